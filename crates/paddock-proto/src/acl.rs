@@ -1,0 +1,212 @@
+//! Access control lists and identities, owned and as they lie in a frame.
+
+use std::fmt;
+use std::ops::BitOr;
+
+use crate::jute::{DecodeError, Reader, Writer};
+
+/// A set of permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Perms(pub i32);
+
+impl Perms {
+    pub const READ: Perms = Perms(1);
+    pub const WRITE: Perms = Perms(2);
+    pub const CREATE: Perms = Perms(4);
+    pub const DELETE: Perms = Perms(8);
+    pub const ADMIN: Perms = Perms(16);
+    pub const ALL: Perms = Perms(31);
+
+    /// Whether the two sets share a permission.
+    pub fn any_of(self, wanted: Perms) -> bool {
+        self.0 & wanted.0 != 0
+    }
+}
+
+impl BitOr for Perms {
+    type Output = Perms;
+    fn bitor(self, other: Perms) -> Perms {
+        Perms(self.0 | other.0)
+    }
+}
+
+/// Who somebody is under one scheme: `digest` `user:hash`, `ip` `10.0.0.1`, `world` `anyone`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id {
+    pub scheme: String,
+    pub id: String,
+}
+
+impl Id {
+    pub fn new(scheme: impl Into<String>, id: impl Into<String>) -> Id {
+        Id { scheme: scheme.into(), id: id.into() }
+    }
+
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_string(&self.scheme);
+        out.put_string(&self.id);
+    }
+
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Id, DecodeError> {
+        Ok(Id::new(reader.string()?, reader.string()?))
+    }
+}
+
+/// One entry of an ACL.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Acl {
+    pub perms: Perms,
+    pub id: Id,
+}
+
+impl Acl {
+    /// Everybody may do everything: what nearly all znodes carry.
+    pub fn open() -> Acl {
+        Acl { perms: Perms::ALL, id: Id::new("world", "anyone") }
+    }
+
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_i32(self.perms.0);
+        self.id.encode(out);
+    }
+
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Acl, DecodeError> {
+        Ok(Acl { perms: Perms(reader.i32()?), id: Id::decode(reader)? })
+    }
+}
+
+/// The ACL of a request, checked to be well-formed and left where it lies. Most are the open ACL, which
+/// `is_open` recognises without building a single entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct AclList<'a> {
+    wire: &'a [u8],
+}
+
+/// `world:anyone` with all permissions, as every client encodes it.
+const OPEN_ACL_WIRE: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
+
+impl<'a> AclList<'a> {
+    pub const OPEN: AclList<'static> = AclList { wire: OPEN_ACL_WIRE };
+
+    pub fn decode(reader: &mut Reader<'a>) -> Result<AclList<'a>, DecodeError> {
+        let all = reader.rest();
+        if all.starts_with(OPEN_ACL_WIRE) {
+            return Ok(AclList { wire: reader.bytes(OPEN_ACL_WIRE.len())? });
+        }
+        for _ in 0..reader.count()? {
+            reader.i32()?;
+            reader.string()?;
+            reader.string()?;
+        }
+        Ok(AclList { wire: &all[..all.len() - reader.rest().len()] })
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.wire == OPEN_ACL_WIRE
+    }
+
+    /// The list as it came, ready to be written into another record.
+    pub fn wire(&self) -> &'a [u8] {
+        self.wire
+    }
+
+    pub fn to_vec(&self) -> Vec<Acl> {
+        Reader::new(self.wire).list(Acl::decode).expect("the list was checked when it was decoded")
+    }
+}
+
+impl fmt::Debug for AclList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_vec().fmt(f)
+    }
+}
+
+/// The identities of a connection as they travel with a write, checked and left where they lie: they are needed
+/// only where an ACL is not open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct IdList<'a> {
+    wire: &'a [u8],
+}
+
+impl<'a> IdList<'a> {
+    /// Nobody in particular.
+    pub const NONE: IdList<'static> = IdList { wire: &[0, 0, 0, 0] };
+
+    pub fn decode(reader: &mut Reader<'a>) -> Result<IdList<'a>, DecodeError> {
+        let all = reader.rest();
+        for _ in 0..reader.count()? {
+            reader.string()?;
+            reader.string()?;
+        }
+        Ok(IdList { wire: &all[..all.len() - reader.rest().len()] })
+    }
+
+    /// The wire form of `ids`, for `decode`.
+    pub fn encode(ids: &[Id]) -> Vec<u8> {
+        let mut wire = Vec::new();
+        wire.put_count(ids.len());
+        ids.iter().for_each(|id| id.encode(&mut wire));
+        wire
+    }
+
+    pub fn wire(&self) -> &'a [u8] {
+        self.wire
+    }
+
+    /// `(scheme, id)` of each identity.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let mut reader = Reader::new(self.wire);
+        let count = reader.count().expect("the list was checked when it was decoded");
+        (0..count).map(move |_| {
+            let mut field = || reader.string().expect("the list was checked when it was decoded");
+            (field(), field())
+        })
+    }
+}
+
+impl fmt::Debug for IdList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire_of(acls: &[Acl]) -> Vec<u8> {
+        let mut wire = Vec::new();
+        wire.put_count(acls.len());
+        acls.iter().for_each(|acl| acl.encode(&mut wire));
+        wire
+    }
+
+    #[test]
+    fn the_open_acl_is_recognised_on_the_wire() {
+        let wire = wire_of(&[Acl::open()]);
+        let list = AclList::decode(&mut Reader::new(&wire)).unwrap();
+        assert!(list.is_open());
+        assert_eq!(list.to_vec(), [Acl::open()]);
+        assert_eq!(list, AclList::OPEN);
+    }
+
+    #[test]
+    fn a_list_leaves_what_follows_it() {
+        let other = Acl { perms: Perms::READ, id: Id::new("ip", "::1") };
+        let mut wire = wire_of(&[Acl::open(), other.clone()]);
+        wire.push(9);
+        let mut reader = Reader::new(&wire);
+        let list = AclList::decode(&mut reader).unwrap();
+        assert!(!list.is_open());
+        assert_eq!(list.to_vec(), [Acl::open(), other]);
+        assert_eq!(reader.rest(), [9]);
+    }
+
+    #[test]
+    fn identities_come_back_in_order() {
+        let wire = IdList::encode(&[Id::new("ip", "127.0.0.1"), Id::new("digest", "a:b")]);
+        let list = IdList::decode(&mut Reader::new(&wire)).unwrap();
+        assert_eq!(list.iter().collect::<Vec<_>>(), [("ip", "127.0.0.1"), ("digest", "a:b")]);
+        assert_eq!(IdList::NONE.iter().count(), 0);
+    }
+}

@@ -1,0 +1,30 @@
+//! ZooKeeper's wire protocol as types: jute, frames, requests, replies, error codes.
+//!
+//! This crate turns bytes into values and values into bytes. It owns no socket, file or clock, and knows nothing
+//! of what a request does to the tree. Requests borrow from the frame they came in; replies are written straight
+//! into the buffer that goes to the socket.
+
+mod acl;
+mod connect;
+mod error;
+pub mod frame;
+mod ids;
+pub mod jute;
+mod op;
+mod path;
+mod reply;
+mod request;
+mod stat;
+mod watch;
+
+pub use acl::{Acl, AclList, Id, IdList, Perms};
+pub use connect::{ConnectRequest, ConnectResponse, PASSWORD_BYTES, Password};
+pub use error::ErrorCode;
+pub use ids::{SessionId, Xid, Zxid};
+pub use jute::DecodeError;
+pub use op::OpCode;
+pub use path::{InvalidPath, parent_and_name, validate_path};
+pub use reply::{MultiResult, ReplyHeader, WriteReply};
+pub use request::{Auth, Create, CreateMode, Read, Request, RequestHeader, SetWatches, WatchRequest, Write};
+pub use stat::Stat;
+pub use watch::{AddWatchMode, EventKind, WatchEvent, WatcherKind};

@@ -1,0 +1,82 @@
+//! What a path of a znode may be.
+
+/// Why a string is not a path. Clients get `BadArguments`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPath {
+    #[error("path does not start with /")]
+    NotAbsolute,
+    #[error("path ends with /")]
+    TrailingSlash,
+    #[error("path has an empty, . or .. component")]
+    BadComponent,
+    #[error("path has the forbidden character {0:?}")]
+    BadCharacter(char),
+}
+
+/// Checks `path` by ZooKeeper's rules: absolute, no empty, `.` or `..` component, no control character, surrogate,
+/// private-use or special character. Characters beyond the basic plane are refused as ZooKeeper refuses them: it
+/// looks at UTF-16 units and sees surrogates.
+pub fn validate_path(path: &str) -> Result<(), InvalidPath> {
+    let Some(inner) = path.strip_prefix('/') else { return Err(InvalidPath::NotAbsolute) };
+    if inner.is_empty() {
+        return Ok(());
+    }
+    if inner.ends_with('/') {
+        return Err(InvalidPath::TrailingSlash);
+    }
+    if let Some(bad) = path.chars().find(|&c| is_forbidden(c)) {
+        return Err(InvalidPath::BadCharacter(bad));
+    }
+    if inner.split('/').any(|component| matches!(component, "" | "." | "..")) {
+        return Err(InvalidPath::BadComponent);
+    }
+    Ok(())
+}
+
+fn is_forbidden(c: char) -> bool {
+    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
+}
+
+/// The parent of `path` and the last component: `/a/b` gives `/a` and `b`, `/a` gives `/` and `a`.
+/// `None` where there is no `/` at all and for the root, which has no parent.
+pub fn parent_and_name(path: &str) -> Option<(&str, &str)> {
+    let slash = path.rfind('/')?;
+    match (slash, path.len()) {
+        (0, 1) => None,
+        (0, _) => Some(("/", &path[1..])),
+        _ => Some((&path[..slash], &path[slash + 1..])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_paths_are_fine() {
+        for path in ["/", "/a", "/a/b-c_d.e", "/a b", "/ü/漢", "/...", "/.a"] {
+            assert_eq!(validate_path(path), Ok(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        for path in
+            ["", "a", "/a/", "//", "//a", "/a//b", "/.", "/a/..", "/a/./b", "/\0", "/a\u{1f}", "/\u{7f}"]
+        {
+            assert!(validate_path(path).is_err(), "{path:?}");
+        }
+        for path in ["/\u{9f}", "/\u{e000}", "/\u{f8ff}", "/\u{fff0}", "/\u{ffff}", "/\u{1f600}"] {
+            assert!(validate_path(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_splits_at_its_last_slash() {
+        assert_eq!(parent_and_name("/a/b"), Some(("/a", "b")));
+        assert_eq!(parent_and_name("/a"), Some(("/", "a")));
+        assert_eq!(parent_and_name("/a/"), Some(("/a", "")));
+        assert_eq!(parent_and_name("/"), None);
+        assert_eq!(parent_and_name("a"), None);
+    }
+}

@@ -1,0 +1,416 @@
+//! What a client asks for. Requests borrow their strings and buffers from the frame.
+//!
+//! They come in kinds that take different ways through a member: a `Write` is replicated and applied by every
+//! member; a `Read` and a `WatchRequest` are answered by the member itself; the rest concerns the connection.
+
+use crate::jute::{DecodeError, Reader, Writer};
+use crate::{AclList, AddWatchMode, OpCode, WatcherKind, Xid, Zxid};
+
+/// In front of every request but the first. The operation is a bare number here: an unknown one must be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestHeader {
+    pub xid: Xid,
+    pub op: i32,
+}
+
+impl RequestHeader {
+    pub fn decode(reader: &mut Reader<'_>) -> Result<RequestHeader, DecodeError> {
+        Ok(RequestHeader { xid: Xid(reader.i32()?), op: reader.i32()? })
+    }
+
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_i32(self.xid.0);
+        out.put_i32(self.op);
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request<'a> {
+    Write(Write<'a>),
+    Read(Read<'a>),
+    Watch(WatchRequest<'a>),
+    /// Answered when all that was written before it has been applied here. The path is only echoed.
+    Sync {
+        path: &'a str,
+    },
+    WhoAmI,
+    Ping,
+    Auth(Auth<'a>),
+    Sasl,
+    Reconfig,
+}
+
+/// A change of the replicated state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write<'a> {
+    CreateSession {
+        timeout_ms: i32,
+    },
+    CloseSession,
+    Create(Create<'a>),
+    Delete {
+        path: &'a str,
+        version: i32,
+    },
+    /// The service's own removal of an empty container or an expired TTL znode; refused from clients.
+    DeleteContainer {
+        path: &'a str,
+    },
+    SetData {
+        path: &'a str,
+        data: Option<&'a [u8]>,
+        version: i32,
+    },
+    SetAcl {
+        path: &'a str,
+        acl: AclList<'a>,
+        version: i32,
+    },
+    /// Only inside a multi.
+    Check {
+        path: &'a str,
+        version: i32,
+    },
+    /// All or nothing. Holds only creates, deletes, setDatas and checks.
+    Multi(Vec<Write<'a>>),
+}
+
+/// A create, by any of its four operations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Create<'a> {
+    /// `Create`, `Create2`, `CreateContainer` or `CreateTtl`: it decides the form of the reply.
+    pub op: OpCode,
+    pub path: &'a str,
+    pub data: Option<&'a [u8]>,
+    pub acl: AclList<'a>,
+    /// The mode as it came; `mode` says what it means.
+    pub flags: i32,
+    /// In milliseconds; only `CreateTtl` carries one.
+    pub ttl_ms: Option<i64>,
+}
+
+impl Create<'_> {
+    /// `None` for flags that no mode has.
+    pub fn mode(&self) -> Option<CreateMode> {
+        CreateMode::from_flags(self.flags)
+    }
+}
+
+/// What kind of znode a create makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum CreateMode {
+    Persistent = 0,
+    Ephemeral = 1,
+    PersistentSequential = 2,
+    EphemeralSequential = 3,
+    Container = 4,
+    PersistentWithTtl = 5,
+    PersistentSequentialWithTtl = 6,
+}
+
+impl CreateMode {
+    pub fn from_flags(flags: i32) -> Option<CreateMode> {
+        Some(match flags {
+            0 => CreateMode::Persistent,
+            1 => CreateMode::Ephemeral,
+            2 => CreateMode::PersistentSequential,
+            3 => CreateMode::EphemeralSequential,
+            4 => CreateMode::Container,
+            5 => CreateMode::PersistentWithTtl,
+            6 => CreateMode::PersistentSequentialWithTtl,
+            _ => return None,
+        })
+    }
+
+    pub fn flags(self) -> i32 {
+        self as i32
+    }
+
+    pub fn is_ephemeral(self) -> bool {
+        matches!(self, CreateMode::Ephemeral | CreateMode::EphemeralSequential)
+    }
+
+    pub fn is_sequential(self) -> bool {
+        matches!(
+            self,
+            CreateMode::PersistentSequential
+                | CreateMode::EphemeralSequential
+                | CreateMode::PersistentSequentialWithTtl
+        )
+    }
+
+    pub fn has_ttl(self) -> bool {
+        matches!(self, CreateMode::PersistentWithTtl | CreateMode::PersistentSequentialWithTtl)
+    }
+}
+
+/// A question to the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Read<'a> {
+    Exists {
+        path: &'a str,
+        watch: bool,
+    },
+    GetData {
+        path: &'a str,
+        watch: bool,
+    },
+    GetAcl {
+        path: &'a str,
+    },
+    GetChildren {
+        path: &'a str,
+        watch: bool,
+    },
+    /// As `GetChildren`, and the Stat of the parent.
+    GetChildren2 {
+        path: &'a str,
+        watch: bool,
+    },
+    /// This session's ephemerals whose path starts with the prefix.
+    GetEphemerals {
+        prefix: Option<&'a str>,
+    },
+    GetAllChildrenNumber {
+        path: &'a str,
+    },
+    /// Holds only `GetData` and `GetChildren`, without watches.
+    MultiRead(Vec<Read<'a>>),
+}
+
+/// What concerns the watches of the connection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WatchRequest<'a> {
+    Set(SetWatches<'a>),
+    Add { path: &'a str, mode: AddWatchMode },
+    Check { path: &'a str, kind: WatcherKind },
+    Remove { path: &'a str, kind: WatcherKind },
+}
+
+/// The watches a client had before it reconnected, and the newest zxid it had seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SetWatches<'a> {
+    pub relative_zxid: Zxid,
+    pub data: Vec<&'a str>,
+    pub exist: Vec<&'a str>,
+    pub child: Vec<&'a str>,
+    pub persistent: Vec<&'a str>,
+    pub persistent_recursive: Vec<&'a str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Auth<'a> {
+    pub scheme: &'a str,
+    pub auth: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// Reads the body of a request. Bytes after its last field are ignored, as ZooKeeper does.
+    pub fn decode(op: OpCode, body: &'a [u8]) -> Result<Request<'a>, DecodeError> {
+        let r = &mut Reader::new(body);
+        if is_write(op) {
+            return Write::decode(op, body).map(Request::Write);
+        }
+        Ok(match op {
+            OpCode::Sync => Request::Sync { path: r.string()? },
+            OpCode::WhoAmI => Request::WhoAmI,
+            OpCode::Ping => Request::Ping,
+            OpCode::Auth => Request::Auth(Auth::decode(r)?),
+            OpCode::Sasl => Request::Sasl,
+            OpCode::Reconfig => Request::Reconfig,
+            OpCode::SetWatches | OpCode::SetWatches2 => {
+                Request::Watch(WatchRequest::Set(SetWatches::decode(op, r)?))
+            }
+            OpCode::AddWatch => Request::Watch(WatchRequest::Add {
+                path: r.string()?,
+                mode: AddWatchMode::from_code(r.i32()?)?,
+            }),
+            OpCode::CheckWatches => Request::Watch(WatchRequest::Check {
+                path: r.string()?,
+                kind: WatcherKind::from_code(r.i32()?)?,
+            }),
+            OpCode::RemoveWatches => Request::Watch(WatchRequest::Remove {
+                path: r.string()?,
+                kind: WatcherKind::from_code(r.i32()?)?,
+            }),
+            OpCode::MultiRead => Request::Read(Read::MultiRead(decode_multi(r, Read::decode_in_multi)?)),
+            _ => Request::Read(Read::decode(op, r)?),
+        })
+    }
+}
+
+/// Whether the operation changes the replicated state.
+fn is_write(op: OpCode) -> bool {
+    matches!(
+        op,
+        OpCode::Create
+            | OpCode::Create2
+            | OpCode::CreateContainer
+            | OpCode::CreateTtl
+            | OpCode::Delete
+            | OpCode::DeleteContainer
+            | OpCode::SetData
+            | OpCode::SetAcl
+            | OpCode::Check
+            | OpCode::Multi
+            | OpCode::CreateSession
+            | OpCode::CloseSession
+    )
+}
+
+impl OpCode {
+    /// Whether the operation changes the replicated state, so that it goes through the log.
+    pub fn is_write(self) -> bool {
+        is_write(self)
+    }
+}
+
+impl<'a> Write<'a> {
+    /// Reads the body of a write; `op` must be one.
+    pub fn decode(op: OpCode, body: &'a [u8]) -> Result<Write<'a>, DecodeError> {
+        let r = &mut Reader::new(body);
+        match op {
+            OpCode::Multi => Ok(Write::Multi(decode_multi(r, Write::decode_in_multi)?)),
+            _ => Write::decode_single(op, r),
+        }
+    }
+
+    fn decode_single(op: OpCode, r: &mut Reader<'a>) -> Result<Write<'a>, DecodeError> {
+        Ok(match op {
+            OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => {
+                Write::Create(Create::decode(op, r)?)
+            }
+            OpCode::Delete => Write::Delete { path: r.string()?, version: r.i32()? },
+            OpCode::DeleteContainer => Write::DeleteContainer { path: r.string()? },
+            OpCode::SetData => Write::SetData { path: r.string()?, data: r.buffer()?, version: r.i32()? },
+            OpCode::SetAcl => {
+                Write::SetAcl { path: r.string()?, acl: AclList::decode(r)?, version: r.i32()? }
+            }
+            OpCode::Check => Write::Check { path: r.string()?, version: r.i32()? },
+            OpCode::CreateSession => Write::CreateSession { timeout_ms: r.i32()? },
+            OpCode::CloseSession => Write::CloseSession,
+            other => return Err(DecodeError::UnknownValue { field: "write operation", value: other.code() }),
+        })
+    }
+
+    fn decode_in_multi(op: OpCode, r: &mut Reader<'a>) -> Result<Write<'a>, DecodeError> {
+        let write = match op {
+            OpCode::Create
+            | OpCode::Create2
+            | OpCode::CreateContainer
+            | OpCode::CreateTtl
+            | OpCode::Delete
+            | OpCode::SetData
+            | OpCode::Check => Write::decode_single(op, r)?,
+            other => {
+                return Err(DecodeError::UnknownValue { field: "operation in multi", value: other.code() });
+            }
+        };
+        match write {
+            // Alone, such flags are a bad argument; inside a multi ZooKeeper cannot even read the request.
+            Write::Create(create) if create.mode().is_none() => {
+                Err(DecodeError::UnknownValue { field: "create flags", value: create.flags })
+            }
+            write => Ok(write),
+        }
+    }
+}
+
+impl<'a> Create<'a> {
+    fn decode(op: OpCode, r: &mut Reader<'a>) -> Result<Create<'a>, DecodeError> {
+        Ok(Create {
+            op,
+            path: r.string()?,
+            data: r.buffer()?,
+            acl: AclList::decode(r)?,
+            flags: r.i32()?,
+            ttl_ms: if op == OpCode::CreateTtl { Some(r.i64()?) } else { None },
+        })
+    }
+}
+
+impl<'a> Read<'a> {
+    fn decode(op: OpCode, r: &mut Reader<'a>) -> Result<Read<'a>, DecodeError> {
+        Ok(match op {
+            OpCode::Exists => Read::Exists { path: r.string()?, watch: r.bool()? },
+            OpCode::GetData => Read::GetData { path: r.string()?, watch: r.bool()? },
+            OpCode::GetAcl => Read::GetAcl { path: r.string()? },
+            OpCode::GetChildren => Read::GetChildren { path: r.string()?, watch: r.bool()? },
+            OpCode::GetChildren2 => Read::GetChildren2 { path: r.string()?, watch: r.bool()? },
+            OpCode::GetEphemerals => Read::GetEphemerals { prefix: r.nullable_string()? },
+            OpCode::GetAllChildrenNumber => Read::GetAllChildrenNumber { path: r.string()? },
+            other => return Err(DecodeError::UnknownValue { field: "read operation", value: other.code() }),
+        })
+    }
+
+    fn decode_in_multi(op: OpCode, r: &mut Reader<'a>) -> Result<Read<'a>, DecodeError> {
+        // ZooKeeper drops the watch flag of reads in a multi.
+        let (path, _watch) = (r.string()?, r.bool()?);
+        match op {
+            OpCode::GetData => Ok(Read::GetData { path, watch: false }),
+            OpCode::GetChildren => Ok(Read::GetChildren { path, watch: false }),
+            other => Err(DecodeError::UnknownValue { field: "operation in multi read", value: other.code() }),
+        }
+    }
+}
+
+impl<'a> SetWatches<'a> {
+    fn decode(op: OpCode, r: &mut Reader<'a>) -> Result<SetWatches<'a>, DecodeError> {
+        let mut watches = SetWatches {
+            relative_zxid: Zxid(r.i64()?),
+            data: r.strings()?,
+            exist: r.strings()?,
+            child: r.strings()?,
+            ..SetWatches::default()
+        };
+        if op == OpCode::SetWatches2 {
+            watches.persistent = r.strings()?;
+            watches.persistent_recursive = r.strings()?;
+        }
+        Ok(watches)
+    }
+}
+
+impl<'a> Auth<'a> {
+    fn decode(r: &mut Reader<'a>) -> Result<Auth<'a>, DecodeError> {
+        r.i32()?;
+        Ok(Auth { scheme: r.string()?, auth: r.buffer()?.unwrap_or_default() })
+    }
+}
+
+/// In front of every operation of a multi, and of every result.
+pub(crate) struct MultiHeader {
+    pub op: i32,
+    pub done: bool,
+    pub error: i32,
+}
+
+impl MultiHeader {
+    pub(crate) const END: MultiHeader = MultiHeader { op: -1, done: true, error: -1 };
+
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<MultiHeader, DecodeError> {
+        Ok(MultiHeader { op: r.i32()?, done: r.bool()?, error: r.i32()? })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_i32(self.op);
+        out.put_bool(self.done);
+        out.put_i32(self.error);
+    }
+}
+
+fn decode_multi<'a, T>(
+    r: &mut Reader<'a>,
+    item: impl Fn(OpCode, &mut Reader<'a>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let mut items = Vec::new();
+    loop {
+        let header = MultiHeader::decode(r)?;
+        if header.done {
+            return Ok(items);
+        }
+        let unknown = DecodeError::UnknownValue { field: "operation in multi", value: header.op };
+        items.push(item(OpCode::from_code(header.op).ok_or(unknown)?, r)?);
+    }
+}
