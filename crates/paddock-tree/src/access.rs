@@ -1,0 +1,130 @@
+//! Who may do what: ACLs checked, and ACLs of requests made ready to be stored.
+
+use std::collections::HashSet;
+
+use paddock_proto::{Acl, AclList, ErrorCode, Id, IdList, Perms};
+
+use crate::Tree;
+use crate::ip::IpExpression;
+use crate::store::{AclId, NodeId, is_world};
+
+/// Whether somebody with these identities has one of the wanted permissions.
+pub fn allows(acl: &[Acl], wanted: Perms, ids: IdList<'_>) -> bool {
+    if acl.is_empty() || ids.iter().any(|(scheme, _)| scheme == "super") {
+        return true;
+    }
+    acl.iter().filter(|entry| entry.perms.any_of(wanted)).any(|entry| {
+        is_world(entry)
+            || ids.iter().any(|(scheme, id)| scheme == entry.id.scheme && matches(scheme, id, &entry.id.id))
+    })
+}
+
+/// Whether the one who is `id` under the scheme is meant by `expression`.
+fn matches(scheme: &str, id: &str, expression: &str) -> bool {
+    match scheme {
+        "ip" => IpExpression::parse(expression).is_some_and(|expression| expression.matches(id)),
+        _ => id == expression,
+    }
+}
+
+impl Tree {
+    pub(crate) fn check_access(&self, node: NodeId, wanted: Perms, ids: IdList<'_>) -> Result<(), ErrorCode> {
+        if self.store.acl(node) == AclId::OPEN {
+            return Ok(());
+        }
+        match allows(self.store.acl_list(node), wanted, ids) {
+            true => Ok(()),
+            false => Err(ErrorCode::NoAuth),
+        }
+    }
+}
+
+/// The list as it is to be stored: without repetitions, `auth` replaced by what the requester has proved to be.
+/// `None` stands for the open ACL.
+pub(crate) fn resolve_acl(list: AclList<'_>, ids: IdList<'_>) -> Result<Option<Vec<Acl>>, ErrorCode> {
+    if list.is_open() {
+        return Ok(None);
+    }
+    let mut entries = list.to_vec();
+    let mut seen = HashSet::new();
+    entries.retain(|entry| seen.insert(entry.clone()));
+    if entries.is_empty() {
+        return Err(ErrorCode::InvalidAcl);
+    }
+    let mut resolved = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if entry.id.scheme == "auth" {
+            expand_auth(entry.perms, ids, &mut resolved)?;
+        } else if is_world(&entry) || is_valid(&entry.id) {
+            resolved.push(entry);
+        } else {
+            return Err(ErrorCode::InvalidAcl);
+        }
+    }
+    Ok(Some(resolved))
+}
+
+/// An entry for each identity that was proved. An address is only observed.
+fn expand_auth(perms: Perms, ids: IdList<'_>, resolved: &mut Vec<Acl>) -> Result<(), ErrorCode> {
+    let before = resolved.len();
+    let proved = ids.iter().filter(|&(scheme, _)| scheme == "digest");
+    resolved.extend(proved.map(|(scheme, id)| Acl { perms, id: Id::new(scheme, id) }));
+    if resolved.len() == before {
+        return Err(ErrorCode::InvalidAcl);
+    }
+    Ok(())
+}
+
+fn is_valid(id: &Id) -> bool {
+    match id.scheme.as_str() {
+        // As Java splits: empty parts at the end do not count.
+        "digest" => id.id.trim_end_matches(':').split(':').count() == 2,
+        "ip" => IpExpression::parse(&id.id).is_some(),
+        _ => false,
+    }
+}
+
+pub(crate) fn world_readable() -> Acl {
+    Acl { perms: Perms::READ, id: Id::new("world", "anyone") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paddock_proto::jute::Reader;
+
+    fn with_ids<T>(ids: &[(&str, &str)], check: impl FnOnce(IdList<'_>) -> T) -> T {
+        let ids: Vec<Id> = ids.iter().map(|&(scheme, id)| Id::new(scheme, id)).collect();
+        check(IdList::decode(&mut Reader::new(&IdList::encode(&ids))).unwrap())
+    }
+
+    fn acl(perms: Perms, scheme: &str, id: &str) -> Acl {
+        Acl { perms, id: Id::new(scheme, id) }
+    }
+
+    #[test]
+    fn only_who_is_meant_may() {
+        let list = [acl(Perms::READ, "digest", "a:x"), acl(Perms::WRITE, "ip", "10.0.0.0/8")];
+        let may = |wanted, ids: &[(&str, &str)]| with_ids(ids, |ids| allows(&list, wanted, ids));
+        assert!(may(Perms::READ, &[("ip", "1.2.3.4"), ("digest", "a:x")]));
+        assert!(!may(Perms::READ, &[("ip", "10.2.3.4"), ("digest", "a:y")]));
+        assert!(may(Perms::WRITE, &[("ip", "10.2.3.4")]));
+        assert!(!may(Perms::WRITE, &[("digest", "a:x")]));
+        assert!(may(Perms::READ | Perms::ADMIN, &[("digest", "a:x")]));
+        assert!(may(Perms::ADMIN, &[("super", "")]));
+        assert!(!may(Perms::READ, &[]));
+        assert!(with_ids(&[], |ids| allows(&[], Perms::ALL, ids)));
+    }
+
+    #[test]
+    fn a_digest_has_a_name_and_a_hash() {
+        for (id, valid) in
+            [("a:b", true), ("a:b::", true), (":b", true), ("a", false), ("a:", false), ("", false)]
+        {
+            assert_eq!(is_valid(&Id::new("digest", id)), valid, "{id}");
+        }
+        assert!(!is_valid(&Id::new("digest", "a:b:c")));
+        assert!(!is_valid(&Id::new("world", "somebody")));
+        assert!(!is_valid(&Id::new("sasl", "a")));
+    }
+}

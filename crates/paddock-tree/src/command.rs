@@ -1,0 +1,85 @@
+//! A write as it lies in the log.
+//!
+//! Everything a member needs to reach the same outcome as every other travels with the request: the session, the
+//! leader's time, and who the client is. Nothing else decides.
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{DecodeError, IdList, OpCode, SessionId, Write};
+
+/// One write, decoded from its bytes and borrowing from them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command<'a> {
+    /// `SessionId::NONE` for the service's own writes.
+    pub session: SessionId,
+    /// The leader's wall clock.
+    pub time_ms: i64,
+    /// Who the client was when it asked.
+    pub ids: IdList<'a>,
+    /// A body that cannot be decoded is refused at apply, and takes a zxid like every refusal.
+    pub write: Result<Write<'a>, DecodeError>,
+}
+
+impl<'a> Command<'a> {
+    /// Where the time lies in the encoded command, so that the leader can stamp it.
+    pub const TIME_OFFSET: usize = 8;
+
+    /// Appends the wire form: session, time, identities, operation, and the request's body to the end.
+    pub fn encode(
+        session: SessionId,
+        time_ms: i64,
+        ids: IdList<'_>,
+        op: OpCode,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        out.put_i64(session.0);
+        out.put_i64(time_ms);
+        out.extend_from_slice(ids.wire());
+        out.put_i32(op.code());
+        out.extend_from_slice(body);
+    }
+
+    /// Fails only when the envelope is broken: such bytes were never written by `encode`.
+    pub fn decode(bytes: &'a [u8]) -> Result<Command<'a>, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let session = SessionId(reader.i64()?);
+        let time_ms = reader.i64()?;
+        let ids = IdList::decode(&mut reader)?;
+        let code = reader.i32()?;
+        let unknown = DecodeError::UnknownValue { field: "operation", value: code };
+        let op = OpCode::from_code(code).ok_or(unknown)?;
+        Ok(Command { session, time_ms, ids, write: Write::decode(op, reader.rest()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paddock_proto::Id;
+
+    #[test]
+    fn a_command_comes_back_as_encoded() {
+        let ids = IdList::encode(&[Id::new("digest", "a:b")]);
+        let ids = IdList::decode(&mut Reader::new(&ids)).unwrap();
+        let mut body = Vec::new();
+        body.put_string("/a");
+        body.put_i32(-1);
+        let mut bytes = Vec::new();
+        Command::encode(SessionId(7), 99, ids, OpCode::Delete, &body, &mut bytes);
+        assert_eq!(bytes[Command::TIME_OFFSET..][..8], 99i64.to_be_bytes());
+
+        let command = Command::decode(&bytes).unwrap();
+        assert_eq!((command.session, command.time_ms, command.ids), (SessionId(7), 99, ids));
+        assert_eq!(command.write, Ok(Write::Delete { path: "/a", version: -1 }));
+    }
+
+    #[test]
+    fn a_broken_body_is_kept_as_an_error_and_a_broken_envelope_is_one() {
+        let mut bytes = Vec::new();
+        Command::encode(SessionId(7), 99, IdList::NONE, OpCode::Delete, b"??", &mut bytes);
+        assert_eq!(Command::decode(&bytes).unwrap().write, Err(DecodeError::Truncated));
+        for end in 0..24 {
+            assert!(Command::decode(&bytes[..end]).is_err(), "cut at {end}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Creating znodes.
+
+use std::borrow::Cow;
+
+use paddock_proto::{Create, CreateMode, ErrorCode, EventKind, OpCode, Perms, WriteReply, validate_path};
+
+use crate::access::resolve_acl;
+use crate::outcome::{Change, Changes};
+use crate::store::{Kind, NewNode, NodeId};
+use crate::tree::{Circumstances, Tree};
+
+/// The longest time to live that ZooKeeper can write down: 40 bits of milliseconds.
+const TTL_MS_MAX: i64 = 0xff_ffff_ffff;
+
+impl Tree {
+    pub(crate) fn create<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        create: &Create<'a>,
+        changes: &mut Changes<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        let (kind, is_sequential) = wanted_kind(at, create)?;
+        let (parent_path, _) = split_path(create.path)?;
+        let acl = resolve_acl(create.acl, at.ids)?;
+        let parent = self.store.find(parent_path).ok_or(ErrorCode::NoNode)?;
+        self.check_access(parent, Perms::CREATE, at.ids)?;
+        let path = match is_sequential {
+            true => Cow::Owned(format!("{}{:010}", create.path, self.store.cversion(parent))),
+            false => Cow::Borrowed(create.path),
+        };
+        validate_path(&path).map_err(|_| ErrorCode::BadArguments)?;
+        self.check_vacant(parent, &path)?;
+
+        let new =
+            NewNode { parent, path: &path, data: create.data, acl, kind, zxid: at.zxid, time_ms: at.time_ms };
+        let node = self.store.create(new);
+        changes.push(self.change(EventKind::NodeCreated, path.clone(), node));
+        changes.push(self.children_changed(parent_path, parent));
+        // The reply tells of the znode as it was made: its own birth may yet change quota statistics that it holds.
+        let stat = self.store.stat(node);
+        self.quota_after_create(node, &path, stat.data_length as usize);
+
+        Ok(match create.op {
+            OpCode::Create => WriteReply::Created { path },
+            _ => WriteReply::CreatedWithStat { path, stat },
+        })
+    }
+
+    fn check_vacant(&self, parent: NodeId, path: &str) -> Result<(), ErrorCode> {
+        // Only the root has no name of its own.
+        let name = path.rsplit_once('/').map_or("", |(_, name)| name);
+        if name.is_empty() || self.store.child(parent, name).is_some() {
+            return Err(ErrorCode::NodeExists);
+        }
+        match self.store.kind(parent) {
+            Kind::Ephemeral(_) => Err(ErrorCode::NoChildrenForEphemerals),
+            Kind::Persistent | Kind::Container | Kind::Ttl { .. } => Ok(()),
+        }
+    }
+
+    /// That something happened to `node`, for those who may read it.
+    pub(crate) fn change<'a>(&self, kind: EventKind, path: Cow<'a, str>, node: NodeId) -> Change<'a> {
+        Change { kind, path, readers: self.store.readers(node) }
+    }
+
+    pub(crate) fn children_changed<'a>(&self, parent_path: &'a str, parent: NodeId) -> Change<'a> {
+        let path = if parent_path.is_empty() { "/" } else { parent_path };
+        self.change(EventKind::NodeChildrenChanged, Cow::Borrowed(path), parent)
+    }
+}
+
+/// What the operation and the mode make together. ZooKeeper does not ask whether they fit, so that the operation
+/// decides, except that only createTTL can say how long a TTL znode lives.
+fn wanted_kind(at: &Circumstances<'_>, create: &Create<'_>) -> Result<(Kind, bool), ErrorCode> {
+    let mode = create.mode().ok_or(ErrorCode::BadArguments)?;
+    if mode.has_ttl() != (create.op == OpCode::CreateTtl) {
+        return Err(ErrorCode::BadArguments);
+    }
+    let kind = match (create.op, create.ttl_ms) {
+        (OpCode::CreateTtl, Some(ms @ 1..=TTL_MS_MAX)) => Kind::Ttl { ms },
+        (OpCode::CreateTtl, _) => return Err(ErrorCode::BadArguments),
+        (OpCode::CreateContainer, _) => Kind::Container,
+        _ if mode.is_ephemeral() => ephemeral_of(at)?,
+        _ => Kind::Persistent,
+    };
+    Ok((kind, mode.is_sequential()))
+}
+
+fn ephemeral_of(at: &Circumstances<'_>) -> Result<Kind, ErrorCode> {
+    // The service itself has no session that could end.
+    match at.is_service() {
+        true => Err(ErrorCode::SessionExpired),
+        false => Ok(Kind::Ephemeral(at.session)),
+    }
+}
+
+/// A create of a multi as ZooKeeper reads it: the operation follows from the mode where that says one. `None` for a TTL
+/// mode without a TTL, which makes the whole multi unreadable.
+pub(crate) fn as_in_multi<'a>(create: &Create<'a>) -> Option<Create<'a>> {
+    let op = match create.mode() {
+        Some(mode) if mode.has_ttl() => create.ttl_ms.map(|_| OpCode::CreateTtl)?,
+        Some(CreateMode::Container) => OpCode::CreateContainer,
+        _ if create.op == OpCode::CreateTtl => OpCode::Create,
+        _ => create.op,
+    };
+    Some(Create { op, ..*create })
+}
+
+/// The path up to its last slash, and what follows. The parent of a child of the root is the empty path.
+pub(crate) fn split_path(path: &str) -> Result<(&str, &str), ErrorCode> {
+    match path.rsplit_once('/') {
+        Some(split) if !path.contains('\0') => Ok(split),
+        _ => Err(ErrorCode::BadArguments),
+    }
+}

@@ -1,0 +1,32 @@
+//! The replicated state of an ensemble: znodes, ACLs, sessions and quota statistics.
+//!
+//! `Tree::apply` is a plain function of the state and a command: no clock, no chance, no thread, no file, nothing that
+//! differs between members. Two trees that were given the same commands answer the same, also when one of them was
+//! loaded from a snapshot half-way. What is written and read, which refusal wins and every number in a `Stat` follow
+//! Apache ZooKeeper 3.9.
+//!
+//! Watches are not here: they are each member's own. The tree only reports every `Change`.
+
+mod access;
+mod command;
+mod create;
+mod delete;
+mod ip;
+mod load;
+mod multi;
+mod outcome;
+mod quota;
+mod read;
+mod session;
+mod set;
+mod snapshot;
+mod store;
+mod tree;
+
+pub use access::allows;
+pub use command::Command;
+pub use load::{LoadError, TreeLoader};
+pub use outcome::{Change, Changes, Outcome};
+pub use read::Asker;
+pub use snapshot::SnapshotScan;
+pub use tree::Tree;

@@ -1,0 +1,207 @@
+//! Building a tree from the blocks of a snapshot.
+//!
+//! The bytes may be anything: nothing is believed that has not been checked, and no memory is reserved for a number that
+//! only somebody claims. The tree comes out only if it is one.
+
+use std::collections::BTreeMap;
+
+use paddock_proto::jute::Reader;
+use paddock_proto::{Acl, DecodeError, SessionId, Zxid, validate_path};
+
+use crate::Tree;
+use crate::snapshot::{FORMAT, HEADER_BLOCK, ZNODE_BLOCK};
+use crate::store::{AclId, Kind, NodeId, Record, Store};
+use crate::tree::{QUOTA, SYSTEM_PATHS};
+
+/// Why bytes are not a snapshot.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    #[error("decode snapshot block")]
+    Decode(#[from] DecodeError),
+    #[error("snapshot has an unknown block {0:#04x}")]
+    UnknownBlock(u8),
+    #[error("snapshot has format {0}, not {FORMAT}")]
+    UnknownFormat(i32),
+    #[error("snapshot does not have one header, before everything else")]
+    Header,
+    #[error("header is followed by {0} bytes of something else")]
+    Trailing(usize),
+    #[error("session {0} is there twice")]
+    RepeatedSession(SessionId),
+    #[error("ACL {0} is there twice")]
+    RepeatedAcl(u32),
+    #[error("the first znode is not the root")]
+    NoRoot,
+    #[error("znode {0} comes after one with a higher number")]
+    OutOfOrder(u32),
+    #[error("znode {0} has no valid name")]
+    Name(u32),
+    #[error("znode {id} has the unknown ACL {acl}")]
+    UnknownAcl { id: u32, acl: u32 },
+    #[error("znode {id} belongs to the unknown session {session}")]
+    UnknownOwner { id: u32, session: SessionId },
+    #[error("znode {0} has no parent")]
+    NoParent(u32),
+    #[error("znode {0} is the child of an ephemeral znode")]
+    EphemeralParent(u32),
+    #[error("znode {0} has the name of another child of its parent")]
+    RepeatedName(u32),
+    #[error("some znodes are not below the root")]
+    Unreachable,
+    #[error("snapshot says it has {expected} znodes and has {found}")]
+    Count { expected: i64, found: usize },
+    #[error("the znode {0} is missing")]
+    NoSystemNode(&'static str),
+}
+
+/// Takes the blocks of one snapshot, in order.
+#[derive(Debug)]
+pub struct TreeLoader {
+    header: Option<Header>,
+    store: Store,
+    /// The number of each znode in the snapshot, ascending; its number in the store is its place here.
+    ids: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Header {
+    zxid: Zxid,
+    nodes: i64,
+    sessions: BTreeMap<SessionId, i32>,
+    /// The ACL that each number means.
+    acls: BTreeMap<u32, AclId>,
+}
+
+impl Default for TreeLoader {
+    fn default() -> TreeLoader {
+        TreeLoader::new()
+    }
+}
+
+impl TreeLoader {
+    pub fn new() -> TreeLoader {
+        TreeLoader { header: None, store: Store::empty(), ids: Vec::new() }
+    }
+
+    /// Takes what one call of `Tree::scan_snapshot` gave.
+    pub fn block(&mut self, bytes: &[u8]) -> Result<(), LoadError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            HEADER_BLOCK => self.read_header(&mut reader),
+            ZNODE_BLOCK => self.read_znodes(&mut reader),
+            other => Err(LoadError::UnknownBlock(other)),
+        }
+    }
+
+    /// The tree, if the blocks make one.
+    pub fn finish(mut self) -> Result<Tree, LoadError> {
+        let header = self.header.take().ok_or(LoadError::Header)?;
+        if i64::try_from(self.ids.len()) != Ok(header.nodes) {
+            return Err(LoadError::Count { expected: header.nodes, found: self.ids.len() });
+        }
+        if self.ids.is_empty() {
+            return Err(LoadError::NoRoot);
+        }
+        self.bind_children()?;
+        let TreeLoader { mut store, .. } = self;
+        for &acl in header.acls.values() {
+            store.release_acl(acl);
+        }
+        if !store.weigh() {
+            return Err(LoadError::Unreachable);
+        }
+        if let Some(missing) = SYSTEM_PATHS.into_iter().find(|path| store.find(path).is_none()) {
+            return Err(LoadError::NoSystemNode(missing));
+        }
+        let quota = store.find(QUOTA).expect("the system znodes are there");
+        Ok(Tree { zxid: header.zxid, store, sessions: header.sessions, quota })
+    }
+
+    fn read_header(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {
+        if self.header.is_some() {
+            return Err(LoadError::Header);
+        }
+        match r.i32()? {
+            FORMAT => {}
+            other => return Err(LoadError::UnknownFormat(other)),
+        }
+        let (zxid, nodes) = (Zxid(r.i64()?), r.i64()?);
+        let mut sessions = BTreeMap::new();
+        for _ in 0..r.count()? {
+            let (session, timeout_ms) = (SessionId(r.i64()?), r.i32()?);
+            if sessions.insert(session, timeout_ms).is_some() {
+                return Err(LoadError::RepeatedSession(session));
+            }
+        }
+        let mut acls = BTreeMap::new();
+        for _ in 0..r.count()? {
+            let (number, list) = (r.i32()? as u32, r.list(Acl::decode)?);
+            if acls.insert(number, self.store.hold_acl(list)).is_some() {
+                return Err(LoadError::RepeatedAcl(number));
+            }
+        }
+        if !r.is_empty() {
+            return Err(LoadError::Trailing(r.rest().len()));
+        }
+        self.header = Some(Header { zxid, nodes, sessions, acls });
+        Ok(())
+    }
+
+    fn read_znodes(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {
+        let header = self.header.as_ref().ok_or(LoadError::Header)?;
+        while !r.is_empty() {
+            let record = Record::decode(r)?;
+            check_record(&record, header, self.ids.last().copied())?;
+            let acl = header.acls.get(&record.acl).copied();
+            let acl = acl.ok_or(LoadError::UnknownAcl { id: record.id, acl: record.acl })?;
+            self.store.place(&record, acl);
+            self.ids.push(record.id);
+        }
+        Ok(())
+    }
+
+    fn bind_children(&mut self) -> Result<(), LoadError> {
+        for place in 1..self.ids.len() {
+            let (id, number) = (NodeId::from_number(place as u32), self.ids[place]);
+            let parent = self.place_of(self.store.parent(id).number()).ok_or(LoadError::NoParent(number))?;
+            if self.store.is_ephemeral(parent) {
+                return Err(LoadError::EphemeralParent(number));
+            }
+            if !self.store.adopt(id, parent) {
+                return Err(LoadError::RepeatedName(number));
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a znode in the store. Where no number is missing, it is the number.
+    fn place_of(&self, number: u32) -> Option<NodeId> {
+        let place = match self.ids.get(number as usize) {
+            Some(&same) if same == number => number as usize,
+            _ => self.ids.binary_search(&number).ok()?,
+        };
+        Some(NodeId::from_number(place as u32))
+    }
+}
+
+fn check_record(record: &Record<'_>, header: &Header, last: Option<u32>) -> Result<(), LoadError> {
+    let id = record.id;
+    match last {
+        None if id != 0 || record.parent != 0 || !record.name.is_empty() => return Err(LoadError::NoRoot),
+        None => return Ok(()),
+        Some(last) if id <= last => return Err(LoadError::OutOfOrder(id)),
+        Some(_) => {}
+    }
+    if record.name.is_empty()
+        || record.name.contains('/')
+        || validate_path(&format!("/{}", record.name)).is_err()
+    {
+        return Err(LoadError::Name(id));
+    }
+    match record.kind {
+        Kind::Ephemeral(session) if !header.sessions.contains_key(&session) => {
+            Err(LoadError::UnknownOwner { id, session })
+        }
+        _ => Ok(()),
+    }
+}

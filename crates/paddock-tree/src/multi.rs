@@ -1,0 +1,60 @@
+//! Several operations, all or none.
+
+use paddock_proto::{ErrorCode, MultiResult, OpCode, Write, WriteReply};
+
+use crate::create::as_in_multi;
+use crate::outcome::Changes;
+use crate::tree::{Circumstances, Tree};
+
+impl Tree {
+    /// All operations have the same zxid and time; each sees those before it. Failing is a reply too: it says which
+    /// operation failed, and how.
+    pub(crate) fn multi<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        writes: &[Write<'a>],
+        changes: &mut Changes<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        let steps: Option<Vec<(OpCode, Write<'a>)>> = writes.iter().map(step).collect();
+        let steps = steps.ok_or(ErrorCode::MarshallingError)?;
+        let mut results = Vec::with_capacity(steps.len());
+        self.store.open_journal();
+        for (op, write) in steps {
+            match self.carry_out(at, &write, changes) {
+                Ok(reply) => results.push(MultiResult::Done(op, reply)),
+                Err(error) => {
+                    self.store.roll_back_journal();
+                    changes.clear();
+                    return Ok(WriteReply::Multi(failure(writes.len(), results.len(), error)));
+                }
+            }
+        }
+        self.store.commit_journal();
+        Ok(WriteReply::Multi(results))
+    }
+}
+
+/// The write as a multi means it, with the operation that its result names.
+fn step<'a>(write: &Write<'a>) -> Option<(OpCode, Write<'a>)> {
+    let op = match write {
+        Write::Create(create) => {
+            let create = as_in_multi(create)?;
+            return Some((create.op, Write::Create(create)));
+        }
+        Write::Delete { .. } => OpCode::Delete,
+        Write::SetData { .. } => OpCode::SetData,
+        Write::Check { .. } => OpCode::Check,
+        _ => return None,
+    };
+    Some((op, write.clone()))
+}
+
+/// Those before the one that failed had no fault of their own; those after it were not tried.
+fn failure<'a>(operations: usize, failed: usize, error: ErrorCode) -> Vec<MultiResult<'a>> {
+    let result = |n: usize| match n.cmp(&failed) {
+        std::cmp::Ordering::Less => None,
+        std::cmp::Ordering::Equal => Some(error),
+        std::cmp::Ordering::Greater => Some(ErrorCode::RuntimeInconsistency),
+    };
+    (0..operations).map(|n| MultiResult::Failed(result(n))).collect()
+}

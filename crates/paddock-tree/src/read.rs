@@ -1,0 +1,155 @@
+//! Answering questions. Nothing here changes the state, and nothing but the state decides the answer.
+
+use paddock_proto::jute::Writer;
+use paddock_proto::{Acl, ErrorCode, IdList, MultiResult, OpCode, Perms, Read, SessionId};
+
+use crate::Tree;
+use crate::access::allows;
+use crate::store::NodeId;
+
+/// Who wants to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    pub session: SessionId,
+    pub ids: IdList<'a>,
+}
+
+impl Tree {
+    /// Appends the body of the reply; after an error `out` is as before. Watches are not set here.
+    pub fn read(&self, read: &Read<'_>, asker: &Asker<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+        match read {
+            Read::Exists { path, .. } => self.exists(path, asker, out),
+            Read::GetData { path, .. } => self.get_data(path, asker, out),
+            Read::GetAcl { path } => self.get_acl(path, asker, out),
+            Read::GetChildren { path, .. } => {
+                let node = self.find_readable(path, asker)?;
+                self.put_children(node, out);
+                Ok(())
+            }
+            Read::GetChildren2 { path, .. } => {
+                let node = self.find_readable(path, asker)?;
+                self.put_children(node, out);
+                self.store.stat(node).encode(out);
+                Ok(())
+            }
+            Read::GetEphemerals { prefix } => {
+                self.get_ephemerals(prefix.unwrap_or_default(), asker, out);
+                Ok(())
+            }
+            Read::GetAllChildrenNumber { path } => self.get_all_children_number(path, asker, out),
+            Read::MultiRead(reads) => {
+                self.multi_read(reads, asker, out);
+                Ok(())
+            }
+        }
+    }
+
+    fn find_readable(&self, path: &str, asker: &Asker<'_>) -> Result<NodeId, ErrorCode> {
+        let node = self.store.find(path).ok_or(ErrorCode::NoNode)?;
+        self.check_access(node, Perms::READ, asker.ids)?;
+        Ok(node)
+    }
+
+    fn exists(&self, path: &str, asker: &Asker<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+        // The only read that looks at the path itself.
+        if path.contains('\0') {
+            return Err(ErrorCode::BadArguments);
+        }
+        let node = self.find_readable(path, asker)?;
+        self.store.stat(node).encode(out);
+        Ok(())
+    }
+
+    fn get_data(&self, path: &str, asker: &Asker<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+        let node = self.find_readable(path, asker)?;
+        out.put_buffer(self.store.data(node));
+        self.store.stat(node).encode(out);
+        Ok(())
+    }
+
+    /// Who may only read sees that there are digests, but not the digests.
+    fn get_acl(&self, path: &str, asker: &Asker<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+        let node = self.store.find(path).ok_or(ErrorCode::NoNode)?;
+        self.check_access(node, Perms::READ | Perms::ADMIN, asker.ids)?;
+        let list = self.store.acl_list(node);
+        let unmasked = allows(list, Perms::ADMIN, asker.ids);
+        out.put_count(list.len());
+        for entry in list.iter() {
+            match unmasked {
+                true => entry.encode(out),
+                false => masked(entry).encode(out),
+            }
+        }
+        self.store.stat(node).encode(out);
+        Ok(())
+    }
+
+    fn put_children(&self, node: NodeId, out: &mut Vec<u8>) {
+        out.put_count(self.store.child_count(node) as usize);
+        for child in self.store.children(node) {
+            out.put_buffer(Some(self.store.name(child)));
+        }
+    }
+
+    fn get_ephemerals(&self, prefix: &str, asker: &Asker<'_>, out: &mut Vec<u8>) {
+        let is_all = matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
+        let mut paths = self.sorted_paths(self.store.ephemerals_of(asker.session));
+        paths.retain(|path| is_all || path.starts_with(prefix));
+        out.put_count(paths.len());
+        paths.iter().for_each(|path| out.put_string(path));
+    }
+
+    fn get_all_children_number(
+        &self,
+        path: &str,
+        asker: &Asker<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ErrorCode> {
+        let node = self.find_readable(path, asker)?;
+        let descendants = match path {
+            "/" => self.store.node_count() - 1,
+            // By its other name the root counts itself, for its path begins with its path and a slash.
+            "" => self.store.node_count(),
+            _ => self.store.subtree(node).count() - 1,
+        };
+        out.put_i32(descendants as i32);
+        Ok(())
+    }
+
+    /// Each read fails on its own.
+    fn multi_read(&self, reads: &[Read<'_>], asker: &Asker<'_>, out: &mut Vec<u8>) {
+        for read in reads {
+            let before = out.len();
+            MultiResult::encode_read_header(op_of(read), out);
+            if let Err(error) = self.read(read, asker, out) {
+                out.truncate(before);
+                MultiResult::encode_error(Some(error), out);
+            }
+        }
+        MultiResult::encode_end(out);
+    }
+}
+
+fn op_of(read: &Read<'_>) -> OpCode {
+    match read {
+        Read::Exists { .. } => OpCode::Exists,
+        Read::GetData { .. } => OpCode::GetData,
+        Read::GetAcl { .. } => OpCode::GetAcl,
+        Read::GetChildren { .. } => OpCode::GetChildren,
+        Read::GetChildren2 { .. } => OpCode::GetChildren2,
+        Read::GetEphemerals { .. } => OpCode::GetEphemerals,
+        Read::GetAllChildrenNumber { .. } => OpCode::GetAllChildrenNumber,
+        Read::MultiRead(_) => OpCode::MultiRead,
+    }
+}
+
+fn masked(entry: &Acl) -> Acl {
+    let mut entry = entry.clone();
+    if entry.id.scheme == "digest"
+        && let Some(colon) = entry.id.id.find(':')
+    {
+        entry.id.id.truncate(colon);
+        entry.id.id.push_str(":x");
+    }
+    entry
+}

@@ -1,0 +1,63 @@
+//! The bytes of a snapshot: a header block, then blocks of znodes.
+//!
+//! A snapshot is the state exactly as it was when it began, whatever is written meanwhile. How blocks get to a file, and
+//! how a torn file is recognised, is for others: each block here is only what `TreeLoader` is to be given back.
+
+use paddock_proto::jute::Writer;
+
+use crate::Tree;
+
+/// In front of the header; the number grows when an older member could not read the rest.
+pub(crate) const FORMAT: i32 = 1;
+pub(crate) const HEADER_BLOCK: u8 = b'H';
+pub(crate) const ZNODE_BLOCK: u8 = b'Z';
+
+/// A snapshot on its way. Nothing of it may be lost between `begin_snapshot` and `end_snapshot`: the tree saves what it
+/// changes for as long as the scan runs.
+#[derive(Debug)]
+pub struct SnapshotScan {
+    /// Encoded when the snapshot began; `None` once it has been given out.
+    header: Option<Vec<u8>>,
+}
+
+impl Tree {
+    /// Fixes the state to be saved. Takes time for sessions and ACLs, not for znodes. One snapshot runs at a time.
+    pub fn begin_snapshot(&mut self) -> SnapshotScan {
+        self.store.begin_scan();
+        SnapshotScan { header: Some(self.header()) }
+    }
+
+    /// Appends the next block, which holds at most `max_nodes` znodes; false when it was the last one.
+    pub fn scan_snapshot(&mut self, scan: &mut SnapshotScan, max_nodes: usize, out: &mut Vec<u8>) -> bool {
+        if let Some(header) = scan.header.take() {
+            out.extend_from_slice(&header);
+            return true;
+        }
+        out.push(ZNODE_BLOCK);
+        self.store.scan_slice(max_nodes, out)
+    }
+
+    /// To be called when all is scanned, and when the snapshot is given up.
+    pub fn end_snapshot(&mut self, _scan: SnapshotScan) {
+        self.store.end_scan();
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let mut out = vec![HEADER_BLOCK];
+        out.put_i32(FORMAT);
+        out.put_i64(self.zxid.0);
+        out.put_i64(self.store.node_count() as i64);
+        out.put_count(self.sessions.len());
+        for (session, &timeout_ms) in &self.sessions {
+            out.put_i64(session.0);
+            out.put_i32(timeout_ms);
+        }
+        out.put_count(self.store.acls().count());
+        for (id, list) in self.store.acls() {
+            out.put_i32(id as i32);
+            out.put_count(list.len());
+            list.iter().for_each(|acl| acl.encode(&mut out));
+        }
+        out
+    }
+}

@@ -1,0 +1,177 @@
+//! What the store holds, without changing it.
+
+use std::sync::Arc;
+
+use paddock_proto::{Acl, SessionId, Stat, Zxid};
+
+use super::node::{Extra, ExtraId};
+use super::{AclId, Kind, NodeId, Store};
+
+impl Store {
+    pub(crate) fn node_count(&self) -> usize {
+        self.node_count
+    }
+
+    pub(crate) fn ephemeral_count(&self) -> usize {
+        self.ephemeral_count
+    }
+
+    /// The characters of all paths and the bytes of all data.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.data_bytes
+    }
+
+    /// The node at a path. A string that is no path names no node; the empty string is the root's other name.
+    pub(crate) fn find(&self, path: &str) -> Option<NodeId> {
+        if matches!(path, "" | "/") {
+            return Some(NodeId::ROOT);
+        }
+        let mut components = path.strip_prefix('/')?.split('/');
+        components.try_fold(NodeId::ROOT, |node, name| self.child(node, name))
+    }
+
+    pub(crate) fn child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
+        let name = name.as_bytes();
+        let hash = self.index.hash(parent, name);
+        self.index.find(hash, |id| {
+            let node = &self.nodes[id.0];
+            node.hash == hash && node.parent == parent && node.blob.name() == name
+        })
+    }
+
+    /// The children, in no particular order.
+    pub(crate) fn children(&self, parent: NodeId) -> impl Iterator<Item = NodeId> {
+        let first = self.extra(parent).first_child.some();
+        std::iter::successors(first, |id| self.nodes[id.0].next.some())
+    }
+
+    /// The node and all below it, each after its parent, without a stack that a deep tree could exhaust.
+    pub(crate) fn subtree(&self, top: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(Some(top), move |&id| {
+            if let Some(child) = self.extra(id).first_child.some() {
+                return Some(child);
+            }
+            let mut at = id;
+            while at != top {
+                let node = &self.nodes[at.0];
+                if let Some(next) = node.next.some() {
+                    return Some(next);
+                }
+                at = node.parent;
+            }
+            None
+        })
+    }
+
+    pub(crate) fn parent(&self, id: NodeId) -> NodeId {
+        self.nodes[id.0].parent
+    }
+
+    pub(crate) fn path(&self, id: NodeId) -> String {
+        if id == NodeId::ROOT {
+            return "/".to_owned();
+        }
+        let up = |&at: &NodeId| Some(self.parent(at)).filter(|&parent| parent != NodeId::ROOT);
+        let nodes: Vec<NodeId> = std::iter::successors(Some(id), up).collect();
+        let mut path = Vec::with_capacity(nodes.iter().map(|&at| self.name(at).len() + 1).sum());
+        for &at in nodes.iter().rev() {
+            path.push(b'/');
+            path.extend_from_slice(self.name(at));
+        }
+        String::from_utf8(path).expect("names were strings when they were stored")
+    }
+
+    pub(crate) fn name(&self, id: NodeId) -> &[u8] {
+        self.nodes[id.0].blob.name()
+    }
+
+    pub(crate) fn data(&self, id: NodeId) -> Option<&[u8]> {
+        self.nodes[id.0].blob.data()
+    }
+
+    pub(crate) fn data_len(&self, id: NodeId) -> usize {
+        self.data(id).map_or(0, <[u8]>::len)
+    }
+
+    pub(crate) fn version(&self, id: NodeId) -> i32 {
+        self.nodes[id.0].version
+    }
+
+    pub(crate) fn mtime_ms(&self, id: NodeId) -> i64 {
+        self.nodes[id.0].mtime_ms
+    }
+
+    pub(crate) fn aversion(&self, id: NodeId) -> i32 {
+        self.extra(id).aversion
+    }
+
+    /// How many children were ever created here.
+    pub(crate) fn cversion(&self, id: NodeId) -> i32 {
+        self.extra(id).cversion
+    }
+
+    pub(crate) fn kind(&self, id: NodeId) -> Kind {
+        self.extra(id).kind
+    }
+
+    pub(crate) fn child_count(&self, id: NodeId) -> u32 {
+        self.extra(id).children
+    }
+
+    pub(crate) fn acl(&self, id: NodeId) -> AclId {
+        self.nodes[id.0].acl
+    }
+
+    pub(crate) fn acl_list(&self, id: NodeId) -> &Arc<[Acl]> {
+        self.acls.list(self.acl(id))
+    }
+
+    /// The list that decides who may read the node; `None` when everybody may.
+    pub(crate) fn readers(&self, id: NodeId) -> Option<Arc<[Acl]>> {
+        self.acls.readers(self.acl(id))
+    }
+
+    /// As clients see it.
+    pub(crate) fn stat(&self, id: NodeId) -> Stat {
+        let (node, extra) = (&self.nodes[id.0], self.extra(id));
+        let children = extra.children as i32;
+        Stat {
+            czxid: Zxid(node.czxid),
+            mzxid: Zxid(node.mzxid),
+            ctime_ms: node.ctime_ms,
+            mtime_ms: node.mtime_ms,
+            version: node.version,
+            // Every child that was created and is not there any more was deleted.
+            cversion: extra.cversion.wrapping_mul(2).wrapping_sub(children),
+            aversion: extra.aversion,
+            ephemeral_owner: match extra.kind {
+                Kind::Ephemeral(session) => session,
+                Kind::Persistent | Kind::Container | Kind::Ttl { .. } => SessionId::NONE,
+            },
+            data_length: self.data_len(id) as i32,
+            num_children: children,
+            pzxid: Zxid(extra.pzxid),
+        }
+    }
+
+    pub(crate) fn ephemerals_of(&self, session: SessionId) -> impl Iterator<Item = NodeId> {
+        self.ephemerals.get(&session).into_iter().flatten().copied()
+    }
+
+    /// Sessions with ephemeral znodes, by id.
+    pub(crate) fn ephemerals(&self) -> impl Iterator<Item = (SessionId, impl Iterator<Item = NodeId>)> {
+        self.ephemerals.iter().map(|(&session, nodes)| (session, nodes.iter().copied()))
+    }
+
+    pub(crate) fn perishable(&self) -> impl Iterator<Item = NodeId> {
+        self.perishable.iter().copied()
+    }
+
+    pub(super) fn extra(&self, id: NodeId) -> Extra {
+        let node = &self.nodes[id.0];
+        match node.extra {
+            ExtraId::NONE => Extra { pzxid: node.czxid, ..Extra::default() },
+            extra => self.extras[extra.0],
+        }
+    }
+}

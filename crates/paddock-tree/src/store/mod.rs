@@ -1,0 +1,66 @@
+//! The znodes in memory: where they lie, how they are found, who their children are.
+//!
+//! The store knows what a change does to the bookkeeping (index, lists of children, counts, users of ACLs, what a session
+//! owns) and can take changes back; whether a change is allowed, and what it is called, is the tree's affair.
+//! Invariants: every node but the root is in the index and in its parent's list; a node has an `Extra` if it differs in
+//! it from a fresh leaf; before a node changes, `touch` has saved it for a running scan.
+
+mod acls;
+mod change;
+mod index;
+mod journal;
+mod look;
+mod node;
+mod record;
+mod restore;
+mod scan;
+mod slab;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paddock_proto::{Acl, SessionId, Zxid};
+
+pub(crate) use acls::{AclId, is_world};
+pub(crate) use node::{Kind, NodeId};
+pub(crate) use record::Record;
+
+use acls::Acls;
+use index::Index;
+use journal::Journal;
+use node::{Extra, Node};
+use scan::Scan;
+use slab::Slab;
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    nodes: Slab<Node>,
+    extras: Slab<Extra>,
+    index: Index,
+    acls: Acls,
+    ephemerals: BTreeMap<SessionId, BTreeSet<NodeId>>,
+    /// Containers and TTL znodes: what may go without anybody deleting it.
+    perishable: BTreeSet<NodeId>,
+    node_count: usize,
+    ephemeral_count: usize,
+    data_bytes: u64,
+    journal: Option<Journal>,
+    scan: Option<Scan>,
+}
+
+/// A znode about to be.
+#[derive(Debug)]
+pub(crate) struct NewNode<'a> {
+    pub(crate) parent: NodeId,
+    pub(crate) path: &'a str,
+    pub(crate) data: Option<&'a [u8]>,
+    /// `None` for the open ACL.
+    pub(crate) acl: Option<Vec<Acl>>,
+    pub(crate) kind: Kind,
+    pub(crate) zxid: Zxid,
+    pub(crate) time_ms: i64,
+}
+
+/// How long a path is to ZooKeeper, which counts UTF-16 units: valid paths have no character that takes two.
+pub(crate) fn path_chars(path: &str) -> u64 {
+    path.chars().count() as u64
+}

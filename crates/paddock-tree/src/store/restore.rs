@@ -1,0 +1,101 @@
+//! Building a store from records, in the order in which they come: a child may come before its parent.
+//!
+//! First all nodes are placed, then each is given to its parent, then the whole is weighed.
+
+use std::collections::BTreeMap;
+
+use paddock_proto::Acl;
+
+use super::acls::Acls;
+use super::index::Index;
+use super::node::{ExtraId, NodeId};
+use super::slab::Slab;
+use super::{AclId, Kind, Record, Store, path_chars};
+
+impl Store {
+    /// Without a single node, not even a root: the first one placed becomes it.
+    pub(crate) fn empty() -> Store {
+        Store {
+            nodes: Slab::new(),
+            extras: Slab::new(),
+            index: Index::new(),
+            acls: Acls::new(),
+            ephemerals: BTreeMap::new(),
+            perishable: Default::default(),
+            node_count: 0,
+            ephemeral_count: 0,
+            data_bytes: 0,
+            journal: None,
+            scan: None,
+        }
+    }
+
+    /// A use of the ACL, to be released when all nodes are placed.
+    pub(crate) fn hold_acl(&mut self, list: Vec<Acl>) -> AclId {
+        self.acls.intern(list)
+    }
+
+    pub(crate) fn release_acl(&mut self, acl: AclId) {
+        self.acls.release(acl);
+    }
+
+    /// The ACLs in use, with their numbers.
+    pub(crate) fn acls(&self) -> impl Iterator<Item = (u32, &[Acl])> {
+        self.acls.iter().map(|(id, list)| (id.0, &list[..]))
+    }
+
+    /// Gives the record a place. It is in no list and not in the index until `adopt`.
+    pub(crate) fn place(&mut self, record: &Record<'_>, acl: AclId) -> NodeId {
+        self.acls.retain(acl);
+        let mut node = record.node(acl);
+        if let Some(extra) = record.extra() {
+            node.extra = ExtraId(self.extras.insert(extra));
+        }
+        let id = NodeId(self.nodes.insert(node));
+        if id == NodeId::ROOT {
+            self.nodes[id.0].parent = id;
+            self.node_count += 1;
+        }
+        id
+    }
+
+    /// Makes a placed node a child of another; false when that has a child of this name already.
+    #[must_use]
+    pub(crate) fn adopt(&mut self, id: NodeId, parent: NodeId) -> bool {
+        self.nodes[id.0].parent = parent;
+        let name = std::str::from_utf8(self.name(id)).expect("a record's name is a string");
+        if self.child(parent, name).is_some() {
+            return false;
+        }
+        self.attach(id);
+        true
+    }
+
+    /// Counts the data, when every node has its parent; false when a node hangs on a ring of parents without a root.
+    #[must_use]
+    pub(crate) fn weigh(&mut self) -> bool {
+        let mut path_chars_of = vec![0; self.nodes.slots() as usize];
+        let (mut nodes, mut bytes) = (0, 0);
+        for id in self.subtree(NodeId::ROOT) {
+            let own = match id {
+                NodeId::ROOT => 0,
+                _ => path_chars_of[self.parent(id).0 as usize] + 1 + self.name_chars(id),
+            };
+            path_chars_of[id.0 as usize] = own;
+            // The root's path has a character too, but its children's paths do not hold it.
+            bytes += own.max(1) + self.data_len(id) as u64;
+            nodes += 1;
+        }
+        self.data_bytes = bytes;
+        nodes == self.node_count
+    }
+
+    fn name_chars(&self, id: NodeId) -> u64 {
+        path_chars(std::str::from_utf8(self.name(id)).expect("a record's name is a string"))
+    }
+
+    /// Whether the node lives with a session, so that it must not have children.
+    pub(crate) fn is_ephemeral(&self, id: NodeId) -> bool {
+        matches!(self.kind(id), Kind::Ephemeral(_))
+    }
+}

@@ -1,0 +1,70 @@
+//! Reading all znodes as they were at one moment, while writes go on.
+//!
+//! The slots are walked in slices. A write that comes to a slot before the walk does saves first what the slot held when
+//! the scan began; the walk then takes that. So the scan is exact, and costs memory only for what changes ahead of it.
+
+use std::collections::BTreeMap;
+
+use super::Store;
+use super::node::NodeId;
+use super::record::Record;
+
+#[derive(Debug)]
+pub(super) struct Scan {
+    /// The walk has passed all slots before.
+    next: u32,
+    /// Slots from here on were not in use when the scan began.
+    end: u32,
+    /// Changed ahead of the walk; `None` where there was no node.
+    saved: BTreeMap<u32, Option<Box<[u8]>>>,
+}
+
+impl Store {
+    pub(crate) fn begin_scan(&mut self) {
+        assert!(self.scan.is_none(), "one scan runs at a time");
+        self.scan = Some(Scan { next: 0, end: self.nodes.slots(), saved: BTreeMap::new() });
+    }
+
+    /// Appends the records of the next `max_slots` slots; false when none is left.
+    pub(crate) fn scan_slice(&mut self, max_slots: usize, out: &mut Vec<u8>) -> bool {
+        let mut scan = self.scan.take().expect("a scan was begun");
+        let slots = u32::try_from(max_slots).unwrap_or(u32::MAX);
+        let end = scan.next.saturating_add(slots).min(scan.end);
+        for id in scan.next..end {
+            match scan.saved.remove(&id) {
+                Some(Some(record)) => out.extend_from_slice(&record),
+                Some(None) => {}
+                None => self.encode_node(NodeId(id), out),
+            }
+        }
+        scan.next = end;
+        let more = scan.next < scan.end;
+        self.scan = Some(scan);
+        more
+    }
+
+    pub(crate) fn end_scan(&mut self) {
+        self.scan = None;
+    }
+
+    /// To be called before anything about a node changes that a record holds, and before a slot is filled or emptied.
+    pub(super) fn touch(&mut self, id: NodeId) {
+        let Some(scan) = &self.scan else { return };
+        if !(scan.next..scan.end).contains(&id.0) || scan.saved.contains_key(&id.0) {
+            return;
+        }
+        let mut record = Vec::new();
+        self.encode_node(id, &mut record);
+        let saved = (!record.is_empty()).then(|| record.into_boxed_slice());
+        let scan = self.scan.as_mut().expect("a scan runs");
+        scan.saved.insert(id.0, saved);
+    }
+
+    /// Nothing for a vacant slot.
+    fn encode_node(&self, id: NodeId, out: &mut Vec<u8>) {
+        let node = &self.nodes[id.0];
+        if !node.is_vacant() {
+            Record::of(id, node, &self.extra(id)).encode(out);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The tree as a whole: what it holds, and which part of the code carries out which write.
+
+use std::collections::BTreeMap;
+
+use paddock_proto::{ErrorCode, IdList, SessionId, Stat, Write, WriteReply, Zxid};
+
+use crate::store::{Kind, NodeId, Record, Store};
+use crate::{Changes, Command, Outcome};
+
+pub(crate) const QUOTA: &str = "/zookeeper/quota";
+pub(crate) const CONFIG: &str = "/zookeeper/config";
+
+/// Always there: nobody can delete them.
+pub(crate) const SYSTEM_PATHS: [&str; 4] = ["/", "/zookeeper", QUOTA, CONFIG];
+
+/// The replicated state. Invariants: the system znodes exist; the owner of every ephemeral has a session.
+#[derive(Debug)]
+pub struct Tree {
+    /// Of the last command applied.
+    pub(crate) zxid: Zxid,
+    pub(crate) store: Store,
+    /// The timeout of each session, in milliseconds.
+    pub(crate) sessions: BTreeMap<SessionId, i32>,
+    /// `/zookeeper/quota`, which every change of data must ask for.
+    pub(crate) quota: NodeId,
+}
+
+/// The circumstances of a write that its operations share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances<'a> {
+    pub(crate) session: SessionId,
+    pub(crate) ids: IdList<'a>,
+    pub(crate) zxid: Zxid,
+    pub(crate) time_ms: i64,
+}
+
+impl Default for Tree {
+    fn default() -> Tree {
+        Tree::new()
+    }
+}
+
+impl Tree {
+    /// What ZooKeeper begins with.
+    pub fn new() -> Tree {
+        let mut store = Store::empty();
+        let readable = vec![crate::access::world_readable()];
+        let read_only = store.hold_acl(readable);
+        let open = crate::store::AclId::OPEN;
+        let root = store.place(&system_node(""), open);
+        let zookeeper = store.place(&system_node("zookeeper"), open);
+        let quota = store.place(&system_node("quota"), open);
+        let config = store.place(&system_node("config"), read_only);
+        store.release_acl(read_only);
+        let all_new =
+            store.adopt(zookeeper, root) && store.adopt(quota, zookeeper) && store.adopt(config, zookeeper);
+        assert!(all_new && store.weigh(), "the system znodes are a tree");
+        Tree { zxid: Zxid(0), store, sessions: BTreeMap::new(), quota }
+    }
+
+    /// Carries out one write, or refuses it. Either takes the next zxid.
+    pub fn apply<'a>(&mut self, command: &Command<'a>) -> Outcome<'a> {
+        self.zxid = self.zxid.next();
+        let mut changes = Changes::new();
+        let result = self.dispatch(command, &mut changes);
+        assert!(result.is_ok() || changes.is_empty(), "a refusal changes nothing");
+        Outcome { zxid: self.zxid, result, changes }
+    }
+
+    fn dispatch<'a>(
+        &mut self,
+        command: &Command<'a>,
+        changes: &mut Changes<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        let Ok(write) = &command.write else { return Err(ErrorCode::MarshallingError) };
+        let at = Circumstances {
+            session: command.session,
+            ids: command.ids,
+            zxid: self.zxid,
+            time_ms: command.time_ms,
+        };
+        match write {
+            Write::CreateSession { timeout_ms } => return self.create_session(at.session, *timeout_ms),
+            Write::CloseSession => return Ok(self.close_session(&at, changes)),
+            _ => self.check_session(at.session)?,
+        }
+        match write {
+            Write::SetAcl { path, acl, version } => self.set_acl(&at, path, *acl, *version),
+            Write::DeleteContainer { path } => self.delete_container(&at, path, changes),
+            Write::Multi(writes) => self.multi(&at, writes, changes),
+            // Alone it is refused before it gets a zxid; a member that lets it through is told so.
+            Write::Check { .. } => Err(ErrorCode::Unimplemented),
+            single => self.carry_out(&at, single, changes),
+        }
+    }
+
+    /// One of the operations that a multi may hold.
+    pub(crate) fn carry_out<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        write: &Write<'a>,
+        changes: &mut Changes<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        match *write {
+            Write::Create(create) => self.create(at, &create, changes),
+            Write::Delete { path, version } => self.delete(at, path, version, changes),
+            Write::SetData { path, data, version } => self.set_data(at, path, data, version, changes),
+            Write::Check { path, version } => self.check(at, path, version),
+            ref other => unreachable!("{other:?} is neither alone nor in a multi an operation on one znode"),
+        }
+    }
+}
+
+/// What the service wants to know.
+impl Tree {
+    /// The zxid of the last command applied.
+    pub fn zxid(&self) -> Zxid {
+        self.zxid
+    }
+
+    /// The `Stat` of a znode, whoever asks: for watches that are set again.
+    pub fn stat(&self, path: &str) -> Option<Stat> {
+        self.store.find(path).map(|node| self.store.stat(node))
+    }
+
+    /// As ZooKeeper counts, for which the root is two: `""` and `/`.
+    pub fn node_count(&self) -> usize {
+        self.store.node_count() + 1
+    }
+
+    pub fn ephemeral_count(&self) -> usize {
+        self.store.ephemeral_count()
+    }
+
+    /// What ZooKeeper calls the approximate data size: the characters of all paths and the bytes of all data.
+    pub fn data_bytes(&self) -> u64 {
+        self.store.data_bytes()
+    }
+
+    /// The sessions that own ephemeral znodes, and their paths in order.
+    pub fn ephemerals(&self) -> impl Iterator<Item = (SessionId, Vec<String>)> {
+        self.store.ephemerals().map(|(session, nodes)| (session, self.sorted_paths(nodes)))
+    }
+
+    /// At most `max` znodes that have had their time at `now_ms`: containers whose children are gone, TTL znodes that
+    /// nobody has written for too long. `Write::DeleteContainer` checks again.
+    pub fn expired_nodes(&self, now_ms: i64, max: usize) -> Vec<String> {
+        let expired = self.store.perishable().filter(|&node| self.has_had_its_time(node, now_ms));
+        expired.take(max).map(|node| self.store.path(node)).collect()
+    }
+
+    pub(crate) fn has_had_its_time(&self, node: NodeId, now_ms: i64) -> bool {
+        if self.store.child_count(node) > 0 {
+            return false;
+        }
+        match self.store.kind(node) {
+            // A container that never had a child is still waiting for its first.
+            Kind::Container => self.store.cversion(node) > 0,
+            Kind::Ttl { ms } => now_ms.saturating_sub(self.store.mtime_ms(node)) > ms,
+            Kind::Persistent | Kind::Ephemeral(_) => false,
+        }
+    }
+
+    pub(crate) fn sorted_paths(&self, nodes: impl Iterator<Item = NodeId>) -> Vec<String> {
+        let mut paths: Vec<String> = nodes.map(|node| self.store.path(node)).collect();
+        paths.sort_unstable();
+        paths
+    }
+}
+
+/// One of the znodes a tree begins with: made by nobody, at no time.
+fn system_node(name: &str) -> Record<'_> {
+    Record {
+        id: 0,
+        parent: 0,
+        acl: 0,
+        name,
+        data: Some(b""),
+        czxid: 0,
+        mzxid: 0,
+        pzxid: 0,
+        ctime_ms: 0,
+        mtime_ms: 0,
+        version: 0,
+        cversion: 0,
+        aversion: 0,
+        kind: Kind::Persistent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_tree_is_as_zookeeper_makes_it() {
+        let tree = Tree::new();
+        assert_eq!((tree.node_count(), tree.ephemeral_count(), tree.data_bytes()), (5, 0, 44));
+        let stat = |path| tree.stat(path).unwrap();
+        assert_eq!((stat("/").num_children, stat("/").cversion), (1, -1));
+        assert_eq!((stat("/zookeeper").num_children, stat("/zookeeper").cversion), (2, -2));
+        for path in SYSTEM_PATHS {
+            assert!(tree.stat(path).is_some(), "{path}");
+        }
+        assert_eq!(tree.zxid(), Zxid(0));
+    }
+}
