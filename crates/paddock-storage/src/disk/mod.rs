@@ -1,0 +1,83 @@
+//! The disk as this crate sees it: named files with positioned reads and writes, and the two kinds of sync.
+//!
+//! Everything durable goes through [`Disk`], so that the same log and snapshot code runs on the operating system
+//! ([`OsDisk`]) and on a simulated disk with faults ([`MemDisk`]).
+//!
+//! What the callers rely on, and no more:
+//! - data is durable after [`DiskFile::sync_data`], a name (created, renamed, removed) after [`Disk::sync_dir`];
+//! - after a crash each unsynced 512-byte sector is old or new, or new up to some 8-byte word and old after it;
+//! - unsynced changes of names in one directory survive as a prefix of their order, as in a journaling file system.
+
+mod mem;
+mod os;
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+
+pub use mem::{Fault, MemDisk};
+pub use os::OsDisk;
+
+/// What a disk writes whole or not at all, but for the tear that the module describes.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    ReadWrite,
+}
+
+/// A place for files.
+pub trait Disk: Debug + Send + Sync {
+    /// Opens a file that exists.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Creates an empty file for reading and writing. Fails if the name exists.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Gives a file another name in the same directory, in one step, replacing what had that name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file's name.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a directory, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Creates a directory and its parents where they are missing, durably.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes all names of a directory durable as they are now.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Locks a file, created if need be, until the answer is dropped or the process ends. `None`: another has it.
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Any + Send>>>;
+}
+
+/// An open file.
+pub trait DiskFile: Debug + Send {
+    /// Reads until the buffer is full or the file ends; says how much it was.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all of it, making the file longer if need be. After an error any part may have been written.
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Makes the contents and the length durable. After an error the unsynced writes may be lost for good, even if a
+    /// later call succeeds.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// The length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether there is nothing in it.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+/// Whether an error says that there is no room, which passes when someone makes room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

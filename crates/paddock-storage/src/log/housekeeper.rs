@@ -1,0 +1,250 @@
+//! The slow work around segments: zeroing the next ones ahead of time and giving released ones another life.
+//!
+//! A segment is used only when it is allocated, zero, and synced, so that appending to it changes no metadata and a
+//! torn write shows (see `tail.rs`). Zeroing 64 MiB takes a while, so whoever owns the log calls [`Housekeeper::run`]
+//! from another thread. If it has not run in time the log does the same work itself, inside one sync.
+//!
+//! A released segment keeps its name until its turn comes; after a restart it is replayed again, which is harmless.
+//! The oldest goes first and each step is made durable before the next, so no gap can appear.
+//! A spare found at the start is zeroed again: nobody knows how far the last process came.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::LogError;
+use super::segment::spare_path;
+use crate::disk::{Access, Disk, DiskFile};
+
+/// Zeros are written and synced in pieces of this size, so that a sync of the log never waits for more than one.
+const SLICE_BYTES: usize = 1 << 20;
+
+/// Prepares segments for a [`Log`](super::Log). Clones do the work of the same log.
+#[derive(Clone, Debug)]
+pub struct Housekeeper {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    segment_bytes: u64,
+    spares_kept: usize,
+    /// Held while working, so that two callers do not do the same work twice.
+    work: Mutex<()>,
+    /// Held for moments only.
+    stock: Mutex<Stock>,
+}
+
+#[derive(Debug)]
+struct Stock {
+    ready: VecDeque<Spare>,
+    /// Files with any content.
+    used: VecDeque<PathBuf>,
+    /// Segments under their own names, the oldest first.
+    released: VecDeque<PathBuf>,
+    next_number: u64,
+}
+
+/// A file that is allocated, zero and synced.
+#[derive(Debug)]
+pub(super) struct Spare {
+    pub(super) path: PathBuf,
+    pub(super) file: Box<dyn DiskFile>,
+    capacity: u64,
+}
+
+impl Housekeeper {
+    pub(super) fn new(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        segment_bytes: u64,
+        spares_kept: usize,
+        spares: &[u64],
+    ) -> Self {
+        let used = spares.iter().map(|number| spare_path(dir, *number)).collect();
+        let next_number = spares.last().map_or(0, |last| last + 1);
+        let stock = Stock { ready: VecDeque::new(), used, released: VecDeque::new(), next_number };
+        let shared = Shared {
+            disk,
+            dir: dir.to_owned(),
+            segment_bytes,
+            spares_kept,
+            work: Mutex::new(()),
+            stock: Mutex::new(stock),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Does one piece of work, which may take as long as writing a segment does. `false`: there was nothing to do.
+    ///
+    /// [`LogError::DiskFull`] means that no spare can be made now; try again later. After another error the process
+    /// has to end, as after one of the log.
+    pub fn run(&self) -> Result<bool, LogError> {
+        let _working = lock(&self.shared.work);
+        let (ready, used, released) = self.counts();
+        if released > 0 {
+            return self.retire(ready + used < self.shared.spares_kept).map(|()| true);
+        }
+        if ready < self.shared.spares_kept {
+            return self.prepare().map(|()| true);
+        }
+        if used > 0 {
+            return self.discard().map(|()| true);
+        }
+        Ok(false)
+    }
+
+    /// The number of segments that are ready for use.
+    pub fn ready(&self) -> usize {
+        self.stock().ready.len()
+    }
+
+    /// Takes segments over that the log needs no more, the oldest first.
+    pub(super) fn release(&self, path: PathBuf) {
+        self.stock().released.push_back(path);
+    }
+
+    /// Takes a file over that never became a segment.
+    pub(super) fn retire_unborn(&self, path: &Path) -> Result<(), LogError> {
+        let _working = lock(&self.shared.work);
+        self.rename_to_spare(path)
+    }
+
+    /// Gives back what was taken and not used.
+    pub(super) fn put_back(&self, spare: Spare) {
+        let mut stock = self.stock();
+        match spare.capacity == self.shared.segment_bytes {
+            true => stock.ready.push_front(spare),
+            false => stock.used.push_back(spare.path),
+        }
+    }
+
+    /// A segment of that capacity, from the stock if there is one.
+    pub(super) fn take(&self, capacity: u64) -> Result<Spare, LogError> {
+        if capacity != self.shared.segment_bytes {
+            let _working = lock(&self.shared.work);
+            return self.create(capacity);
+        }
+        loop {
+            if let Some(spare) = self.stock().ready.pop_front() {
+                return Ok(spare);
+            }
+            let _working = lock(&self.shared.work);
+            let (ready, used, released) = self.counts();
+            if ready > 0 {
+                continue;
+            }
+            // A released segment needs no room that the disk may not have.
+            if used == 0 && released > 0 {
+                self.retire(true)?;
+            }
+            self.prepare()?;
+        }
+    }
+
+    fn retire(&self, keep: bool) -> Result<(), LogError> {
+        let path = self.stock().released.front().expect("the caller has seen one").clone();
+        if keep {
+            self.rename_to_spare(&path)?;
+        } else {
+            self.remove(&path)?;
+        }
+        self.stock().released.pop_front();
+        Ok(())
+    }
+
+    fn rename_to_spare(&self, path: &Path) -> Result<(), LogError> {
+        let spare = self.new_path();
+        self.shared.disk.rename(path, &spare).map_err(LogError::io("retire log segment", path))?;
+        self.sync_dir()?;
+        self.stock().used.push_back(spare);
+        Ok(())
+    }
+
+    /// Makes one spare ready: one of the used files if there is one, else a new file.
+    fn prepare(&self) -> Result<(), LogError> {
+        let used = self.stock().used.front().cloned();
+        let spare = match used {
+            Some(path) => self.reuse(path)?,
+            None => Some(self.create(self.shared.segment_bytes)?),
+        };
+        self.stock().ready.extend(spare);
+        Ok(())
+    }
+
+    /// Zeroes a used file. One of another size, left by other options or by a record too large for a segment, goes.
+    fn reuse(&self, path: PathBuf) -> Result<Option<Spare>, LogError> {
+        let opened = self.shared.disk.open(&path, Access::ReadWrite);
+        let file = opened.map_err(LogError::io("open spare log segment", &path))?;
+        let length = file.len().map_err(LogError::io("read length of", &path))?;
+        if length != self.shared.segment_bytes {
+            self.discard()?;
+            return Ok(None);
+        }
+        write_zeros(file.as_ref(), &path, length)?;
+        self.stock().used.pop_front();
+        Ok(Some(Spare { path, file, capacity: length }))
+    }
+
+    fn create(&self, capacity: u64) -> Result<Spare, LogError> {
+        let path = self.new_path();
+        let created = self.shared.disk.create(&path);
+        let file = created.map_err(LogError::allocating(&path, capacity))?;
+        if let Err(error) = write_zeros(file.as_ref(), &path, capacity) {
+            // What was written of it is room that others may need.
+            self.remove(&path)?;
+            return Err(error);
+        }
+        Ok(Spare { path, file, capacity })
+    }
+
+    fn discard(&self) -> Result<(), LogError> {
+        let path = self.stock().used.front().expect("the caller has seen one").clone();
+        self.remove(&path)?;
+        self.stock().used.pop_front();
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), LogError> {
+        self.shared.disk.remove(path).map_err(LogError::io("remove", path))?;
+        self.sync_dir()
+    }
+
+    fn sync_dir(&self) -> Result<(), LogError> {
+        self.shared.disk.sync_dir(&self.shared.dir).map_err(LogError::io("sync directory", &self.shared.dir))
+    }
+
+    fn new_path(&self) -> PathBuf {
+        let mut stock = self.stock();
+        stock.next_number += 1;
+        spare_path(&self.shared.dir, stock.next_number - 1)
+    }
+
+    fn counts(&self) -> (usize, usize, usize) {
+        let stock = self.stock();
+        (stock.ready.len(), stock.used.len(), stock.released.len())
+    }
+
+    fn stock(&self) -> MutexGuard<'_, Stock> {
+        lock(&self.shared.stock)
+    }
+}
+
+/// Fills a file with zeros, durably.
+fn write_zeros(file: &dyn DiskFile, path: &Path, length: u64) -> Result<(), LogError> {
+    let zeros = vec![0; SLICE_BYTES.min(length as usize)];
+    let mut offset = 0;
+    while offset < length {
+        let slice = zeros.len().min((length - offset) as usize);
+        file.write_at(&zeros[..slice], offset).map_err(LogError::allocating(path, length))?;
+        file.sync_data().map_err(LogError::allocating(path, length))?;
+        offset += slice as u64;
+    }
+    Ok(())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no one panics while housekeeping")
+}

@@ -1,0 +1,263 @@
+//! The transaction log: one stream of records for all groups, in segments of fixed size.
+//!
+//! The owner appends records, which only buffers them, and syncs: one positioned write and one `fdatasync` for all that
+//! was appended, however much it is (one more of each for every segment that it fills up). Segments are allocated and
+//! zeroed before they are used and recycled when their entries are released.
+//!
+//! # What is promised
+//!
+//! - What a successful [`Log::sync`] covered is streamed by every later [`Log::open`], in order and byte for byte, until
+//!   it is released; nothing else is, except records that were appended last and whose sync did not return.
+//! - A crash at any moment leaves a log that opens. The remains of an unfinished sync are cut: that segment is not
+//!   written any more, and the next one says where it ended.
+//! - A flipped bit in anything that was synced makes `open` fail and name the file and the offset. In the last batch, too:
+//!   its sectors are all there, so no crash explains it.
+//! - Bytes that are lost (they read as zeros, or the file ends before them) do the same as long as any header of a record
+//!   is left that was written after they were synced. Otherwise they look like a write that a crash cut short, and so does a
+//!   flip in the last batch if the record's bytes are zero at the end of a sector. Then that record and all after it are
+//!   cut. [`Log::mark`] puts such a header behind everything; `open` does, too. So call it when there has been nothing to
+//!   write for a while, and before a clean end.
+//! - That the whole last segment is gone shows only to an owner who knows a later index.
+//!
+//! # Failure
+//!
+//! After a failed write or sync the log is poisoned: nobody knows what the disk has, and asking it again may give a
+//! wrong answer, so the process has to end. The next `open` writes the last batch again before it trusts it. A full disk is
+//! different: room is taken before anything is written, so [`LogError::DiskFull`] leaves the log as it was.
+
+mod batch;
+mod error;
+mod groups;
+mod housekeeper;
+mod record;
+mod recovery;
+mod repair;
+mod segment;
+mod tail;
+mod window;
+mod write;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use error::{Damage, LogError};
+pub use housekeeper::Housekeeper;
+pub use record::{PAYLOAD_BYTES_MAX, Record};
+
+use crate::disk::{Access, Disk, DiskFile};
+use crate::{Group, Index};
+use batch::Chunk;
+use groups::Groups;
+use record::Stored;
+use segment::{SEGMENT_BYTES_MAX, Segment};
+
+/// How a log lays out its files.
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// The size of a segment. A record that does not fit gets a segment of its own size. A log may be opened with another
+    /// value than before.
+    pub segment_bytes: u64,
+    /// How many segments the housekeeper keeps ready.
+    pub spares: usize,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { segment_bytes: 64 << 20, spares: 1 }
+    }
+}
+
+/// Who is told what the log holds when it is opened. A closure over records is one.
+pub trait Replay {
+    /// The next record. A hard state may come more than once; the last one counts.
+    fn record(&mut self, record: Record<'_>);
+
+    /// Called before each segment and at the end.
+    fn progress(&mut self, _progress: Progress) {}
+}
+
+impl<F: FnMut(Record<'_>)> Replay for F {
+    fn record(&mut self, record: Record<'_>) {
+        self(record);
+    }
+}
+
+/// How far opening has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub segments_done: usize,
+    pub segments: usize,
+}
+
+/// What [`Log::inspect`] found.
+#[derive(Debug)]
+pub struct Inspection {
+    /// The segments and where the records in them end.
+    pub segments: Vec<(PathBuf, u64)>,
+    /// Whether opening would cut the remains of an unfinished sync.
+    pub torn: bool,
+}
+
+/// The transaction log of one member.
+#[derive(Debug)]
+pub struct Log {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    segment_bytes: u64,
+    housekeeper: Housekeeper,
+    /// On disk and synced, the oldest first. The last one is being written.
+    segments: VecDeque<Segment>,
+    /// The file of the last segment; `None` in a log that never had one.
+    file: Option<Box<dyn DiskFile>>,
+    /// What is appended and not synced, in the order it will be written.
+    pending: VecDeque<Chunk>,
+    /// The buffer of an earlier chunk.
+    buffer: Vec<u8>,
+    groups: Groups,
+    hard_states: BTreeMap<Group, Vec<u8>>,
+    poisoned: bool,
+}
+
+impl Log {
+    /// Opens the log in a directory, which is created if need be, and tells `replay` every record in order. Then repairs
+    /// what a crash left, and makes durable what was found. The caller holds the [`DirLock`](crate::DirLock).
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        options: LogOptions,
+        replay: &mut dyn Replay,
+    ) -> Result<Self, LogError> {
+        let LogOptions { segment_bytes, spares } = options;
+        assert!(segment_bytes.is_multiple_of(8), "segment size {segment_bytes} is no multiple of 8");
+        assert!(
+            (128..=SEGMENT_BYTES_MAX).contains(&segment_bytes),
+            "segment size {segment_bytes} is out of range"
+        );
+        disk.create_dir(dir).map_err(LogError::io("create directory", dir))?;
+        let scan = recovery::scan(disk.as_ref(), dir, Access::ReadWrite, replay)?;
+        let housekeeper = Housekeeper::new(disk.clone(), dir, segment_bytes, spares, &scan.spares);
+        let mut log = Self {
+            disk,
+            dir: dir.to_owned(),
+            segment_bytes,
+            housekeeper,
+            segments: scan.segments.into(),
+            file: None,
+            pending: VecDeque::new(),
+            buffer: Vec::new(),
+            groups: scan.groups,
+            hard_states: scan.hard_states,
+            poisoned: false,
+        };
+        log.repair(scan.unborn, scan.last)?;
+        Ok(log)
+    }
+
+    /// Reads a log as `open` does, and changes nothing.
+    pub fn inspect(disk: &dyn Disk, dir: &Path, replay: &mut dyn Replay) -> Result<Inspection, LogError> {
+        let scan = recovery::scan(disk, dir, Access::Read, replay)?;
+        let torn = scan.unborn.is_some() || scan.last.is_some_and(|last| last.tail != tail::Tail::Clean);
+        Ok(Inspection { segments: scan.segments.into_iter().map(|s| (s.path, s.end)).collect(), torn })
+    }
+
+    /// Takes a record into the next batch. Writes nothing.
+    ///
+    /// # Panics
+    /// If an entry leaves a gap in its group, or replaces a released one: the log would be wrong.
+    pub fn append(&mut self, record: Record<'_>) {
+        if let Record::Entry { group, index, .. } = record {
+            let released = self.groups.released(group);
+            assert!(released < Some(index), "entry {index} of group {group} is released up to {released:?}");
+        }
+        let noted = self.groups.note(&record);
+        assert!(noted.is_ok(), "the log has a gap before {record:?}: {noted:?}");
+        self.chunk_with_room(Stored::from(record).bytes()).push(&record);
+        if let Record::HardState { group, payload } = record {
+            self.hard_states.insert(group, payload.to_vec());
+        }
+    }
+
+    /// Makes everything durable that was appended. Nothing of it may be acknowledged before this returns `Ok`.
+    ///
+    /// After [`LogError::DiskFull`] nothing was written and the batch is still there: call again when there is room.
+    pub fn sync(&mut self) -> Result<(), LogError> {
+        if self.poisoned {
+            return Err(LogError::Poisoned);
+        }
+        let mut spares = self.take_spares()?;
+        while let Some(chunk) = self.pending.pop_front() {
+            let spare = if chunk.starts_segment() { spares.pop_front() } else { None };
+            if let Err(error) = self.write(chunk, spare) {
+                self.poisoned = true;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs, and leaves a mark behind all that is synced: no part of it can be taken for a torn write any more.
+    pub fn mark(&mut self) -> Result<(), LogError> {
+        self.sync()?;
+        self.chunk_with_room(Stored::MARK.bytes()).push_mark();
+        self.sync()
+    }
+
+    /// Says that the entries of a group up to an index are in a snapshot that is durable. Segments in which nothing else
+    /// is left go to the housekeeper, the oldest first; this itself is quick.
+    pub fn release(&mut self, group: Group, through: Index) {
+        self.groups.release(group, through);
+        // The last segment is being written, and the ones before it need its copy of the hard states to go.
+        while self.segments.len() > 1 && self.groups.have_released(&self.segments[0].ranges) {
+            let segment = self.segments.pop_front().expect("there is more than one");
+            self.housekeeper.release(segment.path);
+        }
+    }
+
+    /// Who prepares and recycles segments. To be run from another thread.
+    pub fn housekeeper(&self) -> Housekeeper {
+        self.housekeeper.clone()
+    }
+
+    /// The first entry of a group that is here and not released.
+    pub fn first_index(&self, group: Group) -> Option<Index> {
+        self.groups.first(group)
+    }
+
+    /// The last entry of a group, appended or replayed; or the base, if nothing follows it.
+    pub fn last_index(&self, group: Group) -> Option<Index> {
+        self.groups.last(group)
+    }
+
+    /// Checks that the log of a group continues from its snapshot without a gap (`None`: there is no snapshot, and
+    /// the log has to begin with entry 1). To be called before starting from a snapshot, above all from an older one.
+    pub fn check_follows(&self, group: Group, snapshot: Option<Index>) -> Result<(), LogError> {
+        let snapshot = snapshot.unwrap_or_default();
+        let Some(last) = self.groups.last(group) else { return Ok(()) };
+        // Without entries there is a base: a snapshot of that index was there once.
+        let first = self.groups.first(group).unwrap_or(last.next());
+        match first <= snapshot.next() {
+            true => Ok(()),
+            false => Err(LogError::SnapshotGap { group, snapshot, first }),
+        }
+    }
+
+    /// The number of segments that hold records still wanted.
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// The bytes of records in these segments.
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.end).sum()
+    }
+
+    /// The bytes that can be appended and synced for sure, or nearly so, without a new segment having to be made. The
+    /// owner can refuse new work while this is little and the housekeeper finds the disk full.
+    pub fn room(&self) -> u64 {
+        let started = self.position().map_or(0, |position| position.capacity - position.end);
+        let unstarted = self.pending.iter().filter(|chunk| chunk.starts_segment()).count();
+        let ready = self.housekeeper.ready().saturating_sub(unstarted) as u64;
+        started + ready * self.segment_bytes
+    }
+}

@@ -1,0 +1,186 @@
+//! Reading a log directory: every surviving record in order, and what has to be repaired. Nothing is written here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::groups::{Groups, Ranges};
+use super::record::{HEADER_BYTES, Record, RecordHeader, SegmentKey};
+use super::segment::{
+    HeaderError, SEGMENT_HEADER_BYTES, Segment, SegmentHeader, segment_number, segment_path, spare_number,
+};
+use super::tail::{Suspect, Tail, judge};
+use super::window::Window;
+use super::{Damage, LogError, Progress, Replay};
+use crate::Group;
+use crate::disk::{Access, Disk, DiskFile};
+
+/// What a log directory holds.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub(super) segments: Vec<Segment>,
+    pub(super) groups: Groups,
+    pub(super) hard_states: BTreeMap<Group, Vec<u8>>,
+    /// How the last of the segments ends.
+    pub(super) last: Option<LastSegment>,
+    /// The file of a segment that was being created when the process ended.
+    pub(super) unborn: Option<PathBuf>,
+    pub(super) spares: Vec<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct LastSegment {
+    pub(super) file: Box<dyn DiskFile>,
+    pub(super) file_bytes: u64,
+    pub(super) tail: Tail,
+    /// Where its last batch starts: what follows may never have been synced.
+    pub(super) batch_start: u64,
+}
+
+/// One segment, read to its first invalid record.
+struct Read {
+    segment: Segment,
+    window: Window,
+    batch_start: u64,
+}
+
+pub(super) fn scan(
+    disk: &dyn Disk,
+    dir: &Path,
+    access: Access,
+    replay: &mut dyn Replay,
+) -> Result<Scan, LogError> {
+    let names = disk.list(dir).map_err(LogError::io("list", dir))?;
+    let numbers: Vec<u64> = names.iter().filter_map(|name| segment_number(name)).collect();
+    check_contiguous(dir, &numbers)?;
+    let mut scan =
+        Scan { spares: names.iter().filter_map(|name| spare_number(name)).collect(), ..Scan::default() };
+    let mut previous: Option<Read> = None;
+    for (done, number) in numbers.iter().enumerate() {
+        replay.progress(Progress { segments_done: done, segments: numbers.len() });
+        let path = segment_path(dir, *number);
+        let file = disk.open(&path, access).map_err(LogError::io("open", &path))?;
+        let mut window = Window::new(file, path)?;
+        let is_last = done + 1 == numbers.len();
+        let Some(header) = read_header(&mut window, *number, is_last)? else {
+            scan.unborn = Some(window.path().to_owned());
+            break;
+        };
+        if let Some(previous) = previous.take() {
+            check_end(&previous, header.previous_end)?;
+            scan.segments.push(previous.segment);
+        }
+        previous = Some(scan.read_segment(window, header, replay)?);
+    }
+    replay.progress(Progress { segments_done: numbers.len(), segments: numbers.len() });
+    if let Some(last) = previous {
+        scan.finish(last)?;
+    }
+    Ok(scan)
+}
+
+impl Scan {
+    fn read_segment(
+        &mut self,
+        mut window: Window,
+        header: SegmentHeader,
+        replay: &mut dyn Replay,
+    ) -> Result<Read, LogError> {
+        let key = SegmentKey::new(header.number);
+        let path = window.path().to_owned();
+        let mut end = SEGMENT_HEADER_BYTES as u64;
+        let mut batch_start = 0;
+        let mut ranges = Ranges::default();
+        while let Some((record_header, record)) = read_record(&mut window, key, end, header.capacity)? {
+            if let Some(record) = record {
+                self.note(&record).map_err(|what| LogError::damaged(&path, end, what))?;
+                ranges.note(&record);
+                replay.record(record);
+            }
+            batch_start = u64::from(record_header.durable);
+            end += u64::from(record_header.length);
+        }
+        let segment = Segment { number: header.number, path, capacity: header.capacity, end, ranges };
+        Ok(Read { segment, window, batch_start })
+    }
+
+    fn note(&mut self, record: &Record<'_>) -> Result<(), Damage> {
+        if let Record::HardState { group, payload } = *record {
+            self.hard_states.insert(group, payload.to_vec());
+        }
+        self.groups.note(record).map_err(|_gap| Damage::IndexGap)
+    }
+
+    fn finish(&mut self, mut last: Read) -> Result<(), LogError> {
+        let Segment { number, end, capacity, .. } = last.segment;
+        let key = SegmentKey::new(number);
+        let tail = match end + HEADER_BYTES as u64 <= capacity {
+            true => {
+                let suspect = Suspect::record(&mut last.window, key, end, capacity)?;
+                judge(&mut last.window, key, &suspect)?
+            }
+            false => Tail::Clean,
+        };
+        let file_bytes = last.window.len();
+        let (file, _path) = last.window.into_file();
+        self.last = Some(LastSegment { file, file_bytes, tail, batch_start: last.batch_start });
+        self.segments.push(last.segment);
+        Ok(())
+    }
+}
+
+fn check_contiguous(dir: &Path, numbers: &[u64]) -> Result<(), LogError> {
+    for pair in numbers.windows(2) {
+        // The numbers are sorted, as the names are.
+        let expected = pair[0] + 1;
+        if pair[1] != expected {
+            return Err(LogError::MissingSegment { path: segment_path(dir, expected) });
+        }
+    }
+    Ok(())
+}
+
+/// The header, or `None` if the file is a segment that never came to life.
+fn read_header(window: &mut Window, number: u64, is_last: bool) -> Result<Option<SegmentHeader>, LogError> {
+    match SegmentHeader::decode(window.bytes(0, SEGMENT_HEADER_BYTES)?) {
+        Ok(header) if header.number == number => Ok(Some(header)),
+        Ok(_) => Err(LogError::damaged(window.path(), 0, Damage::WrongNumber)),
+        Err(HeaderError::UnknownVersion(version)) => {
+            Err(LogError::UnknownVersion { path: window.path().to_owned(), version })
+        }
+        Err(HeaderError::Invalid) if is_last => {
+            let suspect = Suspect { from: 0, extent: SEGMENT_HEADER_BYTES as u64 };
+            judge(window, SegmentKey::new(number), &suspect)?;
+            Ok(None)
+        }
+        Err(HeaderError::Invalid) => Err(LogError::damaged(window.path(), 0, Damage::Header)),
+    }
+}
+
+/// A segment is started only when the one before it is synced, and its header says where that one ended.
+fn check_end(previous: &Read, synced_end: u64) -> Result<(), LogError> {
+    let Segment { path, end, .. } = &previous.segment;
+    if *end != synced_end {
+        return Err(LogError::damaged(path, (*end).min(synced_end), Damage::End));
+    }
+    Ok(())
+}
+
+/// The record at an offset with its header, or `None` if there is no valid one. A mark has a header only.
+fn read_record(
+    window: &mut Window,
+    key: SegmentKey,
+    offset: u64,
+    capacity: u64,
+) -> Result<Option<(RecordHeader, Option<Record<'_>>)>, LogError> {
+    let Some(header) = RecordHeader::decode(window.bytes(offset, HEADER_BYTES)?, key) else {
+        return Ok(None);
+    };
+    // A length is never a reason to allocate what is not there.
+    let fits = offset + u64::from(header.length) <= capacity.min(window.len());
+    if !fits || u64::from(header.durable) > offset {
+        return Ok(None);
+    }
+    let bytes = window.bytes(offset, header.length as usize)?;
+    let Some(payload) = header.check_body(bytes) else { return Ok(None) };
+    Ok(Some((header, header.record(&bytes[payload]))))
+}

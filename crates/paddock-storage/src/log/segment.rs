@@ -1,0 +1,148 @@
+//! A segment: one file of the log. Its name, its header, and what the log remembers of it.
+//!
+//! The header, little-endian:
+//! ```text
+//!  0 8 bytes magic
+//!  8 u32 version
+//! 12 u32 zero
+//! 16 u64 number
+//! 24 u64 capacity       of the file
+//! 32 u64 previous end   offset up to which the segment before this one was written, all of it synced
+//! 40 u32 zero
+//! 44 u32 crc            CRC-32C of the bytes above
+//! ```
+//! Records follow it, then zeros.
+
+use std::path::{Path, PathBuf};
+
+use super::groups::Ranges;
+use super::record::{u32_at, u64_at};
+
+pub(super) const SEGMENT_HEADER_BYTES: usize = 48;
+const MAGIC: &[u8; 8] = b"PADKLOG\0";
+const VERSION: u32 = 1;
+const SEGMENT_PREFIX: &str = "log-";
+const SPARE_PREFIX: &str = "spare-";
+
+/// The largest segment: offsets inside one are kept in 32 bits.
+pub(super) const SEGMENT_BYTES_MAX: u64 = u32::MAX as u64 / 4096 * 4096;
+
+/// A segment on disk.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+    pub(super) capacity: u64,
+    /// Where the records end. All before it is synced.
+    pub(super) end: u64,
+    pub(super) ranges: Ranges,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentHeader {
+    pub(super) number: u64,
+    pub(super) capacity: u64,
+    pub(super) previous_end: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeaderError {
+    Invalid,
+    UnknownVersion(u32),
+}
+
+impl SegmentHeader {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&self.capacity.to_le_bytes());
+        out.extend_from_slice(&self.previous_end.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        let crc = crc32c::crc32c(&out[start..]);
+        out.extend_from_slice(&crc.to_le_bytes());
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
+        let bytes = bytes.get(..SEGMENT_HEADER_BYTES).ok_or(HeaderError::Invalid)?;
+        if &bytes[..8] != MAGIC || crc32c::crc32c(&bytes[..44]) != u32_at(bytes, 44) {
+            return Err(HeaderError::Invalid);
+        }
+        let version = u32_at(bytes, 8);
+        if version != VERSION {
+            return Err(HeaderError::UnknownVersion(version));
+        }
+        let header =
+            Self { number: u64_at(bytes, 16), capacity: u64_at(bytes, 24), previous_end: u64_at(bytes, 32) };
+        let sane = (SEGMENT_HEADER_BYTES as u64..=SEGMENT_BYTES_MAX).contains(&header.capacity)
+            && header.capacity.is_multiple_of(8);
+        if sane { Ok(header) } else { Err(HeaderError::Invalid) }
+    }
+}
+
+pub(super) fn segment_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{SEGMENT_PREFIX}{number:016x}"))
+}
+
+pub(super) fn spare_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{SPARE_PREFIX}{number:016x}"))
+}
+
+pub(super) fn segment_number(name: &str) -> Option<u64> {
+    parse(name, SEGMENT_PREFIX)
+}
+
+pub(super) fn spare_number(name: &str) -> Option<u64> {
+    parse(name, SPARE_PREFIX)
+}
+
+/// Only names that we would give ourselves count: the same number has one name.
+fn parse(name: &str, prefix: &str) -> Option<u64> {
+    let digits = name.strip_prefix(prefix)?;
+    let number = u64::from_str_radix(digits, 16).ok()?;
+    (digits == format!("{number:016x}")).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_comes_back_and_every_flip_is_noticed() {
+        let header = SegmentHeader { number: 5, capacity: 4096, previous_end: 1024 };
+        let mut good = Vec::new();
+        header.encode(&mut good);
+        assert_eq!(good.len(), SEGMENT_HEADER_BYTES);
+        assert_eq!(SegmentHeader::decode(&good), Ok(header));
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderError::Invalid), "bit {bit}");
+        }
+        assert_eq!(SegmentHeader::decode(&good[..47]), Err(HeaderError::Invalid));
+    }
+
+    #[test]
+    fn a_later_version_is_named() {
+        let mut bytes = Vec::new();
+        SegmentHeader { number: 5, capacity: 4096, previous_end: 0 }.encode(&mut bytes);
+        bytes[8] = 9;
+        let crc = crc32c::crc32c(&bytes[..44]);
+        bytes[44..].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderError::UnknownVersion(9)));
+    }
+
+    #[test]
+    fn only_our_own_names_are_segments() {
+        assert_eq!(segment_path(Path::new("/d"), 26), Path::new("/d/log-000000000000001a"));
+        assert_eq!(segment_number("log-000000000000001a"), Some(26));
+        for name in
+            ["log-1a", "log-000000000000001A", "log-+00000000000001a", "spare-000000000000001a", "log-"]
+        {
+            assert_eq!(segment_number(name), None, "{name}");
+        }
+        assert_eq!(spare_number("spare-000000000000001a"), Some(26));
+    }
+}

@@ -1,0 +1,112 @@
+//! The end of the last segment: where it ends cleanly, where a crash cut a write short, and where it is damaged.
+//!
+//! Only what was being written when the power went may be missing, and that is the last batch: a batch is written after
+//! all before it was synced, and each of its records says up to which offset that was. So at the first place that is no
+//! valid record:
+//! - If any record after it was written when this place was synced already, a crash cannot have caused this: damage.
+//! - Otherwise the place is in the last batch. Its sectors were zero before it was written, and a crash leaves a sector
+//!   new, or old, or new in front and old behind. So in a torn record some sector ends in zeros. A record in which
+//!   no sector does was written completely and changed afterwards: damage.
+//! - What is left can be cut. Nobody was promised the last batch, unless a disk has later lost a part of it that is zero
+//!   now; nothing can tell that from a crash. A mark or any other batch behind it makes it tell.
+
+use super::record::{HEADER_BYTES, RecordHeader, SegmentKey};
+use super::window::Window;
+use super::{Damage, LogError};
+use crate::disk::SECTOR_BYTES;
+
+const WORD_BYTES: u64 = 8;
+const STEP_BYTES: usize = 64 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// Only zeros.
+    Clean,
+    /// The remains of a batch that was not synced.
+    Torn,
+}
+
+/// What is at `from`, where something other than a valid record is; `extent` bytes of it belong together.
+#[derive(Debug)]
+pub(super) struct Suspect {
+    pub(super) from: u64,
+    pub(super) extent: u64,
+}
+
+impl Suspect {
+    /// Where the next record should be. If its header is valid, the length in it is, too.
+    pub(super) fn record(
+        window: &mut Window,
+        key: SegmentKey,
+        from: u64,
+        capacity: u64,
+    ) -> Result<Self, LogError> {
+        let header = RecordHeader::decode(window.bytes(from, HEADER_BYTES)?, key);
+        let length = header.map_or(HEADER_BYTES as u64, |header| u64::from(header.length));
+        Ok(Self { from, extent: length.min(capacity - from) })
+    }
+}
+
+/// Tells what the suspect place is, or fails with the damage.
+pub(super) fn judge(window: &mut Window, key: SegmentKey, suspect: &Suspect) -> Result<Tail, LogError> {
+    let rest = look_behind(window, key, suspect)?;
+    if rest.synced_later {
+        return Err(LogError::damaged(window.path(), suspect.from, Damage::BeforeSyncedRecords));
+    }
+    if rest.only_zeros {
+        return Ok(Tail::Clean);
+    }
+    if !may_be_torn(window, suspect)? {
+        return Err(LogError::damaged(window.path(), suspect.from, Damage::NotTorn));
+    }
+    Ok(Tail::Torn)
+}
+
+#[derive(Debug)]
+struct Rest {
+    synced_later: bool,
+    only_zeros: bool,
+}
+
+/// Looks for records at every place where one could be, from the suspect place to the end of the file. The inside of
+/// a record with a valid header is left out: a payload may look like a record.
+fn look_behind(window: &mut Window, key: SegmentKey, suspect: &Suspect) -> Result<Rest, LogError> {
+    let mut rest = Rest { synced_later: false, only_zeros: true };
+    let whole = RecordHeader::decode(window.bytes(suspect.from, HEADER_BYTES)?, key).is_some();
+    let records_from = suspect.from + if whole { suspect.extent } else { 0 };
+    let mut offset = suspect.from;
+    while offset < window.len() && !rest.synced_later {
+        let step_bytes = STEP_BYTES.min((window.len() - offset).next_multiple_of(WORD_BYTES) as usize);
+        let step = window.bytes(offset, step_bytes + HEADER_BYTES)?;
+        for at in (0..step_bytes).step_by(WORD_BYTES as usize) {
+            if step[at..at + WORD_BYTES as usize] == [0; WORD_BYTES as usize] {
+                continue;
+            }
+            let place = offset + at as u64;
+            rest.only_zeros = false;
+            if place >= records_from {
+                let header = RecordHeader::decode(&step[at..], key);
+                rest.synced_later |= header.is_some_and(|header| u64::from(header.durable) > suspect.from);
+            }
+        }
+        offset += STEP_BYTES as u64;
+    }
+    Ok(rest)
+}
+
+fn may_be_torn(window: &mut Window, suspect: &Suspect) -> Result<bool, LogError> {
+    let end = suspect.from + suspect.extent;
+    let mut sector_end = (suspect.from / SECTOR_BYTES + 1) * SECTOR_BYTES;
+    loop {
+        let last_word = sector_end.min(end) - WORD_BYTES;
+        // A file that ends inside a word has lost the rest of it.
+        let missing = last_word + WORD_BYTES > window.len();
+        if missing || window.bytes(last_word, WORD_BYTES as usize)? == [0; WORD_BYTES as usize] {
+            return Ok(true);
+        }
+        if sector_end >= end {
+            return Ok(false);
+        }
+        sector_end += SECTOR_BYTES;
+    }
+}

@@ -1,0 +1,59 @@
+//! How the world can fail a snapshot file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::disk::is_full;
+
+/// Why a snapshot could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// There is no room. The unfinished file is gone; the snapshot can be tried again from its beginning.
+    #[error("no room on disk for snapshot {}", path.display())]
+    DiskFull { path: PathBuf },
+
+    #[error("snapshot {} is damaged at offset {offset}: {what}", path.display())]
+    Damaged { path: PathBuf, offset: u64, what: SnapshotDamage },
+
+    /// The file was written by a version that this one does not know.
+    #[error("snapshot {} has format version {version}, which this version cannot read", path.display())]
+    UnknownVersion { path: PathBuf, version: u32 },
+
+    #[error("{action} {}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What is wrong with a snapshot file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotDamage {
+    #[error("the header is not valid")]
+    Header,
+    #[error("the header names another index than the file name")]
+    WrongIndex,
+    #[error("a block is not valid")]
+    Block,
+    #[error("the footer is not valid")]
+    Footer,
+    #[error("the footer does not agree with the blocks")]
+    Totals,
+    #[error("it does not read back as it was written")]
+    ReadBack,
+}
+
+impl SnapshotError {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| match is_full(&source) {
+            true => Self::DiskFull { path: path.to_owned() },
+            false => Self::Io { action, path: path.to_owned(), source },
+        }
+    }
+
+    pub(super) fn damaged(path: &Path, offset: u64, what: SnapshotDamage) -> Self {
+        Self::Damaged { path: path.to_owned(), offset, what }
+    }
+}
