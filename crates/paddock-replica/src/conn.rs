@@ -1,0 +1,51 @@
+//! Who asks, and when.
+
+use std::sync::Arc;
+
+use paddock_proto::jute::Reader;
+use paddock_proto::{Id, IdList, SessionId};
+
+/// A client connection of this member. The number is never used again, and says which worker owns the connection,
+/// so that an answer finds its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId(u64);
+
+impl ConnId {
+    const WORKER_SHIFT: u32 = 48;
+
+    pub fn new(worker: usize, number: u64) -> ConnId {
+        assert!(number < 1 << ConnId::WORKER_SHIFT, "connection numbers of a worker have 48 bits");
+        ConnId((worker as u64) << ConnId::WORKER_SHIFT | number)
+    }
+
+    pub fn worker(self) -> usize {
+        (self.0 >> ConnId::WORKER_SHIFT) as usize
+    }
+}
+
+/// A connection with the session it serves and the identities it has shown.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub conn: ConnId,
+    pub session: SessionId,
+    ids: Arc<[u8]>,
+}
+
+impl Client {
+    pub fn new(conn: ConnId, session: SessionId, ids: &[Id]) -> Client {
+        Client { conn, session, ids: IdList::encode(ids).into() }
+    }
+
+    pub fn ids(&self) -> IdList<'_> {
+        IdList::decode(&mut Reader::new(&self.ids)).expect("the list was encoded by IdList::encode")
+    }
+}
+
+/// The time of one step, from the member's two clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Now {
+    /// Never goes back; sessions expire by it.
+    pub monotonic_ms: u64,
+    /// What a leader writes into commands.
+    pub wall_ms: i64,
+}

@@ -1,0 +1,255 @@
+//! The Raft library behind a small interface. Nothing outside this module and its entry log knows it.
+
+use bytes::Bytes;
+use raft::eraftpb::{ConfState, Entry};
+use raft::{Config, RawNode, StateRole};
+
+use crate::entry_log::EntryLog;
+
+/// An entry of the Raft log as it goes to the transaction log. Its payload is a batch of commands, or empty for
+/// the entry with which a leader begins its term.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    pub index: u64,
+    pub term: u64,
+    pub payload: Bytes,
+}
+
+/// What a member must remember of its votes: 24 bytes in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HardState {
+    pub term: u64,
+    pub vote: u64,
+    pub commit: u64,
+}
+
+impl HardState {
+    pub fn encode(&self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        for (chunk, value) in bytes.chunks_exact_mut(8).zip([self.term, self.vote, self.commit]) {
+            chunk.copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// `None` for bytes that `encode` did not write.
+    pub fn decode(bytes: &[u8]) -> Option<HardState> {
+        let bytes: &[u8; 24] = bytes.try_into().ok()?;
+        let field = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at * 8 + i]));
+        Some(HardState { term: field(0), vote: field(1), commit: field(2) })
+    }
+}
+
+/// Who belongs to the ensemble.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Membership {
+    pub voters: Vec<u64>,
+}
+
+impl Membership {
+    pub fn encode(&self) -> Vec<u8> {
+        self.voters.iter().flat_map(|id| id.to_le_bytes()).collect()
+    }
+
+    /// `None` for bytes that `encode` did not write.
+    pub fn decode(bytes: &[u8]) -> Option<Membership> {
+        let (ids, rest) = bytes.as_chunks::<8>();
+        let voters = ids.iter().map(|id| u64::from_le_bytes(*id)).collect();
+        rest.is_empty().then_some(Membership { voters })
+    }
+}
+
+/// What was found on disk.
+#[derive(Debug)]
+pub struct Recovered {
+    /// Index and term of the last entry in the snapshot; zeros without one.
+    pub snapshot: (u64, u64),
+    pub membership: Membership,
+    pub hard_state: HardState,
+    /// All entries behind the snapshot, without a gap.
+    pub entries: Vec<LogEntry>,
+}
+
+/// What a round of the library asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    pub(crate) entries: Vec<LogEntry>,
+    pub(crate) hard_state: Option<HardState>,
+    /// To be given back by `persisted` once all of this is on disk.
+    pub(crate) number: u64,
+    pub(crate) committed: Vec<LogEntry>,
+}
+
+pub(crate) struct Consensus {
+    node: RawNode<EntryLog>,
+}
+
+impl std::fmt::Debug for Consensus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let raft = &self.node.raft;
+        write!(
+            f,
+            "Consensus {{ term: {}, role: {:?}, committed: {} }}",
+            raft.term, raft.state, raft.raft_log.committed
+        )
+    }
+}
+
+impl Consensus {
+    /// In ticks of `Replica`: ten are an election timeout, one a heartbeat.
+    const ELECTION_TICKS: usize = 10;
+    /// How much is handed over to be applied at a time.
+    const COMMITTED_BYTES_PER_ROUND: u64 = 4 << 20;
+
+    pub(crate) fn new(member: u64, recovered: Recovered) -> Consensus {
+        let conf_state = ConfState { voters: recovered.membership.voters, ..ConfState::default() };
+        let alone = conf_state.voters == [member];
+        let HardState { term, vote, commit } = recovered.hard_state;
+        let last = recovered.entries.last().map_or(recovered.snapshot.0, |entry| entry.index);
+        // The commit index is written lazily: the snapshot may be ahead of it, never the entries behind it.
+        let commit = commit.clamp(recovered.snapshot.0, last);
+        let term = recovered.entries.last().map_or(recovered.snapshot.1, |entry| entry.term).max(term);
+        let hard_state = raft::eraftpb::HardState { term, vote, commit, ..Default::default() };
+
+        let mut log = EntryLog::new(recovered.snapshot, conf_state, hard_state);
+        recovered.entries.into_iter().for_each(|entry| log.append(to_raft(entry)));
+        let config = Config {
+            applied: recovered.snapshot.0,
+            election_tick: Consensus::ELECTION_TICKS,
+            heartbeat_tick: 1,
+            check_quorum: true,
+            pre_vote: true,
+            max_size_per_msg: 1 << 20,
+            max_inflight_msgs: 256,
+            max_committed_size_per_ready: Consensus::COMMITTED_BYTES_PER_ROUND,
+            ..Config::new(member)
+        };
+        let logger = slog::Logger::root(slog::Discard, slog::o!());
+        let mut node = RawNode::new(&config, log, &logger).expect("the configuration above is valid");
+        if alone {
+            // Nobody else can lead: there is no reason to wait for a timeout.
+            node.campaign().expect("a follower may always campaign");
+        }
+        Consensus { node }
+    }
+
+    pub(crate) fn is_leader(&self) -> bool {
+        self.node.raft.state == StateRole::Leader
+    }
+
+    pub(crate) fn tick(&mut self) {
+        self.node.tick();
+    }
+
+    /// Appends `payload` to the log of this leader and returns its index.
+    pub(crate) fn propose(&mut self, payload: Bytes) -> u64 {
+        assert!(self.is_leader(), "only a leader proposes");
+        let mut message = raft::eraftpb::Message::default();
+        message.msg_type = raft::eraftpb::MessageType::MsgPropose;
+        message.from = self.node.raft.id;
+        message.entries = vec![Entry { data: payload, ..Entry::default() }].into();
+        self.node.raft.step(message).expect("a leader without a transfer under way takes every proposal");
+        self.node.raft.raft_log.last_index()
+    }
+
+    /// The next thing to do, if there is one.
+    pub(crate) fn round(&mut self) -> Option<Round> {
+        if !self.node.has_ready() {
+            return None;
+        }
+        let mut ready = self.node.ready();
+        assert!(ready.snapshot().is_empty(), "a member alone never receives a snapshot");
+        let entries = ready.take_entries();
+        let round = Round {
+            hard_state: ready.hs().map(|hs| HardState { term: hs.term, vote: hs.vote, commit: hs.commit }),
+            number: ready.number(),
+            committed: ready.take_committed_entries().into_iter().map(from_raft).collect(),
+            entries: entries.iter().cloned().map(from_raft).collect(),
+        };
+        entries.into_iter().for_each(|entry| self.node.mut_store().append(entry));
+        self.node.advance_append_async(ready);
+        Some(round)
+    }
+
+    /// Round `number` and all before it are on disk.
+    pub(crate) fn persisted(&mut self, number: u64) {
+        self.node.on_persist_ready(number);
+    }
+
+    /// Everything up to `index` has been applied.
+    pub(crate) fn applied(&mut self, index: u64) {
+        self.node.advance_apply_to(index);
+        self.node.mut_store().trim(index);
+    }
+
+    pub(crate) fn term(&self) -> u64 {
+        self.node.raft.term
+    }
+}
+
+fn from_raft(entry: Entry) -> LogEntry {
+    LogEntry { index: entry.index, term: entry.term, payload: entry.data }
+}
+
+fn to_raft(entry: LogEntry) -> Entry {
+    Entry { index: entry.index, term: entry.term, data: entry.payload, ..Entry::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alone(entries: Vec<LogEntry>, hard_state: HardState) -> Consensus {
+        let membership = Membership { voters: vec![1] };
+        Consensus::new(1, Recovered { snapshot: (0, 0), membership, hard_state, entries })
+    }
+
+    /// Runs rounds until there is nothing to do; returns what was committed.
+    fn settle(consensus: &mut Consensus) -> Vec<LogEntry> {
+        let mut committed = Vec::new();
+        while let Some(round) = consensus.round() {
+            consensus.persisted(round.number);
+            committed.extend(round.committed);
+            if let Some(last) = committed.last() {
+                consensus.applied(last.index);
+            }
+        }
+        committed
+    }
+
+    #[test]
+    fn a_member_alone_leads_at_once_and_commits_what_it_persisted() {
+        let mut consensus = alone(vec![], HardState::default());
+        assert!(consensus.is_leader());
+        settle(&mut consensus);
+        let index = consensus.propose(Bytes::from_static(b"a"));
+        let round = consensus.round().unwrap();
+        assert_eq!(round.entries.len(), 1);
+        assert!(
+            consensus.round().is_none_or(|next| next.committed.is_empty()),
+            "committed before it was persisted"
+        );
+        consensus.persisted(round.number);
+        let committed = settle(&mut consensus);
+        assert_eq!(committed.iter().map(|e| e.index).collect::<Vec<_>>(), [index]);
+    }
+
+    #[test]
+    fn after_a_restart_everything_in_the_log_is_committed_again() {
+        let entry = |index| LogEntry { index, term: 3, payload: Bytes::from_static(b"x") };
+        let mut consensus = alone(vec![entry(1), entry(2)], HardState { term: 3, vote: 1, commit: 1 });
+        let committed = settle(&mut consensus);
+        assert_eq!(committed[..2], [entry(1), entry(2)]);
+        assert!(consensus.term() > 3);
+    }
+
+    #[test]
+    fn hard_state_and_membership_come_back() {
+        let hard_state = HardState { term: 9, vote: 2, commit: 77 };
+        assert_eq!(HardState::decode(&hard_state.encode()), Some(hard_state));
+        assert_eq!(HardState::decode(&[1]), None);
+        let membership = Membership { voters: vec![1, 2, 300] };
+        assert_eq!(Membership::decode(&membership.encode()), Some(membership));
+        assert_eq!(Membership::decode(&[1, 2]), None);
+    }
+}

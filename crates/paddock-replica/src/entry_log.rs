@@ -1,0 +1,143 @@
+//! The tail of the Raft log in memory, as the Raft library wants to read it.
+//!
+//! Entries stand here from the moment they are handed to the transaction log until they are applied and a bounded
+//! number of bytes has come after them. What is older is in the snapshot.
+
+use std::collections::VecDeque;
+
+use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
+use raft::{Error, GetEntriesContext, RaftState, Storage, StorageError};
+
+/// How many bytes of applied entries are kept for members that lag a little.
+const APPLIED_BYTES_KEPT: usize = 8 << 20;
+
+#[derive(Debug)]
+pub(crate) struct EntryLog {
+    /// The entry before the first one kept.
+    before: (u64, u64),
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    hard_state: HardState,
+    conf_state: ConfState,
+}
+
+impl EntryLog {
+    /// A log that begins behind `(index, term)`: a snapshot, or nothing at all.
+    pub(crate) fn new(before: (u64, u64), conf_state: ConfState, hard_state: HardState) -> EntryLog {
+        EntryLog { before, entries: VecDeque::new(), bytes: 0, hard_state, conf_state }
+    }
+
+    pub(crate) fn first(&self) -> u64 {
+        self.before.0 + 1
+    }
+
+    pub(crate) fn last(&self) -> u64 {
+        self.before.0 + self.entries.len() as u64
+    }
+
+    /// Appends `entry`, in place of all that stood at its index and after it.
+    pub(crate) fn append(&mut self, entry: Entry) {
+        assert!(entry.index >= self.first(), "entry {} is older than the log", entry.index);
+        assert!(entry.index <= self.last() + 1, "gap in the log before entry {}", entry.index);
+        while self.last() >= entry.index {
+            let dropped = self.entries.pop_back().expect("last() counts the entries");
+            self.bytes -= dropped.data.len();
+        }
+        self.bytes += entry.data.len();
+        self.entries.push_back(entry);
+    }
+
+    /// Lets go of the oldest entries up to `applied`, as far as memory demands it.
+    pub(crate) fn trim(&mut self, applied: u64) {
+        while self.bytes > APPLIED_BYTES_KEPT && self.first() <= applied {
+            let oldest = self.entries.pop_front().expect("bytes counts the entries");
+            self.bytes -= oldest.data.len();
+            self.before = (oldest.index, oldest.term);
+        }
+    }
+
+    fn get(&self, index: u64) -> Option<&Entry> {
+        let position = index.checked_sub(self.first())?;
+        self.entries.get(usize::try_from(position).ok()?)
+    }
+}
+
+impl Storage for EntryLog {
+    fn initial_state(&self) -> raft::Result<RaftState> {
+        Ok(RaftState::new(self.hard_state.clone(), self.conf_state.clone()))
+    }
+
+    fn entries(
+        &self,
+        low: u64,
+        high: u64,
+        max_size: impl Into<Option<u64>>,
+        _: GetEntriesContext,
+    ) -> raft::Result<Vec<Entry>> {
+        if low < self.first() {
+            return Err(Error::Store(StorageError::Compacted));
+        }
+        assert!(high <= self.last() + 1, "entries up to {high} asked of a log that ends at {}", self.last());
+        let mut room = max_size.into().unwrap_or(u64::MAX);
+        let mut found = Vec::new();
+        for index in low..high {
+            let entry = self.get(index).expect("the bounds were checked");
+            let size = entry.data.len() as u64;
+            if size > room && !found.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(size);
+            found.push(entry.clone());
+        }
+        Ok(found)
+    }
+
+    fn term(&self, index: u64) -> raft::Result<u64> {
+        if index == self.before.0 {
+            return Ok(self.before.1);
+        }
+        if index < self.first() {
+            return Err(Error::Store(StorageError::Compacted));
+        }
+        self.get(index).map(|entry| entry.term).ok_or(Error::Store(StorageError::Unavailable))
+    }
+
+    fn first_index(&self) -> raft::Result<u64> {
+        Ok(self.first())
+    }
+
+    fn last_index(&self) -> raft::Result<u64> {
+        Ok(self.last())
+    }
+
+    fn snapshot(&self, _: u64, _: u64) -> raft::Result<Snapshot> {
+        Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: u64, term: u64, bytes: usize) -> Entry {
+        Entry { index, term, data: vec![0; bytes].into(), ..Entry::default() }
+    }
+
+    #[test]
+    fn a_new_term_replaces_the_tail() {
+        let mut log = EntryLog::new((0, 0), ConfState::default(), HardState::default());
+        (1..=3).for_each(|index| log.append(entry(index, 1, 10)));
+        log.append(entry(2, 2, 5));
+        assert_eq!((log.last(), log.term(2).unwrap(), log.bytes), (2, 2, 15));
+    }
+
+    #[test]
+    fn only_applied_entries_are_let_go() {
+        let mut log = EntryLog::new((7, 3), ConfState::default(), HardState::default());
+        (8..=10).for_each(|index| log.append(entry(index, 3, APPLIED_BYTES_KEPT)));
+        log.trim(8);
+        assert_eq!((log.first(), log.last()), (9, 10));
+        assert_eq!(log.term(8).unwrap(), 3);
+        assert!(log.term(7).is_err());
+    }
+}

@@ -1,0 +1,22 @@
+//! One member, without its sockets, files and clock: what it orders, when it applies, whom it answers.
+//!
+//! [`Replica`] takes every [`Input`] through `step` and leaves what is to be done in [`Effects`]: records for the
+//! log, entries to apply. [`State`] is the replicated tree together with this member's watches. Answers and watch
+//! events leave through [`Outboxes`]. Time comes in as [`Now`]; the Raft library is known to this crate alone.
+
+mod batch;
+mod conn;
+mod consensus;
+mod entry_log;
+mod liveness;
+mod outbox;
+mod replica;
+mod state;
+mod watches;
+
+pub use conn::{Client, ConnId, Now};
+pub use consensus::{HardState, LogEntry, Membership, Recovered};
+pub use outbox::{Outbox, Outboxes, Parcel};
+pub use replica::{Applied, Effects, Input, Local, Replica, ReplicaOptions};
+pub use state::State;
+pub use watches::WatchSummary;

@@ -1,0 +1,131 @@
+//! Which sessions have been heard of, and which have been silent for too long.
+//!
+//! Times are rounded up to whole ticks, as ZooKeeper does: a session is never ended early. A session stands in the
+//! queue at the tick of its deadline as it was when it was queued; being heard only moves the deadline, so that a
+//! touch costs one table look-up.
+
+use std::collections::{BTreeMap, HashMap};
+
+use paddock_proto::SessionId;
+
+#[derive(Debug)]
+struct Pulse {
+    timeout_ms: u64,
+    deadline: u64,
+    /// Its end has been proposed: it is asked for once.
+    ending: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Liveness {
+    tick_ms: u64,
+    sessions: HashMap<SessionId, Pulse>,
+    queue: BTreeMap<u64, Vec<SessionId>>,
+}
+
+impl Liveness {
+    pub(crate) fn new(tick_ms: u64) -> Liveness {
+        assert!(tick_ms > 0, "a tick takes time");
+        Liveness { tick_ms, sessions: HashMap::new(), queue: BTreeMap::new() }
+    }
+
+    /// Starts to watch over a session, with its whole timeout before it.
+    pub(crate) fn add(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
+        let timeout_ms = u64::try_from(timeout_ms).unwrap_or(0);
+        let deadline = self.tick_at_or_after(now_ms + timeout_ms);
+        self.sessions.insert(session, Pulse { timeout_ms, deadline, ending: false });
+        self.queue.entry(deadline).or_default().push(session);
+    }
+
+    pub(crate) fn remove(&mut self, session: SessionId) {
+        self.sessions.remove(&session);
+    }
+
+    /// The session was heard.
+    pub(crate) fn touch(&mut self, session: SessionId, now_ms: u64) {
+        let tick_ms = self.tick_ms;
+        if let Some(pulse) = self.sessions.get_mut(&session) {
+            pulse.deadline = pulse.deadline.max((now_ms + pulse.timeout_ms).next_multiple_of(tick_ms));
+        }
+    }
+
+    /// A client resumes the session, and may have asked for another timeout. False if it is gone or about to be.
+    pub(crate) fn resume(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) -> bool {
+        match self.sessions.get_mut(&session) {
+            Some(pulse) if !pulse.ending => pulse.timeout_ms = u64::try_from(timeout_ms).unwrap_or(0),
+            _ => return false,
+        }
+        self.touch(session, now_ms);
+        true
+    }
+
+    /// The sessions whose time has run out. Each is returned once, and stays known until it is removed.
+    pub(crate) fn expire(&mut self, now_ms: u64) -> Vec<SessionId> {
+        let mut expired = Vec::new();
+        while let Some(entry) = self.queue.first_entry().filter(|entry| *entry.key() <= now_ms) {
+            for session in entry.remove() {
+                let Some(pulse) = self.sessions.get_mut(&session) else { continue };
+                if pulse.deadline > now_ms {
+                    self.queue.entry(pulse.deadline).or_default().push(session);
+                } else if !pulse.ending {
+                    pulse.ending = true;
+                    expired.push(session);
+                }
+            }
+        }
+        expired
+    }
+
+    fn tick_at_or_after(&self, ms: u64) -> u64 {
+        ms.next_multiple_of(self.tick_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: SessionId = SessionId(1);
+    const B: SessionId = SessionId(2);
+
+    #[test]
+    fn a_silent_session_expires_once_and_never_early() {
+        let mut liveness = Liveness::new(100);
+        liveness.add(A, 1000, 50);
+        assert_eq!(liveness.expire(1050), []);
+        assert_eq!(liveness.expire(1099), []);
+        assert_eq!(liveness.expire(1100), [A]);
+        assert_eq!(liveness.expire(9999), []);
+        assert!(!liveness.resume(A, 1000, 9999), "its end has been proposed");
+    }
+
+    #[test]
+    fn a_session_that_is_heard_lives_on() {
+        let mut liveness = Liveness::new(100);
+        liveness.add(A, 1000, 0);
+        liveness.add(B, 1000, 0);
+        liveness.touch(A, 900);
+        assert_eq!(liveness.expire(1000), [B]);
+        assert_eq!(liveness.expire(1899), []);
+        assert_eq!(liveness.expire(1900), [A]);
+    }
+
+    #[test]
+    fn a_removed_session_is_forgotten() {
+        let mut liveness = Liveness::new(100);
+        liveness.add(A, 1000, 0);
+        liveness.remove(A);
+        liveness.touch(A, 10);
+        assert_eq!(liveness.expire(u64::MAX), []);
+        assert!(!liveness.resume(A, 1000, 0));
+    }
+
+    #[test]
+    fn a_resumed_session_has_the_timeout_of_its_new_connection() {
+        let mut liveness = Liveness::new(100);
+        liveness.add(A, 1000, 0);
+        assert!(liveness.resume(A, 5000, 500));
+        assert_eq!(liveness.expire(5499), []);
+        assert_eq!(liveness.expire(5500), [A]);
+    }
+}

@@ -1,0 +1,156 @@
+//! What goes out to connections: replies and watch events, in the order in which clients must see them.
+//!
+//! One outbox for each worker. Bytes of many connections lie in one buffer, cut into parcels.
+
+use paddock_proto::{ReplyHeader, SessionId, WatchEvent, Xid, Zxid, frame};
+
+use crate::ConnId;
+
+/// Something for one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parcel<'a> {
+    /// The answer to one request that was handed to the replica: a whole frame, with the watch events that go out
+    /// in front of it, if any.
+    Reply(&'a [u8]),
+    /// A watch event: a whole frame.
+    Event(&'a [u8]),
+    /// The connection now serves this session.
+    Connected { session: SessionId, timeout_ms: i32 },
+    /// The session it asked for is gone.
+    Expired,
+    /// To be closed when what was sent before has left.
+    Close,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Reply,
+    Event,
+    Connected { session: SessionId, timeout_ms: i32 },
+    Expired,
+    Close,
+}
+
+/// What one worker has to send.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    /// Each with the end of its bytes.
+    parcels: Vec<(ConnId, Kind, usize)>,
+}
+
+impl Outbox {
+    pub fn is_empty(&self) -> bool {
+        self.parcels.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.parcels.clear();
+        // One huge reply must not keep its memory for ever.
+        self.bytes.shrink_to(1 << 20);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (ConnId, Parcel<'_>)> {
+        let mut start = 0;
+        self.parcels.iter().map(move |&(conn, kind, end)| {
+            let bytes = &self.bytes[start..end];
+            start = end;
+            let parcel = match kind {
+                Kind::Reply => Parcel::Reply(bytes),
+                Kind::Event => Parcel::Event(bytes),
+                Kind::Connected { session, timeout_ms } => Parcel::Connected { session, timeout_ms },
+                Kind::Expired => Parcel::Expired,
+                Kind::Close => Parcel::Close,
+            };
+            (conn, parcel)
+        })
+    }
+
+    /// Moves all of `other` behind what is here.
+    pub fn append(&mut self, other: &mut Outbox) {
+        let shift = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.parcels.extend(other.parcels.iter().map(|&(conn, kind, end)| (conn, kind, end + shift)));
+        other.clear();
+    }
+
+    fn seal(&mut self, conn: ConnId, kind: Kind) {
+        self.parcels.push((conn, kind, self.bytes.len()));
+    }
+}
+
+/// The outboxes of all workers.
+#[derive(Debug)]
+pub struct Outboxes(Vec<Outbox>);
+
+impl Outboxes {
+    pub fn new(workers: usize) -> Outboxes {
+        Outboxes((0..workers).map(|_| Outbox::default()).collect())
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Outbox)> {
+        self.0.iter_mut().enumerate()
+    }
+
+    /// A reply whose frame `write` appends, watch events in front of it included.
+    pub(crate) fn reply(&mut self, conn: ConnId, write: impl FnOnce(&mut Vec<u8>)) {
+        let outbox = &mut self.0[conn.worker()];
+        write(&mut outbox.bytes);
+        outbox.seal(conn, Kind::Reply);
+    }
+
+    /// The reply to a write: its header, then what `body` appends.
+    pub(crate) fn write_reply(&mut self, conn: ConnId, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
+        self.reply(conn, |out| {
+            frame::write(out, |out| {
+                header.encode(out);
+                body(out);
+            });
+        });
+    }
+
+    pub(crate) fn event(&mut self, conn: ConnId, event: WatchEvent<'_>) {
+        let outbox = &mut self.0[conn.worker()];
+        event.encode(&mut outbox.bytes);
+        outbox.seal(conn, Kind::Event);
+    }
+
+    pub(crate) fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32) {
+        self.0[conn.worker()].seal(conn, Kind::Connected { session, timeout_ms });
+    }
+
+    pub(crate) fn expired(&mut self, conn: ConnId) {
+        self.0[conn.worker()].seal(conn, Kind::Expired);
+    }
+
+    pub(crate) fn close(&mut self, conn: ConnId) {
+        self.0[conn.worker()].seal(conn, Kind::Close);
+    }
+}
+
+/// The header of a reply that went well.
+pub(crate) fn ok(xid: Xid, zxid: Zxid) -> ReplyHeader {
+    ReplyHeader { xid, zxid, error: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parcels_keep_their_bytes_and_their_order() {
+        let (a, b) = (ConnId::new(0, 1), ConnId::new(0, 2));
+        let mut outboxes = Outboxes::new(1);
+        outboxes.reply(a, |out| out.extend_from_slice(b"one"));
+        outboxes.close(b);
+        let mut later = Outboxes::new(1);
+        later.reply(b, |out| out.extend_from_slice(b"two"));
+
+        let all = &mut outboxes.0[0];
+        all.append(&mut later.0[0]);
+        let parcels: Vec<_> = all.iter().collect();
+        assert_eq!(parcels, [(a, Parcel::Reply(b"one")), (b, Parcel::Close), (b, Parcel::Reply(b"two"))]);
+        assert!(later.0[0].is_empty());
+    }
+}

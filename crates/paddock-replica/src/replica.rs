@@ -1,0 +1,525 @@
+//! The heart of a member: `step` takes what happened, `collect` says what the disk has to do, `apply` carries out
+//! what has been committed and answers.
+//!
+//! What a connection hands over is answered in the order in which it was handed over: writes travel as commands of
+//! a log entry, and everything else stands between them as an item of the same proposal. So a read behind a write
+//! sees that write and nothing its connection asked for later.
+
+use std::collections::{HashMap, VecDeque};
+
+use paddock_proto::{IdList, OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid, jute::Writer};
+use paddock_tree::{Command, Outcome};
+
+use crate::batch::{BatchBuilder, commands};
+use crate::consensus::Consensus;
+use crate::liveness::Liveness;
+use crate::outbox::ok;
+use crate::{Client, ConnId, HardState, LogEntry, Now, Outboxes, Recovered, State};
+
+#[derive(Clone, Debug)]
+pub struct ReplicaOptions {
+    /// This member's number in the ensemble, 1 to 255.
+    pub member: u64,
+    /// Sessions expire at whole ticks.
+    pub tick_ms: u64,
+    /// How often empty containers and expired TTL znodes are looked for.
+    pub garbage_interval_ms: u64,
+    /// How many of them are removed at a time.
+    pub garbage_max: usize,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Input {
+    /// A write of a connection, encoded by `Command::encode`.
+    Write { conn: ConnId, xid: Xid, op: OpCode, command: Vec<u8> },
+    /// Anything else that has to wait for the connection's writes.
+    Local(Local),
+    /// A client wants a new session.
+    Connect { conn: ConnId, timeout_ms: i32 },
+    /// A client with the right password wants its session back.
+    Resume { conn: ConnId, session: SessionId, timeout_ms: i32 },
+    /// The connection is gone.
+    Disconnect { conn: ConnId },
+    /// The session was heard on a connection of this member.
+    Touch { session: SessionId },
+    /// Everything in the log up to and including this round is on disk.
+    Persisted { round: u64 },
+    /// A tenth of an election timeout has passed.
+    Tick,
+}
+
+/// A request that is answered from this member's own state.
+#[derive(Debug)]
+pub struct Local {
+    pub client: Client,
+    pub xid: Xid,
+    pub op: OpCode,
+    pub body: Vec<u8>,
+}
+
+/// What is to be done. The shell carries it out and reports `Input::Persisted`.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// To be written in this order: the hard state first.
+    pub hard_state: Option<HardState>,
+    pub entries: Vec<LogEntry>,
+    /// The round to report once the above is synced.
+    pub round: Option<u64>,
+    /// To be given to `Replica::apply`.
+    pub committed: Vec<LogEntry>,
+    /// Whether requests wait that need no entry: `Replica::apply` answers them.
+    pub locals: bool,
+}
+
+impl Effects {
+    pub fn is_empty(&self) -> bool {
+        self.round.is_none() && self.committed.is_empty() && !self.locals
+    }
+}
+
+/// How far a call of `apply` came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    pub entries: usize,
+    pub commands: usize,
+}
+
+/// What waits for its turn.
+#[derive(Debug)]
+enum Item {
+    /// These stand for the commands of the entry, in its order.
+    Write {
+        conn: ConnId,
+        xid: Xid,
+    },
+    Connect {
+        conn: ConnId,
+    },
+    /// The member's own command: nobody waits for an answer.
+    Own,
+    /// These stand between the commands.
+    Local(Local),
+    Resume {
+        conn: ConnId,
+        session: SessionId,
+        timeout_ms: i32,
+    },
+    Disconnect {
+        conn: ConnId,
+    },
+}
+
+impl Item {
+    fn is_command(&self) -> bool {
+        matches!(self, Item::Write { .. } | Item::Connect { .. } | Item::Own)
+    }
+}
+
+#[derive(Debug)]
+struct Proposal {
+    index: u64,
+    items: VecDeque<Item>,
+}
+
+#[derive(Debug)]
+pub struct Replica {
+    options: ReplicaOptions,
+    consensus: Consensus,
+    /// What came in since the last proposal.
+    batch: BatchBuilder,
+    items: VecDeque<Item>,
+    /// What has been proposed and not been applied, by index.
+    proposals: VecDeque<Proposal>,
+    liveness: Liveness,
+    serving: Serving,
+    next_session: i64,
+    next_garbage_ms: u64,
+    garbage_due: bool,
+    /// The vote as it was last written.
+    written_vote: (u64, u64),
+    /// A round that was handed out to be synced and has not been reported.
+    unsynced_round: Option<u64>,
+}
+
+impl Replica {
+    /// So many bytes of commands make an entry full.
+    const BATCH_BYTES: usize = 1 << 20;
+    /// A session that was heard is reported by `Input::Touch` after this time at the latest.
+    pub const TOUCH_DELAY_MS: u64 = 200;
+
+    /// A member with what it found on disk. Every session gets its whole timeout anew.
+    pub fn new(options: ReplicaOptions, recovered: Recovered, state: &State, now: Now) -> Replica {
+        assert!(
+            (1..=255).contains(&options.member),
+            "a member's number is the top byte of its sessions' ids"
+        );
+        assert!(state.applied() == recovered.snapshot, "the state is the snapshot's");
+        let written_vote = (recovered.hard_state.term, recovered.hard_state.vote);
+        let mut liveness = Liveness::new(options.tick_ms);
+        for (session, timeout_ms) in state.tree().sessions() {
+            liveness.add(session, timeout_ms, now.monotonic_ms);
+        }
+        let mut replica = Replica {
+            next_session: first_session_id(options.member, now.wall_ms),
+            next_garbage_ms: now.monotonic_ms + options.garbage_interval_ms,
+            consensus: Consensus::new(options.member, recovered),
+            batch: BatchBuilder::new(),
+            items: VecDeque::new(),
+            proposals: VecDeque::new(),
+            serving: Serving::default(),
+            garbage_due: false,
+            unsynced_round: None,
+            written_vote,
+            liveness,
+            options,
+        };
+        state.tree().sessions().for_each(|(session, _)| replica.skip_session_id(session));
+        replica
+    }
+
+    pub fn step(&mut self, now: Now, input: Input) {
+        match input {
+            Input::Write { conn, xid, op: _, command } => {
+                self.submit(now, &command, Item::Write { conn, xid })
+            }
+            Input::Local(local) => self.items.push_back(Item::Local(local)),
+            Input::Connect { conn, timeout_ms } => self.on_connect(now, conn, timeout_ms),
+            Input::Resume { conn, session, timeout_ms } => {
+                self.items.push_back(Item::Resume { conn, session, timeout_ms });
+            }
+            Input::Disconnect { conn } => self.items.push_back(Item::Disconnect { conn }),
+            Input::Touch { session } => self.liveness.touch(session, now.monotonic_ms),
+            Input::Persisted { round } => self.on_persisted(round),
+            Input::Tick => self.on_tick(now),
+        }
+    }
+
+    fn submit(&mut self, now: Now, command: &[u8], item: Item) {
+        if self.batch.len() + command.len() > Replica::BATCH_BYTES {
+            self.propose();
+        }
+        self.batch.push(command, now.wall_ms);
+        self.items.push_back(item);
+    }
+
+    fn submit_own(&mut self, now: Now, session: SessionId, op: OpCode, body: &[u8]) {
+        let mut command = Vec::new();
+        Command::encode(session, 0, IdList::NONE, op, body, &mut command);
+        self.submit(now, &command, Item::Own);
+    }
+
+    fn on_connect(&mut self, now: Now, conn: ConnId, timeout_ms: i32) {
+        let session = SessionId(self.next_session);
+        self.next_session += 1;
+        let (mut command, mut body) = (Vec::new(), Vec::new());
+        body.put_i32(timeout_ms);
+        Command::encode(session, 0, IdList::NONE, OpCode::CreateSession, &body, &mut command);
+        self.submit(now, &command, Item::Connect { conn });
+    }
+
+    fn on_tick(&mut self, now: Now) {
+        self.consensus.tick();
+        if !self.consensus.is_leader() {
+            return;
+        }
+        for session in self.liveness.expire(now.monotonic_ms.saturating_sub(Replica::TOUCH_DELAY_MS)) {
+            tracing::info!(%session, "session expired");
+            self.submit_own(now, session, OpCode::CloseSession, &[]);
+        }
+        if now.monotonic_ms >= self.next_garbage_ms {
+            self.next_garbage_ms = now.monotonic_ms + self.options.garbage_interval_ms;
+            self.garbage_due = true;
+        }
+    }
+
+    /// Turns what was submitted into an entry of the log.
+    fn propose(&mut self) {
+        if self.batch.commands() == 0 || !self.consensus.is_leader() {
+            return;
+        }
+        let index = self.consensus.propose(self.batch.take());
+        let items = std::mem::take(&mut self.items);
+        self.proposals.push_back(Proposal { index, items });
+    }
+
+    /// Gathers what is to be done now. To be called, and its effects carried out, until there are none.
+    pub fn collect(&mut self, effects: &mut Effects) {
+        self.propose();
+        if self.batch.commands() == 0 && !self.items.is_empty() {
+            // Nothing to write stands behind these: they follow the last write under way.
+            match self.proposals.back_mut() {
+                Some(last) => last.items.append(&mut self.items),
+                None => effects.locals = true,
+            }
+        }
+        effects.locals |= self.garbage_due;
+        while let Some(round) = self.consensus.round() {
+            effects.committed.extend(round.committed);
+            self.record(round.hard_state, round.entries, round.number, effects);
+        }
+    }
+
+    /// What of a round must reach the disk. A commit index alone need not: it is found again.
+    fn record(
+        &mut self,
+        hard_state: Option<HardState>,
+        entries: Vec<LogEntry>,
+        round: u64,
+        effects: &mut Effects,
+    ) {
+        let vote = hard_state.map_or(self.written_vote, |hs| (hs.term, hs.vote));
+        let nothing_new = entries.is_empty() && vote == self.written_vote;
+        if nothing_new && self.unsynced_round.is_none() {
+            self.consensus.persisted(round);
+            return;
+        }
+        if vote != self.written_vote {
+            self.written_vote = vote;
+            effects.hard_state = hard_state;
+        }
+        effects.entries.extend(entries);
+        effects.round = Some(round);
+        self.unsynced_round = Some(round);
+    }
+
+    fn on_persisted(&mut self, round: u64) {
+        self.consensus.persisted(round);
+        self.unsynced_round = self.unsynced_round.filter(|&last| last > round);
+    }
+
+    /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
+    pub fn apply(
+        &mut self,
+        now: Now,
+        effects: &mut Effects,
+        state: &mut State,
+        out: &mut Outboxes,
+    ) -> Applied {
+        let mut applied = Applied::default();
+        for entry in effects.committed.drain(..) {
+            let mut items = self.items_of(entry.index);
+            for command in commands(&entry.payload) {
+                let item = self.run_until_command(now, &mut items, state, out);
+                self.apply_command(now, &command, item, state, out);
+                applied.commands += 1;
+            }
+            let rest = self.run_until_command(now, &mut items, state, out);
+            assert!(rest.is_none(), "entry {} has fewer commands than were proposed", entry.index);
+            state.set_applied(entry.index, entry.term);
+            self.consensus.applied(entry.index);
+            applied.entries += 1;
+        }
+        if std::mem::take(&mut effects.locals) {
+            self.run_locals(now, state, out);
+        }
+        applied
+    }
+
+    fn items_of(&mut self, index: u64) -> VecDeque<Item> {
+        match self.proposals.front() {
+            Some(proposal) if proposal.index == index => {
+                self.proposals.pop_front().expect("the front was just seen").items
+            }
+            Some(proposal) => {
+                assert!(proposal.index > index, "entry {} was never applied", proposal.index);
+                VecDeque::new()
+            }
+            None => VecDeque::new(),
+        }
+    }
+
+    fn run_locals(&mut self, now: Now, state: &State, out: &mut Outboxes) {
+        if self.proposals.is_empty() && self.batch.commands() == 0 {
+            let mut items = std::mem::take(&mut self.items);
+            let command = self.run_until_command(now, &mut items, state, out);
+            assert!(command.is_none(), "a command waits without an entry");
+        }
+        if std::mem::take(&mut self.garbage_due) {
+            self.remove_garbage(now, state);
+        }
+    }
+
+    /// Runs the items in front of the next command and returns that command's own.
+    fn run_until_command(
+        &mut self,
+        now: Now,
+        items: &mut VecDeque<Item>,
+        state: &State,
+        out: &mut Outboxes,
+    ) -> Option<Item> {
+        while let Some(item) = items.pop_front() {
+            if item.is_command() {
+                return Some(item);
+            }
+            self.run(now, item, state, out);
+        }
+        None
+    }
+
+    fn run(&mut self, now: Now, item: Item, state: &State, out: &mut Outboxes) {
+        match item {
+            Item::Local(Local { client, xid, op, body }) => {
+                out.reply(client.conn, |out| state.answer(&client, xid, op, &body, out));
+            }
+            Item::Resume { conn, session, timeout_ms } => {
+                if self.liveness.resume(session, timeout_ms, now.monotonic_ms) {
+                    self.serve(conn, session, state, out);
+                    out.connected(conn, session, timeout_ms);
+                } else {
+                    out.expired(conn);
+                }
+            }
+            Item::Disconnect { conn } => {
+                state.drop_watches(conn);
+                self.serving.end_conn(conn);
+            }
+            Item::Write { .. } | Item::Connect { .. } | Item::Own => {
+                unreachable!("commands are applied, not run")
+            }
+        }
+    }
+
+    /// From now on `conn` serves the session; the connection that did is closed and told no more events.
+    fn serve(&mut self, conn: ConnId, session: SessionId, state: &State, out: &mut Outboxes) {
+        if let Some(former) = self.serving.begin(session, conn) {
+            state.drop_watches(former);
+            out.close(former);
+        }
+    }
+
+    fn apply_command(
+        &mut self,
+        now: Now,
+        command: &Command<'_>,
+        item: Option<Item>,
+        state: &mut State,
+        out: &mut Outboxes,
+    ) {
+        let outcome = state.apply(command, out);
+        match (&command.write, &outcome.result) {
+            (Ok(Write::CreateSession { timeout_ms }), Ok(_)) => {
+                self.liveness.add(command.session, *timeout_ms, now.monotonic_ms);
+                self.skip_session_id(command.session);
+            }
+            (Ok(Write::CloseSession), _) => self.liveness.remove(command.session),
+            _ => {}
+        }
+        match item {
+            Some(Item::Write { conn, xid }) => self.answer_write(conn, xid, command, &outcome, state, out),
+            Some(Item::Connect { conn }) => self.answer_connect(conn, command, &outcome, state, out),
+            _ => self.end_serving(command, state, out),
+        }
+    }
+
+    fn answer_write(
+        &mut self,
+        conn: ConnId,
+        xid: Xid,
+        command: &Command<'_>,
+        outcome: &Outcome<'_>,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
+        match &outcome.result {
+            Ok(reply) => out.write_reply(conn, ok(xid, outcome.zxid), |out| reply.encode(out)),
+            Err(error) => {
+                let header = ReplyHeader { error: Some(*error), ..ok(xid, outcome.zxid) };
+                out.write_reply(conn, header, |_| {});
+            }
+        }
+        self.end_serving(command, state, out);
+    }
+
+    fn answer_connect(
+        &mut self,
+        conn: ConnId,
+        command: &Command<'_>,
+        outcome: &Outcome<'_>,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
+        match (&command.write, &outcome.result) {
+            (Ok(Write::CreateSession { timeout_ms }), Ok(WriteReply::Done)) => {
+                self.serve(conn, command.session, state, out);
+                out.connected(conn, command.session, *timeout_ms);
+            }
+            _ => out.expired(conn),
+        }
+    }
+
+    /// A closed session's connection is closed as well, behind the reply if it asked for it itself.
+    fn end_serving(&mut self, command: &Command<'_>, state: &State, out: &mut Outboxes) {
+        if !matches!(command.write, Ok(Write::CloseSession)) {
+            return;
+        }
+        if let Some(conn) = self.serving.end_session(command.session) {
+            state.drop_watches(conn);
+            out.close(conn);
+        }
+    }
+
+    fn remove_garbage(&mut self, now: Now, state: &State) {
+        for path in state.tree().expired_nodes(now.wall_ms, self.options.garbage_max) {
+            let mut body = Vec::new();
+            body.put_string(&path);
+            self.submit_own(now, SessionId::NONE, OpCode::DeleteContainer, &body);
+        }
+    }
+
+    /// How many requests wait for the log.
+    pub fn waiting(&self) -> usize {
+        self.items.len() + self.proposals.iter().map(|proposal| proposal.items.len()).sum::<usize>()
+    }
+
+    pub fn is_leader(&self) -> bool {
+        self.consensus.is_leader()
+    }
+
+    pub fn term(&self) -> u64 {
+        self.consensus.term()
+    }
+
+    /// An id that was given out by this member, perhaps before it was restarted, is never given out again.
+    fn skip_session_id(&mut self, used: SessionId) {
+        let same_member = (used.0 ^ self.next_session) >> 56 == 0;
+        if same_member {
+            self.next_session = self.next_session.max(used.0 + 1);
+        }
+    }
+}
+
+/// Which connection serves a session here.
+#[derive(Debug, Default)]
+struct Serving {
+    conns: HashMap<SessionId, ConnId>,
+    sessions: HashMap<ConnId, SessionId>,
+}
+
+impl Serving {
+    /// Returns the connection that served the session until now, if it is another one.
+    fn begin(&mut self, session: SessionId, conn: ConnId) -> Option<ConnId> {
+        self.sessions.insert(conn, session);
+        let former = self.conns.insert(session, conn).filter(|former| *former != conn)?;
+        self.sessions.remove(&former);
+        Some(former)
+    }
+
+    fn end_session(&mut self, session: SessionId) -> Option<ConnId> {
+        let conn = self.conns.remove(&session)?;
+        self.sessions.remove(&conn);
+        Some(conn)
+    }
+
+    fn end_conn(&mut self, conn: ConnId) {
+        if let Some(session) = self.sessions.remove(&conn) {
+            self.conns.remove(&session);
+        }
+    }
+}
+
+/// Where a member starts to count its sessions, so that ids are never used twice: its number, then the time.
+fn first_session_id(member: u64, wall_ms: i64) -> i64 {
+    let time = ((wall_ms as u64) << 24) >> 8;
+    ((member << 56) | (time & 0x00ff_ffff_ffff_ffff)) as i64
+}

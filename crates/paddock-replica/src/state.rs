@@ -1,0 +1,206 @@
+//! The replicated tree together with this member's watches: what a read looks at and a write changes.
+//!
+//! It stands behind one lock. A read and the watch it sets happen under the read side, a write and the events it
+//! fires under the write side, so that no event is missed or overtaken.
+
+use paddock_proto::jute::Writer;
+use paddock_proto::{
+    ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SetWatches, WatchEvent, WatchRequest, Xid,
+    Zxid, frame,
+};
+use paddock_tree::{Asker, Command, Outcome, Tree};
+use parking_lot::Mutex;
+
+use crate::watches::{WatchSummary, Watches};
+use crate::{Client, ConnId, Outboxes};
+
+#[derive(Debug)]
+pub struct State {
+    tree: Tree,
+    watches: Mutex<Watches>,
+    /// Index and term of the last entry applied.
+    applied: (u64, u64),
+}
+
+impl State {
+    /// A tree as it was after entry `applied` (index and term).
+    pub fn new(tree: Tree, applied: (u64, u64)) -> State {
+        State { tree, watches: Mutex::default(), applied }
+    }
+
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// For taking a snapshot, which changes nothing that a client sees.
+    pub fn tree_mut(&mut self) -> &mut Tree {
+        &mut self.tree
+    }
+
+    pub fn applied(&self) -> (u64, u64) {
+        self.applied
+    }
+
+    pub(crate) fn set_applied(&mut self, index: u64, term: u64) {
+        assert!(index == self.applied.0 + 1, "entry {index} applied after entry {}", self.applied.0);
+        self.applied = (index, term);
+    }
+
+    /// Applies a write and tells whoever watches what it changed.
+    pub(crate) fn apply<'a>(&mut self, command: &Command<'a>, out: &mut Outboxes) -> Outcome<'a> {
+        let outcome = self.tree.apply(command);
+        let watches = self.watches.get_mut();
+        for change in &outcome.changes {
+            watches.fire(change, outcome.zxid, out);
+        }
+        outcome
+    }
+
+    /// Answers a request that needs no write. Appends whole frames: the reply, and in front of it the catch-up
+    /// events of setWatches.
+    pub fn answer(&self, client: &Client, xid: Xid, op: OpCode, body: &[u8], out: &mut Vec<u8>) {
+        let zxid = self.tree.zxid();
+        let request = match Request::decode(op, body) {
+            Ok(request) => request,
+            Err(_) => return refuse(xid, zxid, ErrorCode::MarshallingError, out),
+        };
+        if let Request::Watch(WatchRequest::Set(watches)) = &request {
+            self.set_watches(client, watches, out);
+        }
+        let start = out.len();
+        let mut result = Ok(());
+        frame::write(out, |out| {
+            ReplyHeader { xid, zxid, error: None }.encode(out);
+            result = self.answer_body(client, &request, out);
+        });
+        if let Err(error) = result {
+            out.truncate(start);
+            refuse(xid, zxid, error, out);
+        }
+    }
+
+    fn answer_body(
+        &self,
+        client: &Client,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ErrorCode> {
+        match request {
+            Request::Read(read) => self.read(client, read, out),
+            Request::Watch(request) => self.watch(client, request, out),
+            Request::Sync { path } => {
+                out.put_string(path);
+                Ok(())
+            }
+            Request::WhoAmI => {
+                who_am_i(client, out);
+                Ok(())
+            }
+            Request::Ping => Ok(()),
+            Request::Write(_) | Request::Auth(_) | Request::Sasl | Request::Reconfig => {
+                Err(ErrorCode::Unimplemented)
+            }
+        }
+    }
+
+    fn read(&self, client: &Client, read: &Read<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+        let asker = Asker { session: client.session, ids: client.ids() };
+        let result = self.tree.read(read, &asker, out);
+        match *read {
+            // A client may wait for a znode that does not exist yet.
+            Read::Exists { path, watch: true } if matches!(result, Ok(()) | Err(ErrorCode::NoNode)) => {
+                self.watches.lock().add_data(client, path);
+            }
+            Read::GetData { path, watch: true } if result.is_ok() => {
+                self.watches.lock().add_data(client, path)
+            }
+            Read::GetChildren { path, watch: true } | Read::GetChildren2 { path, watch: true }
+                if result.is_ok() =>
+            {
+                self.watches.lock().add_children(client, path);
+            }
+            _ => {}
+        }
+        result
+    }
+
+    fn watch(&self, client: &Client, request: &WatchRequest<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+        let mut watches = self.watches.lock();
+        let found = match *request {
+            WatchRequest::Set(_) => true,
+            WatchRequest::Add { path, mode } => {
+                watches.add_mode(client, path, mode);
+                // The one reply whose body is an error code; a client that misses it hangs up.
+                out.put_i32(0);
+                true
+            }
+            WatchRequest::Check { path, kind } => watches.contains(client.conn, path, kind),
+            WatchRequest::Remove { path, kind } => watches.remove(client.conn, path, kind),
+        };
+        if found { Ok(()) } else { Err(ErrorCode::NoWatcher) }
+    }
+
+    /// Takes over the watches of a client that reconnected; what it missed it is told at once.
+    fn set_watches(&self, client: &Client, asked: &SetWatches<'_>, out: &mut Vec<u8>) {
+        let mut watches = self.watches.lock();
+        let mut tell = |kind, path| WatchEvent { kind, path, zxid: Zxid::NONE }.encode(out);
+        for path in &asked.data {
+            match self.tree.stat(path) {
+                None => tell(EventKind::NodeDeleted, path),
+                Some(stat) if stat.mzxid > asked.relative_zxid => tell(EventKind::NodeDataChanged, path),
+                Some(_) => watches.add_data(client, path),
+            }
+        }
+        for path in &asked.exist {
+            match self.tree.stat(path) {
+                Some(_) => tell(EventKind::NodeCreated, path),
+                None => watches.add_data(client, path),
+            }
+        }
+        for path in &asked.child {
+            match self.tree.stat(path) {
+                None => tell(EventKind::NodeDeleted, path),
+                Some(stat) if stat.pzxid > asked.relative_zxid => tell(EventKind::NodeChildrenChanged, path),
+                Some(_) => watches.add_children(client, path),
+            }
+        }
+        for path in &asked.persistent {
+            watches.add_mode(client, path, paddock_proto::AddWatchMode::Persistent);
+        }
+        for path in &asked.persistent_recursive {
+            watches.add_mode(client, path, paddock_proto::AddWatchMode::PersistentRecursive);
+        }
+    }
+
+    /// The client has shown another identity.
+    pub fn identify(&self, client: &Client) {
+        self.watches.lock().identify(client);
+    }
+
+    pub(crate) fn drop_watches(&self, conn: ConnId) {
+        self.watches.lock().drop_conn(conn);
+    }
+
+    pub fn watch_summary(&self) -> WatchSummary {
+        self.watches.lock().summary()
+    }
+
+    pub fn watch_count(&self) -> usize {
+        self.watches.lock().len()
+    }
+}
+
+fn refuse(xid: Xid, zxid: Zxid, error: ErrorCode, out: &mut Vec<u8>) {
+    frame::write(out, |out| ReplyHeader { xid, zxid, error: Some(error) }.encode(out));
+}
+
+/// The connection's identities; of a digest only the user's name.
+fn who_am_i(client: &Client, out: &mut Vec<u8>) {
+    let ids: Vec<_> = client.ids().iter().collect();
+    out.put_count(ids.len());
+    for (scheme, id) in ids {
+        let shown = if scheme == "digest" { id.split(':').next().unwrap_or(id) } else { id };
+        out.put_string(scheme);
+        out.put_string(shown);
+    }
+}

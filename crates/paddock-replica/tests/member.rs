@@ -1,0 +1,358 @@
+//! Stories of one member without sockets, files or clock: the test moves time and decides when the disk has written.
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{IdList, OpCode, ReplyHeader, SessionId, WatchEvent, Xid, frame};
+use paddock_replica::{
+    Client, ConnId, Effects, HardState, Input, Local, LogEntry, Membership, Now, Outboxes, Parcel, Recovered,
+    Replica, ReplicaOptions, State,
+};
+use paddock_tree::{Command, Tree};
+
+const OPTIONS: ReplicaOptions =
+    ReplicaOptions { member: 1, tick_ms: 100, garbage_interval_ms: 60_000, garbage_max: 100 };
+
+/// A member and what it left on its disk.
+struct Member {
+    replica: Replica,
+    state: State,
+    effects: Effects,
+    out: Outboxes,
+    now: Now,
+    disk: Vec<LogEntry>,
+    hard_state: HardState,
+}
+
+impl Member {
+    fn start(disk: Vec<LogEntry>, hard_state: HardState) -> Member {
+        let state = State::new(Tree::new(), (0, 0));
+        let membership = Membership { voters: vec![1] };
+        let recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: disk.clone() };
+        let now = Now { monotonic_ms: 1000, wall_ms: 5_000 };
+        let replica = Replica::new(OPTIONS, recovered, &state, now);
+        let (effects, out) = (Effects::default(), Outboxes::new(1));
+        let mut member = Member { replica, state, effects, out, now, disk, hard_state };
+        member.settle();
+        member
+    }
+
+    fn step(&mut self, input: Input) {
+        self.replica.step(self.now, input);
+    }
+
+    fn apply(&mut self) {
+        self.replica.apply(self.now, &mut self.effects, &mut self.state, &mut self.out);
+    }
+
+    /// Lets the disk write what it has to; false if there was nothing.
+    fn persist(&mut self) -> bool {
+        self.replica.collect(&mut self.effects);
+        let Some(round) = self.effects.round.take() else { return false };
+        self.hard_state = self.effects.hard_state.take().unwrap_or(self.hard_state);
+        self.disk.append(&mut self.effects.entries);
+        self.step(Input::Persisted { round });
+        true
+    }
+
+    /// Carries out everything and tells what connections got.
+    fn settle(&mut self) -> Vec<String> {
+        loop {
+            self.replica.collect(&mut self.effects);
+            if self.effects.is_empty() {
+                return self.story();
+            }
+            self.apply();
+            self.persist();
+        }
+    }
+
+    fn story(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (_, outbox) in self.out.iter_mut() {
+            lines.extend(outbox.iter().flat_map(|(conn, parcel)| tell(conn, parcel)));
+            outbox.clear();
+        }
+        lines
+    }
+
+    fn connect(&mut self, number: u64, timeout_ms: i32) -> Client {
+        let conn = conn(number);
+        self.step(Input::Connect { conn, timeout_ms });
+        self.replica.collect(&mut self.effects);
+        let mut session = None;
+        while !self.effects.is_empty() {
+            self.apply();
+            self.persist();
+            for (_, outbox) in self.out.iter_mut() {
+                for (_, parcel) in outbox.iter() {
+                    if let Parcel::Connected { session: given, .. } = parcel {
+                        session = Some(given);
+                    }
+                }
+                outbox.clear();
+            }
+            self.replica.collect(&mut self.effects);
+        }
+        Client::new(conn, session.expect("a member alone gives everyone a session"), &[])
+    }
+
+    fn write(&mut self, client: &Client, xid: i32, op: OpCode, body: &[u8]) {
+        let mut command = Vec::new();
+        Command::encode(client.session, 0, IdList::NONE, op, body, &mut command);
+        self.step(Input::Write { conn: client.conn, xid: Xid(xid), op, command });
+    }
+
+    fn create(&mut self, client: &Client, xid: i32, path: &str, data: &str, flags: i32) {
+        let mut body = Vec::new();
+        body.put_string(path);
+        body.put_string(data);
+        body.extend_from_slice(paddock_proto::AclList::OPEN.wire());
+        body.put_i32(flags);
+        self.write(client, xid, OpCode::Create, &body);
+    }
+
+    fn set(&mut self, client: &Client, xid: i32, path: &str, data: &str) {
+        let mut body = Vec::new();
+        body.put_string(path);
+        body.put_string(data);
+        body.put_i32(-1);
+        self.write(client, xid, OpCode::SetData, &body);
+    }
+
+    fn get(&mut self, client: &Client, xid: i32, path: &str, watch: bool) {
+        let mut body = Vec::new();
+        body.put_string(path);
+        body.put_bool(watch);
+        let local = Local { client: client.clone(), xid: Xid(xid), op: OpCode::GetData, body };
+        self.step(Input::Local(local));
+    }
+
+    fn tick_at(&mut self, monotonic_ms: u64) -> Vec<String> {
+        self.now.monotonic_ms = monotonic_ms;
+        self.step(Input::Tick);
+        self.settle()
+    }
+}
+
+fn conn(number: u64) -> ConnId {
+    ConnId::new(0, number)
+}
+
+/// One line for each packet of a parcel.
+fn tell(conn: ConnId, parcel: Parcel<'_>) -> Vec<String> {
+    let who = (1..9).find(|n| conn == self::conn(*n)).expect("tests use small numbers");
+    match parcel {
+        Parcel::Reply(mut bytes) | Parcel::Event(mut bytes) => {
+            let mut lines = Vec::new();
+            while let Some((body, len)) = frame::split(bytes, i32::MAX).unwrap() {
+                lines.push(format!("{who}: {}", tell_packet(body)));
+                bytes = &bytes[len..];
+            }
+            lines
+        }
+        Parcel::Connected { timeout_ms, .. } => vec![format!("{who}: connected for {timeout_ms} ms")],
+        Parcel::Expired => vec![format!("{who}: expired")],
+        Parcel::Close => vec![format!("{who}: close")],
+    }
+}
+
+fn tell_packet(body: &[u8]) -> String {
+    let mut reader = Reader::new(body);
+    let header = ReplyHeader::decode(&mut reader).unwrap();
+    if header.xid == Xid::NOTIFICATION {
+        let event = WatchEvent::decode(header.zxid, reader.rest()).unwrap();
+        return format!("{:?} {}", event.kind, event.path);
+    }
+    match header.error {
+        Some(error) => format!("#{} {error:?}", header.xid.0),
+        // The first field of a getData reply; of a create's, the path.
+        None if reader.rest().len() > 4 => {
+            let text = reader.buffer().ok().flatten().map(String::from_utf8_lossy).unwrap_or_default();
+            format!("#{} {text:?}", header.xid.0)
+        }
+        None => format!("#{} ok", header.xid.0),
+    }
+}
+
+#[test]
+fn nothing_is_answered_before_the_disk_has_it() {
+    let mut member = Member::start(vec![], HardState::default());
+    let client = member.connect(1, 1000);
+    member.create(&client, 7, "/a", "", 0);
+    member.replica.collect(&mut member.effects);
+    assert!(member.effects.committed.is_empty());
+    member.apply();
+    assert_eq!(member.story(), [""; 0]);
+
+    assert!(member.persist());
+    assert_eq!(member.settle(), ["1: #7 \"/a\""]);
+}
+
+#[test]
+fn a_read_sees_the_write_before_it_and_not_the_one_behind_it() {
+    let mut member = Member::start(vec![], HardState::default());
+    let client = member.connect(1, 1000);
+    member.create(&client, 1, "/a", "one", 0);
+    member.get(&client, 2, "/a", false);
+    member.set(&client, 3, "/a", "two");
+    member.get(&client, 4, "/a", false);
+    let story = member.settle();
+    assert_eq!(story.len(), 4);
+    assert_eq!((&*story[0], &*story[1], &*story[3]), ("1: #1 \"/a\"", "1: #2 \"one\"", "1: #4 \"two\""));
+}
+
+#[test]
+fn a_read_that_comes_while_a_write_is_synced_waits_for_it() {
+    let mut member = Member::start(vec![], HardState::default());
+    let client = member.connect(1, 1000);
+    member.create(&client, 1, "/a", "one", 0);
+    member.replica.collect(&mut member.effects);
+    member.get(&client, 2, "/a", false);
+    member.replica.collect(&mut member.effects);
+    assert!(!member.effects.locals, "it stands behind the create");
+    assert_eq!(member.settle(), ["1: #1 \"/a\"", "1: #2 \"one\""]);
+}
+
+#[test]
+fn an_event_comes_before_the_reply_that_caused_it_and_before_what_is_read_after() {
+    let mut member = Member::start(vec![], HardState::default());
+    let (watcher, writer) = (member.connect(1, 1000), member.connect(2, 1000));
+    member.create(&writer, 1, "/a", "one", 0);
+    member.settle();
+    member.get(&watcher, 1, "/a", true);
+    member.get(&writer, 2, "/a", true);
+    member.settle();
+
+    member.set(&writer, 3, "/a", "two");
+    member.get(&watcher, 2, "/a", false);
+    member.set(&writer, 4, "/a", "three");
+    let story = member.settle();
+    let of = |who: &str| story.iter().filter(|line| line.starts_with(who)).cloned().collect::<Vec<_>>();
+    assert_eq!(of("1:"), ["1: NodeDataChanged /a", "1: #2 \"two\""]);
+    let writer = of("2:");
+    assert_eq!(writer.len(), 3, "a one-shot watch fires once: {writer:?}");
+    assert_eq!(writer[0], "2: NodeDataChanged /a");
+}
+
+#[test]
+fn a_silent_session_ends_with_its_ephemerals_and_its_connection() {
+    let mut member = Member::start(vec![], HardState::default());
+    let (silent, other) = (member.connect(1, 1000), member.connect(2, 60_000));
+    member.create(&silent, 1, "/e", "", 1);
+    member.settle();
+    member.get(&other, 1, "/e", true);
+    member.settle();
+
+    assert_eq!(
+        member.tick_at(2100),
+        [""; 0],
+        "it was connected at 1000 and is allowed 1000 and what a touch may take"
+    );
+    assert_eq!(member.tick_at(2300), ["2: NodeDeleted /e", "1: close"]);
+    assert_eq!(member.state.tree().session_timeout_ms(silent.session), None);
+}
+
+#[test]
+fn a_session_that_is_heard_lives_on() {
+    let mut member = Member::start(vec![], HardState::default());
+    let client = member.connect(1, 1000);
+    member.now.monotonic_ms = 1900;
+    member.step(Input::Touch { session: client.session });
+    assert_eq!(member.tick_at(2900), [""; 0]);
+    assert_eq!(member.tick_at(3200), ["1: close"]);
+}
+
+#[test]
+fn a_session_moves_to_a_new_connection_and_its_watches_do_not() {
+    let mut member = Member::start(vec![], HardState::default());
+    let client = member.connect(1, 1000);
+    member.create(&client, 1, "/a", "", 0);
+    member.get(&client, 2, "/a", true);
+    member.settle();
+
+    member.step(Input::Resume { conn: conn(2), session: client.session, timeout_ms: 3000 });
+    assert_eq!(member.settle(), ["1: close", "2: connected for 3000 ms"]);
+    let moved = Client::new(conn(2), client.session, &[]);
+    member.set(&moved, 1, "/a", "x");
+    assert!(
+        member.settle().iter().all(|line| line.starts_with("2: #1")),
+        "the former connection is told nothing"
+    );
+
+    member.step(Input::Disconnect { conn: conn(1) });
+    member.write(&moved, 2, OpCode::CloseSession, &[]);
+    assert_eq!(member.settle(), ["2: #2 ok", "2: close"]);
+    member.step(Input::Resume { conn: conn(3), session: client.session, timeout_ms: 3000 });
+    assert_eq!(member.settle(), ["3: expired"]);
+}
+
+#[test]
+fn a_restarted_member_is_as_it_was_and_gives_every_session_its_time_anew() {
+    let mut member = Member::start(vec![], HardState::default());
+    let client = member.connect(1, 1000);
+    member.create(&client, 1, "/a", "one", 0);
+    member.create(&client, 2, "/e", "", 1);
+    member.settle();
+    let zxid = member.state.tree().zxid();
+
+    let mut again = Member::start(member.disk, member.hard_state);
+    assert_eq!(again.state.tree().zxid(), zxid);
+    assert_eq!(again.tick_at(2000), [""; 0]);
+    again.step(Input::Resume { conn: conn(2), session: client.session, timeout_ms: 1000 });
+    assert_eq!(again.settle(), ["2: connected for 1000 ms"]);
+    let fresh = again.connect(3, 1000);
+    assert_ne!(fresh.session, client.session, "an id is never given out twice");
+}
+
+#[test]
+fn large_batches_become_several_entries() {
+    let mut member = Member::start(vec![], HardState::default());
+    let client = member.connect(1, 1000);
+    let entries = member.disk.len();
+    let data = "x".repeat(400 << 10);
+    for xid in 1..=5 {
+        member.create(&client, xid, &format!("/n{xid}"), &data, 0);
+        member.get(&client, 100 + xid, &format!("/n{xid}"), false);
+    }
+    let story = member.settle();
+    assert_eq!(story.len(), 10);
+    assert!(
+        story[0].starts_with("1: #1 ")
+            && story[1].starts_with("1: #101 ")
+            && story[9].starts_with("1: #105 ")
+    );
+    assert_eq!(member.disk.len() - entries, 3);
+}
+
+#[test]
+fn an_empty_container_is_removed_in_time() {
+    let mut member = Member::start(vec![], HardState::default());
+    let client = member.connect(1, i32::MAX);
+    member.create(&client, 1, "/a", "", 0);
+    let mut body = Vec::new();
+    body.put_string("/c");
+    body.put_string("");
+    body.extend_from_slice(paddock_proto::AclList::OPEN.wire());
+    body.put_i32(4);
+    member.write(&client, 2, OpCode::CreateContainer, &body);
+    member.create(&client, 3, "/c/child", "", 0);
+    let mut body = Vec::new();
+    body.put_string("/c/child");
+    body.put_i32(-1);
+    member.write(&client, 4, OpCode::Delete, &body);
+    member.settle();
+
+    member.tick_at(60_000);
+    assert!(member.state.tree().stat("/c").is_some());
+    member.tick_at(61_000);
+    assert!(member.state.tree().stat("/c").is_none());
+    assert!(member.state.tree().stat("/a").is_some());
+}
+
+#[test]
+fn a_service_session_is_not_a_clients() {
+    // The id's top byte is the member's number, so 0 and small numbers are never given out.
+    let mut member = Member::start(vec![], HardState::default());
+    let client = member.connect(1, 1000);
+    assert_eq!(client.session.0 >> 56, 1);
+    assert_ne!(client.session, SessionId::NONE);
+}
