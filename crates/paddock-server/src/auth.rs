@@ -1,0 +1,64 @@
+//! How a client shows who it is.
+
+use std::net::IpAddr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use paddock_proto::{Auth, Id};
+use sha1::{Digest, Sha1};
+
+/// What every connection is from the start.
+pub(crate) fn address_id(address: IpAddr) -> Id {
+    Id::new("ip", address.to_canonical().to_string())
+}
+
+/// The identities that `auth` proves, or `None` if it proves nothing.
+pub(crate) fn authenticate(auth: &Auth<'_>, address: IpAddr, super_digest: Option<&str>) -> Option<Vec<Id>> {
+    match auth.scheme {
+        "digest" => Some(digest_ids(auth.auth, super_digest)),
+        "ip" => Some(vec![address_id(address)]),
+        _ => None,
+    }
+}
+
+/// `user:password` becomes `user:` and the Base64 of the SHA-1 of the whole. The super user's digest also makes
+/// its owner super.
+fn digest_ids(auth: &[u8], super_digest: Option<&str>) -> Vec<Id> {
+    let user = String::from_utf8_lossy(auth).split(':').next().unwrap_or_default().to_owned();
+    let digest = format!("{user}:{}", STANDARD.encode(Sha1::digest(auth)));
+    let is_super = super_digest.is_some_and(|expected| expected == digest);
+    let mut ids = vec![Id::new("digest", digest)];
+    if is_super {
+        ids.push(Id::new("super", ""));
+    }
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn check(scheme: &str, auth: &[u8], expected: Option<&[(&str, &str)]>) {
+        let super_digest = Some("super:UdxDQl4f9v5oITwcAsO9bmWgHSI=");
+        let ids = authenticate(&Auth { scheme, auth }, ADDRESS, super_digest);
+        let expected = expected.map(|ids| ids.iter().map(|(s, i)| Id::new(*s, *i)).collect::<Vec<_>>());
+        assert_eq!(ids, expected, "{scheme}");
+    }
+
+    #[test]
+    fn a_digest_is_what_zookeeper_makes_of_it() {
+        // From ZooKeeper's documentation: DigestAuthenticationProvider.generateDigest("super:super123").
+        check("digest", b"super:super123", Some(&[("digest", SUPER123), ("super", "")]));
+        check("digest", b"super:wrong", Some(&[("digest", "super:nXindoZMsrhmm0JDlDwACbCSBn0=")]));
+    }
+
+    const SUPER123: &str = "super:UdxDQl4f9v5oITwcAsO9bmWgHSI=";
+
+    #[test]
+    fn an_unknown_scheme_proves_nothing() {
+        check("world", b"anyone", None);
+        check("sasl", b"", None);
+    }
+}

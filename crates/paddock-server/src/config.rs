@@ -1,0 +1,128 @@
+//! What a member can be told. File formats that say it are the binary's business.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// The settings of one member. `Config::new` has sensible ones; change what you need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where clients connect. Port 0 takes any free port.
+    pub listen: SocketAddr,
+    /// Snapshots, and the transaction log unless `log_dir` says otherwise.
+    pub data_dir: PathBuf,
+    /// The transaction log, if it has a disk of its own.
+    pub log_dir: Option<PathBuf>,
+    /// This member's number in the ensemble, 1 to 255.
+    pub member: u8,
+    /// The unit of session expiry, in milliseconds.
+    pub tick_ms: u32,
+    /// A client that asks for a shorter timeout gets this one, in milliseconds.
+    pub session_timeout_ms_min: u32,
+    /// A client that asks for a longer timeout gets this one, in milliseconds.
+    pub session_timeout_ms_max: u32,
+    /// Connections from one address; 0 is no limit.
+    pub connections_per_address_max: u32,
+    /// Connections in all; 0 is no limit.
+    pub connections_max: u32,
+    /// The largest request in bytes. A larger one closes its connection.
+    pub frame_bytes_max: i32,
+    /// Which four-letter words are answered.
+    pub words: WordList,
+    /// `super:` and the Base64 of the SHA-1 of `super:password`: who shows that password may do everything.
+    pub super_digest: Option<String>,
+    /// How often empty containers and expired TTL znodes are looked for, in milliseconds.
+    pub garbage_interval_ms: u64,
+    /// How many of them are removed each time at most.
+    pub garbage_max: usize,
+    /// A snapshot is taken after so many writes,
+    pub snapshot_writes: u64,
+    /// or after so many bytes of log, whichever comes first.
+    pub snapshot_log_bytes: u64,
+    /// How many snapshots are kept, at least 1.
+    pub snapshots_kept: usize,
+    /// The size of a file of the transaction log.
+    pub segment_bytes: u64,
+    /// Threads that serve connections; 0 lets the member choose by its cores.
+    pub workers: usize,
+}
+
+impl Config {
+    /// 127.0.0.1:2181 with its data in `data_dir`.
+    pub fn new(data_dir: impl AsRef<Path>) -> Config {
+        let tick_ms = 2000;
+        Config {
+            listen: SocketAddr::from(([127, 0, 0, 1], 2181)),
+            data_dir: data_dir.as_ref().to_path_buf(),
+            log_dir: None,
+            member: 1,
+            tick_ms,
+            session_timeout_ms_min: 2 * tick_ms,
+            session_timeout_ms_max: 20 * tick_ms,
+            connections_per_address_max: 60,
+            connections_max: 0,
+            frame_bytes_max: i32::MAX,
+            words: WordList::Only(vec!["srvr".into()]),
+            super_digest: None,
+            garbage_interval_ms: 60_000,
+            garbage_max: 10_000,
+            snapshot_writes: 1_000_000,
+            snapshot_log_bytes: 256 << 20,
+            snapshots_kept: 3,
+            segment_bytes: 64 << 20,
+            workers: 0,
+        }
+    }
+
+    /// The session timeout that a client gets which asked for `asked_ms`.
+    pub(crate) fn negotiate_timeout_ms(&self, asked_ms: i32) -> i32 {
+        let asked = u32::try_from(asked_ms).unwrap_or(0);
+        let agreed = asked.min(self.session_timeout_ms_max).max(self.session_timeout_ms_min);
+        i32::try_from(agreed).unwrap_or(i32::MAX)
+    }
+
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.log_dir.clone().unwrap_or_else(|| self.data_dir.clone()).join("log")
+    }
+
+    pub(crate) fn snapshot_dir(&self) -> PathBuf {
+        self.data_dir.join("snapshots")
+    }
+
+    pub(crate) fn worker_count(&self) -> usize {
+        match self.workers {
+            // One core is for the engine; on few cores fewer threads are faster.
+            0 => (std::thread::available_parallelism().map_or(1, |n| n.get()) / 2).clamp(1, 64),
+            n => n,
+        }
+    }
+}
+
+/// Which four-letter words are answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WordList {
+    All,
+    Only(Vec<String>),
+}
+
+impl WordList {
+    pub(crate) fn allows(&self, word: &str) -> bool {
+        match self {
+            WordList::All => true,
+            WordList::Only(words) => words.iter().any(|allowed| allowed == word),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_timeout_is_kept_between_the_bounds() {
+        let config =
+            Config { session_timeout_ms_min: 4000, session_timeout_ms_max: 40_000, ..Config::new("x") };
+        for (asked, agreed) in [(-1, 4000), (0, 4000), (5000, 5000), (i32::MAX, 40_000)] {
+            assert_eq!(config.negotiate_timeout_ms(asked), agreed, "{asked}");
+        }
+    }
+}

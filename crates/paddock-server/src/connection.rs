@@ -1,0 +1,305 @@
+//! One client connection as a state machine: frames in, steps out. It does no input or output itself.
+//!
+//! A connection greets, waits for its session, serves it, and ends. What it cannot answer alone it hands to the
+//! replica; what needs no write is answered from the state.
+
+use std::net::IpAddr;
+
+use paddock_proto::jute::Reader;
+use paddock_proto::{
+    Auth, ConnectRequest, ConnectResponse, ErrorCode, Id, OpCode, Password, ReplyHeader, Request,
+    RequestHeader, SessionId, Write, Xid, Zxid,
+};
+use paddock_replica::{Client, ConnId, Input};
+use paddock_tree::Command;
+
+use crate::Config;
+use crate::auth;
+
+/// Before a session there is only a connect request, which is small. A stranger cannot make us wait for gigabytes.
+const GREETING_BYTES_MAX: i32 = 64 << 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Greeting,
+    /// The connect request is with the replica. What comes behind it has to wait.
+    Connecting,
+    Serving,
+    /// Nothing more is read.
+    Ended,
+}
+
+/// What is to be done with a frame.
+#[derive(Debug)]
+pub(crate) enum Step<'f> {
+    /// To the replica; a parcel will answer.
+    Hand(Input),
+    /// To be answered from the state, once all that was handed over has been answered.
+    Ask { xid: Xid, op: OpCode, body: &'f [u8] },
+    /// To be answered at once, whatever waits: a client takes silence for death.
+    Ping,
+    /// The client has shown another identity: the watch table must know, then the reply goes out.
+    Identify { xid: Xid },
+    /// The connection ends, with this packet or without any.
+    Refuse(Refusal),
+}
+
+/// How a connection is told that it ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Silently { why: &'static str },
+    Reply(ReplyHeader),
+    Expired { read_only: Option<bool> },
+}
+
+/// What a connection must know of the member.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) config: &'a Config,
+    /// The newest zxid applied here.
+    pub(crate) zxid: Zxid,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    address: IpAddr,
+    phase: Phase,
+    read_only: Option<bool>,
+    ids: Vec<Id>,
+    client: Client,
+}
+
+impl Connection {
+    pub(crate) fn new(conn: ConnId, address: IpAddr) -> Connection {
+        let ids = vec![auth::address_id(address)];
+        let client = Client::new(conn, SessionId::NONE, &ids);
+        Connection { address, phase: Phase::Greeting, read_only: None, ids, client }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn is_greeting(&self) -> bool {
+        self.phase == Phase::Greeting
+    }
+
+    /// Whether frames are taken now.
+    pub(crate) fn takes_frames(&self) -> bool {
+        matches!(self.phase, Phase::Greeting | Phase::Serving)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    pub(crate) fn frame_bytes_max(&self, config: &Config) -> i32 {
+        match self.phase {
+            Phase::Greeting | Phase::Connecting => GREETING_BYTES_MAX.min(config.frame_bytes_max),
+            Phase::Serving | Phase::Ended => config.frame_bytes_max,
+        }
+    }
+
+    pub(crate) fn on_frame<'f>(&mut self, frame: &'f [u8], context: &Context<'_>) -> Step<'f> {
+        let step = match self.phase {
+            Phase::Greeting => self.on_greeting(frame, context),
+            Phase::Serving => self.on_request(frame, context),
+            Phase::Connecting | Phase::Ended => {
+                unreachable!("frames are taken only while takes_frames() says so")
+            }
+        };
+        if let Step::Refuse(_) = step {
+            self.phase = Phase::Ended;
+        }
+        step
+    }
+
+    fn on_greeting<'f>(&mut self, frame: &'f [u8], context: &Context<'_>) -> Step<'f> {
+        let Ok(request) = ConnectRequest::decode(frame) else { return silently("malformed connect request") };
+        if request.last_zxid_seen > context.zxid {
+            // The client has seen more than this member knows: it would go back in time here.
+            return silently("client has seen a newer zxid than this member");
+        }
+        self.read_only = request.read_only;
+        self.phase = Phase::Connecting;
+        let (conn, session) = (self.client.conn, request.session);
+        let timeout_ms = context.config.negotiate_timeout_ms(request.timeout_ms);
+        if session == SessionId::NONE {
+            return Step::Hand(Input::Connect { conn, timeout_ms });
+        }
+        if request.password != Some(&Password::of(session).0) {
+            return Step::Refuse(Refusal::Expired { read_only: self.read_only });
+        }
+        Step::Hand(Input::Resume { conn, session, timeout_ms })
+    }
+
+    /// The replica gave the connection its session. Returns the packet that tells the client.
+    pub(crate) fn on_connected(&mut self, session: SessionId, timeout_ms: i32) -> ConnectResponse {
+        assert!(self.phase == Phase::Connecting, "a session for a connection that did not ask");
+        self.phase = Phase::Serving;
+        self.client = Client::new(self.client.conn, session, &self.ids);
+        let read_only = self.read_only.map(|_| false);
+        ConnectResponse { timeout_ms, session, password: Password::of(session), read_only }
+    }
+
+    /// The session it asked for is gone.
+    pub(crate) fn on_expired(&mut self) -> ConnectResponse {
+        self.phase = Phase::Ended;
+        ConnectResponse::expired(self.read_only.map(|_| false))
+    }
+
+    fn on_request<'f>(&mut self, frame: &'f [u8], context: &Context<'_>) -> Step<'f> {
+        let mut reader = Reader::new(frame);
+        let Ok(header) = RequestHeader::decode(&mut reader) else {
+            return silently("malformed request header");
+        };
+        let body = reader.rest();
+        let (xid, Some(op)) = (header.xid, OpCode::from_code(header.op)) else {
+            return unimplemented(header.xid);
+        };
+        match op {
+            OpCode::Ping => Step::Ping,
+            OpCode::Auth => self.on_auth(xid, body, context.config),
+            // A check alone has no effect to report; the others are the service's own.
+            OpCode::Check | OpCode::CreateSession | OpCode::DeleteContainer => unimplemented(xid),
+            OpCode::Sasl => reply_and_close(xid, Zxid(0), ErrorCode::AuthFailed),
+            op if op.is_write() => self.on_write(xid, op, body),
+            op => Step::Ask { xid, op, body },
+        }
+    }
+
+    fn on_write<'f>(&mut self, xid: Xid, op: OpCode, body: &'f [u8]) -> Step<'f> {
+        if op != OpCode::Multi && Write::decode(op, body).is_err() {
+            // Only a multi that cannot be read takes a zxid. The state answers this in its turn, as an error.
+            return Step::Ask { xid, op, body };
+        }
+        if op == OpCode::CloseSession {
+            self.phase = Phase::Ended;
+        }
+        let mut command = Vec::with_capacity(64 + body.len());
+        Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
+        Step::Hand(Input::Write { conn: self.client.conn, xid, op, command })
+    }
+
+    fn on_auth<'f>(&mut self, xid: Xid, body: &[u8], config: &Config) -> Step<'f> {
+        let Ok(Request::Auth(auth)) = Request::decode(OpCode::Auth, body) else {
+            return silently("malformed auth packet");
+        };
+        let Some(ids) = self.prove(&auth, config) else {
+            return reply_and_close(xid, Zxid(0), ErrorCode::AuthFailed);
+        };
+        for id in ids {
+            if !self.ids.contains(&id) {
+                self.ids.push(id);
+            }
+        }
+        self.client = Client::new(self.client.conn, self.client.session, &self.ids);
+        Step::Identify { xid }
+    }
+
+    fn prove(&self, auth: &Auth<'_>, config: &Config) -> Option<Vec<Id>> {
+        auth::authenticate(auth, self.address, config.super_digest.as_deref())
+    }
+}
+
+fn silently<'f>(why: &'static str) -> Step<'f> {
+    Step::Refuse(Refusal::Silently { why })
+}
+
+fn unimplemented<'f>(xid: Xid) -> Step<'f> {
+    reply_and_close(xid, Zxid::NONE, ErrorCode::Unimplemented)
+}
+
+fn reply_and_close<'f>(xid: Xid, zxid: Zxid, error: ErrorCode) -> Step<'f> {
+    Step::Refuse(Refusal::Reply(ReplyHeader { xid, zxid, error: Some(error) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use paddock_proto::jute::Writer;
+
+    use super::*;
+
+    fn connection() -> Connection {
+        Connection::new(ConnId::new(0, 1), "127.0.0.1".parse().unwrap())
+    }
+
+    fn on_frame<'f>(connection: &mut Connection, frame: &'f [u8]) -> Step<'f> {
+        connection.on_frame(frame, &Context { config: &Config::new("x"), zxid: Zxid(100) })
+    }
+
+    fn greeting(session: i64, password: &[u8], last_zxid_seen: i64) -> Vec<u8> {
+        let mut out = Vec::new();
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: Zxid(last_zxid_seen),
+            timeout_ms: 10_000,
+            session: SessionId(session),
+            password: Some(password),
+            read_only: Some(false),
+        };
+        request.encode(&mut out);
+        out.split_off(4)
+    }
+
+    fn request(xid: i32, op: i32) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_i32(xid);
+        out.put_i32(op);
+        out
+    }
+
+    fn serving() -> Connection {
+        let mut connection = connection();
+        assert!(matches!(
+            on_frame(&mut connection, &greeting(0, &[0; 16], 0)),
+            Step::Hand(Input::Connect { .. })
+        ));
+        assert!(!connection.takes_frames());
+        connection.on_connected(SessionId(5), 10_000);
+        connection
+    }
+
+    #[test]
+    fn a_session_is_resumed_only_with_its_password() {
+        let password = Password::of(SessionId(7)).0;
+        let step = |password: &[u8]| format!("{:?}", on_frame(&mut connection(), &greeting(7, password, 0)));
+        assert!(step(&password).contains("Resume"));
+        assert!(step(&[0; 16]).contains("Expired"));
+        assert!(step(&password[..15]).contains("Expired"));
+    }
+
+    #[test]
+    fn a_client_from_the_future_is_turned_away() {
+        let mut connection = connection();
+        assert!(matches!(
+            on_frame(&mut connection, &greeting(0, &[], 101)),
+            Step::Refuse(Refusal::Silently { .. })
+        ));
+        assert!(connection.has_ended());
+    }
+
+    #[test]
+    fn what_no_client_may_send_is_answered_and_ends_the_connection() {
+        for op in [0, 10, 13, 20, -10, -1, 999] {
+            let mut connection = serving();
+            let Step::Refuse(Refusal::Reply(header)) = on_frame(&mut connection, &request(3, op)) else {
+                panic!("operation {op} was taken")
+            };
+            assert_eq!((header.xid, header.error), (Xid(3), Some(ErrorCode::Unimplemented)));
+            assert!(connection.has_ended());
+        }
+    }
+
+    #[test]
+    fn writes_go_to_the_replica_and_reads_do_not() {
+        let mut connection = serving();
+        let delete = [request(1, 2), b"\0\0\0\x02/a\0\0\0\0".to_vec()].concat();
+        assert!(matches!(on_frame(&mut connection, &delete), Step::Hand(Input::Write { .. })));
+        assert!(matches!(on_frame(&mut connection, &delete[..9]), Step::Ask { op: OpCode::Delete, .. }));
+        assert!(matches!(on_frame(&mut connection, &request(2, 4)), Step::Ask { op: OpCode::GetData, .. }));
+        assert!(matches!(on_frame(&mut connection, &request(-2, 11)), Step::Ping));
+        assert!(matches!(on_frame(&mut connection, &request(3, -11)), Step::Hand(Input::Write { .. })));
+        assert!(!connection.takes_frames(), "nothing is read behind a closeSession");
+    }
+}

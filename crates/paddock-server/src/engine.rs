@@ -1,0 +1,162 @@
+//! The engine: the one thread that owns the replica and the log.
+//!
+//! It takes all that waits, writes it with one sync, applies what is committed and answers. While it syncs, the next
+//! requests gather, so a slow disk makes larger batches and not a longer queue.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use paddock_replica::{Effects, Input, Outboxes, Replica};
+use paddock_storage::{Index, Log, LogError, Record, Term};
+
+use crate::recovery::GROUP;
+use crate::shared::Shared;
+use crate::snapshots::Snapshots;
+
+/// A tenth of an election timeout.
+const TICK: Duration = Duration::from_millis(100);
+/// After so long without a write, what is on disk is marked as whole.
+const QUIET: Duration = Duration::from_millis(500);
+/// How long to wait before a full disk is tried again.
+const DISK_FULL_PAUSE: Duration = Duration::from_secs(1);
+/// So many messages of workers are taken before what is in them is written.
+const MESSAGES_PER_ROUND: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Engine {
+    shared: Arc<Shared>,
+    replica: Replica,
+    log: Log,
+    snapshots: Snapshots,
+    inputs: Receiver<Vec<Input>>,
+    effects: Effects,
+    outboxes: Outboxes,
+    next_tick: Instant,
+    /// When something was written that has not been marked.
+    unmarked_since: Option<Instant>,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        replica: Replica,
+        log: Log,
+        snapshots: Snapshots,
+        inputs: Receiver<Vec<Input>>,
+    ) -> Engine {
+        let outboxes = Outboxes::new(shared.config.worker_count());
+        let next_tick = Instant::now() + TICK;
+        let effects = Effects::default();
+        Engine { shared, replica, log, snapshots, inputs, effects, outboxes, next_tick, unmarked_since: None }
+    }
+
+    /// Applies what the log holds, so that the member is as it was. To be called before `run`.
+    pub(crate) fn catch_up(&mut self) -> Result<(), LogError> {
+        let started = Instant::now();
+        let before = self.shared.state.read().tree().zxid();
+        self.carry_out()?;
+        let after = self.shared.state.read().tree().zxid();
+        let writes = after.0 - before.0;
+        if writes > 0 {
+            let seconds = started.elapsed().as_secs_f64();
+            tracing::info!(writes, seconds = format!("{seconds:.2}"), zxid = %after, "log replayed");
+        }
+        Ok(())
+    }
+
+    /// Runs until all workers have let go of the member, or the log fails.
+    pub(crate) fn run(mut self) -> Result<(), LogError> {
+        loop {
+            match self.inputs.recv_deadline(self.next_tick) {
+                Ok(inputs) => self.take(inputs),
+                Err(RecvTimeoutError::Timeout) => self.tick()?,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let more: Vec<Vec<Input>> = self.inputs.try_iter().take(MESSAGES_PER_ROUND).collect();
+            more.into_iter().for_each(|inputs| self.take(inputs));
+            if Instant::now() >= self.next_tick {
+                self.tick()?;
+            }
+            self.carry_out()?;
+        }
+        self.snapshots.finish();
+        self.log.mark()
+    }
+
+    fn take(&mut self, inputs: Vec<Input>) {
+        let now = self.shared.clock.now();
+        for input in inputs {
+            self.replica.step(now, input);
+        }
+    }
+
+    fn tick(&mut self) -> Result<(), LogError> {
+        self.next_tick = Instant::now() + TICK;
+        self.replica.step(self.shared.clock.now(), Input::Tick);
+        if self.unmarked_since.is_some_and(|since| since.elapsed() >= QUIET) {
+            self.unmarked_since = None;
+            self.log.mark()?;
+        }
+        if let Some(through) = self.snapshots.poll(&self.shared, &self.log) {
+            self.log.release(GROUP, Index(through));
+        }
+        Ok(())
+    }
+
+    /// Carries out what the replica asks for, until it asks for nothing.
+    fn carry_out(&mut self) -> Result<(), LogError> {
+        loop {
+            self.replica.collect(&mut self.effects);
+            if self.effects.is_empty() {
+                return Ok(());
+            }
+            self.apply();
+            if let Some(round) = self.effects.round.take() {
+                self.persist()?;
+                self.replica.step(self.shared.clock.now(), Input::Persisted { round });
+            }
+        }
+    }
+
+    /// Writes the round's records and waits until they are on disk. Nothing is acknowledged before.
+    fn persist(&mut self) -> Result<(), LogError> {
+        if let Some(hard_state) = self.effects.hard_state.take() {
+            self.log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
+        }
+        for entry in self.effects.entries.drain(..) {
+            let (term, index) = (Term(entry.term), Index(entry.index));
+            self.log.append(Record::Entry { group: GROUP, term, index, payload: &entry.payload });
+        }
+        self.unmarked_since = Some(Instant::now());
+        loop {
+            match self.log.sync() {
+                Err(error @ LogError::DiskFull { .. }) => {
+                    // Nobody was told anything yet: the writes wait for room.
+                    tracing::error!(%error, "disk full: writes wait; free some space");
+                    std::thread::sleep(DISK_FULL_PAUSE);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Applies what is committed and sends the answers.
+    fn apply(&mut self) {
+        if self.effects.committed.is_empty() && !self.effects.locals {
+            return;
+        }
+        let now = self.shared.clock.now();
+        let mut state = self.shared.state.write();
+        self.replica.apply(now, &mut self.effects, &mut state, &mut self.outboxes);
+        let mut woken = Vec::new();
+        for (worker, outbox) in self.outboxes.iter_mut() {
+            if !outbox.is_empty() {
+                self.shared.mailbox(worker).post(outbox);
+                woken.push(worker);
+            }
+        }
+        drop(state);
+        woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
+    }
+}

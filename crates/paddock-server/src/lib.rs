@@ -1,0 +1,31 @@
+//! A Paddock member as a library: sockets, threads, files and the clock around `paddock-replica`.
+//!
+//! ```no_run
+//! use paddock_server::{Config, Server};
+//!
+//! let config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..Config::new("paddock-data") };
+//! let server = Server::start(config).unwrap();
+//! println!("clients connect to {}", server.address());
+//! server.shutdown().unwrap();
+//! ```
+
+mod auth;
+mod clock;
+mod config;
+mod connection;
+mod engine;
+mod listener;
+
+mod recovery;
+mod server;
+mod shared;
+mod snapshots;
+mod stats;
+mod status;
+mod wire;
+mod words;
+mod worker;
+
+pub use config::{Config, WordList};
+pub use recovery::RecoveryError;
+pub use server::{Server, ServerError};

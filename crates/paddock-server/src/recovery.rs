@@ -1,0 +1,212 @@
+//! From a data directory to a member: the newest snapshot, then the log behind it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use paddock_replica::{HardState, LogEntry, Membership, Recovered, State};
+use paddock_storage::snapshot::{self, SnapshotFile};
+use paddock_storage::{
+    DirLock, Disk, Group, Index, LockError, Log, LogError, LogOptions, Progress, Record, Replay,
+    SnapshotError, SnapshotMeta, SnapshotReader,
+};
+use paddock_tree::{LoadError, Tree, TreeLoader};
+
+use crate::Config;
+
+/// There is one Raft group yet.
+pub(crate) const GROUP: Group = Group(0);
+
+/// Why a data directory cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error("create directory {}", path.display())]
+    CreateDirectory {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error("load snapshot {}", path.display())]
+    Load {
+        path: PathBuf,
+        #[source]
+        source: LoadError,
+    },
+    #[error("snapshot {} says nothing of the ensemble's members; restore another one", path.display())]
+    NoMembership { path: PathBuf },
+    #[error(
+        "data directory {} belongs to member {found:?}, not to member {configured}; \
+         check myid and dataDir, or start with an empty directory",
+        path.display()
+    )]
+    ForeignMember { path: PathBuf, found: Vec<u64>, configured: u64 },
+}
+
+/// A member as it was found on disk.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) state: State,
+    pub(crate) recovered: Recovered,
+    pub(crate) log: Log,
+    /// Held for as long as the member runs.
+    pub(crate) locks: Vec<DirLock>,
+}
+
+pub(crate) fn recover(disk: Arc<dyn Disk>, config: &Config) -> Result<Found, RecoveryError> {
+    let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir());
+    let mut locks = vec![DirLock::acquire(disk.as_ref(), &config.data_dir)?];
+    if config.log_dir.is_some() {
+        locks.push(DirLock::acquire(disk.as_ref(), &log_dir)?);
+    }
+    let not_created = |source| RecoveryError::CreateDirectory { path: snapshot_dir.clone(), source };
+    disk.create_dir(&snapshot_dir).map_err(not_created)?;
+    snapshot::remove_unfinished(disk.as_ref(), &snapshot_dir)?;
+    let newest = snapshot::newest_valid(disk.as_ref(), &snapshot_dir)?;
+    for skipped in &newest.skipped {
+        tracing::error!(file = %skipped.file.path.display(), error = %skipped.error, "damaged snapshot passed over");
+    }
+    let (tree, meta) = match newest.found {
+        Some((file, _)) => load(disk.as_ref(), &file)?,
+        None => (Tree::new(), first_meta(config)),
+    };
+    let (log, hard_state, entries) = read_log(disk, config, &meta)?;
+    let membership = membership(config, &meta)?;
+    let snapshot = (meta.index.0, meta.term.0);
+    let state = State::new(tree, snapshot);
+    let recovered = Recovered { snapshot, membership, hard_state, entries };
+    Ok(Found { state, recovered, log, locks })
+}
+
+/// What a member without a snapshot starts from.
+fn first_meta(config: &Config) -> SnapshotMeta {
+    let membership = Membership { voters: vec![u64::from(config.member)] };
+    SnapshotMeta { group: GROUP, app: membership.encode(), ..SnapshotMeta::default() }
+}
+
+fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, RecoveryError> {
+    let path = snapshot::snapshot_path(&config.snapshot_dir(), meta.index);
+    let membership = Membership::decode(&meta.app).ok_or(RecoveryError::NoMembership { path })?;
+    let member = u64::from(config.member);
+    if !membership.voters.contains(&member) {
+        let path = config.data_dir.clone();
+        return Err(RecoveryError::ForeignMember { path, found: membership.voters, configured: member });
+    }
+    Ok(membership)
+}
+
+fn load(disk: &dyn Disk, file: &SnapshotFile) -> Result<(Tree, SnapshotMeta), RecoveryError> {
+    let started = Instant::now();
+    let failed = |source| RecoveryError::Load { path: file.path.clone(), source };
+    let mut reader = SnapshotReader::open(disk, &file.path)?;
+    let (meta, items) = (reader.meta().clone(), reader.totals().items);
+    let mut report = Report::start("loading snapshot");
+    let mut loader = TreeLoader::new();
+    while let Some(block) = reader.next_block()? {
+        loader.block(&block).map_err(failed)?;
+        report.advance(block.len() as u64, "bytes");
+    }
+    let tree = loader.finish().map_err(failed)?;
+    let seconds = started.elapsed().as_secs_f64();
+    tracing::info!(
+        file = %file.path.display(),
+        zxid = %tree.zxid(),
+        znodes = items,
+        seconds = format!("{seconds:.2}"),
+        znodes_per_second = (items as f64 / seconds.max(0.001)) as u64,
+        "snapshot loaded"
+    );
+    Ok((tree, meta))
+}
+
+fn read_log(
+    disk: Arc<dyn Disk>,
+    config: &Config,
+    meta: &SnapshotMeta,
+) -> Result<(Log, HardState, Vec<LogEntry>), RecoveryError> {
+    let mut tail = Tail {
+        snapshot: meta.index,
+        hard_state: HardState::default(),
+        entries: Vec::new(),
+        report: Report::start("reading log"),
+    };
+    let options = LogOptions { segment_bytes: config.segment_bytes, ..LogOptions::default() };
+    let started = Instant::now();
+    let log = Log::open(disk, &config.log_dir(), options, &mut tail)?;
+    log.check_follows(GROUP, (meta.index != Index(0)).then_some(meta.index))?;
+    if !tail.entries.is_empty() {
+        let seconds = started.elapsed().as_secs_f64();
+        tracing::info!(entries = tail.entries.len(), seconds = format!("{seconds:.2}"), "log read");
+    }
+    Ok((log, tail.hard_state, tail.entries))
+}
+
+/// Collects what the log holds behind the snapshot.
+struct Tail {
+    snapshot: Index,
+    hard_state: HardState,
+    entries: Vec<LogEntry>,
+    report: Report,
+}
+
+impl Replay for Tail {
+    fn record(&mut self, record: Record<'_>) {
+        match record {
+            Record::Entry { term, index, payload, .. } => {
+                self.report.advance(1, "entries");
+                if index <= self.snapshot {
+                    return;
+                }
+                // An entry replaces all that stood at its index and after it.
+                let behind = self.entries.partition_point(|entry| entry.index < index.0);
+                self.entries.truncate(behind);
+                let payload = Bytes::copy_from_slice(payload);
+                self.entries.push(LogEntry { index: index.0, term: term.0, payload });
+            }
+            Record::HardState { payload, .. } => {
+                self.hard_state = HardState::decode(payload).expect("a hard state whose checksum is right");
+            }
+            Record::Base { .. } => {}
+        }
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        if progress.segments > 8 {
+            tracing::debug!(done = progress.segments_done, of = progress.segments, "log segments read");
+        }
+    }
+}
+
+/// Tells of long work while it goes on: once a second.
+struct Report {
+    what: &'static str,
+    started: Instant,
+    told: Instant,
+    done: u64,
+}
+
+impl Report {
+    const INTERVAL_SECONDS: f64 = 1.0;
+
+    fn start(what: &'static str) -> Report {
+        let now = Instant::now();
+        Report { what, started: now, told: now, done: 0 }
+    }
+
+    fn advance(&mut self, by: u64, unit: &'static str) {
+        self.done += by;
+        let steps_are_cheap = unit == "entries" && !self.done.is_multiple_of(4096);
+        if steps_are_cheap || self.told.elapsed().as_secs_f64() < Report::INTERVAL_SECONDS {
+            return;
+        }
+        self.told = Instant::now();
+        let rate = self.done as f64 / self.started.elapsed().as_secs_f64();
+        tracing::info!(done = self.done, unit, per_second = rate as u64, "{}", self.what);
+    }
+}

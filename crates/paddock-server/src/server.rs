@@ -1,0 +1,143 @@
+//! A running member: its threads, and its end.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::Sender;
+use paddock_replica::{Replica, ReplicaOptions};
+use paddock_storage::{Disk, LogError, OsDisk};
+
+use crate::clock::Clock;
+use crate::engine::Engine;
+use crate::listener;
+use crate::recovery::{self, Found, RecoveryError};
+use crate::shared::Shared;
+use crate::snapshots::{self, Snapshots};
+use crate::{Config, worker};
+
+/// Why a member did not start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    #[error("listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    #[error("the log failed, so the member stopped")]
+    Log(#[from] LogError),
+    #[error("a thread of the member panicked, so it stopped")]
+    Panicked,
+}
+
+/// A member that serves clients until it is shut down or fails. Dropping it leaves it running.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    engine: JoinHandle<Result<(), LogError>>,
+    others: Vec<JoinHandle<()>>,
+    housekeeper: JoinHandle<Result<(), LogError>>,
+    housekeeper_stop: Sender<()>,
+}
+
+impl Server {
+    /// Starts a member: when this returns, its data is loaded and clients can connect.
+    pub fn start(config: Config) -> Result<Server, ServerError> {
+        let listen_failed = |source| ServerError::Listen { address: config.listen, source };
+        let listener = listener::bind(config.listen).map_err(listen_failed)?;
+        let address = listener.local_addr().map_err(listen_failed)?;
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let found = recovery::recover(disk.clone(), &config)?;
+        Server::run(config, disk, found, listener, address)
+    }
+
+    fn run(
+        config: Config,
+        disk: Arc<dyn Disk>,
+        found: Found,
+        listener: TcpListener,
+        address: SocketAddr,
+    ) -> Result<Server, ServerError> {
+        let Found { state, recovered, log, locks } = found;
+        let clock = Clock::start();
+        let snapshots = Snapshots::new(disk, recovered.membership.clone(), state.tree().zxid().0);
+        let replica = Replica::new(replica_options(&config), recovered, &state, clock.now());
+        let (inputs_in, inputs_out) = crossbeam_channel::unbounded();
+        let (housekeeper_stop, housekeeper_stopped) = crossbeam_channel::bounded(0);
+        let log_housekeeper = log.housekeeper();
+        let housekeeper =
+            spawn("housekeeper", move || snapshots::keep_house(&log_housekeeper, &housekeeper_stopped));
+
+        let shared = Arc::new(Shared::new(Config { listen: address, ..config }, clock, state, inputs_in));
+        let mut engine = Engine::new(shared.clone(), replica, log, snapshots, inputs_out);
+        engine.catch_up()?;
+        let engine = spawn("engine", move || {
+            // The data directory stays ours until nothing writes to it any more.
+            let _locks = locks;
+            engine.run()
+        });
+        let others = listener::start(listener, &shared);
+        Ok(Server { address, shared, engine, others, housekeeper, housekeeper_stop })
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether the member has stopped by itself, which it does when its log fails. `shutdown` tells why.
+    pub fn has_failed(&self) -> bool {
+        self.engine.is_finished() || self.housekeeper.is_finished()
+    }
+
+    /// Stops: no new connection or request is taken, what was taken is answered, sessions live on. Returns when
+    /// everything is on disk and every thread has ended.
+    pub fn shutdown(self) -> Result<(), ServerError> {
+        let failed_before = self.has_failed();
+        self.shared.stop();
+        if !failed_before {
+            for thread in self.others {
+                thread.join().map_err(|_| ServerError::Panicked)?;
+            }
+        }
+        self.shared.end_engine();
+        let engine = self.engine.join().map_err(|_| ServerError::Panicked)?;
+        drop(self.housekeeper_stop);
+        let housekeeper = self.housekeeper.join().map_err(|_| ServerError::Panicked)?;
+        engine.and(housekeeper).map_err(ServerError::from)
+    }
+}
+
+fn replica_options(config: &Config) -> ReplicaOptions {
+    ReplicaOptions {
+        member: u64::from(config.member),
+        tick_ms: u64::from(config.tick_ms),
+        garbage_interval_ms: config.garbage_interval_ms,
+        garbage_max: config.garbage_max,
+    }
+}
+
+/// Starts a thread under a name that shows in `top` and in a debugger.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: impl Into<String>,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(body)
+        .expect("the operating system gives the member its threads")
+}
+
+pub(crate) fn spawn_worker(
+    number: usize,
+    shared: &Arc<Shared>,
+    sockets: tokio::sync::mpsc::UnboundedReceiver<std::net::TcpStream>,
+) -> JoinHandle<()> {
+    let shared = shared.clone();
+    spawn(format!("worker-{number}"), move || worker::run(number, shared, sockets))
+}

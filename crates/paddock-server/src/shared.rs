@@ -1,0 +1,113 @@
+//! What the threads of a member share: the state behind its lock, the way to the engine, a mailbox for each worker.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_channel::Sender;
+use paddock_replica::{Input, Outbox, State};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+
+use crate::Config;
+use crate::clock::Clock;
+use crate::stats::Stats;
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) state: RwLock<State>,
+    pub(crate) stats: Stats,
+    mailboxes: Vec<Mailbox>,
+    /// Empty once the workers have ended: that ends the engine.
+    engine: RwLock<Option<Sender<Vec<Input>>>>,
+    /// Set once: no new connection, no new request.
+    stopping: AtomicBool,
+    stop_listening: Notify,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config, clock: Clock, state: State, engine: Sender<Vec<Input>>) -> Shared {
+        let mailboxes = (0..config.worker_count()).map(|_| Mailbox::default()).collect();
+        Shared {
+            state: RwLock::new(state),
+            stats: Stats::new(clock.monotonic_ms()),
+            stopping: AtomicBool::new(false),
+            stop_listening: Notify::new(),
+            mailboxes,
+            engine: RwLock::new(Some(engine)),
+            config,
+            clock,
+        }
+    }
+
+    /// Hands `inputs` to the engine and leaves the vector empty. After the engine's end they go nowhere, and their
+    /// connections are about to end too.
+    pub(crate) fn hand_over(&self, inputs: &mut Vec<Input>) {
+        if inputs.is_empty() {
+            return;
+        }
+        let inputs = std::mem::take(inputs);
+        if let Some(engine) = self.engine.read().as_ref() {
+            let _ = engine.send(inputs);
+        }
+    }
+
+    /// Lets the engine end when it has done what was handed over.
+    pub(crate) fn end_engine(&self) {
+        *self.engine.write() = None;
+    }
+
+    pub(crate) fn mailbox(&self, worker: usize) -> &Mailbox {
+        &self.mailboxes[worker]
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.stop_listening.notify_one();
+        self.mailboxes.iter().for_each(Mailbox::wake);
+    }
+
+    /// Returns when the listener has to stop.
+    pub(crate) async fn stopped(&self) {
+        self.stop_listening.notified().await;
+    }
+}
+
+/// Where the engine leaves what a worker has to send.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    outbox: Mutex<Outbox>,
+    has_mail: AtomicBool,
+    wake: Notify,
+}
+
+impl Mailbox {
+    /// Adds to the box. The engine does so before it lets go of the state, so that whoever has read the state finds
+    /// in its box all events that came before.
+    pub(crate) fn post(&self, mail: &mut Outbox) {
+        self.outbox.lock().append(mail);
+        self.has_mail.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Empties the box into `mail`, which must be empty. False if there was nothing.
+    pub(crate) fn take(&self, mail: &mut Outbox) -> bool {
+        assert!(mail.is_empty(), "mail that was not delivered");
+        if !self.has_mail.swap(false, Ordering::AcqRel) {
+            return false;
+        }
+        std::mem::swap(&mut *self.outbox.lock(), mail);
+        !mail.is_empty()
+    }
+
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+}

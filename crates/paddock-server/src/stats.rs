@@ -1,0 +1,212 @@
+//! What the four-letter words report of the traffic: counted by the workers, read by anyone.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use paddock_proto::{SessionId, Zxid};
+use paddock_replica::ConnId;
+use parking_lot::Mutex;
+
+/// Latencies in milliseconds.
+#[derive(Debug)]
+pub(crate) struct Latency {
+    min: AtomicU64,
+    max: AtomicU64,
+    sum: AtomicU64,
+    count: AtomicU64,
+}
+
+impl Default for Latency {
+    fn default() -> Latency {
+        Latency { min: AtomicU64::new(u64::MAX), max: 0.into(), sum: 0.into(), count: 0.into() }
+    }
+}
+
+impl Latency {
+    pub(crate) fn record(&self, ms: u64, requests: u64) {
+        self.min.fetch_min(ms, Relaxed);
+        self.max.fetch_max(ms, Relaxed);
+        self.sum.fetch_add(ms * requests, Relaxed);
+        self.count.fetch_add(requests, Relaxed);
+    }
+
+    pub(crate) fn min(&self) -> u64 {
+        match self.min.load(Relaxed) {
+            u64::MAX => 0,
+            min => min,
+        }
+    }
+
+    pub(crate) fn max(&self) -> u64 {
+        self.max.load(Relaxed)
+    }
+
+    pub(crate) fn average(&self) -> f64 {
+        match self.count.load(Relaxed) {
+            0 => 0.0,
+            count => self.sum.load(Relaxed) as f64 / count as f64,
+        }
+    }
+}
+
+/// One connection, as `cons` shows it.
+#[derive(Debug)]
+pub(crate) struct ConnStats {
+    pub(crate) address: SocketAddr,
+    pub(crate) established_ms: i64,
+    pub(crate) session: AtomicI64,
+    pub(crate) timeout_ms: AtomicI32,
+    pub(crate) received: AtomicU64,
+    pub(crate) sent: AtomicU64,
+    pub(crate) waiting: AtomicU64,
+    pub(crate) last_op: AtomicI32,
+    pub(crate) last_xid: AtomicI32,
+    pub(crate) last_zxid: AtomicI64,
+    pub(crate) last_response_ms: AtomicI64,
+    pub(crate) last_latency_ms: AtomicU64,
+    pub(crate) latency: Latency,
+}
+
+impl ConnStats {
+    pub(crate) fn new(address: SocketAddr, now_ms: i64) -> ConnStats {
+        ConnStats {
+            address,
+            established_ms: now_ms,
+            session: 0.into(),
+            timeout_ms: 0.into(),
+            received: 0.into(),
+            sent: 0.into(),
+            waiting: 0.into(),
+            last_op: 0.into(),
+            last_xid: (-1).into(),
+            last_zxid: (-1).into(),
+            last_response_ms: 0.into(),
+            last_latency_ms: 0.into(),
+            latency: Latency::default(),
+        }
+    }
+
+    pub(crate) fn set_session(&self, session: SessionId, timeout_ms: i32) {
+        self.session.store(session.0, Relaxed);
+        self.timeout_ms.store(timeout_ms, Relaxed);
+    }
+
+    /// `requests` of a kind were answered together.
+    pub(crate) fn answered(&self, zxid: Zxid, now_ms: i64, latency_ms: u64, requests: u64) {
+        self.last_zxid.store(zxid.0, Relaxed);
+        self.last_response_ms.store(now_ms, Relaxed);
+        self.last_latency_ms.store(latency_ms, Relaxed);
+        self.sent.fetch_add(requests, Relaxed);
+        self.latency.record(latency_ms, requests);
+    }
+}
+
+/// Why a connection was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TooMany {
+    FromAddress,
+    InAll,
+}
+
+#[derive(Debug)]
+pub(crate) struct Stats {
+    pub(crate) started_ms: u64,
+    pub(crate) received: AtomicU64,
+    pub(crate) sent: AtomicU64,
+    pub(crate) latency: Latency,
+    pub(crate) rejected: AtomicU64,
+    conns: Mutex<Conns>,
+}
+
+#[derive(Debug, Default)]
+struct Conns {
+    all: HashMap<ConnId, Arc<ConnStats>>,
+    by_address: HashMap<IpAddr, u32>,
+}
+
+impl Stats {
+    pub(crate) fn new(started_ms: u64) -> Stats {
+        Stats {
+            started_ms,
+            received: 0.into(),
+            sent: 0.into(),
+            latency: Latency::default(),
+            rejected: 0.into(),
+            conns: Mutex::default(),
+        }
+    }
+
+    /// Takes a connection in, unless there are too many; 0 is no limit.
+    pub(crate) fn admit(
+        &self,
+        conn: ConnId,
+        stats: Arc<ConnStats>,
+        per_address_max: u32,
+        max: u32,
+    ) -> Result<(), TooMany> {
+        let mut conns = self.conns.lock();
+        let in_all = conns.all.len();
+        let from_address = conns.by_address.entry(stats.address.ip()).or_default();
+        let refusal = if per_address_max > 0 && *from_address >= per_address_max {
+            Some(TooMany::FromAddress)
+        } else if max > 0 && in_all >= max as usize {
+            Some(TooMany::InAll)
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            self.rejected.fetch_add(1, Relaxed);
+            return Err(refusal);
+        }
+        *from_address += 1;
+        conns.all.insert(conn, stats);
+        Ok(())
+    }
+
+    pub(crate) fn leave(&self, conn: ConnId) {
+        let mut conns = self.conns.lock();
+        let Some(stats) = conns.all.remove(&conn) else { return };
+        let address = stats.address.ip();
+        let from_address = conns.by_address.get_mut(&address).expect("it was counted when it came in");
+        *from_address -= 1;
+        if *from_address == 0 {
+            conns.by_address.remove(&address);
+        }
+    }
+
+    pub(crate) fn conns(&self) -> Vec<Arc<ConnStats>> {
+        self.conns.lock().all.values().cloned().collect()
+    }
+
+    pub(crate) fn conn_count(&self) -> usize {
+        self.conns.lock().all.len()
+    }
+
+    pub(crate) fn waiting(&self) -> u64 {
+        self.conns.lock().all.values().map(|conn| conn.waiting.load(Relaxed)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_have_so_many_connections_and_no_more() {
+        let stats = Stats::new(0);
+        let come = |number, address: &str| {
+            let conn = Arc::new(ConnStats::new(address.parse().unwrap(), 0));
+            stats.admit(ConnId::new(0, number), conn, 2, 3)
+        };
+        assert_eq!(come(1, "10.0.0.1:1"), Ok(()));
+        assert_eq!(come(2, "10.0.0.1:2"), Ok(()));
+        assert_eq!(come(3, "10.0.0.1:3"), Err(TooMany::FromAddress));
+        assert_eq!(come(4, "10.0.0.2:1"), Ok(()));
+        assert_eq!(come(5, "10.0.0.3:1"), Err(TooMany::InAll));
+        stats.leave(ConnId::new(0, 1));
+        assert_eq!(come(6, "10.0.0.1:4"), Ok(()));
+        assert_eq!(stats.conn_count(), 3);
+    }
+}

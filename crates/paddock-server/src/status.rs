@@ -1,0 +1,92 @@
+//! What a member can say of itself. Gathered here once; the four-letter words only print it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use paddock_proto::Zxid;
+use paddock_replica::WatchSummary;
+
+use crate::shared::Shared;
+use crate::stats::ConnStats;
+
+/// The version of ZooKeeper whose behaviour is offered. Clients and scripts decide by it what they may ask.
+pub(crate) const VERSION: &str = concat!("3.9.5-paddock-", env!("CARGO_PKG_VERSION"));
+
+#[derive(Debug)]
+pub(crate) struct Status {
+    pub(crate) latency_ms_min: u64,
+    pub(crate) latency_ms_average: f64,
+    pub(crate) latency_ms_max: u64,
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) connections: usize,
+    pub(crate) connections_rejected: u64,
+    pub(crate) outstanding: u64,
+    pub(crate) uptime_ms: u64,
+    pub(crate) zxid: Zxid,
+    pub(crate) znodes: usize,
+    pub(crate) ephemerals: usize,
+    pub(crate) sessions: usize,
+    pub(crate) data_bytes: u64,
+    pub(crate) watches: usize,
+}
+
+impl Status {
+    pub(crate) fn of(shared: &Shared) -> Status {
+        let stats = &shared.stats;
+        let state = shared.state.read();
+        let tree = state.tree();
+        Status {
+            latency_ms_min: stats.latency.min(),
+            latency_ms_average: stats.latency.average(),
+            latency_ms_max: stats.latency.max(),
+            received: stats.received.load(Relaxed),
+            sent: stats.sent.load(Relaxed),
+            connections: stats.conn_count(),
+            connections_rejected: stats.rejected.load(Relaxed),
+            outstanding: stats.waiting(),
+            uptime_ms: shared.clock.monotonic_ms() - stats.started_ms,
+            zxid: tree.zxid(),
+            znodes: tree.node_count(),
+            ephemerals: tree.ephemeral_count(),
+            sessions: tree.session_count(),
+            data_bytes: tree.data_bytes(),
+            watches: state.watch_count(),
+        }
+    }
+}
+
+pub(crate) fn connections(shared: &Shared) -> Vec<Arc<ConnStats>> {
+    shared.stats.conns()
+}
+
+pub(crate) fn watches(shared: &Shared) -> WatchSummary {
+    shared.state.read().watch_summary()
+}
+
+/// The bytes in the files of a directory, those of `except` left out.
+pub(crate) fn directory_bytes(dir: &Path, except: Option<&Path>) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(data) if data.is_dir() && Some(&*entry.path()) != except => {
+                directory_bytes(&entry.path(), except)
+            }
+            Ok(data) if data.is_file() => data.len(),
+            _ => 0,
+        })
+        .sum()
+}
+
+/// Open files of this process, and how many it may open.
+pub(crate) fn file_descriptors() -> (u64, u64) {
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |fds| fds.count() as u64);
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let max = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0);
+    (open, max)
+}

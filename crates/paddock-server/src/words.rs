@@ -1,0 +1,220 @@
+//! The four-letter words: four bytes in place of a greeting, answered with text in ZooKeeper's format.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
+
+use paddock_proto::{OpCode, SessionId, Zxid};
+
+use crate::shared::Shared;
+use crate::stats::ConnStats;
+use crate::status::{self, Status, VERSION};
+
+type Answer = fn(&Shared) -> String;
+
+/// The words that are answered.
+const WORDS: [(&str, Answer); 10] = [
+    ("ruok", |_| "imok".into()),
+    ("srvr", |shared| version_line() + &server(shared)),
+    ("stat", |shared| version_line() + &clients(shared) + &server(shared)),
+    ("mntr", monitor),
+    ("conf", configuration),
+    ("cons", connections),
+    ("isro", |_| "rw".into()),
+    ("envi", |_| environment()),
+    ("dirs", directories),
+    ("wchs", watches),
+];
+
+/// The words that ZooKeeper knows besides. They too are words, not the length of a frame.
+const OTHER_WORDS: [&str; 11] =
+    ["crst", "dump", "gtmk", "hash", "lsnp", "orst", "obsr", "srst", "stmk", "wchc", "wchp"];
+
+/// The answer to the first four bytes of a connection, if they are a word.
+pub(crate) fn answer(bytes: &[u8], shared: &Shared) -> Option<String> {
+    let word = std::str::from_utf8(bytes).ok()?;
+    let known = WORDS.iter().find(|(name, _)| *name == word);
+    if known.is_none() && !OTHER_WORDS.contains(&word) {
+        return None;
+    }
+    match known {
+        Some((_, answer)) if shared.config.words.allows(word) => Some(answer(shared)),
+        _ => Some(format!("{word} is not executed because it is not in the whitelist.\n")),
+    }
+}
+
+fn version_line() -> String {
+    format!("Zookeeper version: {VERSION}, built on Rust\n")
+}
+
+fn server(shared: &Shared) -> String {
+    let s = Status::of(shared);
+    format!(
+        "Latency min/avg/max: {}/{}/{}\n\
+         Received: {}\nSent: {}\nConnections: {}\nOutstanding: {}\nZxid: {}\nMode: standalone\nNode count: {}\n",
+        s.latency_ms_min,
+        average(s.latency_ms_average),
+        s.latency_ms_max,
+        s.received,
+        s.sent,
+        s.connections,
+        s.outstanding,
+        s.zxid,
+        s.znodes
+    )
+}
+
+/// As Java prints a rounded double: at least one digit behind the point, at most four.
+fn average(ms: f64) -> String {
+    let text = format!("{ms:.4}");
+    let short = text.trim_end_matches('0');
+    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
+}
+
+fn clients(shared: &Shared) -> String {
+    let mut out = String::from("Clients:\n");
+    for conn in status::connections(shared) {
+        out += &brief(&conn);
+        out += ")\n";
+    }
+    out + "\n"
+}
+
+fn connections(shared: &Shared) -> String {
+    let mut out = String::new();
+    for conn in status::connections(shared) {
+        out += &brief(&conn);
+        if conn.session.load(Relaxed) != 0 {
+            out += &details(&conn);
+        }
+        out += ")\n";
+    }
+    out + "\n"
+}
+
+fn brief(conn: &ConnStats) -> String {
+    format!(
+        " /{}[1](queued={},recved={},sent={}",
+        conn.address,
+        conn.waiting.load(Relaxed),
+        conn.received.load(Relaxed),
+        conn.sent.load(Relaxed)
+    )
+}
+
+fn details(conn: &ConnStats) -> String {
+    let last_op = OpCode::from_code(conn.last_op.load(Relaxed)).map_or("NA", OpCode::short_name);
+    let mut out = format!(
+        ",sid={},lop={last_op},est={},to={}",
+        SessionId(conn.session.load(Relaxed)),
+        conn.established_ms,
+        conn.timeout_ms.load(Relaxed)
+    );
+    let xid = conn.last_xid.load(Relaxed);
+    if xid >= 0 {
+        let _ = write!(out, ",lcxid=0x{xid:x}");
+    }
+    let _ = write!(
+        out,
+        ",lzxid={},lresp={},llat={},minlat={},avglat={},maxlat={}",
+        Zxid(conn.last_zxid.load(Relaxed)),
+        conn.last_response_ms.load(Relaxed),
+        conn.last_latency_ms.load(Relaxed),
+        conn.latency.min(),
+        conn.latency.average() as u64,
+        conn.latency.max()
+    );
+    out
+}
+
+fn monitor(shared: &Shared) -> String {
+    let s = Status::of(shared);
+    let (open_files, max_files) = status::file_descriptors();
+    let facts = [
+        ("version", format!("{VERSION}, built on Rust")),
+        ("server_state", "standalone".into()),
+        ("avg_latency", average(s.latency_ms_average)),
+        ("max_latency", s.latency_ms_max.to_string()),
+        ("min_latency", s.latency_ms_min.to_string()),
+        ("packets_received", s.received.to_string()),
+        ("packets_sent", s.sent.to_string()),
+        ("num_alive_connections", s.connections.to_string()),
+        ("connection_rejected", s.connections_rejected.to_string()),
+        ("outstanding_requests", s.outstanding.to_string()),
+        ("uptime", s.uptime_ms.to_string()),
+        ("znode_count", s.znodes.to_string()),
+        ("watch_count", s.watches.to_string()),
+        ("ephemerals_count", s.ephemerals.to_string()),
+        ("approximate_data_size", s.data_bytes.to_string()),
+        ("global_sessions", s.sessions.to_string()),
+        ("local_sessions", "0".into()),
+        ("open_file_descriptor_count", open_files.to_string()),
+        ("max_file_descriptor_count", max_files.to_string()),
+    ];
+    facts.iter().map(|(name, value)| format!("zk_{name}\t{value}\n")).collect()
+}
+
+fn configuration(shared: &Shared) -> String {
+    let c = &shared.config;
+    let facts = [
+        ("clientPort", c.listen.port().to_string()),
+        ("secureClientPort", "-1".into()),
+        ("dataDir", c.data_dir.display().to_string()),
+        ("dataDirSize", data_bytes(shared).to_string()),
+        ("dataLogDir", c.log_dir().display().to_string()),
+        ("dataLogSize", log_bytes(shared).to_string()),
+        ("tickTime", c.tick_ms.to_string()),
+        ("maxClientCnxns", c.connections_per_address_max.to_string()),
+        ("minSessionTimeout", c.session_timeout_ms_min.to_string()),
+        ("maxSessionTimeout", c.session_timeout_ms_max.to_string()),
+        ("clientPortListenBacklog", "-1".into()),
+        ("serverId", c.member.to_string()),
+    ];
+    facts.iter().map(|(name, value)| format!("{name}={value}\n")).collect()
+}
+
+fn data_bytes(shared: &Shared) -> u64 {
+    status::directory_bytes(&shared.config.data_dir, Some(&shared.config.log_dir()))
+}
+
+fn log_bytes(shared: &Shared) -> u64 {
+    status::directory_bytes(&shared.config.log_dir(), None)
+}
+
+fn directories(shared: &Shared) -> String {
+    format!("datadir_size: {}\nlogdir_size: {}\n", data_bytes(shared), log_bytes(shared))
+}
+
+fn environment() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let var = |name: &str| std::env::var(name).unwrap_or_default();
+    let directory = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+    let facts = [
+        ("zookeeper.version", format!("{VERSION}, built on Rust")),
+        ("host.name", read("/proc/sys/kernel/hostname")),
+        ("os.name", "Linux".into()),
+        ("os.arch", std::env::consts::ARCH.into()),
+        ("os.version", read("/proc/sys/kernel/osrelease")),
+        ("user.name", var("USER")),
+        ("user.home", var("HOME")),
+        ("user.dir", directory),
+    ];
+    let lines: String = facts.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    format!("Environment:\n{lines}")
+}
+
+fn watches(shared: &Shared) -> String {
+    let s = status::watches(shared);
+    format!("{} connections watching {} paths\nTotal watches:{}\n", s.connections, s.paths, s.watches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_average_is_printed_as_java_prints_it() {
+        for (ms, text) in [(0.0, "0.0"), (1.5, "1.5"), (0.12344, "0.1234"), (20.0, "20.0")] {
+            assert_eq!(average(ms), text);
+        }
+    }
+}

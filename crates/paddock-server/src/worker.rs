@@ -1,0 +1,184 @@
+//! A worker: one thread with its own runtime that serves its share of the connections.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use paddock_proto::SessionId;
+use paddock_replica::{ConnId, Input, Outbox, Replica, State};
+use parking_lot::RwLockReadGuard;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::LocalSet;
+
+use crate::clock;
+use crate::shared::Shared;
+use crate::stats::ConnStats;
+use crate::wire::{self, Wire};
+
+const SCRATCH_BYTES: usize = 64 << 10;
+/// How often sessions that were heard are reported; well within what expiry allows for.
+const TOUCH_INTERVAL: Duration = Duration::from_millis(Replica::TOUCH_DELAY_MS / 2);
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    number: usize,
+    wires: RefCell<HashMap<ConnId, Rc<Wire>>>,
+    next_conn: Cell<u64>,
+    /// What is to be handed to the engine at the end of this turn.
+    pub(crate) inputs: RefCell<Vec<Input>>,
+    /// All connections read into this.
+    pub(crate) scratch: RefCell<Box<[u8]>>,
+    /// Emptied mail, kept for its memory.
+    mail: RefCell<Outbox>,
+    touched: RefCell<Vec<ConnId>>,
+}
+
+/// Runs a worker until the member stops and its last connection has ended.
+pub(crate) fn run(number: usize, shared: Arc<Shared>, sockets: UnboundedReceiver<std::net::TcpStream>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the operating system gives a worker its event queue");
+    let worker = Rc::new(Worker {
+        shared,
+        number,
+        wires: RefCell::default(),
+        next_conn: Cell::new(1),
+        inputs: RefCell::default(),
+        scratch: RefCell::new(vec![0; SCRATCH_BYTES].into()),
+        mail: RefCell::default(),
+        touched: RefCell::default(),
+    });
+    let tasks = LocalSet::new();
+    tasks.block_on(&runtime, async {
+        tokio::task::spawn_local(report_touches(worker.clone()));
+        tokio::task::spawn_local(accept(worker.clone(), sockets));
+        deliver_mail(&worker).await;
+    });
+}
+
+/// Takes new connections in.
+async fn accept(worker: Rc<Worker>, mut sockets: UnboundedReceiver<std::net::TcpStream>) {
+    while let Some(socket) = sockets.recv().await {
+        if let Err(error) = worker.clone().admit(socket) {
+            tracing::warn!(%error, "connection not taken");
+        }
+    }
+}
+
+/// Delivers what the engine sends, until the member stops and nobody is left.
+async fn deliver_mail(worker: &Rc<Worker>) {
+    loop {
+        worker.shared.mailbox(worker.number).woken().await;
+        worker.deliver();
+        if worker.shared.is_stopping() {
+            if worker.wires.borrow().is_empty() {
+                return;
+            }
+            worker.wires.borrow().values().for_each(|wire| wire.nudge());
+        }
+    }
+}
+
+/// Reports which sessions were heard.
+async fn report_touches(worker: Rc<Worker>) {
+    let mut interval = tokio::time::interval(TOUCH_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let touched = std::mem::take(&mut *worker.touched.borrow_mut());
+        for conn in touched {
+            let Some(wire) = worker.wires.borrow().get(&conn).cloned() else { continue };
+            wire.touched.set(false);
+            if wire.session() != SessionId::NONE {
+                worker.inputs.borrow_mut().push(Input::Touch { session: wire.session() });
+            }
+        }
+        worker.hand_over();
+    }
+}
+
+impl Worker {
+    fn admit(self: Rc<Worker>, socket: std::net::TcpStream) -> io::Result<()> {
+        let address: SocketAddr = socket.peer_addr()?;
+        let number = self.next_conn.replace(self.next_conn.get() + 1);
+        let conn = ConnId::new(self.number, number);
+        let stats = Arc::new(ConnStats::new(address, clock::wall_ms()));
+        let config = &self.shared.config;
+        let admitted = self.shared.stats.admit(
+            conn,
+            stats.clone(),
+            config.connections_per_address_max,
+            config.connections_max,
+        );
+        if let Err(reason) = admitted {
+            tracing::warn!(client = %address, ?reason, "too many connections");
+            return Ok(());
+        }
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        let wire = Rc::new(Wire::new(conn, TcpStream::from_std(socket)?, stats));
+        self.wires.borrow_mut().insert(conn, wire.clone());
+        tokio::task::spawn_local(async move {
+            wire::serve(wire, self.clone()).await;
+            self.leave(conn);
+        });
+        Ok(())
+    }
+
+    /// The connection has ended; its session lives on until its time is up.
+    fn leave(&self, conn: ConnId) {
+        self.wires.borrow_mut().remove(&conn);
+        self.shared.stats.leave(conn);
+        self.inputs.borrow_mut().push(Input::Disconnect { conn });
+        self.hand_over();
+        if self.shared.is_stopping() {
+            self.shared.mailbox(self.number).wake();
+        }
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.shared.clock.monotonic_ms()
+    }
+
+    pub(crate) fn touch(&self, conn: ConnId) {
+        self.touched.borrow_mut().push(conn);
+    }
+
+    pub(crate) fn hand_over(&self) {
+        self.shared.hand_over(&mut self.inputs.borrow_mut());
+    }
+
+    /// Locks the state for reading, after which the events of all that it shows have been put into their
+    /// connections' buffers: a client never reads what it has not been told of.
+    pub(crate) fn lock_state(&self) -> RwLockReadGuard<'_, State> {
+        let state = self.shared.state.read();
+        self.deliver();
+        state
+    }
+
+    /// Puts the mail into the connections' buffers and sends it.
+    pub(crate) fn deliver(&self) {
+        let mut mail = std::mem::take(&mut *self.mail.borrow_mut());
+        if self.shared.mailbox(self.number).take(&mut mail) {
+            let mut reached: Vec<Rc<Wire>> = Vec::new();
+            for (conn, parcel) in mail.iter() {
+                // A connection that has ended in the meantime needs nothing any more.
+                let Some(wire) = self.wires.borrow().get(&conn).cloned() else { continue };
+                wire.deliver(parcel, self);
+                if reached.last().is_none_or(|last| last.conn != conn) {
+                    reached.push(wire);
+                }
+            }
+            reached.iter().for_each(|wire| wire.flush());
+            mail.clear();
+        }
+        *self.mail.borrow_mut() = mail;
+    }
+}
