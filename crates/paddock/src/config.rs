@@ -1,0 +1,145 @@
+//! What a member is told: the command line counts before the file, the file before the defaults.
+//!
+//! The two file formats fill the same `Draft`. Nothing is logged here: what the operator should know comes back as
+//! remarks, and a configuration that cannot be used is one `Fault`, which prints as one line.
+
+mod draft;
+mod paddock_toml;
+mod properties;
+mod value;
+mod zoo_cfg;
+mod zoo_keys;
+mod zoo_values;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use paddock_server::Config;
+
+use draft::Draft;
+
+/// Where the data is kept unless someone says otherwise.
+pub(crate) const DEFAULT_DATA_DIR: &str = "paddock-data";
+
+/// What the command line says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overrides {
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    pub(crate) remarks: Vec<Remark>,
+}
+
+/// Reads the file, if there is one.
+pub(crate) fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Fault> {
+    let mut remarks = Vec::new();
+    let draft = match file {
+        None => Draft::default(),
+        Some(file) if file.extension().is_some_and(|extension| extension == "toml") => {
+            paddock_toml::load(file, &mut remarks)?
+        }
+        Some(file) => zoo_cfg::load(file, overrides, &mut remarks)?,
+    };
+    let place = Place::new(file.unwrap_or(Path::new("command line")));
+    let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
+    Ok(Loaded { config, remarks })
+}
+
+/// ZooKeeper's own data is not read. To serve an empty tree in its place would look to clients as if all was lost.
+fn refuse_foreign_data(config: Config) -> Result<Config, String> {
+    if !config.data_dir.join("version-2").is_dir() {
+        return Ok(config);
+    }
+    Err(format!(
+        "{} holds ZooKeeper's data (version-2), which this version does not read; name an empty directory",
+        config.data_dir.display()
+    ))
+}
+
+/// `ADDR:PORT`, where `ADDR` may be a name.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    value::address(&value::Text(text))
+}
+
+/// A file, and a line of it if one is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    file: PathBuf,
+    line: Option<usize>,
+}
+
+impl Place {
+    fn new(file: &Path) -> Place {
+        Place { file: file.to_owned(), line: None }
+    }
+
+    fn at(file: &Path, line: usize) -> Place {
+        Place { file: file.to_owned(), line: Some(line) }
+    }
+
+    fn fault(self, what: impl Into<String>) -> Fault {
+        Fault { place: self, what: what.into() }
+    }
+
+    fn warning(self, what: impl Into<String>) -> Remark {
+        Remark { weight: Weight::Warning, place: self, what: what.into() }
+    }
+
+    fn detail(self, what: impl Into<String>) -> Remark {
+        Remark { weight: Weight::Detail, place: self, what: what.into() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        self.line.map_or(Ok(()), |line| write!(f, ":{line}"))
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {what}")]
+pub(crate) struct Fault {
+    place: Place,
+    what: String,
+}
+
+/// What the operator should know about a configuration that can be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Remark {
+    weight: Weight,
+    place: Place,
+    what: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Weight {
+    Warning,
+    Detail,
+}
+
+impl Remark {
+    pub(crate) fn log(&self) {
+        match self.weight {
+            Weight::Warning => tracing::warn!("{self}"),
+            Weight::Detail => tracing::debug!("{self}"),
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+fn cannot_read(file: &Path, error: &io::Error) -> Fault {
+    Place::new(file).fault(format!("cannot be read: {error}"))
+}

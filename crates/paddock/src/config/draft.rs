@@ -1,0 +1,52 @@
+//! Settings while they are collected.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use paddock_server::Config;
+
+use super::{DEFAULT_DATA_DIR, Overrides};
+
+/// Session timeouts are told to clients as 32 bits with a sign.
+const TIMEOUT_MS_MAX: u32 = i32::MAX as u32;
+
+/// What a file says. Settings that depend on others or on the command line wait outside `config`.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) config: Config,
+    pub(super) listen: Option<SocketAddr>,
+    pub(super) data_dir: Option<PathBuf>,
+    pub(super) session_timeout_ms_min: Option<u32>,
+    pub(super) session_timeout_ms_max: Option<u32>,
+}
+
+impl Default for Draft {
+    fn default() -> Draft {
+        Draft {
+            config: Config::new(DEFAULT_DATA_DIR),
+            listen: None,
+            data_dir: None,
+            session_timeout_ms_min: None,
+            session_timeout_ms_max: None,
+        }
+    }
+}
+
+impl Draft {
+    /// The settings of a member, or what is wrong with them as a whole.
+    pub(super) fn finish(self, overrides: &Overrides) -> Result<Config, String> {
+        let mut config = self.config;
+        let ticks = |count: u32| config.tick_ms.saturating_mul(count).min(TIMEOUT_MS_MAX);
+        let min = self.session_timeout_ms_min.unwrap_or_else(|| ticks(2));
+        let max = self.session_timeout_ms_max.unwrap_or_else(|| ticks(20));
+        if min > max {
+            return Err(format!(
+                "the shortest session timeout, {min} ms, is longer than the longest, {max} ms"
+            ));
+        }
+        (config.session_timeout_ms_min, config.session_timeout_ms_max) = (min, max);
+        config.listen = overrides.listen.or(self.listen).unwrap_or(config.listen);
+        config.data_dir = overrides.data_dir.clone().or(self.data_dir).unwrap_or(config.data_dir);
+        Ok(config)
+    }
+}

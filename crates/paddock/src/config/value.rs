@@ -1,0 +1,173 @@
+//! Values of settings, whatever file they stand in. An error says what was expected and what was found.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// The sizes that a segment of the log can have.
+pub(super) const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
+
+/// A session timeout, and so every time that one is made of, is told to clients as 32 bits with a sign.
+pub(super) const MILLISECONDS: RangeInclusive<i64> = 1..=i32::MAX as i64;
+
+/// What a file gives for a setting.
+pub(super) trait Value {
+    fn integer(&self) -> Option<i64>;
+    fn text(&self) -> Option<&str>;
+    /// As it stands in the file, on one line.
+    fn shown(&self) -> String;
+}
+
+/// A value of a file in which all values are text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text<'a>(pub(super) &'a str);
+
+impl Value for Text<'_> {
+    fn integer(&self) -> Option<i64> {
+        self.0.parse().ok()
+    }
+
+    fn text(&self) -> Option<&str> {
+        Some(self.0)
+    }
+
+    fn shown(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+pub(super) fn wrong(expected: &str, value: &impl Value) -> String {
+    format!("expected {expected}, found {}", value.shown())
+}
+
+/// A whole number in `range`, which `T` holds. `expected` names the range.
+pub(super) fn number<T: TryFrom<i64>>(
+    value: &impl Value,
+    range: RangeInclusive<i64>,
+    expected: &str,
+) -> Result<T, String> {
+    match value.integer() {
+        Some(number) if range.contains(&number) => {
+            Ok(T::try_from(number).unwrap_or_else(|_| panic!("{range:?} is more than the type holds")))
+        }
+        _ => Err(wrong(expected, value)),
+    }
+}
+
+/// So and so many of something; the end of the range is too far off to be named to everyone.
+pub(super) fn amount<T: TryFrom<i64>>(
+    value: &impl Value,
+    range: RangeInclusive<i64>,
+    unit: &str,
+) -> Result<T, String> {
+    let kind = if *range.start() > 0 { "a positive number" } else { "a number" };
+    let end = *range.end();
+    let too_large = value.integer().is_some_and(|number| number > end);
+    let bound = if too_large { format!(" up to {end}") } else { String::new() };
+    number(value, range, &format!("{kind} of {unit}{bound}"))
+}
+
+pub(super) fn milliseconds<T: TryFrom<i64>>(value: &impl Value) -> Result<T, String> {
+    amount(value, MILLISECONDS, "milliseconds")
+}
+
+/// A path, taken from the directory in which the process was started.
+pub(super) fn path(value: &impl Value) -> Result<PathBuf, String> {
+    match value.text() {
+        Some(text) if !text.is_empty() => Ok(PathBuf::from(text)),
+        _ => Err(wrong("a path", value)),
+    }
+}
+
+/// `ADDR:PORT`, where `ADDR` may be a name.
+pub(super) fn address(value: &impl Value) -> Result<SocketAddr, String> {
+    let wrong = || wrong("ADDRESS:PORT, such as 127.0.0.1:2181", value);
+    let (host, port) = value.text().and_then(|text| text.rsplit_once(':')).ok_or_else(wrong)?;
+    let port = port.parse().map_err(|_| wrong())?;
+    // Without its brackets, the port of an IPv6 address could be a part of the address.
+    if host.is_empty() || (host.contains(':') && !host.starts_with('[')) {
+        return Err(wrong());
+    }
+    Ok(SocketAddr::new(host_address(host)?, port))
+}
+
+/// The address of a host: of a name the IPv4 address, if it has one, as in Java.
+pub(super) fn host_address(host: &str) -> Result<IpAddr, String> {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let unresolved =
+        |why: String| format!("expected an address or a name that can be resolved, found {host:?}{why}");
+    let found: Vec<IpAddr> = (bare, 0)
+        .to_socket_addrs()
+        .map_err(|error| unresolved(format!(" ({error})")))?
+        .map(|address| address.ip())
+        .collect();
+    let preferred = found.iter().find(|ip| ip.is_ipv4()).or(found.first());
+    preferred.copied().ok_or_else(|| unresolved(String::new()))
+}
+
+/// `USER:HASH` as ZooKeeper's digest scheme writes it. What was found is not shown: it may be a password.
+pub(super) fn super_digest(value: &impl Value) -> Result<String, String> {
+    const HASH_CHARS: usize = 28;
+    let is_digest = |text: &&str| {
+        text.split_once(':')
+            .is_some_and(|(user, hash)| !user.is_empty() && hash.len() == HASH_CHARS && hash.ends_with('='))
+    };
+    let digest = value.text().filter(is_digest);
+    digest.map(str::to_owned).ok_or_else(|| {
+        "expected super: and the Base64 of the SHA-1 of super:PASSWORD, 28 characters that end in ="
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_address(text: &str, expected: Result<&str, &str>) {
+        let expected = expected.map(|good| good.parse().unwrap()).map_err(str::to_owned);
+        assert_eq!(address(&Text(text)), expected, "{text}");
+    }
+
+    #[test]
+    fn an_address_has_a_host_and_a_port() {
+        check_address("127.0.0.1:2181", Ok("127.0.0.1:2181"));
+        check_address("[::1]:0", Ok("[::1]:0"));
+        check_address("localhost:2181", Ok("127.0.0.1:2181"));
+        for bad in ["", ":2181", "localhost", "127.0.0.1:", "127.0.0.1:65536", "::1:2181"] {
+            check_address(bad, Err(&format!("expected ADDRESS:PORT, such as 127.0.0.1:2181, found {bad:?}")));
+        }
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_resolved_is_named() {
+        let line = host_address("no such host").unwrap_err();
+        assert!(
+            line.starts_with("expected an address or a name that can be resolved, found \"no such host\" ("),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn a_number_out_of_range_tells_the_bound() {
+        let number = |text| milliseconds::<u32>(&Text(text));
+        assert_eq!(number("2147483647"), Ok(2_147_483_647));
+        for bad in ["2s", "0", "-1", ""] {
+            assert_eq!(
+                number(bad),
+                Err(format!("expected a positive number of milliseconds, found {bad:?}"))
+            );
+        }
+        let too_large = "expected a positive number of milliseconds up to 2147483647, found \"2147483648\"";
+        assert_eq!(number("2147483648"), Err(too_large.to_owned()));
+    }
+
+    #[test]
+    fn a_digest_that_is_wrong_is_not_shown() {
+        assert!(super_digest(&Text("super:D/InIHSb7yEEbrWz8b9l71RjZJU=")).is_ok());
+        for bad in ["super:secret", "D/InIHSb7yEEbrWz8b9l71RjZJU=", ":D/InIHSb7yEEbrWz8b9l71RjZJU=", ""] {
+            let line = super_digest(&Text(bad)).unwrap_err();
+            assert!(!line.contains("secret"), "{line}");
+        }
+    }
+}

@@ -1,0 +1,376 @@
+use std::fs;
+
+use paddock_server::{Config, WordList};
+
+use super::super::{Loaded, load};
+use super::*;
+
+const BASE: &str = "dataDir=data\nclientPort=2181\nclientPortAddress=127.0.0.1\n";
+
+/// Loads `zoo.cfg` from a directory of its own. In what comes back the directory's name is taken out.
+struct Case {
+    dir: tempfile::TempDir,
+    overrides: Overrides,
+}
+
+impl Case {
+    fn new() -> Case {
+        Case { dir: tempfile::tempdir().unwrap(), overrides: Overrides::default() }
+    }
+
+    /// With the data directory beside `zoo.cfg`, and this in its `myid`.
+    fn with_myid(text: &str) -> Case {
+        let mut case = Case::new();
+        fs::write(case.dir.path().join("myid"), text).unwrap();
+        case.overrides.data_dir = Some(case.dir.path().to_owned());
+        case
+    }
+
+    fn load(&self, text: impl AsRef<[u8]>) -> Result<Loaded, String> {
+        let file = self.dir.path().join("zoo.cfg");
+        fs::write(&file, text).unwrap();
+        load(Some(&file), &self.overrides).map_err(|fault| self.local(&fault))
+    }
+
+    fn local(&self, text: &impl ToString) -> String {
+        text.to_string().replace(&format!("{}/", self.dir.path().display()), "")
+    }
+}
+
+/// The settings after `BASE` and `lines`; there must be no warning.
+#[track_caller]
+fn config(lines: &str) -> Config {
+    let loaded = Case::new().load(format!("{BASE}{lines}")).unwrap();
+    let warnings: Vec<_> =
+        loaded.remarks.iter().filter(|remark| remark.weight == super::super::Weight::Warning).collect();
+    assert!(warnings.is_empty(), "{lines}: {warnings:?}");
+    loaded.config
+}
+
+/// The line that one of `lines`, which follow the three of `BASE`, is refused with.
+#[track_caller]
+fn check_refused(lines: &str, expected: &str) {
+    assert_eq!(Case::new().load(format!("{BASE}{lines}")).unwrap_err(), expected, "{lines}");
+}
+
+#[track_caller]
+fn check_warned(lines: &str, expected: &str) {
+    let case = Case::new();
+    let loaded = case.load(format!("{BASE}{lines}")).unwrap();
+    let warnings: Vec<String> = loaded
+        .remarks
+        .iter()
+        .filter(|remark| remark.weight == super::super::Weight::Warning)
+        .map(|remark| case.local(remark))
+        .collect();
+    assert_eq!(warnings, [expected], "{lines}");
+}
+
+#[test]
+fn what_is_not_said_is_as_in_zookeeper_or_by_default() {
+    let expected = Config {
+        listen: "127.0.0.1:2181".parse().unwrap(),
+        tick_ms: 3000,
+        session_timeout_ms_min: 6000,
+        session_timeout_ms_max: 60_000,
+        ..Config::new("data")
+    };
+    assert_eq!(config(""), expected);
+}
+
+#[test]
+fn directories() {
+    let config = config("dataLogDir = /fast disk/log \n");
+    assert_eq!(config.data_dir, Path::new("data"));
+    assert_eq!(config.log_dir.as_deref(), Some(Path::new("/fast disk/log")));
+    check_refused("dataLogDir=\n", "zoo.cfg:4: dataLogDir: expected a path, found \"\"");
+}
+
+#[test]
+fn without_an_address_all_addresses_are_served() {
+    let loaded = Case::new().load("dataDir=data\nclientPort=2182").unwrap();
+    assert!(loaded.config.listen.ip().is_unspecified(), "{}", loaded.config.listen);
+    assert_eq!(loaded.config.listen.port(), 2182);
+}
+
+#[test]
+fn an_address_can_be_a_name_or_of_ipv6() {
+    for (text, listen) in [
+        ("localhost", "127.0.0.1:2181"),
+        ("::1", "[::1]:2181"),
+        ("[::1]", "[::1]:2181"),
+        ("0.0.0.0", "0.0.0.0:2181"),
+    ] {
+        assert_eq!(config(&format!("clientPortAddress={text}\n")).listen, listen.parse().unwrap(), "{text}");
+    }
+    let line = Case::new().load("clientPortAddress=no such host").unwrap_err();
+    let expected = "zoo.cfg:1: clientPortAddress: expected an address or a name that can be resolved, found \"no such host\"";
+    assert!(line.starts_with(expected), "{line}");
+}
+
+#[test]
+fn a_port_and_a_directory_must_be_said_somewhere() {
+    assert_eq!(Case::new().load("dataDir=data").unwrap_err(), "zoo.cfg: clientPort is missing");
+    assert_eq!(Case::new().load("dataDir=data\nclientPort=0").unwrap_err(), "zoo.cfg: clientPort is missing");
+    assert_eq!(Case::new().load("clientPort=2181").unwrap_err(), "zoo.cfg: dataDir is missing");
+    check_refused(
+        "clientPort=65536\n",
+        "zoo.cfg:4: clientPort: expected a port from 1 to 65535, found \"65536\"",
+    );
+}
+
+#[test]
+fn the_command_line_counts_before_the_file() {
+    let mut case = Case::new();
+    let data_dir = case.dir.path().join("other");
+    let listen = "127.0.0.1:0".parse().unwrap();
+    case.overrides = Overrides { listen: Some(listen), data_dir: Some(data_dir.clone()) };
+    for text in [BASE, ""] {
+        let config = case.load(text).unwrap().config;
+        assert_eq!((config.listen, &config.data_dir), (listen, &data_dir), "{text:?}");
+    }
+}
+
+#[test]
+fn session_timeouts_follow_the_tick_unless_they_are_said() {
+    for (lines, tick, min, max) in [
+        ("tickTime=2000", 2000, 4000, 40_000),
+        ("tickTime=2000\nminSessionTimeout=-1\nmaxSessionTimeout=-1", 2000, 4000, 40_000),
+        ("minSessionTimeout=1\nmaxSessionTimeout=90000\ntickTime=100", 100, 1, 90_000),
+        ("tickTime=2147483647", i32::MAX as u32, i32::MAX as u32, i32::MAX as u32),
+    ] {
+        let config = config(lines);
+        let found = (config.tick_ms, config.session_timeout_ms_min, config.session_timeout_ms_max);
+        assert_eq!(found, (tick, min, max), "{lines}");
+    }
+    check_refused(
+        "maxSessionTimeout=5999",
+        "zoo.cfg: the shortest session timeout, 6000 ms, is longer than the longest, 5999 ms",
+    );
+    for (line, found) in [("tickTime=2s", "2s"), ("tickTime=0", "0"), ("tickTime=", "")] {
+        let expected =
+            format!("zoo.cfg:4: tickTime: expected a positive number of milliseconds, found {found:?}");
+        check_refused(line, &expected);
+    }
+    for key in ["minSessionTimeout", "maxSessionTimeout"] {
+        let expected = format!("zoo.cfg:4: {key}: expected a positive number of milliseconds, found \"-2\"");
+        check_refused(&format!("{key}=-2"), &expected);
+    }
+}
+
+#[test]
+fn a_limit_of_connections_below_one_is_none() {
+    let limits = |text| {
+        let config = config(text);
+        (config.connections_per_address_max, config.connections_max)
+    };
+    assert_eq!(limits(""), (60, 0));
+    assert_eq!(limits("maxClientCnxns=5\nmaxCnxns=7"), (5, 7));
+    assert_eq!(limits("maxClientCnxns=0\nmaxCnxns=-1"), (0, 0));
+    assert_eq!(limits("maxClientCnxns=-1"), (0, 0));
+    check_refused("maxCnxns=all", "zoo.cfg:4: maxCnxns: expected a number of connections, found \"all\"");
+}
+
+#[test]
+fn srvr_is_always_among_the_words() {
+    let words = |list: &str| config(&format!("4lw.commands.whitelist={list}")).words;
+    let only = |words: &[&str]| WordList::Only(words.iter().map(|word| (*word).to_owned()).collect());
+    assert_eq!(config("").words, only(&["srvr"]));
+    assert_eq!(words("ruok, mntr ,, stat"), only(&["ruok", "mntr", "stat", "srvr"]));
+    assert_eq!(words("srvr,ruok"), only(&["srvr", "ruok"]));
+    assert_eq!(words(""), only(&["srvr"]));
+    assert_eq!(words("*"), WordList::All);
+    assert_eq!(words("ruok, *"), WordList::All);
+}
+
+#[test]
+fn the_frame_limit_is_read_as_java_reads_it() {
+    assert_eq!(config("").frame_bytes_max, i32::MAX);
+    for (text, bytes) in [("4194304", 4_194_304), ("0xfffff", 0xfffff), ("0X10", 16), ("#10", 16), ("010", 8)]
+    {
+        assert_eq!(config(&format!("jute.maxbuffer={text}")).frame_bytes_max, bytes, "{text}");
+    }
+    for text in ["0", "-1", "4m", "0x", "08", "0x+1", "2147483648"] {
+        let expected = format!(
+            "zoo.cfg:4: jute.maxbuffer: expected a positive number of bytes up to 0x7fffffff, found {text:?}"
+        );
+        check_refused(&format!("jute.maxbuffer={text}"), &expected);
+    }
+}
+
+#[test]
+fn snapshots_and_log() {
+    let config_of = |lines: &str| config(lines);
+    assert_eq!(config_of("snapCount=5000").snapshot_writes, 5000);
+    check_refused("snapCount=0", "zoo.cfg:4: snapCount: expected a positive number of writes, found \"0\"");
+    assert_eq!(config_of("snapSizeLimitInKb=1024").snapshot_log_bytes, 1 << 20);
+    assert_eq!(config_of("snapSizeLimitInKb=-1").snapshot_log_bytes, u64::MAX);
+    assert_eq!(config_of("autopurge.snapRetainCount=5").snapshots_kept, 5);
+    check_warned(
+        "autopurge.snapRetainCount=1",
+        "zoo.cfg:4: autopurge.snapRetainCount: 3 snapshots are kept, as in ZooKeeper",
+    );
+    for (kib, bytes) in [("16384", 16 << 20), ("0", 64 << 10), ("-1", 64 << 10), ("9999999999", 1 << 30)] {
+        assert_eq!(config_of(&format!("preAllocSize={kib}")).segment_bytes, bytes, "{kib}");
+    }
+    check_refused("preAllocSize=64M", "zoo.cfg:4: preAllocSize: expected a number of KiB, found \"64M\"");
+}
+
+#[test]
+fn the_super_digest_has_two_names() {
+    const DIGEST: &str = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=";
+    for prefix in ["", "zookeeper."] {
+        let lines = format!("{prefix}DigestAuthenticationProvider.superDigest={DIGEST}");
+        assert_eq!(config(&lines).super_digest.as_deref(), Some(DIGEST));
+    }
+    let line = Case::new().load("DigestAuthenticationProvider.superDigest=super:secret").unwrap_err();
+    assert!(!line.contains("secret"), "{line}");
+}
+
+#[test]
+fn containers_are_removed_at_the_rate_that_was_said() {
+    let garbage = |lines: &str| {
+        let config = config(lines);
+        (config.garbage_interval_ms, config.garbage_max)
+    };
+    assert_eq!(garbage("znode.container.checkIntervalMs=30000"), (30_000, 10_000));
+    assert_eq!(garbage("znode.container.maxPerMinute=500"), (60_000, 500));
+    let both = "znode.container.maxPerMinute=600\nznode.container.checkIntervalMs=1000";
+    assert_eq!(garbage(both), (1000, 10));
+    assert_eq!(garbage(&both.replace("600", "1")), (1000, 1));
+}
+
+#[test]
+fn one_server_line_is_this_member() {
+    let line = "server.3=zoo3:2888:3888:participant";
+    assert_eq!(config("").member, 1);
+    assert_eq!(config(line).member, 3);
+    assert_eq!(config(&format!("{line}\nstandaloneEnabled=false")).member, 3);
+    assert_eq!(config(&format!("{line};2183")).listen, "127.0.0.1:2183".parse().unwrap());
+    assert_eq!(config(&format!("{line};127.0.0.2:2183")).listen, "127.0.0.2:2183".parse().unwrap());
+    check_refused(
+        "server.1=a:2888:3888\nserver.2=b:2888:3888",
+        "zoo.cfg:5: server.2: this version serves a single member, and server.1 is one already",
+    );
+    check_refused(
+        "server.x=a:2888:3888",
+        "zoo.cfg:4: server.x: expected a number from 1 to 255, found \"x\" after server.",
+    );
+    check_refused(
+        "server.1=a:2888:3888;port",
+        "zoo.cfg:4: server.1: expected a port from 1 to 65535, found \"port\"",
+    );
+}
+
+#[test]
+fn myid_says_which_member_this_is() {
+    for (text, member) in [("7", 7), ("7\n", 7), (" 255 \nrest", 255)] {
+        assert_eq!(Case::with_myid(text).load(BASE).unwrap().config.member, member, "{text:?}");
+    }
+    for (text, found) in [("0", "0"), ("256", "256"), ("one\n", "one"), ("", "")] {
+        let expected = format!("myid:1: expected a number from 1 to 255, found {found:?}");
+        assert_eq!(Case::with_myid(text).load(BASE).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn myid_counts_before_the_server_line() {
+    let case = Case::with_myid("7");
+    let loaded = case.load(format!("{BASE}server.3=zoo3:2888:3888")).unwrap();
+    assert_eq!(loaded.config.member, 7);
+    assert_eq!(
+        loaded.remarks.iter().map(|remark| case.local(remark)).collect::<Vec<_>>(),
+        ["zoo.cfg:4: server.3: myid says 7, which counts"]
+    );
+}
+
+#[test]
+fn server_lines_can_stand_in_a_file_of_their_own() {
+    let case = Case::new();
+    let dynamic = case.dir.path().join("zoo.cfg.dynamic");
+    let text = format!("dataDir=data\ndynamicConfigFile={}\n", dynamic.display());
+    assert_eq!(
+        case.load(&text).unwrap_err(),
+        "zoo.cfg.dynamic: cannot be read: No such file or directory (os error 2)"
+    );
+    fs::write(&dynamic, "server.4=zoo4:2888:3888:participant;127.0.0.1:2184\nversion=100000000\n").unwrap();
+    let config = case.load(&text).unwrap().config;
+    assert_eq!((config.member, config.listen), (4, "127.0.0.1:2184".parse().unwrap()));
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line() {
+    check_warned(
+        "\n# comment\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        "zoo.cfg:6: authProvider.1 is not a setting that Paddock knows; it is ignored",
+    );
+}
+
+#[test]
+fn a_key_without_effect_here_is_silent_and_one_that_is_missed_is_not() {
+    for (key, _) in zoo_keys::MEANINGLESS {
+        config(&format!("{}=x", key.replace('*', "any")));
+    }
+    for fixed in zoo_keys::FIXED {
+        for value in fixed.values {
+            config(&format!("{}={value}", fixed.key));
+        }
+    }
+    check_warned(
+        "forceSync=no",
+        "zoo.cfg:4: forceSync: \"no\" has no effect: every acknowledged write is on disk before its answer leaves",
+    );
+    check_warned(
+        "zookeeper.extendedTypesEnabled=false",
+        "zoo.cfg:4: extendedTypesEnabled: \"false\" has no effect: znodes with a time to live are always on",
+    );
+    check_refused(
+        "enforce.auth.enabled=true",
+        "zoo.cfg:4: enforce.auth.enabled: \"true\" is not offered: \
+         clients without authentication would not be turned away",
+    );
+}
+
+#[test]
+fn of_a_key_given_twice_only_the_last_value_is_looked_at() {
+    assert_eq!(config("tickTime=soon\ntickTime=1000").tick_ms, 1000);
+}
+
+#[test]
+fn a_malformed_escape_is_named_with_its_line() {
+    check_refused("x=\\u12", "zoo.cfg:4: expected four hexadecimal digits after \\u");
+}
+
+#[test]
+fn a_file_in_latin_1_can_be_read() {
+    let text = [BASE.as_bytes(), b"# gr\xfc\xdfe\ndataDir=/d\xe4ta\n"].concat();
+    assert_eq!(Case::new().load(text).unwrap().config.data_dir, Path::new("/däta"));
+}
+
+#[test]
+fn the_data_of_zookeeper_is_not_passed_over() {
+    let case = Case::with_myid("1");
+    fs::create_dir(case.dir.path().join("version-2")).unwrap();
+    let expected = format!(
+        "zoo.cfg: {} holds ZooKeeper's data (version-2), which this version does not read; name an empty directory",
+        case.dir.path().display()
+    );
+    assert_eq!(case.load(BASE).unwrap_err(), expected);
+}
+
+#[test]
+fn the_documentation_lists_every_key_that_changes_nothing() {
+    let page = include_str!("../../../../../docs/configuration.md");
+    let check = |key: &str, reason: &str| {
+        let is_row = |line: &&str| line.starts_with('|') && line.contains(&format!("`{key}`"));
+        let found = page.lines().filter(is_row).any(|row| row.ends_with(&format!("| {reason} |")));
+        assert!(found, "{key}, because {reason}, is missing in docs/configuration.md");
+    };
+    for (key, reason) in zoo_keys::MEANINGLESS {
+        check(key, reason);
+    }
+    for fixed in zoo_keys::FIXED {
+        let (Otherwise::Warn(reason) | Otherwise::Refuse(reason)) = fixed.otherwise;
+        check(fixed.key, reason);
+    }
+}

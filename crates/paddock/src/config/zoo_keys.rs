@@ -1,0 +1,179 @@
+//! Keys of ZooKeeper that change nothing here, each with the reason. `docs/configuration.md` has the same table.
+
+/// A key that may stand in `zoo.cfg` with any value. A `*` at its end stands for all keys that begin so.
+pub(super) type Meaningless = (&'static str, &'static str);
+
+/// A key of which Paddock offers one value only.
+#[derive(Debug)]
+pub(super) struct Fixed {
+    pub(super) key: &'static str,
+    /// Ways to write what Paddock does anyway; none if no value asks for that.
+    pub(super) values: &'static [&'static str],
+    /// For any other value.
+    pub(super) otherwise: Otherwise,
+}
+
+#[derive(Debug)]
+pub(super) enum Otherwise {
+    /// The member starts, and says that the setting has no effect.
+    Warn(&'static str),
+    /// The member does not start: it would be less safe than its operator believes.
+    Refuse(&'static str),
+}
+
+use Otherwise::{Refuse, Warn};
+
+const NO_PEERS: &str = "a single member has no peers";
+const NO_JAVA: &str = "it tunes the Java process";
+const OWN_LIMITS: &str = "Paddock has no such cache or queue, or sets its size itself";
+const ALWAYS_VERIFIED: &str = "log and snapshots always carry checksums, and are verified on load";
+
+pub(super) const MEANINGLESS: &[Meaningless] = &[
+    ("initLimit", NO_PEERS),
+    ("syncLimit", NO_PEERS),
+    ("connectToLearnerMasterLimit", NO_PEERS),
+    ("electionAlg", NO_PEERS),
+    ("electionPortBindRetry", NO_PEERS),
+    ("leaderServes", NO_PEERS),
+    ("peerType", NO_PEERS),
+    ("syncEnabled", NO_PEERS),
+    ("cnxTimeout", NO_PEERS),
+    ("quorumCnxnTimeoutMs", NO_PEERS),
+    ("maxTimeToWaitForEpoch", NO_PEERS),
+    ("quorumListenOnAllIPs", NO_PEERS),
+    ("tcpKeepAlive", NO_PEERS),
+    ("quorum.*", NO_PEERS),
+    ("sslQuorum", NO_PEERS),
+    ("sslQuorumReloadCertFiles", NO_PEERS),
+    ("ssl.quorum.*", NO_PEERS),
+    ("multiAddress.*", NO_PEERS),
+    ("fastleader.*", NO_PEERS),
+    ("leader.*", NO_PEERS),
+    ("learner.*", NO_PEERS),
+    ("observer.*", NO_PEERS),
+    ("observerMasterPort", NO_PEERS),
+    ("group.*", NO_PEERS),
+    ("weight.*", NO_PEERS),
+    ("commitLogCount", NO_PEERS),
+    ("snapshotSizeFactor", NO_PEERS),
+    ("reconfigEnabled", NO_PEERS),
+    ("standaloneEnabled", "one member serves alone either way"),
+    ("version", "the version of a dynamic configuration counts for ensembles"),
+    ("readonlymode.enabled", "a single member is never cut off from a quorum"),
+    ("localSessionsEnabled", "every session is durable"),
+    ("localSessionsUpgradingEnabled", "every session is durable"),
+    ("enableEagerACLCheck", "the member that takes a request checks it"),
+    ("jvm.*", NO_JAVA),
+    ("nio.*", NO_JAVA),
+    ("netty.*", NO_JAVA),
+    ("serverCnxnFactory", NO_JAVA),
+    ("commitProcessor.*", NO_JAVA),
+    ("watchManagerName", NO_JAVA),
+    ("watcherCleanThreadsNum", NO_JAVA),
+    ("watcherCleanThreshold", NO_JAVA),
+    ("watcherCleanIntervalInSeconds", NO_JAVA),
+    ("maxInProcessingDeadWatchers", NO_JAVA),
+    ("bitHashCacheSize", NO_JAVA),
+    ("clientPortListenBacklog", OWN_LIMITS),
+    ("maxResponseCacheSize", OWN_LIMITS),
+    ("maxGetChildrenResponseCacheSize", OWN_LIMITS),
+    ("globalOutstandingLimit", OWN_LIMITS),
+    ("flushDelay", OWN_LIMITS),
+    ("maxWriteQueuePollTime", OWN_LIMITS),
+    ("maxBatchSize", OWN_LIMITS),
+    ("jute.maxbuffer.extrasize", "jute.maxbuffer is the only limit"),
+    ("clientTcpKeepAlive", "a connection that is silent for the session's timeout is closed"),
+    ("txnLogSizeLimitInKb", "a file of the log has the size of preAllocSize"),
+    ("autopurge.purgeInterval", "what is no longer needed is removed after each snapshot"),
+    ("fsync.warningthresholdms", "single slow writes are not logged"),
+    ("snapshot.compression.method", "snapshots are always compressed"),
+    ("snapshot.trust.empty", ALWAYS_VERIFIED),
+    ("digest.enabled", ALWAYS_VERIFIED),
+    ("serializeLastProcessedZxid.enabled", "a snapshot is exact at its zxid"),
+    ("closeSessionTxn.enabled", "a closed session always names its ephemeral znodes"),
+    ("enforce.auth.schemes", "it counts only with enforce.auth.enabled"),
+    ("admin.*", "there is no HTTP admin server; the four-letter words answer"),
+    ("metricsProvider.*", "mntr has the numbers"),
+    ("pathStats.*", "requests are not counted by path"),
+    ("messageTracker.*", NO_PEERS),
+];
+
+pub(super) const FIXED: &[Fixed] = &[
+    Fixed {
+        key: "forceSync",
+        values: &["yes"],
+        otherwise: Warn("every acknowledged write is on disk before its answer leaves"),
+    },
+    Fixed {
+        key: "extendedTypesEnabled",
+        values: &["true"],
+        otherwise: Warn("znodes with a time to live are always on"),
+    },
+    Fixed {
+        key: "emulate353TTLNodes",
+        values: &["false"],
+        otherwise: Warn("the format of ZooKeeper 3.5.3 is not offered"),
+    },
+    Fixed { key: "skipACL", values: &["no"], otherwise: Warn("ACLs are always checked") },
+    Fixed {
+        key: "enforceQuota",
+        values: &["false"],
+        otherwise: Warn("quotas are counted, but not enforced"),
+    },
+    Fixed { key: "audit.enable", values: &["false"], otherwise: Warn("there is no audit log") },
+    Fixed {
+        key: "datadir.autocreate",
+        values: &["true"],
+        otherwise: Warn("a missing data directory is always created"),
+    },
+    Fixed {
+        key: "db.autocreate",
+        values: &["true"],
+        otherwise: Warn("an empty data directory is always served as an empty tree"),
+    },
+    Fixed {
+        key: "portUnification",
+        values: &["false"],
+        otherwise: Warn("there is no TLS on the client port"),
+    },
+    Fixed {
+        key: "client.portUnification",
+        values: &["false"],
+        otherwise: Warn("there is no TLS on the client port"),
+    },
+    Fixed { key: "secureClientPort", values: &[], otherwise: Warn("there is no port for TLS") },
+    Fixed { key: "secureClientPortAddress", values: &[], otherwise: Warn("there is no port for TLS") },
+    Fixed {
+        key: "DigestAuthenticationProvider.enabled",
+        values: &["true"],
+        otherwise: Warn("the digest scheme is always on"),
+    },
+    Fixed {
+        key: "DigestAuthenticationProvider.digestAlg",
+        values: &["SHA1", "SHA-1"],
+        otherwise: Refuse("passwords are hashed with SHA1 only, so no digest in an ACL would match"),
+    },
+    Fixed {
+        key: "enforce.auth.enabled",
+        values: &["false"],
+        otherwise: Refuse("clients without authentication would not be turned away"),
+    },
+    Fixed {
+        key: "sessionRequireClientSASLAuth",
+        values: &["false"],
+        otherwise: Refuse("clients without SASL would not be turned away"),
+    },
+];
+
+/// Why a key means nothing.
+pub(super) fn meaningless(key: &str) -> Option<&'static str> {
+    let matches = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(prefix) => key.starts_with(prefix),
+        None => key == pattern,
+    };
+    MEANINGLESS.iter().find(|(pattern, _)| matches(pattern)).map(|(_, reason)| *reason)
+}
+
+pub(super) fn fixed(key: &str) -> Option<&'static Fixed> {
+    FIXED.iter().find(|fixed| fixed.key == key)
+}

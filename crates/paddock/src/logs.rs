@@ -1,0 +1,80 @@
+//! Logs go to standard error: readable lines, or JSON for a collector.
+
+use std::io::{self, IsTerminal};
+
+use clap::ValueEnum;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+/// Says what is logged when the command line does not.
+const VARIABLE: &str = "PADDOCK_LOG";
+const DEFAULT: &str = "info";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// Starts logging. `filter` is what the command line asked for; the error is one line.
+pub(crate) fn start(format: Format, filter: Option<&str>) -> Result<(), String> {
+    let logger = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(chosen_filter(filter)?);
+    match format {
+        Format::Text => logger.compact().with_ansi(colours_wanted()).init(),
+        Format::Json => logger.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+/// Tells why the process ends. The last line of a JSON log is JSON too.
+pub(crate) fn report(format: Format, line: &str) {
+    let logging = tracing::dispatcher::has_been_set();
+    match format {
+        Format::Json if logging => tracing::error!("{line}"),
+        _ => eprintln!("{line}"),
+    }
+}
+
+fn colours_wanted() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn chosen_filter(asked: Option<&str>) -> Result<EnvFilter, String> {
+    if let Some(asked) = asked {
+        return parse_filter(asked).map_err(|why| format!("--log: {why}"));
+    }
+    match std::env::var_os(VARIABLE) {
+        Some(value) if !value.is_empty() => {
+            parse_filter(&value.to_string_lossy()).map_err(|why| format!("{VARIABLE}: {why}"))
+        }
+        _ => parse_filter(DEFAULT),
+    }
+}
+
+fn parse_filter(text: &str) -> Result<EnvFilter, String> {
+    let wrong = || {
+        format!("expected a level (error, warn, info, debug, trace, off) or TARGET=LEVEL,…, found {text:?}")
+    };
+    // A bare word is a level. The library would take `verbose` for a target and log nothing else.
+    let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
+    if !text.split(',').map(str::trim).all(|part| part.contains(['=', '[']) || is_level(part)) {
+        return Err(wrong());
+    }
+    EnvFilter::builder().parse(text).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_a_level_or_targets_with_levels() {
+        for good in ["info", "WARN", "off", "info,paddock_server=trace", "paddock_storage=debug"] {
+            assert!(parse_filter(good).is_ok(), "{good}");
+        }
+        for bad in ["", "verbose", "info,loud", "paddock_server=loud"] {
+            let line = parse_filter(bad).expect_err(bad);
+            assert!(line.ends_with(&format!("found {bad:?}")), "{line}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The command line of Paddock.
+//!
+//! Exit codes: 0 after an orderly end, 1 when the world misbehaved, 2 when what the operator said cannot be done, 130
+//! when a second signal cut the orderly end short.
+
+mod config;
+mod logs;
+mod server;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[cfg(all(feature = "jemalloc", target_os = "linux"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+const EXAMPLES: &str = "\
+Examples:
+  paddock server
+  paddock server --config zoo.cfg
+  paddock server --help";
+
+/// A coordination service that speaks ZooKeeper's protocol.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Server(server::Args),
+}
+
+fn main() -> ExitCode {
+    let Command::Server(args) = Cli::parse().command;
+    match server::run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            logs::report(args.log_format, &failure.line());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

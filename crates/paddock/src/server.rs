@@ -1,0 +1,193 @@
+//! `paddock server`: one member, from its settings to its end.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use paddock_server::{Config, Server, ServerError};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::{JoinError, spawn_blocking};
+
+use crate::config::{self, Fault, Overrides};
+use crate::logs::{self, Format};
+
+/// How often a member is asked whether it has stopped by itself.
+const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
+/// What a shell reports for a process that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+const EXAMPLES: &str = "\
+Examples:
+  paddock server
+      serve 127.0.0.1:2181, data in ./paddock-data
+  paddock server --listen 0.0.0.0:2181 --data-dir /var/lib/paddock
+  paddock server --config /etc/zookeeper/conf/zoo.cfg
+      the settings of a ZooKeeper server
+  paddock server --config paddock.toml --log-format json
+  PADDOCK_LOG=info,paddock_server=debug paddock server
+
+The command line counts before the file, the file before the defaults.
+SIGTERM and SIGINT end the member in good order; a second one ends it at once.";
+
+/// Serve clients as one member.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Settings: Paddock's own if the name ends in .toml, otherwise ZooKeeper's zoo.cfg
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the data is kept [default: ./paddock-data]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Where clients connect; port 0 takes any free port [default: 127.0.0.1:2181]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = config::parse_address)]
+    listen: Option<SocketAddr>,
+    /// What is logged: a level, or TARGET=LEVEL,… [default: $PADDOCK_LOG, or info]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+    /// How it is logged, on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(crate) log_format: Format,
+}
+
+/// Why `paddock server` ended otherwise than it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Config(#[from] Fault),
+    #[error("{0}")]
+    Usage(String),
+    #[error("prepare to wait for signals")]
+    Wait(#[source] io::Error),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error("the member stopped by itself")]
+    Stopped,
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Config(_) | Failure::Usage(_) => 2,
+            Failure::Wait(_) | Failure::Server(_) | Failure::Stopped => 1,
+        }
+    }
+
+    /// The failure and its causes.
+    pub(crate) fn line(&self) -> String {
+        let mut line = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            line += &format!(": {error}");
+            cause = error.source();
+        }
+        line
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
+    let overrides = Overrides { listen: args.listen, data_dir: args.data_dir.clone() };
+    let loaded = config::load(args.config.as_deref(), &overrides)?;
+    for remark in &loaded.remarks {
+        remark.log();
+    }
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Wait)?;
+    let ended = runtime.block_on(serve(loaded.config));
+    // A member that was still loading is left where it is: it has promised nothing yet.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    let mut signals = Signals::new().map_err(Failure::Wait)?;
+    let data_dir = config.data_dir.clone();
+    let starting = spawn_blocking(move || Server::start(config));
+    let server = tokio::select! {
+        started = starting => started.unwrap_or_else(panicked)?,
+        name = signals.next() => {
+            tracing::info!(signal = name, "stopped before the data was loaded");
+            return Ok(());
+        }
+    };
+    announce(server.address(), &data_dir);
+    let failed = tokio::select! {
+        () = failure(&server) => true,
+        name = signals.next() => {
+            tracing::info!(signal = name, "stopping; a second signal stops at once");
+            false
+        }
+    };
+    let stopping = spawn_blocking(move || server.shutdown());
+    tokio::select! {
+        biased;
+        _ = signals.next() => std::process::exit(INTERRUPTED),
+        stopped = stopping => stopped.unwrap_or_else(panicked)?,
+    }
+    if failed { Err(Failure::Stopped) } else { Ok(()) }
+}
+
+fn panicked<T>(_: JoinError) -> Result<T, ServerError> {
+    Err(ServerError::Panicked)
+}
+
+/// Returns when the member has stopped by itself.
+async fn failure(server: &Server) {
+    while !server.has_failed() {
+        tokio::time::sleep(HEALTH_INTERVAL).await;
+    }
+}
+
+/// Tells the operator, and whatever started this process, that clients can connect.
+fn announce(address: SocketAddr, data_dir: &Path) {
+    let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    let reached = reachable(address);
+    let text = format!(
+        "paddock {} listens on {address}\n\
+         its data is in {}\n\
+         try it: echo srvr | nc {} {}\n",
+        env!("CARGO_PKG_VERSION"),
+        data_dir.display(),
+        reached.ip(),
+        reached.port()
+    );
+    let mut out = io::stdout().lock();
+    // Clients are served whether or not anyone reads this.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// An address that a client on this machine can use.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// SIGTERM and SIGINT.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the next one and returns its name.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

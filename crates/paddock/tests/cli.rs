@@ -1,0 +1,419 @@
+//! The binary as its users meet it: exit codes, lines on standard error, signals.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use paddock_client::{Client, ClientOptions, CreateMode};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_paddock");
+const WITHIN: Duration = Duration::from_secs(30);
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples");
+
+/// A directory to run in.
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("make a directory")
+}
+
+fn paddock(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(args).current_dir(dir).env_remove("PADDOCK_LOG").stdin(Stdio::null());
+    command
+}
+
+/// Runs to the end.
+fn run(dir: &Path, args: &[&str]) -> Output {
+    paddock(dir, args).output().expect("run paddock")
+}
+
+/// What is refused: the exit code, and the whole of standard error.
+#[track_caller]
+fn check_refused(dir: &Path, args: &[&str], code: i32, line: &str) {
+    let output = run(dir, args);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr, format!("{line}\n"));
+    assert_eq!(output.status.code(), Some(code));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "nothing is announced");
+}
+
+/// A server that was told that clients can connect. It is killed if a test leaves it running.
+struct Server {
+    process: Child,
+    stdout: BufReader<ChildStdout>,
+    announced: Vec<String>,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Starts it and waits until it says where it listens.
+    fn start(dir: &Path, args: &[&str]) -> Server {
+        let mut process = paddock(dir, &[&["server"], args].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("start paddock");
+        let mut stdout = BufReader::new(process.stdout.take().expect("standard output is a pipe"));
+        let announced: Vec<String> = (0..3).map(|_| read_line(&mut stdout)).collect();
+        let address = announced[0].rsplit(' ').next().and_then(|address| address.parse().ok());
+        let Some(address) = address else {
+            let output = process.wait_with_output().expect("wait for paddock");
+            panic!("paddock did not start: {announced:?} {}", String::from_utf8_lossy(&output.stderr));
+        };
+        Server { process, stdout, announced, address }
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(name).arg(self.process.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()), "send {name}");
+    }
+
+    /// Waits for its end. Returns how it ended, and its log.
+    fn wait(mut self) -> (ExitStatus, String) {
+        let deadline = Instant::now() + WITHIN;
+        while self.process.try_wait().expect("ask for the exit status").is_none() {
+            assert!(Instant::now() < deadline, "paddock does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut log = String::new();
+        let mut stderr = self.process.stderr.take().expect("standard error is a pipe");
+        stderr.read_to_string(&mut log).expect("read the log");
+        let mut more = String::new();
+        self.stdout.read_to_string(&mut more).expect("read standard output");
+        assert_eq!(more, "", "nothing else is announced");
+        (self.process.wait().expect("the exit status"), log)
+    }
+
+    fn stop(self) -> String {
+        self.signal("-TERM");
+        let (status, log) = self.wait();
+        assert_eq!(status.code(), Some(0), "{log}");
+        log
+    }
+
+    /// The answer to a four-letter word.
+    fn ask(&self, word: &str) -> String {
+        let mut socket = TcpStream::connect(self.address).expect("connect");
+        socket.set_read_timeout(Some(WITHIN)).unwrap();
+        socket.write_all(word.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("read the answer");
+        answer
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended already, unless the test failed.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn read_line(from: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    from.read_line(&mut line).expect("read standard output");
+    line.trim_end().to_owned()
+}
+
+#[test]
+fn it_says_where_it_listens_and_where_its_data_is() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &["--listen", "127.0.0.1:0"]);
+    let (version, address) = (env!("CARGO_PKG_VERSION"), server.address);
+    assert_ne!(address.port(), 0);
+    let data_dir = dir.path().canonicalize().unwrap().join("paddock-data");
+    assert_eq!(
+        server.announced,
+        [
+            format!("paddock {version} listens on {address}"),
+            format!("its data is in {}", data_dir.display()),
+            format!("try it: echo srvr | nc 127.0.0.1 {}", address.port()),
+        ]
+    );
+    assert!(data_dir.is_dir());
+    assert!(server.ask("srvr").contains("Mode: standalone"));
+    server.stop();
+}
+
+#[test]
+fn a_signal_ends_it_in_good_order_and_the_port_is_free_again() {
+    for signal in ["-TERM", "-INT"] {
+        let dir = directory();
+        let server = Server::start(dir.path(), &["--listen", "127.0.0.1:0"]);
+        let address = server.address.to_string();
+        server.signal(signal);
+        let (status, log) = server.wait();
+        assert_eq!(status.code(), Some(0), "{signal}: {log}");
+        assert!(log.contains("stopping"), "{log}");
+        let again = Server::start(dir.path(), &["--listen", &address]);
+        assert_eq!(again.address.to_string(), address);
+        again.stop();
+    }
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &["--listen", "127.0.0.1:0"]);
+    // Both wait while the process stands still, so it cannot come to its end between them.
+    for signal in ["-STOP", "-TERM", "-INT", "-CONT"] {
+        server.signal(signal);
+    }
+    let (status, log) = server.wait();
+    assert_eq!(status.code(), Some(130), "{log}");
+}
+
+#[test]
+fn a_member_that_cannot_write_its_log_any_more_ends_with_the_reason() {
+    let dir = directory();
+    fs::write(dir.path().join("small.toml"), "segment_bytes = 65536\nframe_bytes_max = 1_000_000\n").unwrap();
+    let server = Server::start(dir.path(), &["--config", "small.toml", "--listen", "127.0.0.1:0"]);
+    fs::remove_dir_all(dir.path().join("paddock-data/log")).expect("take the log away");
+    write_until_refused(server.address);
+    let (status, log) = server.wait();
+    let line = log.lines().last().expect("the reason");
+    assert!(line.contains("paddock-data/log") && line.contains("No such file or directory"), "{log}");
+    assert_eq!(status.code(), Some(1), "{log}");
+}
+
+/// Writes until the server ends the connection.
+fn write_until_refused(address: SocketAddr) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::connect(&address.to_string(), ClientOptions::default()).await.expect("connect");
+        let deadline = Instant::now() + WITHIN;
+        while client.create("/node-", &[7; 30_000], CreateMode::PersistentSequential).await.is_ok() {
+            assert!(Instant::now() < deadline, "the server goes on without a log");
+        }
+    });
+}
+
+#[test]
+fn all_addresses_are_reached_through_the_loopback_address() {
+    let dir = directory();
+    fs::write(dir.path().join("zoo.cfg"), format!("dataDir=data\nclientPort={}\n", free_port())).unwrap();
+    let server = Server::start(dir.path(), &["--config", "zoo.cfg"]);
+    assert!(server.address.ip().is_unspecified(), "{}", server.address);
+    TcpStream::connect(("127.0.0.1", server.address.port())).expect("connect by IPv4");
+    server.stop();
+}
+
+#[test]
+fn the_examples_start() {
+    for name in ["zoo.cfg", "paddock.toml"] {
+        let dir = directory();
+        let config = format!("{EXAMPLES}/{name}");
+        let server = Server::start(dir.path(), &["--config", &config, "--listen", "127.0.0.1:0"]);
+        assert!(server.ask("srvr").contains("Mode: standalone"), "{name}");
+        assert!(dir.path().join("paddock-data").is_dir(), "{name}");
+        let log = server.stop();
+        assert!(!log.contains("WARN"), "{name}: {log}");
+    }
+}
+
+#[test]
+fn a_configuration_reaches_the_member() {
+    let dir = directory();
+    let zoo_cfg = "dataDir=data\ntickTime=700\nmaxSessionTimeout=9000\nmaxClientCnxns=7\n\
+                   jute.maxbuffer=0x100000\n4lw.commands.whitelist=conf\nserver.9=localhost:2888:3888\n";
+    fs::write(dir.path().join("zoo.cfg"), zoo_cfg).unwrap();
+    let server = Server::start(dir.path(), &["--config", "zoo.cfg", "--listen", "127.0.0.1:0"]);
+    let conf = server.ask("conf");
+    for line in
+        ["tickTime=700", "minSessionTimeout=1400", "maxSessionTimeout=9000", "maxClientCnxns=7", "serverId=9"]
+    {
+        assert!(conf.lines().any(|found| found == line), "{line} is missing:\n{conf}");
+    }
+    assert_eq!(server.ask("mntr"), "mntr is not executed because it is not in the whitelist.\n");
+    server.stop();
+}
+
+#[test]
+fn an_unknown_key_is_named_in_a_warning() {
+    for (name, text) in
+        [("zoo.cfg", "dataDir=data\n\nkafka.rocks=yes\n"), ("paddock.toml", "\n\nkafka.rocks = true\n")]
+    {
+        let dir = directory();
+        fs::write(dir.path().join(name), text).unwrap();
+        let server = Server::start(dir.path(), &["--config", name, "--listen", "127.0.0.1:0"]);
+        let log = server.stop();
+        let warning = log.lines().find(|line| line.contains("WARN")).expect("a warning");
+        assert!(warning.contains(&format!("{name}:3: kafka")), "{warning}");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_one_line_and_exit_code_2() {
+    let dir = directory();
+    fs::write(dir.path().join("zoo.cfg"), "dataDir=data\nclientPort=2181\n\n\n\n\ntickTime=2s\n").unwrap();
+    check_refused(
+        dir.path(),
+        &["server", "--config", "zoo.cfg"],
+        2,
+        "zoo.cfg:7: tickTime: expected a positive number of milliseconds, found \"2s\"",
+    );
+    fs::write(dir.path().join("paddock.toml"), "tick_ms = \"2s\"\n").unwrap();
+    check_refused(
+        dir.path(),
+        &["server", "--config", "paddock.toml"],
+        2,
+        "paddock.toml:1: tick_ms: expected a positive number of milliseconds, found \"2s\"",
+    );
+    assert!(!dir.path().join("data").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_is_one_line_and_exit_code_2() {
+    let dir = directory();
+    fs::create_dir(dir.path().join("dir.toml")).unwrap();
+    for (file, why) in [
+        ("absent.cfg", "No such file or directory (os error 2)"),
+        ("absent.toml", "No such file or directory (os error 2)"),
+        (".", "Is a directory (os error 21)"),
+        ("dir.toml", "Is a directory (os error 21)"),
+    ] {
+        let line = format!("{file}: cannot be read: {why}");
+        check_refused(dir.path(), &["server", "--config", file], 2, &line);
+    }
+}
+
+#[test]
+fn an_ensemble_is_refused() {
+    let dir = directory();
+    let zoo_cfg = "dataDir=data\nclientPort=2181\nserver.1=a:2888:3888\nserver.2=b:2888:3888\n";
+    fs::write(dir.path().join("zoo.cfg"), zoo_cfg).unwrap();
+    check_refused(
+        dir.path(),
+        &["server", "--config", "zoo.cfg"],
+        2,
+        "zoo.cfg:4: server.2: this version serves a single member, and server.1 is one already",
+    );
+}
+
+#[test]
+fn a_wrong_argument_is_exit_code_2() {
+    let dir = directory();
+    for args in [
+        &["server", "--listen", "2181"][..],
+        &["server", "--data-dir"],
+        &["server", "--log-format", "xml"],
+        &["serve"],
+        &[],
+    ] {
+        let output = run(dir.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(!output.stderr.is_empty(), "{args:?}");
+    }
+    check_refused(
+        dir.path(),
+        &["server", "--log", "verbose"],
+        2,
+        "--log: expected a level (error, warn, info, debug, trace, off) or TARGET=LEVEL,…, found \"verbose\"",
+    );
+}
+
+#[test]
+fn a_data_directory_serves_one_process() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &["--data-dir", "data", "--listen", "127.0.0.1:0"]);
+    check_refused(
+        dir.path(),
+        &["server", "--data-dir", "data", "--listen", "127.0.0.1:0", "--log", "off"],
+        1,
+        "data directory data is in use by another process",
+    );
+    server.stop();
+}
+
+#[test]
+fn a_data_directory_that_is_a_file_is_named() {
+    let dir = directory();
+    fs::write(dir.path().join("data"), "").unwrap();
+    let output =
+        run(dir.path(), &["server", "--data-dir", "data", "--listen", "127.0.0.1:0", "--log", "off"]);
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(line.starts_with("lock data directory data: ") && line.lines().count() == 1, "{line}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_port_in_use_is_named_with_its_address() {
+    let dir = directory();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    check_refused(
+        dir.path(),
+        &["server", "--listen", &address],
+        1,
+        &format!("listen on {address}: Address already in use (os error 98)"),
+    );
+}
+
+#[test]
+fn a_json_log_is_json_to_the_last_line() {
+    let dir = directory();
+    fs::write(dir.path().join("zoo.cfg"), "dataDir=data\nno.such.key=\n").unwrap();
+    let args = ["--config", "zoo.cfg", "--listen", "127.0.0.1:0", "--log-format", "json"];
+    let server = Server::start(dir.path(), &args);
+    let refused = run(dir.path(), &[&["server"], &args[..]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    let refused = String::from_utf8(refused.stderr).unwrap();
+    let last = parse_json(refused.lines().last().expect("the reason"));
+    assert_eq!(last["level"], "ERROR");
+    assert_eq!(last["message"], "data directory data is in use by another process");
+    let log = server.stop();
+    let lines: Vec<serde_json::Value> = log.lines().map(parse_json).collect();
+    assert!(lines.iter().all(|line| line["timestamp"].is_string()), "{log}");
+    let warning = lines.iter().find(|line| line["level"] == "WARN").expect("a warning");
+    assert_eq!(
+        warning["message"],
+        "zoo.cfg:2: no.such.key is not a setting that Paddock knows; it is ignored"
+    );
+}
+
+fn parse_json(line: &str) -> serde_json::Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+#[test]
+fn what_is_logged_is_chosen_by_argument_or_environment() {
+    let dir = directory();
+    fs::write(dir.path().join("zoo.cfg"), "tickTime=2s\ninitLimit=5\n").unwrap();
+    fs::write(dir.path().join("good.cfg"), "dataDir=data\ninitLimit=5\n").unwrap();
+    let args = ["--config", "good.cfg", "--listen", "127.0.0.1:0", "--log"];
+    let debug = Server::start(dir.path(), &[&args[..], &["debug"]].concat()).stop();
+    assert!(debug.contains("good.cfg:2: initLimit changes nothing: a single member has no peers"), "{debug}");
+    assert!(!debug.contains('\u{1b}'), "no colours where there is no terminal: {debug}");
+    let off = Server::start(dir.path(), &[&args[..], &["off"]].concat()).stop();
+    assert_eq!(off, "");
+    let wrong = paddock(dir.path(), &["server"]).env("PADDOCK_LOG", "loud").output().unwrap();
+    assert_eq!(
+        String::from_utf8(wrong.stderr).unwrap(),
+        "PADDOCK_LOG: expected a level (error, warn, info, debug, trace, off) or TARGET=LEVEL,…, found \"loud\"\n"
+    );
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn help_and_version_are_on_standard_output() {
+    let dir = directory();
+    let version = run(dir.path(), &["--version"]);
+    assert_eq!(
+        String::from_utf8(version.stdout).unwrap(),
+        format!("paddock {}\n", env!("CARGO_PKG_VERSION"))
+    );
+    let help = run(dir.path(), &["server", "--help"]);
+    let help = String::from_utf8(help.stdout).unwrap();
+    for part in ["--config <FILE>", "--data-dir <DIR>", "--listen <ADDR:PORT>", "Examples:", "zoo.cfg"] {
+        assert!(help.contains(part), "{part} is missing:\n{help}");
+    }
+}
+
+/// Below the range from which Linux gives ports to clients, so that nobody takes it in between.
+fn free_port() -> u16 {
+    let first = 12_000 + (std::process::id() % 8000) as u16;
+    (first..).find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).expect("a free port")
+}
