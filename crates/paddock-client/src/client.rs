@@ -1,0 +1,89 @@
+//! The handle of a session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use paddock_proto::{OpCode, SessionId, Zxid};
+
+use crate::connection::Connection;
+use crate::outbox::{Intent, Outbox};
+use crate::pending::{Decode, Pending, Reply};
+use crate::{ClientOptions, Error, results};
+
+/// One session. Clones share it; when the last one is dropped without `close`, the connection is cut and the server
+/// lets the session expire.
+#[derive(Clone, Debug)]
+pub struct Client {
+    handle: Arc<Handle>,
+}
+
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+/// What callers and the connection's task both use.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub outbox: Outbox,
+    pub session: AtomicI64,
+    pub last_zxid: AtomicI64,
+    pub timeout_ms: AtomicU64,
+}
+
+impl Client {
+    /// Opens a session on the first of `servers` (`host:port`, separated by commas) that takes it.
+    pub async fn connect(servers: &str, options: ClientOptions) -> Result<Client, Error> {
+        let shared = Arc::new(Shared::default());
+        let connection = Connection::open(servers, options, Arc::clone(&shared)).await?;
+        tokio::spawn(connection.run());
+        Ok(Client { handle: Arc::new(Handle { shared }) })
+    }
+
+    /// Sends any operation; `body` appends its fields. The typed operations are made of this. Watches and identities
+    /// set this way are not renewed after a reconnect.
+    pub fn send(&self, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) -> Pending<Reply> {
+        self.request(op, Intent::Nothing, body, results::raw)
+    }
+
+    /// Ends the session: its ephemerals are gone when this returns. Later requests get `Error::Closed`.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.request(OpCode::CloseSession, Intent::Close, |_| {}, results::nothing).await
+    }
+
+    pub fn session(&self) -> SessionId {
+        SessionId(self.shared().session.load(Ordering::Acquire))
+    }
+
+    /// What the server agreed to.
+    pub fn session_timeout(&self) -> Duration {
+        Duration::from_millis(self.shared().timeout_ms.load(Ordering::Acquire))
+    }
+
+    /// The newest transaction this session has seen in an answer.
+    pub fn last_zxid(&self) -> Zxid {
+        Zxid(self.shared().last_zxid.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn request<T>(
+        &self,
+        op: OpCode,
+        intent: Intent,
+        body: impl FnOnce(&mut Vec<u8>),
+        decode: Decode<T>,
+    ) -> Pending<T> {
+        self.shared().outbox.push(op, intent, body, decode)
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.handle.shared
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.outbox.lock().abandoned = true;
+        self.shared.outbox.wake.notify_one();
+    }
+}

@@ -1,0 +1,409 @@
+//! The task that owns a session's socket: it writes what is in the outbox, hands answers to those who wait, pings,
+//! and looks for another server when the connection breaks.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use paddock_proto::jute::Reader;
+use paddock_proto::{
+    ConnectRequest, ConnectResponse, ErrorCode, OpCode, Password, RequestHeader, SessionId, WatchEvent, Xid,
+    Zxid, frame,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+
+use crate::client::Shared;
+use crate::outbox::{Intent, Waiting};
+use crate::pending::Reply;
+use crate::watches::WatchTable;
+use crate::{ClientOptions, Error, Event, encode};
+
+/// The pause after a round in which no server took us.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// What one setWatches may hold, as in ZooKeeper's own client.
+const SET_WATCHES_BYTES: usize = 128 << 10;
+
+pub(crate) struct Connection {
+    servers: Vec<String>,
+    next_server: usize,
+    options: ClientOptions,
+    shared: Arc<Shared>,
+    password: Password,
+    timeout: Duration,
+    stream: TcpStream,
+    /// Identities that were accepted, to be shown again.
+    identities: Vec<(String, Vec<u8>)>,
+    watches: WatchTable,
+    /// Written, not answered.
+    in_flight: VecDeque<Waiting>,
+    /// The same for auth, whose answers may overtake others. `None`: ours, after a reconnect.
+    auth_in_flight: VecDeque<Option<Waiting>>,
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+}
+
+/// Why a connection is over.
+enum Over {
+    /// Look for another server.
+    Lost,
+    /// The client is over too.
+    For(Error),
+    /// Nobody holds the client any more.
+    Abandoned,
+}
+
+impl From<io::Error> for Over {
+    fn from(_: io::Error) -> Over {
+        Over::Lost
+    }
+}
+
+/// A session as the server granted it.
+struct Granted {
+    stream: TcpStream,
+    response: ConnectResponse,
+    /// What came behind the response.
+    rest: Vec<u8>,
+}
+
+impl Connection {
+    /// Opens a new session.
+    pub(crate) async fn open(
+        servers: &str,
+        options: ClientOptions,
+        shared: Arc<Shared>,
+    ) -> Result<Connection, Error> {
+        let list: Vec<String> =
+            servers.split(',').map(|server| server.trim().to_string()).filter(|s| !s.is_empty()).collect();
+        if list.is_empty() {
+            return Err(Error::NoServers(servers.to_string()));
+        }
+        let deadline = Instant::now() + options.connect_timeout;
+        for attempt in 0.. {
+            let server = &list[attempt % list.len()];
+            let request = connect_request(&options, SessionId::NONE, Zxid(0), &Password::ZERO);
+            let error = match timeout_at(deadline, handshake(server, &request)).await {
+                Ok(Ok(granted)) if granted.response.timeout_ms > 0 => {
+                    let mut connection = Connection::new(list, options, shared, granted);
+                    connection.next_server = attempt + 1;
+                    return Ok(connection);
+                }
+                Ok(Ok(_)) => io::Error::other("server refuses the new session"),
+                Ok(Err(error)) => error,
+                Err(_) => io::Error::from(io::ErrorKind::TimedOut),
+            };
+            if Instant::now() + RETRY >= deadline {
+                return Err(Error::Connect { servers: servers.to_string(), source: Arc::new(error) });
+            }
+            sleep(RETRY).await;
+        }
+        unreachable!("the attempts end at their deadline")
+    }
+
+    fn new(
+        servers: Vec<String>,
+        options: ClientOptions,
+        shared: Arc<Shared>,
+        granted: Granted,
+    ) -> Connection {
+        let response = granted.response;
+        let connection = Connection {
+            servers,
+            next_server: 0,
+            options,
+            shared,
+            password: response.password,
+            timeout: timeout_of(&response),
+            stream: granted.stream,
+            identities: Vec::new(),
+            watches: WatchTable::default(),
+            in_flight: VecDeque::new(),
+            auth_in_flight: VecDeque::new(),
+            outgoing: Vec::new(),
+            incoming: granted.rest,
+        };
+        connection.publish(&response);
+        connection
+    }
+
+    pub(crate) async fn run(mut self) {
+        loop {
+            let over = match self.serve().await {
+                Err(over) => over,
+                Ok(never) => match never {},
+            };
+            let error = match over {
+                Over::Lost => Error::ConnectionLost,
+                Over::Abandoned => Error::Closed,
+                Over::For(error) => error,
+            };
+            self.fail_in_flight(&error);
+            if !matches!(error, Error::ConnectionLost) {
+                return self.end(error);
+            }
+            self.tell(Event::Disconnected);
+            match self.reconnect().await {
+                Ok(()) => self.tell(Event::Reconnected),
+                Err(Over::For(error)) => return self.end(error),
+                Err(_) => return self.end(Error::Closed),
+            }
+        }
+    }
+
+    /// Carries bytes both ways until the connection breaks.
+    async fn serve(&mut self) -> Result<std::convert::Infallible, Over> {
+        let mut written = 0;
+        let mut last_sent = Instant::now();
+        let mut last_heard = Instant::now();
+        self.on_bytes()?;
+        loop {
+            if written == self.outgoing.len() {
+                self.outgoing.clear();
+                written = 0;
+                self.take_requests()?;
+            }
+            let ping_at = last_sent + self.timeout / 3;
+            let dead_at = last_heard + self.timeout * 2 / 3;
+            let (mut reader, mut writer) = self.stream.split();
+            tokio::select! {
+                read = reader.read_buf(&mut self.incoming) => {
+                    if read? == 0 {
+                        return Err(Over::Lost);
+                    }
+                    last_heard = Instant::now();
+                    self.on_bytes()?;
+                }
+                sent = writer.write(&self.outgoing[written..]), if written < self.outgoing.len() => {
+                    written += sent?;
+                    last_sent = Instant::now();
+                }
+                () = self.shared.outbox.wake.notified(), if self.outgoing.is_empty() => {}
+                () = sleep_until(ping_at.min(dead_at)) => {
+                    if Instant::now() >= dead_at {
+                        return Err(Over::Lost);
+                    }
+                    put_request(&mut self.outgoing, Xid::PING, OpCode::Ping, |_| {});
+                    last_sent = Instant::now();
+                }
+            }
+        }
+    }
+
+    /// Moves what callers left in the outbox to the socket's side.
+    fn take_requests(&mut self) -> Result<(), Over> {
+        let mut state = self.shared.outbox.lock();
+        if state.abandoned && state.waiting.is_empty() {
+            return Err(Over::Abandoned);
+        }
+        std::mem::swap(&mut self.outgoing, &mut state.bytes);
+        for request in state.waiting.drain(..) {
+            match request.intent {
+                Intent::Auth { .. } => self.auth_in_flight.push_back(Some(request)),
+                _ => self.in_flight.push_back(request),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes every whole frame out of `incoming`.
+    fn on_bytes(&mut self) -> Result<(), Over> {
+        let incoming = std::mem::take(&mut self.incoming);
+        let mut at = 0;
+        let max = self.options.reply_bytes_max;
+        while let Some((body, len)) = frame::split(&incoming[at..], max).map_err(|_| Over::Lost)? {
+            self.on_frame(body)?;
+            at += len;
+        }
+        self.incoming = incoming;
+        self.incoming.drain(..at);
+        Ok(())
+    }
+
+    fn on_frame(&mut self, body: &[u8]) -> Result<(), Over> {
+        let mut reader = Reader::new(body);
+        let mut header = || Ok((Xid(reader.i32()?), Zxid(reader.i64()?), reader.i32()?));
+        let (xid, zxid, code) = header().map_err(|_: paddock_proto::DecodeError| Over::Lost)?;
+        match xid {
+            Xid::NOTIFICATION => return self.on_event(zxid, reader.rest()),
+            Xid::PING => return Ok(()),
+            Xid::AUTH => return self.on_auth(code),
+            _ => {}
+        }
+        self.shared.last_zxid.fetch_max(zxid.0, Ordering::AcqRel);
+        if xid == Xid::SET_WATCHES {
+            return if code == 0 { Ok(()) } else { Err(Over::Lost) };
+        }
+        let request = self.in_flight.pop_front().ok_or(Over::Lost)?;
+        if request.xid != xid {
+            self.in_flight.push_front(request);
+            return Err(Over::Lost);
+        }
+        self.on_answer(request, Reply { zxid, code, body: reader.rest().to_vec() })
+    }
+
+    fn on_answer(&mut self, request: Waiting, reply: Reply) -> Result<(), Over> {
+        let Waiting { answer, intent, .. } = request;
+        let code = reply.code;
+        let mut over = Ok(());
+        match intent {
+            Intent::Watch(watch) if code == 0 => self.watches.set(watch),
+            Intent::Watch(watch) if code == ErrorCode::NoNode.code() => self.watches.set_on_missing(watch),
+            Intent::Close if code == 0 => over = Err(Over::For(Error::Closed)),
+            _ => {}
+        }
+        // A caller who dropped its `Pending` does not want to know.
+        let _ = answer.send(Ok(reply));
+        over
+    }
+
+    fn on_auth(&mut self, code: i32) -> Result<(), Over> {
+        match self.auth_in_flight.pop_front().ok_or(Over::Lost)? {
+            None if code == 0 => Ok(()),
+            None => Err(Over::For(Error::AuthFailed)),
+            Some(request) => {
+                if let (Intent::Auth { scheme, auth }, 0) = (request.intent, code) {
+                    self.identities.push((scheme, auth));
+                }
+                let _ = request.answer.send(Ok(Reply { zxid: Zxid(0), code, body: Vec::new() }));
+                Ok(())
+            }
+        }
+    }
+
+    fn on_event(&mut self, zxid: Zxid, body: &[u8]) -> Result<(), Over> {
+        let event = WatchEvent::decode(zxid, body).map_err(|_| Over::Lost)?;
+        self.watches.fired(&event);
+        self.tell(Event::Znode { kind: event.kind, path: event.path.to_string(), zxid });
+        Ok(())
+    }
+
+    /// Finds a server that goes on with the session.
+    async fn reconnect(&mut self) -> Result<(), Over> {
+        let session = SessionId(self.shared.session.load(Ordering::Acquire));
+        for attempt in 1.. {
+            if self.shared.outbox.lock().abandoned {
+                return Err(Over::Abandoned);
+            }
+            let server = &self.servers[self.next_server % self.servers.len()];
+            self.next_server += 1;
+            let last_zxid = Zxid(self.shared.last_zxid.load(Ordering::Acquire));
+            let request = connect_request(&self.options, session, last_zxid, &self.password);
+            // Another server may answer where this one hangs.
+            if let Ok(Ok(granted)) = timeout(self.timeout / 3, handshake(server, &request)).await {
+                return self.resume(granted);
+            }
+            if attempt % self.servers.len() == 0 {
+                sleep(RETRY).await;
+            }
+        }
+        unreachable!("reconnecting goes on until it succeeds or the client is dropped")
+    }
+
+    fn resume(&mut self, granted: Granted) -> Result<(), Over> {
+        if granted.response.timeout_ms <= 0 {
+            return Err(Over::For(Error::SessionExpired));
+        }
+        self.publish(&granted.response);
+        self.timeout = timeout_of(&granted.response);
+        self.stream = granted.stream;
+        self.incoming = granted.rest;
+        self.outgoing.clear();
+        self.renew();
+        Ok(())
+    }
+
+    /// Shows the identities again and registers the watches, ahead of all that waits in the outbox.
+    fn renew(&mut self) {
+        for (scheme, auth) in &self.identities {
+            put_request(&mut self.outgoing, Xid::AUTH, OpCode::Auth, |out| encode::auth(out, scheme, auth));
+            self.auth_in_flight.push_back(None);
+        }
+        let last_zxid = Zxid(self.shared.last_zxid.load(Ordering::Acquire));
+        for watches in self.watches.portions(last_zxid, SET_WATCHES_BYTES) {
+            let op = match encode::needs_set_watches2(&watches) {
+                true => OpCode::SetWatches2,
+                false => OpCode::SetWatches,
+            };
+            put_request(&mut self.outgoing, Xid::SET_WATCHES, op, |out| encode::set_watches(out, &watches));
+        }
+    }
+
+    fn publish(&self, response: &ConnectResponse) {
+        self.shared.session.store(response.session.0, Ordering::Release);
+        self.shared.timeout_ms.store(response.timeout_ms.max(0) as u64, Ordering::Release);
+    }
+
+    fn fail_in_flight(&mut self, error: &Error) {
+        let auths = self.auth_in_flight.drain(..).flatten();
+        for request in self.in_flight.drain(..).chain(auths) {
+            let _ = request.answer.send(Err(error.clone()));
+        }
+    }
+
+    fn end(&self, error: Error) {
+        if matches!(error, Error::SessionExpired) {
+            self.tell(Event::SessionExpired);
+        }
+        self.shared.outbox.end(error);
+    }
+
+    fn tell(&self, event: Event) {
+        if let Some(events) = &self.options.events {
+            // Nobody listens any more: that is the caller's choice.
+            let _ = events.send(event);
+        }
+    }
+}
+
+fn timeout_of(response: &ConnectResponse) -> Duration {
+    Duration::from_millis(response.timeout_ms.max(1) as u64)
+}
+
+fn connect_request<'a>(
+    options: &ClientOptions,
+    session: SessionId,
+    last_zxid_seen: Zxid,
+    password: &'a Password,
+) -> ConnectRequest<'a> {
+    ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen,
+        timeout_ms: i32::try_from(options.session_timeout.as_millis()).unwrap_or(i32::MAX),
+        session,
+        password: Some(&password.0),
+        read_only: Some(false),
+    }
+}
+
+async fn handshake(server: &str, request: &ConnectRequest<'_>) -> io::Result<Granted> {
+    /// A connect response is 37 bytes; an answer that is much longer comes from something else.
+    const RESPONSE_BYTES_MAX: i32 = 1024;
+    let mut stream = TcpStream::connect(server).await?;
+    stream.set_nodelay(true)?;
+    let mut bytes = Vec::new();
+    request.encode(&mut bytes);
+    stream.write_all(&bytes).await?;
+    bytes.clear();
+    loop {
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        if let Some((body, len)) = frame::split(&bytes, RESPONSE_BYTES_MAX).map_err(io::Error::other)? {
+            let response = ConnectResponse::decode(body).map_err(invalid)?;
+            return Ok(Granted { stream, response, rest: bytes.split_off(len) });
+        }
+    }
+}
+
+fn put_request(out: &mut Vec<u8>, xid: Xid, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) {
+    frame::write(out, |out| {
+        RequestHeader { xid, op: op.code() }.encode(out);
+        body(out);
+    });
+}

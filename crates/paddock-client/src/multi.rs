@@ -1,0 +1,179 @@
+//! Several operations in one request.
+
+use std::borrow::Cow;
+
+use paddock_proto::jute::Reader;
+use paddock_proto::{Acl, CreateMode, DecodeError, ErrorCode, OpCode, Stat, WriteReply};
+
+use crate::pending::{Reply, Undecoded};
+use crate::results::{read_data, read_strings};
+use crate::{Data, encode};
+
+/// Writes that happen together or not at all.
+#[derive(Clone, Debug, Default)]
+pub struct Multi {
+    body: Vec<u8>,
+}
+
+impl Multi {
+    pub fn new() -> Multi {
+        Multi::default()
+    }
+
+    pub fn create(self, path: &str, data: &[u8], mode: CreateMode) -> Multi {
+        self.create_with_acl(path, data, &encode::open_acl(), mode)
+    }
+
+    pub fn create_with_acl(mut self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Multi {
+        let op = if mode == CreateMode::Container { OpCode::CreateContainer } else { OpCode::Create };
+        encode::create(self.operation(op), path, Some(data), acl, mode);
+        self
+    }
+
+    pub fn delete(mut self, path: &str, version: Option<i32>) -> Multi {
+        encode::path_and_version(self.operation(OpCode::Delete), path, version.unwrap_or(-1));
+        self
+    }
+
+    pub fn set_data(mut self, path: &str, data: &[u8], version: Option<i32>) -> Multi {
+        encode::set_data(self.operation(OpCode::SetData), path, Some(data), version.unwrap_or(-1));
+        self
+    }
+
+    /// Fails the multi unless the znode exists and has this version.
+    pub fn check(mut self, path: &str, version: Option<i32>) -> Multi {
+        encode::path_and_version(self.operation(OpCode::Check), path, version.unwrap_or(-1));
+        self
+    }
+
+    fn operation(&mut self, op: OpCode) -> &mut Vec<u8> {
+        encode::multi_header(&mut self.body, op.code(), false);
+        &mut self.body
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        encode_all(out, &self.body);
+    }
+}
+
+/// Reads that see the same state, each with its own result.
+#[derive(Clone, Debug, Default)]
+pub struct MultiRead {
+    body: Vec<u8>,
+}
+
+impl MultiRead {
+    pub fn new() -> MultiRead {
+        MultiRead::default()
+    }
+
+    pub fn get_data(mut self, path: &str) -> MultiRead {
+        self.operation(OpCode::GetData, path);
+        self
+    }
+
+    pub fn get_children(mut self, path: &str) -> MultiRead {
+        self.operation(OpCode::GetChildren, path);
+        self
+    }
+
+    fn operation(&mut self, op: OpCode, path: &str) {
+        encode::multi_header(&mut self.body, op.code(), false);
+        encode::path_and_watch(&mut self.body, path, false);
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        encode_all(out, &self.body);
+    }
+}
+
+/// The result of one read of a `MultiRead`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadReply {
+    Data(Data),
+    Children(Vec<String>),
+    Refused(ErrorCode),
+}
+
+fn encode_all(out: &mut Vec<u8>, operations: &[u8]) {
+    out.extend_from_slice(operations);
+    encode::multi_header(out, -1, true);
+}
+
+pub(crate) fn decode(reply: Reply) -> Result<Vec<WriteReply<'static>>, Undecoded> {
+    let results = decode_all(&reply.body, read_write_result)?;
+    // Before the culprit stand operations without a fault of their own, behind it some that were not tried.
+    if let Some((index, code)) = results.iter().enumerate().find_map(culprit) {
+        return Err(Undecoded::MultiFailed { index, code });
+    }
+    Ok(results.into_iter().filter_map(Result::ok).collect())
+}
+
+fn culprit(
+    (index, result): (usize, &Result<WriteReply<'static>, Option<ErrorCode>>),
+) -> Option<(usize, ErrorCode)> {
+    result.as_ref().err().copied().flatten().map(|code| (index, code))
+}
+
+pub(crate) fn decode_read(reply: Reply) -> Result<Vec<ReadReply>, Undecoded> {
+    Ok(decode_all(&reply.body, |op, reader| match op {
+        Some(OpCode::GetData) => read_data(reader).map(ReadReply::Data),
+        Some(OpCode::GetChildren) => read_strings(reader).map(ReadReply::Children),
+        Some(other) => Err(unknown_result(other.code())),
+        None => {
+            let code = read_error(reader)?;
+            Ok(ReadReply::Refused(code.ok_or(unknown_result(0))?))
+        }
+    })?)
+}
+
+/// Reads results up to the end mark; `item` gets the operation, or `None` for an error.
+fn decode_all<T>(
+    body: &[u8],
+    item: impl Fn(Option<OpCode>, &mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    const ERROR: i32 = -1;
+    let mut reader = Reader::new(body);
+    let mut results = Vec::new();
+    loop {
+        let (op, done, _error) = (reader.i32()?, reader.bool()?, reader.i32()?);
+        if done {
+            return Ok(results);
+        }
+        let op = match op {
+            ERROR => None,
+            op => Some(OpCode::from_code(op).ok_or(unknown_result(op))?),
+        };
+        results.push(item(op, &mut reader)?);
+    }
+}
+
+type WriteResult = Result<WriteReply<'static>, Option<ErrorCode>>;
+
+fn read_write_result(op: Option<OpCode>, reader: &mut Reader<'_>) -> Result<WriteResult, DecodeError> {
+    let Some(op) = op else { return read_error(reader).map(Err) };
+    let path = |reader: &mut Reader<'_>| reader.string().map(|path| Cow::Owned(path.to_string()));
+    Ok(Ok(match op {
+        OpCode::Create => WriteReply::Created { path: path(reader)? },
+        OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => {
+            WriteReply::CreatedWithStat { path: path(reader)?, stat: Stat::decode(reader)? }
+        }
+        OpCode::SetData => WriteReply::Changed { stat: Stat::decode(reader)? },
+        OpCode::Delete | OpCode::Check => WriteReply::Done,
+        other => return Err(unknown_result(other.code())),
+    }))
+}
+
+fn read_error(reader: &mut Reader<'_>) -> Result<Option<ErrorCode>, DecodeError> {
+    match reader.i32()? {
+        0 => Ok(None),
+        code => {
+            let unknown = DecodeError::UnknownValue { field: "error code", value: code };
+            ErrorCode::from_code(code).map(Some).ok_or(unknown)
+        }
+    }
+}
+
+fn unknown_result(value: i32) -> DecodeError {
+    DecodeError::UnknownValue { field: "result in multi", value }
+}

@@ -1,0 +1,184 @@
+//! The operations, one method each. `version: None` means "whatever the version is".
+
+use paddock_proto::jute::Writer;
+use paddock_proto::{Acl, AddWatchMode, CreateMode, Id, OpCode, Stat, WatcherKind, WriteReply};
+
+use crate::outbox::Intent;
+use crate::pending::Pending;
+use crate::watches::WatchIntent;
+use crate::{Children, Client, Created, Data, Multi, MultiRead, ReadReply, encode, multi, results};
+
+/// Writes.
+impl Client {
+    /// Makes a znode that everybody may do everything with. Returns its path, with the suffix if it is sequential.
+    pub fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<String> {
+        self.create_with_acl(path, data, &encode::open_acl(), mode)
+    }
+
+    pub fn create_with_acl(&self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Pending<String> {
+        let op = if mode == CreateMode::Container { OpCode::CreateContainer } else { OpCode::Create };
+        let body = |out: &mut Vec<u8>| encode::create(out, path, Some(data), acl, mode);
+        self.request(op, Intent::Nothing, body, results::path)
+    }
+
+    /// As `create_with_acl`, and returns the Stat too.
+    pub fn create2(&self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Pending<Created> {
+        let op = if mode == CreateMode::Container { OpCode::CreateContainer } else { OpCode::Create2 };
+        let body = |out: &mut Vec<u8>| encode::create(out, path, Some(data), acl, mode);
+        self.request(op, Intent::Nothing, body, results::created)
+    }
+
+    /// Makes a znode that goes away when it was not changed for `ttl_ms` and has no children. `mode` is one of the
+    /// two with a TTL.
+    pub fn create_ttl(
+        &self,
+        path: &str,
+        data: &[u8],
+        acl: &[Acl],
+        mode: CreateMode,
+        ttl_ms: i64,
+    ) -> Pending<Created> {
+        let body = |out: &mut Vec<u8>| {
+            encode::create(out, path, Some(data), acl, mode);
+            out.put_i64(ttl_ms);
+        };
+        self.request(OpCode::CreateTtl, Intent::Nothing, body, results::created)
+    }
+
+    pub fn delete(&self, path: &str, version: Option<i32>) -> Pending<()> {
+        let body = |out: &mut Vec<u8>| encode::path_and_version(out, path, version.unwrap_or(-1));
+        self.request(OpCode::Delete, Intent::Nothing, body, results::nothing)
+    }
+
+    pub fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Pending<Stat> {
+        let body = |out: &mut Vec<u8>| encode::set_data(out, path, Some(data), version.unwrap_or(-1));
+        self.request(OpCode::SetData, Intent::Nothing, body, results::stat)
+    }
+
+    /// `version` is that of the ACL: `Stat::aversion`.
+    pub fn set_acl(&self, path: &str, acl: &[Acl], version: Option<i32>) -> Pending<Stat> {
+        let body = |out: &mut Vec<u8>| {
+            out.put_string(path);
+            encode::put_acl(out, acl);
+            out.put_i32(version.unwrap_or(-1));
+        };
+        self.request(OpCode::SetAcl, Intent::Nothing, body, results::stat)
+    }
+
+    /// All or nothing. A failed multi is `Error::MultiFailed`.
+    pub fn multi(&self, operations: &Multi) -> Pending<Vec<WriteReply<'static>>> {
+        self.request(OpCode::Multi, Intent::Nothing, |out| operations.encode(out), multi::decode)
+    }
+}
+
+/// Reads.
+impl Client {
+    /// Fails with `ErrorCode::NoNode` if there is none.
+    pub fn exists(&self, path: &str) -> Pending<Stat> {
+        self.read(OpCode::Exists, path, None, results::stat)
+    }
+
+    pub fn get_data(&self, path: &str) -> Pending<Data> {
+        self.read(OpCode::GetData, path, None, results::data)
+    }
+
+    /// The names of the children, in no order.
+    pub fn get_children(&self, path: &str) -> Pending<Vec<String>> {
+        self.read(OpCode::GetChildren, path, None, results::names)
+    }
+
+    pub fn get_children2(&self, path: &str) -> Pending<Children> {
+        self.read(OpCode::GetChildren2, path, None, results::children)
+    }
+
+    pub fn get_acl(&self, path: &str) -> Pending<(Vec<Acl>, Stat)> {
+        let body = |out: &mut Vec<u8>| out.put_string(path);
+        self.request(OpCode::GetAcl, Intent::Nothing, body, results::acl)
+    }
+
+    /// The ephemerals of this session whose paths start with `prefix`.
+    pub fn get_ephemerals(&self, prefix: &str) -> Pending<Vec<String>> {
+        let body = |out: &mut Vec<u8>| out.put_string(prefix);
+        self.request(OpCode::GetEphemerals, Intent::Nothing, body, results::names)
+    }
+
+    /// How many znodes are below `path`, at any depth.
+    pub fn get_all_children_number(&self, path: &str) -> Pending<i32> {
+        let body = |out: &mut Vec<u8>| out.put_string(path);
+        self.request(OpCode::GetAllChildrenNumber, Intent::Nothing, body, results::count)
+    }
+
+    pub fn multi_read(&self, reads: &MultiRead) -> Pending<Vec<ReadReply>> {
+        self.request(OpCode::MultiRead, Intent::Nothing, |out| reads.encode(out), multi::decode_read)
+    }
+
+    /// Answered when the server has applied all that was written before; reads after it are up to date.
+    pub fn sync(&self, path: &str) -> Pending<String> {
+        let body = |out: &mut Vec<u8>| out.put_string(path);
+        self.request(OpCode::Sync, Intent::Nothing, body, results::path)
+    }
+
+    fn read<T>(
+        &self,
+        op: OpCode,
+        path: &str,
+        watch: Option<WatchIntent>,
+        decode: fn(crate::Reply) -> Result<T, crate::pending::Undecoded>,
+    ) -> Pending<T> {
+        let watches = watch.is_some();
+        let intent = watch.map_or(Intent::Nothing, Intent::Watch);
+        self.request(op, intent, |out| encode::path_and_watch(out, path, watches), decode)
+    }
+}
+
+/// Watches: the events arrive on the channel of `ClientOptions`.
+impl Client {
+    /// As `exists`, and tells once when the znode is created, changed or deleted.
+    pub fn watch_exists(&self, path: &str) -> Pending<Stat> {
+        self.read(OpCode::Exists, path, Some(WatchIntent::Exists(path.into())), results::stat)
+    }
+
+    /// As `get_data`, and tells once when the znode is changed or deleted.
+    pub fn watch_data(&self, path: &str) -> Pending<Data> {
+        self.read(OpCode::GetData, path, Some(WatchIntent::Data(path.into())), results::data)
+    }
+
+    /// As `get_children2`, and tells once when a child comes or goes or the znode is deleted.
+    pub fn watch_children(&self, path: &str) -> Pending<Children> {
+        self.read(OpCode::GetChildren2, path, Some(WatchIntent::Children(path.into())), results::children)
+    }
+
+    /// Tells about every change until the watch is removed. The znode need not exist.
+    pub fn add_watch(&self, path: &str, mode: AddWatchMode) -> Pending<()> {
+        let body = |out: &mut Vec<u8>| encode::path_and_version(out, path, encode::add_watch_mode(mode));
+        let intent = Intent::Watch(WatchIntent::Add(path.into(), mode));
+        self.request(OpCode::AddWatch, intent, body, results::nothing)
+    }
+
+    /// Fails with `ErrorCode::NoWatcher` if there was none.
+    pub fn remove_watches(&self, path: &str, kind: WatcherKind) -> Pending<()> {
+        let body = |out: &mut Vec<u8>| encode::path_and_version(out, path, encode::watcher_kind(kind));
+        let intent = Intent::Watch(WatchIntent::Remove(path.into(), kind));
+        self.request(OpCode::RemoveWatches, intent, body, results::nothing)
+    }
+
+    /// Whether this connection has such a watch: `ErrorCode::NoWatcher` if not.
+    pub fn check_watches(&self, path: &str, kind: WatcherKind) -> Pending<()> {
+        let body = |out: &mut Vec<u8>| encode::path_and_version(out, path, encode::watcher_kind(kind));
+        self.request(OpCode::CheckWatches, Intent::Nothing, body, results::nothing)
+    }
+}
+
+/// Who the client is.
+impl Client {
+    /// Shows an identity, now and after every reconnect.
+    pub fn add_auth(&self, scheme: &str, auth: &[u8]) -> Pending<()> {
+        let intent = Intent::Auth { scheme: scheme.into(), auth: auth.to_vec() };
+        self.request(OpCode::Auth, intent, |out| encode::auth(out, scheme, auth), results::nothing)
+    }
+
+    /// Scheme and user of each identity the server knows this connection by.
+    pub fn who_am_i(&self) -> Pending<Vec<Id>> {
+        self.request(OpCode::WhoAmI, Intent::Nothing, |_| {}, results::identities)
+    }
+}

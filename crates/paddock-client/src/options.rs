@@ -1,0 +1,31 @@
+//! How a client behaves.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::Event;
+
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// The session timeout to ask for; the server has the last word.
+    pub session_timeout: Duration,
+    /// How long `Client::connect` tries before it gives up. A lost connection is sought for as long as the session
+    /// may live: only the server knows that, so without end.
+    pub connect_timeout: Duration,
+    /// A longer reply ends the connection.
+    pub reply_bytes_max: i32,
+    /// Where watch events and changes of the connection go. Without it they are dropped.
+    pub events: Option<mpsc::UnboundedSender<Event>>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> ClientOptions {
+        ClientOptions {
+            session_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+            reply_bytes_max: 256 << 20,
+            events: None,
+        }
+    }
+}
