@@ -48,8 +48,13 @@ impl Id {
     }
 
     pub fn decode(reader: &mut Reader<'_>) -> Result<Id, DecodeError> {
-        Ok(Id::new(reader.string()?, reader.string()?))
+        Ok(Id::new(decode_field(reader)?, decode_field(reader)?))
     }
+}
+
+/// A scheme or an id. Some clients send an empty one as null.
+fn decode_field<'a>(reader: &mut Reader<'a>) -> Result<&'a str, DecodeError> {
+    Ok(reader.nullable_string()?.unwrap_or_default())
 }
 
 /// One entry of an ACL.
@@ -95,8 +100,8 @@ impl<'a> AclList<'a> {
         }
         for _ in 0..reader.count()? {
             reader.i32()?;
-            reader.string()?;
-            reader.string()?;
+            decode_field(reader)?;
+            decode_field(reader)?;
         }
         Ok(AclList { wire: &all[..all.len() - reader.rest().len()] })
     }
@@ -135,8 +140,8 @@ impl<'a> IdList<'a> {
     pub fn decode(reader: &mut Reader<'a>) -> Result<IdList<'a>, DecodeError> {
         let all = reader.rest();
         for _ in 0..reader.count()? {
-            reader.string()?;
-            reader.string()?;
+            decode_field(reader)?;
+            decode_field(reader)?;
         }
         Ok(IdList { wire: &all[..all.len() - reader.rest().len()] })
     }
@@ -158,7 +163,7 @@ impl<'a> IdList<'a> {
         let mut reader = Reader::new(self.wire);
         let count = reader.count().expect("the list was checked when it was decoded");
         (0..count).map(move |_| {
-            let mut field = || reader.string().expect("the list was checked when it was decoded");
+            let mut field = || decode_field(&mut reader).expect("the list was checked when it was decoded");
             (field(), field())
         })
     }
@@ -200,6 +205,14 @@ mod tests {
         assert!(!list.is_open());
         assert_eq!(list.to_vec(), [Acl::open(), other]);
         assert_eq!(reader.rest(), [9]);
+    }
+
+    #[test]
+    fn a_null_id_is_an_empty_one() {
+        // kazoo's CREATOR_ALL_ACL.
+        let wire = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x04auth\xff\xff\xff\xff";
+        let list = AclList::decode(&mut Reader::new(wire)).unwrap();
+        assert_eq!(list.to_vec(), [Acl { perms: Perms::ALL, id: Id::new("auth", "") }]);
     }
 
     #[test]

@@ -202,7 +202,7 @@ pub struct SetWatches<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Auth<'a> {
     pub scheme: &'a str,
-    pub auth: &'a [u8],
+    pub auth: Option<&'a [u8]>,
 }
 
 impl<'a> Request<'a> {
@@ -375,7 +375,7 @@ impl<'a> SetWatches<'a> {
 impl<'a> Auth<'a> {
     fn decode(r: &mut Reader<'a>) -> Result<Auth<'a>, DecodeError> {
         r.i32()?;
-        Ok(Auth { scheme: r.string()?, auth: r.buffer()?.unwrap_or_default() })
+        Ok(Auth { scheme: r.string()?, auth: r.buffer()? })
     }
 }
 

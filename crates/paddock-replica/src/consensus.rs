@@ -1,7 +1,7 @@
 //! The Raft library behind a small interface. Nothing outside this module and its entry log knows it.
 
 use bytes::Bytes;
-use raft::eraftpb::{ConfState, Entry};
+use raft::eraftpb::{ConfState, Entry, Message, MessageType};
 use raft::{Config, RawNode, StateRole};
 
 use crate::entry_log::EntryLog;
@@ -144,10 +144,12 @@ impl Consensus {
     /// Appends `payload` to the log of this leader and returns its index.
     pub(crate) fn propose(&mut self, payload: Bytes) -> u64 {
         assert!(self.is_leader(), "only a leader proposes");
-        let mut message = raft::eraftpb::Message::default();
-        message.msg_type = raft::eraftpb::MessageType::MsgPropose;
-        message.from = self.node.raft.id;
-        message.entries = vec![Entry { data: payload, ..Entry::default() }].into();
+        let message = Message {
+            msg_type: MessageType::MsgPropose,
+            from: self.node.raft.id,
+            entries: vec![Entry { data: payload, ..Entry::default() }].into(),
+            ..Message::default()
+        };
         self.node.raft.step(message).expect("a leader without a transfer under way takes every proposal");
         self.node.raft.raft_log.last_index()
     }

@@ -15,7 +15,7 @@ pub(crate) fn address_id(address: IpAddr) -> Id {
 /// The identities that `auth` proves, or `None` if it proves nothing.
 pub(crate) fn authenticate(auth: &Auth<'_>, address: IpAddr, super_digest: Option<&str>) -> Option<Vec<Id>> {
     match auth.scheme {
-        "digest" => Some(digest_ids(auth.auth, super_digest)),
+        "digest" => Some(digest_ids(auth.auth?, super_digest)),
         "ip" => Some(vec![address_id(address)]),
         _ => None,
     }
@@ -42,7 +42,7 @@ mod tests {
 
     fn check(scheme: &str, auth: &[u8], expected: Option<&[(&str, &str)]>) {
         let super_digest = Some("super:UdxDQl4f9v5oITwcAsO9bmWgHSI=");
-        let ids = authenticate(&Auth { scheme, auth }, ADDRESS, super_digest);
+        let ids = authenticate(&Auth { scheme, auth: Some(auth) }, ADDRESS, super_digest);
         let expected = expected.map(|ids| ids.iter().map(|(s, i)| Id::new(*s, *i)).collect::<Vec<_>>());
         assert_eq!(ids, expected, "{scheme}");
     }

@@ -89,10 +89,6 @@ impl Connection {
         matches!(self.phase, Phase::Greeting | Phase::Serving)
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
-        self.phase == Phase::Ended
-    }
-
     pub(crate) fn frame_bytes_max(&self, config: &Config) -> i32 {
         match self.phase {
             Phase::Greeting | Phase::Connecting => GREETING_BYTES_MAX.min(config.frame_bytes_max),
@@ -276,7 +272,7 @@ mod tests {
             on_frame(&mut connection, &greeting(0, &[], 101)),
             Step::Refuse(Refusal::Silently { .. })
         ));
-        assert!(connection.has_ended());
+        assert!(!connection.takes_frames());
     }
 
     #[test]
@@ -287,7 +283,7 @@ mod tests {
                 panic!("operation {op} was taken")
             };
             assert_eq!((header.xid, header.error), (Xid(3), Some(ErrorCode::Unimplemented)));
-            assert!(connection.has_ended());
+            assert!(!connection.takes_frames());
         }
     }
 

@@ -19,6 +19,10 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        // [::] means every address, of the older kind too.
+        socket.set_only_v6(false)?;
+    }
     // A restarted member takes its port back at once.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;

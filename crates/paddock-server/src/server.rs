@@ -90,9 +90,12 @@ impl Server {
         self.address
     }
 
-    /// Whether the member has stopped by itself, which it does when its log fails. `shutdown` tells why.
+    /// Whether the member has stopped by itself, which it does when its log fails or an invariant is broken.
+    /// `shutdown` tells why.
     pub fn has_failed(&self) -> bool {
-        self.engine.is_finished() || self.housekeeper.is_finished()
+        self.engine.is_finished()
+            || self.housekeeper.is_finished()
+            || self.others.iter().any(JoinHandle::is_finished)
     }
 
     /// Stops: no new connection or request is taken, what was taken is answered, sessions live on. Returns when

@@ -51,6 +51,35 @@ impl Latency {
     }
 }
 
+/// Sizes of replies in bytes; -1 while there was none.
+#[derive(Debug)]
+pub(crate) struct Sizes {
+    last: AtomicI64,
+    min: AtomicI64,
+    max: AtomicI64,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes { last: (-1).into(), min: i64::MAX.into(), max: (-1).into() }
+    }
+}
+
+impl Sizes {
+    pub(crate) fn record(&self, bytes: usize) {
+        let bytes = bytes as i64;
+        self.last.store(bytes, Relaxed);
+        self.min.fetch_min(bytes, Relaxed);
+        self.max.fetch_max(bytes, Relaxed);
+    }
+
+    /// The last one, the smallest, the largest.
+    pub(crate) fn get(&self) -> (i64, i64, i64) {
+        let (last, min) = (self.last.load(Relaxed), self.min.load(Relaxed));
+        (last, if last < 0 { -1 } else { min }, self.max.load(Relaxed))
+    }
+}
+
 /// One connection, as `cons` shows it.
 #[derive(Debug)]
 pub(crate) struct ConnStats {
@@ -116,7 +145,9 @@ pub(crate) struct Stats {
     pub(crate) received: AtomicU64,
     pub(crate) sent: AtomicU64,
     pub(crate) latency: Latency,
+    pub(crate) replies: Sizes,
     pub(crate) rejected: AtomicU64,
+    pub(crate) auth_failed: AtomicU64,
     conns: Mutex<Conns>,
 }
 
@@ -133,7 +164,9 @@ impl Stats {
             received: 0.into(),
             sent: 0.into(),
             latency: Latency::default(),
+            replies: Sizes::default(),
             rejected: 0.into(),
+            auth_failed: 0.into(),
             conns: Mutex::default(),
         }
     }

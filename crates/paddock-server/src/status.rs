@@ -30,6 +30,9 @@ pub(crate) struct Status {
     pub(crate) sessions: usize,
     pub(crate) data_bytes: u64,
     pub(crate) watches: usize,
+    /// The last reply, the smallest, the largest; -1 while there was none.
+    pub(crate) reply_bytes: (i64, i64, i64),
+    pub(crate) auth_failed: u64,
 }
 
 impl Status {
@@ -53,6 +56,8 @@ impl Status {
             sessions: tree.session_count(),
             data_bytes: tree.data_bytes(),
             watches: state.watch_count(),
+            reply_bytes: stats.replies.get(),
+            auth_failed: stats.auth_failed.load(Relaxed),
         }
     }
 }
@@ -89,4 +94,18 @@ pub(crate) fn file_descriptors() -> (u64, u64) {
         .find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok())
         .unwrap_or(0);
     (open, max)
+}
+
+/// Who runs this process: the name of its user, or the number where it has none.
+pub(crate) fn user_name() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let number = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
+    let Some(number) = number else { return "?".into() };
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| number.to_owned())
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use paddock_proto::{ConnectResponse, OpCode, ReplyHeader, SessionId, Xid, Zxid, frame};
+use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, SessionId, Xid, Zxid, frame};
 use paddock_replica::{Client, ConnId, Input, Local, Parcel, State};
 use parking_lot::RwLockReadGuard;
 use tokio::io::Interest;
@@ -129,6 +129,7 @@ impl Wire {
         let latency_ms = worker.now_ms().saturating_sub(request.since_ms);
         self.stats.answered(Zxid(zxid), clock::wall_ms(), latency_ms, 1);
         worker.shared.stats.latency.record(latency_ms, 1);
+        worker.shared.stats.replies.record(reply.len());
         worker.shared.stats.sent.fetch_add(1, Relaxed);
     }
 
@@ -346,8 +347,10 @@ impl Turn<'_> {
         }
         self.state();
         let state = self.state.as_ref().expect("it was just locked");
-        let machine = self.wire.machine.borrow();
-        state.answer(machine.client(), xid, op, body, &mut self.wire.out.borrow_mut());
+        let (machine, mut out) = (self.wire.machine.borrow(), self.wire.out.borrow_mut());
+        let before = out.len();
+        state.answer(machine.client(), xid, op, body, &mut out);
+        self.worker.shared.stats.replies.record(out.len() - before);
         self.replies += 1;
     }
 
@@ -369,7 +372,12 @@ impl Turn<'_> {
             Refusal::Silently { why } => {
                 tracing::warn!(client = %self.wire.stats.address, "connection closed: {why}");
             }
-            Refusal::Reply(header) => self.reply(header),
+            Refusal::Reply(header) => {
+                if header.error == Some(ErrorCode::AuthFailed) {
+                    self.worker.shared.stats.auth_failed.fetch_add(1, Relaxed);
+                }
+                self.reply(header);
+            }
             Refusal::Expired { read_only } => {
                 ConnectResponse::expired(read_only.map(|_| false)).encode(&mut self.wire.out.borrow_mut());
             }

@@ -147,6 +147,15 @@ fn monitor(shared: &Shared) -> String {
         ("approximate_data_size", s.data_bytes.to_string()),
         ("global_sessions", s.sessions.to_string()),
         ("local_sessions", "0".into()),
+        ("auth_failed_count", s.auth_failed.to_string()),
+        ("last_client_response_size", s.reply_bytes.0.to_string()),
+        ("min_client_response_size", s.reply_bytes.1.to_string()),
+        ("max_client_response_size", s.reply_bytes.2.to_string()),
+        // There is no throttling of connections and no TLS yet.
+        ("connection_drop_probability", "0.0".into()),
+        ("outstanding_tls_handshake", "0".into()),
+        ("non_mtls_remote_conn_count", "0".into()),
+        ("non_mtls_local_conn_count", "0".into()),
         ("open_file_descriptor_count", open_files.to_string()),
         ("max_file_descriptor_count", max_files.to_string()),
     ];
@@ -194,7 +203,7 @@ fn environment() -> String {
         ("os.name", "Linux".into()),
         ("os.arch", std::env::consts::ARCH.into()),
         ("os.version", read("/proc/sys/kernel/osrelease")),
-        ("user.name", var("USER")),
+        ("user.name", status::user_name()),
         ("user.home", var("HOME")),
         ("user.dir", directory),
     ];

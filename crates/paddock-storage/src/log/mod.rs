@@ -231,6 +231,7 @@ impl Log {
 
     /// Checks that the log of a group continues from its snapshot without a gap (`None`: there is no snapshot, and
     /// the log has to begin with entry 1). To be called before starting from a snapshot, above all from an older one.
+    /// A log that ends before the snapshot follows it, too: the owner appends a [`Record::Base`] to go on from there.
     pub fn check_follows(&self, group: Group, snapshot: Option<Index>) -> Result<(), LogError> {
         let snapshot = snapshot.unwrap_or_default();
         let Some(last) = self.groups.last(group) else { return Ok(()) };
@@ -252,8 +253,9 @@ impl Log {
         self.segments.iter().map(|segment| segment.end).sum()
     }
 
-    /// The bytes that can be appended and synced for sure, or nearly so, without a new segment having to be made. The
-    /// owner can refuse new work while this is little and the housekeeper finds the disk full.
+    /// The bytes that can be appended before a new segment has to be made. A record takes up to 48 bytes more than its
+    /// payload, and each new segment begins with the hard states. The owner can refuse new work while this is little
+    /// and the housekeeper finds the disk full.
     pub fn room(&self) -> u64 {
         let started = self.position().map_or(0, |position| position.capacity - position.end);
         let unstarted = self.pending.iter().filter(|chunk| chunk.starts_segment()).count();
