@@ -1,0 +1,117 @@
+package paddock;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Random;
+
+/**
+ * One server process for the tests: Paddock or Apache ZooKeeper, started on the same zoo.cfg. The environment says
+ * which, as in {@code tests/support/server.py}: TEST_SERVER, PADDOCK_BIN, ZOOKEEPER_CLASSPATH.
+ *
+ * <p>It keeps its port and data over {@link #kill} and {@link #restart}, so clients find it again.
+ */
+final class Server implements AutoCloseable {
+    private static final Duration READY = Duration.ofSeconds(30);
+    private static final String KIND = System.getenv().getOrDefault("TEST_SERVER", "paddock");
+
+    private final Path directory;
+    private final int port;
+    private Process process;
+
+    /** Starts a server and waits until it serves. */
+    Server() throws Exception {
+        directory = Files.createTempDirectory("server-");
+        port = freePort();
+        Files.createDirectories(directory.resolve("data"));
+        Files.writeString(directory.resolve("zoo.cfg"), String.join("\n",
+                "dataDir=" + directory.resolve("data"),
+                "clientPort=" + port,
+                "clientPortAddress=127.0.0.1",
+                "tickTime=500",
+                "maxClientCnxns=0",
+                "4lw.commands.whitelist=*",
+                "admin.enableServer=false",
+                "extendedTypesEnabled=true",
+                "znode.container.checkIntervalMs=200",
+                ""));
+        start();
+    }
+
+    String hosts() {
+        return "127.0.0.1:" + port;
+    }
+
+    /** Ends the server the way a crash does. */
+    void kill() throws InterruptedException {
+        process.destroyForcibly().waitFor();
+    }
+
+    void restart() throws Exception {
+        if (process.isAlive()) {
+            kill();
+        }
+        start();
+    }
+
+    /** Kills the server and removes what it stored. */
+    @Override
+    public void close() throws Exception {
+        kill();
+        try (var files = Files.walk(directory)) {
+            for (Path file : files.sorted((a, b) -> b.compareTo(a)).toList()) {
+                Files.delete(file);
+            }
+        }
+    }
+
+    private void start() throws Exception {
+        var log = ProcessBuilder.Redirect.appendTo(directory.resolve("server.log").toFile());
+        process = new ProcessBuilder(command()).redirectErrorStream(true).redirectOutput(log).start();
+        Eventually.holds("the server serves\n" + log.file(), READY, () -> word("srvr").contains("Mode: "));
+    }
+
+    private List<String> command() {
+        String config = directory.resolve("zoo.cfg").toString();
+        if (KIND.equals("paddock")) {
+            return List.of(System.getenv("PADDOCK_BIN"), "server", "--config", config);
+        }
+        return List.of("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dznode.container.checkIntervalMs=200",
+                "-cp", System.getenv("ZOOKEEPER_CLASSPATH"),
+                "org.apache.zookeeper.server.quorum.QuorumPeerMain", config);
+    }
+
+    /** The answer to a four-letter word; nothing if the server can't be reached. */
+    private String word(String word) {
+        try (var socket = new Socket()) {
+            // A connection that ZooKeeper accepts while it starts may never be answered.
+            socket.setSoTimeout(1000);
+            socket.connect(new InetSocketAddress("127.0.0.1", port), 1000);
+            socket.getOutputStream().write(word.getBytes(StandardCharsets.US_ASCII));
+            return new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        } catch (IOException unreachable) {
+            return "";
+        }
+    }
+
+    /** Below Linux's ephemeral range, where no client's outgoing connection can take it while the server is down. */
+    private static int freePort() throws IOException {
+        var random = new Random();
+        for (int attempt = 0; attempt < 100; attempt++) {
+            int port = 20000 + random.nextInt(12000);
+            try (var probe = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+                return probe.getLocalPort();
+            } catch (IOException taken) {
+                continue;
+            }
+        }
+        throw new IOException("no free port found");
+    }
+}

@@ -1,0 +1,74 @@
+//! Debian packages: installed on the machine, or only unpacked below the target directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::process::{Error, Program};
+
+/// Installs packages on this machine, which takes root or a sudo that doesn't ask.
+pub(crate) fn install(packages: &[&str], log: &Path) -> Result<(), Error> {
+    let words: &[&str] = if is_root() {
+        &["env"]
+    } else if Program::new("sudo").args(["-n", "true"]).succeeds() {
+        &["sudo", "-n", "--preserve-env", "env"]
+    } else {
+        let packages = packages.join(" ");
+        return Err(Error::new(format!("these packages are missing, install them as root: {packages}")));
+    };
+    let apt = |arguments: &[&str]| {
+        Program::new(words[0])
+            .args(&words[1..])
+            .args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"])
+            .args(arguments)
+            .log_to(log)
+            .run()
+    };
+    apt(&["update"])?;
+    apt(&[&["install", "-y", "--no-install-recommends"], packages].concat())
+}
+
+/// Unpacks packages, and those they depend on that this machine lacks, into `directory`/root.
+///
+/// Nothing on the machine changes: no service starts, no question is asked, and it takes no root.
+pub(crate) fn unpack(packages: &[&str], directory: &Path, log: &Path) -> Result<(), Error> {
+    let archives = directory.join("archives");
+    let lists = directory.join("lists");
+    for path in [archives.join("partial"), lists.join("partial")] {
+        fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
+    }
+    let apt = |arguments: &[&str]| {
+        Program::new("apt-get")
+            .arg("-q")
+            .arg(format!("-oDir::State::lists={}", lists.display()))
+            .arg(format!("-oDir::Cache::archives={}", archives.display()))
+            .arg(format!("-oDir::Cache={}", directory.display()))
+            .arg("-oDebug::NoLocking=1")
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .log_to(log)
+            .run()
+    };
+    apt(&["update"])?;
+    apt(&[&["install", "-y", "--no-install-recommends", "--download-only"], packages].concat())?;
+
+    let root = directory.join("root");
+    for archive in archives_in(&archives)? {
+        Program::new("dpkg-deb").arg("-x").arg(&archive).arg(&root).log_to(log).run()?;
+    }
+    Ok(())
+}
+
+fn archives_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut archives = Vec::new();
+    for entry in fs::read_dir(directory).map_err(Error::io("list", directory))? {
+        let path = entry.map_err(Error::io("list", directory))?.path();
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            archives.push(path);
+        }
+    }
+    Ok(archives)
+}
+
+fn is_root() -> bool {
+    Program::new("sh").args(["-c", "test \"$(id -u)\" = 0"]).succeeds()
+}

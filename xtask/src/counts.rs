@@ -1,0 +1,90 @@
+//! How many tests passed and failed, read from what the test runners report.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Counts {
+    /// Adds up the `test result:` lines of `cargo test`, one for each test program.
+    pub(crate) fn from_cargo(output: &str) -> Self {
+        let mut sum = Self::default();
+        for line in output.lines().filter(|line| line.starts_with("test result:")) {
+            sum += Self {
+                passed: number_before(line, " passed"),
+                failed: number_before(line, " failed"),
+                skipped: number_before(line, " ignored"),
+            };
+        }
+        sum
+    }
+
+    /// Adds up the suites of a JUnit report, which pytest and JUnit write alike.
+    pub(crate) fn from_junit(report: &str) -> Self {
+        let mut sum = Self::default();
+        for suite in report.split("<testsuite ").skip(1) {
+            let head = &suite[..suite.find('>').unwrap_or(suite.len())];
+            let failed = attribute(head, "failures") + attribute(head, "errors");
+            let skipped = attribute(head, "skipped");
+            // A test can have both a failure and an error, in itself and in its teardown.
+            let passed = attribute(head, "tests").saturating_sub(failed + skipped);
+            sum += Self { passed, failed, skipped };
+        }
+        sum
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+/// The number that ends where `words` begins: 5 for " passed" in "ok. 5 passed; 0 failed".
+fn number_before(line: &str, words: &str) -> u64 {
+    let end = line.find(words).unwrap_or(0);
+    let start = line[..end].rfind(|character: char| !character.is_ascii_digit()).map_or(0, |last| last + 1);
+    line[start..end].parse().unwrap_or(0)
+}
+
+fn attribute(element: &str, name: &str) -> u64 {
+    let start = format!(" {name}=\"");
+    let element = format!(" {element}");
+    let Some((_, rest)) = element.split_once(&start) else { return 0 };
+    rest.split('"').next().and_then(|value| value.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[test]
+    fn cargo_results_are_added_up() {
+        let output = "running 2 tests\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured\n\
+                      test a ... ok\ntest result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured\n";
+        assert_eq!(Counts::from_cargo(output), Counts { passed: 15, failed: 2, skipped: 1 });
+        assert_eq!(Counts::from_cargo("error: could not compile"), Counts::default());
+    }
+
+    #[test]
+    fn junit_suites_are_added_up() {
+        let report = r#"<testsuites name="x" tests="99">
+            <testsuite name="a" errors="1" failures="2" skipped="3" tests="10">
+            <testcase name="t" failures="7"/></testsuite>
+            <testsuite tests="4" name="b"/></testsuites>"#;
+        assert_eq!(Counts::from_junit(report), Counts { passed: 8, failed: 3, skipped: 3 });
+    }
+}

@@ -1,0 +1,92 @@
+//! What the tests need and a fresh machine lacks, put below the target directory.
+//!
+//! Each installer is quick when its work is done already: a stamp file, written last, holds what it was done from.
+//! Proxies and mirrors are the business of pip's, Maven's and apt's own settings, which pass through untouched.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::apt;
+use crate::layout::Layout;
+use crate::process::{Error, Program};
+
+/// A Python environment with pytest and kazoo; returns its interpreter.
+pub(crate) fn python(layout: &Layout) -> Result<PathBuf, Error> {
+    let directory = layout.environment("venv");
+    let requirements = layout.tests("requirements.txt");
+    let interpreter = directory.join("bin").join("python");
+    once(&directory, &read(&requirements)?, || {
+        let log = layout.log("install-python");
+        if !Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds() {
+            apt::install(&["python3", "python3-venv"], &log)?;
+        }
+        Program::new("python3").args(["-m", "venv"]).arg(&directory).log_to(&log).run()?;
+        let pip = Program::new(&interpreter).args(["-m", "pip", "install", "--requirement"]);
+        pip.arg(&requirements).log_to(&log).run()
+    })?;
+    Ok(interpreter)
+}
+
+/// Apache ZooKeeper, Curator and JUnit; `Layout::class_path` names them.
+pub(crate) fn jars(layout: &Layout) -> Result<(), Error> {
+    let directory = layout.environment("jars");
+    let pom = layout.tests("java").join("pom.xml");
+    once(&directory, &read(&pom)?, || {
+        let mut output = OsString::from("-DoutputDirectory=");
+        output.push(&directory);
+        let maven = Program::new("mvn").args(["--batch-mode", "--no-transfer-progress", "--file"]).arg(&pom);
+        maven.arg("dependency:copy-dependencies").arg(output).log_to(&layout.log("install-jars")).run()
+    })
+}
+
+/// A clickhouse-server; returns the variables with which a program finds it.
+pub(crate) fn clickhouse(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = env::split_paths(&path).collect();
+    places.push("/usr/sbin".into());
+    if places.iter().any(|place| place.join("clickhouse-server").exists()) {
+        return Ok(Vec::new());
+    }
+
+    let directory = layout.environment("clickhouse");
+    once(&directory, "clickhouse-server", || {
+        apt::unpack(&["clickhouse-server"], &directory, &layout.log("install-clickhouse"))
+    })?;
+    let root = directory.join("root");
+    places.insert(0, root.join("usr/sbin"));
+    let path = env::join_paths(places).map_err(|error| Error::new(format!("PATH: {error}")))?;
+    Ok(vec![("PATH", path), ("LD_LIBRARY_PATH", library_path(&root)?)])
+}
+
+/// The library directories of an unpacked package tree, before those that are set already.
+fn library_path(root: &Path) -> Result<OsString, Error> {
+    let mut places = Vec::new();
+    // Debian keeps libraries one level down, in a directory named for the machine's kind.
+    for library in [root.join("usr/lib"), root.join("lib")].iter().filter(|library| library.exists()) {
+        for entry in fs::read_dir(library).map_err(Error::io("list", library))? {
+            places.push(entry.map_err(Error::io("list", library))?.path());
+        }
+    }
+    places.extend(env::split_paths(&env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));
+    env::join_paths(places).map_err(|error| Error::new(format!("LD_LIBRARY_PATH: {error}")))
+}
+
+/// Runs `install` into an empty `directory`, unless that was done before from the same `source`.
+fn once(directory: &Path, source: &str, install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    let stamp = directory.join("installed-from");
+    if fs::read_to_string(&stamp).is_ok_and(|done| done == source) {
+        return Ok(());
+    }
+    if directory.exists() {
+        fs::remove_dir_all(directory).map_err(Error::io("remove", directory))?;
+    }
+    fs::create_dir_all(directory).map_err(Error::io("create", directory))?;
+    install()?;
+    fs::write(&stamp, source).map_err(Error::io("write", &stamp))
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(Error::io("read", path))
+}

@@ -1,0 +1,52 @@
+//! Where things are: the repository, the target directory, and what the tests install and write in it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::process::Program;
+
+/// The directories of one checkout.
+pub(crate) struct Layout {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Layout {
+    pub(crate) fn find() -> Self {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = manifest.parent().expect("xtask is a directory of the repository").to_owned();
+        // Cargo put this program into <target>/<profile>/, wherever the user has the target directory.
+        let program = env::current_exe().expect("Linux tells a process its own path");
+        let target = program.ancestors().nth(2).expect("a built program is two levels deep").to_owned();
+        Self { root, target }
+    }
+
+    /// A directory or file of the repository's tests.
+    pub(crate) fn tests(&self, name: &str) -> PathBuf {
+        self.root.join("tests").join(name)
+    }
+
+    /// A place below the target directory for what the tests install or write.
+    pub(crate) fn environment(&self, name: &str) -> PathBuf {
+        self.target.join("test-env").join(name)
+    }
+
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.environment("logs").join(format!("{name}.log"))
+    }
+
+    /// The binary under test, as the stage `build` makes it.
+    pub(crate) fn paddock(&self) -> PathBuf {
+        self.target.join("release").join("paddock")
+    }
+
+    /// A class path with Apache ZooKeeper's server and client, and the logging settings for both.
+    pub(crate) fn class_path(&self) -> String {
+        format!("{}:{}/*", self.tests("java").display(), self.environment("jars").display())
+    }
+
+    pub(crate) fn cargo(&self) -> Program {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Program::new(cargo).current_dir(&self.root)
+    }
+}

@@ -1,0 +1,120 @@
+//! Other programs: run them, keep their output, say clearly what went wrong.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// What could not be done. The message is for a person and complete in itself.
+#[derive(Debug)]
+pub(crate) struct Error(String);
+
+impl Error {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// For `map_err`: an I/O error with the action and the path it happened to.
+    pub(crate) fn io<'a>(action: &'a str, path: &'a Path) -> impl FnOnce(io::Error) -> Self + 'a {
+        move |error| Self(format!("{action} {}: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A program with its arguments, to be run once. It inherits the environment and has no standard input.
+pub(crate) struct Program {
+    command: Command,
+    log: Option<PathBuf>,
+}
+
+impl Program {
+    pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null());
+        Self { command, log: None }
+    }
+
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn current_dir(mut self, directory: &Path) -> Self {
+        self.command.current_dir(directory);
+        self
+    }
+
+    /// Sends all output to a file instead of to the terminal, after what other programs wrote into it.
+    pub(crate) fn log_to(mut self, file: &Path) -> Self {
+        self.log = Some(file.to_owned());
+        self
+    }
+
+    /// Runs to the end; an error if the program can't be started or fails.
+    pub(crate) fn run(self) -> Result<(), Error> {
+        let name = self.name();
+        let log = self.log.clone();
+        let status = self.status()?;
+        if status.success() {
+            return Ok(());
+        }
+        let output = log.map(|file| tail(&file)).unwrap_or_default();
+        Err(Error(format!("`{name}` failed: {status}\n{output}")))
+    }
+
+    /// Runs to the end; how it ended is for the caller to judge.
+    pub(crate) fn status(mut self) -> Result<ExitStatus, Error> {
+        if let Some(path) = &self.log {
+            let log = append_to(path)?;
+            let copy = log.try_clone().map_err(Error::io("share", path))?;
+            self.command.stdout(log).stderr(copy);
+        }
+        let name = self.name();
+        self.command.status().map_err(|error| Error(format!("can't run `{name}`: {error}")))
+    }
+
+    /// Whether the program is there and says yes. Its output is dropped.
+    pub(crate) fn succeeds(mut self) -> bool {
+        self.command.stdout(Stdio::null()).stderr(Stdio::null());
+        self.command.status().is_ok_and(|status| status.success())
+    }
+
+    /// The program and its first arguments, for messages.
+    fn name(&self) -> String {
+        let mut words: Vec<OsString> = vec![self.command.get_program().to_owned()];
+        words.extend(self.command.get_args().take(4).map(OsStr::to_owned));
+        words.join(OsStr::new(" ")).to_string_lossy().into_owned()
+    }
+}
+
+fn append_to(path: &Path) -> Result<File, Error> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(Error::io("create", directory))?;
+    }
+    File::options().create(true).append(true).open(path).map_err(Error::io("open", path))
+}
+
+/// The last lines of a log, enough to see why a program failed.
+fn tail(file: &Path) -> String {
+    let text = fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(200)..].join("\n")
+}

@@ -1,0 +1,42 @@
+//! The stages that pytest runs.
+
+use std::ffi::OsString;
+use std::fs;
+
+use super::Outcome;
+use crate::counts::Counts;
+use crate::install;
+use crate::layout::Layout;
+use crate::process::{Error, Program};
+
+pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
+    pytest(layout, "kazoo", Vec::new())
+}
+
+pub(super) fn clickhouse(layout: &Layout) -> Result<Outcome, Error> {
+    let variables = install::clickhouse(layout)?;
+    pytest(layout, "clickhouse", variables)
+}
+
+/// Runs the directory of tests that is named like the stage.
+fn pytest(layout: &Layout, stage: &str, variables: Vec<(&str, OsString)>) -> Result<Outcome, Error> {
+    let python = install::python(layout)?;
+    install::jars(layout)?;
+    let report = layout.environment("reports").join(format!("{stage}.xml"));
+    let _ = fs::remove_file(&report);
+
+    let mut pytest = Program::new(python)
+        .args(["-m", "pytest", "-p", "no:cacheprovider", "--junit-xml"])
+        .arg(&report)
+        .arg(layout.tests(stage))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PADDOCK_BIN", layout.paddock())
+        .env("ZOOKEEPER_CLASSPATH", layout.class_path());
+    for (name, value) in variables {
+        pytest = pytest.env(name, value);
+    }
+    let status = pytest.log_to(&layout.log(stage)).status()?;
+    // Without a report nothing was counted; the exit code tells then that it failed.
+    let report = fs::read_to_string(&report).unwrap_or_default();
+    Ok(Outcome { counts: Counts::from_junit(&report), success: status.success() })
+}

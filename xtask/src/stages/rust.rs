@@ -1,0 +1,35 @@
+//! The stages that Cargo runs.
+
+use std::fs;
+
+use super::Outcome;
+use crate::counts::Counts;
+use crate::install;
+use crate::layout::Layout;
+use crate::process::{Error, Program};
+
+pub(super) fn unit(layout: &Layout) -> Result<Outcome, Error> {
+    let cargo = layout.cargo().args(["test", "--no-fail-fast", "--workspace", "--exclude", "paddock-tests"]);
+    test(layout, "unit", cargo)
+}
+
+pub(super) fn build(layout: &Layout) -> Result<Outcome, Error> {
+    let cargo = layout.cargo().args(["build", "--release", "--package", "paddock"]);
+    let status = cargo.log_to(&layout.log("build")).status()?;
+    Ok(Outcome { counts: Counts::default(), success: status.success() })
+}
+
+pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
+    install::jars(layout)?;
+    let cargo = layout.cargo().args(["test", "--no-fail-fast", "--release", "--package", "paddock-tests"]);
+    let cargo = cargo.env("PADDOCK_BIN", layout.paddock()).env("ZOOKEEPER_CLASSPATH", layout.class_path());
+    test(layout, "process", cargo)
+}
+
+fn test(layout: &Layout, stage: &str, cargo: Program) -> Result<Outcome, Error> {
+    let log = layout.log(stage);
+    let status = cargo.log_to(&log).status()?;
+    let output = fs::read(&log).map_err(Error::io("read", &log))?;
+    let counts = Counts::from_cargo(&String::from_utf8_lossy(&output));
+    Ok(Outcome { counts, success: status.success() })
+}
