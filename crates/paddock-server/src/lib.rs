@@ -15,6 +15,7 @@ mod config;
 mod connection;
 mod engine;
 mod listener;
+mod pieces;
 
 mod recovery;
 mod server;

@@ -14,6 +14,7 @@ use paddock_storage::{
 use paddock_tree::{LoadError, Tree, TreeLoader};
 
 use crate::Config;
+use crate::pieces::PieceReader;
 
 /// There is one Raft group yet.
 pub(crate) const GROUP: Group = Group(0);
@@ -39,6 +40,8 @@ pub enum RecoveryError {
         #[source]
         source: LoadError,
     },
+    #[error("snapshot {} ends within a piece; restore another one", path.display())]
+    Incomplete { path: PathBuf },
     #[error("snapshot {} says nothing of the ensemble's members; restore another one", path.display())]
     NoMembership { path: PathBuf },
     #[error(
@@ -107,10 +110,13 @@ fn load(disk: &dyn Disk, file: &SnapshotFile) -> Result<(Tree, SnapshotMeta), Re
     let mut reader = SnapshotReader::open(disk, &file.path)?;
     let (meta, items) = (reader.meta().clone(), reader.totals().items);
     let mut report = Report::start("loading snapshot");
-    let mut loader = TreeLoader::new();
+    let (mut loader, mut pieces) = (TreeLoader::new(), PieceReader::default());
     while let Some(block) = reader.next_block()? {
-        loader.block(&block).map_err(failed)?;
+        pieces.block(&block, |piece| loader.block(piece)).map_err(failed)?;
         report.advance(block.len() as u64, "bytes");
+    }
+    if !pieces.is_whole() {
+        return Err(RecoveryError::Incomplete { path: file.path.clone() });
     }
     let tree = loader.finish().map_err(failed)?;
     let seconds = started.elapsed().as_secs_f64();

@@ -11,13 +11,12 @@ use paddock_storage::{
 };
 use paddock_tree::SnapshotScan;
 
+use crate::pieces::PieceWriter;
 use crate::recovery::GROUP;
 use crate::shared::Shared;
 
 /// So many znodes are copied before the writers get their turn: a slice of some 100 microseconds.
 const ZNODES_PER_SLICE: usize = 1024;
-/// A block of the file; compressed on its own.
-const BLOCK_BYTES: usize = 1 << 20;
 
 /// Takes snapshots when enough has been written since the last one.
 #[derive(Debug)]
@@ -142,16 +141,13 @@ fn write(
     znodes: u64,
 ) -> Result<SnapshotFile, SnapshotError> {
     let mut writer = SnapshotWriter::create(disk.clone(), &shared.config.snapshot_dir(), meta)?;
-    let mut block = Vec::with_capacity(BLOCK_BYTES + BLOCK_BYTES / 4);
+    let mut pieces = PieceWriter::default();
     loop {
-        let more = shared.state.write().tree_mut().scan_snapshot(scan, ZNODES_PER_SLICE, &mut block);
-        if block.len() >= BLOCK_BYTES || (!more && !block.is_empty()) {
-            // A znode can be larger than a block of the file may be.
-            for piece in block.chunks(snapshot::BLOCK_BYTES_MAX) {
-                writer.block(piece)?;
-            }
-            block.clear();
-        }
+        let more = pieces.piece(|out| {
+            let mut state = shared.state.write();
+            state.tree_mut().scan_snapshot(scan, ZNODES_PER_SLICE, out)
+        });
+        pieces.blocks(!more, |block| writer.block(block))?;
         if !more {
             return writer.finish(znodes);
         }

@@ -143,16 +143,13 @@ impl Wire {
         self.changed.notify_one();
     }
 
-    /// Writes what the socket takes; the task writes the rest.
-    pub(crate) fn flush(&self) {
+    /// Writes what the socket takes. False if it does not take all: then the task has to wait until it does.
+    pub(crate) fn flush(&self) -> bool {
         let mut out = self.out.borrow_mut();
         while self.sent.get() < out.len() {
             match self.socket.try_write(&out[self.sent.get()..]) {
                 Ok(n) => self.sent.set(self.sent.get() + n),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.changed.notify_one();
-                    return;
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(_) => {
                     // Nobody is there to read it.
                     self.sent.set(out.len());
@@ -163,6 +160,7 @@ impl Wire {
         out.clear();
         self.sent.set(0);
         out.shrink_to(BUFFER_BYTES_KEPT);
+        true
     }
 
     fn unsent(&self) -> usize {

@@ -176,7 +176,11 @@ impl Worker {
                     reached.push(wire);
                 }
             }
-            reached.iter().for_each(|wire| wire.flush());
+            for wire in reached {
+                if !wire.flush() {
+                    wire.nudge();
+                }
+            }
             mail.clear();
         }
         *self.mail.borrow_mut() = mail;

@@ -27,7 +27,8 @@ impl Tree {
         SnapshotScan { header: Some(self.header()) }
     }
 
-    /// Appends the next block, which holds at most `max_nodes` znodes; false when it was the last one.
+    /// Appends the next block, which holds at most `max_nodes` znodes, and fewer where they are large; false when it was
+    /// the last one.
     pub fn scan_snapshot(&mut self, scan: &mut SnapshotScan, max_nodes: usize, out: &mut Vec<u8>) -> bool {
         if let Some(header) = scan.header.take() {
             out.extend_from_slice(&header);

@@ -9,6 +9,9 @@ use super::Store;
 use super::node::NodeId;
 use super::record::Record;
 
+/// A slice ends behind the record that reaches this size: copying megabytes would make writers wait.
+const SLICE_BYTES: usize = 256 << 10;
+
 #[derive(Debug)]
 pub(super) struct Scan {
     /// The walk has passed all slots before.
@@ -25,19 +28,20 @@ impl Store {
         self.scan = Some(Scan { next: 0, end: self.nodes.slots(), saved: BTreeMap::new() });
     }
 
-    /// Appends the records of the next `max_slots` slots; false when none is left.
+    /// Appends the records of the next `max_slots` slots, or of fewer where they are large; false when none is left.
     pub(crate) fn scan_slice(&mut self, max_slots: usize, out: &mut Vec<u8>) -> bool {
         let mut scan = self.scan.take().expect("a scan was begun");
         let slots = u32::try_from(max_slots).unwrap_or(u32::MAX);
         let end = scan.next.saturating_add(slots).min(scan.end);
-        for id in scan.next..end {
-            match scan.saved.remove(&id) {
+        let full = out.len() + SLICE_BYTES;
+        while scan.next < end && out.len() < full {
+            match scan.saved.remove(&scan.next) {
                 Some(Some(record)) => out.extend_from_slice(&record),
                 Some(None) => {}
-                None => self.encode_node(NodeId(id), out),
+                None => self.encode_node(NodeId(scan.next), out),
             }
+            scan.next += 1;
         }
-        scan.next = end;
         let more = scan.next < scan.end;
         self.scan = Some(scan);
         more
