@@ -14,6 +14,8 @@ mod clock;
 mod config;
 mod connection;
 mod engine;
+#[doc(hidden)]
+pub mod fuzzing;
 mod listener;
 mod pieces;
 

@@ -11,6 +11,8 @@ mod access;
 mod command;
 mod create;
 mod delete;
+#[doc(hidden)]
+pub mod fuzzing;
 mod ip;
 mod load;
 mod multi;
