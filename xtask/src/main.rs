@@ -37,6 +37,12 @@ enum Task {
     },
     /// Check format and lints, then run every test
     Ci,
+    /// Measure Paddock beside Apache ZooKeeper and print a table
+    Baseline {
+        /// A few seconds, to see that it works
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 const TEST_HELP: &str = "\
@@ -74,10 +80,20 @@ fn run(task: Task) -> Result<bool, Error> {
             check_style(&layout)?;
             stages::run(&layout, &[])
         }
+        Task::Baseline { quick } => measure(&layout, quick).map(|()| true),
     }
 }
 
 fn check_style(layout: &Layout) -> Result<(), Error> {
     layout.cargo().args(["fmt", "--all", "--check"]).run()?;
     layout.cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()
+}
+
+fn measure(layout: &Layout, quick: bool) -> Result<(), Error> {
+    install::jars(layout)?;
+    layout.cargo().args(["build", "--release", "--package", "paddock"]).run()?;
+    let baseline =
+        layout.cargo().args(["run", "--release", "--package", "paddock-tests", "--bin", "baseline", "--"]);
+    let baseline = if quick { baseline.args(["--quick"]) } else { baseline };
+    baseline.env("PADDOCK_BIN", layout.paddock()).env("ZOOKEEPER_CLASSPATH", layout.class_path()).run()
 }

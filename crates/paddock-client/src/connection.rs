@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    ConnectRequest, ConnectResponse, ErrorCode, OpCode, Password, RequestHeader, SessionId, WatchEvent, Xid,
-    Zxid, frame,
+    ConnectResponse, ErrorCode, OpCode, Password, RequestHeader, SessionId, WatchEvent, Xid, Zxid, frame,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use crate::client::Shared;
+use crate::handshake::{self, Granted};
 use crate::outbox::{Intent, Waiting};
 use crate::pending::Reply;
 use crate::watches::WatchTable;
@@ -63,14 +63,6 @@ impl From<io::Error> for Over {
     }
 }
 
-/// A session as the server granted it.
-struct Granted {
-    stream: TcpStream,
-    response: ConnectResponse,
-    /// What came behind the response.
-    rest: Vec<u8>,
-}
-
 impl Connection {
     /// Opens a new session.
     pub(crate) async fn open(
@@ -86,9 +78,9 @@ impl Connection {
         let deadline = Instant::now() + options.connect_timeout;
         for attempt in 0.. {
             let server = &list[attempt % list.len()];
-            let request = connect_request(&options, SessionId::NONE, Zxid(0), &Password::ZERO);
-            let error = match timeout_at(deadline, handshake(server, &request)).await {
-                Ok(Ok(granted)) if granted.response.timeout_ms > 0 => {
+            let request = handshake::request(&options, SessionId::NONE, Zxid(0), &Password::ZERO);
+            let error = match timeout_at(deadline, handshake::perform(server, &request)).await {
+                Ok(Ok(granted)) if granted.is_valid() => {
                     let mut connection = Connection::new(list, options, shared, granted);
                     connection.next_server = attempt + 1;
                     return Ok(connection);
@@ -118,7 +110,7 @@ impl Connection {
             options,
             shared,
             password: response.password,
-            timeout: timeout_of(&response),
+            timeout: granted.timeout(),
             stream: granted.stream,
             identities: Vec::new(),
             watches: WatchTable::default(),
@@ -292,9 +284,9 @@ impl Connection {
             let server = &self.servers[self.next_server % self.servers.len()];
             self.next_server += 1;
             let last_zxid = Zxid(self.shared.last_zxid.load(Ordering::Acquire));
-            let request = connect_request(&self.options, session, last_zxid, &self.password);
+            let request = handshake::request(&self.options, session, last_zxid, &self.password);
             // Another server may answer where this one hangs.
-            if let Ok(Ok(granted)) = timeout(self.timeout / 3, handshake(server, &request)).await {
+            if let Ok(Ok(granted)) = timeout(self.timeout / 3, handshake::perform(server, &request)).await {
                 return self.resume(granted);
             }
             if attempt % self.servers.len() == 0 {
@@ -305,11 +297,11 @@ impl Connection {
     }
 
     fn resume(&mut self, granted: Granted) -> Result<(), Over> {
-        if granted.response.timeout_ms <= 0 {
+        if !granted.is_valid() {
             return Err(Over::For(Error::SessionExpired));
         }
         self.publish(&granted.response);
-        self.timeout = timeout_of(&granted.response);
+        self.timeout = granted.timeout();
         self.stream = granted.stream;
         self.incoming = granted.rest;
         self.outgoing.clear();
@@ -356,47 +348,6 @@ impl Connection {
         if let Some(events) = &self.options.events {
             // Nobody listens any more: that is the caller's choice.
             let _ = events.send(event);
-        }
-    }
-}
-
-fn timeout_of(response: &ConnectResponse) -> Duration {
-    Duration::from_millis(response.timeout_ms.max(1) as u64)
-}
-
-fn connect_request<'a>(
-    options: &ClientOptions,
-    session: SessionId,
-    last_zxid_seen: Zxid,
-    password: &'a Password,
-) -> ConnectRequest<'a> {
-    ConnectRequest {
-        protocol_version: 0,
-        last_zxid_seen,
-        timeout_ms: i32::try_from(options.session_timeout.as_millis()).unwrap_or(i32::MAX),
-        session,
-        password: Some(&password.0),
-        read_only: Some(false),
-    }
-}
-
-async fn handshake(server: &str, request: &ConnectRequest<'_>) -> io::Result<Granted> {
-    /// A connect response is 37 bytes; an answer that is much longer comes from something else.
-    const RESPONSE_BYTES_MAX: i32 = 1024;
-    let mut stream = TcpStream::connect(server).await?;
-    stream.set_nodelay(true)?;
-    let mut bytes = Vec::new();
-    request.encode(&mut bytes);
-    stream.write_all(&bytes).await?;
-    bytes.clear();
-    loop {
-        if stream.read_buf(&mut bytes).await? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-        if let Some((body, len)) = frame::split(&bytes, RESPONSE_BYTES_MAX).map_err(io::Error::other)? {
-            let response = ConnectResponse::decode(body).map_err(invalid)?;
-            return Ok(Granted { stream, response, rest: bytes.split_off(len) });
         }
     }
 }

@@ -27,6 +27,7 @@ mod client;
 mod connection;
 mod encode;
 mod error;
+mod handshake;
 mod multi;
 mod operations;
 mod options;

@@ -92,9 +92,9 @@ impl Member {
         self.settle();
     }
 
-    /// Long enough for the session to expire and for what is left behind to be removed.
+    /// Long enough for the session to expire, whatever timeout it got, and for what is left behind to be removed.
     fn pass_time(&mut self) {
-        for seconds in 1..=15 {
+        for seconds in 1..=45 {
             self.now = Now { monotonic_ms: 1 + seconds * 1000, wall_ms: 1 + seconds as i64 * 1000 };
             self.replica.step(self.now, Input::Tick);
             self.settle();

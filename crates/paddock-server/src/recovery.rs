@@ -8,7 +8,7 @@ use bytes::Bytes;
 use paddock_replica::{HardState, LogEntry, Membership, Recovered, State};
 use paddock_storage::snapshot::{self, SnapshotFile};
 use paddock_storage::{
-    DirLock, Disk, Group, Index, LockError, Log, LogError, LogOptions, Progress, Record, Replay,
+    DirLock, Disk, Group, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record, Replay,
     SnapshotError, SnapshotMeta, SnapshotReader,
 };
 use paddock_tree::{LoadError, Tree, TreeLoader};
@@ -50,6 +50,20 @@ pub enum RecoveryError {
         path.display()
     )]
     ForeignMember { path: PathBuf, found: Vec<u64>, configured: u64 },
+    #[error("log {} does not continue from what is whole in {}", log_dir.display(), snapshot_dir.display())]
+    Gap {
+        log_dir: PathBuf,
+        snapshot_dir: PathBuf,
+        #[source]
+        source: LogError,
+    },
+    #[error(
+        "log {} ends at entry {last}, before snapshot {}: its end is lost, and writes newer than the snapshot with it; \
+         put the log back or restore a backup",
+        log_dir.display(),
+        snapshot.display()
+    )]
+    LogLost { log_dir: PathBuf, last: Index, snapshot: PathBuf },
 }
 
 /// A member as it was found on disk.
@@ -70,7 +84,6 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: &Config) -> Result<Found, Rec
     }
     let not_created = |source| RecoveryError::CreateDirectory { path: snapshot_dir.clone(), source };
     disk.create_dir(&snapshot_dir).map_err(not_created)?;
-    snapshot::remove_unfinished(disk.as_ref(), &snapshot_dir)?;
     let newest = snapshot::newest_valid(disk.as_ref(), &snapshot_dir)?;
     for skipped in &newest.skipped {
         tracing::error!(file = %skipped.file.path.display(), error = %skipped.error, "damaged snapshot passed over");
@@ -79,8 +92,11 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: &Config) -> Result<Found, Rec
         Some((file, _)) => load(disk.as_ref(), &file)?,
         None => (Tree::new(), first_meta(config)),
     };
-    let (log, hard_state, entries) = read_log(disk, config, &meta)?;
     let membership = membership(config, &meta)?;
+    let (log, hard_state, entries) = read_log(disk.clone(), config, &meta)?;
+    // Everything before this line only looks: a directory that is refused stays as it is.
+    let log = log.repair()?;
+    snapshot::remove_unfinished(disk.as_ref(), &snapshot_dir)?;
     let snapshot = (meta.index.0, meta.term.0);
     let state = State::new(tree, snapshot);
     let recovered = Recovered { snapshot, membership, hard_state, entries };
@@ -135,7 +151,7 @@ fn read_log(
     disk: Arc<dyn Disk>,
     config: &Config,
     meta: &SnapshotMeta,
-) -> Result<(Log, HardState, Vec<LogEntry>), RecoveryError> {
+) -> Result<(ReadLog, HardState, Vec<LogEntry>), RecoveryError> {
     let mut tail = Tail {
         snapshot: meta.index,
         hard_state: HardState::default(),
@@ -144,13 +160,28 @@ fn read_log(
     };
     let options = LogOptions { segment_bytes: config.segment_bytes, ..LogOptions::default() };
     let started = Instant::now();
-    let log = Log::open(disk, &config.log_dir(), options, &mut tail)?;
-    log.check_follows(GROUP, (meta.index != Index(0)).then_some(meta.index))?;
+    let log = Log::read(disk, &config.log_dir(), options, &mut tail)?;
+    check_log(log.log(), config, meta)?;
     if !tail.entries.is_empty() {
         let seconds = started.elapsed().as_secs_f64();
         tracing::info!(entries = tail.entries.len(), seconds = format!("{seconds:.2}"), "log read");
     }
     Ok((log, tail.hard_state, tail.entries))
+}
+
+/// Log and snapshot have to meet. What is in a snapshot was in the log first, so a log that ends before it has lost
+/// something, and nobody knows how much.
+fn check_log(log: &Log, config: &Config, meta: &SnapshotMeta) -> Result<(), RecoveryError> {
+    let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir());
+    log.check_follows(GROUP, (meta.index != Index(0)).then_some(meta.index)).map_err(|source| {
+        RecoveryError::Gap { log_dir: log_dir.clone(), snapshot_dir: snapshot_dir.clone(), source }
+    })?;
+    let last = log.last_index(GROUP).unwrap_or_default();
+    if last < meta.index {
+        let snapshot = snapshot::snapshot_path(&snapshot_dir, meta.index);
+        return Err(RecoveryError::LogLost { log_dir, last, snapshot });
+    }
+    Ok(())
 }
 
 /// Collects what the log holds behind the snapshot.

@@ -84,9 +84,9 @@ impl Snapshots {
         log: &Log,
     ) -> Option<u64> {
         match thread.join().expect("the snapshot's thread does not panic") {
-            Ok(oldest_kept) => {
+            Ok(released) => {
                 self.last.log_bytes = self.last.log_bytes.min(log.bytes());
-                Some(oldest_kept)
+                Some(released)
             }
             Err(error) => {
                 // The log still has everything; the next one is tried after as many writes.
@@ -107,8 +107,8 @@ impl Snapshots {
     }
 }
 
-/// Takes a snapshot and removes the oldest. Returns the index of the oldest one kept: falling back to it must
-/// stay possible.
+/// Takes a snapshot and removes the oldest. Returns the index up to which the log is needed no more: falling back to
+/// the oldest snapshot kept must stay possible.
 fn take(disk: &Arc<dyn Disk>, shared: &Shared, app: Vec<u8>) -> Result<u64, SnapshotError> {
     let started = Instant::now();
     let dir = shared.config.snapshot_dir();
@@ -130,7 +130,9 @@ fn take(disk: &Arc<dyn Disk>, shared: &Shared, app: Vec<u8>) -> Result<u64, Snap
         seconds = format!("{:.2}", started.elapsed().as_secs_f64()),
         "snapshot taken"
     );
-    Ok(kept.first().map_or(file.index.0, |oldest| oldest.index.0))
+    // What stands behind the very first snapshot is the log from its beginning.
+    let may_fall_back = kept.len() > 1 || shared.config.snapshots_kept == 1;
+    Ok(kept.first().filter(|_| may_fall_back).map_or(0, |oldest| oldest.index.0))
 }
 
 fn write(

@@ -27,6 +27,8 @@ use crate::{clock, words};
 /// A connection that has so much unanswered or unsent is not read from until there is less.
 const WAITING_MAX: usize = 16 << 10;
 const OUT_BYTES_MAX: usize = 16 << 20;
+/// A connection that leaves so many bytes unread is closed at the next event: events come whether it reads or not.
+const EVENT_BYTES_MAX: usize = 64 << 20;
 /// Buffers that grew beyond this are let go when they are empty.
 const BUFFER_BYTES_KEPT: usize = 16 << 10;
 /// A stranger who does not greet is sent away after this time.
@@ -93,6 +95,10 @@ impl Wire {
                 self.answered(bytes, worker);
             }
             Parcel::Event(bytes) => {
+                if self.unsent() > EVENT_BYTES_MAX {
+                    tracing::warn!(client = %self.stats.address, "connection closed: it does not read its events");
+                    return self.abandon();
+                }
                 self.out.borrow_mut().extend_from_slice(bytes);
                 self.stats.sent.fetch_add(1, Relaxed);
                 worker.shared.stats.sent.fetch_add(1, Relaxed);
@@ -133,6 +139,13 @@ impl Wire {
         worker.shared.stats.sent.fetch_add(1, Relaxed);
     }
 
+    /// Closes without sending what is left.
+    fn abandon(&self) {
+        self.out.take();
+        self.sent.set(0);
+        self.close();
+    }
+
     pub(crate) fn close(&self) {
         self.closing.set(true);
         self.changed.notify_one();
@@ -152,8 +165,9 @@ impl Wire {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(_) => {
                     // Nobody is there to read it.
-                    self.sent.set(out.len());
-                    self.close();
+                    drop(out);
+                    self.abandon();
+                    return true;
                 }
             }
         }

@@ -24,6 +24,9 @@ const SCRATCH_BYTES: usize = 64 << 10;
 /// How often sessions that were heard are reported; well within what expiry allows for.
 const TOUCH_INTERVAL: Duration = Duration::from_millis(Replica::TOUCH_DELAY_MS / 2);
 
+/// How long clients may take to read their last answers when the member stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
@@ -72,17 +75,21 @@ async fn accept(worker: Rc<Worker>, mut sockets: UnboundedReceiver<std::net::Tcp
     }
 }
 
-/// Delivers what the engine sends, until the member stops and nobody is left.
+/// Delivers what the engine sends. When the member stops, goes on until nobody is left who waits for an answer.
 async fn deliver_mail(worker: &Rc<Worker>) {
-    loop {
+    while !worker.shared.is_stopping() {
         worker.shared.mailbox(worker.number).woken().await;
         worker.deliver();
-        if worker.shared.is_stopping() {
-            if worker.wires.borrow().is_empty() {
-                return;
-            }
+    }
+    let drained = async {
+        while !worker.wires.borrow().is_empty() {
             worker.wires.borrow().values().for_each(|wire| wire.nudge());
+            worker.shared.mailbox(worker.number).woken().await;
+            worker.deliver();
         }
+    };
+    if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
+        tracing::warn!(connections = worker.wires.borrow().len(), "cut off: they do not read their answers");
     }
 }
 

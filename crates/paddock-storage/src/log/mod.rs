@@ -50,6 +50,7 @@ use crate::{Group, Index};
 use batch::Chunk;
 use groups::Groups;
 use record::Stored;
+use recovery::LastSegment;
 use segment::{SEGMENT_BYTES_MAX, Segment};
 
 /// How a log lays out its files.
@@ -99,6 +100,28 @@ pub struct Inspection {
     pub torn: bool,
 }
 
+/// A log that has been read, and not yet repaired: on disk it is as it was.
+#[derive(Debug)]
+pub struct ReadLog {
+    log: Log,
+    unborn: Option<PathBuf>,
+    last: Option<LastSegment>,
+}
+
+impl ReadLog {
+    /// What was read, to look at.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The second half of [`Log::open`].
+    pub fn repair(self) -> Result<Log, LogError> {
+        let ReadLog { mut log, unborn, last } = self;
+        log.repair(unborn, last)?;
+        Ok(log)
+    }
+}
+
 /// The transaction log of one member.
 #[derive(Debug)]
 pub struct Log {
@@ -128,6 +151,17 @@ impl Log {
         options: LogOptions,
         replay: &mut dyn Replay,
     ) -> Result<Self, LogError> {
+        Log::read(disk, dir, options, replay)?.repair()
+    }
+
+    /// The first half of `open`, which changes nothing but creates the directory: for an owner who may refuse what it
+    /// is told.
+    pub fn read(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        options: LogOptions,
+        replay: &mut dyn Replay,
+    ) -> Result<ReadLog, LogError> {
         let LogOptions { segment_bytes, spares } = options;
         assert!(segment_bytes.is_multiple_of(8), "segment size {segment_bytes} is no multiple of 8");
         assert!(
@@ -137,7 +171,7 @@ impl Log {
         disk.create_dir(dir).map_err(LogError::io("create directory", dir))?;
         let scan = recovery::scan(disk.as_ref(), dir, Access::ReadWrite, replay)?;
         let housekeeper = Housekeeper::new(disk.clone(), dir, segment_bytes, spares, &scan.spares);
-        let mut log = Self {
+        let log = Self {
             disk,
             dir: dir.to_owned(),
             segment_bytes,
@@ -150,8 +184,7 @@ impl Log {
             hard_states: scan.hard_states,
             poisoned: false,
         };
-        log.repair(scan.unborn, scan.last)?;
-        Ok(log)
+        Ok(ReadLog { log, unborn: scan.unborn, last: scan.last })
     }
 
     /// Reads a log as `open` does, and changes nothing.
@@ -230,7 +263,8 @@ impl Log {
     }
 
     /// Checks that the log of a group continues from its snapshot without a gap (`None`: there is no snapshot, and
-    /// the log has to begin with entry 1). To be called before starting from a snapshot, above all from an older one.
+    /// the log has to begin with entry 1). To be called before starting from a snapshot, above all from an older one,
+    /// and best on a [`ReadLog`], so that refusing changes nothing.
     /// A log that ends before the snapshot follows it, too: the owner appends a [`Record::Base`] to go on from there.
     pub fn check_follows(&self, group: Group, snapshot: Option<Index>) -> Result<(), LogError> {
         let snapshot = snapshot.unwrap_or_default();
