@@ -308,8 +308,9 @@ impl<'a> Write<'a> {
             }
         };
         match write {
-            // Alone, such flags are a bad argument; inside a multi ZooKeeper cannot even read the request.
-            Write::Create(create) if create.mode().is_none() => {
+            // Alone, such flags are a bad argument; inside a multi ZooKeeper cannot even read the request, unless it is
+            // a createTTL.
+            Write::Create(create) if create.mode().is_none() && op != OpCode::CreateTtl => {
                 Err(DecodeError::UnknownValue { field: "create flags", value: create.flags })
             }
             write => Ok(write),

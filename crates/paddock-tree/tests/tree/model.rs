@@ -57,7 +57,9 @@ impl Model {
         for path in ["/", "/zookeeper", "/zookeeper/quota"] {
             nodes.insert(path.to_owned(), node(Acl::open()));
         }
-        nodes.insert("/zookeeper/config".to_owned(), node(acl(1, "world", "anyone")));
+        let mut config = node(acl(1, "world", "anyone"));
+        config.stat.aversion = -1;
+        nodes.insert("/zookeeper/config".to_owned(), config);
         Model { zxid: 0, nodes, sessions: BTreeMap::new() }
     }
 
@@ -381,7 +383,9 @@ fn fits(expected: i32, actual: i32) -> Result<(), ErrorCode> {
 
 fn cannot_be_decoded(wish: &Wish) -> bool {
     let fits_in_multi = |wish: &Wish| match wish {
-        Wish::Create { flags, .. } => CreateMode::from_flags(*flags).is_some(),
+        Wish::Create { op, flags, .. } => {
+            *op == OpCode::CreateTtl || CreateMode::from_flags(*flags).is_some()
+        }
         Wish::Delete { .. } | Wish::SetData { .. } | Wish::Check { .. } => true,
         _ => false,
     };

@@ -1,0 +1,112 @@
+//! Paths, values and versions, mostly good.
+
+use crate::chance::Chance;
+
+/// Where requests go.
+#[derive(Clone, Debug)]
+pub(super) struct Paths {
+    pub(super) root: &'static str,
+    znodes: Vec<String>,
+    /// The few of them that most requests of a sequence go to, so that they meet.
+    favourites: Vec<String>,
+    /// Paths that have, may have or try to have quotas.
+    pub(super) quotas: Vec<String>,
+}
+
+impl Paths {
+    pub(super) fn below(root: &'static str) -> Paths {
+        let names = [
+            "/a",
+            "/a/b",
+            "/a/b/c",
+            "/a/d",
+            "/e",
+            "/e/f",
+            "/g",
+            "/a/s0000000000",
+            "/s0000000001",
+            "/s0000000002",
+        ];
+        let mut znodes: Vec<String> = names.iter().map(|name| format!("{root}{name}")).collect();
+        znodes.push(root.to_string());
+        Paths { root, znodes, favourites: Vec::new(), quotas: vec![root.to_string(), format!("{root}/a")] }
+    }
+
+    pub(super) fn choose_favourites(&mut self, chance: &mut Chance) {
+        self.favourites = (0..2).map(|_| chance.pick(&self.znodes[..5]).clone()).collect();
+    }
+
+    /// Parents before children.
+    pub(super) fn to_begin_with(&self) -> &[String] {
+        &self.znodes[..7]
+    }
+
+    pub(super) fn everywhere() -> Paths {
+        let mut paths = Paths::below("");
+        *paths.znodes.last_mut().expect("the root is the last") = "/".into();
+        let system =
+            ["/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/zookeeper/x", "/zookeeper/quota/a", ""];
+        paths.znodes.extend(system.map(String::from));
+        paths.quotas = vec!["/a".into(), "/e".into(), "/a/b".into()];
+        paths
+    }
+
+    pub(super) fn good(&self, chance: &mut Chance) -> String {
+        match self.favourites.as_slice() {
+            [_, ..] if chance.percent(50) => chance.pick(&self.favourites).clone(),
+            _ => chance.pick(&self.znodes).clone(),
+        }
+    }
+
+    /// Mostly good.
+    pub(super) fn any(&self, chance: &mut Chance) -> Option<String> {
+        if !chance.percent(6) {
+            return Some(self.good(chance));
+        }
+        let root = self.root;
+        let bad = [
+            Some(String::new()),
+            Some("a".into()),
+            Some("//".into()),
+            Some(format!("{root}/a/")),
+            Some(format!("{root}//a")),
+            Some(format!("{root}/a/../b")),
+            Some(format!("{root}/./a")),
+            Some(format!("{root}/a/.")),
+            Some(format!("{root}/...")),
+            Some(format!("{root}/a\0b")),
+            Some(format!("{root}/a\u{1}")),
+            Some(format!("{root}/\u{7f}")),
+            Some(format!("{root}/\u{e000}")),
+            Some(format!("{root}/\u{fff0}")),
+            Some(format!("{root}/\u{fffd}")),
+            Some(format!("{root}/\u{fc}\u{6f22}")),
+            Some(format!("{root}/nothing/here")),
+            Some(format!("{root}/nothing//here")),
+        ];
+        chance.pick(&bad).clone()
+    }
+
+    /// Where a create goes; a sequential one also to a name that is only the suffix.
+    pub(super) fn to_create(&self, chance: &mut Chance, flags: i32) -> Option<String> {
+        let sequential = matches!(flags, 2 | 3 | 6);
+        if sequential && chance.percent(80) {
+            let parent = self.good(chance);
+            return Some(format!("{}/{}", parent.trim_end_matches('/'), chance.pick(&["s", "s", ""])));
+        }
+        self.any(chance)
+    }
+}
+
+pub(super) fn data(chance: &mut Chance) -> Option<Vec<u8>> {
+    match chance.below(12) {
+        0 => None,
+        1 => Some(Vec::new()),
+        2 => Some(vec![b'x'; 1 + chance.below(3000)]),
+        _ => Some(format!("v{}", chance.below(1000)).into_bytes()),
+    }
+}
+
+pub(super) fn version(chance: &mut Chance) -> i32 {
+    *chance.pick(&[-1, -1, -1, -1, -1, 0, 0, 1, 2, 3, -2, i32::MIN, i32::MAX])
+}

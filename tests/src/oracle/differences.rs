@@ -1,0 +1,97 @@
+//! Where Paddock answers otherwise than ZooKeeper on purpose.
+//!
+//! The generator makes none of these. Each has an example that must be answered differently, so that the list cannot
+//! outlive its reasons.
+
+use paddock_proto::OpCode;
+
+use super::body::Body;
+use super::sequence::{Call, Connect, Sequence, Step};
+
+/// A wanted difference.
+#[derive(Debug)]
+pub struct Difference {
+    pub what: &'static str,
+    pub why: &'static str,
+    /// The last step is answered differently.
+    pub example: fn() -> Sequence,
+}
+
+pub const DIFFERENCES: &[Difference] = &[
+    Difference {
+        what: "a frame longer than 1 MB is accepted",
+        why: "what a znode may hold is limited by memory; ZooKeeper closes the connection",
+        example: || one_call(Call::of("create", OpCode::Create, create("/o@@@@@@/big", &vec![0; 2 << 20]))),
+    },
+    Difference {
+        what: "a string that is not UTF-8 is a marshalling error",
+        why: "ZooKeeper replaces the bad bytes, so that two names on the wire are one in the tree",
+        example: || {
+            let mut call =
+                Call::of("exists", OpCode::Exists, Body::new().string(Some("/o@@@@@@/x")).flag("", false));
+            call.body.bytes[12] = 0xff;
+            call.body = call.body.remark("with a byte 0xff");
+            one_call(call)
+        },
+    },
+    Difference {
+        what: "a null path is a marshalling error that takes no zxid; a null scheme or id in an ACL is an empty one",
+        why: "ZooKeeper's decoder lets them through; what becomes of them is an accident in each operation",
+        example: || {
+            let path = Body::new().string(None).int("version", -1);
+            one_call(Call::of("delete", OpCode::Delete, path))
+        },
+    },
+    Difference {
+        what: "a null vector is an empty one",
+        why: "in setWatches ZooKeeper stops halfway with an error, in a multi it takes no zxid: both are accidents",
+        example: || {
+            let body = ["data", "exist", "child"].iter().fold(Body::new().long("zxid", 0), |body, name| {
+                body.list(name, None, |body, path: &&str| body.string(Some(path)))
+            });
+            one_call(Call::of("setWatches", OpCode::SetWatches, body))
+        },
+    },
+    Difference {
+        what: "a ping is answered at once",
+        why: "a client must hear from a server whose disk or ensemble is slow; ZooKeeper lets it wait in line",
+        example: || {
+            let ping = Call { xid: Some(-2), ..Call::of("ping", OpCode::Ping, Body::new()) };
+            calls(vec![Call::of("create", OpCode::Create, create("/o@@@@@@/a", b"")), ping])
+        },
+    },
+    Difference {
+        what: "createSession from a client is refused",
+        why: "sessions are opened by the handshake; ZooKeeper sends a second handshake's answer",
+        example: || {
+            one_call(Call::of("createSession", OpCode::CreateSession, Body::new().int("timeout", 10_000)))
+        },
+    },
+    Difference {
+        what: "deleteContainer from a client is refused",
+        why: "it is the service's own request and checks no ACL",
+        example: || {
+            let path = Body::new().string(Some("/o@@@@@@"));
+            one_call(Call::of("deleteContainer", OpCode::DeleteContainer, path))
+        },
+    },
+];
+
+// Two more have no example, because they end ZooKeeper's process: a createTTL whose mode has no TTL and whose TTL is
+// negative, and znodes for quotas in places or with texts that ZooKeeper does not expect. Paddock refuses or ignores them.
+
+fn create(path: &str, data: &[u8]) -> Body {
+    let mut body = Body::new().string(Some(path)).buffer(Some(data));
+    body.bytes.extend_from_slice(paddock_proto::AclList::OPEN.wire());
+    body.int("flags", 0)
+}
+
+fn one_call(call: Call) -> Sequence {
+    calls(vec![call])
+}
+
+fn calls(calls: Vec<Call>) -> Sequence {
+    let connect = Step::Connect { slot: 0, connect: Connect::new_session() };
+    let steps = vec![connect, Step::Calls { slot: 0, calls }];
+    Sequence { whole_tree: false, steps }
+}

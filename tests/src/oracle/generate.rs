@@ -1,0 +1,239 @@
+//! Makes a sequence from a seed.
+//!
+//! Chance decides what happens, weighted so that most requests mean something: connections are opened again after what
+//! closes them, paths are few, and arguments are mostly good.
+
+use paddock_proto::OpCode;
+
+use super::arguments::Paths;
+use super::body::ROOT;
+use super::malformed;
+use super::requests;
+use super::sequence::{Call, Connect, Seen, Sequence, Shown, Slot, Step, Wanted};
+use super::{acls, multis, quotas};
+use crate::chance::Chance;
+
+/// A sequence below `ROOT` on servers that it shares with others.
+pub fn below_a_root(seed: u64) -> Sequence {
+    let steps = Generator::new(seed, Paths::below(ROOT)).steps(36);
+    Sequence { whole_tree: false, steps }
+}
+
+/// A longer one for servers that nobody else has touched, with `/` and `/zookeeper` among its paths.
+pub fn on_the_whole_tree(seed: u64) -> Sequence {
+    let steps = Generator::new(seed, Paths::everywhere()).steps(250);
+    Sequence { whole_tree: true, steps }
+}
+
+struct Generator {
+    chance: Chance,
+    paths: Paths,
+    steps: Vec<Step>,
+    /// What is known of each connection; the servers may know better.
+    slots: Vec<SlotState>,
+    sessions_opened: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct SlotState {
+    open: bool,
+    session: Option<usize>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Single,
+    Batch,
+    Malformed,
+    ShortFrame,
+    FanOut,
+    Quota,
+    Reconnect,
+    MoveSession,
+    StrangeConnect,
+    Cut,
+}
+
+impl Generator {
+    fn new(seed: u64, mut paths: Paths) -> Generator {
+        let mut chance = Chance::from_seed(seed);
+        paths.choose_favourites(&mut chance);
+        let slots = vec![SlotState::default(); 2 + chance.below(3)];
+        Generator { chance, paths, steps: Vec::new(), slots, sessions_opened: 0 }
+    }
+
+    fn steps(mut self, count: usize) -> Vec<Step> {
+        (0..self.slots.len()).for_each(|slot| self.open(slot));
+        self.plant();
+        while self.steps.len() < count {
+            let slot = self.chance.below(self.slots.len());
+            match self.slots[slot].open {
+                true => self.something(slot),
+                false => self.open_again(slot),
+            }
+        }
+        self.steps
+    }
+
+    /// Most of the znodes, so that there is something to work with.
+    fn plant(&mut self) {
+        for path in self.paths.to_begin_with().to_vec() {
+            if self.chance.percent(75) {
+                let slot = self.chance.below(self.slots.len());
+                let call = requests::plant(&mut self.chance, &self.paths, &path);
+                self.steps.push(Step::Calls { slot, calls: vec![call] });
+            }
+        }
+    }
+
+    fn something(&mut self, slot: Slot) {
+        let kind = self.chance.weighted(&[
+            (100, Kind::Single),
+            (10, Kind::Batch),
+            (8, Kind::Malformed),
+            (1, Kind::ShortFrame),
+            (2, Kind::FanOut),
+            (4, Kind::Quota),
+            (2, Kind::Reconnect),
+            (2, Kind::MoveSession),
+            (2, Kind::StrangeConnect),
+            (2, Kind::Cut),
+        ]);
+        match kind {
+            Kind::Single => {
+                let mut call = requests::any(&mut self.chance, &self.paths);
+                if call.op != OpCode::Ping.code() && self.chance.percent(1) {
+                    // What auth packets carry; it must not make one of other requests.
+                    call.xid = Some(-4);
+                }
+                self.call(slot, call);
+            }
+            Kind::Batch => self.batch(slot),
+            Kind::Malformed => {
+                let call = requests::any(&mut self.chance, &self.paths);
+                let call = malformed::spoil(&mut self.chance, call);
+                self.call(slot, call);
+            }
+            Kind::ShortFrame => {
+                let bytes = malformed::frame_without_header(&mut self.chance);
+                self.slots[slot].open = false;
+                self.steps.push(Step::Frame { slot, bytes });
+            }
+            Kind::FanOut => {
+                let call = multis::fan_out(&mut self.chance, &self.paths);
+                self.call(slot, call);
+            }
+            Kind::Quota => {
+                let call = quotas::quota(&mut self.chance, &self.paths);
+                self.call(slot, call);
+            }
+            Kind::Reconnect => self.resume(slot, slot),
+            Kind::MoveSession => {
+                let other = self.chance.below(self.slots.len());
+                self.resume(slot, other);
+            }
+            Kind::StrangeConnect => self.strange_connect(slot),
+            Kind::Cut => {
+                self.slots[slot].open = false;
+                self.steps.push(Step::Cut { slot });
+            }
+        }
+    }
+
+    fn call(&mut self, slot: Slot, call: Call) {
+        self.slots[slot].open = !call.ends_connection;
+        if call.op == OpCode::CloseSession.code() {
+            self.slots[slot].session = None;
+        }
+        self.steps.push(Step::Calls { slot, calls: vec![call] });
+    }
+
+    /// Many requests in one write. Those are left out whose effect on the ones behind them depends, in ZooKeeper, on how
+    /// far its threads have come.
+    fn batch(&mut self, slot: Slot) {
+        let count = 2 + self.chance.below(24);
+        let mut calls = Vec::new();
+        if self.chance.percent(20) {
+            calls.push(acls::good_auth(&mut self.chance));
+        }
+        while calls.len() < count {
+            let call = requests::any(&mut self.chance, &self.paths);
+            if !requests::depends_on_timing(&call) {
+                calls.push(call);
+            }
+        }
+        if self.chance.percent(5) {
+            calls.push(requests::close_session());
+            self.slots[slot] = SlotState::default();
+        }
+        self.steps.push(Step::Calls { slot, calls });
+    }
+
+    fn open(&mut self, slot: Slot) {
+        let mut connect = Connect::new_session();
+        connect.timeout_ms = *self.chance.pick(&[30_000, 30_000, 30_000, 0, -1, 10_000, i32::MAX, 4001]);
+        connect.read_only = *self.chance.pick(&[Some(false), Some(false), Some(true), None]);
+        connect.protocol_version = *self.chance.pick(&[0, 0, 0, 0, 1, -1]);
+        connect.password = *self.chance.pick(&[Shown::Right, Shown::Right, Shown::Wrong, Shown::Null]);
+        if self.chance.percent(30) {
+            connect.then.push(acls::good_auth(&mut self.chance));
+        }
+        self.slots[slot] = SlotState { open: true, session: Some(self.sessions_opened) };
+        self.sessions_opened += 1;
+        self.steps.push(Step::Connect { slot, connect });
+    }
+
+    fn open_again(&mut self, slot: Slot) {
+        match self.slots[slot].session {
+            Some(_) if self.chance.percent(70) => self.resume(slot, slot),
+            _ => self.open(slot),
+        }
+    }
+
+    /// Goes on in `slot` with the session of `from`, as a client does that lost its connection.
+    fn resume(&mut self, slot: Slot, from: Slot) {
+        let Some(session) = self.slots[from].session else { return self.open(slot) };
+        let mut connect = Connect { session: Wanted::Opened(session), ..Connect::new_session() };
+        connect.last_zxid = *self.chance.pick(&[Seen::Nothing, Seen::Newest]);
+        if self.chance.percent(30) {
+            connect.then.push(acls::good_auth(&mut self.chance));
+        }
+        if self.chance.percent(50) {
+            connect.then.push(requests::set_watches(&mut self.chance, &self.paths));
+        }
+        // The session's old connection is closed by the server.
+        self.slots
+            .iter_mut()
+            .filter(|state| state.session == Some(session))
+            .for_each(|state| state.open = false);
+        self.slots[slot] = SlotState { open: true, session: Some(session) };
+        self.steps.push(Step::Connect { slot, connect });
+    }
+
+    /// A handshake that a server has to refuse, or nearly.
+    fn strange_connect(&mut self, slot: Slot) {
+        let session = self.slots[slot].session.map_or(Wanted::Unknown, Wanted::Opened);
+        let ordinary = Connect { session, ..Connect::new_session() };
+        let password = *self.chance.pick(&[Shown::Wrong, Shown::TooShort, Shown::Null]);
+        let connect = match self.chance.below(4) {
+            0 => Connect { password, ..ordinary },
+            1 => Connect { session: Wanted::Unknown, ..ordinary },
+            2 => Connect { last_zxid: Seen::Ahead, ..ordinary },
+            _ => Connect { last_zxid: Seen::Ahead, password, session: Wanted::New, ..ordinary },
+        };
+        self.slots[slot].open = false;
+        self.steps.push(Step::Connect { slot, connect });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_always_makes_the_same_sequence() {
+        let story = |seed| format!("{:?}", below_a_root(seed).steps);
+        assert_eq!(story(7), story(7));
+        assert_ne!(story(7), story(8));
+    }
+}

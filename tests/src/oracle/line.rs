@@ -1,0 +1,211 @@
+//! A connection of a sequence: the requests on it that wait for an answer, and what comes instead of one.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{
+    ConnectRequest, ConnectResponse, OpCode, Password, RequestHeader, SessionId, WatchEvent, Xid, Zxid, frame,
+};
+
+use super::answer::{Names, code};
+use super::body::with_root;
+use super::connection::{Incoming, RawConnection};
+use super::sequence::{Call, Connect, Seen, Shown, Wanted};
+
+/// Ids of sessions have the time of their server in them; this one is from before all of them.
+const UNKNOWN_SESSION: i64 = 0x0100_0000_0000_1234;
+
+/// No request of a sequence has this xid.
+const BARRIER: i32 = 0x5000_0000;
+
+/// How the answer to a refused handshake ends. Nothing is asked behind it: see `Call::ends_connection`.
+pub(super) const REFUSED: &str = "refused";
+
+/// A connection and the requests on it that are not answered.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) connection: RawConnection,
+    waiting: VecDeque<Expected>,
+    next_xid: i32,
+}
+
+#[derive(Debug)]
+struct Expected {
+    xid: i32,
+    op: i32,
+    /// Our own sync: what comes before it belongs to the step.
+    barrier: bool,
+}
+
+impl Line {
+    /// Opens a connection and performs the handshake. No line if the server closed it.
+    pub(super) fn connect(
+        address: SocketAddr,
+        connect: &Connect,
+        names: &mut Names,
+        root: &str,
+    ) -> (Option<Line>, String) {
+        let mut line =
+            Line { connection: RawConnection::open(address), waiting: VecDeque::new(), next_xid: 1 };
+        let mut bytes = connect_request(connect, names);
+        connect.then.iter().for_each(|call| line.put_call(call, root, names.base, &mut bytes));
+        line.connection.write(&bytes);
+        let Incoming::Frame(body) = line.connection.read() else { return (None, "closed".into()) };
+        let Ok(response) = ConnectResponse::decode(&body) else {
+            return (None, format!("undecodable connect response \"{}\"", body.escape_ascii()));
+        };
+        let id = response.session.0;
+        if id != 0 && !names.sessions.contains(&id) {
+            names.sessions.push(id);
+        }
+        let password = match response.password {
+            Password::ZERO => "zero",
+            password if password == Password::of(response.session) => "right",
+            _ => "wrong",
+        };
+        let answer = format!(
+            "session {} timeout_ms={} password={password} read_only={:?} length={} {}",
+            names.session(id),
+            response.timeout_ms,
+            response.read_only,
+            body.len(),
+            if response.timeout_ms > 0 { "granted" } else { REFUSED },
+        );
+        (Some(line), answer)
+    }
+
+    pub(super) fn put_call(&mut self, call: &Call, root: &str, base: i64, out: &mut Vec<u8>) {
+        let xid = call.xid.unwrap_or(self.next_xid);
+        self.next_xid += 1;
+        self.waiting.push_back(Expected { xid, op: call.op, barrier: false });
+        let mut body =
+            if root.is_empty() { call.body.bytes.clone() } else { with_root(&call.body.bytes, root) };
+        if call.relative_zxid {
+            let zxid = i64::from_be_bytes(body[..8].try_into().expect("eight bytes"));
+            body[..8].copy_from_slice(&zxid.saturating_add(base).to_be_bytes());
+        }
+        out.extend_from_slice(&request(xid, call.op, &body));
+    }
+
+    /// A sync of our own: when it is answered, everything before it has been.
+    pub(super) fn send_barrier(&mut self) {
+        self.waiting.push_back(Expected { xid: BARRIER, op: OpCode::Sync.code(), barrier: true });
+        let mut body = Vec::new();
+        body.put_string("/");
+        self.connection.write(&request(BARRIER, OpCode::Sync.code(), &body));
+    }
+
+    /// Reads up to the barrier; false when the connection is over.
+    pub(super) fn collect(&mut self, names: &Names, prefix: &str, lines: &mut Vec<String>) -> bool {
+        let mut auths = Vec::new();
+        let open = loop {
+            match self.connection.read() {
+                Incoming::Closed => {
+                    lines.push(format!("{prefix}closed"));
+                    break false;
+                }
+                Incoming::Silence => {
+                    lines.push(format!("{prefix}no answer and no end"));
+                    break false;
+                }
+                Incoming::Frame(body) => match self.on_frame(names, &body) {
+                    Told::Barrier(zxid) => {
+                        lines.push(format!("{prefix}now at {}", names.zxid(zxid)));
+                        break true;
+                    }
+                    Told::Auth(text) => auths.push(format!("{prefix}{text}")),
+                    Told::Other(text) => lines.push(format!("{prefix}{text}")),
+                },
+            }
+        };
+        // The answer to an auth does not wait for those to earlier requests: where it comes is chance.
+        lines.append(&mut auths);
+        open
+    }
+
+    fn on_frame(&mut self, names: &Names, body: &[u8]) -> Told {
+        let mut reader = Reader::new(body);
+        let (Ok(xid), Ok(zxid), Ok(error)) = (reader.i32(), reader.i64(), reader.i32()) else {
+            return Told::Other(format!("a frame without a header: \"{}\"", body.escape_ascii()));
+        };
+        if xid == Xid::NOTIFICATION.0 && !self.waiting.iter().any(|expected| expected.xid == xid) {
+            return Told::Other(event(names, zxid, reader.rest()));
+        }
+        let Some(index) = self.waiting.iter().position(|expected| expected.xid == xid) else {
+            return Told::Other(format!("an answer to nothing: xid={xid}"));
+        };
+        let expected = self.waiting.remove(index).expect("the position was just found");
+        if expected.barrier {
+            return Told::Barrier(zxid);
+        }
+        let fields = match (error, reader.rest()) {
+            (0, rest) => names.body(expected.op, rest),
+            (_, []) => String::new(),
+            // ZooKeeper leaves there the results it had before it failed. No client looks at them.
+            (_, _) if expected.op == OpCode::MultiRead.code() => String::new(),
+            (_, rest) => format!("with a body: \"{}\"", rest.escape_ascii()),
+        };
+        let text = format!("xid={xid} zxid={} error={} {fields}", names.zxid(zxid), code(error));
+        match expected.op == OpCode::Auth.code() {
+            true => Told::Auth(text),
+            false => Told::Other(text),
+        }
+    }
+}
+
+enum Told {
+    Barrier(i64),
+    Auth(String),
+    Other(String),
+}
+
+fn event(names: &Names, zxid: i64, body: &[u8]) -> String {
+    match WatchEvent::decode(Zxid(zxid), body) {
+        Ok(event) => {
+            let state = &body[4..8];
+            format!("event {:?} {} zxid={} state={}", event.kind, event.path, names.zxid(zxid), state[3])
+        }
+        Err(error) => format!("an undecodable event ({error}): \"{}\"", body.escape_ascii()),
+    }
+}
+
+pub(super) fn request(xid: i32, op: i32, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame::write(&mut bytes, |out| {
+        RequestHeader { xid: Xid(xid), op }.encode(out);
+        out.extend_from_slice(body);
+    });
+    bytes
+}
+
+fn connect_request(connect: &Connect, names: &Names) -> Vec<u8> {
+    let session = match connect.session {
+        Wanted::New => SessionId::NONE,
+        Wanted::Opened(number) => SessionId(names.sessions.get(number).copied().unwrap_or(UNKNOWN_SESSION)),
+        Wanted::Unknown => SessionId(UNKNOWN_SESSION),
+    };
+    let mut password = Password::of(session).0;
+    if connect.password == Shown::Wrong {
+        password[7] ^= 1;
+    }
+    let mut bytes = Vec::new();
+    ConnectRequest {
+        protocol_version: connect.protocol_version,
+        last_zxid_seen: Zxid(match connect.last_zxid {
+            Seen::Nothing => 0,
+            Seen::Newest => names.base,
+            Seen::Ahead => i64::MAX,
+        }),
+        timeout_ms: connect.timeout_ms,
+        session,
+        password: match connect.password {
+            Shown::Right | Shown::Wrong => Some(&password),
+            Shown::TooShort => Some(&password[..5]),
+            Shown::Null => None,
+        },
+        read_only: connect.read_only,
+    }
+    .encode(&mut bytes);
+    bytes
+}

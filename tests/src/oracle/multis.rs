@@ -1,0 +1,80 @@
+//! Requests that hold others.
+
+use paddock_proto::OpCode;
+
+use super::acls;
+use super::arguments::{Paths, version};
+use super::body::Body;
+use super::requests::{create_body, set_data};
+use super::sequence::Call;
+use crate::chance::Chance;
+
+fn multi_header(op: i32, done: bool) -> Body {
+    let story = if done { "| end".into() } else { format!("\n        | {op}:") };
+    let bytes = Body::new().int("", op).flag("", done).int("", -1).bytes;
+    Body { bytes, story }
+}
+
+pub(super) fn multi(chance: &mut Chance, paths: &Paths) -> Call {
+    let mut body = Body::new();
+    for _ in 0..chance.below(5) {
+        body = body.then(sub_operation(chance, paths));
+    }
+    Call::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
+}
+
+fn sub_operation(chance: &mut Chance, paths: &Paths) -> Body {
+    let op = chance.weighted(&[(5, 1), (2, 15), (1, 19), (1, 21), (3, 2), (5, 5), (3, 13)]);
+    let op = if chance.percent(1) { *chance.pick(&[3, 4, 7, 8, 14, 20, 100, -1, 0]) } else { op };
+    let path = Body::new().string(paths.any(chance).as_deref());
+    let fields = match op {
+        1 | 15 => {
+            let bad = *chance.pick(&[5, 6, 7]);
+            let flags = chance.weighted(&[(20, 0), (5, 1), (8, 2), (4, 3), (4, 4), (1, bad)]);
+            create_body(chance, paths, flags)
+        }
+        19 => {
+            let flags = *chance.pick(&[4, 4, 4, 0, 2]);
+            create_body(chance, paths, flags)
+        }
+        21 => {
+            let flags = chance.weighted(&[(6, 5), (4, 6), (2, 0), (2, 2), (2, 4), (1, 7)]);
+            let ttl = chance.weighted(&[(8, 3_600_000), (1, 0), (1, -1), (1, i64::MAX)]);
+            create_body(chance, paths, flags).long("ttl", ttl)
+        }
+        2 | 13 => path.int("version", version(chance)),
+        5 => set_data(chance, paths),
+        4 | 8 => path.flag("watch", true),
+        _ => path,
+    };
+    multi_header(op, false).then(fields)
+}
+
+pub(super) fn multi_read(chance: &mut Chance, paths: &Paths) -> Call {
+    let mut body = Body::new();
+    for _ in 0..chance.below(5) {
+        let op = *chance.pick(&[4, 4, 8, 8]);
+        let op = if chance.percent(2) { *chance.pick(&[2, 3, 12, 99]) } else { op };
+        let path = paths.any(chance);
+        let fields = match op {
+            2 => Body::new().string(path.as_deref()).int("version", -1),
+            _ => Body::new().string(path.as_deref()).flag("watch", chance.percent(50)),
+        };
+        body = body.then(multi_header(op, false).then(fields));
+    }
+    Call::of("multiRead", OpCode::MultiRead, body.then(multi_header(-1, true)))
+}
+
+/// Many children of one parent.
+pub(super) fn fan_out(chance: &mut Chance, paths: &Paths) -> Call {
+    let parent = paths.good(chance);
+    let mut body = Body::new();
+    for number in 0..50 {
+        let flags = *chance.pick(&[0, 2, 2, 3]);
+        let path = format!("{}/f{number}-", parent.trim_end_matches('/'));
+        let fields = Body::new().string(Some(&path)).buffer(Some(b""));
+        let fields = acls::open(fields);
+        body = body.then(multi_header(1, false).then(fields.int("flags", flags)));
+    }
+    Call::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
+}

@@ -1,0 +1,169 @@
+//! Performs a sequence on one server and writes down what comes back.
+
+use std::net::SocketAddr;
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{AclList, OpCode};
+
+use super::answer::Names;
+use super::connection::Incoming;
+use super::line::{Line, REFUSED, request};
+use super::sequence::{Call, Connect, Sequence, Slot, Step, Wanted};
+use super::tree;
+
+/// What each step brought, line by line; behind them the tree in the end.
+pub type Transcript = Vec<Vec<String>>;
+
+/// A server that sequences are performed on, one at a time.
+#[derive(Debug)]
+pub struct Stage {
+    address: SocketAddr,
+    /// A session of our own that sets the stage.
+    control: Line,
+}
+
+impl Stage {
+    pub fn new(address: SocketAddr) -> Stage {
+        let mut names = Names::default();
+        let (control, answer) = Line::connect(address, &Connect::new_session(), &mut names, "");
+        assert!(names.sessions.len() == 1, "{address} refuses a session: {answer:?}");
+        Stage { address, control: control.expect("a session has a connection") }
+    }
+
+    /// Performs `sequence` below `root`. All its sessions are closed in the end.
+    pub fn play(&mut self, sequence: &Sequence, root: &str) -> Transcript {
+        let mut names = Names::default();
+        if !sequence.whole_tree {
+            names.base = self.set_up(root);
+        }
+        let mut player = Player { address: self.address, root, names, lines: Vec::new() };
+        let mut transcript: Transcript = sequence.steps.iter().map(|step| player.perform(step)).collect();
+        let top = if sequence.whole_tree { "/" } else { root };
+        transcript.push(tree::describe(&mut self.control.connection, top, &player.names));
+        player.close_all();
+        transcript
+    }
+
+    /// Makes the root; returns the zxid of that.
+    fn set_up(&mut self, root: &str) -> i64 {
+        let mut body = Vec::new();
+        body.put_string(root);
+        body.put_buffer(Some(b""));
+        body.extend_from_slice(AclList::OPEN.wire());
+        body.put_i32(0);
+        self.control.connection.write(&request(1, OpCode::Create.code(), &body));
+        let Incoming::Frame(reply) = self.control.connection.read() else {
+            panic!("{} is gone", self.address)
+        };
+        let mut reader = Reader::new(&reply);
+        let header = (reader.i32(), reader.i64(), reader.i32());
+        let (Ok(1), Ok(zxid), Ok(0)) = header else {
+            panic!("{} does not make {root}: {header:?}", self.address)
+        };
+        zxid
+    }
+}
+
+struct Player<'a> {
+    address: SocketAddr,
+    root: &'a str,
+    names: Names,
+    lines: Vec<Option<Line>>,
+}
+
+impl Player<'_> {
+    fn perform(&mut self, step: &Step) -> Vec<String> {
+        let mut lines = Vec::new();
+        let (slot, others_notice) = match step {
+            Step::Connect { slot, connect } => {
+                self.put(*slot, None);
+                let (line, answer) = Line::connect(self.address, connect, &mut self.names, self.root);
+                lines.push(format!("connection {slot}: {answer}"));
+                self.put(*slot, line);
+                (*slot, true)
+            }
+            Step::Calls { slot, calls } => {
+                let (root, base) = (self.root, self.names.base);
+                let Some(line) = self.line(*slot) else { return vec!["no connection".into()] };
+                let mut bytes = Vec::new();
+                calls.iter().for_each(|call| line.put_call(call, root, base, &mut bytes));
+                line.connection.write(&bytes);
+                (*slot, calls.iter().any(Call::may_change_something))
+            }
+            Step::Frame { slot, bytes } => {
+                let Some(line) = self.line(*slot) else { return vec!["no connection".into()] };
+                line.connection.write(bytes);
+                (*slot, true)
+            }
+            Step::Cut { slot } => {
+                self.put(*slot, None);
+                (*slot, true)
+            }
+        };
+        if !step.ends_connection() && !lines.iter().any(|line| line.ends_with(REFUSED)) {
+            self.send_barrier(slot);
+        }
+        self.collect(slot, &mut lines);
+        if others_notice {
+            (0..self.lines.len()).filter(|&other| other != slot).for_each(|other| self.send_barrier(other));
+            (0..self.lines.len())
+                .filter(|&other| other != slot)
+                .for_each(|other| self.collect(other, &mut lines));
+        }
+        if closes_a_session(step) {
+            sort_events_of_one_zxid(&mut lines);
+        }
+        lines
+    }
+
+    fn send_barrier(&mut self, slot: Slot) {
+        if let Some(line) = self.line(slot) {
+            line.send_barrier();
+        }
+    }
+
+    /// Writes down what comes on `slot` before the barrier.
+    fn collect(&mut self, slot: Slot, lines: &mut Vec<String>) {
+        let Some(line) = self.lines.get_mut(slot).and_then(Option::as_mut) else { return };
+        let open = line.collect(&self.names, &format!("connection {slot}: "), lines);
+        if !open {
+            self.lines[slot] = None;
+        }
+    }
+
+    fn line(&mut self, slot: Slot) -> Option<&mut Line> {
+        self.lines.get_mut(slot).and_then(Option::as_mut)
+    }
+
+    fn put(&mut self, slot: Slot, line: Option<Line>) {
+        if self.lines.len() <= slot {
+            self.lines.resize_with(slot + 1, || None);
+        }
+        self.lines[slot] = line;
+    }
+
+    /// No session may outlive its sequence: its end would take a zxid in the middle of another one.
+    fn close_all(&mut self) {
+        self.lines.clear();
+        for number in 0..self.names.sessions.len() {
+            let connect = Connect { session: Wanted::Opened(number), ..Connect::new_session() };
+            let (line, _) = Line::connect(self.address, &connect, &mut self.names, "");
+            if let Some(mut line) = line {
+                line.connection.write(&request(1, OpCode::CloseSession.code(), &[]));
+                while let Incoming::Frame(_) = line.connection.read() {}
+            }
+        }
+    }
+}
+
+fn closes_a_session(step: &Step) -> bool {
+    let Step::Calls { calls, .. } = step else { return false };
+    calls.iter().any(|call| call.op == OpCode::CloseSession.code())
+}
+
+/// ZooKeeper deletes the ephemerals of a session in the order of a hash table.
+fn sort_events_of_one_zxid(lines: &mut [String]) {
+    let is_event = |line: &String| line.contains(": event ");
+    let key = |line: &String| line.split(" zxid=").nth(1).map(str::to_string);
+    lines.chunk_by_mut(|a, b| is_event(a) && is_event(b) && key(a) == key(b)).for_each(<[String]>::sort);
+}

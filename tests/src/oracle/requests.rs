@@ -1,0 +1,228 @@
+//! Single requests, with arguments good and bad.
+
+use paddock_proto::OpCode;
+
+use super::acls::{self, acl, auth};
+use super::arguments::{Paths, data, version};
+use super::body::Body;
+use super::multis::{multi, multi_read};
+use super::sequence::Call;
+use crate::chance::Chance;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Create,
+    Create2,
+    CreateContainer,
+    CreateTtl,
+    Delete,
+    SetData,
+    SetAcl,
+    Exists,
+    GetData,
+    GetAcl,
+    GetChildren,
+    GetChildren2,
+    Sync,
+    Ping,
+    Multi,
+    MultiRead,
+    Auth,
+    SetWatches,
+    AddWatch,
+    CheckWatches,
+    RemoveWatches,
+    GetEphemerals,
+    GetAllChildrenNumber,
+    WhoAmI,
+    CloseSession,
+    Unknown,
+}
+
+const KINDS: &[(usize, Kind)] = &[
+    (28, Kind::Create),
+    (10, Kind::Create2),
+    (4, Kind::CreateContainer),
+    (5, Kind::CreateTtl),
+    (20, Kind::Delete),
+    (14, Kind::SetData),
+    (9, Kind::SetAcl),
+    (11, Kind::Exists),
+    (10, Kind::GetData),
+    (7, Kind::GetAcl),
+    (6, Kind::GetChildren),
+    (9, Kind::GetChildren2),
+    (3, Kind::Sync),
+    (2, Kind::Ping),
+    (22, Kind::Multi),
+    (8, Kind::MultiRead),
+    (5, Kind::Auth),
+    (8, Kind::SetWatches),
+    (10, Kind::AddWatch),
+    (6, Kind::CheckWatches),
+    (7, Kind::RemoveWatches),
+    (5, Kind::GetEphemerals),
+    (4, Kind::GetAllChildrenNumber),
+    (3, Kind::WhoAmI),
+    (2, Kind::CloseSession),
+    (1, Kind::Unknown),
+];
+
+/// Any request a client may send.
+pub(super) fn any(chance: &mut Chance, paths: &Paths) -> Call {
+    let path = |chance: &mut Chance| Body::new().string(paths.any(chance).as_deref());
+    let watched = |chance: &mut Chance| path(chance).flag("watch", chance.percent(50));
+    let mut call = match chance.weighted(KINDS) {
+        Kind::Create => create(chance, paths, "create", OpCode::Create),
+        Kind::Create2 => create(chance, paths, "create2", OpCode::Create2),
+        Kind::CreateContainer => create(chance, paths, "createContainer", OpCode::CreateContainer),
+        Kind::CreateTtl => create_ttl(chance, paths),
+        Kind::Delete => Call::of("delete", OpCode::Delete, path(chance).int("version", version(chance))),
+        Kind::SetData => Call::of("setData", OpCode::SetData, set_data(chance, paths)),
+        Kind::SetAcl => {
+            let path = path(chance);
+            let body = if chance.percent(2) { acls::null(path) } else { acl(chance, path, paths) };
+            let body = body.int("version", version(chance));
+            Call::of("setACL", OpCode::SetAcl, body)
+        }
+        Kind::Exists => Call::of("exists", OpCode::Exists, watched(chance)),
+        Kind::GetData => Call::of("getData", OpCode::GetData, watched(chance)),
+        Kind::GetAcl => Call::of("getACL", OpCode::GetAcl, path(chance)),
+        Kind::GetChildren => Call::of("getChildren", OpCode::GetChildren, watched(chance)),
+        Kind::GetChildren2 => Call::of("getChildren2", OpCode::GetChildren2, watched(chance)),
+        Kind::Sync => Call::of("sync", OpCode::Sync, path(chance)),
+        Kind::Ping => Call { xid: Some(-2), ..Call::of("ping", OpCode::Ping, Body::new()) },
+        Kind::Multi => multi(chance, paths),
+        Kind::MultiRead => multi_read(chance, paths),
+        Kind::Auth => auth(chance),
+        Kind::SetWatches => set_watches(chance, paths),
+        Kind::AddWatch => {
+            let mode = chance.weighted(&[(8, 0), (8, 1), (1, 2), (1, -1)]);
+            Call::of("addWatch", OpCode::AddWatch, path(chance).int("mode", mode))
+        }
+        Kind::CheckWatches => Call::of("checkWatches", OpCode::CheckWatches, watcher(chance, path)),
+        Kind::RemoveWatches => Call::of("removeWatches", OpCode::RemoveWatches, watcher(chance, path)),
+        Kind::GetEphemerals => {
+            let body = match chance.below(4) {
+                0 => Body::new().string(*chance.pick(&[None, Some(""), Some(" "), Some("/"), Some(" / ")])),
+                _ => path(chance),
+            };
+            Call::of("getEphemerals", OpCode::GetEphemerals, body)
+        }
+        Kind::GetAllChildrenNumber => {
+            Call::of("getAllChildrenNumber", OpCode::GetAllChildrenNumber, path(chance))
+        }
+        Kind::WhoAmI => Call::of("whoAmI", OpCode::WhoAmI, Body::new()),
+        Kind::CloseSession => close_session(),
+        Kind::Unknown if chance.percent(50) => {
+            Call::of("check", OpCode::Check, path(chance).int("version", version(chance))).ending()
+        }
+        Kind::Unknown => {
+            let op = *chance.pick(&[0, 10, 23, 99, 108, 500, -1, -12, i32::MIN]);
+            Call::new("unknown", op, path(chance)).ending()
+        }
+    };
+    if call.xid.is_none() && chance.percent(2) {
+        call.xid = Some(*chance.pick(&[0, -3, -8, -100, i32::MIN, i32::MAX]));
+    }
+    call
+}
+
+pub(super) fn close_session() -> Call {
+    Call::of("closeSession", OpCode::CloseSession, Body::new()).ending()
+}
+
+/// Whether what ZooKeeper does around this in one write depends on how far its threads have come: an unknown operation
+/// and a refused auth end the connection while earlier requests are under way; an accepted auth lets the events of
+/// earlier requests through; a setACL, and a create whose operation and flags do not match, look different to later
+/// requests before and after they are applied. And Paddock answers a ping at once, whatever is under way.
+pub(super) fn depends_on_timing(call: &Call) -> bool {
+    let op = OpCode::from_code(call.op);
+    call.ends_connection
+        || matches!(op, Some(OpCode::Auth | OpCode::Ping | OpCode::SetAcl | OpCode::CreateContainer))
+}
+
+fn create(chance: &mut Chance, paths: &Paths, name: &'static str, op: OpCode) -> Call {
+    let common = if op == OpCode::CreateContainer { 4 } else { 0 };
+    let flags =
+        chance.weighted(&[(20, common), (6, 1), (4, 2), (3, 3), (2, 4), (1, 5), (1, 6), (1, 7), (1, -1)]);
+    Call::of(name, op, create_body(chance, paths, flags))
+}
+
+/// A create that usually succeeds.
+pub(super) fn plant(chance: &mut Chance, paths: &Paths, path: &str) -> Call {
+    let flags = chance.weighted(&[(6, 0), (1, 1), (1, 4)]);
+    let body = Body::new().string(Some(path)).buffer(data(chance).as_deref());
+    let op = if flags == 4 { OpCode::CreateContainer } else { OpCode::Create };
+    Call::of("create", op, acl(chance, body, paths).int("flags", flags))
+}
+
+pub(super) fn create_body(chance: &mut Chance, paths: &Paths, flags: i32) -> Body {
+    let path = paths.to_create(chance, flags);
+    let body = Body::new().string(path.as_deref()).buffer(data(chance).as_deref());
+    acl(chance, body, paths).int("flags", flags)
+}
+
+/// No negative TTL for modes without one: it ends ZooKeeper's process.
+fn create_ttl(chance: &mut Chance, paths: &Paths) -> Call {
+    const HOUR_MS: i64 = 3_600_000;
+    const MAX: i64 = 0xff_ffff_ffff;
+    let flags = chance.weighted(&[(12, 5), (6, 6), (1, 0), (1, 1), (1, 4), (1, 7)]);
+    let ttl = match flags {
+        5 | 6 => {
+            let bad = *chance.pick(&[MAX + 1, 0, -1, i64::MIN, i64::MAX]);
+            chance.weighted(&[(8, HOUR_MS), (2, MAX), (2, bad)])
+        }
+        _ => *chance.pick(&[0, HOUR_MS]),
+    };
+    Call::of("createTTL", OpCode::CreateTtl, create_body(chance, paths, flags).long("ttl", ttl))
+}
+
+pub(super) fn set_data(chance: &mut Chance, paths: &Paths) -> Body {
+    let path = paths.any(chance);
+    Body::new().string(path.as_deref()).buffer(data(chance).as_deref()).int("version", version(chance))
+}
+
+fn watcher(chance: &mut Chance, path: impl Fn(&mut Chance) -> Body) -> Body {
+    let kind = chance.weighted(&[(3, 1), (3, 2), (3, 3), (2, 4), (2, 5), (1, 0), (1, 6)]);
+    path(chance).int("type", kind)
+}
+
+pub(super) fn set_watches(chance: &mut Chance, paths: &Paths) -> Call {
+    let relative_zxid = *chance.pick(&[0, 0, 1, 5, 20, 1000, -1]);
+    let second = chance.percent(40);
+    let mut body = Body::new().long("zxid", relative_zxid);
+    let names = ["data", "exist", "child", "persistent", "recursive"];
+    for name in &names[..if second { 5 } else { 3 }] {
+        let mut list: Vec<Option<String>> = (0..chance.below(3)).map(|_| Some(paths.good(chance))).collect();
+        if chance.percent(3) {
+            list.push(paths.any(chance));
+        }
+        body = body.list(name, Some(&list), |body, path: &Option<String>| body.string(path.as_deref()));
+    }
+    let (name, op) = match second {
+        true => ("setWatches2", OpCode::SetWatches2),
+        false => ("setWatches", OpCode::SetWatches),
+    };
+    Call { xid: Some(-8), relative_zxid: true, ..Call::of(name, op, body) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::body::ROOT;
+    use super::*;
+
+    #[test]
+    fn no_request_ends_zookeepers_process() {
+        let mut chance = Chance::from_seed(1);
+        let paths = Paths::below(ROOT);
+        for _ in 0..20_000 {
+            let call = any(&mut chance, &paths);
+            if call.name == "createTTL" {
+                let story = &call.body.story;
+                let has_ttl_mode = story.contains("flags=5") || story.contains("flags=6");
+                assert!(has_ttl_mode || !story.contains("ttl=-"), "{call}");
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What a sequence is made of. Everything in it is plain data, so a step can be left out and the rest performed again.
+
+use std::fmt;
+
+use paddock_proto::OpCode;
+
+use super::body::{Body, ROOT};
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub name: &'static str,
+    /// As in the header: it may be nonsense.
+    pub op: i32,
+    /// `None`: the connection's next number.
+    pub xid: Option<i32>,
+    pub body: Body,
+    /// The body begins with a zxid that counts from where the sequence began.
+    pub relative_zxid: bool,
+    /// ZooKeeper closes the connection after its answer. It may let other answers slip through that were ready at the
+    /// same moment, so nothing is asked behind such a request.
+    pub ends_connection: bool,
+}
+
+impl Call {
+    pub fn new(name: &'static str, op: i32, body: Body) -> Call {
+        Call { name, op, xid: None, body, relative_zxid: false, ends_connection: false }
+    }
+
+    pub fn of(name: &'static str, op: OpCode, body: Body) -> Call {
+        Call::new(name, op.code(), body)
+    }
+
+    /// The same call, known to end the connection.
+    pub fn ending(self) -> Call {
+        Call { ends_connection: true, ..self }
+    }
+
+    /// Whether other connections can notice it.
+    pub fn may_change_something(&self) -> bool {
+        OpCode::from_code(self.op).is_none_or(|op| op.is_write() || op == OpCode::Auth)
+    }
+}
+
+/// A number of a connection within its sequence.
+pub type Slot = usize;
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A new connection takes the slot; one that is there is cut.
+    Connect { slot: Slot, connect: Connect },
+    /// Requests in one write. With more than one, the order of the answers counts too.
+    Calls { slot: Slot, calls: Vec<Call> },
+    /// A frame that is not even a request.
+    Frame { slot: Slot, bytes: Vec<u8> },
+    /// The client is gone without a word.
+    Cut { slot: Slot },
+}
+
+/// The first packet of a connection and what follows it without waiting for the answer.
+#[derive(Clone, Debug)]
+pub struct Connect {
+    pub session: Wanted,
+    pub password: Shown,
+    pub last_zxid: Seen,
+    pub timeout_ms: i32,
+    /// `None`: a client older than the flag.
+    pub read_only: Option<bool>,
+    pub protocol_version: i32,
+    pub then: Vec<Call>,
+}
+
+impl Connect {
+    /// What an ordinary new client sends.
+    pub fn new_session() -> Connect {
+        Connect {
+            session: Wanted::New,
+            password: Shown::Right,
+            last_zxid: Seen::Nothing,
+            timeout_ms: 30_000,
+            read_only: Some(false),
+            protocol_version: 0,
+            then: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    New,
+    /// The session that was opened as number so many.
+    Opened(usize),
+    /// One that nobody ever had.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    Right,
+    Wrong,
+    TooShort,
+    Null,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Nothing,
+    /// The newest there is.
+    Newest,
+    /// One from the future.
+    Ahead,
+}
+
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// Below `ROOT`, on servers that others use too; or the whole tree of fresh servers, whose zxids must then be the
+    /// same number for number.
+    pub whole_tree: bool,
+    pub steps: Vec<Step>,
+}
+
+impl Step {
+    /// Whether ZooKeeper closes the connection after this.
+    pub fn ends_connection(&self) -> bool {
+        match self {
+            Step::Calls { calls, .. } => calls.iter().any(|call| call.ends_connection),
+            Step::Frame { .. } => true,
+            Step::Connect { .. } | Step::Cut { .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Connect { slot, connect } => {
+                write!(f, "connection {slot}: connect {:?}", connect.session)?;
+                if connect.session != Wanted::New || connect.password != Shown::Right {
+                    write!(f, " password={:?}", connect.password)?;
+                }
+                write!(f, " last_zxid={:?} timeout_ms={}", connect.last_zxid, connect.timeout_ms)?;
+                write!(f, " read_only={:?} version={}", connect.read_only, connect.protocol_version)?;
+                connect.then.iter().try_for_each(|call| write!(f, "\n      then {call}"))
+            }
+            Step::Calls { slot, calls } => {
+                write!(f, "connection {slot}:")?;
+                match calls.as_slice() {
+                    [call] => write!(f, " {call}"),
+                    calls => calls.iter().try_for_each(|call| write!(f, "\n      {call}")),
+                }
+            }
+            Step::Frame { slot, bytes } => write!(f, "connection {slot}: frame \"{}\"", bytes.escape_ascii()),
+            Step::Cut { slot } => write!(f, "connection {slot}: cut"),
+        }
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({}) {}", self.name, self.op, self.body.story.replace(ROOT, "~"))?;
+        self.xid.map_or(Ok(()), |xid| write!(f, " xid={xid}"))
+    }
+}

@@ -1,0 +1,257 @@
+//! One server process for a test: Paddock or Apache ZooKeeper, both started on the same `zoo.cfg`.
+//!
+//! A server keeps its port and its data over `kill`, `stop` and `restart`, so clients find it again. When a test
+//! fails, the end of each server's log goes to standard error.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, process, thread};
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+const STOPPED_WITHIN: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(10);
+const LOG_TAIL_LINES: usize = 60;
+
+/// ZooKeeper writes many lines for each refused request unless it is told not to.
+const LOGBACK: &str = r#"<configuration>
+  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{HH:mm:ss.SSS} %-5level %logger{0} %msg%n</pattern></encoder>
+  </appender>
+  <logger name="org.apache.zookeeper.CreateMode" level="OFF"/>
+  <logger name="org.apache.zookeeper.jmx.MBeanRegistry" level="OFF"/>
+  <logger name="org.apache.zookeeper.server.DataTree" level="OFF"/>
+  <logger name="org.apache.zookeeper.server.FinalRequestProcessor" level="OFF"/>
+  <logger name="org.apache.zookeeper.server.NIOServerCnxn" level="OFF"/>
+  <logger name="org.apache.zookeeper.server.ServerCnxn" level="OFF"/>
+  <logger name="org.apache.zookeeper.server.ServerCnxnFactory" level="OFF"/>
+  <logger name="org.apache.zookeeper.server.auth" level="OFF"/>
+  <logger name="org.apache.zookeeper.server.persistence.FileTxnLog" level="OFF"/>
+  <logger name="org.apache.zookeeper.server.PrepRequestProcessor" level="OFF"/>
+  <logger name="org.apache.zookeeper.server.ZooKeeperServer" level="OFF"/>
+  <root level="WARN"><appender-ref ref="OUT"/></root>
+</configuration>
+"#;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Paddock,
+    ZooKeeper,
+}
+
+#[derive(Debug)]
+pub struct Server {
+    kind: Kind,
+    address: SocketAddr,
+    directory: tempfile::TempDir,
+    process: Option<Child>,
+}
+
+impl Server {
+    /// Starts a server with an empty data directory and waits until it serves.
+    pub fn start(kind: Kind) -> Server {
+        Server::start_with(kind, &[])
+    }
+
+    /// The same with more lines in `zoo.cfg`.
+    pub fn start_with(kind: Kind, settings: &[(&str, &str)]) -> Server {
+        let directory = tempfile::tempdir().expect("make a directory for a server");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let mut server = Server { kind, address, directory, process: None };
+        server.write_config(settings);
+        server.restart();
+        server
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The process that runs now.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("the server runs").id()
+    }
+
+    /// Where the transaction log and the snapshots are.
+    pub fn data_directory(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Starts the process again on the same data and waits until it serves.
+    pub fn restart(&mut self) {
+        assert!(self.process.is_none(), "{:?} runs already", self.kind);
+        let log = OpenOptions::new().create(true).append(true).open(self.log_path()).expect("open the log");
+        let child = self
+            .command()
+            .current_dir(self.directory.path())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("share the log"))
+            .stderr(log)
+            .spawn()
+            .unwrap_or_else(|error| panic!("start {:?}: {error}", self.kind));
+        self.process = Some(child);
+        self.wait_until_ready();
+    }
+
+    /// Ends the process at once, as a crash would: SIGKILL.
+    pub fn kill(&mut self) {
+        let mut child = self.process.take().expect("the server runs");
+        child.kill().expect("kill the server");
+        child.wait().expect("wait for the killed server");
+    }
+
+    /// Asks the process to end and returns what it exited with.
+    pub fn stop(&mut self) -> process::ExitStatus {
+        let mut child = self.process.take().expect("the server runs");
+        let asked = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status();
+        assert!(asked.is_ok_and(|status| status.success()), "send SIGTERM to {:?}", self.kind);
+        let deadline = Instant::now() + STOPPED_WITHIN;
+        loop {
+            if let Some(status) = child.try_wait().expect("ask for the exit status") {
+                return status;
+            }
+            if Instant::now() > deadline {
+                self.process = Some(child);
+                panic!("{:?} did not end within {STOPPED_WITHIN:?} after SIGTERM", self.kind);
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Sends a four-letter word and returns the answer.
+    pub fn four_letter_word(&self, word: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&self.address, Duration::from_secs(5))?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        stream.write_all(word.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn wait_until_ready(&mut self) {
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            // Before it serves, ZooKeeper answers with a sentence that says so.
+            if self.four_letter_word("srvr").is_ok_and(|answer| answer.contains("Mode:")) {
+                return;
+            }
+            let child = self.process.as_mut().expect("the server was started");
+            if let Some(status) = child.try_wait().expect("ask for the exit status") {
+                self.process = None;
+                panic!("{:?} ended with {status} before it was ready", self.kind);
+            }
+            assert!(Instant::now() < deadline, "{:?} does not serve after {READY_WITHIN:?}", self.kind);
+            thread::sleep(POLL);
+        }
+    }
+
+    fn write_config(&self, settings: &[(&str, &str)]) {
+        let mut config = format!(
+            "dataDir={}\nclientPort={}\nclientPortAddress={}\ntickTime=2000\nmaxClientCnxns=0\n\
+             4lw.commands.whitelist=*\n",
+            self.data_directory().display(),
+            self.address.port(),
+            self.address.ip(),
+        );
+        for (key, value) in settings {
+            config.push_str(&format!("{key}={value}\n"));
+        }
+        fs::create_dir_all(self.data_directory()).expect("make the data directory");
+        fs::write(self.config_path(), config).expect("write zoo.cfg");
+        fs::write(self.logback_path(), LOGBACK).expect("write logback.xml");
+    }
+
+    fn command(&self) -> Command {
+        match self.kind {
+            Kind::Paddock => {
+                let mut command = Command::new(environment("PADDOCK_BIN"));
+                command.arg("server").arg("--config").arg(self.config_path());
+                command
+            }
+            Kind::ZooKeeper => {
+                let mut command = Command::new("java");
+                command.args(["-Xmx512m", "-XX:+UseSerialGC", "-cp"]);
+                command.arg(environment("ZOOKEEPER_CLASSPATH"));
+                command.args([
+                    "-Dzookeeper.extendedTypesEnabled=true",
+                    "-Dzookeeper.admin.enableServer=false",
+                    // What is compared are answers: no need to wait for the disk.
+                    "-Dzookeeper.forceSync=no",
+                    // The removal of empty containers would take zxids at times of its own.
+                    "-Dznode.container.checkIntervalMs=86400000",
+                ]);
+                command.arg(format!("-Dlogback.configurationFile={}", self.logback_path().display()));
+                command.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain");
+                command.arg(self.config_path());
+                command
+            }
+        }
+    }
+
+    fn config_path(&self) -> PathBuf {
+        self.directory.path().join("zoo.cfg")
+    }
+
+    fn logback_path(&self) -> PathBuf {
+        self.directory.path().join("logback.xml")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.path().join("server.log")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.process.is_some() {
+            self.kill();
+        }
+        if thread::panicking() {
+            eprintln!(
+                "the end of the log of {:?} on {}:\n{}",
+                self.kind,
+                self.address,
+                tail(&self.log_path())
+            );
+        }
+    }
+}
+
+fn environment(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `cargo xtask test`"))
+}
+
+fn tail(path: &Path) -> String {
+    let mut text = String::new();
+    if let Ok(mut file) = File::open(path) {
+        // A log that is not UTF-8 is shown as far as it is.
+        let _ = file.read_to_string(&mut text);
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
+}
+
+/// A free port below Linux's ephemeral range: one from inside it could be taken by some client's outgoing connection
+/// while our server is down.
+fn free_port() -> u16 {
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 12_000;
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    loop {
+        // Test processes start at different places, servers of one process stand side by side.
+        let offset =
+            (process::id() as u16).wrapping_mul(61).wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+        let port = FIRST + offset % COUNT;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Apache ZooKeeper and Paddock answer the same requests with the same bytes.
+//!
+//! - `ORACLE_SEQUENCES`: how many sequences, 3000 unless told.
+//! - `ORACLE_FRESH_SERVERS`: how many longer ones on the whole tree of servers of their own, 4 unless told.
+//! - `ORACLE_FINDINGS`: goes on until it has found so many differences, 1 unless told.
+//! - `ORACLE_SEED`: performs the one sequence of this seed.
+//! - `ORACLE_AGAINST=zookeeper`: compares ZooKeeper with itself, to prove that the generator leaves nothing to chance.
+
+use std::env;
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use paddock_tests::oracle::differences::DIFFERENCES;
+use paddock_tests::oracle::generate;
+use paddock_tests::oracle::judge::{Mismatch, compare, perform, shrink};
+use paddock_tests::oracle::play::Stage;
+use paddock_tests::oracle::sequence::Sequence;
+use paddock_tests::server::{Kind, Server};
+
+const SEQUENCES: u64 = 3000;
+const WHOLE_TREE_SEQUENCES: u64 = 4;
+
+/// How many shorter sequences are tried for a failing one.
+const SHRINKING: usize = 400;
+const SHRINKING_WITH_FRESH_SERVERS: usize = 25;
+
+/// Two servers side by side.
+struct Pair {
+    left: Stage,
+    right: Stage,
+    roots: u32,
+    _servers: [Server; 2],
+}
+
+impl Pair {
+    fn start() -> Pair {
+        // The removal of empty containers would take zxids at times of its own.
+        let quiet = [("znode.container.checkIntervalMs", "86400000")];
+        let servers = thread::scope(|scope| {
+            let left = scope.spawn(|| Server::start(Kind::ZooKeeper));
+            let right = Server::start_with(other(), &quiet);
+            [left.join().expect("ZooKeeper starts"), right]
+        });
+        let [left, right] = servers.each_ref().map(|server| Stage::new(server.address()));
+        Pair { left, right, roots: 0, _servers: servers }
+    }
+
+    /// Performs a sequence below a fresh root.
+    fn perform(&mut self, sequence: &Sequence) -> Option<Mismatch> {
+        self.roots += 1;
+        let root = format!("/o{:06}", self.roots);
+        compare(sequence, perform(sequence, &root, &mut self.left, &mut self.right))
+    }
+}
+
+/// What is compared with ZooKeeper.
+fn other() -> Kind {
+    match env::var("ORACLE_AGAINST").as_deref() {
+        Ok("zookeeper") => Kind::ZooKeeper,
+        _ => Kind::Paddock,
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    let value = env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value}")))
+}
+
+/// Other sequences in every run.
+fn seed_of_this_run() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970");
+    now.as_nanos() as u64 >> 10
+}
+
+/// Names the seed when the performance itself breaks off.
+struct Performing(u64);
+
+impl Drop for Performing {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("it happened with ORACLE_SEED={}", self.0);
+        }
+    }
+}
+
+/// Gathers differences, and fails when there are enough of them or at the end.
+struct Findings {
+    stories: Vec<String>,
+    enough: usize,
+}
+
+impl Findings {
+    fn new() -> Findings {
+        Findings { stories: Vec::new(), enough: number("ORACLE_FINDINGS").unwrap_or(1) as usize }
+    }
+
+    fn add(&mut self, seed: u64, mismatch: &Mismatch) {
+        let story = mismatch.story("ZooKeeper", &format!("{:?}", other()));
+        self.stories.push(format!("ORACLE_SEED={seed} shows a difference:\n{story}"));
+        if self.stories.len() == self.enough {
+            self.fail_if_any();
+        }
+    }
+
+    fn fail_if_any(&self) {
+        assert!(self.stories.is_empty(), "{}", self.stories.join("\n"));
+    }
+}
+
+#[test]
+fn below_a_root() {
+    let mut pair = Pair::start();
+    let mut findings = Findings::new();
+    let (first, count) = match number("ORACLE_SEED") {
+        Some(seed) => (seed, 1),
+        None => (seed_of_this_run(), number("ORACLE_SEQUENCES").unwrap_or(SEQUENCES)),
+    };
+    for seed in first..first + count {
+        let _performing = Performing(seed);
+        let sequence = generate::below_a_root(seed);
+        if let Some(mismatch) = pair.perform(&sequence) {
+            findings.add(seed, &shrink(mismatch, SHRINKING, |sequence| pair.perform(sequence)));
+        }
+    }
+    findings.fail_if_any();
+    println!("{count} sequences agree");
+}
+
+#[test]
+fn on_the_whole_tree_of_fresh_servers() {
+    let mut findings = Findings::new();
+    let first = number("ORACLE_SEED").unwrap_or_else(seed_of_this_run);
+    let count = number("ORACLE_FRESH_SERVERS").unwrap_or(WHOLE_TREE_SEQUENCES);
+    for seed in first..first + count {
+        let _performing = Performing(seed);
+        let sequence = generate::on_the_whole_tree(seed);
+        let perform = |sequence: &Sequence| Pair::start().perform(sequence);
+        if let Some(mismatch) = perform(&sequence) {
+            findings.add(seed, &shrink(mismatch, SHRINKING_WITH_FRESH_SERVERS, perform));
+        }
+    }
+    findings.fail_if_any();
+}
+
+#[test]
+fn the_wanted_differences_are_there() {
+    if other() == Kind::ZooKeeper {
+        return;
+    }
+    let mut pair = Pair::start();
+    for difference in DIFFERENCES {
+        let differs = pair.perform(&(difference.example)()).is_some();
+        assert!(differs, "no difference any more: {} ({})", difference.what, difference.why);
+    }
+}
