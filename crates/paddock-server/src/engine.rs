@@ -10,6 +10,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use paddock_replica::{Effects, Input, Outboxes, Replica};
 use paddock_storage::{Index, Log, LogError, Record, Term};
 
+use crate::progress::Report;
 use crate::recovery::GROUP;
 use crate::shared::Shared;
 use crate::snapshots::Snapshots;
@@ -35,6 +36,8 @@ pub(crate) struct Engine {
     next_tick: Instant,
     /// When something was written that has not been marked.
     unmarked_since: Option<Instant>,
+    /// While the log is replayed.
+    replay: Option<Report>,
 }
 
 impl Engine {
@@ -48,19 +51,28 @@ impl Engine {
         let outboxes = Outboxes::new(shared.config.worker_count());
         let next_tick = Instant::now() + TICK;
         let effects = Effects::default();
-        Engine { shared, replica, log, snapshots, inputs, effects, outboxes, next_tick, unmarked_since: None }
+        Engine {
+            shared,
+            replica,
+            log,
+            snapshots,
+            inputs,
+            effects,
+            outboxes,
+            next_tick,
+            unmarked_since: None,
+            replay: None,
+        }
     }
 
     /// Applies what the log holds, so that the member is as it was. To be called before `run`.
     pub(crate) fn catch_up(&mut self) -> Result<(), LogError> {
-        let started = Instant::now();
-        let before = self.shared.state.read().tree().zxid();
+        self.replay = Some(Report::start("replaying log", "writes"));
         self.carry_out()?;
-        let after = self.shared.state.read().tree().zxid();
-        let writes = after.0 - before.0;
-        if writes > 0 {
-            let seconds = started.elapsed().as_secs_f64();
-            tracing::info!(writes, seconds = format!("{seconds:.2}"), zxid = %after, "log replayed");
+        if let Some(replay) = self.replay.take().filter(|replay| replay.done() > 0) {
+            let (writes, per_second) = (replay.done(), replay.per_second());
+            let seconds = format!("{:.2}", replay.seconds());
+            tracing::info!(writes, seconds, per_second, "log replayed");
         }
         Ok(())
     }
@@ -156,7 +168,10 @@ impl Engine {
         }
         let now = self.shared.clock.now();
         let mut state = self.shared.state.write();
-        self.replica.apply(now, &mut self.effects, &mut state, &mut self.outboxes);
+        let applied = self.replica.apply(now, &mut self.effects, &mut state, &mut self.outboxes);
+        if let Some(replay) = &mut self.replay {
+            replay.advance(applied.commands as u64);
+        }
         let mut woken = Vec::new();
         for (worker, outbox) in self.outboxes.iter_mut() {
             if !outbox.is_empty() {

@@ -18,6 +18,7 @@ mod engine;
 pub mod fuzzing;
 mod listener;
 mod pieces;
+mod progress;
 
 mod recovery;
 mod server;

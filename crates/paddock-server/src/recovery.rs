@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use paddock_replica::{HardState, LogEntry, Membership, Recovered, State};
@@ -15,6 +14,7 @@ use paddock_tree::{LoadError, Tree, TreeLoader};
 
 use crate::Config;
 use crate::pieces::PieceReader;
+use crate::progress::Report;
 
 /// There is one Raft group yet.
 pub(crate) const GROUP: Group = Group(0);
@@ -121,27 +121,24 @@ fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, Recove
 }
 
 fn load(disk: &dyn Disk, file: &SnapshotFile) -> Result<(Tree, SnapshotMeta), RecoveryError> {
-    let started = Instant::now();
     let failed = |source| RecoveryError::Load { path: file.path.clone(), source };
     let mut reader = SnapshotReader::open(disk, &file.path)?;
     let (meta, items) = (reader.meta().clone(), reader.totals().items);
-    let mut report = Report::start("loading snapshot");
+    let mut report = Report::start("loading snapshot", "bytes");
     let (mut loader, mut pieces) = (TreeLoader::new(), PieceReader::default());
     while let Some(block) = reader.next_block()? {
         pieces.block(&block, |piece| loader.block(piece)).map_err(failed)?;
-        report.advance(block.len() as u64, "bytes");
+        report.advance(block.len() as u64);
     }
     if !pieces.is_whole() {
         return Err(RecoveryError::Incomplete { path: file.path.clone() });
     }
     let tree = loader.finish().map_err(failed)?;
-    let seconds = started.elapsed().as_secs_f64();
     tracing::info!(
         file = %file.path.display(),
         zxid = %tree.zxid(),
         znodes = items,
-        seconds = format!("{seconds:.2}"),
-        znodes_per_second = (items as f64 / seconds.max(0.001)) as u64,
+        seconds = format!("{:.2}", report.seconds()),
         "snapshot loaded"
     );
     Ok((tree, meta))
@@ -156,15 +153,14 @@ fn read_log(
         snapshot: meta.index,
         hard_state: HardState::default(),
         entries: Vec::new(),
-        report: Report::start("reading log"),
+        report: Report::start("reading log", "entries"),
     };
     let options = LogOptions { segment_bytes: config.segment_bytes, ..LogOptions::default() };
-    let started = Instant::now();
     let log = Log::read(disk, &config.log_dir(), options, &mut tail)?;
     check_log(log.log(), config, meta)?;
     if !tail.entries.is_empty() {
-        let seconds = started.elapsed().as_secs_f64();
-        tracing::info!(entries = tail.entries.len(), seconds = format!("{seconds:.2}"), "log read");
+        let seconds = format!("{:.2}", tail.report.seconds());
+        tracing::info!(entries = tail.entries.len(), seconds, "log read");
     }
     Ok((log, tail.hard_state, tail.entries))
 }
@@ -196,7 +192,7 @@ impl Replay for Tail {
     fn record(&mut self, record: Record<'_>) {
         match record {
             Record::Entry { term, index, payload, .. } => {
-                self.report.advance(1, "entries");
+                self.report.advance(1);
                 if index <= self.snapshot {
                     return;
                 }
@@ -217,33 +213,5 @@ impl Replay for Tail {
         if progress.segments > 8 {
             tracing::debug!(done = progress.segments_done, of = progress.segments, "log segments read");
         }
-    }
-}
-
-/// Tells of long work while it goes on: once a second.
-struct Report {
-    what: &'static str,
-    started: Instant,
-    told: Instant,
-    done: u64,
-}
-
-impl Report {
-    const INTERVAL_SECONDS: f64 = 1.0;
-
-    fn start(what: &'static str) -> Report {
-        let now = Instant::now();
-        Report { what, started: now, told: now, done: 0 }
-    }
-
-    fn advance(&mut self, by: u64, unit: &'static str) {
-        self.done += by;
-        let steps_are_cheap = unit == "entries" && !self.done.is_multiple_of(4096);
-        if steps_are_cheap || self.told.elapsed().as_secs_f64() < Report::INTERVAL_SECONDS {
-            return;
-        }
-        self.told = Instant::now();
-        let rate = self.done as f64 / self.started.elapsed().as_secs_f64();
-        tracing::info!(done = self.done, unit, per_second = rate as u64, "{}", self.what);
     }
 }
