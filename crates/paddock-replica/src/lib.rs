@@ -11,6 +11,7 @@ mod entry_log;
 mod liveness;
 mod outbox;
 mod replica;
+mod serving;
 mod state;
 mod watches;
 

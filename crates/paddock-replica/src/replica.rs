@@ -1,20 +1,23 @@
-//! The heart of a member: `step` takes what happened, `collect` says what the disk has to do, `apply` carries out
-//! what has been committed and answers.
+//! The heart of a member: `step` takes what happened, `collect` says what the disk has to do, `apply` (in its own file)
+//! carries out what has been committed and answers.
 //!
 //! What a connection hands over is answered in the order in which it was handed over: writes travel as commands of
 //! a log entry, and everything else stands between them as an item of the same proposal. So a read behind a write
 //! sees that write and nothing its connection asked for later.
 
-use std::collections::{HashMap, VecDeque};
+mod apply;
 
-use paddock_proto::{IdList, OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid, jute::Writer};
-use paddock_tree::{Command, Outcome};
+use std::collections::VecDeque;
 
-use crate::batch::{BatchBuilder, commands};
+use paddock_proto::jute::Writer;
+use paddock_proto::{IdList, OpCode, SessionId, Xid};
+use paddock_tree::Command;
+
+use crate::batch::BatchBuilder;
 use crate::consensus::Consensus;
 use crate::liveness::Liveness;
-use crate::outbox::ok;
-use crate::{Client, ConnId, HardState, LogEntry, Now, Outboxes, Recovered, State};
+use crate::serving::Serving;
+use crate::{Client, ConnId, HardState, LogEntry, Now, Recovered, State};
 
 #[derive(Clone, Debug)]
 pub struct ReplicaOptions {
@@ -288,185 +291,6 @@ impl Replica {
         self.unsynced_round = self.unsynced_round.filter(|&last| last > round);
     }
 
-    /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
-    pub fn apply(
-        &mut self,
-        now: Now,
-        effects: &mut Effects,
-        state: &mut State,
-        out: &mut Outboxes,
-    ) -> Applied {
-        let mut applied = Applied::default();
-        for entry in effects.committed.drain(..) {
-            let mut items = self.items_of(entry.index);
-            for command in commands(&entry.payload) {
-                let item = self.run_until_command(now, &mut items, state, out);
-                self.apply_command(now, &command, item, state, out);
-                applied.commands += 1;
-            }
-            let rest = self.run_until_command(now, &mut items, state, out);
-            assert!(rest.is_none(), "entry {} has fewer commands than were proposed", entry.index);
-            state.set_applied(entry.index, entry.term);
-            self.consensus.applied(entry.index);
-            applied.entries += 1;
-        }
-        if std::mem::take(&mut effects.locals) {
-            self.run_locals(now, state, out);
-        }
-        applied
-    }
-
-    fn items_of(&mut self, index: u64) -> VecDeque<Item> {
-        match self.proposals.front() {
-            Some(proposal) if proposal.index == index => {
-                self.proposals.pop_front().expect("the front was just seen").items
-            }
-            Some(proposal) => {
-                assert!(proposal.index > index, "entry {} was never applied", proposal.index);
-                VecDeque::new()
-            }
-            None => VecDeque::new(),
-        }
-    }
-
-    fn run_locals(&mut self, now: Now, state: &State, out: &mut Outboxes) {
-        if self.proposals.is_empty() && self.batch.commands() == 0 {
-            let mut items = std::mem::take(&mut self.items);
-            let command = self.run_until_command(now, &mut items, state, out);
-            assert!(command.is_none(), "a command waits without an entry");
-        }
-        if std::mem::take(&mut self.garbage_due) {
-            self.remove_garbage(now, state);
-        }
-    }
-
-    /// Runs the items in front of the next command and returns that command's own.
-    fn run_until_command(
-        &mut self,
-        now: Now,
-        items: &mut VecDeque<Item>,
-        state: &State,
-        out: &mut Outboxes,
-    ) -> Option<Item> {
-        while let Some(item) = items.pop_front() {
-            if item.is_command() {
-                return Some(item);
-            }
-            self.run(now, item, state, out);
-        }
-        None
-    }
-
-    fn run(&mut self, now: Now, item: Item, state: &State, out: &mut Outboxes) {
-        match item {
-            Item::Local(Local { client, xid, op, body }) => {
-                out.reply(client.conn, |out| state.answer(&client, xid, op, &body, out));
-            }
-            Item::Resume { conn, session, timeout_ms } => {
-                if self.liveness.resume(session, timeout_ms, now.monotonic_ms) {
-                    self.serve(conn, session, state, out);
-                    out.connected(conn, session, timeout_ms);
-                } else {
-                    out.expired(conn);
-                }
-            }
-            Item::Disconnect { conn } => {
-                state.drop_watches(conn);
-                self.serving.end_conn(conn);
-            }
-            Item::Write { .. } | Item::Connect { .. } | Item::Own => {
-                unreachable!("commands are applied, not run")
-            }
-        }
-    }
-
-    /// From now on `conn` serves the session; the connection that did is closed and told no more events.
-    fn serve(&mut self, conn: ConnId, session: SessionId, state: &State, out: &mut Outboxes) {
-        if let Some(former) = self.serving.begin(session, conn) {
-            state.drop_watches(former);
-            out.close(former);
-        }
-    }
-
-    fn apply_command(
-        &mut self,
-        now: Now,
-        command: &Command<'_>,
-        item: Option<Item>,
-        state: &mut State,
-        out: &mut Outboxes,
-    ) {
-        let outcome = state.apply(command, out);
-        match (&command.write, &outcome.result) {
-            (Ok(Write::CreateSession { timeout_ms }), Ok(_)) => {
-                self.liveness.add(command.session, *timeout_ms, now.monotonic_ms);
-                self.skip_session_id(command.session);
-            }
-            (Ok(Write::CloseSession), _) => self.liveness.remove(command.session),
-            _ => {}
-        }
-        match item {
-            Some(Item::Write { conn, xid }) => self.answer_write(conn, xid, command, &outcome, state, out),
-            Some(Item::Connect { conn }) => self.answer_connect(conn, command, &outcome, state, out),
-            _ => self.end_serving(command, state, out),
-        }
-    }
-
-    fn answer_write(
-        &mut self,
-        conn: ConnId,
-        xid: Xid,
-        command: &Command<'_>,
-        outcome: &Outcome<'_>,
-        state: &State,
-        out: &mut Outboxes,
-    ) {
-        match &outcome.result {
-            Ok(reply) => out.write_reply(conn, ok(xid, outcome.zxid), |out| reply.encode(out)),
-            Err(error) => {
-                let header = ReplyHeader { error: Some(*error), ..ok(xid, outcome.zxid) };
-                out.write_reply(conn, header, |_| {});
-            }
-        }
-        self.end_serving(command, state, out);
-    }
-
-    fn answer_connect(
-        &mut self,
-        conn: ConnId,
-        command: &Command<'_>,
-        outcome: &Outcome<'_>,
-        state: &State,
-        out: &mut Outboxes,
-    ) {
-        match (&command.write, &outcome.result) {
-            (Ok(Write::CreateSession { timeout_ms }), Ok(WriteReply::Done)) => {
-                self.serve(conn, command.session, state, out);
-                out.connected(conn, command.session, *timeout_ms);
-            }
-            _ => out.expired(conn),
-        }
-    }
-
-    /// A closed session's connection is closed as well, behind the reply if it asked for it itself.
-    fn end_serving(&mut self, command: &Command<'_>, state: &State, out: &mut Outboxes) {
-        if !matches!(command.write, Ok(Write::CloseSession)) {
-            return;
-        }
-        if let Some(conn) = self.serving.end_session(command.session) {
-            state.drop_watches(conn);
-            out.close(conn);
-        }
-    }
-
-    fn remove_garbage(&mut self, now: Now, state: &State) {
-        for path in state.tree().expired_nodes(now.wall_ms, self.options.garbage_max) {
-            let mut body = Vec::new();
-            body.put_string(&path);
-            self.submit_own(now, SessionId::NONE, OpCode::DeleteContainer, &body);
-        }
-    }
-
     /// How many requests wait for the log.
     pub fn waiting(&self) -> usize {
         self.items.len() + self.proposals.iter().map(|proposal| proposal.items.len()).sum::<usize>()
@@ -485,35 +309,6 @@ impl Replica {
         let same_member = (used.0 ^ self.next_session) >> 56 == 0;
         if same_member {
             self.next_session = self.next_session.max(used.0 + 1);
-        }
-    }
-}
-
-/// Which connection serves a session here.
-#[derive(Debug, Default)]
-struct Serving {
-    conns: HashMap<SessionId, ConnId>,
-    sessions: HashMap<ConnId, SessionId>,
-}
-
-impl Serving {
-    /// Returns the connection that served the session until now, if it is another one.
-    fn begin(&mut self, session: SessionId, conn: ConnId) -> Option<ConnId> {
-        self.sessions.insert(conn, session);
-        let former = self.conns.insert(session, conn).filter(|former| *former != conn)?;
-        self.sessions.remove(&former);
-        Some(former)
-    }
-
-    fn end_session(&mut self, session: SessionId) -> Option<ConnId> {
-        let conn = self.conns.remove(&session)?;
-        self.sessions.remove(&conn);
-        Some(conn)
-    }
-
-    fn end_conn(&mut self, conn: ConnId) {
-        if let Some(session) = self.sessions.remove(&conn) {
-            self.conns.remove(&session);
         }
     }
 }

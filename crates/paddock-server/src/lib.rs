@@ -26,6 +26,7 @@ mod shared;
 mod snapshots;
 mod stats;
 mod status;
+mod turn;
 mod wire;
 mod words;
 mod worker;

@@ -11,18 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, SessionId, Xid, Zxid, frame};
-use paddock_replica::{Client, ConnId, Input, Local, Parcel, State};
-use parking_lot::RwLockReadGuard;
+use paddock_proto::{ConnectResponse, SessionId, Zxid};
+use paddock_replica::{Client, ConnId, Parcel};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::connection::{Connection, Context, Refusal, Step};
+use crate::clock;
+use crate::connection::Connection;
 use crate::stats::ConnStats;
+use crate::turn::take_frames;
 use crate::worker::Worker;
-use crate::{clock, words};
 
 /// A connection that has so much unanswered or unsent is not read from until there is less.
 const WAITING_MAX: usize = 16 << 10;
@@ -30,29 +30,22 @@ const OUT_BYTES_MAX: usize = 16 << 20;
 /// A connection that leaves so many bytes unread is closed at the next event: events come whether it reads or not.
 const EVENT_BYTES_MAX: usize = 64 << 20;
 /// Buffers that grew beyond this are let go when they are empty.
-const BUFFER_BYTES_KEPT: usize = 16 << 10;
+pub(crate) const BUFFER_BYTES_KEPT: usize = 16 << 10;
 /// A stranger who does not greet is sent away after this time.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take to read the last bytes and close its side.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
-/// So many requests are answered from the state before a writer gets its turn.
-const READS_PER_LOCK: usize = 256;
-
-/// A request that was handed to the engine.
-#[derive(Debug)]
-struct Waiting {
-    since_ms: u64,
-}
 
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) conn: ConnId,
     socket: TcpStream,
-    machine: RefCell<Connection>,
-    out: RefCell<Vec<u8>>,
+    pub(crate) machine: RefCell<Connection>,
+    pub(crate) out: RefCell<Vec<u8>>,
     /// How much of `out` the socket has taken.
     sent: Cell<usize>,
-    waiting: RefCell<VecDeque<Waiting>>,
+    /// When each request that the engine has to answer was handed over.
+    waiting: RefCell<VecDeque<u64>>,
     /// To be closed once `out` is empty.
     closing: Cell<bool>,
     /// Heard since its session was last reported alive.
@@ -83,7 +76,7 @@ impl Wire {
         self.machine.borrow().client().session
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         self.machine.borrow().client().clone()
     }
 
@@ -117,6 +110,18 @@ impl Wire {
         }
     }
 
+    /// A request has been handed to the engine, which will answer it.
+    pub(crate) fn wait_for_engine(&self, since_ms: u64) {
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.push_back(since_ms);
+        self.stats.waiting.store(waiting.len() as u64, Relaxed);
+    }
+
+    /// Whether all that was handed to the engine has been answered.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.borrow().is_empty()
+    }
+
     fn greet(&self, response: ConnectResponse, worker: &Worker) {
         response.encode(&mut self.out.borrow_mut());
         self.answered(&[], worker);
@@ -126,13 +131,13 @@ impl Wire {
     /// The oldest request with the engine has been answered.
     fn answered(&self, reply: &[u8], worker: &Worker) {
         let mut waiting = self.waiting.borrow_mut();
-        let request = waiting.pop_front().expect("the engine answers each request once");
+        let since_ms = waiting.pop_front().expect("the engine answers each request once");
         self.stats.waiting.store(waiting.len() as u64, Relaxed);
         if waiting.len() == WAITING_MAX / 2 || waiting.is_empty() && worker.shared.is_stopping() {
             self.changed.notify_one();
         }
         let zxid = reply.get(8..16).map_or(0, |b| i64::from_be_bytes(b.try_into().expect("eight bytes")));
-        let latency_ms = worker.now_ms().saturating_sub(request.since_ms);
+        let latency_ms = worker.now_ms().saturating_sub(since_ms);
         self.stats.answered(Zxid(zxid), clock::wall_ms(), latency_ms, 1);
         worker.shared.stats.latency.record(latency_ms, 1);
         worker.shared.stats.replies.record(reply.len());
@@ -182,7 +187,7 @@ impl Wire {
     }
 
     /// Whether requests are read now.
-    fn takes_requests(&self, worker: &Worker) -> bool {
+    pub(crate) fn takes_requests(&self, worker: &Worker) -> bool {
         self.machine.borrow().takes_frames()
             && !self.closing.get()
             && !worker.shared.is_stopping()
@@ -192,7 +197,7 @@ impl Wire {
 
     /// Whether the member's end is this connection's end: all its requests are answered.
     fn is_drained(&self, worker: &Worker) -> bool {
-        worker.shared.is_stopping() && self.waiting.borrow().is_empty()
+        worker.shared.is_stopping() && self.is_idle()
     }
 }
 
@@ -253,160 +258,6 @@ fn receive(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) -> bool {
             true
         }
         Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-    }
-}
-
-/// Takes the whole frames at the front of `input`, as far as the connection takes any.
-fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
-    let mut taken = 0;
-    if wire.machine.borrow().is_greeting()
-        && input.len() >= 4
-        && let Some(text) = words::answer(&input[..4], &worker.shared)
-    {
-        wire.out.borrow_mut().extend_from_slice(text.as_bytes());
-        input.clear();
-        return wire.close();
-    }
-    let mut turn = Turn { wire, worker, state: None, reads: 0, replies: 0, since_ms: worker.now_ms() };
-    while wire.takes_requests(worker) {
-        let max = wire.machine.borrow().frame_bytes_max(&worker.shared.config);
-        match frame::split(&input[taken..], max) {
-            Ok(None) => break,
-            Ok(Some((frame, len))) => {
-                turn.take(frame);
-                taken += len;
-            }
-            Err(error) => {
-                tracing::warn!(client = %wire.stats.address, %error, "connection closed");
-                wire.close();
-            }
-        }
-    }
-    turn.end();
-    input.drain(..taken);
-    if input.is_empty() {
-        input.shrink_to(BUFFER_BYTES_KEPT);
-    }
-}
-
-/// The frames that came together: their reads share one lock of the state, their writes one message to the engine.
-struct Turn<'a> {
-    wire: &'a Wire,
-    worker: &'a Rc<Worker>,
-    state: Option<RwLockReadGuard<'a, State>>,
-    reads: usize,
-    replies: u64,
-    since_ms: u64,
-}
-
-impl Turn<'_> {
-    fn take(&mut self, frame: &[u8]) {
-        let shared = &self.worker.shared;
-        let greeting = self.wire.machine.borrow().is_greeting();
-        let zxid = if greeting { shared.state.read().tree().zxid() } else { Zxid(0) };
-        let context = Context { config: &shared.config, zxid };
-        let step = self.wire.machine.borrow_mut().on_frame(frame, &context);
-        self.note(frame, greeting);
-        match step {
-            Step::Hand(input) => self.hand(input),
-            Step::Ask { xid, op, body } => self.ask(xid, op, body),
-            Step::Ping => self.answer(Xid::PING, OpCode::Ping, &[]),
-            Step::Identify { xid } => {
-                let client = self.wire.client();
-                self.state().identify(&client);
-                self.reply(ReplyHeader { xid, zxid: Zxid(0), error: None });
-            }
-            Step::Refuse(refusal) => self.refuse(refusal),
-        }
-    }
-
-    fn note(&mut self, frame: &[u8], greeting: bool) {
-        let stats = &self.wire.stats;
-        stats.received.fetch_add(1, Relaxed);
-        self.worker.shared.stats.received.fetch_add(1, Relaxed);
-        if let (false, Some((head, _))) = (greeting, frame.split_first_chunk::<8>()) {
-            let number = u64::from_be_bytes(*head);
-            stats.last_xid.store((number >> 32) as i32, Relaxed);
-            stats.last_op.store(number as i32, Relaxed);
-        }
-        if !self.wire.touched.replace(true) {
-            self.worker.touch(self.wire.conn);
-        }
-    }
-
-    /// To the engine, which will answer.
-    fn hand(&mut self, input: Input) {
-        let mut waiting = self.wire.waiting.borrow_mut();
-        waiting.push_back(Waiting { since_ms: self.since_ms });
-        self.wire.stats.waiting.store(waiting.len() as u64, Relaxed);
-        self.worker.inputs.borrow_mut().push(input);
-    }
-
-    /// From the state, if nothing of this connection waits; else behind what waits.
-    fn ask(&mut self, xid: Xid, op: OpCode, body: &[u8]) {
-        // A sync is answered behind all that the engine has under way, of other connections too.
-        if op == OpCode::Sync || !self.wire.waiting.borrow().is_empty() {
-            let local = Local { client: self.wire.client(), xid, op, body: body.to_vec() };
-            return self.hand(Input::Local(local));
-        }
-        self.answer(xid, op, body);
-    }
-
-    fn answer(&mut self, xid: Xid, op: OpCode, body: &[u8]) {
-        self.reads += 1;
-        if self.reads.is_multiple_of(READS_PER_LOCK) {
-            self.state = None;
-        }
-        self.state();
-        let state = self.state.as_ref().expect("it was just locked");
-        let (machine, mut out) = (self.wire.machine.borrow(), self.wire.out.borrow_mut());
-        let before = out.len();
-        state.answer(machine.client(), xid, op, body, &mut out);
-        self.worker.shared.stats.replies.record(out.len() - before);
-        self.replies += 1;
-    }
-
-    /// The state, locked for reading. Events of what it shows are in front of what is read from it.
-    fn state(&mut self) -> &State {
-        if self.state.is_none() {
-            self.state = Some(self.worker.lock_state());
-        }
-        self.state.as_ref().expect("it was just locked")
-    }
-
-    fn reply(&mut self, header: ReplyHeader) {
-        frame::write(&mut self.wire.out.borrow_mut(), |out| header.encode(out));
-        self.replies += 1;
-    }
-
-    fn refuse(&mut self, refusal: Refusal) {
-        match refusal {
-            Refusal::Silently { why } => {
-                tracing::warn!(client = %self.wire.stats.address, "connection closed: {why}");
-            }
-            Refusal::Reply(header) => {
-                if header.error == Some(ErrorCode::AuthFailed) {
-                    self.worker.shared.stats.auth_failed.fetch_add(1, Relaxed);
-                }
-                self.reply(header);
-            }
-            Refusal::Expired { read_only } => {
-                ConnectResponse::expired(read_only.map(|_| false)).encode(&mut self.wire.out.borrow_mut());
-            }
-        }
-        self.wire.close();
-    }
-
-    fn end(self) {
-        if self.replies > 0 {
-            let zxid = self.state.as_ref().map_or(Zxid(0), |state| state.tree().zxid());
-            let latency_ms = self.worker.now_ms() - self.since_ms;
-            self.wire.stats.answered(zxid, clock::wall_ms(), latency_ms, self.replies);
-            self.worker.shared.stats.latency.record(latency_ms, self.replies);
-            self.worker.shared.stats.sent.fetch_add(self.replies, Relaxed);
-        }
-        drop(self.state);
-        self.worker.hand_over();
     }
 }
 

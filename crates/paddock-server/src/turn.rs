@@ -1,0 +1,170 @@
+//! A connection's turn: the frames that came together, taken one by one.
+//!
+//! Their reads share one lock of the state, their writes one message to the engine.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, Xid, Zxid, frame};
+use paddock_replica::{Input, Local, State};
+use parking_lot::RwLockReadGuard;
+
+use crate::connection::{Context, Refusal, Step};
+use crate::wire::{BUFFER_BYTES_KEPT, Wire};
+use crate::worker::Worker;
+use crate::{clock, words};
+
+/// So many requests are answered from the state before a writer gets its turn.
+const READS_PER_LOCK: usize = 256;
+
+/// Takes the whole frames at the front of `input`, as far as the connection takes any.
+pub(crate) fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
+    let mut taken = 0;
+    if wire.machine.borrow().is_greeting()
+        && input.len() >= 4
+        && let Some(text) = words::answer(&input[..4], &worker.shared)
+    {
+        wire.out.borrow_mut().extend_from_slice(text.as_bytes());
+        input.clear();
+        return wire.close();
+    }
+    let mut turn = Turn { wire, worker, state: None, reads: 0, replies: 0, since_ms: worker.now_ms() };
+    while wire.takes_requests(worker) {
+        let max = wire.machine.borrow().frame_bytes_max(&worker.shared.config);
+        match frame::split(&input[taken..], max) {
+            Ok(None) => break,
+            Ok(Some((frame, len))) => {
+                turn.take(frame);
+                taken += len;
+            }
+            Err(error) => {
+                tracing::warn!(client = %wire.stats.address, %error, "connection closed");
+                wire.close();
+            }
+        }
+    }
+    turn.end();
+    input.drain(..taken);
+    if input.is_empty() {
+        input.shrink_to(BUFFER_BYTES_KEPT);
+    }
+}
+
+/// The frames that came together: their reads share one lock of the state, their writes one message to the engine.
+struct Turn<'a> {
+    wire: &'a Wire,
+    worker: &'a Rc<Worker>,
+    state: Option<RwLockReadGuard<'a, State>>,
+    reads: usize,
+    replies: u64,
+    since_ms: u64,
+}
+
+impl Turn<'_> {
+    fn take(&mut self, frame: &[u8]) {
+        let shared = &self.worker.shared;
+        let greeting = self.wire.machine.borrow().is_greeting();
+        let zxid = if greeting { shared.state.read().tree().zxid() } else { Zxid(0) };
+        let context = Context { config: &shared.config, zxid };
+        let step = self.wire.machine.borrow_mut().on_frame(frame, &context);
+        self.note(frame, greeting);
+        match step {
+            Step::Hand(input) => self.hand(input),
+            Step::Ask { xid, op, body } => self.ask(xid, op, body),
+            Step::Ping => self.answer(Xid::PING, OpCode::Ping, &[]),
+            Step::Identify { xid } => {
+                let client = self.wire.client();
+                self.state().identify(&client);
+                self.reply(ReplyHeader { xid, zxid: Zxid(0), error: None });
+            }
+            Step::Refuse(refusal) => self.refuse(refusal),
+        }
+    }
+
+    fn note(&mut self, frame: &[u8], greeting: bool) {
+        let stats = &self.wire.stats;
+        stats.received.fetch_add(1, Relaxed);
+        self.worker.shared.stats.received.fetch_add(1, Relaxed);
+        if let (false, Some((head, _))) = (greeting, frame.split_first_chunk::<8>()) {
+            let number = u64::from_be_bytes(*head);
+            stats.last_xid.store((number >> 32) as i32, Relaxed);
+            stats.last_op.store(number as i32, Relaxed);
+        }
+        if !self.wire.touched.replace(true) {
+            self.worker.touch(self.wire.conn);
+        }
+    }
+
+    /// To the engine, which will answer.
+    fn hand(&mut self, input: Input) {
+        self.wire.wait_for_engine(self.since_ms);
+        self.worker.inputs.borrow_mut().push(input);
+    }
+
+    /// From the state, if nothing of this connection waits; else behind what waits.
+    fn ask(&mut self, xid: Xid, op: OpCode, body: &[u8]) {
+        // A sync is answered behind all that the engine has under way, of other connections too.
+        if op == OpCode::Sync || !self.wire.is_idle() {
+            let local = Local { client: self.wire.client(), xid, op, body: body.to_vec() };
+            return self.hand(Input::Local(local));
+        }
+        self.answer(xid, op, body);
+    }
+
+    fn answer(&mut self, xid: Xid, op: OpCode, body: &[u8]) {
+        self.reads += 1;
+        if self.reads.is_multiple_of(READS_PER_LOCK) {
+            self.state = None;
+        }
+        self.state();
+        let state = self.state.as_ref().expect("it was just locked");
+        let (machine, mut out) = (self.wire.machine.borrow(), self.wire.out.borrow_mut());
+        let before = out.len();
+        state.answer(machine.client(), xid, op, body, &mut out);
+        self.worker.shared.stats.replies.record(out.len() - before);
+        self.replies += 1;
+    }
+
+    /// The state, locked for reading. Events of what it shows are in front of what is read from it.
+    fn state(&mut self) -> &State {
+        if self.state.is_none() {
+            self.state = Some(self.worker.lock_state());
+        }
+        self.state.as_ref().expect("it was just locked")
+    }
+
+    fn reply(&mut self, header: ReplyHeader) {
+        frame::write(&mut self.wire.out.borrow_mut(), |out| header.encode(out));
+        self.replies += 1;
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        match refusal {
+            Refusal::Silently { why } => {
+                tracing::warn!(client = %self.wire.stats.address, "connection closed: {why}");
+            }
+            Refusal::Reply(header) => {
+                if header.error == Some(ErrorCode::AuthFailed) {
+                    self.worker.shared.stats.auth_failed.fetch_add(1, Relaxed);
+                }
+                self.reply(header);
+            }
+            Refusal::Expired { read_only } => {
+                ConnectResponse::expired(read_only.map(|_| false)).encode(&mut self.wire.out.borrow_mut());
+            }
+        }
+        self.wire.close();
+    }
+
+    fn end(self) {
+        if self.replies > 0 {
+            let zxid = self.state.as_ref().map_or(Zxid(0), |state| state.tree().zxid());
+            let latency_ms = self.worker.now_ms() - self.since_ms;
+            self.wire.stats.answered(zxid, clock::wall_ms(), latency_ms, self.replies);
+            self.worker.shared.stats.latency.record(latency_ms, self.replies);
+            self.worker.shared.stats.sent.fetch_add(self.replies, Relaxed);
+        }
+        drop(self.state);
+        self.worker.hand_over();
+    }
+}
