@@ -2,6 +2,8 @@
 //!
 //! One outbox for each worker. Bytes of many connections lie in one buffer, cut into parcels.
 
+use std::collections::HashMap;
+
 use paddock_proto::{ReplyHeader, SessionId, WatchEvent, Xid, Zxid, frame};
 
 use crate::ConnId;
@@ -82,22 +84,45 @@ impl Outbox {
 
 /// The outboxes of all workers.
 #[derive(Debug)]
-pub struct Outboxes(Vec<Outbox>);
+pub struct Outboxes {
+    boxes: Vec<Outbox>,
+    /// The bytes of the large replies that a connection got in this round.
+    large: HashMap<ConnId, usize>,
+}
 
 impl Outboxes {
+    /// Replies of this size are counted: nobody gets enough smaller ones in a round to hurt.
+    const LARGE_BYTES: usize = 64 << 10;
+    /// A connection that got so much in a round gets no more.
+    const ROUND_BYTES_MAX: usize = 64 << 20;
+
     pub fn new(workers: usize) -> Outboxes {
-        Outboxes((0..workers).map(|_| Outbox::default()).collect())
+        Outboxes { boxes: (0..workers).map(|_| Outbox::default()).collect(), large: HashMap::new() }
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Outbox)> {
-        self.0.iter_mut().enumerate()
+        self.boxes.iter_mut().enumerate()
+    }
+
+    pub(crate) fn begin_round(&mut self) {
+        self.large.clear();
+    }
+
+    /// Whether the connection has asked for more than a member holds ready for one.
+    pub(crate) fn is_full(&self, conn: ConnId) -> bool {
+        self.large.get(&conn).is_some_and(|bytes| *bytes > Outboxes::ROUND_BYTES_MAX)
     }
 
     /// A reply whose frame `write` appends, watch events in front of it included.
     pub(crate) fn reply(&mut self, conn: ConnId, write: impl FnOnce(&mut Vec<u8>)) {
-        let outbox = &mut self.0[conn.worker()];
+        let outbox = &mut self.boxes[conn.worker()];
+        let before = outbox.bytes.len();
         write(&mut outbox.bytes);
+        let bytes = outbox.bytes.len() - before;
         outbox.seal(conn, Kind::Reply);
+        if bytes >= Outboxes::LARGE_BYTES {
+            *self.large.entry(conn).or_default() += bytes;
+        }
     }
 
     /// The reply to a write: its header, then what `body` appends.
@@ -111,21 +136,21 @@ impl Outboxes {
     }
 
     pub(crate) fn event(&mut self, conn: ConnId, event: WatchEvent<'_>) {
-        let outbox = &mut self.0[conn.worker()];
+        let outbox = &mut self.boxes[conn.worker()];
         event.encode(&mut outbox.bytes);
         outbox.seal(conn, Kind::Event);
     }
 
     pub(crate) fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32) {
-        self.0[conn.worker()].seal(conn, Kind::Connected { session, timeout_ms });
+        self.boxes[conn.worker()].seal(conn, Kind::Connected { session, timeout_ms });
     }
 
     pub(crate) fn expired(&mut self, conn: ConnId) {
-        self.0[conn.worker()].seal(conn, Kind::Expired);
+        self.boxes[conn.worker()].seal(conn, Kind::Expired);
     }
 
     pub(crate) fn close(&mut self, conn: ConnId) {
-        self.0[conn.worker()].seal(conn, Kind::Close);
+        self.boxes[conn.worker()].seal(conn, Kind::Close);
     }
 }
 
@@ -147,10 +172,10 @@ mod tests {
         let mut later = Outboxes::new(1);
         later.reply(b, |out| out.extend_from_slice(b"two"));
 
-        let all = &mut outboxes.0[0];
-        all.append(&mut later.0[0]);
+        let all = &mut outboxes.boxes[0];
+        all.append(&mut later.boxes[0]);
         let parcels: Vec<_> = all.iter().collect();
         assert_eq!(parcels, [(a, Parcel::Reply(b"one")), (b, Parcel::Close), (b, Parcel::Reply(b"two"))]);
-        assert!(later.0[0].is_empty());
+        assert!(later.boxes[0].is_empty());
     }
 }

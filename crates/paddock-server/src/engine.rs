@@ -149,15 +149,26 @@ impl Engine {
             self.log.append(Record::Entry { group: GROUP, term, index, payload: &entry.payload });
         }
         self.unmarked_since = Some(Instant::now());
+        self.sync()
+    }
+
+    /// Syncs, for as long as it takes on a full disk: nobody was told anything yet, so the writes can wait for room.
+    fn sync(&mut self) -> Result<(), LogError> {
+        let mut full_since = None;
         loop {
-            match self.log.sync() {
-                Err(error @ LogError::DiskFull { .. }) => {
-                    // Nobody was told anything yet: the writes wait for room.
+            match (self.log.sync(), full_since) {
+                (Err(error @ LogError::DiskFull { .. }), None) => {
                     tracing::error!(%error, "disk full: writes wait; free some space");
-                    std::thread::sleep(DISK_FULL_PAUSE);
+                    full_since = Some(Instant::now());
                 }
-                result => return result,
+                (Err(LogError::DiskFull { .. }), Some(_)) => {}
+                (Ok(()), Some(since)) => {
+                    tracing::info!(seconds = since.elapsed().as_secs(), "there is room again: writes go on");
+                    return Ok(());
+                }
+                (result, _) => return result,
             }
+            std::thread::sleep(DISK_FULL_PAUSE);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use paddock_replica::Membership;
 use paddock_storage::snapshot::{self, SnapshotFile};
@@ -17,6 +17,10 @@ use crate::shared::Shared;
 
 /// So many znodes are copied before the writers get their turn: a slice of some 100 microseconds.
 const ZNODES_PER_SLICE: usize = 1024;
+
+/// How long the housekeeper rests when there was nothing to do, and when there was no room.
+const HOUSEKEEPER_PAUSE: Duration = Duration::from_millis(100);
+const HOUSEKEEPER_PAUSE_FULL: Duration = Duration::from_secs(5);
 
 /// Takes snapshots when enough has been written since the last one.
 #[derive(Debug)]
@@ -162,14 +166,24 @@ pub(crate) fn keep_house(
     housekeeper: &Housekeeper,
     stop: &crossbeam_channel::Receiver<()>,
 ) -> Result<(), LogError> {
+    let mut full = false;
     loop {
         match housekeeper.run() {
-            Ok(true) => continue,
+            Ok(true) => {
+                full = false;
+                continue;
+            }
             Ok(false) => {}
-            Err(error @ LogError::DiskFull { .. }) => tracing::warn!(%error, "no segment prepared"),
+            Err(LogError::DiskFull { .. }) if full => {}
+            Err(error @ LogError::DiskFull { .. }) => {
+                tracing::warn!(%error, "no room for a segment ahead of time");
+                full = true;
+            }
             Err(error) => return Err(error),
         }
-        match stop.recv_timeout(std::time::Duration::from_millis(100)) {
+        // Each try on a full disk fills it up, as far as there is room.
+        let pause = if full { HOUSEKEEPER_PAUSE_FULL } else { HOUSEKEEPER_PAUSE };
+        match stop.recv_timeout(pause) {
             Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
             _ => return Ok(()),
         }

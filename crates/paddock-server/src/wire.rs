@@ -27,13 +27,17 @@ use crate::worker::Worker;
 /// A connection that has so much unanswered or unsent is not read from until there is less.
 const WAITING_MAX: usize = 16 << 10;
 const OUT_BYTES_MAX: usize = 16 << 20;
+/// What the first reply is taken to be.
+const REPLY_BYTES_FIRST: usize = 1 << 20;
 /// A connection that leaves so many bytes unread is closed at the next event: events come whether it reads or not.
 const EVENT_BYTES_MAX: usize = 64 << 20;
 /// Buffers that grew beyond this are let go when they are empty.
 pub(crate) const BUFFER_BYTES_KEPT: usize = 16 << 10;
 /// A stranger who does not greet is sent away after this time.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take to read the last bytes and close its side.
+/// How long a client whose connection is to be closed may take to read what is left,
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
+/// and then to close its side.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -46,6 +50,9 @@ pub(crate) struct Wire {
     sent: Cell<usize>,
     /// When each request that the engine has to answer was handed over.
     waiting: RefCell<VecDeque<u64>>,
+    /// How large the next reply may be, by those before it. A connection begins with few requests under way, so that
+    /// an unknown client cannot make the member hold gigabytes for it.
+    reply_bytes_expected: Cell<usize>,
     /// To be closed once `out` is empty.
     closing: Cell<bool>,
     /// Heard since its session was last reported alive.
@@ -65,6 +72,7 @@ impl Wire {
             out: RefCell::default(),
             sent: Cell::new(0),
             waiting: RefCell::default(),
+            reply_bytes_expected: Cell::new(REPLY_BYTES_FIRST),
             closing: Cell::new(false),
             touched: Cell::new(false),
             changed: Notify::new(),
@@ -133,7 +141,10 @@ impl Wire {
         let mut waiting = self.waiting.borrow_mut();
         let since_ms = waiting.pop_front().expect("the engine answers each request once");
         self.stats.waiting.store(waiting.len() as u64, Relaxed);
-        if waiting.len() == WAITING_MAX / 2 || waiting.is_empty() && worker.shared.is_stopping() {
+        let was_full = waiting.len() + 1 >= self.waiting_max();
+        self.expect_replies_like(reply.len());
+        let half_full = waiting.len() == self.waiting_max() / 2;
+        if half_full || was_full || waiting.is_empty() && worker.shared.is_stopping() {
             self.changed.notify_one();
         }
         let zxid = reply.get(8..16).map_or(0, |b| i64::from_be_bytes(b.try_into().expect("eight bytes")));
@@ -191,8 +202,19 @@ impl Wire {
         self.machine.borrow().takes_frames()
             && !self.closing.get()
             && !worker.shared.is_stopping()
-            && self.waiting.borrow().len() < WAITING_MAX
+            && self.waiting.borrow().len() < self.waiting_max()
             && self.unsent() < OUT_BYTES_MAX
+    }
+
+    /// How many requests may be under way, so that their replies have room.
+    fn waiting_max(&self) -> usize {
+        (OUT_BYTES_MAX / self.reply_bytes_expected.get()).clamp(1, WAITING_MAX)
+    }
+
+    /// A large reply counts at once, small ones little by little.
+    fn expect_replies_like(&self, bytes: usize) {
+        let expected = self.reply_bytes_expected.get();
+        self.reply_bytes_expected.set((expected - expected / 8).max(bytes).max(1));
     }
 
     /// Whether the member's end is this connection's end: all its requests are answered.
@@ -205,6 +227,7 @@ impl Wire {
 pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
     let mut input = Vec::new();
     let greeted_until = Instant::now() + GREETING_TIMEOUT;
+    let mut gone_by = None;
     loop {
         if wire.takes_requests(&worker) && !input.is_empty() {
             take_frames(&wire, &worker, &mut input);
@@ -213,7 +236,11 @@ pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
         if (wire.closing.get() || wire.is_drained(&worker)) && wire.unsent() == 0 {
             return say_farewell(&wire.socket).await;
         }
-        let Some(ready) = next_readiness(&wire, &worker, greeted_until).await else { return };
+        if wire.closing.get() {
+            gone_by.get_or_insert_with(|| Instant::now() + CLOSING_TIMEOUT);
+        }
+        let deadline = if wire.machine.borrow().is_greeting() { Some(greeted_until) } else { gone_by };
+        let Some(ready) = next_readiness(&wire, &worker, deadline).await else { return };
         if ready && wire.takes_requests(&worker) && !receive(&wire, &worker, &mut input) {
             return;
         }
@@ -221,8 +248,8 @@ pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
 }
 
 /// Waits until the socket or the engine has something for us. True if there are bytes to read; `None` if the
-/// client never greeted or the socket is broken.
-async fn next_readiness(wire: &Wire, worker: &Worker, greeted_until: Instant) -> Option<bool> {
+/// deadline has passed, for a greeting or for reading the last bytes, or the socket is broken.
+async fn next_readiness(wire: &Wire, worker: &Worker, deadline: Option<Instant>) -> Option<bool> {
     let interest = match (wire.takes_requests(worker), wire.unsent() > 0) {
         (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
         (true, false) => Some(Interest::READABLE),
@@ -237,12 +264,17 @@ async fn next_readiness(wire: &Wire, worker: &Worker, greeted_until: Instant) ->
             None => std::future::pending().await,
         }
     };
-    let greeting = wire.machine.borrow().is_greeting();
+    let too_late = async {
+        match deadline {
+            Some(deadline) => sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         biased;
         () = wire.changed.notified() => Some(false),
         ready = socket_ready => ready.ok(),
-        () = sleep_until(greeted_until), if greeting => None,
+        () = too_late => None,
     }
 }
 

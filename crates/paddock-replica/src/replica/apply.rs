@@ -20,6 +20,7 @@ impl Replica {
         state: &mut State,
         out: &mut Outboxes,
     ) -> Applied {
+        out.begin_round();
         let mut applied = Applied::default();
         for entry in effects.committed.drain(..) {
             let mut items = self.items_of(entry.index);
@@ -83,6 +84,10 @@ impl Replica {
 
     fn run(&mut self, now: Now, item: Item, state: &State, out: &mut Outboxes) {
         match item {
+            Item::Local(Local { client, .. }) if out.is_full(client.conn) => {
+                tracing::warn!(session = %client.session, "connection closed: it asks for too much at once");
+                out.close(client.conn);
+            }
             Item::Local(Local { client, xid, op, body }) => {
                 out.reply(client.conn, |out| state.answer(&client, xid, op, &body, out));
             }
