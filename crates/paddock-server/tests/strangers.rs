@@ -4,7 +4,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{PATIENCE, Stranger, check_served, config, connect, connect_with, get_data, request, set_data};
+use common::{
+    PATIENCE, Stranger, check_served, config, connect, connect_with, get_data, request, set_data, shutdown,
+};
 use paddock_client::{Client, ClientOptions, CreateMode, ErrorCode, OpCode};
 use paddock_proto::jute::Writer;
 use paddock_server::{Config, Server};
@@ -51,7 +53,7 @@ async fn who_does_not_greet_properly_is_sent_away() {
         assert_eq!(stranger.receive().await, None, "{what}");
         check_served(&server, &client, what).await;
     }
-    server.shutdown().unwrap();
+    shutdown(server).await;
 }
 
 #[tokio::test]
@@ -70,7 +72,7 @@ async fn a_broken_frame_ends_its_own_connection() {
         assert_eq!(stranger.reply().await, None, "{what}");
         check_served(&server, &client, what).await;
     }
-    server.shutdown().unwrap();
+    shutdown(server).await;
 }
 
 #[tokio::test]
@@ -85,7 +87,7 @@ async fn a_frame_of_the_largest_size_is_taken() {
     stranger.send(&set_data(2, "/a", &[largest, vec![7]].concat())).await;
     assert_eq!(stranger.reply().await, None);
     check_served(&server, &client, "one byte more").await;
-    server.shutdown().unwrap();
+    shutdown(server).await;
 }
 
 #[tokio::test]
@@ -109,7 +111,7 @@ async fn what_cannot_be_understood_is_answered_with_an_error() {
         assert_eq!(stranger.reply().await, Some((5, code.code())), "{what}");
         check_served(&server, &client, what).await;
     }
-    server.shutdown().unwrap();
+    shutdown(server).await;
 }
 
 #[tokio::test]
@@ -125,28 +127,36 @@ async fn half_a_frame_holds_up_nobody() {
     check_served(&server, &client, "half a frame").await;
     half.send(rest).await;
     assert_eq!(half.reply().await, Some((1, 0)), "the rest came later");
-    server.shutdown().unwrap();
+    shutdown(server).await;
+}
+
+/// One that asks for 200 MB and reads nothing.
+async fn never_reading(server: &Server, client: &Client) -> Stranger {
+    client.set_data("/a", &[1; 1 << 20], None).await.unwrap();
+    let mut greedy = Stranger::with_session(server).await;
+    let requests: Vec<Vec<u8>> = (0..200).map(|xid| get_data(xid, "/a")).collect();
+    greedy.send(&requests.concat()).await;
+    greedy.answered().await;
+    greedy
 }
 
 #[tokio::test]
 async fn who_never_reads_holds_up_nobody() {
     let (server, client, _directory) = member(i32::MAX).await;
-    let data = vec![1; 1 << 20];
-    client.set_data("/a", &data, None).await.unwrap();
-    let mut greedy = Stranger::with_session(&server).await;
-    let mut requests = Vec::new();
-    for xid in 0..200 {
-        requests.extend(get_data(2 * xid, "/a"));
-        requests.extend(set_data(2 * xid + 1, "/a", &data[..1000 + xid as usize]));
-    }
-    client.set_data("/a", &data, None).await.unwrap();
-    greedy.send(&requests[..requests.len() / 2]).await;
+    let greedy = never_reading(&server, &client).await;
     for _ in 0..5 {
         check_served(&server, &client, "a client that never reads").await;
     }
     drop(greedy);
     check_served(&server, &client, "it is gone").await;
-    server.shutdown().unwrap();
+    shutdown(server).await;
+}
+
+#[tokio::test]
+async fn who_never_reads_does_not_hold_up_the_end_for_long() {
+    let (server, client, _directory) = member(i32::MAX).await;
+    let _greedy = never_reading(&server, &client).await;
+    shutdown(server).await;
 }
 
 #[tokio::test]
@@ -161,7 +171,7 @@ async fn connections_of_one_address_are_limited() {
     drop(first);
     // The client tries again until the one that left was noticed.
     connect_with(&server, ClientOptions { connect_timeout: PATIENCE, ..ClientOptions::default() }).await;
-    server.shutdown().unwrap();
+    shutdown(server).await;
 }
 
 #[tokio::test]
@@ -183,7 +193,7 @@ async fn ten_thousand_requests_in_one_write_are_answered_in_order() {
         assert_eq!(stranger.reply().await, Some((xid, code)));
     }
     check_served(&server, &client, "a long queue").await;
-    server.shutdown().unwrap();
+    shutdown(server).await;
 }
 
 #[tokio::test]
@@ -201,7 +211,7 @@ async fn a_client_reads_its_own_writes_however_many_are_under_way() {
         assert_eq!(stat.version, number);
         assert_eq!((data.bytes, data.stat), (Some(number.to_be_bytes().to_vec()), stat));
     }
-    server.shutdown().unwrap();
+    shutdown(server).await;
 }
 
 #[tokio::test]
@@ -214,10 +224,10 @@ async fn a_znode_of_fifty_megabytes_is_a_znode() {
     timeout(Duration::from_secs(30), created).await.expect("in time").unwrap();
     check_served(&server, &client, "a large znode").await;
     assert!(client.get_data("/large").await.unwrap().bytes.as_ref() == Some(&data), "it reads back");
-    server.shutdown().unwrap();
+    shutdown(server).await;
 
     let server = Server::start(config(directory.path())).unwrap();
     let client = connect(&server).await;
     assert!(client.get_data("/large").await.unwrap().bytes.as_ref() == Some(&data), "after a restart, too");
-    server.shutdown().unwrap();
+    shutdown(server).await;
 }

@@ -1,0 +1,127 @@
+//! A member in another program: its beginnings and ends.
+
+mod common;
+
+use std::time::Instant;
+
+use common::{PATIENCE, config, connect, connect_with, shutdown};
+use paddock_client::{Client, ClientOptions, CreateMode, Error, Event};
+use paddock_server::{Config, Server};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+#[tokio::test]
+async fn a_member_starts_again_and_again_with_what_it_had() {
+    let directory = tempfile::tempdir().unwrap();
+    for life in 0..4 {
+        let server = Server::start(config(directory.path())).unwrap();
+        let client = connect(&server).await;
+        for earlier in 0..life {
+            client.exists(&format!("/life-{earlier}")).await.expect("it was there before");
+        }
+        client.create(&format!("/life-{life}"), b"", CreateMode::Persistent).await.unwrap();
+        shutdown(server).await;
+    }
+}
+
+#[tokio::test]
+async fn two_members_in_one_process_know_nothing_of_each_other() {
+    let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [one, other] = directories.each_ref().map(|dir| Server::start(config(dir.path())).unwrap());
+    assert_ne!(one.address(), other.address());
+    let (client, other_client) = (connect(&one).await, connect(&other).await);
+    client.create("/one", b"", CreateMode::Persistent).await.unwrap();
+    other_client.exists("/one").await.unwrap_err();
+    shutdown(one).await;
+    other_client.create("/other", b"", CreateMode::Persistent).await.expect("the other goes on");
+    shutdown(other).await;
+}
+
+#[tokio::test]
+async fn a_directory_has_one_member() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(config(directory.path())).unwrap();
+    let error = Server::start(config(directory.path())).expect_err("it is taken");
+    assert!(error.to_string().contains("in use"), "{error}");
+    shutdown(server).await;
+    shutdown(Server::start(config(directory.path())).expect("it was given back")).await;
+}
+
+#[tokio::test]
+async fn an_idle_client_does_not_hold_up_the_end_and_the_port_is_free_afterwards() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(config(directory.path())).unwrap();
+    let address = server.address();
+    let (events, mut heard) = unbounded_channel();
+    let options = ClientOptions { events: Some(events), ..ClientOptions::default() };
+    let client = connect_with(&server, options).await;
+    client.create("/alive", b"", CreateMode::Ephemeral).await.unwrap();
+    let silent = tokio::net::TcpStream::connect(address).await.unwrap();
+
+    shutdown(server).await;
+    assert_eq!(timeout(PATIENCE, heard.recv()).await.unwrap(), Some(Event::Disconnected));
+    let server =
+        Server::start(Config { listen: address, ..config(directory.path()) }).expect("the port is free");
+    assert_eq!(timeout(PATIENCE, heard.recv()).await.unwrap(), Some(Event::Reconnected));
+    let alive = client.exists("/alive").await.expect("the session went on");
+    assert_eq!(alive.ephemeral_owner, client.session());
+    drop(silent);
+    shutdown(server).await;
+}
+
+/// More than are taken before the end.
+const WRITES: usize = 50_000;
+
+#[tokio::test]
+async fn what_was_answered_before_the_end_is_there_after_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(config(directory.path())).unwrap();
+    let client = connect(&server).await;
+    client.create("/busy", b"", CreateMode::Persistent).await.unwrap();
+    let mut answers: Vec<_> = (0..WRITES).map(|number| write(&client, number)).collect();
+    let untaken = answers.split_off(1);
+    answers.pop().expect("there is one").await.expect("the first is answered");
+    let stopping = tokio::spawn(shutdown(server));
+    let mut answered = 1;
+    for answer in untaken {
+        match answer.await {
+            Ok(_) => answered += 1,
+            Err(Error::ConnectionLost) => break,
+            Err(error) => panic!("write {answered}: {error:?}"),
+        }
+    }
+    stopping.await.unwrap();
+
+    let server = Server::start(config(directory.path())).unwrap();
+    let children = connect(&server).await.get_children("/busy").await.unwrap();
+    assert!(answered < WRITES, "all were answered before it ended: this shows nothing");
+    // What was taken was answered, so there is nothing between the two.
+    assert_eq!(children.len(), answered);
+    shutdown(server).await;
+}
+
+fn write(client: &Client, number: usize) -> paddock_client::Pending<String> {
+    client.create(&format!("/busy/{number:05}"), b"", CreateMode::Persistent)
+}
+
+#[tokio::test]
+async fn a_member_whose_directory_is_gone_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let data_dir = directory.path().join("data");
+    let server = Server::start(Config { segment_bytes: 64 << 10, ..config(&data_dir) }).unwrap();
+    let client = connect(&server).await;
+    client.create("/a", b"", CreateMode::Persistent).await.unwrap();
+    assert!(!server.has_failed());
+    std::fs::remove_dir_all(&data_dir).unwrap();
+    // The file it has open takes writes until the next one is needed.
+    let deadline = Instant::now() + PATIENCE;
+    while !server.has_failed() {
+        assert!(Instant::now() < deadline, "it goes on without its directory");
+        let _ =
+            timeout(std::time::Duration::from_millis(100), client.set_data("/a", &[1; 10_000], None)).await;
+    }
+    let error = spawn_blocking(|| server.shutdown()).await.unwrap().expect_err("it failed");
+    let cause = std::error::Error::source(&error).expect("it has a cause").to_string();
+    assert!(cause.contains(&data_dir.display().to_string()), "{error}: {cause}");
+}
