@@ -356,3 +356,19 @@ fn a_service_session_is_not_a_clients() {
     assert_eq!(client.session.0 >> 56, 1);
     assert_ne!(client.session, SessionId::NONE);
 }
+
+#[test]
+fn who_asks_for_too_much_behind_a_write_is_cut_off() {
+    let mut member = Member::start(vec![], HardState::default());
+    let (greedy, other) = (member.connect(1, 1000), member.connect(2, 1000));
+    member.create(&greedy, 1, "/big", &"x".repeat(4 << 20), 0);
+    for xid in 2..102 {
+        member.get(&greedy, xid, "/big", false);
+    }
+    member.get(&other, 1, "/big", false);
+    let story = member.settle();
+    let replies = story.iter().filter(|line| line.starts_with("1: #")).count();
+    assert!((10..30).contains(&replies), "{replies} replies of 4 MiB are held for one connection");
+    assert!(story.contains(&"1: close".to_owned()));
+    assert!(story.last().unwrap().starts_with("2: #1"), "the other one is answered");
+}
