@@ -8,5 +8,6 @@
 //! `cargo xtask test` sets both.
 
 pub mod chance;
+pub mod damage;
 pub mod oracle;
 pub mod server;

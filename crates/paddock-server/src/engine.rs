@@ -157,6 +157,10 @@ impl Engine {
         let mut full_since = None;
         loop {
             match (self.log.sync(), full_since) {
+                // The waiting writes were promised nothing, and the member's end does not wait for an operator.
+                (Err(error @ LogError::DiskFull { .. }), _) if self.shared.is_stopping() => {
+                    return Err(error);
+                }
                 (Err(error @ LogError::DiskFull { .. }), None) => {
                     tracing::error!(%error, "disk full: writes wait; free some space");
                     full_since = Some(Instant::now());

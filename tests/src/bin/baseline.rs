@@ -35,7 +35,7 @@ struct Figures {
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let plan = match env::args().nth(1).as_deref() {
-        None => Plan { repetitions: 5, run: Duration::from_secs(4), znodes: 1_000_000 },
+        None => Plan { repetitions: 5, run: Duration::from_secs(3), znodes: 1_000_000 },
         Some("--quick") => Plan { repetitions: 1, run: Duration::from_millis(500), znodes: 50_000 },
         Some(other) => panic!("unknown argument {other}; there is --quick"),
     };

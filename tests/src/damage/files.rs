@@ -1,0 +1,134 @@
+//! Copies of a data directory, and harm done to them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A data directory of its own; it is gone when this is dropped.
+#[derive(Debug)]
+pub struct DataDir {
+    directory: tempfile::TempDir,
+}
+
+/// Where a record of the log is in its segment. The format is in `paddock-storage/src/log/record.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordAt {
+    pub start: u64,
+    pub end: u64,
+    pub is_entry: bool,
+}
+
+impl DataDir {
+    pub fn copy_of(original: &Path) -> DataDir {
+        let directory = tempfile::tempdir().expect("make a directory");
+        copy_all(original, &directory.path().join("data"));
+        DataDir { directory }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// The segments of the log, the oldest first.
+    pub fn segments(&self) -> Vec<PathBuf> {
+        files(&self.path().join("log"), "log-")
+    }
+
+    pub fn last_segment(&self) -> PathBuf {
+        self.segments().pop().expect("a log has segments")
+    }
+
+    /// The snapshots, the oldest first.
+    pub fn snapshots(&self) -> Vec<PathBuf> {
+        files(&self.path().join("snapshots"), "snapshot-")
+    }
+
+    /// Every file below the directory with its content.
+    pub fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut contents = BTreeMap::new();
+        collect(&self.path(), &mut contents);
+        contents
+    }
+}
+
+/// The files of a directory whose names start with `prefix`, sorted.
+pub fn files(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("list a directory").path()).collect();
+    files.retain(|path| {
+        let name = path.file_name().expect("a file has a name").to_string_lossy();
+        name.starts_with(prefix) && !name.contains('.')
+    });
+    files.sort();
+    files
+}
+
+/// The records of a segment, up to the zeros behind them.
+pub fn records(segment: &Path) -> Vec<RecordAt> {
+    const SEGMENT_HEADER_BYTES: usize = 48;
+    const KIND_AT: usize = 32;
+    const ENTRY: u8 = 1;
+    let bytes = fs::read(segment).expect("read a segment");
+    let mut records = Vec::new();
+    let mut at = SEGMENT_HEADER_BYTES;
+    while let Some(length) = bytes.get(at..at + 4) {
+        let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
+        if length == 0 {
+            break;
+        }
+        let is_entry = bytes[at + KIND_AT] == ENTRY;
+        records.push(RecordAt { start: at as u64, end: (at + length) as u64, is_entry });
+        at += length;
+    }
+    records
+}
+
+pub fn flip(file: &Path, offset: u64) {
+    let mut byte = [0];
+    let opened = OpenOptions::new().read(true).write(true).open(file).expect("open a file to damage");
+    opened.read_exact_at(&mut byte, offset).expect("read the byte to damage");
+    byte[0] ^= 1 << (offset % 8);
+    opened.write_all_at(&byte, offset).expect("damage a byte");
+}
+
+pub fn write_at(file: &Path, offset: u64, bytes: &[u8]) {
+    let opened = OpenOptions::new().write(true).open(file).expect("open a file to damage");
+    opened.write_all_at(bytes, offset).expect("write garbage");
+}
+
+pub fn truncate(file: &Path, length: u64) {
+    let opened = OpenOptions::new().write(true).open(file).expect("open a file to damage");
+    opened.set_len(length).expect("truncate a file");
+}
+
+pub fn length(file: &Path) -> u64 {
+    fs::metadata(file).expect("read the length of a file").len()
+}
+
+/// The last part of a path.
+pub fn name(file: &Path) -> String {
+    file.file_name().expect("a file has a name").to_string_lossy().into_owned()
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("make a directory");
+    for entry in fs::read_dir(from).expect("list a directory") {
+        let entry = entry.expect("list a directory");
+        let to = to.join(entry.file_name());
+        match entry.file_type().expect("ask for a file's type").is_dir() {
+            true => copy_all(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).expect("copy a file")),
+        }
+    }
+}
+
+fn collect(directory: &Path, contents: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(directory).expect("list a directory") {
+        let path = entry.expect("list a directory").path();
+        match path.is_dir() {
+            true => collect(&path, contents),
+            false => drop(contents.insert(path.clone(), fs::read(path).expect("read a file"))),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A disk that is full, and one that cannot be written.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Pending};
+use paddock_tests::damage::filesystem::Filesystem;
+use paddock_tests::damage::member::{self, Member};
+use paddock_tests::damage::tree::{check_same, read_tree};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+const DISK_BYTES: usize = 4 << 20;
+const BALLAST_BYTES: usize = 2 << 20;
+const SETTINGS: [(&str, &str); 2] = [("preAllocSize", "256"), ("minSessionTimeout", "1000")];
+/// Sessions would expire in this time if the member forgot that it heard their clients.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(1);
+const FULL_FOR: Duration = Duration::from_millis(2500);
+const PATIENCE: Duration = Duration::from_secs(20);
+const VALUE: [u8; 16_000] = [b'v'; 16_000];
+
+#[tokio::test]
+async fn writes_wait_for_room_and_reads_go_on() {
+    let Some(disk) = Filesystem::mount(DISK_BYTES) else { return };
+    let ballast = disk.path().join("ballast");
+    fs::write(&ballast, vec![1; BALLAST_BYTES]).expect("take up room");
+    let data_dir = disk.path().join("data");
+    let member = member::start(&data_dir, &SETTINGS).serves("a disk with some room");
+    let reader = connect(&member).await;
+    reader.create("/alive", b"", CreateMode::Ephemeral).await.expect("create");
+    let writer = connect(&member).await;
+
+    let (acknowledged, waiting) = write_until_full(&writer, &member).await;
+    assert!(acknowledged > 0, "nothing was written before the disk was full");
+    check_reads_go_on(&reader, acknowledged, &member).await;
+
+    fs::remove_file(&ballast).expect("free some room");
+    for (number, answer) in waiting.into_iter().enumerate() {
+        let answer = timeout(PATIENCE, answer).await.expect("a waiting write goes on");
+        answer.unwrap_or_else(|error| panic!("waiting write {number}: {error:?}"));
+    }
+    assert!(member.log().contains("there is room again"), "{}", member.log());
+    let tree = read_tree(&reader).await;
+    assert_eq!(tree["/alive"].stat.ephemeral_owner, reader.session(), "the reader's session goes on");
+    for number in 0..acknowledged {
+        assert!(tree.contains_key(&path(number)), "write {number} was acknowledged");
+    }
+    drop(member);
+    let member = member::start(&data_dir, &SETTINGS).serves("after a crash");
+    check_same(&read_tree(&connect(&member).await).await, &tree, "after a crash");
+}
+
+#[tokio::test]
+async fn a_crash_with_a_full_disk_loses_nothing() {
+    let Some(disk) = Filesystem::mount(DISK_BYTES) else { return };
+    let ballast = disk.path().join("ballast");
+    fs::write(&ballast, vec![1; BALLAST_BYTES]).expect("take up room");
+    let data_dir = disk.path().join("data");
+    let member = member::start(&data_dir, &SETTINGS).serves("a disk with some room");
+    let writer = connect(&member).await;
+    let (acknowledged, waiting) = write_until_full(&writer, &member).await;
+    drop((member, writer, waiting));
+
+    fs::remove_file(&ballast).expect("free some room");
+    let member = member::start(&data_dir, &SETTINGS).serves("after a crash");
+    let tree = read_tree(&connect(&member).await).await;
+    for number in 0..acknowledged {
+        let znode = tree.get(&path(number)).unwrap_or_else(|| panic!("write {number} was acknowledged"));
+        assert_eq!(znode.data.as_deref(), Some(&VALUE[..]), "write {number}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_does_not_hold_up_the_end() {
+    let Some(disk) = Filesystem::mount(DISK_BYTES) else { return };
+    let member = member::start(&disk.path().join("data"), &SETTINGS).serves("a disk with some room");
+    let writer = connect(&member).await;
+    let (_, waiting) = write_until_full(&writer, &member).await;
+    let (exit_code, log) = spawn_blocking(|| member.terminate()).await.expect("it ends");
+    assert_eq!(exit_code, Some(1), "writes were left waiting: {log}");
+    assert!(log.lines().last().is_some_and(|line| line.contains("no room on disk")), "{log}");
+    for answer in waiting {
+        let error = answer.await.expect_err("nothing was written");
+        assert!(matches!(error, Error::ConnectionLost), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_cannot_be_written_is_refused() {
+    let Some(disk) = Filesystem::mount(DISK_BYTES) else { return };
+    let data_dir = disk.path().join("data");
+    drop(member::start(&data_dir, &SETTINGS).serves("a good disk"));
+    disk.make_read_only();
+    let refusal = member::start(&data_dir, &SETTINGS).refuses("a read-only disk");
+    assert_eq!(refusal.exit_code, Some(1), "{}", refusal.log);
+    for part in [&data_dir.display().to_string(), "Read-only file system"] {
+        assert!(refusal.line().contains(part), "{part:?} is not in {:?}", refusal.line());
+    }
+}
+
+async fn connect(member: &Member) -> Client {
+    member.connect_with(ClientOptions { session_timeout: SESSION_TIMEOUT, ..ClientOptions::default() }).await
+}
+
+fn path(number: usize) -> String {
+    format!("/write-{number}")
+}
+
+fn write(client: &Client, number: usize) -> Pending<String> {
+    client.create(&path(number), &VALUE, CreateMode::Persistent)
+}
+
+/// Writes one after the other until the member says that the disk is full. Returns how many were acknowledged, and
+/// those that wait.
+async fn write_until_full(client: &Client, member: &Member) -> (usize, Vec<Pending<String>>) {
+    let said_so = || member.log().contains("disk full: writes wait");
+    let deadline = Instant::now() + PATIENCE;
+    for number in 0.. {
+        let mut answer = write(client, number);
+        while let Err(_elapsed) = timeout(Duration::from_millis(50), &mut answer).await {
+            assert!(Instant::now() < deadline, "it says nothing of a full disk: {}", member.log());
+            if said_so() {
+                let others = (number + 1..number + 20).map(|number| write(client, number));
+                return (number, std::iter::once(answer).chain(others).collect());
+            }
+        }
+    }
+    unreachable!("the disk is small")
+}
+
+/// For longer than a session lives unheard.
+async fn check_reads_go_on(reader: &Client, acknowledged: usize, member: &Member) {
+    let until = Instant::now() + FULL_FOR;
+    let mut reads = 0;
+    while Instant::now() < until {
+        let read = timeout(SESSION_TIMEOUT, reader.get_data(&path(reads % acknowledged))).await;
+        let data = read.expect("a read does not wait for room").expect("it was acknowledged");
+        assert_eq!(data.bytes.as_deref(), Some(&VALUE[..]));
+        reads += 1;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let log = member.log();
+    let lines = log.lines().count();
+    assert!(lines <= 2, "{lines} lines in {FULL_FOR:?} hide the one that matters: {log}");
+    let unseen = reader.exists(&path(acknowledged)).await.expect_err("a write that waits cannot be seen");
+    assert_eq!(unseen.code(), Some(ErrorCode::NoNode));
+}
