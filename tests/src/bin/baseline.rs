@@ -51,7 +51,8 @@ async fn main() {
 }
 
 async fn measure_writes(kind: Kind, run: Duration) -> Vec<Figures> {
-    let server = Server::start(kind);
+    // The tests let ZooKeeper answer before its disk has written; here both have to wait for it.
+    let server = Server::start_with(kind, &[("forceSync", "yes")]);
     let mut figures = Vec::new();
     for (number, (sessions, window)) in LOADS.into_iter().enumerate() {
         let root = format!("/load-{number}");
