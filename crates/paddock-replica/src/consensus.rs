@@ -183,10 +183,6 @@ impl Consensus {
         self.node.advance_apply_to(index);
         self.node.mut_store().trim(index);
     }
-
-    pub(crate) fn term(&self) -> u64 {
-        self.node.raft.term
-    }
 }
 
 fn from_raft(entry: Entry) -> LogEntry {
@@ -242,7 +238,7 @@ mod tests {
         let mut consensus = alone(vec![entry(1), entry(2)], HardState { term: 3, vote: 1, commit: 1 });
         let committed = settle(&mut consensus);
         assert_eq!(committed[..2], [entry(1), entry(2)]);
-        assert!(consensus.term() > 3);
+        assert!(consensus.node.raft.term > 3);
     }
 
     #[test]

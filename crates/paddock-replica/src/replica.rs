@@ -35,7 +35,7 @@ pub struct ReplicaOptions {
 #[derive(Debug)]
 pub enum Input {
     /// A write of a connection, encoded by `Command::encode`.
-    Write { conn: ConnId, xid: Xid, op: OpCode, command: Vec<u8> },
+    Write { conn: ConnId, xid: Xid, command: Vec<u8> },
     /// Anything else that has to wait for the connection's writes.
     Local(Local),
     /// A client wants a new session.
@@ -183,9 +183,7 @@ impl Replica {
 
     pub fn step(&mut self, now: Now, input: Input) {
         match input {
-            Input::Write { conn, xid, op: _, command } => {
-                self.submit(now, &command, Item::Write { conn, xid })
-            }
+            Input::Write { conn, xid, command } => self.submit(now, &command, Item::Write { conn, xid }),
             Input::Local(local) => self.items.push_back(Item::Local(local)),
             Input::Connect { conn, timeout_ms } => self.on_connect(now, conn, timeout_ms),
             Input::Resume { conn, session, timeout_ms } => {
@@ -206,19 +204,19 @@ impl Replica {
         self.items.push_back(item);
     }
 
-    fn submit_own(&mut self, now: Now, session: SessionId, op: OpCode, body: &[u8]) {
+    /// Submits what no client has sent in this form.
+    fn submit_own(&mut self, now: Now, session: SessionId, op: OpCode, body: &[u8], item: Item) {
         let mut command = Vec::new();
         Command::encode(session, 0, IdList::NONE, op, body, &mut command);
-        self.submit(now, &command, Item::Own);
+        self.submit(now, &command, item);
     }
 
     fn on_connect(&mut self, now: Now, conn: ConnId, timeout_ms: i32) {
         let session = SessionId(self.next_session);
         self.next_session += 1;
-        let (mut command, mut body) = (Vec::new(), Vec::new());
+        let mut body = Vec::new();
         body.put_i32(timeout_ms);
-        Command::encode(session, 0, IdList::NONE, OpCode::CreateSession, &body, &mut command);
-        self.submit(now, &command, Item::Connect { conn });
+        self.submit_own(now, session, OpCode::CreateSession, &body, Item::Connect { conn });
     }
 
     fn on_tick(&mut self, now: Now) {
@@ -228,7 +226,7 @@ impl Replica {
         }
         for session in self.liveness.expire(now.monotonic_ms.saturating_sub(Replica::TOUCH_DELAY_MS)) {
             tracing::info!(%session, "session expired");
-            self.submit_own(now, session, OpCode::CloseSession, &[]);
+            self.submit_own(now, session, OpCode::CloseSession, &[], Item::Own);
         }
         if now.monotonic_ms >= self.next_garbage_ms {
             self.next_garbage_ms = now.monotonic_ms + self.options.garbage_interval_ms;
@@ -289,19 +287,6 @@ impl Replica {
     fn on_persisted(&mut self, round: u64) {
         self.consensus.persisted(round);
         self.unsynced_round = self.unsynced_round.filter(|&last| last > round);
-    }
-
-    /// How many requests wait for the log.
-    pub fn waiting(&self) -> usize {
-        self.items.len() + self.proposals.iter().map(|proposal| proposal.items.len()).sum::<usize>()
-    }
-
-    pub fn is_leader(&self) -> bool {
-        self.consensus.is_leader()
-    }
-
-    pub fn term(&self) -> u64 {
-        self.consensus.term()
     }
 
     /// An id that was given out by this member, perhaps before it was restarted, is never given out again.

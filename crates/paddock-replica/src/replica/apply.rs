@@ -192,7 +192,7 @@ impl Replica {
         for path in state.tree().expired_nodes(now.wall_ms, self.options.garbage_max) {
             let mut body = Vec::new();
             body.put_string(&path);
-            self.submit_own(now, SessionId::NONE, OpCode::DeleteContainer, &body);
+            self.submit_own(now, SessionId::NONE, OpCode::DeleteContainer, &body, Item::Own);
         }
     }
 }
