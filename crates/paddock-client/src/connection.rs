@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    ConnectResponse, ErrorCode, OpCode, Password, RequestHeader, SessionId, WatchEvent, Xid, Zxid, frame,
+    ConnectResponse, ErrorCode, OpCode, Password, RequestHeader, SessionId, WatchEvent, Xid, Zxid, encode,
+    frame,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -20,7 +21,7 @@ use crate::handshake::{self, Granted};
 use crate::outbox::{Intent, Waiting};
 use crate::pending::Reply;
 use crate::watches::WatchTable;
-use crate::{ClientOptions, Error, Event, encode};
+use crate::{ClientOptions, Error, Event};
 
 /// The pause after a round in which no server took us.
 const RETRY: Duration = Duration::from_millis(100);

@@ -25,7 +25,6 @@
 
 mod client;
 mod connection;
-mod encode;
 mod error;
 mod handshake;
 mod multi;

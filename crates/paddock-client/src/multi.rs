@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, CreateMode, DecodeError, ErrorCode, OpCode, Stat, WriteReply};
+use paddock_proto::{Acl, CreateMode, DecodeError, ErrorCode, OpCode, Stat, WriteReply, encode};
 
+use crate::Data;
 use crate::pending::{Reply, Undecoded};
 use crate::results::{read_data, read_strings};
-use crate::{Data, encode};
 
 /// Writes that happen together or not at all.
 #[derive(Clone, Debug, Default)]
@@ -20,13 +20,13 @@ impl Multi {
         Multi::default()
     }
 
-    pub fn create(self, path: &str, data: &[u8], mode: CreateMode) -> Multi {
-        self.create_with_acl(path, data, &encode::open_acl(), mode)
+    pub fn create(mut self, path: &str, data: &[u8], mode: CreateMode) -> Multi {
+        encode::create_open(self.operation(encode::create_op(mode)), path, Some(data), mode);
+        self
     }
 
     pub fn create_with_acl(mut self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Multi {
-        let op = if mode == CreateMode::Container { OpCode::CreateContainer } else { OpCode::Create };
-        encode::create(self.operation(op), path, Some(data), acl, mode);
+        encode::create(self.operation(encode::create_op(mode)), path, Some(data), acl, mode);
         self
     }
 
@@ -47,7 +47,7 @@ impl Multi {
     }
 
     fn operation(&mut self, op: OpCode) -> &mut Vec<u8> {
-        encode::multi_header(&mut self.body, op.code(), false);
+        encode::multi_operation(&mut self.body, op);
         &mut self.body
     }
 
@@ -78,7 +78,7 @@ impl MultiRead {
     }
 
     fn operation(&mut self, op: OpCode, path: &str) {
-        encode::multi_header(&mut self.body, op.code(), false);
+        encode::multi_operation(&mut self.body, op);
         encode::path_and_watch(&mut self.body, path, false);
     }
 
@@ -97,7 +97,7 @@ pub enum ReadReply {
 
 fn encode_all(out: &mut Vec<u8>, operations: &[u8]) {
     out.extend_from_slice(operations);
-    encode::multi_header(out, -1, true);
+    encode::multi_end(out);
 }
 
 pub(crate) fn decode(reply: Reply) -> Result<Vec<WriteReply<'static>>, Undecoded> {

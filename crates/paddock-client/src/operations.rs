@@ -1,24 +1,24 @@
 //! The operations, one method each. `version: None` means "whatever the version is".
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{Acl, AddWatchMode, CreateMode, Id, OpCode, Stat, WatcherKind, WriteReply};
+use paddock_proto::{Acl, AddWatchMode, CreateMode, Id, OpCode, Stat, WatcherKind, WriteReply, encode};
 
 use crate::outbox::Intent;
 use crate::pending::Pending;
 use crate::watches::WatchIntent;
-use crate::{Children, Client, Created, Data, Multi, MultiRead, ReadReply, encode, multi, results};
+use crate::{Children, Client, Created, Data, Multi, MultiRead, ReadReply, multi, results};
 
 /// Writes.
 impl Client {
     /// Makes a znode that everybody may do everything with. Returns its path, with the suffix if it is sequential.
     pub fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<String> {
-        self.create_with_acl(path, data, &encode::open_acl(), mode)
+        let body = |out: &mut Vec<u8>| encode::create_open(out, path, Some(data), mode);
+        self.request(encode::create_op(mode), Intent::Nothing, body, results::path)
     }
 
     pub fn create_with_acl(&self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Pending<String> {
-        let op = if mode == CreateMode::Container { OpCode::CreateContainer } else { OpCode::Create };
         let body = |out: &mut Vec<u8>| encode::create(out, path, Some(data), acl, mode);
-        self.request(op, Intent::Nothing, body, results::path)
+        self.request(encode::create_op(mode), Intent::Nothing, body, results::path)
     }
 
     /// As `create_with_acl`, and returns the Stat too.

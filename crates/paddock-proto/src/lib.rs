@@ -5,7 +5,9 @@
 //! into the buffer that goes to the socket.
 
 mod acl;
+
 mod connect;
+pub mod encode;
 mod error;
 pub mod frame;
 mod ids;
