@@ -1,0 +1,50 @@
+//! Why a run could not be made, or not be finished.
+
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// What the user said cannot be done; a sentence that tells what to do instead.
+    #[error("{0}")]
+    Usage(String),
+    /// The same, with the place in a file.
+    #[error("{file}:{line}: {message}", file = file.display())]
+    InFile { file: PathBuf, line: usize, message: String },
+    #[error("{action} {path}", path = path.display())]
+    File {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// No session could be opened.
+    #[error("connect to {host}")]
+    Connect {
+        host: String,
+        #[source]
+        source: io::Error,
+    },
+    /// A host answers, but not as ZooKeeper does.
+    #[error("{host} does not speak ZooKeeper's protocol: {reason}")]
+    Stranger { host: String, reason: String },
+    #[error("prepare znodes on {hosts}")]
+    Setup {
+        hosts: String,
+        #[source]
+        source: paddock_client::Error,
+    },
+    #[error("{action}")]
+    System {
+        action: &'static str,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl BenchError {
+    pub fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> BenchError {
+        let path = path.into();
+        move |source| BenchError::File { action, path, source }
+    }
+}

@@ -1,0 +1,14 @@
+//! Measures any server that speaks ZooKeeper's protocol.
+//!
+//! A `Plan` says what to do, `run` does it and returns a `RunReport`. A run is: create what the workload needs
+//! (`prepare.rs`), open the sessions, let `driver/` keep them busy, merge what its threads measured, sample the server's
+//! processes meanwhile (`sample.rs`). `workload/` holds what can be asked of a server, `report/` turns figures into
+//! text and pages, `suite/` starts servers itself and compares them.
+
+mod error;
+mod plan;
+pub mod report;
+pub mod workload;
+
+pub use error::BenchError;
+pub use plan::{Pace, Plan, Source, Until};

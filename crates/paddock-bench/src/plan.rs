@@ -1,0 +1,64 @@
+//! What a run is to do.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::workload::Workload;
+
+pub struct Plan {
+    /// `host:port` of each server; sessions are spread over them.
+    pub hosts: Vec<String>,
+    pub workload: Box<dyn Workload>,
+    pub sessions: usize,
+    pub pace: Pace,
+    pub until: Until,
+    /// Load before the run that is not in its figures.
+    pub warm_up: Duration,
+    /// Threads that drive the sessions.
+    pub threads: usize,
+    pub session_timeout: Duration,
+    /// How long a session may take to open.
+    pub connect_timeout: Duration,
+    /// Whether a failed request or a lost connection ends the run.
+    pub stop_on_error: bool,
+    /// Whether the workload's znodes stay when the run is over.
+    pub keep: bool,
+    /// Processes of the server whose use of the machine is sampled.
+    pub sources: Vec<Source>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Each session keeps so many requests in flight.
+    Closed { window: usize },
+    /// All sessions together send at this rate, and latency counts from when a request should have been sent.
+    Open { requests_per_second: f64 },
+}
+
+/// The end of the run; whichever comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Until {
+    pub time: Option<Duration>,
+    pub requests: Option<u64>,
+}
+
+/// Where a server process tells what it uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A process of this machine.
+    Pid(u32),
+    /// The URL of a Prometheus page.
+    Metrics(String),
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("hosts", &self.hosts)
+            .field("workload", &self.workload.name())
+            .field("sessions", &self.sessions)
+            .field("pace", &self.pace)
+            .field("until", &self.until)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,161 @@
+//! What a run asks of a server. A `Workload` is the plan; each session plays its own `Lane` of it.
+//!
+//! Lanes know nothing of sockets or windows: the driver asks for the next request whenever there is room for one, and
+//! tells what came back. Answers come in the order of the requests.
+
+use std::time::{Duration, Instant};
+
+use paddock_proto::{CreateMode, ErrorCode, OpCode, RequestHeader, WatchEvent, Xid, encode, frame};
+
+/// Which of `Workload::operations` a request is, for the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation(pub usize);
+
+/// A znode that must be there before the first request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Znode {
+    pub path: String,
+    pub data: Vec<u8>,
+}
+
+pub trait Workload: Send + Sync {
+    fn name(&self) -> String;
+
+    /// The operations that are reported apart.
+    fn operations(&self) -> Vec<String>;
+
+    /// What is created before the run, parents first.
+    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_>;
+
+    /// The roots of all that the workload creates; they are removed before setup and after the run.
+    fn roots(&self) -> Vec<String>;
+
+    /// Parts that follow each other: each begins when the one before has been answered everywhere.
+    fn phases(&self) -> Vec<String> {
+        vec![self.name()]
+    }
+
+    /// What session number `session` does.
+    fn lane(&self, session: usize) -> Box<dyn Lane>;
+}
+
+pub trait Lane: Send {
+    /// A phase begins; lanes of workloads with one phase need not care.
+    fn begin(&mut self, _phase: usize) {}
+
+    /// Writes the next request, if there is one.
+    fn next(&mut self, request: &mut Request<'_>) -> Next;
+
+    /// An answer has come.
+    fn answered(&mut self, answer: &Answer<'_>) -> Verdict {
+        if answer.error == 0 { Verdict::Good } else { Verdict::Bad }
+    }
+
+    /// A watch has fired. May report how long something took that is not a request: operation and time.
+    fn notified(&mut self, _event: &WatchEvent<'_>, _now: Instant) -> Option<(Operation, Duration)> {
+        None
+    }
+}
+
+/// What a lane wants to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The request that it has just written.
+    Send(Operation),
+    /// Nothing until an answer or an event has come.
+    Wait,
+    /// Nothing before so much of the run has passed; the latency of the request that then follows counts from there.
+    At(Duration),
+    /// End the session and open a new one; reported as the operations `close` and `connect`.
+    Renew { close: Operation, connect: Operation },
+    /// Nothing more in this phase.
+    Done,
+}
+
+/// Where a lane writes its next request: one, or none.
+#[derive(Debug)]
+pub struct Request<'a> {
+    out: &'a mut Vec<u8>,
+    xid: Xid,
+    /// When the driver asked.
+    pub now: Instant,
+    pub(crate) op: Option<OpCode>,
+}
+
+impl<'a> Request<'a> {
+    #[expect(dead_code, reason = "the driver comes next")]
+    pub(crate) fn new(out: &'a mut Vec<u8>, xid: Xid, now: Instant) -> Request<'a> {
+        Request { out, xid, now, op: None }
+    }
+
+    /// Any operation; `body` appends its fields.
+    pub fn write(&mut self, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) {
+        assert!(self.op.is_none(), "a lane writes one request at a time");
+        self.op = Some(op);
+        frame::write(self.out, |out| {
+            RequestHeader { xid: self.xid, op: op.code() }.encode(out);
+            body(out);
+        });
+    }
+
+    pub fn create(&mut self, path: &str, data: &[u8], mode: CreateMode) {
+        self.write(encode::create_op(mode), |out| encode::create_open(out, path, Some(data), mode));
+    }
+
+    pub fn set(&mut self, path: &str, data: &[u8]) {
+        self.write(OpCode::SetData, |out| encode::set_data(out, path, Some(data), -1));
+    }
+
+    pub fn delete(&mut self, path: &str) {
+        self.write(OpCode::Delete, |out| encode::path_and_version(out, path, -1));
+    }
+
+    pub fn get(&mut self, path: &str, watch: bool) {
+        self.write(OpCode::GetData, |out| encode::path_and_watch(out, path, watch));
+    }
+
+    pub fn exists(&mut self, path: &str, watch: bool) {
+        self.write(OpCode::Exists, |out| encode::path_and_watch(out, path, watch));
+    }
+
+    /// Names of the children and the Stat of the parent, as newer clients ask.
+    pub fn list(&mut self, path: &str, watch: bool) {
+        self.write(OpCode::GetChildren2, |out| encode::path_and_watch(out, path, watch));
+    }
+
+    /// Several writes; `each` appends them with `encode::multi_operation` and their bodies.
+    pub fn multi(&mut self, each: impl FnOnce(&mut Vec<u8>)) {
+        self.write(OpCode::Multi, |out| {
+            each(out);
+            encode::multi_end(out);
+        });
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    pub operation: Operation,
+    /// 0, or the code of the refusal; for a multi that failed, that of the operation which failed it.
+    pub error: i32,
+    /// What follows the header.
+    pub body: &'a [u8],
+    pub now: Instant,
+}
+
+impl Answer<'_> {
+    /// The refusal in the protocol's words.
+    pub fn error_name(&self) -> String {
+        error_name(self.error)
+    }
+}
+
+pub fn error_name(code: i32) -> String {
+    ErrorCode::from_code(code).map_or_else(|| format!("error {code}"), |code| format!("{code:?}"))
+}
+
+/// Whether an answer is what the workload expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Good,
+    Bad,
+}
