@@ -34,6 +34,9 @@ pub enum BenchError {
         #[source]
         source: paddock_client::Error,
     },
+    /// A server that a suite started; with the end of what it wrote.
+    #[error("{server}: {what}; the end of its log:\n{log}")]
+    Server { server: String, what: String, log: String },
     #[error("{action}")]
     System {
         action: &'static str,

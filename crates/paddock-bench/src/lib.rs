@@ -8,6 +8,7 @@
 mod error;
 mod plan;
 pub mod report;
+pub mod suite;
 pub mod workload;
 
 pub use error::BenchError;

@@ -1,0 +1,133 @@
+//! What is measured on each server: one load, or the memory of many znodes.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::report::Load;
+
+/// One point of a suite's matrix, for every server and repetition alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measurement {
+    Run(Cell),
+    Memory(Znodes),
+}
+
+/// One workload under one load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// A built-in workload, or a file next to the suite's.
+    pub workload: String,
+    pub sessions: usize,
+    pub load: Load,
+    pub until: End,
+    pub warm_up_s: f64,
+    /// Whether a server is started for this cell alone, and wiped after it.
+    pub fresh: bool,
+}
+
+/// When a cell's run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    Requests(u64),
+    Seconds(f64),
+}
+
+/// Znodes that are loaded to see what they take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Znodes {
+    pub znodes: usize,
+    pub value_bytes: usize,
+    pub name_bytes: usize,
+    /// They are spread evenly over so many znodes, which are there before the first look.
+    pub parents: usize,
+}
+
+/// What a machine of our day does with many requests in flight; only the estimate depends on it.
+const REQUESTS_PER_SECOND: f64 = 40_000.0;
+/// The same for one request after the other.
+const TURNS_PER_SECOND: f64 = 2_000.0;
+/// A server's start and end.
+const START_AND_STOP: Duration = Duration::from_secs(3);
+
+impl Measurement {
+    pub(super) fn is_fresh(&self) -> bool {
+        match self {
+            Measurement::Run(cell) => cell.fresh,
+            Measurement::Memory(_) => true,
+        }
+    }
+
+    /// About how long it takes on one server.
+    pub(super) fn estimate(&self) -> Duration {
+        let seconds = match self {
+            Measurement::Run(cell) => cell.warm_up_s + cell.estimated_s(),
+            Measurement::Memory(znodes) => znodes.znodes as f64 / REQUESTS_PER_SECOND,
+        };
+        let start = if self.is_fresh() { START_AND_STOP } else { Duration::ZERO };
+        start + Duration::from_secs_f64(seconds)
+    }
+}
+
+impl Cell {
+    /// Sessions and their load, as short as a chart's label must be.
+    pub fn load_label(&self) -> String {
+        match self.load {
+            Load::Closed { window } => format!("{}×{window}", self.sessions),
+            Load::Open { requests_per_second } => format!("{}, {requests_per_second}/s", self.sessions),
+        }
+    }
+
+    fn estimated_s(&self) -> f64 {
+        let rate = match self.load {
+            Load::Open { requests_per_second } => requests_per_second,
+            Load::Closed { window } => {
+                (TURNS_PER_SECOND * self.sessions as f64 * window as f64).min(REQUESTS_PER_SECOND)
+            }
+        };
+        match self.until {
+            End::Seconds(seconds) => seconds,
+            End::Requests(requests) => requests as f64 / rate,
+        }
+    }
+}
+
+impl fmt::Display for Measurement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Measurement::Run(cell) => cell.fmt(f),
+            Measurement::Memory(znodes) => znodes.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, {} session{}",
+            self.workload,
+            self.sessions,
+            if self.sessions == 1 { "" } else { "s" }
+        )?;
+        match self.load {
+            Load::Closed { window } => write!(f, " × {window} in flight")?,
+            Load::Open { requests_per_second } => write!(f, ", {requests_per_second} requests/s")?,
+        }
+        match self.until {
+            End::Requests(requests) => write!(f, ", {requests} requests"),
+            End::Seconds(seconds) => write!(f, ", {seconds} s"),
+        }
+    }
+}
+
+impl fmt::Display for Znodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Znodes { znodes, value_bytes, name_bytes, .. } = self;
+        write!(f, "memory of {znodes} znodes of {value_bytes} bytes with names of {name_bytes}")
+    }
+}

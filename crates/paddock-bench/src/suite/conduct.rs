@@ -1,0 +1,186 @@
+//! The steps of a suite, one after the other.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::results::{Place, Record, Results};
+use super::server::{NotServing, Server, wipe};
+use super::{Measurement, Outcome, Runner, Suite, Summary, causes, memory, table};
+use crate::BenchError;
+use crate::report::Ended;
+
+/// Who is told how a suite goes on.
+pub trait Watcher {
+    /// A suite begins, of so many steps, of which some are there from an earlier run.
+    fn plan(&mut self, suite: &Suite, steps: usize, done: usize, left: Duration);
+    fn begin(&mut self, step: &Step<'_>);
+    /// So many of the znodes are there whose memory is measured.
+    fn loaded(&mut self, _step: &Step<'_>, _znodes: usize) {}
+    fn end(&mut self, step: &Step<'_>, outcome: &Outcome);
+}
+
+/// One measurement of one server.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// From 1.
+    pub number: usize,
+    pub steps: usize,
+    pub server: &'a str,
+    /// From 1.
+    pub repetition: usize,
+    pub repetitions: usize,
+    pub measurement: &'a Measurement,
+}
+
+#[derive(Debug)]
+pub enum Conclusion {
+    Complete(Summary),
+    /// The user stopped it; the same call goes on.
+    Interrupted,
+}
+
+/// Makes every step of the suite that `out` has no result of, then the summary. Servers keep their data in `out` while
+/// they run, so its disk is the one that is measured. When `stop` is set, servers are ended and what is not finished is
+/// left out.
+pub fn run(
+    suite: &Suite,
+    out: &Path,
+    runner: &mut dyn Runner,
+    stop: &AtomicBool,
+    watcher: &mut dyn Watcher,
+) -> Result<Conclusion, BenchError> {
+    let results = Results::open(out, suite)?;
+    let mut conductor = Conductor { suite, out, results, runner, stop, watcher };
+    conductor.announce();
+    let complete = conductor.play()?;
+    wipe(&out.join(SERVERS))?;
+    if !complete {
+        return Ok(Conclusion::Interrupted);
+    }
+    let summary = Summary::new(suite, |place| conductor.results.get(place));
+    let json = serde_json::to_string_pretty(&summary).expect("summaries have text for keys") + "\n";
+    for (name, text) in [("summary.json", json), ("summary.md", table::markdown(&summary))] {
+        let path = out.join(name);
+        fs::write(&path, text).map_err(BenchError::file("write", &path))?;
+    }
+    Ok(Conclusion::Complete(summary))
+}
+
+/// Where the servers' directories are, below the results.
+const SERVERS: &str = "servers";
+
+struct Conductor<'a> {
+    suite: &'a Suite,
+    out: &'a Path,
+    results: Results,
+    runner: &'a mut dyn Runner,
+    stop: &'a AtomicBool,
+    watcher: &'a mut dyn Watcher,
+}
+
+impl Conductor<'_> {
+    fn announce(&mut self) {
+        let suite = self.suite;
+        let undone = suite.turns().into_iter().flatten().filter(|place| !self.results.is_done(*place));
+        let (mut count, mut left) = (0, Duration::ZERO);
+        for place in undone {
+            count += 1;
+            left += suite.measurements[place.measurement].estimate();
+        }
+        self.watcher.plan(suite, suite.steps(), suite.steps() - count, left);
+    }
+
+    /// Whether all steps are made.
+    fn play(&mut self) -> Result<bool, BenchError> {
+        for turn in self.suite.turns() {
+            let is_done = turn.iter().all(|place| self.results.is_done(*place));
+            if !is_done && !self.take_turn(&turn)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Measures all places of a turn on one running server, also those that an interrupted turn has measured: they
+    /// belong together. False if the user stopped it.
+    fn take_turn(&mut self, places: &[Place]) -> Result<bool, BenchError> {
+        let template = &self.suite.servers[places[0].server];
+        let directory = self.out.join(SERVERS).join(&template.name);
+        let server = match Server::start(template, &directory, self.stop) {
+            Ok(server) => server,
+            Err(NotServing::Stopped) => return Ok(false),
+            Err(NotServing::Failed(error)) => return Err(error),
+        };
+        for &place in places {
+            let step = self.suite.step(place);
+            self.watcher.begin(&step);
+            let Some(outcome) = self.measure(&step, &server)? else {
+                return server.stop().map(|()| false);
+            };
+            self.watcher.end(&step, &outcome);
+            let what = format!("{}: {}", step.server, step.measurement);
+            self.results.push(Record { place, what, outcome })?;
+        }
+        server.stop()?;
+        Ok(!self.stop.load(Ordering::Relaxed))
+    }
+
+    /// None if the user stopped it.
+    fn measure(&mut self, step: &Step<'_>, server: &Server) -> Result<Option<Outcome>, BenchError> {
+        let (hosts, pids) = (server.hosts(), server.pids());
+        let measured = match step.measurement {
+            Measurement::Run(cell) => self
+                .runner
+                .run(cell, &hosts, &pids)
+                .map(|report| (report.ended != Ended::Interrupted).then(|| Outcome::Run(Box::new(report)))),
+            Measurement::Memory(znodes) => {
+                let told = &mut |znodes| self.watcher.loaded(step, znodes);
+                memory::measure(znodes, &hosts, &pids, self.stop, told)
+                    .map(|report| report.map(Outcome::Memory))
+            }
+        };
+        let outcome = match measured {
+            Ok(outcome) => outcome,
+            // It would be the same for every server.
+            Err(error @ (BenchError::Usage(_) | BenchError::InFile { .. })) => return Err(error),
+            Err(error) => Some(Outcome::Failed(causes(&error))),
+        };
+        // A run that was being stopped may fail in any way.
+        let stopped = self.stop.load(Ordering::Relaxed);
+        Ok(outcome.filter(|outcome| !stopped || outcome.fault().is_none()))
+    }
+}
+
+impl Suite {
+    pub(super) fn steps(&self) -> usize {
+        self.repetitions * self.measurements.len() * self.servers.len()
+    }
+
+    /// All steps in the order in which they are made; a turn's are made on one and the same running server.
+    pub(super) fn turns(&self) -> Vec<Vec<Place>> {
+        let mut turns = Vec::new();
+        for repetition in 0..self.repetitions {
+            for group in self.groups() {
+                for server in 0..self.servers.len() {
+                    let place = |&measurement| Place { repetition, measurement, server };
+                    turns.push(group.iter().map(place).collect());
+                }
+            }
+        }
+        turns
+    }
+
+    fn step(&self, place: Place) -> Step<'_> {
+        let before = self.turns().into_iter().flatten().position(|other| other == place);
+        Step {
+            number: before.expect("every place is in the suite's order") + 1,
+            steps: self.steps(),
+            server: &self.servers[place.server].name,
+            repetition: place.repetition + 1,
+            repetitions: self.repetitions,
+            measurement: &self.measurements[place.measurement],
+        }
+    }
+}

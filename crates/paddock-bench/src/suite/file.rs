@@ -1,0 +1,307 @@
+//! A suite's file: TOML, in which every key counts. What is wrong is named with its line.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path};
+use std::time::Duration;
+
+use serde::Deserialize;
+use sha1::{Digest, Sha1};
+use toml::Spanned;
+
+use super::template;
+use super::{Cell, End, Measurement, ServerTemplate, Suite, WorkloadFile, Znodes};
+use crate::BenchError;
+use crate::report::Load;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    repetitions: Option<Spanned<usize>>,
+    baseline: Option<Spanned<String>>,
+    #[serde(default)]
+    server: Vec<Spanned<ServerEntry>>,
+    #[serde(default)]
+    workload: Vec<Spanned<WorkloadEntry>>,
+    #[serde(default)]
+    memory: Vec<Spanned<Znodes>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerEntry {
+    name: Spanned<String>,
+    members: Option<usize>,
+    command: Vec<Spanned<String>>,
+    #[serde(default, deserialize_with = "duration")]
+    ready_within: Option<Duration>,
+    #[serde(default)]
+    files: BTreeMap<Spanned<String>, Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkloadEntry {
+    name: Spanned<String>,
+    sessions: Vec<usize>,
+    window: Option<Vec<usize>>,
+    rate: Option<Vec<f64>>,
+    requests: Option<Vec<u64>>,
+    #[serde(default, deserialize_with = "duration")]
+    time: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    warm_up: Option<Duration>,
+    fresh: Option<bool>,
+}
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+pub(super) fn load(file: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Suite, BenchError> {
+    let text = fs::read_to_string(file).map_err(BenchError::file("read", file))?;
+    let reader = Reader { file, text: &text, environment };
+    let parsed: File = toml::from_str(&text).map_err(|error| {
+        let place = error.span().map_or(0, |span| span.start);
+        reader.fault(place, error.message().replace('\n', ", "))
+    })?;
+    reader.suite(parsed)
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    text: &'a str,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Reader<'_> {
+    fn suite(&self, file: File) -> Result<Suite, BenchError> {
+        let servers = self.servers(&file.server)?;
+        let measurements = self.measurements(&file)?;
+        Ok(Suite {
+            repetitions: self.repetitions(file.repetitions.as_ref())?,
+            baseline: self.baseline(file.baseline.as_ref(), &servers)?,
+            workload_files: self.workload_files(&file.workload)?,
+            name: file.name,
+            servers,
+            measurements,
+        })
+    }
+
+    fn repetitions(&self, given: Option<&Spanned<usize>>) -> Result<usize, BenchError> {
+        match given {
+            Some(zero) if *zero.get_ref() == 0 => {
+                Err(self.fault(zero.span().start, "repetitions must be at least 1"))
+            }
+            given => Ok(given.map_or(1, |given| *given.get_ref())),
+        }
+    }
+
+    fn baseline(
+        &self,
+        given: Option<&Spanned<String>>,
+        servers: &[ServerTemplate],
+    ) -> Result<usize, BenchError> {
+        let Some(given) = given else { return Ok(0) };
+        let found = servers.iter().position(|server| server.name == *given.get_ref());
+        found.ok_or_else(|| {
+            self.fault(given.span().start, format!("no server has the name {}", given.get_ref()))
+        })
+    }
+
+    fn servers(&self, entries: &[Spanned<ServerEntry>]) -> Result<Vec<ServerTemplate>, BenchError> {
+        if entries.is_empty() {
+            return Err(self.fault(0, "the suite needs at least one [[server]]"));
+        }
+        let mut servers: Vec<ServerTemplate> = Vec::new();
+        for entry in entries {
+            let server = self.server(entry)?;
+            if servers.iter().any(|other| other.name == server.name) {
+                let what = format!("two servers have the name {}", server.name);
+                return Err(self.fault(entry.get_ref().name.span().start, what));
+            }
+            servers.push(server);
+        }
+        Ok(servers)
+    }
+
+    fn server(&self, entry: &Spanned<ServerEntry>) -> Result<ServerTemplate, BenchError> {
+        let ServerEntry { name, members, command, ready_within, files } = entry.get_ref();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.get_ref().is_empty() || !name.get_ref().chars().all(plain) {
+            return Err(
+                self.fault(name.span().start, "a server's name is of letters, digits, '-', '_' and '.'")
+            );
+        }
+        if command.is_empty() {
+            return Err(self.fault(entry.span().start, "command must name a program"));
+        }
+        if *members == Some(0) {
+            return Err(self.fault(entry.span().start, "members must be at least 1"));
+        }
+        let mut prepared = BTreeMap::new();
+        for (path, text) in files {
+            let below =
+                Path::new(path.get_ref()).components().all(|part| matches!(part, Component::Normal(_)));
+            if !below || path.get_ref().is_empty() {
+                return Err(self.fault(path.span().start, "a file must be named by a path below {dir}"));
+            }
+            prepared.insert(path.get_ref().clone(), self.template(text)?);
+        }
+        Ok(ServerTemplate {
+            name: name.get_ref().clone(),
+            members: members.unwrap_or(1),
+            command: command.iter().map(|word| self.template(word)).collect::<Result<_, _>>()?,
+            ready_within: ready_within.unwrap_or(READY_WITHIN),
+            files: prepared,
+        })
+    }
+
+    fn template(&self, text: &Spanned<String>) -> Result<String, BenchError> {
+        template::prepare(text.get_ref(), self.environment)
+            .map_err(|what| self.fault(text.span().start, what))
+    }
+
+    fn measurements(&self, file: &File) -> Result<Vec<Measurement>, BenchError> {
+        let mut all: Vec<Measurement> = Vec::new();
+        for entry in &file.workload {
+            for cell in self.cells(entry)? {
+                self.add(&mut all, Measurement::Run(cell), entry.span().start)?;
+            }
+        }
+        for entry in &file.memory {
+            let znodes = self.znodes(entry)?;
+            self.add(&mut all, Measurement::Memory(znodes), entry.span().start)?;
+        }
+        match all.is_empty() {
+            true => Err(self.fault(0, "the suite needs at least one [[workload]] or [[memory]]")),
+            false => Ok(all),
+        }
+    }
+
+    fn add(&self, all: &mut Vec<Measurement>, one: Measurement, place: usize) -> Result<(), BenchError> {
+        if all.contains(&one) {
+            return Err(self.fault(place, format!("{one} is in the suite twice")));
+        }
+        all.push(one);
+        Ok(())
+    }
+
+    fn cells(&self, spanned: &Spanned<WorkloadEntry>) -> Result<Vec<Cell>, BenchError> {
+        let entry = spanned.get_ref();
+        let fault = |what: &str| self.fault(spanned.span().start, what);
+        let loads = loads(entry).map_err(fault)?;
+        let ends = ends(entry).map_err(fault)?;
+        if entry.sessions.is_empty() || entry.sessions.contains(&0) {
+            return Err(fault("sessions must be a list of positive numbers"));
+        }
+        let mut cells = Vec::new();
+        for &sessions in &entry.sessions {
+            for &load in &loads {
+                cells.extend(ends.iter().map(|&until| Cell {
+                    workload: entry.name.get_ref().clone(),
+                    sessions,
+                    load,
+                    until,
+                    warm_up_s: entry.warm_up.unwrap_or_default().as_secs_f64(),
+                    fresh: entry.fresh.unwrap_or(true),
+                }));
+            }
+        }
+        Ok(cells)
+    }
+
+    fn znodes(&self, entry: &Spanned<Znodes>) -> Result<Znodes, BenchError> {
+        let znodes = entry.get_ref();
+        let fault = |what: String| self.fault(entry.span().start, what);
+        if znodes.znodes == 0 || znodes.parents == 0 {
+            return Err(fault("znodes and parents must be at least 1".to_owned()));
+        }
+        let needed = (znodes.znodes - 1).to_string().len();
+        if znodes.name_bytes < needed {
+            return Err(fault(format!("{} znodes need names of at least {needed} bytes", znodes.znodes)));
+        }
+        Ok(znodes.clone())
+    }
+
+    /// Workloads whose names end as a file's does; they stand next to the suite.
+    fn workload_files(
+        &self,
+        entries: &[Spanned<WorkloadEntry>],
+    ) -> Result<BTreeMap<String, WorkloadFile>, BenchError> {
+        let mut files = BTreeMap::new();
+        for entry in entries {
+            let name = &entry.get_ref().name;
+            let extension = Path::new(name.get_ref()).extension();
+            if extension
+                .is_none_or(|extension| !["yaml", "yml", "csv"].iter().any(|known| extension == *known))
+            {
+                continue;
+            }
+            let path = self.file.parent().unwrap_or(Path::new("")).join(name.get_ref());
+            let bytes = fs::read(&path).map_err(|error| {
+                self.fault(name.span().start, format!("read {}: {error}", path.display()))
+            })?;
+            files.insert(name.get_ref().clone(), WorkloadFile { path, sha1: hex(&Sha1::digest(bytes)) });
+        }
+        Ok(files)
+    }
+
+    fn fault(&self, place: usize, message: impl Into<String>) -> BenchError {
+        let line = 1 + self.text[..place].matches('\n').count();
+        BenchError::InFile { file: self.file.to_owned(), line, message: message.into() }
+    }
+}
+
+fn loads(entry: &WorkloadEntry) -> Result<Vec<Load>, &'static str> {
+    match (&entry.window, &entry.rate) {
+        (Some(windows), None) if !windows.is_empty() && !windows.contains(&0) => {
+            Ok(windows.iter().map(|&window| Load::Closed { window }).collect())
+        }
+        (None, Some(rates))
+            if !rates.is_empty() && rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) =>
+        {
+            Ok(rates.iter().map(|&requests_per_second| Load::Open { requests_per_second }).collect())
+        }
+        (Some(_), None) | (None, Some(_)) => Err("window or rate must be a list of positive numbers"),
+        _ => Err("a workload has either a window (requests in flight) or a rate (requests each second)"),
+    }
+}
+
+fn ends(entry: &WorkloadEntry) -> Result<Vec<End>, &'static str> {
+    match (&entry.requests, entry.time) {
+        (Some(counts), None) if !counts.is_empty() && !counts.contains(&0) => {
+            Ok(counts.iter().map(|&count| End::Requests(count)).collect())
+        }
+        (Some(_), None) => Err("requests must be a list of positive numbers"),
+        (None, Some(time)) if !time.is_zero() => Ok(vec![End::Seconds(time.as_secs_f64())]),
+        (None, Some(_)) => Err("time must be longer than nothing"),
+        _ => Err("a workload has either requests or a time"),
+    }
+}
+
+fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_duration(&text).map(Some).ok_or_else(|| {
+        serde::de::Error::custom(format!("{text:?} is no time; write \"500ms\", \"10s\" or \"2m\""))
+    })
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let unit = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let seconds = match &text[unit..] {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    let number: f64 = text[..unit].trim().parse().ok()?;
+    Duration::try_from_secs_f64(number * seconds).ok()
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+use super::*;
+
+const SERVERS: &str = r#"
+[[server]]
+name = "a"
+command = ["${PROGRAM}", "{dir}/zoo.cfg"]
+files = { "zoo.cfg" = "clientPort={port}" }
+[[server]]
+name = "b"
+members = 3
+command = ["b"]
+ready_within = "500ms"
+"#;
+
+const WORKLOAD: &str = r#"
+[[workload]]
+name = "create"
+sessions = [1]
+window = [1]
+time = "1s"
+"#;
+
+fn read(text: &str) -> Result<Suite, BenchError> {
+    let directory = tempfile::tempdir().expect("make a directory");
+    let file = directory.path().join("suite.toml");
+    fs::write(&file, text).expect("write the suite");
+    fs::write(directory.path().join("own.yaml"), "generator: {}").expect("write a workload");
+    load(&file, &|name| (name == "PROGRAM").then(|| "/bin/a".to_owned()))
+}
+
+/// What is refused, with its line.
+fn check(text: &str, expected: &str) {
+    let error = read(text).expect_err("it is wrong").to_string();
+    let found = error.split_once("suite.toml:").map_or(error.as_str(), |(_, found)| found);
+    assert!(found.starts_with(expected), "{found:?} does not start with {expected:?}");
+}
+
+#[test]
+fn a_whole_suite() {
+    let suite = read(&format!(
+        r#"name = "x"
+        repetitions = 2
+        baseline = "b"
+        {SERVERS}
+        [[workload]]
+        name = "create"
+        sessions = [1, 10]
+        window = [1, 100]
+        requests = [80000]
+        warm_up = "1.5s"
+        [[workload]]
+        name = "own.yaml"
+        sessions = [1]
+        rate = [1000]
+        time = "2m"
+        fresh = false
+        [[memory]]
+        znodes = 1000
+        value_bytes = 100
+        name_bytes = 13
+        parents = 10
+        "#
+    ))
+    .expect("it is right");
+    assert_eq!((suite.repetitions, suite.baseline, suite.servers.len()), (2, 1, 2));
+    assert_eq!(suite.servers[0].command, ["/bin/a", "{dir}/zoo.cfg"]);
+    assert_eq!(suite.servers[0].files["zoo.cfg"], "clientPort={port}");
+    assert_eq!((suite.servers[1].members, suite.servers[1].ready_within.as_millis()), (3, 500));
+    assert!(suite.workload_files["own.yaml"].path.ends_with("own.yaml"));
+    let measurements: Vec<String> = suite.measurements.iter().map(ToString::to_string).collect();
+    let expected = [
+        "create, 1 session × 1 in flight, 80000 requests",
+        "create, 1 session × 100 in flight, 80000 requests",
+        "create, 10 sessions × 1 in flight, 80000 requests",
+        "create, 10 sessions × 100 in flight, 80000 requests",
+        "own.yaml, 1 session, 1000 requests/s, 120 s",
+        "memory of 1000 znodes of 100 bytes with names of 13",
+    ];
+    assert_eq!(measurements, expected);
+    let Measurement::Run(cell) = &suite.measurements[0] else { panic!("it is a run") };
+    assert_eq!((cell.warm_up_s, cell.fresh), (1.5, true));
+}
+
+#[test]
+fn comments_do_not_change_the_meaning() {
+    let text = format!("name = \"x\"{SERVERS}{WORKLOAD}");
+    assert_eq!(read(&text).ok(), read(&format!("# a comment\n{text}")).ok());
+}
+
+#[test]
+fn keys_that_are_not_known() {
+    check("name = \"x\"\nnme = 1", "2: unknown field `nme`");
+    check(&format!("name = \"x\"{SERVERS}port = 1{WORKLOAD}"), "11: unknown field `port`");
+    check(&format!("name = \"x\"{SERVERS}{WORKLOAD}windows = [1]"), "17: unknown field `windows`");
+    check("name = \"x\"\nrepetitions = \"two\"", "2: invalid type");
+    check("name = ", "1: ");
+}
+
+#[test]
+fn servers_that_cannot_be() {
+    let server = |lines: &str| format!("name = \"x\"\n[[server]]\n{lines}\n{WORKLOAD}");
+    check("name = \"x\"", "1: the suite needs at least one [[server]]");
+    check(&server("name = \"a/b\"\ncommand = [\"x\"]"), "3: a server's name");
+    check(&server("name = \"a\"\ncommand = []"), "2: command must name a program");
+    check(&server("name = \"a\"\ncommand = [\"x\"]\nmembers = 0"), "2: members must be");
+    check(&server("name = \"a\"\ncommand = [\"x\", \"{prot}\"]"), "4: there is no placeholder {prot}");
+    check(&server("name = \"a\"\ncommand = [\"${NONE}\"]"), "4: the environment has no NONE");
+    check(&server("name = \"a\"\ncommand = [\"x\"]\nfiles = { \"../x\" = \"\" }"), "5: a file must be named");
+    check(&server("name = \"a\"\ncommand = [\"x\"]\nready_within = \"10\""), "5: \"10\" is no time");
+    let twice = "name = \"a\"\ncommand = [\"x\"]\n[[server]]\nname = \"a\"\ncommand = [\"x\"]";
+    check(&server(twice), "6: two servers have the name a");
+    check(&format!("name = \"x\"\nbaseline = \"z\"{SERVERS}{WORKLOAD}"), "2: no server has the name z");
+}
+
+#[test]
+fn workloads_that_cannot_be() {
+    let workload = |lines: &str| format!("name = \"x\"{SERVERS}[[workload]]\n{lines}");
+    check(&format!("name = \"x\"{SERVERS}"), "1: the suite needs at least one [[workload]]");
+    check(&workload("name = \"c\"\nsessions = [1]\ntime = \"1s\""), "11: a workload has either a window");
+    check(&workload("name = \"c\"\nsessions = [1]\nwindow = [1]"), "11: a workload has either requests");
+    check(&workload("name = \"c\"\nsessions = [0]\nwindow = [1]\ntime = \"1s\""), "11: sessions must be");
+    check(&workload("name = \"c\"\nsessions = [1]\nwindow = [0]\ntime = \"1s\""), "11: window or rate must");
+    check(&workload("name = \"c\"\nsessions = [1]\nwindow = [1]\nrequests = [0]"), "11: requests must be");
+    let no_file = "name = \"no.yaml\"\nsessions = [1]\nwindow = [1]\ntime = \"1s\"";
+    check(&workload(no_file), "12: read ");
+    check(
+        &format!("name = \"x\"{SERVERS}{WORKLOAD}{WORKLOAD}"),
+        "18: create, 1 session × 1 in flight, 1 s is",
+    );
+    let memory = "[[memory]]\nznodes = 1001\nvalue_bytes = 1\nname_bytes = 3\nparents = 1";
+    check(&format!("name = \"x\"{SERVERS}{memory}"), "11: 1001 znodes need names of at least 4 bytes");
+}
+
+#[test]
+fn times() {
+    let check =
+        |text: &str, ms: Option<u128>| assert_eq!(parse_duration(text).map(|t| t.as_millis()), ms, "{text}");
+    check("500ms", Some(500));
+    check("1.5s", Some(1500));
+    check("2 m", Some(120_000));
+    check("1h", Some(3_600_000));
+    for wrong in ["", "s", "10", "10 days", "-1s", "1e99h", "NaNs"] {
+        check(wrong, None);
+    }
+}

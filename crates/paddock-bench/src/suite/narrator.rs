@@ -1,0 +1,53 @@
+//! Tells how a suite goes on, in plain lines.
+
+use std::io::Write;
+use std::time::Duration;
+
+use super::{Outcome, Step, Suite, Watcher};
+
+/// Writes lines to anything; that they cannot be written is no reason to stop measuring.
+#[derive(Debug)]
+pub struct Narrator<W>(pub W);
+
+impl<W: Write> Watcher for Narrator<W> {
+    fn plan(&mut self, suite: &Suite, steps: usize, done: usize, left: Duration) {
+        let again = if done > 0 { format!(", {done} of them done before") } else { String::new() };
+        let name = &suite.name;
+        let _ = writeln!(self.0, "suite {name}: {steps} measurements{again}; about {} to go", minutes(left));
+    }
+
+    fn begin(&mut self, step: &Step<'_>) {
+        let Step { number, steps, server, repetition, repetitions, measurement } = step;
+        let _ = writeln!(
+            self.0,
+            "{number}/{steps} {server}, repetition {repetition} of {repetitions}: {measurement}"
+        );
+    }
+
+    fn loaded(&mut self, _step: &Step<'_>, znodes: usize) {
+        if znodes > 0 && znodes.is_multiple_of(200_000) {
+            let _ = writeln!(self.0, "    {znodes} znodes");
+        }
+    }
+
+    fn end(&mut self, _step: &Step<'_>, outcome: &Outcome) {
+        let _ = match (outcome.fault(), outcome) {
+            (Some(fault), _) => writeln!(self.0, "    failed: {fault}"),
+            (None, Outcome::Run(report)) => {
+                let p99 = report.latency.percentile_us(99.0);
+                writeln!(self.0, "    {:.0} requests/s, p99 {p99:.0} us", report.requests_per_second)
+            }
+            (None, Outcome::Memory(report)) => {
+                writeln!(self.0, "    {:.0} bytes for each znode", report.bytes_per_znode())
+            }
+            (None, Outcome::Failed(_)) => Ok(()),
+        };
+    }
+}
+
+fn minutes(time: Duration) -> String {
+    match time.as_secs() {
+        90.. => format!("{} minutes", (time.as_secs() + 30) / 60),
+        seconds => format!("{seconds} seconds"),
+    }
+}

@@ -1,0 +1,103 @@
+//! A process that cannot outlive the value that stands for it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::BenchError;
+
+const STOPPED_WITHIN: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(10);
+const TAIL_LINES: usize = 30;
+
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    log: PathBuf,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts `command` in `directory`; what it prints goes to `log`.
+    pub(super) fn start(command: &[String], directory: &Path, log: PathBuf) -> Result<Process, BenchError> {
+        let (program, arguments) = command.split_first().expect("a suite's file gives each server a program");
+        let output = File::create(&log).map_err(BenchError::file("create", &log))?;
+        let errors = output.try_clone().map_err(BenchError::file("share", &log))?;
+        let child = Command::new(program)
+            .args(arguments)
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            // Ctrl-C is for the suite, which ends its servers itself.
+            .process_group(0)
+            .spawn()
+            .map_err(BenchError::file("start", program))?;
+        Ok(Process { child, log, status: None })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>, BenchError> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().map_err(system("wait for a server"))?;
+        }
+        Ok(self.status)
+    }
+
+    /// The last lines that it printed.
+    pub(super) fn log_tail(&self) -> String {
+        let bytes = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+
+    /// Asks it to end.
+    pub(super) fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Waits for the end that was asked for, and forces it if it does not come.
+    pub(super) fn stop(mut self) -> Result<(), BenchError> {
+        self.terminate();
+        let deadline = Instant::now() + STOPPED_WITHIN;
+        while self.ended()?.is_none() && Instant::now() < deadline {
+            thread::sleep(POLL);
+        }
+        // Dropping it kills what is left.
+        Ok(())
+    }
+
+    /// To the process and to what it has started; not after it was waited for, when its number may be another's.
+    fn signal(&self, signal: Signal) {
+        if self.status.is_none() {
+            let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+            // What has ended meanwhile needs no signal.
+            let _ = kill_process_group(pid.expect("process numbers are positive"), signal);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        if self.status.is_none() {
+            // A killed process ends; there is nobody to tell if it could not be waited for.
+            let _ = self.child.wait();
+        }
+    }
+}
+
+pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> BenchError {
+    move |source| BenchError::System { action, source }
+}

@@ -1,0 +1,195 @@
+//! What a suite came to: for each measurement, each figure of each server over the repetitions, and how they compare.
+
+use serde::{Deserialize, Serialize};
+
+use super::results::Place;
+use super::statistics::ratio;
+use super::{End, Measurement, MemoryReport, Outcome, Statistics, Suite};
+use crate::report::{Latency, RunReport};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub suite: String,
+    pub repetitions: usize,
+    pub servers: Vec<String>,
+    /// Which of the servers the ratios are to.
+    pub baseline: usize,
+    pub groups: Vec<Group>,
+    /// Steps without a result.
+    pub failures: Vec<Failure>,
+}
+
+/// The figures of one measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    pub measurement: Measurement,
+    pub figures: Vec<Figure>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    pub name: String,
+    pub unit: String,
+    /// In the order of the summary's servers, over the repetitions that went well.
+    pub servers: Vec<Option<Statistics>>,
+    /// Of each server's median to the baseline's.
+    pub ratios: Vec<Option<f64>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub server: String,
+    /// From 1.
+    pub repetition: usize,
+    pub what: String,
+    pub reason: String,
+}
+
+pub(super) const THROUGHPUT: &str = "throughput";
+pub(super) const RUNTIME: &str = "runtime";
+pub(super) const LATENCY_P50: &str = "latency p50";
+pub(super) const LATENCY_P99: &str = "latency p99";
+pub(super) const SERVER_CPU: &str = "server CPU";
+pub(super) const SERVER_CPU_TOTAL: &str = "server CPU in all";
+pub(super) const PEAK_MEMORY: &str = "peak memory";
+pub(super) const MEMORY_PER_ZNODE: &str = "memory per znode";
+
+impl Summary {
+    pub(super) fn new<'a>(suite: &Suite, outcome: impl Fn(Place) -> Option<&'a Outcome>) -> Summary {
+        let mut failures = Vec::new();
+        let mut groups = Vec::new();
+        for (number, measurement) in suite.measurements.iter().enumerate() {
+            let mut table = Table::new(suite.servers.len());
+            for server in 0..suite.servers.len() {
+                for repetition in 0..suite.repetitions {
+                    let outcome = outcome(Place { repetition, measurement: number, server });
+                    match judge(outcome) {
+                        Ok(outcome) => table.add(server, figures(measurement, outcome)),
+                        Err(reason) => failures.push(Failure {
+                            server: suite.servers[server].name.clone(),
+                            repetition: repetition + 1,
+                            what: measurement.to_string(),
+                            reason,
+                        }),
+                    }
+                }
+            }
+            groups.push(Group { measurement: measurement.clone(), figures: table.figures(suite.baseline) });
+        }
+        Summary {
+            suite: suite.name.clone(),
+            repetitions: suite.repetitions,
+            servers: suite.servers.iter().map(|server| server.name.clone()).collect(),
+            baseline: suite.baseline,
+            groups,
+            failures,
+        }
+    }
+}
+
+impl Group {
+    pub(super) fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+}
+
+fn judge(outcome: Option<&Outcome>) -> Result<&Outcome, String> {
+    let outcome = outcome.ok_or("not measured")?;
+    outcome.fault().map_or(Ok(outcome), Err)
+}
+
+/// One figure of one run: name, unit, value.
+type Value = (String, &'static str, f64);
+
+fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<Value> {
+    match outcome {
+        Outcome::Run(report) => {
+            let counted =
+                matches!(measurement, Measurement::Run(cell) if matches!(cell.until, End::Requests(_)));
+            run_figures(report, counted)
+        }
+        Outcome::Memory(report) => memory_figures(report),
+        Outcome::Failed(_) => Vec::new(),
+    }
+}
+
+/// `counted`: the run had a number of requests to make, so its time says something.
+fn run_figures(report: &RunReport, counted: bool) -> Vec<Value> {
+    let mut values = vec![(THROUGHPUT.to_owned(), "requests/s", report.requests_per_second)];
+    let mut add = |name: &str, unit, value: Option<f64>| {
+        values.extend(value.map(|value| (name.to_owned(), unit, value)));
+    };
+    add(RUNTIME, "s", counted.then_some(report.elapsed_s));
+    add_latency(&mut add, "latency", &report.latency);
+    if report.operations.len() > 1 {
+        for operation in report.operations.iter().filter(|operation| operation.requests > 0) {
+            add_latency(&mut add, &operation.name, &operation.latency);
+        }
+    }
+    if let Some(server) = &report.server {
+        let cpu_us = server.cpu_us_per_request;
+        add(SERVER_CPU, "us/request", cpu_us);
+        let total_s = cpu_us.map(|cpu_us| cpu_us * report.requests as f64 / 1e6);
+        add(SERVER_CPU_TOTAL, "s", total_s.filter(|_| counted));
+        add(PEAK_MEMORY, "MiB", server.resident_bytes_peak.map(mib));
+    }
+    add("client CPU", "us/request", Some(report.client_cpu_us_per_request));
+    values
+}
+
+fn add_latency(add: &mut impl FnMut(&str, &'static str, Option<f64>), name: &str, latency: &Latency) {
+    add(&format!("{name} mean"), "us", Some(latency.mean_us));
+    for (label, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
+        add(&format!("{name} {label}"), "us", Some(latency.percentile_us(percent)));
+    }
+}
+
+fn memory_figures(report: &MemoryReport) -> Vec<Value> {
+    vec![
+        (MEMORY_PER_ZNODE.to_owned(), "bytes", report.bytes_per_znode()),
+        ("memory before".to_owned(), "MiB", mib(report.resident_bytes_before)),
+        ("memory after".to_owned(), "MiB", mib(report.resident_bytes_after)),
+        (RUNTIME.to_owned(), "s", report.elapsed_s),
+    ]
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// The values of one measurement by figure and server.
+struct Table {
+    servers: usize,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    name: String,
+    unit: &'static str,
+    values: Vec<Vec<f64>>,
+}
+
+impl Table {
+    fn new(servers: usize) -> Table {
+        Table { servers, rows: Vec::new() }
+    }
+
+    fn add(&mut self, server: usize, values: Vec<Value>) {
+        for (name, unit, value) in values {
+            let row = self.rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
+                self.rows.push(Row { name, unit, values: vec![Vec::new(); self.servers] });
+                self.rows.len() - 1
+            });
+            self.rows[row].values[server].push(value);
+        }
+    }
+
+    fn figures(self, baseline: usize) -> Vec<Figure> {
+        let figure = |row: Row| {
+            let servers: Vec<_> = row.values.iter().map(|values| Statistics::of(values)).collect();
+            let ratios = servers.iter().map(|of| ratio(*of, servers[baseline])).collect();
+            Figure { name: row.name, unit: row.unit.to_owned(), servers, ratios }
+        };
+        self.rows.into_iter().map(figure).collect()
+    }
+}

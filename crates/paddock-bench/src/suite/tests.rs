@@ -1,0 +1,359 @@
+//! Suites of servers that are this test program itself: a child process that speaks as much of the protocol as a suite
+//! needs. The runner measures nothing.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use paddock_proto::jute::Writer;
+use paddock_proto::{ConnectResponse, OpCode, Password, SessionId, frame};
+use tempfile::TempDir;
+
+use super::*;
+use crate::report::{Ended, Latency, Load, ServerUse};
+
+/// Begins only as a child of a test: its directory then has a file that names its port.
+#[test]
+#[ignore = "a server for the other tests"]
+fn server() {
+    let Ok(port) = fs::read_to_string("port") else { return };
+    if let Ok(failure) = fs::read_to_string("failure") {
+        println!("cannot serve: {failure}");
+        std::process::exit(3);
+    }
+    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).expect("listen");
+    for stream in listener.incoming().flatten() {
+        thread::spawn(move || serve(stream));
+    }
+}
+
+/// Grants a session, then answers every request with success and a path.
+fn serve(mut stream: TcpStream) {
+    read_frame(&mut stream).expect("a connect request");
+    let response = ConnectResponse {
+        timeout_ms: 30_000,
+        session: SessionId(1),
+        password: Password::ZERO,
+        read_only: Some(false),
+    };
+    let mut bytes = Vec::new();
+    response.encode(&mut bytes);
+    stream.write_all(&bytes).expect("grant the session");
+    while let Some(request) = read_frame(&mut stream) {
+        let mut answer = Vec::new();
+        frame::write(&mut answer, |out| {
+            out.extend_from_slice(&request[..4]);
+            out.put_i64(1);
+            out.put_i32(0);
+            if request[4..8] != OpCode::CloseSession.code().to_be_bytes() {
+                out.put_string("/a");
+            }
+        });
+        stream.write_all(&answer).expect("answer");
+    }
+}
+
+fn read_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).ok()?;
+    let mut body = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut body).ok()?;
+    Some(body)
+}
+
+fn template(name: &str) -> ServerTemplate {
+    let program = std::env::current_exe().expect("this program has a path").display().to_string();
+    let arguments = ["suite::tests::server", "--exact", "--ignored", "--nocapture"];
+    ServerTemplate {
+        name: name.to_owned(),
+        members: 1,
+        command: std::iter::once(program).chain(arguments.map(str::to_owned)).collect(),
+        ready_within: Duration::from_secs(30),
+        files: [("port".to_owned(), "{port}".to_owned())].into(),
+    }
+}
+
+fn cell(workload: &str, fresh: bool) -> Measurement {
+    Measurement::Run(Cell {
+        workload: workload.to_owned(),
+        sessions: 1,
+        load: Load::Closed { window: 1 },
+        until: End::Requests(10),
+        warm_up_s: 0.0,
+        fresh,
+    })
+}
+
+fn suite(repetitions: usize, measurements: Vec<Measurement>) -> Suite {
+    Suite {
+        name: "test".to_owned(),
+        repetitions,
+        baseline: 0,
+        servers: vec![template("a"), template("b")],
+        measurements,
+        workload_files: BTreeMap::new(),
+    }
+}
+
+fn report(cell: &Cell, requests_per_second: f64) -> RunReport {
+    RunReport {
+        tool: "test".to_owned(),
+        started_unix_s: 0,
+        workload: cell.workload.clone(),
+        hosts: Vec::new(),
+        sessions: cell.sessions,
+        load: cell.load,
+        ended: Ended::Complete,
+        elapsed_s: 1.0,
+        requests: 10,
+        errors: 0,
+        requests_per_second,
+        bytes_sent_per_second: 0.0,
+        bytes_received_per_second: 0.0,
+        latency: Latency::default(),
+        operations: Vec::new(),
+        phases: Vec::new(),
+        seconds: Vec::new(),
+        server: Some(ServerUse {
+            cpu_us_per_request: Some(2.0),
+            resident_bytes_peak: Some(3 << 20),
+            fsyncs: None,
+            processes: Vec::new(),
+        }),
+        client_cpu_us_per_request: 1.0,
+    }
+}
+
+/// What a runner does at one step.
+#[derive(Clone, Copy)]
+enum Act {
+    Rate(f64),
+    Errors(u64),
+    Refuse,
+    /// As when Ctrl-C comes meanwhile.
+    Stop,
+}
+
+struct Script<'a> {
+    acts: VecDeque<Act>,
+    stop: &'a AtomicBool,
+    pids: Vec<u32>,
+}
+
+impl Runner for Script<'_> {
+    fn run(&mut self, cell: &Cell, hosts: &[String], pids: &[u32]) -> Result<RunReport, BenchError> {
+        TcpStream::connect(&hosts[0]).expect("the server serves");
+        self.pids.extend(pids);
+        match self.acts.pop_front().expect("there is an act for every run") {
+            Act::Rate(rate) => Ok(report(cell, rate)),
+            Act::Errors(errors) => Ok(RunReport { errors, ..report(cell, 9e9) }),
+            Act::Refuse => {
+                Err(BenchError::Stranger { host: hosts[0].clone(), reason: "it sings".to_owned() })
+            }
+            Act::Stop => {
+                self.stop.store(true, Ordering::Relaxed);
+                Ok(RunReport { ended: Ended::Interrupted, ..report(cell, 9e9) })
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Told(Vec<String>);
+
+impl Watcher for Told {
+    fn plan(&mut self, _suite: &Suite, steps: usize, done: usize, _left: Duration) {
+        self.0.push(format!("{done} of {steps}"));
+    }
+
+    fn begin(&mut self, step: &Step<'_>) {
+        let what = match step.measurement {
+            Measurement::Run(cell) => cell.workload.as_str(),
+            Measurement::Memory(_) => "memory",
+        };
+        self.0.push(format!("{} {} {what}", step.repetition, step.server));
+    }
+
+    fn end(&mut self, _step: &Step<'_>, _outcome: &Outcome) {}
+}
+
+struct Played {
+    conclusion: Result<Conclusion, BenchError>,
+    told: Vec<String>,
+}
+
+impl Played {
+    fn summary(self) -> Summary {
+        match self.conclusion {
+            Ok(Conclusion::Complete(summary)) => summary,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Plays a suite and looks that none of its servers is left.
+fn play(suite: &Suite, out: &TempDir, acts: &[Act]) -> Played {
+    let stop = AtomicBool::new(false);
+    let mut runner = Script { acts: acts.iter().copied().collect(), stop: &stop, pids: Vec::new() };
+    let mut told = Told::default();
+    let conclusion = run(suite, out.path(), &mut runner, &stop, &mut told);
+    for pid in runner.pids {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "server {pid} still runs");
+    }
+    Played { conclusion, told: told.0 }
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("make a directory")
+}
+
+#[test]
+fn servers_take_turns() {
+    let out = directory();
+    let suite = suite(2, vec![cell("x", true), cell("y", true)]);
+    let rates = [1.0, 10.0, 0.0, 5.0, 3.0, 30.0, 0.0, 7.0].map(Act::Rate);
+    let played = play(&suite, &out, &rates);
+    let order = ["0 of 8", "1 a x", "1 b x", "1 a y", "1 b y", "2 a x", "2 b x", "2 a y", "2 b y"];
+    assert_eq!(played.told, order);
+    let summary = played.summary();
+    let throughput = &summary.groups[0].figures[0];
+    assert_eq!(
+        throughput.servers.iter().map(|of| of.map(|of| of.median)).collect::<Vec<_>>(),
+        [Some(2.0), Some(20.0)]
+    );
+    assert_eq!(throughput.ratios, [Some(1.0), Some(10.0)]);
+    assert_eq!(summary.groups[1].figures[0].ratios, [None, None]);
+    assert!(!out.path().join("servers").exists());
+    let written = fs::read_to_string(out.path().join("summary.json")).expect("the summary is written");
+    assert_eq!(serde_json::from_str::<Summary>(&written).ok(), Some(summary));
+}
+
+#[test]
+fn cells_can_share_a_server() {
+    let out = directory();
+    let suite = suite(1, vec![cell("x", false), cell("y", true), cell("z", false)]);
+    let played = play(&suite, &out, &[Act::Rate(1.0); 6]);
+    assert_eq!(played.told, ["0 of 6", "1 a x", "1 a z", "1 b x", "1 b z", "1 a y", "1 b y"]);
+}
+
+#[test]
+fn an_interrupted_suite_goes_on() {
+    let out = directory();
+    let suite = suite(1, vec![cell("x", true), cell("y", true)]);
+    let stopped = play(&suite, &out, &[Act::Rate(1.0), Act::Rate(2.0), Act::Stop]);
+    assert!(matches!(stopped.conclusion, Ok(Conclusion::Interrupted)));
+    // A kill in the middle of a write leaves a part of a line.
+    let results = out.path().join("results.jsonl");
+    let mut bytes = fs::read(&results).expect("there are results");
+    bytes.extend_from_slice(b"{\"repetition\":0,\"mea");
+    fs::write(&results, bytes).expect("cut a line short");
+    let resumed = play(&suite, &out, &[Act::Rate(3.0), Act::Rate(4.0)]);
+    assert_eq!(resumed.told, ["2 of 4", "1 a y", "1 b y"]);
+    let resumed = resumed.summary();
+    assert!(resumed.failures.is_empty());
+    assert_eq!(resumed.groups[0].figures[0].ratios, [Some(1.0), Some(2.0)]);
+    let again = play(&suite, &out, &[]);
+    assert_eq!(again.told, ["4 of 4"]);
+    assert_eq!(again.summary(), resumed);
+}
+
+#[test]
+fn a_changed_suite_is_refused() {
+    let out = directory();
+    play(&suite(1, vec![cell("x", true)]), &out, &[Act::Rate(1.0); 2]).summary();
+    let other = play(&suite(1, vec![cell("y", true)]), &out, &[]);
+    let error = other.conclusion.expect_err("it is another suite").to_string();
+    assert!(error.contains("another suite") && error.contains("--out"), "{error}");
+}
+
+#[test]
+fn a_failed_run_is_no_figure() {
+    let out = directory();
+    let suite = suite(2, vec![cell("x", true)]);
+    let acts = [Act::Errors(3), Act::Rate(1.0), Act::Rate(4.0), Act::Refuse];
+    let summary = play(&suite, &out, &acts).summary();
+    let of = |server: usize| summary.groups[0].figures[0].servers[server].map(|of| (of.runs, of.mean));
+    assert_eq!((of(0), of(1)), (Some((1, 4.0)), Some((1, 1.0))));
+    let failures: Vec<_> =
+        summary.failures.iter().map(|f| (f.server.as_str(), f.repetition, f.reason.as_str())).collect();
+    assert_eq!(failures[0], ("a", 1, "3 requests failed"));
+    assert!(failures[1].2.contains("it sings"), "{failures:?}");
+    assert!(text(&summary).contains("failed: a, repetition 1, x"));
+    // The next call makes again what failed, and only that.
+    let repaired = play(&suite, &out, &[Act::Rate(2.0), Act::Rate(3.0)]);
+    assert_eq!(repaired.told, ["2 of 4", "1 a x", "2 b x"]);
+    assert!(repaired.summary().failures.is_empty());
+}
+
+#[test]
+fn a_server_that_ends_is_told_with_its_log() {
+    let out = directory();
+    let mut suite = suite(1, vec![cell("x", true)]);
+    suite.servers[0].files.insert("failure".to_owned(), "no room on member {id}".to_owned());
+    let error = play(&suite, &out, &[]).conclusion.expect_err("it does not start").to_string();
+    assert!(error.contains("a: ended with exit status: 3 before it served"), "{error}");
+    assert!(error.contains("cannot serve: no room on member 1"), "{error}");
+}
+
+#[test]
+fn a_server_that_does_not_serve_is_given_up() {
+    let out = directory();
+    let mut suite = suite(1, vec![cell("x", true)]);
+    suite.servers[0].command = ["sleep", "600"].map(str::to_owned).into();
+    suite.servers[0].ready_within = Duration::ZERO;
+    let error = play(&suite, &out, &[]).conclusion.expect_err("it does not serve").to_string();
+    assert!(error.contains("does not serve on 127.0.0.1:"), "{error}");
+}
+
+#[test]
+fn members_have_places_of_their_own() {
+    let out = directory();
+    let mut suite = suite(1, vec![cell("x", true)]);
+    suite.servers[1].members = 3;
+    let stop = AtomicBool::new(false);
+    let mut hosts = Vec::new();
+    struct Hosts<'a>(&'a mut Vec<Vec<String>>);
+    impl Runner for Hosts<'_> {
+        fn run(&mut self, cell: &Cell, hosts: &[String], pids: &[u32]) -> Result<RunReport, BenchError> {
+            assert_eq!(hosts.len(), pids.len());
+            self.0.push(hosts.to_vec());
+            Ok(report(cell, 1.0))
+        }
+    }
+    run(&suite, out.path(), &mut Hosts(&mut hosts), &stop, &mut Told::default()).expect("it runs");
+    let mut distinct = hosts.concat();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!((hosts[0].len(), hosts[1].len(), distinct.len()), (1, 3, 4));
+}
+
+#[test]
+fn znodes_are_loaded_for_their_memory() {
+    let out = directory();
+    let znodes = Znodes { znodes: 5000, value_bytes: 10, name_bytes: 8, parents: 10 };
+    let suite = suite(1, vec![Measurement::Memory(znodes)]);
+    let summary = play(&suite, &out, &[]).summary();
+    assert_eq!(summary.groups[0].figures[0].name, "memory per znode");
+    assert!(summary.groups[0].figures.iter().all(|figure| figure.servers.iter().all(Option::is_some)));
+}
+
+#[test]
+fn charts_show_what_was_measured() {
+    let out = directory();
+    let suite = suite(1, vec![cell("x", true)]);
+    let summary = play(&suite, &out, &[Act::Rate(5.0), Act::Refuse]).summary();
+    let charts = charts(&summary);
+    let throughput = &charts[0];
+    assert_eq!((throughput.title.as_str(), throughput.unit.as_str()), ("Throughput", "requests/s"));
+    assert_eq!(throughput.groups, ["x 1×1, 10"]);
+    let bars = [("a".to_owned(), vec![Some(5.0)]), ("b".to_owned(), vec![None])];
+    assert_eq!(throughput.series, bars);
+    assert!(charts.iter().any(|chart| chart.title.starts_with("Peak memory")));
+    assert!(
+        markdown(&summary)
+            .contains("| x, 1 session × 1 in flight, 10 requests | throughput, requests/s | 5.00 | - | - |")
+    );
+}
