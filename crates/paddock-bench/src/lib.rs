@@ -5,11 +5,20 @@
 //! processes meanwhile (`sample.rs`). `workload/` holds what can be asked of a server, `report/` turns figures into
 //! text and pages, `suite/` starts servers itself and compares them.
 
+mod driver;
 mod error;
+mod measure;
 mod plan;
+mod prepare;
+mod progress;
 pub mod report;
+mod run;
+mod sample;
 pub mod suite;
+mod tally;
 pub mod workload;
 
 pub use error::BenchError;
 pub use plan::{Pace, Plan, Source, Until};
+pub use progress::{Progress, Silence, Tick};
+pub use run::run;

@@ -1,6 +1,8 @@
 //! What a run is to do.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::workload::Workload;
@@ -25,6 +27,8 @@ pub struct Plan {
     pub keep: bool,
     /// Processes of the server whose use of the machine is sampled.
     pub sources: Vec<Source>,
+    /// Set it to end the run early, with a report of what there is.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

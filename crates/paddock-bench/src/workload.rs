@@ -3,6 +3,17 @@
 //! Lanes know nothing of sockets or windows: the driver asks for the next request whenever there is room for one, and
 //! tells what came back. Answers come in the order of the requests.
 
+pub mod builtin;
+mod clickhouse;
+mod create;
+mod mixed;
+mod names;
+mod sessions;
+mod smoketest;
+mod suite;
+mod watches;
+mod zkboom;
+
 use std::time::{Duration, Instant};
 
 use paddock_proto::{CreateMode, ErrorCode, OpCode, RequestHeader, WatchEvent, Xid, encode, frame};
@@ -35,6 +46,11 @@ pub trait Workload: Send + Sync {
         vec![self.name()]
     }
 
+    /// Whether lanes wait for each other, so that one thread must drive them all.
+    fn is_one_thread(&self) -> bool {
+        false
+    }
+
     /// What session number `session` does.
     fn lane(&self, session: usize) -> Box<dyn Lane>;
 }
@@ -62,8 +78,10 @@ pub trait Lane: Send {
 pub enum Next {
     /// The request that it has just written.
     Send(Operation),
-    /// Nothing until an answer or an event has come.
+    /// Nothing until an answer or an event has come for this session.
     Wait,
+    /// Nothing until one has come for any session of this thread.
+    WaitForOthers,
     /// Nothing before so much of the run has passed; the latency of the request that then follows counts from there.
     At(Duration),
     /// End the session and open a new one; reported as the operations `close` and `connect`.
@@ -83,7 +101,6 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    #[expect(dead_code, reason = "the driver comes next")]
     pub(crate) fn new(out: &'a mut Vec<u8>, xid: Xid, now: Instant) -> Request<'a> {
         Request { out, xid, now, op: None }
     }

@@ -3,6 +3,7 @@
 //! Exit codes: 0 after an orderly end, 1 when the world misbehaved, 2 when what the operator said cannot be done, 130
 //! when a second signal cut the orderly end short.
 
+mod bench;
 mod config;
 mod logs;
 mod server;
@@ -19,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   paddock server
   paddock server --config zoo.cfg
+  paddock bench run create --hosts 127.0.0.1:2181
   paddock server --help";
 
 /// A coordination service that speaks ZooKeeper's protocol.
@@ -32,15 +34,18 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Server(server::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
-    let Command::Server(args) = Cli::parse().command;
-    match server::run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            logs::report(args.log_format, &failure.line());
-            ExitCode::from(failure.exit_code())
-        }
+    match Cli::parse().command {
+        Command::Server(args) => match server::run(&args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                logs::report(args.log_format, &failure.line());
+                ExitCode::from(failure.exit_code())
+            }
+        },
+        Command::Bench(args) => bench::run(args),
     }
 }

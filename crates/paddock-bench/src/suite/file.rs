@@ -281,22 +281,10 @@ fn ends(entry: &WorkloadEntry) -> Result<Vec<End>, &'static str> {
 
 fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    parse_duration(&text).map(Some).ok_or_else(|| {
-        serde::de::Error::custom(format!("{text:?} is no time; write \"500ms\", \"10s\" or \"2m\""))
+    let time = humantime::parse_duration(&text);
+    time.map(Some).map_err(|error| {
+        serde::de::Error::custom(format!("{text:?} is no time such as \"500ms\", \"10s\" or \"2m\": {error}"))
     })
-}
-
-fn parse_duration(text: &str) -> Option<Duration> {
-    let unit = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let seconds = match &text[unit..] {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return None,
-    };
-    let number: f64 = text[..unit].trim().parse().ok()?;
-    Duration::try_from_secs_f64(number * seconds).ok()
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

@@ -1,0 +1,125 @@
+//! The first packets of a connection, and the question whether a host is one to talk to at all.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use paddock_proto::{
+    ConnectRequest, ConnectResponse, OpCode, Password, RequestHeader, SessionId, Xid, Zxid, frame,
+};
+
+use crate::BenchError;
+
+/// A connect response has 37 bytes; an answer that is much longer comes from something else.
+const RESPONSE_BYTES_MAX: i32 = 1024;
+
+/// A session that a connection asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) id: SessionId,
+    pub(crate) password: Password,
+    pub(crate) last_zxid: Zxid,
+    pub(crate) timeout: Duration,
+}
+
+impl Wanted {
+    /// A new session.
+    pub(crate) fn new(timeout: Duration) -> Wanted {
+        Wanted { id: SessionId::NONE, password: Password::ZERO, last_zxid: Zxid(0), timeout }
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: self.last_zxid,
+            timeout_ms: i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX),
+            session: self.id,
+            password: Some(&self.password.0),
+            read_only: Some(false),
+        }
+        .encode(out);
+    }
+}
+
+/// The response at the start of `bytes` and its length, `None` while it is incomplete, or why it is none.
+pub(crate) fn response(bytes: &[u8]) -> Result<Option<(ConnectResponse, usize)>, String> {
+    let strange = || format!("it answered {:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(24)]));
+    match frame::split(bytes, RESPONSE_BYTES_MAX) {
+        Err(_) => Err(strange()),
+        Ok(None) => Ok(None),
+        Ok(Some((body, len))) => match ConnectResponse::decode(body) {
+            Ok(response) => Ok(Some((response, len))),
+            Err(_) => Err(strange()),
+        },
+    }
+}
+
+/// Opens a session on `host` and closes it; returns the host's address.
+pub(crate) fn probe(host: &str, within: Duration) -> Result<SocketAddr, BenchError> {
+    let unreachable = |source| BenchError::Connect { host: host.to_owned(), source };
+    let stranger = |reason: String| BenchError::Stranger { host: host.to_owned(), reason };
+    let (address, mut stream) = connect(host, within).map_err(unreachable)?;
+    let deadline = Instant::now() + within;
+    match greet(&mut stream, deadline) {
+        Ok(bytes) => match response(&bytes).map_err(stranger)? {
+            Some((response, _)) if response.timeout_ms > 0 => {}
+            Some(_) => return Err(stranger("it refuses new sessions".into())),
+            None => {
+                return Err(stranger(
+                    "it closed the connection; it may not be serving yet, or have no quorum".into(),
+                ));
+            }
+        },
+        Err(error) if is_timeout(&error) => {
+            return Err(stranger(format!(
+                "no answer to a connect request within {} s",
+                within.as_secs_f64()
+            )));
+        }
+        Err(error) => return Err(unreachable(error)),
+    }
+    let mut close = Vec::new();
+    frame::write(&mut close, |out| {
+        RequestHeader { xid: Xid(1), op: OpCode::CloseSession.code() }.encode(out)
+    });
+    // Whether the session ends now or by its timeout is all the same.
+    let _ = stream.write_all(&close).and_then(|()| stream.read(&mut [0; 64]));
+    Ok(address)
+}
+
+fn connect(host: &str, within: Duration) -> io::Result<(SocketAddr, TcpStream)> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in host.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, within) {
+            Ok(stream) => return Ok((address, stream)),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Sends a connect request and reads until the answer is whole, plainly wrong, or the connection ends.
+fn greet(stream: &mut TcpStream, deadline: Instant) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Wanted::new(Duration::from_secs(10)).encode(&mut bytes);
+    stream.write_all(&bytes)?;
+    bytes.clear();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let mut chunk = [0; 512];
+        let len = match stream.read(&mut chunk) {
+            // Some services cut a connection that says what they do not understand.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
+            other => other?,
+        };
+        bytes.extend_from_slice(&chunk[..len]);
+        if len == 0 || !matches!(response(&bytes), Ok(None)) {
+            return Ok(bytes);
+        }
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}

@@ -1,0 +1,432 @@
+//! One session: its connection, its lane, and what is in flight between them.
+//!
+//! Answers come in the order of requests, so the front of `in_flight` is always the next to be answered. An answer with
+//! another xid means that the server, or this file, is broken: the connection ends.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use paddock_proto::jute::Reader;
+use paddock_proto::{OpCode, RequestHeader, WatchEvent, Xid, Zxid, frame};
+
+use super::handshake::{self, Wanted};
+use crate::measure::Slice;
+use crate::workload::{Answer, Lane, Next, Operation, Request, Verdict, error_name};
+
+const REPLY_BYTES_MAX: i32 = 256 << 20;
+
+/// What the sessions of one thread share while they take turns.
+pub(crate) struct Round {
+    pub(crate) now: Instant,
+    /// When the phase began: a lane's own timetable counts from here.
+    pub(crate) start: Instant,
+    pub(crate) slice: Slice,
+    /// How many more requests may be sent in this phase.
+    pub(crate) budget: u64,
+    pub(crate) in_flight: usize,
+    pub(crate) first_failure: Option<String>,
+    /// The workload's operations.
+    pub(crate) names: Arc<[String]>,
+    /// For what a socket has.
+    pub(crate) buffer: Vec<u8>,
+}
+
+impl Round {
+    fn fail(&mut self, operation: Operation, error: &str) {
+        self.slice.record_error(operation, error);
+        let name = &self.names[operation.0];
+        self.first_failure.get_or_insert_with(|| format!("{name}: {error}"));
+    }
+}
+
+/// Why a connection is of no use any more.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("the session has expired")]
+    Expired,
+    #[error("{0}")]
+    Stranger(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    Down,
+    /// The connect request is on its way.
+    Greeting,
+    Up,
+    /// The session ends; a new one follows, opened as this operation.
+    Closing {
+        connect: Operation,
+    },
+}
+
+/// What the lane said last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Ready,
+    /// Ask again when something has come for it.
+    Waiting,
+    /// Ask again when something has come for anybody.
+    Watching,
+    /// Ask again then; the next request counts from there.
+    Until(Instant),
+    Done,
+}
+
+#[derive(Debug)]
+struct Flight {
+    operation: Operation,
+    op: OpCode,
+    xid: Xid,
+    since: Instant,
+}
+
+pub(crate) struct Session {
+    stream: Option<TcpStream>,
+    link: Link,
+    wanted: Wanted,
+    lane: Box<dyn Lane>,
+    mood: Mood,
+    /// The appointment that `new_appointment` has told.
+    told: Option<Instant>,
+    in_flight: VecDeque<Flight>,
+    outgoing: Vec<u8>,
+    /// The start of a frame whose rest has not come.
+    partial: Vec<u8>,
+    last_xid: i32,
+    last_sent: Instant,
+    /// Since when the connection is being made, and as which operation that counts.
+    connecting: (Instant, Option<Operation>),
+}
+
+impl Session {
+    pub(crate) fn new(timeout: Duration, lane: Box<dyn Lane>) -> Session {
+        let now = Instant::now();
+        Session {
+            stream: None,
+            link: Link::Down,
+            wanted: Wanted::new(timeout),
+            lane,
+            mood: Mood::Done,
+            told: None,
+            in_flight: VecDeque::new(),
+            outgoing: Vec::new(),
+            partial: Vec::new(),
+            last_xid: 0,
+            last_sent: now,
+            connecting: (now, None),
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.link == Link::Up
+    }
+
+    /// Whether its connection is being made.
+    pub(crate) fn is_greeting(&self) -> bool {
+        self.link == Link::Greeting
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.link == Link::Down
+    }
+
+    pub(crate) fn mood(&self) -> Mood {
+        self.mood
+    }
+
+    /// The time for which the lane has put off its next request, told once.
+    pub(crate) fn new_appointment(&mut self) -> Option<Instant> {
+        let Mood::Until(time) = self.mood else { return None };
+        (self.told != Some(time)).then(|| *self.told.insert(time))
+    }
+
+    pub(crate) fn begin(&mut self, phase: usize) {
+        self.lane.begin(phase);
+        self.mood = Mood::Ready;
+    }
+
+    /// Starts to connect, with the session it had if it had one.
+    pub(crate) fn connect(
+        &mut self,
+        address: SocketAddr,
+        registry: &Registry,
+        token: Token,
+        now: Instant,
+    ) -> Result<(), Broken> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        self.stream = Some(stream);
+        self.link = Link::Greeting;
+        self.partial.clear();
+        self.outgoing.clear();
+        self.wanted.encode(&mut self.outgoing);
+        self.connecting.0 = now;
+        Ok(())
+    }
+
+    /// The connection is gone: so is what was in flight on it.
+    pub(crate) fn disconnect(&mut self, why: &Broken, round: &mut Round) {
+        self.stream = None;
+        self.link = Link::Down;
+        self.partial.clear();
+        self.outgoing.clear();
+        round.in_flight -= self.in_flight.len();
+        for flight in self.in_flight.drain(..) {
+            round.fail(flight.operation, "ConnectionLost");
+        }
+        if matches!(why, Broken::Expired) {
+            self.wanted = Wanted::new(self.wanted.timeout);
+        }
+        if self.mood != Mood::Done {
+            self.mood = Mood::Ready;
+        }
+    }
+
+    /// Ends the session when the run is over. Best effort: it would expire anyway.
+    pub(crate) fn close(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            write_request(&mut self.outgoing, Xid(self.last_xid), OpCode::CloseSession);
+            let _ = stream.write(&self.outgoing);
+        }
+    }
+
+    /// Keeps an idle session alive.
+    pub(crate) fn ping_if_idle(&mut self, now: Instant) {
+        if self.link == Link::Up && now.duration_since(self.last_sent) > self.wanted.timeout / 3 {
+            write_request(&mut self.outgoing, Xid::PING, OpCode::Ping);
+            self.last_sent = now;
+        }
+    }
+
+    /// Sends requests until the window is full or the lane has none.
+    pub(crate) fn fill(&mut self, window: usize, round: &mut Round) {
+        while self.in_flight.len() < window && self.ask(round.now, round) {}
+    }
+
+    /// Asks the lane for a request that should have been sent at `since`; false if there is none now.
+    pub(crate) fn ask(&mut self, since: Instant, round: &mut Round) -> bool {
+        if self.link != Link::Up || round.budget == 0 || self.mood == Mood::Done {
+            return false;
+        }
+        let since = match self.mood {
+            Mood::Waiting => return false,
+            Mood::Until(time) if time > round.now => return false,
+            Mood::Until(time) => time,
+            _ => since,
+        };
+        let xid = Xid(if self.last_xid == i32::MAX { 1 } else { self.last_xid + 1 });
+        let mut request = Request::new(&mut self.outgoing, xid, round.now);
+        let next = self.lane.next(&mut request);
+        let op = request.op;
+        self.mood = match next {
+            Next::Send(operation) => {
+                let op = op.expect("a lane that says Send has written a request");
+                self.launch(Flight { operation, op, xid, since }, round);
+                Mood::Ready
+            }
+            Next::Renew { close, connect } => {
+                write_request(&mut self.outgoing, xid, OpCode::CloseSession);
+                self.launch(Flight { operation: close, op: OpCode::CloseSession, xid, since }, round);
+                self.link = Link::Closing { connect };
+                Mood::Ready
+            }
+            Next::At(time) => Mood::Until(round.start + time),
+            Next::Wait => Mood::Waiting,
+            Next::WaitForOthers => Mood::Watching,
+            Next::Done => Mood::Done,
+        };
+        match self.mood {
+            // Its time may have come already.
+            Mood::Until(time) => time <= round.now && self.ask(time, round),
+            mood => mood == Mood::Ready,
+        }
+    }
+
+    fn launch(&mut self, flight: Flight, round: &mut Round) {
+        self.last_xid = flight.xid.0;
+        self.last_sent = round.now;
+        self.in_flight.push_back(flight);
+        round.in_flight += 1;
+        round.budget -= 1;
+    }
+
+    /// Writes what there is to write, as far as the socket takes it.
+    pub(crate) fn flush(&mut self, slice: &mut Slice) -> Result<(), Broken> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        let mut written = 0;
+        while written < self.outgoing.len() {
+            match stream.write(&self.outgoing[written..]) {
+                Ok(len) => written += len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_not_ready(&error) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        slice.bytes_sent += written as u64;
+        self.outgoing.drain(..written);
+        Ok(())
+    }
+
+    /// Takes what the socket has. Returns whether anything came for the lane.
+    pub(crate) fn receive(&mut self, round: &mut Round) -> Result<bool, Broken> {
+        let mut any = false;
+        loop {
+            let Some(stream) = &mut self.stream else { return Ok(any) };
+            let len = match stream.read(&mut round.buffer) {
+                Ok(0) => return Err(Broken::Closed),
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if is_not_ready(&error) => return Ok(any),
+                Err(error) => return Err(error.into()),
+            };
+            round.now = Instant::now();
+            round.slice.bytes_received += len as u64;
+            any |= self.take(len, round)?;
+            if len < round.buffer.len() {
+                return Ok(any);
+            }
+        }
+    }
+
+    /// Handles the frames in the first `len` bytes of the buffer, behind those that were left from before.
+    fn take(&mut self, len: usize, round: &mut Round) -> Result<bool, Broken> {
+        let mut partial = std::mem::take(&mut self.partial);
+        if partial.is_empty() {
+            // The buffer goes aside while its frames are handled with the rest of the round.
+            let buffer = std::mem::take(&mut round.buffer);
+            let used = self.handle(&buffer[..len], round);
+            if let Ok(used) = used {
+                partial.extend_from_slice(&buffer[used..len]);
+            }
+            round.buffer = buffer;
+            self.partial = partial;
+            return used.map(|used| used > 0);
+        }
+        partial.extend_from_slice(&round.buffer[..len]);
+        let used = self.handle(&partial, round)?;
+        partial.drain(..used);
+        self.partial = partial;
+        Ok(used > 0)
+    }
+
+    /// Handles the whole frames of `bytes` and returns how many bytes they took.
+    fn handle(&mut self, bytes: &[u8], round: &mut Round) -> Result<usize, Broken> {
+        let mut used = 0;
+        if self.link == Link::Greeting {
+            match handshake::response(bytes).map_err(Broken::Stranger)? {
+                None => return Ok(0),
+                Some((response, len)) => {
+                    self.greeted(response, round)?;
+                    used = len;
+                }
+            }
+        }
+        loop {
+            let split = frame::split(&bytes[used..], REPLY_BYTES_MAX);
+            let Some((body, len)) = split.map_err(|error| Broken::Stranger(error.to_string()))? else {
+                return Ok(used);
+            };
+            used += len;
+            self.reply(body, round).map_err(|error| Broken::Stranger(format!("bad reply: {error}")))?;
+            if self.link == Link::Down {
+                return Ok(used);
+            }
+        }
+    }
+
+    fn greeted(&mut self, response: paddock_proto::ConnectResponse, round: &mut Round) -> Result<(), Broken> {
+        if response.timeout_ms <= 0 {
+            return Err(Broken::Expired);
+        }
+        self.wanted.id = response.session;
+        self.wanted.password = response.password;
+        self.link = Link::Up;
+        if let (since, Some(operation)) = self.connecting {
+            round.slice.record(operation, round.now.duration_since(since));
+            self.connecting.1 = None;
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, frame: &[u8], round: &mut Round) -> Result<(), paddock_proto::DecodeError> {
+        let mut reader = Reader::new(frame);
+        let (xid, zxid, error) = (Xid(reader.i32()?), Zxid(reader.i64()?), reader.i32()?);
+        self.wanted.last_zxid = self.wanted.last_zxid.max(zxid);
+        if xid == Xid::NOTIFICATION {
+            let event = WatchEvent::decode(zxid, reader.rest())?;
+            if let Some((operation, latency)) = self.lane.notified(&event, round.now) {
+                round.slice.record(operation, latency);
+            }
+        } else if xid != Xid::PING {
+            let expected = self.in_flight.front().map(|flight| flight.xid);
+            if expected != Some(xid) {
+                return Err(paddock_proto::DecodeError::UnknownValue {
+                    field: "xid of an answer",
+                    value: xid.0,
+                });
+            }
+            let flight = self.in_flight.pop_front().expect("its xid was just looked at");
+            round.in_flight -= 1;
+            self.answer(&flight, error, reader.rest(), round);
+        }
+        if self.mood == Mood::Waiting {
+            self.mood = Mood::Ready;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, flight: &Flight, error: i32, body: &[u8], round: &mut Round) {
+        if let Link::Closing { connect } = self.link
+            && flight.op == OpCode::CloseSession
+        {
+            round.slice.record(flight.operation, round.now.duration_since(flight.since));
+            self.stream = None;
+            self.link = Link::Down;
+            self.wanted = Wanted::new(self.wanted.timeout);
+            self.connecting.1 = Some(connect);
+            return;
+        }
+        let error = if flight.op == OpCode::Multi && error == 0 { multi_error(body) } else { error };
+        let answer = Answer { operation: flight.operation, error, body, now: round.now };
+        match self.lane.answered(&answer) {
+            Verdict::Good => round.slice.record(flight.operation, round.now.duration_since(flight.since)),
+            Verdict::Bad if error == 0 => round.fail(flight.operation, "UnexpectedSuccess"),
+            Verdict::Bad => round.fail(flight.operation, &error_name(error)),
+        }
+    }
+}
+
+fn write_request(out: &mut Vec<u8>, xid: Xid, op: OpCode) {
+    frame::write(out, |out| RequestHeader { xid, op: op.code() }.encode(out));
+}
+
+/// A socket that is not ready, or whose connection is still being made.
+fn is_not_ready(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
+}
+
+/// The code of the operation that made a multi fail; 0 if none did.
+fn multi_error(body: &[u8]) -> i32 {
+    const ERROR_RESULT: i32 = -1;
+    let mut reader = Reader::new(body);
+    // In front of the culprit stand operations without a fault of their own.
+    while let (Ok(ERROR_RESULT), Ok(false), Ok(_), Ok(code)) =
+        (reader.i32(), reader.bool(), reader.i32(), reader.i32())
+    {
+        if code != 0 {
+            return code;
+        }
+    }
+    0
+}

@@ -1,0 +1,99 @@
+//! The znodes that a workload needs, put there before the run and taken away after it.
+
+use std::collections::VecDeque;
+
+use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Pending};
+
+use crate::workload::{Workload, Znode};
+use crate::{BenchError, Plan};
+
+/// More than this are not on their way at once.
+const IN_FLIGHT: usize = 1000;
+
+/// Removes what an earlier run may have left and creates what this one needs.
+pub(crate) fn set_up(plan: &Plan) -> Result<(), BenchError> {
+    on_a_client(plan, async |client| {
+        remove_all(&client, plan.workload.as_ref()).await?;
+        create_all(&client, plan.workload.setup()).await
+    })
+}
+
+/// Removes all that the run has made.
+pub(crate) fn clean_up(plan: &Plan) -> Result<(), BenchError> {
+    on_a_client(plan, async |client| remove_all(&client, plan.workload.as_ref()).await)
+}
+
+fn on_a_client(plan: &Plan, work: impl AsyncFnOnce(Client) -> Result<(), Error>) -> Result<(), BenchError> {
+    let system = |source| BenchError::System { action: "start the client that prepares znodes", source };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+    let hosts = plan.hosts.join(",");
+    let options = ClientOptions {
+        session_timeout: plan.session_timeout,
+        connect_timeout: plan.connect_timeout,
+        ..ClientOptions::default()
+    };
+    let done = runtime.block_on(async {
+        let client = Client::connect(&hosts, options).await?;
+        work(client.clone()).await?;
+        client.close().await
+    });
+    done.map_err(|source| BenchError::Setup { hosts, source })
+}
+
+async fn create_all(client: &Client, znodes: impl Iterator<Item = Znode>) -> Result<(), Error> {
+    let requests = znodes.map(|znode| client.create(&znode.path, &znode.data, CreateMode::Persistent));
+    all(requests, |_| Ok(())).await
+}
+
+async fn remove_all(client: &Client, workload: &dyn Workload) -> Result<(), Error> {
+    for root in workload.roots() {
+        let znodes = below(client, root).await?;
+        all(znodes.iter().rev().map(|path| client.delete(path, None)), gone).await?;
+    }
+    Ok(())
+}
+
+/// `root` and everything below it, parents first; nothing if it is not there.
+async fn below(client: &Client, root: String) -> Result<Vec<String>, Error> {
+    let mut found = vec![root];
+    let mut listed = 0;
+    while listed < found.len() {
+        let end = found.len().min(listed + IN_FLIGHT);
+        let lists: Vec<_> = found[listed..end].iter().map(|path| client.get_children(path)).collect();
+        for (number, list) in lists.into_iter().enumerate() {
+            let parent = &found[listed + number];
+            let names = match list.await {
+                Err(error) => gone(error).map(|()| Vec::new())?,
+                Ok(names) => names,
+            };
+            let children: Vec<String> = names.iter().map(|name| format!("{parent}/{name}")).collect();
+            found.extend(children);
+        }
+        listed = end;
+    }
+    Ok(found)
+}
+
+/// What is not there need not be removed: an ephemeral may have gone by itself.
+fn gone(error: Error) -> Result<(), Error> {
+    if error.code() == Some(ErrorCode::NoNode) { Ok(()) } else { Err(error) }
+}
+
+/// Makes requests and awaits their answers, not too many at a time.
+async fn all<T>(
+    requests: impl Iterator<Item = Pending<T>>,
+    tolerate: impl Fn(Error) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let refuse = |answer: Result<T, Error>| answer.map(drop).or_else(&tolerate);
+    let mut waiting = VecDeque::new();
+    for request in requests {
+        waiting.push_back(request);
+        if waiting.len() == IN_FLIGHT {
+            refuse(waiting.pop_front().expect("it was just counted").await)?;
+        }
+    }
+    for request in waiting {
+        refuse(request.await)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! `smoketest`: the phases of zk-smoketest's zk-latencies.py, with its znodes of 25 bytes, all requests asynchronous.
+
+use std::time::Instant;
+
+use paddock_proto::{CreateMode, EventKind, WatchEvent};
+
+use super::builtin::Shape;
+use super::{Lane, Next, Operation, Request, Workload, Znode};
+
+const VALUE_BYTES: usize = 25;
+/// Of each session, unless the user says otherwise.
+const ZNODES: u64 = 10_000;
+
+/// The operation of each phase, and what is printed about it.
+const PHASES: [(&str, &str); 7] = [
+    ("create", "created permanent znodes"),
+    ("set", "set permanent znodes"),
+    ("get", "got permanent znodes"),
+    ("delete", "deleted permanent znodes"),
+    ("create ephemeral", "created ephemeral znodes"),
+    ("exists, watched", "watched ephemeral znodes"),
+    ("delete, notified", "deleted ephemeral znodes, notified"),
+];
+
+pub(super) struct SmokeTest {
+    shape: Shape,
+}
+
+impl SmokeTest {
+    pub(super) fn new(shape: Shape) -> SmokeTest {
+        SmokeTest { shape }
+    }
+}
+
+impl Workload for SmokeTest {
+    fn name(&self) -> String {
+        "smoketest".into()
+    }
+
+    fn operations(&self) -> Vec<String> {
+        PHASES.map(|(operation, _)| operation.to_owned()).to_vec()
+    }
+
+    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
+        let sessions =
+            (0..self.shape.sessions).map(|session| self.shape.znode(&format!("/session_{session}")));
+        Box::new(std::iter::once(self.shape.znode("")).chain(sessions))
+    }
+
+    fn roots(&self) -> Vec<String> {
+        vec![self.shape.root.clone()]
+    }
+
+    fn phases(&self) -> Vec<String> {
+        PHASES.map(|(_, words)| words.to_owned()).to_vec()
+    }
+
+    fn lane(&self, session: usize) -> Box<dyn Lane> {
+        Box::new(Smoke {
+            directory: format!("{}/session_{session}", self.shape.root),
+            value: self.shape.value(VALUE_BYTES),
+            znodes: self.shape.znodes.unwrap_or(ZNODES),
+            phase: 0,
+            sent: 0,
+            notified: 0,
+        })
+    }
+}
+
+struct Smoke {
+    directory: String,
+    value: Vec<u8>,
+    znodes: u64,
+    phase: usize,
+    /// Requests of this phase.
+    sent: u64,
+    notified: u64,
+}
+
+impl Lane for Smoke {
+    fn begin(&mut self, phase: usize) {
+        self.phase = phase;
+        self.sent = 0;
+    }
+
+    fn next(&mut self, request: &mut Request<'_>) -> Next {
+        if self.sent == self.znodes {
+            let is_last = self.phase == PHASES.len() - 1;
+            return if is_last && self.notified < self.znodes { Next::Wait } else { Next::Done };
+        }
+        let path = format!("{}/{}", self.directory, self.sent);
+        self.sent += 1;
+        match self.phase {
+            0 => request.create(&path, &self.value, CreateMode::Persistent),
+            1 => request.set(&path, &self.value),
+            2 => request.get(&path, false),
+            4 => request.create(&path, &self.value, CreateMode::Ephemeral),
+            5 => request.exists(&path, true),
+            _ => request.delete(&path),
+        }
+        Next::Send(Operation(self.phase))
+    }
+
+    fn notified(&mut self, event: &WatchEvent<'_>, _: Instant) -> Option<(Operation, std::time::Duration)> {
+        self.notified += u64::from(event.kind == EventKind::NodeDeleted);
+        None
+    }
+}

@@ -1,0 +1,81 @@
+//! `paddock bench`: load and figures for any server that speaks ZooKeeper's protocol.
+//!
+//! Exit codes: 0 when all was measured without an error, 1 when requests failed or the server went away (there is a
+//! report all the same), 2 when what the user said cannot be done.
+
+mod display;
+mod run;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Subcommand;
+use paddock_bench::BenchError;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Measure any server that speaks ZooKeeper's protocol
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Args),
+}
+
+pub(crate) fn run(args: Args) -> ExitCode {
+    let done = match args.command {
+        Command::Run(args) => run::run(&args),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {}", line(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// An error and its causes.
+fn line(error: &BenchError) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line += &format!(": {error}");
+        cause = error.source();
+    }
+    line
+}
+
+/// A flag that Ctrl-C and SIGTERM set; the second time they end the process.
+fn interruption() -> Result<Arc<AtomicBool>, BenchError> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&flag);
+    let system = |source| BenchError::System { action: "listen for signals", source };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+    let (mut interrupt, mut terminate) = {
+        let _entered = runtime.enter();
+        (signal(SignalKind::interrupt()).map_err(system)?, signal(SignalKind::terminate()).map_err(system)?)
+    };
+    let watch = async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if set.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || runtime.block_on(watch))
+        .map_err(system)?;
+    Ok(flag)
+}
