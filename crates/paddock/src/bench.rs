@@ -5,6 +5,7 @@
 
 mod display;
 mod run;
+mod suite;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -25,11 +26,13 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Suite(suite::Args),
 }
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let done = match args.command {
         Command::Run(args) => run::run(&args),
+        Command::Suite(args) => suite::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

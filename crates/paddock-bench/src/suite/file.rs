@@ -1,5 +1,7 @@
 //! A suite's file: TOML, in which every key counts. What is wrong is named with its line.
 
+mod workload;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path};
@@ -9,10 +11,10 @@ use serde::Deserialize;
 use sha1::{Digest, Sha1};
 use toml::Spanned;
 
-use super::template;
-use super::{Cell, End, Measurement, ServerTemplate, Suite, WorkloadFile, Znodes};
+use self::workload::WorkloadEntry;
+use super::{Measurement, ServerTemplate, Suite, WorkloadFile, Znodes, template};
 use crate::BenchError;
-use crate::report::Load;
+use crate::workload::builtin::Builtin;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,21 +40,6 @@ struct ServerEntry {
     ready_within: Option<Duration>,
     #[serde(default)]
     files: BTreeMap<Spanned<String>, Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WorkloadEntry {
-    name: Spanned<String>,
-    sessions: Vec<usize>,
-    window: Option<Vec<usize>>,
-    rate: Option<Vec<f64>>,
-    requests: Option<Vec<u64>>,
-    #[serde(default, deserialize_with = "duration")]
-    time: Option<Duration>,
-    #[serde(default, deserialize_with = "duration")]
-    warm_up: Option<Duration>,
-    fresh: Option<bool>,
 }
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -164,7 +151,8 @@ impl Reader<'_> {
     fn measurements(&self, file: &File) -> Result<Vec<Measurement>, BenchError> {
         let mut all: Vec<Measurement> = Vec::new();
         for entry in &file.workload {
-            for cell in self.cells(entry)? {
+            let cells = entry.get_ref().cells().map_err(|what| self.fault(entry.span().start, what))?;
+            for cell in cells {
                 self.add(&mut all, Measurement::Run(cell), entry.span().start)?;
             }
         }
@@ -186,30 +174,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn cells(&self, spanned: &Spanned<WorkloadEntry>) -> Result<Vec<Cell>, BenchError> {
-        let entry = spanned.get_ref();
-        let fault = |what: &str| self.fault(spanned.span().start, what);
-        let loads = loads(entry).map_err(fault)?;
-        let ends = ends(entry).map_err(fault)?;
-        if entry.sessions.is_empty() || entry.sessions.contains(&0) {
-            return Err(fault("sessions must be a list of positive numbers"));
-        }
-        let mut cells = Vec::new();
-        for &sessions in &entry.sessions {
-            for &load in &loads {
-                cells.extend(ends.iter().map(|&until| Cell {
-                    workload: entry.name.get_ref().clone(),
-                    sessions,
-                    load,
-                    until,
-                    warm_up_s: entry.warm_up.unwrap_or_default().as_secs_f64(),
-                    fresh: entry.fresh.unwrap_or(true),
-                }));
-            }
-        }
-        Ok(cells)
-    }
-
     fn znodes(&self, entry: &Spanned<Znodes>) -> Result<Znodes, BenchError> {
         let znodes = entry.get_ref();
         let fault = |what: String| self.fault(entry.span().start, what);
@@ -223,24 +187,23 @@ impl Reader<'_> {
         Ok(znodes.clone())
     }
 
-    /// Workloads whose names end as a file's does; they stand next to the suite.
+    /// Workloads that are files; they stand next to the suite.
     fn workload_files(
         &self,
         entries: &[Spanned<WorkloadEntry>],
     ) -> Result<BTreeMap<String, WorkloadFile>, BenchError> {
         let mut files = BTreeMap::new();
-        for entry in entries {
-            let name = &entry.get_ref().name;
-            let extension = Path::new(name.get_ref()).extension();
-            if extension
-                .is_none_or(|extension| !["yaml", "yml", "csv"].iter().any(|known| extension == *known))
-            {
+        for name in entries.iter().map(|entry| &entry.get_ref().name) {
+            let fault = |what: String| self.fault(name.span().start, what);
+            if Builtin::find(name.get_ref()).is_some() {
                 continue;
             }
+            if !workload::is_file(name.get_ref()) {
+                return Err(fault(workload::unknown(name.get_ref())));
+            }
             let path = self.file.parent().unwrap_or(Path::new("")).join(name.get_ref());
-            let bytes = fs::read(&path).map_err(|error| {
-                self.fault(name.span().start, format!("read {}: {error}", path.display()))
-            })?;
+            let bytes =
+                fs::read(&path).map_err(|error| fault(format!("read {}: {error}", path.display())))?;
             files.insert(name.get_ref().clone(), WorkloadFile { path, sha1: hex(&Sha1::digest(bytes)) });
         }
         Ok(files)
@@ -249,33 +212,6 @@ impl Reader<'_> {
     fn fault(&self, place: usize, message: impl Into<String>) -> BenchError {
         let line = 1 + self.text[..place].matches('\n').count();
         BenchError::InFile { file: self.file.to_owned(), line, message: message.into() }
-    }
-}
-
-fn loads(entry: &WorkloadEntry) -> Result<Vec<Load>, &'static str> {
-    match (&entry.window, &entry.rate) {
-        (Some(windows), None) if !windows.is_empty() && !windows.contains(&0) => {
-            Ok(windows.iter().map(|&window| Load::Closed { window }).collect())
-        }
-        (None, Some(rates))
-            if !rates.is_empty() && rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) =>
-        {
-            Ok(rates.iter().map(|&requests_per_second| Load::Open { requests_per_second }).collect())
-        }
-        (Some(_), None) | (None, Some(_)) => Err("window or rate must be a list of positive numbers"),
-        _ => Err("a workload has either a window (requests in flight) or a rate (requests each second)"),
-    }
-}
-
-fn ends(entry: &WorkloadEntry) -> Result<Vec<End>, &'static str> {
-    match (&entry.requests, entry.time) {
-        (Some(counts), None) if !counts.is_empty() && !counts.contains(&0) => {
-            Ok(counts.iter().map(|&count| End::Requests(count)).collect())
-        }
-        (Some(_), None) => Err("requests must be a list of positive numbers"),
-        (None, Some(time)) if !time.is_zero() => Ok(vec![End::Seconds(time.as_secs_f64())]),
-        (None, Some(_)) => Err("time must be longer than nothing"),
-        _ => Err("a workload has either requests or a time"),
     }
 }
 

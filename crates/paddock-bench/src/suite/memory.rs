@@ -1,7 +1,7 @@
 //! How much memory many znodes take: the server's resident memory before and after they were created.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Znodes;
 use super::process::system;
 use crate::BenchError;
+use crate::sample::process_resident_bytes;
 
 const IN_FLIGHT: usize = 2000;
 /// After how many znodes progress is told.
@@ -102,16 +103,12 @@ async fn create(
 }
 
 fn resident_bytes(pids: &[u32]) -> Result<u64, BenchError> {
-    pids.iter().map(|pid| resident_bytes_of(*pid)).sum()
-}
-
-fn resident_bytes_of(pid: u32) -> Result<u64, BenchError> {
-    let path = format!("/proc/{pid}/status");
-    let status = fs::read_to_string(&path).map_err(BenchError::file("read", &path))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib: Option<u64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    let gone = || std::io::Error::other("it tells no resident memory: the process has ended");
-    kib.map(|kib| kib * 1024).ok_or_else(|| BenchError::file("read", &path)(gone()))
+    let of = |pid: &u32| {
+        let gone = || io::Error::other("it tells no resident memory: the process has ended");
+        let file = format!("/proc/{pid}/status");
+        process_resident_bytes(*pid).ok_or_else(|| BenchError::file("read", file)(gone()))
+    };
+    pids.iter().map(of).sum()
 }
 
 #[cfg(test)]
@@ -122,12 +119,6 @@ mod tests {
     fn names_have_the_length_that_was_asked_for() {
         let plan = Znodes { znodes: 1000, value_bytes: 100, name_bytes: 13, parents: 10 };
         assert_eq!(path(&plan, 123), "/memory-3/0000000000123");
-    }
-
-    #[test]
-    fn this_process_has_resident_memory() {
-        let bytes = resident_bytes(&[std::process::id()]).expect("it runs");
-        assert!(bytes > 100_000, "{bytes}");
     }
 
     #[test]

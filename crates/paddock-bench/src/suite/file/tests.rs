@@ -116,11 +116,27 @@ fn servers_that_cannot_be() {
 fn workloads_that_cannot_be() {
     let workload = |lines: &str| format!("name = \"x\"{SERVERS}[[workload]]\n{lines}");
     check(&format!("name = \"x\"{SERVERS}"), "1: the suite needs at least one [[workload]]");
-    check(&workload("name = \"c\"\nsessions = [1]\ntime = \"1s\""), "11: a workload has either a window");
-    check(&workload("name = \"c\"\nsessions = [1]\nwindow = [1]"), "11: a workload has either requests");
-    check(&workload("name = \"c\"\nsessions = [0]\nwindow = [1]\ntime = \"1s\""), "11: sessions must be");
-    check(&workload("name = \"c\"\nsessions = [1]\nwindow = [0]\ntime = \"1s\""), "11: window or rate must");
-    check(&workload("name = \"c\"\nsessions = [1]\nwindow = [1]\nrequests = [0]"), "11: requests must be");
+    check(
+        &workload("name = \"create\"\nsessions = [1]\ntime = \"1s\""),
+        "11: a workload has either a window",
+    );
+    check(&workload("name = \"create\"\nsessions = [1]\nwindow = [1]"), "11: a workload has either requests");
+    check(
+        &workload("name = \"create\"\nsessions = [0]\nwindow = [1]\ntime = \"1s\""),
+        "11: sessions must be",
+    );
+    check(
+        &workload("name = \"create\"\nsessions = [1]\nwindow = [0]\ntime = \"1s\""),
+        "11: window or rate must",
+    );
+    check(
+        &workload("name = \"create\"\nsessions = [1]\nwindow = [1]\nrequests = [0]"),
+        "11: requests must be",
+    );
+    check(
+        &workload("name = \"crate\"\nsessions = [1]\nwindow = [1]\ntime = \"1s\""),
+        "12: there is no workload crate",
+    );
     let no_file = "name = \"no.yaml\"\nsessions = [1]\nwindow = [1]\ntime = \"1s\"";
     check(&workload(no_file), "12: read ");
     check(

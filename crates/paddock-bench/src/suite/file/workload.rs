@@ -1,0 +1,92 @@
+//! A `[[workload]]` of a suite's file, and the cells that it stands for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::duration;
+use crate::report::Load;
+use crate::suite::{Cell, End};
+use crate::workload::builtin;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkloadEntry {
+    pub(super) name: Spanned<String>,
+    sessions: Vec<usize>,
+    window: Option<Vec<usize>>,
+    rate: Option<Vec<f64>>,
+    requests: Option<Vec<u64>>,
+    #[serde(default, deserialize_with = "duration")]
+    time: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    warm_up: Option<Duration>,
+    fresh: Option<bool>,
+}
+
+impl WorkloadEntry {
+    /// Every combination of sessions, load and end; or why there is none.
+    pub(super) fn cells(&self) -> Result<Vec<Cell>, &'static str> {
+        let (loads, ends) = (self.loads()?, self.ends()?);
+        if self.sessions.is_empty() || self.sessions.contains(&0) {
+            return Err("sessions must be a list of positive numbers");
+        }
+        let mut cells = Vec::new();
+        for &sessions in &self.sessions {
+            for &load in &loads {
+                cells.extend(ends.iter().map(|&until| self.cell(sessions, load, until)));
+            }
+        }
+        Ok(cells)
+    }
+
+    fn cell(&self, sessions: usize, load: Load, until: End) -> Cell {
+        Cell {
+            workload: self.name.get_ref().clone(),
+            sessions,
+            load,
+            until,
+            warm_up_s: self.warm_up.unwrap_or_default().as_secs_f64(),
+            fresh: self.fresh.unwrap_or(true),
+        }
+    }
+
+    fn loads(&self) -> Result<Vec<Load>, &'static str> {
+        match (&self.window, &self.rate) {
+            (Some(windows), None) if !windows.is_empty() && !windows.contains(&0) => {
+                Ok(windows.iter().map(|&window| Load::Closed { window }).collect())
+            }
+            (None, Some(rates))
+                if !rates.is_empty() && rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) =>
+            {
+                Ok(rates.iter().map(|&requests_per_second| Load::Open { requests_per_second }).collect())
+            }
+            (Some(_), None) | (None, Some(_)) => Err("window or rate must be a list of positive numbers"),
+            _ => Err("a workload has either a window (requests in flight) or a rate (requests each second)"),
+        }
+    }
+
+    fn ends(&self) -> Result<Vec<End>, &'static str> {
+        match (&self.requests, self.time) {
+            (Some(counts), None) if !counts.is_empty() && !counts.contains(&0) => {
+                Ok(counts.iter().map(|&count| End::Requests(count)).collect())
+            }
+            (Some(_), None) => Err("requests must be a list of positive numbers"),
+            (None, Some(time)) if !time.is_zero() => Ok(vec![End::Seconds(time.as_secs_f64())]),
+            (None, Some(_)) => Err("time must be longer than nothing"),
+            _ => Err("a workload has either requests or a time"),
+        }
+    }
+}
+
+pub(super) fn is_file(workload: &str) -> bool {
+    let extension = Path::new(workload).extension();
+    extension.is_some_and(|extension| ["yaml", "yml", "csv"].iter().any(|known| extension == *known))
+}
+
+pub(super) fn unknown(workload: &str) -> String {
+    let known: Vec<&str> = builtin::ALL.iter().map(|builtin| builtin.name).collect();
+    format!("there is no workload {workload}; there are {}, and files in .yaml or .csv", known.join(", "))
+}

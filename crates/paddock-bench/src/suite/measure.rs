@@ -1,0 +1,95 @@
+//! The runner that measures: a cell as a plan for the driver.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::{Cell, End, Runner, Suite};
+use crate::report::{Load, RunReport};
+use crate::workload::Workload;
+use crate::workload::builtin::{Builtin, Shape};
+use crate::{BenchError, Pace, Plan, Progress, Source, Until};
+
+const ROOT: &str = "/paddock-bench";
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub struct Measure<'a> {
+    suite: &'a Suite,
+    /// Ends a run early.
+    interrupted: Arc<AtomicBool>,
+    progress: &'a mut dyn Progress,
+}
+
+impl<'a> Measure<'a> {
+    pub fn new(
+        suite: &'a Suite,
+        interrupted: Arc<AtomicBool>,
+        progress: &'a mut dyn Progress,
+    ) -> Measure<'a> {
+        Measure { suite, interrupted, progress }
+    }
+
+    fn workload(&self, cell: &Cell) -> Result<Box<dyn Workload>, BenchError> {
+        if let Some(builtin) = Builtin::find(&cell.workload) {
+            return Ok(builtin.build(shape(cell)));
+        }
+        let file = &self.suite.workload_files[&cell.workload];
+        Err(BenchError::Usage(format!("{} cannot be run yet: it is a file", file.path.display())))
+    }
+}
+
+impl fmt::Debug for Measure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Measure").field("suite", &self.suite.name).finish_non_exhaustive()
+    }
+}
+
+impl Runner for Measure<'_> {
+    fn run(&mut self, cell: &Cell, hosts: &[String], pids: &[u32]) -> Result<RunReport, BenchError> {
+        let plan = Plan {
+            hosts: hosts.to_vec(),
+            workload: self.workload(cell)?,
+            sessions: cell.sessions,
+            pace: pace(cell.load),
+            until: until(cell),
+            warm_up: Duration::from_secs_f64(cell.warm_up_s),
+            threads: 1,
+            session_timeout: SESSION_TIMEOUT,
+            connect_timeout: CONNECT_TIMEOUT,
+            stop_on_error: true,
+            // A fresh server is wiped, which is quicker.
+            keep: cell.fresh,
+            sources: pids.iter().copied().map(Source::Pid).collect(),
+            interrupted: Arc::clone(&self.interrupted),
+        };
+        crate::run(&plan, self.progress)
+    }
+}
+
+fn shape(cell: &Cell) -> Shape {
+    let znodes = match cell.until {
+        End::Requests(requests) => Some(requests.div_ceil(cell.sessions as u64)),
+        End::Seconds(_) => None,
+    };
+    Shape { root: ROOT.to_owned(), sessions: cell.sessions, value_bytes: None, znodes, seed: 1 }
+}
+
+fn pace(load: Load) -> Pace {
+    match load {
+        Load::Closed { window } => Pace::Closed { window },
+        Load::Open { requests_per_second } => Pace::Open { requests_per_second },
+    }
+}
+
+fn until(cell: &Cell) -> Until {
+    match cell.until {
+        // Such a workload is over when all its znodes have been made.
+        End::Requests(_) if Builtin::find(&cell.workload).is_some_and(|builtin| builtin.is_finite) => {
+            Until::default()
+        }
+        End::Requests(requests) => Until { time: None, requests: Some(requests) },
+        End::Seconds(seconds) => Until { time: Some(Duration::from_secs_f64(seconds)), requests: None },
+    }
+}

@@ -1,0 +1,64 @@
+//! `paddock bench suite`: servers beside each other, over a matrix of workloads.
+
+use std::io;
+use std::path::PathBuf;
+
+use paddock_bench::suite::{self, Conclusion, Measure, Narrator, Suite};
+use paddock_bench::{BenchError, Silence};
+
+const EXAMPLES: &str = "\
+Examples:
+  paddock bench suite compare.toml
+  paddock bench suite compare.toml --out results --json > summary.json
+
+The suite's file names servers with the commands that start them, workloads with the loads to try, and how many times
+all of it is repeated; docs/bench.md describes it. Servers take turns on every cell. Each result is kept in the output
+directory as soon as it is there: after an interruption the same command goes on.
+
+The exit code is 0 if every step was measured without an error, 1 if not, 2 if the suite could not go on.";
+
+/// Start servers, measure them in turns, and compare them
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The suite: servers, workloads, repetitions
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where results are kept, and the servers' data while they run [default: the file's name without .toml]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Whether all went well.
+pub(crate) fn run(args: &Args) -> Result<bool, BenchError> {
+    let suite = Suite::load(&args.file)?;
+    let interrupted = super::interruption()?;
+    let mut silence = Silence;
+    let mut measure = Measure::new(&suite, interrupted.clone(), &mut silence);
+    let mut narrator: Narrator<Box<dyn io::Write>> =
+        Narrator(if args.quiet { Box::new(io::sink()) } else { Box::new(io::stderr()) });
+    match suite::run(&suite, &out(args), &mut measure, &interrupted, &mut narrator)? {
+        Conclusion::Complete(summary) => {
+            if args.json {
+                println!("{}", serde_json::to_string_pretty(&summary).expect("a summary is plain data"));
+            } else {
+                print!("{}", suite::text(&summary));
+            }
+            Ok(summary.failures.is_empty())
+        }
+        Conclusion::Interrupted => {
+            eprintln!("interrupted; the same command goes on where this one stopped");
+            Ok(false)
+        }
+    }
+}
+
+fn out(args: &Args) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| PathBuf::from(args.file.file_stem().unwrap_or("suite".as_ref())))
+}
