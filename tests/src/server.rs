@@ -75,11 +75,6 @@ impl Server {
         self.address
     }
 
-    /// The process that runs now.
-    pub fn pid(&self) -> u32 {
-        self.process.as_ref().expect("the server runs").id()
-    }
-
     /// Where the transaction log and the snapshots are.
     pub fn data_directory(&self) -> PathBuf {
         self.directory.path().join("data")

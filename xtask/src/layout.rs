@@ -26,6 +26,15 @@ impl Layout {
         self.root.join("tests").join(name)
     }
 
+    pub(crate) fn document(&self, name: &str) -> PathBuf {
+        self.root.join("docs").join(name)
+    }
+
+    /// Where a comparison keeps its results.
+    pub(crate) fn comparison(&self, name: &str) -> PathBuf {
+        self.target.join("compare").join(name)
+    }
+
     /// A place below the target directory for what the tests install or write.
     pub(crate) fn environment(&self, name: &str) -> PathBuf {
         self.target.join("test-env").join(name)

@@ -1,9 +1,10 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 //!
-//! `stages` says what is tested, `install` puts what the tests need below the target directory, `process` runs
-//! other programs. Nothing here is part of the product.
+//! `stages` says what is tested, `compare` what is measured, `install` puts what both need below the target directory,
+//! `process` runs other programs. Nothing here is part of the product.
 
 mod apt;
+mod compare;
 mod counts;
 mod install;
 mod layout;
@@ -37,12 +38,9 @@ enum Task {
     },
     /// Check format and lints, then run every test
     Ci,
-    /// Measure Paddock beside Apache ZooKeeper and print a table
-    Baseline {
-        /// A few seconds, to see that it works
-        #[arg(long)]
-        quick: bool,
-    },
+    /// Measure Paddock beside Apache ZooKeeper and write docs/performance.md
+    #[command(after_help = compare::HELP)]
+    Compare(compare::Options),
 }
 
 const TEST_HELP: &str = "\
@@ -80,20 +78,11 @@ fn run(task: Task) -> Result<bool, Error> {
             check_style(&layout)?;
             stages::run(&layout, &[])
         }
-        Task::Baseline { quick } => measure(&layout, quick).map(|()| true),
+        Task::Compare(options) => compare::run(&layout, &options),
     }
 }
 
 fn check_style(layout: &Layout) -> Result<(), Error> {
     layout.cargo().args(["fmt", "--all", "--check"]).run()?;
     layout.cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()
-}
-
-fn measure(layout: &Layout, quick: bool) -> Result<(), Error> {
-    install::jars(layout)?;
-    layout.cargo().args(["build", "--release", "--package", "paddock"]).run()?;
-    let baseline =
-        layout.cargo().args(["run", "--release", "--package", "paddock-tests", "--bin", "baseline", "--"]);
-    let baseline = if quick { baseline.args(["--quick"]) } else { baseline };
-    baseline.env("PADDOCK_BIN", layout.paddock()).env("ZOOKEEPER_CLASSPATH", layout.class_path()).run()
 }

@@ -90,6 +90,17 @@ impl Program {
         self.command.status().map_err(|error| Error(format!("can't run `{name}`: {error}")))
     }
 
+    /// What it prints; an error if it can't be started or fails.
+    pub(crate) fn output(mut self) -> Result<String, Error> {
+        let name = self.name();
+        let output = self.command.output().map_err(|error| Error(format!("can't run `{name}`: {error}")))?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            return Err(Error(format!("`{name}` failed: {}\n{errors}", output.status)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
     /// Whether the program is there and says yes. Its output is dropped.
     pub(crate) fn succeeds(mut self) -> bool {
         self.command.stdout(Stdio::null()).stderr(Stdio::null());

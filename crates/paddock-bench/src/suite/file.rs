@@ -22,6 +22,9 @@ struct File {
     name: String,
     repetitions: Option<Spanned<usize>>,
     baseline: Option<Spanned<String>>,
+    /// For every server that has no file of this name of its own.
+    #[serde(default)]
+    files: Files,
     #[serde(default)]
     server: Vec<Spanned<ServerEntry>>,
     #[serde(default)]
@@ -39,8 +42,11 @@ struct ServerEntry {
     #[serde(default, deserialize_with = "duration")]
     ready_within: Option<Duration>,
     #[serde(default)]
-    files: BTreeMap<Spanned<String>, Spanned<String>>,
+    files: Files,
 }
+
+/// Texts by path below a member's directory.
+type Files = BTreeMap<Spanned<String>, Spanned<String>>;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -62,7 +68,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn suite(&self, file: File) -> Result<Suite, BenchError> {
-        let servers = self.servers(&file.server)?;
+        let servers = self.servers(&file)?;
         let measurements = self.measurements(&file)?;
         Ok(Suite {
             repetitions: self.repetitions(file.repetitions.as_ref())?,
@@ -95,13 +101,17 @@ impl Reader<'_> {
         })
     }
 
-    fn servers(&self, entries: &[Spanned<ServerEntry>]) -> Result<Vec<ServerTemplate>, BenchError> {
-        if entries.is_empty() {
+    fn servers(&self, file: &File) -> Result<Vec<ServerTemplate>, BenchError> {
+        if file.server.is_empty() {
             return Err(self.fault(0, "the suite needs at least one [[server]]"));
         }
+        let common = self.files(&file.files)?;
         let mut servers: Vec<ServerTemplate> = Vec::new();
-        for entry in entries {
-            let server = self.server(entry)?;
+        for entry in &file.server {
+            let mut server = self.server(entry)?;
+            for (path, text) in &common {
+                server.files.entry(path.clone()).or_insert_with(|| text.clone());
+            }
             if servers.iter().any(|other| other.name == server.name) {
                 let what = format!("two servers have the name {}", server.name);
                 return Err(self.fault(entry.get_ref().name.span().start, what));
@@ -125,6 +135,16 @@ impl Reader<'_> {
         if *members == Some(0) {
             return Err(self.fault(entry.span().start, "members must be at least 1"));
         }
+        Ok(ServerTemplate {
+            name: name.get_ref().clone(),
+            members: members.unwrap_or(1),
+            command: command.iter().map(|word| self.template(word)).collect::<Result<_, _>>()?,
+            ready_within: ready_within.unwrap_or(READY_WITHIN),
+            files: self.files(files)?,
+        })
+    }
+
+    fn files(&self, files: &Files) -> Result<BTreeMap<String, String>, BenchError> {
         let mut prepared = BTreeMap::new();
         for (path, text) in files {
             let below =
@@ -134,13 +154,7 @@ impl Reader<'_> {
             }
             prepared.insert(path.get_ref().clone(), self.template(text)?);
         }
-        Ok(ServerTemplate {
-            name: name.get_ref().clone(),
-            members: members.unwrap_or(1),
-            command: command.iter().map(|word| self.template(word)).collect::<Result<_, _>>()?,
-            ready_within: ready_within.unwrap_or(READY_WITHIN),
-            files: prepared,
-        })
+        Ok(prepared)
     }
 
     fn template(&self, text: &Spanned<String>) -> Result<String, BenchError> {

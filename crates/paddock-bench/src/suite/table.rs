@@ -77,7 +77,10 @@ const SHOWN: [&str; 8] = [
 /// The medians of the main figures, and what each server's are of the baseline's.
 pub fn markdown(summary: &Summary) -> String {
     let compared: Vec<usize> = (0..summary.servers.len()).filter(|n| *n != summary.baseline).collect();
-    let mut text = String::from("| | |");
+    let mut text = match summary.repetitions {
+        1 => "One run of each; servers took turns.\n\n| | |".to_owned(),
+        runs => format!("Medians of {runs} runs; servers took turns.\n\n| | |"),
+    };
     let mut rule = String::from("|---|---|");
     for server in &summary.servers {
         let _ = write!(text, " {server} |");

@@ -41,6 +41,8 @@ fn a_whole_suite() {
         r#"name = "x"
         repetitions = 2
         baseline = "b"
+        [files]
+        "zoo.cfg" = "clientPort={{port}} of all"
         {SERVERS}
         [[workload]]
         name = "create"
@@ -65,6 +67,7 @@ fn a_whole_suite() {
     assert_eq!((suite.repetitions, suite.baseline, suite.servers.len()), (2, 1, 2));
     assert_eq!(suite.servers[0].command, ["/bin/a", "{dir}/zoo.cfg"]);
     assert_eq!(suite.servers[0].files["zoo.cfg"], "clientPort={port}");
+    assert_eq!(suite.servers[1].files["zoo.cfg"], "clientPort={port} of all");
     assert_eq!((suite.servers[1].members, suite.servers[1].ready_within.as_millis()), (3, 500));
     assert!(suite.workload_files["own.yaml"].path.ends_with("own.yaml"));
     let measurements: Vec<String> = suite.measurements.iter().map(ToString::to_string).collect();
