@@ -37,11 +37,6 @@ impl Names {
         Some(self.path(self.deleted))
     }
 
-    /// Creates and deletes take turns.
-    pub(super) fn has_any(&self) -> bool {
-        self.created > self.deleted
-    }
-
     pub(super) fn last_created(&mut self) -> Option<&str> {
         (self.created > 0).then(|| self.path(self.created))
     }

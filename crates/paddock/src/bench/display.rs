@@ -52,9 +52,9 @@ impl Progress for Display {
         self.show(&format!(
             "{:>4} s   {} requests/s   p50 {}   p99 {}   errors {}{left}",
             tick.at.as_secs(),
-            units::rate(tick.requests_per_second),
-            units::latency(tick.p50_us),
-            units::latency(tick.p99_us),
+            units::number(tick.requests_per_second),
+            units::duration(tick.p50_us),
+            units::duration(tick.p99_us),
             tick.errors,
         ));
     }
