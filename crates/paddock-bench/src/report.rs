@@ -3,9 +3,17 @@
 //! Latencies are in microseconds, from the moment a request was sent (closed loop) or should have been sent (open loop)
 //! to the moment its answer was read.
 
+mod phrase;
+#[cfg(test)]
+mod samples;
+mod table;
+pub mod units;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use table::table;
 
 /// One run of one workload against one server or ensemble.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
