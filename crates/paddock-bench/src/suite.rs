@@ -4,7 +4,7 @@
 //! (`file.rs` reads it from TOML). The servers take turns on every cell, A B A B, so that a machine's noise harms all
 //! alike; each starts on an empty directory and free ports (`server.rs`, `process.rs`). What a step gave is appended
 //! to `results.jsonl` and synced before the next one begins (`results.rs`), so a suite that was interrupted goes on
-//! where it stopped. `summary.rs` turns the records into figures, `table.rs` and `charts.rs` show them.
+//! where it stopped. `summary.rs` turns the records into figures, `table.rs`, `charts.rs` and `page.rs` show them.
 //!
 //! Always true:
 //! - A run with an error is no figure: it is listed as failed, and nothing is computed from it.
@@ -17,6 +17,7 @@ mod file;
 mod measure;
 mod memory;
 mod narrator;
+mod page;
 mod ports;
 mod process;
 mod results;
@@ -36,11 +37,12 @@ use crate::BenchError;
 use crate::report::RunReport;
 
 pub use cell::{Cell, End, Measurement, Znodes};
-pub use charts::{Chart, charts};
+pub use charts::charts;
 pub use conduct::{Conclusion, Step, Watcher, run};
 pub use measure::Measure;
 pub use memory::MemoryReport;
 pub use narrator::Narrator;
+pub use page::page;
 pub use results::Outcome;
 pub use statistics::Statistics;
 pub use summary::{Failure, Figure, Group, Summary};

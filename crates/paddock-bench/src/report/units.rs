@@ -1,7 +1,10 @@
 //! Quantities as text: three digits and a unit, the same in every table, page and chart.
 
+use serde::{Deserialize, Serialize};
+
 /// What a figure counts, for those who show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Unit {
     Microseconds,
     Seconds,

@@ -4,46 +4,57 @@
 use super::summary::{
     LATENCY_P99, MEMORY_PER_ZNODE, PEAK_MEMORY, RUNTIME, SERVER_CPU, SERVER_CPU_TOTAL, THROUGHPUT,
 };
-use super::{End, Group, Measurement, Summary};
+use super::{End, Figure, Group, Measurement, Summary};
+use crate::report::chart::{BarChart, Chart};
 
-/// Bars in groups: one for each server in each group. A bar that is None was not measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Chart {
-    pub title: String,
-    pub unit: String,
-    pub groups: Vec<String>,
-    /// Name and bars of each server.
-    pub series: Vec<(String, Vec<Option<f64>>)>,
+struct Shown {
+    title: &'static str,
+    figure: &'static str,
+    /// What is counted.
+    label: &'static str,
+    /// For runs with a number of requests only: elsewhere a quicker server has more to hold.
+    same_work: bool,
 }
 
-/// Title, figure, and whether it is shown for runs with a number of requests only.
-const CHARTS: [(&str, &str, bool); 7] = [
-    ("Throughput", THROUGHPUT, false),
-    ("Latency, 99th percentile", LATENCY_P99, false),
-    ("Peak memory by number of requests", PEAK_MEMORY, true),
-    ("Run time by number of requests", RUNTIME, true),
-    ("CPU time by number of requests", SERVER_CPU_TOTAL, true),
-    ("CPU time of each request", SERVER_CPU, false),
-    ("Memory of each znode", MEMORY_PER_ZNODE, false),
+const SHOWN: [Shown; 7] = [
+    Shown { title: "Throughput", figure: THROUGHPUT, label: "requests per second", same_work: false },
+    Shown { title: "Latency, 99th percentile", figure: LATENCY_P99, label: "latency", same_work: false },
+    Shown {
+        title: "Peak memory by requests",
+        figure: PEAK_MEMORY,
+        label: "resident memory",
+        same_work: true,
+    },
+    Shown { title: "Run time by requests", figure: RUNTIME, label: "time", same_work: true },
+    Shown { title: "CPU time by requests", figure: SERVER_CPU_TOTAL, label: "CPU time", same_work: true },
+    Shown { title: "CPU time of each request", figure: SERVER_CPU, label: "CPU time", same_work: false },
+    Shown {
+        title: "Memory of each znode",
+        figure: MEMORY_PER_ZNODE,
+        label: "resident memory",
+        same_work: false,
+    },
 ];
 
 /// The charts for which there are figures; bars are medians.
 pub fn charts(summary: &Summary) -> Vec<Chart> {
-    CHARTS.iter().filter_map(|(title, figure, counted)| chart(summary, title, figure, *counted)).collect()
+    SHOWN.iter().filter_map(|shown| chart(summary, shown)).map(Chart::Bars).collect()
 }
 
-fn chart(summary: &Summary, title: &str, figure: &str, counted: bool) -> Option<Chart> {
-    let shown = |group: &&Group| group.figure(figure).is_some() && (!counted || requests(group).is_some());
-    let groups: Vec<&Group> = summary.groups.iter().filter(shown).collect();
-    let unit = groups.first()?.figure(figure)?.unit.clone();
-    let bars = |server: usize| {
-        let bar = |group: &&Group| Some(group.figure(figure)?.servers[server]?.median);
-        groups.iter().map(bar).collect()
-    };
-    Some(Chart {
-        title: title.to_owned(),
-        unit,
-        groups: groups.iter().map(|group| label(group)).collect(),
+fn chart(summary: &Summary, shown: &Shown) -> Option<BarChart> {
+    let figure = |group: &Group| group.figure(shown.figure).cloned();
+    let is_shown = |group: &&Group| !shown.same_work || requests(group).is_some();
+    let with_figure = |group: &'_ Group| Some((label(group), figure(group)?));
+    let (groups, figures): (Vec<String>, Vec<Figure>) =
+        summary.groups.iter().filter(is_shown).filter_map(with_figure).unzip();
+    let bars = |server: usize| figures.iter().map(|of| Some(of.servers[server]?.median)).collect();
+    Some(BarChart {
+        title: shown.title.to_owned(),
+        note: String::new(),
+        label: shown.label.to_owned(),
+        unit: figures.first()?.unit,
+        groups_label: String::new(),
+        groups,
         series: summary.servers.iter().enumerate().map(|(n, name)| (name.clone(), bars(n))).collect(),
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::results::{Place, Record, Results};
 use super::server::{NotServing, Server, wipe};
-use super::{Measurement, Outcome, Runner, Suite, Summary, causes, memory, table};
+use super::{Measurement, Outcome, Runner, Suite, Summary, causes, memory, page, table};
 use crate::BenchError;
 use crate::report::Ended;
 
@@ -61,11 +61,15 @@ pub fn run(
     }
     let summary = Summary::new(suite, |place| conductor.results.get(place));
     let json = serde_json::to_string_pretty(&summary).expect("summaries have text for keys") + "\n";
-    for (name, text) in [("summary.json", json), ("summary.md", table::markdown(&summary))] {
-        let path = out.join(name);
-        fs::write(&path, text).map_err(BenchError::file("write", &path))?;
-    }
+    write(out, "summary.md", table::markdown(&summary))?;
+    write(out, "report.html", page::page(&summary))?;
+    write(out, "summary.json", json)?;
     Ok(Conclusion::Complete(summary))
+}
+
+fn write(out: &Path, name: &str, text: String) -> Result<(), BenchError> {
+    let path = out.join(name);
+    fs::write(&path, text).map_err(BenchError::file("write", &path))
 }
 
 /// Where the servers' directories are, below the results.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::results::Place;
 use super::statistics::ratio;
 use super::{End, Measurement, MemoryReport, Outcome, Statistics, Suite};
+use crate::report::units::Unit;
 use crate::report::{Latency, RunReport};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     pub name: String,
-    pub unit: String,
+    pub unit: Unit,
     /// In the order of the summary's servers, over the repetitions that went well.
     pub servers: Vec<Option<Statistics>>,
     /// Of each server's median to the baseline's.
@@ -49,7 +50,7 @@ pub(super) const THROUGHPUT: &str = "throughput";
 pub(super) const RUNTIME: &str = "runtime";
 pub(super) const LATENCY_P50: &str = "latency p50";
 pub(super) const LATENCY_P99: &str = "latency p99";
-pub(super) const SERVER_CPU: &str = "server CPU";
+pub(super) const SERVER_CPU: &str = "server CPU per request";
 pub(super) const SERVER_CPU_TOTAL: &str = "server CPU in all";
 pub(super) const PEAK_MEMORY: &str = "peak memory";
 pub(super) const MEMORY_PER_ZNODE: &str = "memory per znode";
@@ -87,6 +88,21 @@ impl Summary {
     }
 }
 
+impl Summary {
+    /// The servers that are compared with the baseline.
+    pub(super) fn others(&self) -> impl Iterator<Item = usize> {
+        (0..self.servers.len()).filter(|server| *server != self.baseline)
+    }
+}
+
+/// What the steps without a result say.
+pub(super) fn failures(summary: &Summary) -> impl Iterator<Item = String> {
+    summary.failures.iter().map(|failure| {
+        let Failure { server, repetition, what, reason } = failure;
+        format!("{server}, repetition {repetition}, {what}: {reason}")
+    })
+}
+
 impl Group {
     pub(super) fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.name == name)
@@ -99,7 +115,7 @@ fn judge(outcome: Option<&Outcome>) -> Result<&Outcome, String> {
 }
 
 /// One figure of one run: name, unit, value.
-type Value = (String, &'static str, f64);
+type Value = (String, Unit, f64);
 
 fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<Value> {
     match outcome {
@@ -115,11 +131,11 @@ fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<Value> {
 
 /// `counted`: the run had a number of requests to make, so its time says something.
 fn run_figures(report: &RunReport, counted: bool) -> Vec<Value> {
-    let mut values = vec![(THROUGHPUT.to_owned(), "requests/s", report.requests_per_second)];
+    let mut values = vec![(THROUGHPUT.to_owned(), Unit::PerSecond, report.requests_per_second)];
     let mut add = |name: &str, unit, value: Option<f64>| {
         values.extend(value.map(|value| (name.to_owned(), unit, value)));
     };
-    add(RUNTIME, "s", counted.then_some(report.elapsed_s));
+    add(RUNTIME, Unit::Seconds, counted.then_some(report.elapsed_s));
     add_latency(&mut add, "latency", &report.latency);
     if report.operations.len() > 1 {
         for operation in report.operations.iter().filter(|operation| operation.requests > 0) {
@@ -128,33 +144,29 @@ fn run_figures(report: &RunReport, counted: bool) -> Vec<Value> {
     }
     if let Some(server) = &report.server {
         let cpu_us = server.cpu_us_per_request;
-        add(SERVER_CPU, "us/request", cpu_us);
+        add(SERVER_CPU, Unit::Microseconds, cpu_us);
         let total_s = cpu_us.map(|cpu_us| cpu_us * report.requests as f64 / 1e6);
-        add(SERVER_CPU_TOTAL, "s", total_s.filter(|_| counted));
-        add(PEAK_MEMORY, "MiB", server.resident_bytes_peak.map(mib));
+        add(SERVER_CPU_TOTAL, Unit::Seconds, total_s.filter(|_| counted));
+        add(PEAK_MEMORY, Unit::Bytes, server.resident_bytes_peak.map(|peak| peak as f64));
     }
-    add("client CPU", "us/request", Some(report.client_cpu_us_per_request));
+    add("client CPU per request", Unit::Microseconds, Some(report.client_cpu_us_per_request));
     values
 }
 
-fn add_latency(add: &mut impl FnMut(&str, &'static str, Option<f64>), name: &str, latency: &Latency) {
-    add(&format!("{name} mean"), "us", Some(latency.mean_us));
+fn add_latency(add: &mut impl FnMut(&str, Unit, Option<f64>), name: &str, latency: &Latency) {
+    add(&format!("{name} mean"), Unit::Microseconds, Some(latency.mean_us));
     for (label, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
-        add(&format!("{name} {label}"), "us", Some(latency.percentile_us(percent)));
+        add(&format!("{name} {label}"), Unit::Microseconds, Some(latency.percentile_us(percent)));
     }
 }
 
 fn memory_figures(report: &MemoryReport) -> Vec<Value> {
     vec![
-        (MEMORY_PER_ZNODE.to_owned(), "bytes", report.bytes_per_znode()),
-        ("memory before".to_owned(), "MiB", mib(report.resident_bytes_before)),
-        ("memory after".to_owned(), "MiB", mib(report.resident_bytes_after)),
-        (RUNTIME.to_owned(), "s", report.elapsed_s),
+        (MEMORY_PER_ZNODE.to_owned(), Unit::Bytes, report.bytes_per_znode()),
+        ("memory before".to_owned(), Unit::Bytes, report.resident_bytes_before as f64),
+        ("memory after".to_owned(), Unit::Bytes, report.resident_bytes_after as f64),
+        (RUNTIME.to_owned(), Unit::Seconds, report.elapsed_s),
     ]
-}
-
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
 }
 
 /// The values of one measurement by figure and server.
@@ -165,7 +177,7 @@ struct Table {
 
 struct Row {
     name: String,
-    unit: &'static str,
+    unit: Unit,
     values: Vec<Vec<f64>>,
 }
 
@@ -188,7 +200,7 @@ impl Table {
         let figure = |row: Row| {
             let servers: Vec<_> = row.values.iter().map(|values| Statistics::of(values)).collect();
             let ratios = servers.iter().map(|of| ratio(*of, servers[baseline])).collect();
-            Figure { name: row.name, unit: row.unit.to_owned(), servers, ratios }
+            Figure { name: row.name, unit: row.unit, servers, ratios }
         };
         self.rows.into_iter().map(figure).collect()
     }

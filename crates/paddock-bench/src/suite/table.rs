@@ -4,62 +4,50 @@ use std::fmt::Write;
 
 use super::summary::{
     LATENCY_P50, LATENCY_P99, MEMORY_PER_ZNODE, PEAK_MEMORY, RUNTIME, SERVER_CPU, SERVER_CPU_TOTAL,
-    THROUGHPUT,
+    THROUGHPUT, failures,
 };
 use super::{Figure, Group, Statistics, Summary};
+use crate::report::units::{NOTHING, number};
 
 /// Every figure with median, mean and percentiles over the repetitions, a line for each server.
 pub fn text(summary: &Summary) -> String {
     let mut text = String::new();
-    let names = || summary.servers.iter().map(String::len);
-    let width = names().max().unwrap_or(0).max(6);
+    let width = summary.servers.iter().map(String::len).max().unwrap_or(0);
+    let columns = ["median", "mean", "p95", "p99"].map(|name| format!("{name:>12}")).concat();
+    let base = &summary.servers[summary.baseline];
     for group in &summary.groups {
-        let ratio = format!("to {}", summary.servers[summary.baseline]);
-        let columns = ["server", "median", "mean", "p95", "p99"];
-        let [server, median, mean, p95, p99] = columns;
         let _ = writeln!(text, "{}", group.measurement);
-        let _ = writeln!(
-            text,
-            "  {:<28}{server:<width$}{median:>12}{mean:>12}{p95:>12}{p99:>12}  {ratio}",
-            "over the repetitions"
-        );
+        let _ = writeln!(text, "  {:<28}{:<width$}{columns}  to {base}", "over the repetitions", "");
         for figure in &group.figures {
             lines(&mut text, summary, figure, width);
         }
         text.push('\n');
     }
-    text + &failures(summary)
+    for failure in failures(summary) {
+        let _ = writeln!(text, "failed: {failure}");
+    }
+    text
 }
 
 fn lines(text: &mut String, summary: &Summary, figure: &Figure, width: usize) {
     for (number, server) in summary.servers.iter().enumerate() {
-        let name = if number == 0 { format!("{}, {}", figure.name, figure.unit) } else { String::new() };
+        let name = if number == 0 { figure.name.clone() } else { String::new() };
         let _ = write!(text, "  {name:<28}{server:<width$}");
         match figure.servers[number] {
             Some(Statistics { median, mean, p95, p99, .. }) => {
                 for value in [median, mean, p95, p99] {
-                    let _ = write!(text, "{:>12}", number_text(value));
+                    let _ = write!(text, "{:>12}", figure.unit.text(value));
                 }
             }
             None => {
-                let _ = write!(text, "{:>12}", "-");
+                let _ = write!(text, "{NOTHING:>12}");
             }
         }
         if let Some(ratio) = figure.ratios[number].filter(|_| number != summary.baseline) {
-            let _ = write!(text, "  {ratio:.2}");
+            let _ = write!(text, "{:>12}", ratio_text(ratio));
         }
         text.push('\n');
     }
-}
-
-/// What the steps without a result say; empty if there are none.
-fn failures(summary: &Summary) -> String {
-    let mut text = String::new();
-    for failure in &summary.failures {
-        let super::Failure { server, repetition, what, reason } = failure;
-        let _ = writeln!(text, "failed: {server}, repetition {repetition}, {what}: {reason}");
-    }
-    text
 }
 
 /// The figures that Markdown shows, and whether only where servers had the same to do: what a server has stored after
@@ -77,7 +65,7 @@ const SHOWN: [(&str, bool); 8] = [
 
 /// The medians of the main figures, and what each server's are of the baseline's.
 pub fn markdown(summary: &Summary) -> String {
-    let compared: Vec<usize> = (0..summary.servers.len()).filter(|n| *n != summary.baseline).collect();
+    let compared: Vec<usize> = summary.others().collect();
     let mut text = match summary.repetitions {
         1 => "One run of each; servers took turns.\n\n| | |".to_owned(),
         runs => format!("Medians of {runs} runs; servers took turns.\n\n| | |"),
@@ -95,8 +83,10 @@ pub fn markdown(summary: &Summary) -> String {
     for group in &summary.groups {
         rows(&mut text, group, &compared);
     }
-    let failures = failures(summary);
-    if failures.is_empty() { text } else { text + "\n```\n" + &failures + "```\n" }
+    for failure in failures(summary) {
+        let _ = write!(text, "\nFailed: {failure}\n");
+    }
+    text
 }
 
 fn rows(text: &mut String, group: &Group, compared: &[usize]) {
@@ -104,23 +94,20 @@ fn rows(text: &mut String, group: &Group, compared: &[usize]) {
     let is_same_work = group.figure(RUNTIME).is_some();
     for (name, _) in SHOWN.iter().filter(|(_, same_work)| is_same_work || !same_work) {
         let Some(figure) = group.figure(name) else { continue };
-        let _ = write!(text, "| {} | {}, {} |", std::mem::take(&mut what), figure.name, figure.unit);
+        let _ = write!(text, "| {} | {} |", std::mem::take(&mut what), figure.name);
         for server in &figure.servers {
-            let _ = write!(text, " {} |", server.map_or("-".to_owned(), |of| number_text(of.median)));
+            let _ =
+                write!(text, " {} |", server.map_or(NOTHING.to_owned(), |of| figure.unit.text(of.median)));
         }
         for &number in compared {
-            let ratio = figure.ratios[number].map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+            let ratio = figure.ratios[number].map_or(NOTHING.to_owned(), ratio_text);
             let _ = write!(text, " {ratio} |");
         }
         text.push('\n');
     }
 }
 
-/// Three digits or all before the point.
-fn number_text(number: f64) -> String {
-    match number.abs() {
-        100.0.. => format!("{number:.0}"),
-        10.0.. => format!("{number:.1}"),
-        _ => format!("{number:.2}"),
-    }
+/// `1.43×`
+pub(super) fn ratio_text(ratio: f64) -> String {
+    format!("{}×", number(ratio))
 }

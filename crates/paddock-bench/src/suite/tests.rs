@@ -13,6 +13,8 @@ use paddock_proto::{ConnectResponse, OpCode, Password, SessionId, frame};
 use tempfile::TempDir;
 
 use super::*;
+use crate::report::chart::Chart;
+use crate::report::units::Unit;
 use crate::report::{Ended, Latency, Load, ServerUse};
 
 /// Begins only as a child of a test: its directory then has a file that names its port.
@@ -346,14 +348,24 @@ fn charts_show_what_was_measured() {
     let suite = suite(1, vec![cell("x", true)]);
     let summary = play(&suite, &out, &[Act::Rate(5.0), Act::Refuse]).summary();
     let charts = charts(&summary);
-    let throughput = &charts[0];
-    assert_eq!((throughput.title.as_str(), throughput.unit.as_str()), ("Throughput", "requests/s"));
+    let Chart::Bars(throughput) = &charts[0] else { panic!("a suite is shown by bars") };
+    assert_eq!((throughput.title.as_str(), throughput.unit), ("Throughput", Unit::PerSecond));
     assert_eq!(throughput.groups, ["x 1×1, 10"]);
     let bars = [("a".to_owned(), vec![Some(5.0)]), ("b".to_owned(), vec![None])];
     assert_eq!(throughput.series, bars);
-    assert!(charts.iter().any(|chart| chart.title.starts_with("Peak memory")));
+    let titles: Vec<&str> = charts
+        .iter()
+        .filter_map(|chart| match chart {
+            Chart::Bars(bars) => Some(bars.title.as_str()),
+            Chart::Lines(_) => None,
+        })
+        .collect();
     assert!(
-        markdown(&summary)
-            .contains("| x, 1 session × 1 in flight, 10 requests | throughput, requests/s | 5.00 | - | - |")
+        titles.contains(&"Peak memory by requests") && !titles.contains(&"Memory of each znode"),
+        "{titles:?}"
     );
+    let row = "| x, 1 session × 1 in flight, 10 requests | throughput | 5.00/s | – | – |";
+    assert!(markdown(&summary).contains(row), "{}", markdown(&summary));
+    let page = fs::read_to_string(out.path().join("report.html")).expect("the page is written");
+    assert!(page.contains("it sings") && page.contains("Peak memory by requests"));
 }

@@ -12,8 +12,8 @@ Examples:
   paddock bench suite compare.toml --out results --json > summary.json
 
 The suite's file names servers with the commands that start them, workloads with the loads to try, and how many times
-all of it is repeated; docs/bench.md describes it. Servers take turns on every cell. Each result is kept in the output
-directory as soon as it is there: after an interruption the same command goes on.
+all of it is repeated. Servers take turns on every cell. Each result is kept in the output directory as soon as it is
+there: after an interruption the same command goes on. At the end summary.json, summary.md and report.html are there.
 
 The exit code is 0 if every step was measured without an error, 1 if not, 2 if the suite could not go on.";
 
@@ -43,12 +43,16 @@ pub(crate) fn run(args: &Args) -> Result<bool, BenchError> {
     let mut measure = Measure::new(&suite, interrupted.clone(), &mut silence);
     let mut narrator: Narrator<Box<dyn io::Write>> =
         Narrator(if args.quiet { Box::new(io::sink()) } else { Box::new(io::stderr()) });
-    match suite::run(&suite, &out(args), &mut measure, &interrupted, &mut narrator)? {
+    let out = out(args);
+    match suite::run(&suite, &out, &mut measure, &interrupted, &mut narrator)? {
         Conclusion::Complete(summary) => {
             if args.json {
                 println!("{}", serde_json::to_string_pretty(&summary).expect("a summary is plain data"));
             } else {
                 print!("{}", suite::text(&summary));
+            }
+            if !args.quiet {
+                eprintln!("results: {}", out.join("report.html").display());
             }
             Ok(summary.failures.is_empty())
         }
