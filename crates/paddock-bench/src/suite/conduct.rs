@@ -133,7 +133,7 @@ impl Conductor<'_> {
 
     /// None if the user stopped it.
     fn measure(&mut self, step: &Step<'_>, server: &Server) -> Result<Option<Outcome>, BenchError> {
-        let (hosts, pids) = (server.hosts(), server.pids());
+        let (hosts, pids) = (server.hosts(), server.pids()?);
         let measured = match step.measurement {
             Measurement::Run(cell) => self
                 .runner

@@ -13,7 +13,8 @@ impl<W: Write> Watcher for Narrator<W> {
     fn plan(&mut self, suite: &Suite, steps: usize, done: usize, left: Duration) {
         let again = if done > 0 { format!(", {done} of them done before") } else { String::new() };
         let name = &suite.name;
-        let _ = writeln!(self.0, "suite {name}: {steps} measurements{again}; about {} to go", minutes(left));
+        let left = if done < steps { format!("; about {} to go", minutes(left)) } else { String::new() };
+        let _ = writeln!(self.0, "suite {name}: {steps} measurements{again}{left}");
     }
 
     fn begin(&mut self, step: &Step<'_>) {

@@ -42,8 +42,15 @@ impl Process {
         Ok(Process { child, log, status: None })
     }
 
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+    /// The process and those that it has started: a command may be a shell around the server.
+    pub(super) fn pids(&self) -> Result<Vec<u32>, BenchError> {
+        let mut pids = Vec::new();
+        for entry in fs::read_dir("/proc").map_err(BenchError::file("list", "/proc"))? {
+            let name = entry.map_err(BenchError::file("list", "/proc"))?.file_name();
+            let pid = name.to_str().and_then(|name| name.parse().ok());
+            pids.extend(pid.filter(|pid| group_of(*pid) == Some(self.child.id())));
+        }
+        Ok(pids)
     }
 
     /// How it ended, if it has.
@@ -71,16 +78,16 @@ impl Process {
     pub(super) fn stop(mut self) -> Result<(), BenchError> {
         self.terminate();
         let deadline = Instant::now() + STOPPED_WITHIN;
-        while self.ended()?.is_none() && Instant::now() < deadline {
+        while !(self.ended()?.is_some() && self.pids()?.is_empty()) && Instant::now() < deadline {
             thread::sleep(POLL);
         }
         // Dropping it kills what is left.
         Ok(())
     }
 
-    /// To the process and to what it has started; not after it was waited for, when its number may be another's.
+    /// To the process and to what it has started; not when all have ended, and the number may be another's.
     fn signal(&self, signal: Signal) {
-        if self.status.is_none() {
+        if self.status.is_none() || self.pids().is_ok_and(|pids| !pids.is_empty()) {
             let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
             // What has ended meanwhile needs no signal.
             let _ = kill_process_group(pid.expect("process numbers are positive"), signal);
@@ -96,6 +103,14 @@ impl Drop for Process {
             let _ = self.child.wait();
         }
     }
+}
+
+/// The process group; none if the process has ended, even if nobody has waited for it yet.
+fn group_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything, spaces too.
+    let mut fields = stat.rsplit(')').next()?.split_whitespace();
+    if fields.next()? == "Z" { None } else { fields.nth(1)?.parse().ok() }
 }
 
 pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> BenchError {

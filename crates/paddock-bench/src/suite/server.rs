@@ -63,8 +63,10 @@ impl Server {
         self.members.iter().map(|member| member.host.clone()).collect()
     }
 
-    pub(super) fn pids(&self) -> Vec<u32> {
-        self.members.iter().map(|member| member.process.pid()).collect()
+    /// The processes of all members.
+    pub(super) fn pids(&self) -> Result<Vec<u32>, BenchError> {
+        let of_each: Result<Vec<_>, _> = self.members.iter().map(|member| member.process.pids()).collect();
+        Ok(of_each?.concat())
     }
 
     /// Ends all members and removes what they wrote.

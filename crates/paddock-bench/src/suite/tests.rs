@@ -333,6 +333,32 @@ fn members_have_places_of_their_own() {
 }
 
 #[test]
+fn a_shell_around_a_server_counts_and_ends_with_it() {
+    let out = directory();
+    let mut suite = suite(1, vec![cell("x", true)]);
+    let command = suite.servers[1].command.join(" ");
+    suite.servers[1].command = ["sh", "-c", &format!("{command}; true")].map(str::to_owned).into();
+    let mut pids = Vec::new();
+    struct Pids<'a>(&'a mut Vec<Vec<u32>>);
+    impl Runner for Pids<'_> {
+        fn run(&mut self, cell: &Cell, _: &[String], pids: &[u32]) -> Result<RunReport, BenchError> {
+            self.0.push(pids.to_vec());
+            Ok(report(cell, 1.0))
+        }
+    }
+    let stop = AtomicBool::new(false);
+    run(&suite, out.path(), &mut Pids(&mut pids), &stop, &mut Told::default()).expect("it runs");
+    assert_eq!((pids[0].len(), pids[1].len()), (1, 2));
+    assert!(!pids.concat().iter().any(|pid| is_running(*pid)), "{pids:?} still run");
+}
+
+/// Whether there is such a process, and it has not just ended without being waited for.
+fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
+#[test]
 fn znodes_are_loaded_for_their_memory() {
     let out = directory();
     let znodes = Znodes { znodes: 5000, value_bytes: 10, name_bytes: 8, parents: 10 };
