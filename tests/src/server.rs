@@ -241,7 +241,7 @@ fn tail(path: &Path) -> String {
 
 /// A free port below Linux's ephemeral range: one from inside it could be taken by some client's outgoing connection
 /// while our server is down.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     const FIRST: u16 = 20_000;
     const COUNT: u16 = 12_000;
     static TAKEN: AtomicU16 = AtomicU16::new(0);

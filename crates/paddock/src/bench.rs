@@ -1,7 +1,7 @@
 //! `paddock bench`: load and figures for any server that speaks ZooKeeper's protocol.
 //!
 //! Exit codes: 0 when all was measured without an error, 1 when requests failed or the server went away (there is a
-//! report all the same), 2 when what the user said cannot be done.
+//! report all the same), 2 when what the user said cannot be done, 130 when the user ended it.
 
 mod display;
 mod run;
@@ -27,13 +27,24 @@ enum Command {
     Run(run::Args),
 }
 
+/// What came of a measurement that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Good,
+    /// Requests failed, or the server went away.
+    Bad,
+    /// The user ended it.
+    Interrupted,
+}
+
 pub(crate) fn run(args: Args) -> ExitCode {
     let done = match args.command {
         Command::Run(args) => run::run(&args),
     };
     match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Bad) => ExitCode::FAILURE,
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             eprintln!("error: {}", line(&error));
             ExitCode::from(2)

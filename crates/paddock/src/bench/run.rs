@@ -8,6 +8,7 @@ use paddock_bench::report::{Ended, RunReport};
 use paddock_bench::workload::builtin::{self, Builtin, Shape};
 use paddock_bench::{BenchError, Pace, Plan, Source, Until};
 
+use super::Outcome;
 use super::display::Display;
 
 const EXAMPLES: &str = "\
@@ -94,8 +95,7 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// Whether all went well.
-pub(crate) fn run(args: &Args) -> Result<bool, BenchError> {
+pub(crate) fn run(args: &Args) -> Result<Outcome, BenchError> {
     let plan = plan(args)?;
     check_writable(args.report.as_ref())?;
     let mut display = Display::new(args.quiet);
@@ -103,7 +103,11 @@ pub(crate) fn run(args: &Args) -> Result<bool, BenchError> {
     display.finish();
     let report = result?;
     show(args, &report)?;
-    Ok(report.errors == 0 && matches!(report.ended, Ended::Complete | Ended::Interrupted))
+    Ok(match report.ended {
+        Ended::Interrupted => Outcome::Interrupted,
+        Ended::Complete if report.errors == 0 => Outcome::Good,
+        _ => Outcome::Bad,
+    })
 }
 
 fn plan(args: &Args) -> Result<Plan, BenchError> {
@@ -122,7 +126,7 @@ fn plan(args: &Args) -> Result<Plan, BenchError> {
         seed: args.seed,
     };
     Ok(Plan {
-        hosts: args.hosts.clone(),
+        hosts: args.hosts.iter().map(|host| with_port(host)).collect(),
         workload: builtin.build(shape),
         sessions,
         pace,
@@ -146,6 +150,12 @@ fn find(name: &str) -> Result<&'static Builtin, BenchError> {
             "there is no workload {name:?}; there are {names}, and files in .yaml or .csv"
         ))
     })
+}
+
+/// `host:port`, on ZooKeeper's port if none is said.
+fn with_port(host: &str) -> String {
+    let has_port = host.rsplit_once(':').is_some_and(|(name, _)| !name.contains(':') || name.ends_with(']'));
+    if has_port { host.to_owned() } else { format!("{host}:2181") }
 }
 
 fn until(args: &Args, builtin: &Builtin) -> Until {
