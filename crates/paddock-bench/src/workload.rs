@@ -3,6 +3,9 @@
 //! Lanes know nothing of sockets or windows: the driver asks for the next request whenever there is room for one, and
 //! tells what came back. Answers come in the order of the requests.
 
+pub mod keeper;
+pub mod replay;
+
 use std::time::{Duration, Instant};
 
 use paddock_proto::{CreateMode, ErrorCode, OpCode, RequestHeader, WatchEvent, Xid, encode, frame};

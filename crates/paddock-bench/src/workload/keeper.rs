@@ -1,0 +1,4 @@
+mod fields;
+mod names;
+mod values;
+pub(crate) mod yaml;
