@@ -53,7 +53,11 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn error(&self, message: String) -> BenchError {
-        BenchError::InFile { file: self.file.to_path_buf(), line: self.line, message }
+        self.error_at(self.line, message)
+    }
+
+    pub(crate) fn error_at(&self, line: usize, message: String) -> BenchError {
+        BenchError::InFile { file: self.file.to_path_buf(), line, message }
     }
 
     fn add(&mut self, keys: &Keys, entry: &'a Entry) -> Result<(), BenchError> {
@@ -76,6 +80,10 @@ impl<'a> Fields<'a> {
 impl<'a> Field<'a> {
     pub(crate) fn error(&self, message: String) -> BenchError {
         BenchError::InFile { file: self.file.to_path_buf(), line: self.line, message }
+    }
+
+    pub(crate) fn key(&self) -> &'a str {
+        self.key
     }
 
     fn wrong(&self, wanted: &str) -> BenchError {

@@ -67,7 +67,7 @@ impl Sequence {
         // Without a common factor with 62 = 2 * 31 the multiplication is a permutation.
         let multiplier = loop {
             let candidate = rng.u64(1..count);
-            if candidate % 2 != 0 && candidate % 31 != 0 {
+            if !candidate.is_multiple_of(2) && !candidate.is_multiple_of(31) {
                 break candidate;
             }
         };

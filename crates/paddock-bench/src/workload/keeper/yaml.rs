@@ -11,14 +11,14 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 use crate::BenchError;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub(crate) struct Node {
     /// Counted from 1.
-    pub line: usize,
-    pub value: Value,
+    pub(crate) line: usize,
+    pub(crate) value: Value,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// As it is written, without its quotes; empty if there is none.
     Scalar(String),
     Sequence(Vec<Node>),
@@ -26,15 +26,15 @@ pub enum Value {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    pub key: String,
+pub(crate) struct Entry {
+    pub(crate) key: String,
     /// Where the key is.
-    pub line: usize,
-    pub value: Node,
+    pub(crate) line: usize,
+    pub(crate) value: Node,
 }
 
 /// Reads the one document of a file; `file` is only for the messages.
-pub fn parse(file: &Path, text: &str) -> Result<Node, BenchError> {
+pub(crate) fn parse(file: &Path, text: &str) -> Result<Node, BenchError> {
     let mut tree = Tree::default();
     for event in Parser::new_from_str(text) {
         let step = match event {
