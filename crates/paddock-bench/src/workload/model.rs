@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    Create, ErrorCode, MultiResult, OpCode, Read, Request as Decoded, RequestHeader, Write, Xid, frame,
+    ErrorCode, MultiResult, OpCode, Read, Request as Decoded, RequestHeader, Write, Xid, frame,
     parent_and_name, validate_path,
 };
 
@@ -88,10 +88,7 @@ impl Model {
 
     fn write(&mut self, write: &Write<'_>) -> Result<(), ErrorCode> {
         match write {
-            Write::Create(Create { path, .. }) => {
-                let Write::Create(create) = write else { unreachable!() };
-                self.create(path, create.mode().unwrap().is_sequential())
-            }
+            Write::Create(create) => self.create(create.path, create.mode().unwrap().is_sequential()),
             Write::Delete { path, version } => self.delete(path, *version),
             Write::SetData { path, version, .. } => {
                 self.check(path, *version)?;

@@ -4,6 +4,7 @@
 //! word behind it: `node`, `node_2`, `node-small`.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::yaml::{Entry, Node, Value};
 use crate::BenchError;
@@ -69,7 +70,11 @@ impl<'a> Fields<'a> {
             self.once.push((name, field));
             return Ok(());
         }
-        let Some(name) = keys.many.iter().copied().find(|name| is_one_of_many(&entry.key, name)) else {
+        let name = keys.many.iter().copied().find(|name| is_one_of_many(&entry.key, name));
+        // `connection_timout_ms` is a slip rather than one more connection.
+        let is_slip =
+            |name: &str| name != entry.key && keys.once.iter().any(|once| is_near(&entry.key, once));
+        let Some(name) = name.filter(|name| !is_slip(name)) else {
             return Err(field.error(unknown_key(&entry.key, keys)));
         };
         self.many.extend(field.items().into_iter().map(|item| (name, item)));
@@ -146,9 +151,9 @@ impl<'a> Field<'a> {
         if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(self.wrong(wanted)) }
     }
 
-    pub(crate) fn seconds(&self) -> Result<std::time::Duration, BenchError> {
+    pub(crate) fn seconds(&self) -> Result<Duration, BenchError> {
         let wanted = "a number of seconds, 0 or more";
-        std::time::Duration::try_from_secs_f64(self.parse(wanted)?).map_err(|_| self.wrong(wanted))
+        Duration::try_from_secs_f64(self.parse(wanted)?).map_err(|_| self.wrong(wanted))
     }
 
     pub(crate) fn flag(&self) -> Result<bool, BenchError> {
@@ -172,11 +177,18 @@ fn is_one_of_many(key: &str, name: &str) -> bool {
     rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '_' | '-'))
 }
 
+fn distance(key: &str, name: &str) -> usize {
+    strsim::damerau_levenshtein(key, name)
+}
+
+fn is_near(key: &str, name: &str) -> bool {
+    distance(key, name) <= 1 + name.len() / 4
+}
+
 fn unknown_key(key: &str, keys: &Keys) -> String {
     let known = || keys.once.iter().chain(keys.many).copied();
-    let distance = |name: &str| strsim::damerau_levenshtein(key, name);
-    match known().min_by_key(|name| distance(name)) {
-        Some(nearest) if distance(nearest) <= 1 + nearest.len() / 4 => {
+    match known().min_by_key(|name| distance(key, name)) {
+        Some(nearest) if is_near(key, nearest) => {
             format!("unknown key `{key}`; did you mean `{nearest}`?")
         }
         _ => format!("unknown key `{key}`; known here: {}", known().collect::<Vec<_>>().join(", ")),
