@@ -1,5 +1,6 @@
 //! One run from beginning to end.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -67,7 +68,14 @@ fn is_root(path: &str) -> bool {
 
 /// Every host must be one to talk to before anything is asked of any.
 fn probe_all(plan: &Plan) -> Result<Vec<SocketAddr>, BenchError> {
-    plan.hosts.iter().map(|host| probe(host, plan.connect_timeout)).collect()
+    let mut known: HashMap<&str, SocketAddr> = HashMap::new();
+    for host in &plan.hosts {
+        // A host stands in the list once for each session that is meant to be there.
+        if !known.contains_key(host.as_str()) {
+            known.insert(host, probe(host, plan.connect_timeout)?);
+        }
+    }
+    Ok(plan.hosts.iter().map(|host| known[host.as_str()]).collect())
 }
 
 /// A run whose threads are there.

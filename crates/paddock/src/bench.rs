@@ -3,6 +3,7 @@
 //! Exit codes: 0 when all was measured without an error, 1 when requests failed or the server went away (there is a
 //! report all the same), 2 when what the user said cannot be done, 130 when the user ended it.
 
+mod choice;
 mod display;
 mod run;
 

@@ -5,9 +5,9 @@
 //! window allows or, with a speed, each at its own time. An answer is good if it has the recorded error; where none was
 //! recorded, any answer is.
 //!
-//! Setup makes what the log takes to be there: the parents of what it creates and whatever was found before the log had
-//! created it, all with empty data. The first components of all these paths are removed before the replay and after it,
-//! so that it can be repeated: **never replay against a server whose data is needed**.
+//! All paths get the workload's root in front, so that nothing recorded can touch what a server holds. Setup makes what
+//! the log takes to be there: the parents of what it creates and whatever was found before the log had created it, all
+//! with empty data.
 //!
 //! What a replay cannot reproduce:
 //! - The order between sessions. With a speed it is roughly kept; without, a session may miss what another one has not
@@ -40,15 +40,17 @@ pub struct Replay {
     path: PathBuf,
     operations: Vec<String>,
     sessions: Vec<Arc<[Exchange]>>,
+    root: String,
     needs: Needs,
 }
 
-/// Reads a log. With a `speed`, 2.0 replays it in half the time that it took.
-pub fn load(path: &Path, speed: Option<f64>) -> Result<Replay, BenchError> {
+/// Reads a log, to be replayed below `root`. With a `speed`, 2.0 replays it in half the time that it took.
+pub fn load(path: &Path, root: &str, speed: Option<f64>) -> Result<Replay, BenchError> {
     if let Some(speed) = speed.filter(|speed| !(speed.is_finite() && *speed > 0.0)) {
         return Err(BenchError::Usage(format!("a speed of {speed} is not possible; give a number above 0")));
     }
-    let rows = rows::read(path)?;
+    let mut rows = rows::read(path)?;
+    rows.iter_mut().for_each(|row| row.path = below(root, &row.path));
     let mut operations = Vec::new();
     let mut sessions = recorded::sessions(path, rows, &mut operations)?;
     if sessions.is_empty() {
@@ -58,12 +60,21 @@ pub fn load(path: &Path, speed: Option<f64>) -> Result<Replay, BenchError> {
             message: "no requests".to_string(),
         });
     }
-    let needs = Needs::of(&sessions);
+    let needs = Needs::of(&sessions, root);
     if let Some(speed) = speed {
         set_times(path, &mut sessions, speed)?;
     }
     let sessions = sessions.into_iter().map(|session| session.exchanges.into()).collect();
-    Ok(Replay { path: path.to_path_buf(), operations, sessions, needs })
+    Ok(Replay { path: path.to_path_buf(), operations, sessions, root: root.to_owned(), needs })
+}
+
+/// Where a recorded path is in the replay. What is no path stays as it is, to be refused by its own name.
+fn below(root: &str, path: &str) -> String {
+    match path {
+        "/" => root.to_owned(),
+        _ if path.starts_with('/') => format!("{root}{path}"),
+        _ => path.to_owned(),
+    }
 }
 
 /// When each request is due, from the first one of all.
@@ -110,7 +121,7 @@ impl Workload for Replay {
     }
 
     fn roots(&self) -> Vec<String> {
-        self.needs.roots.iter().cloned().collect()
+        vec![self.root.clone()]
     }
 
     /// Sessions beyond the recorded ones have nothing to do.

@@ -1,6 +1,6 @@
 //! Which znodes a log takes to be there before its first request.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use paddock_proto::{ErrorCode, parent_and_name};
 
@@ -12,8 +12,6 @@ use super::words::Op;
 pub(super) struct Needs {
     /// Parents first.
     pub(super) setup: Vec<String>,
-    /// The first components of all paths that are there at some time.
-    pub(super) roots: BTreeSet<String>,
     /// What was found or created so far.
     known: HashSet<String>,
     /// The paths of sequential creates, without their digits.
@@ -24,7 +22,8 @@ const OK: i32 = 0;
 const SEQUENCE_DIGITS: usize = 10;
 
 impl Needs {
-    pub(super) fn of(sessions: &[Session]) -> Needs {
+    /// Everything is below `root`, which comes first.
+    pub(super) fn of(sessions: &[Session], root: &str) -> Needs {
         let mut calls = Vec::new();
         for session in sessions {
             // By time or, without one, as they stand in the file; but the requests of a session never change places.
@@ -36,6 +35,8 @@ impl Needs {
         }
         calls.sort_by_key(|(at, _)| *at);
         let mut needs = Needs::default();
+        needs.setup.push(root.to_owned());
+        needs.known.insert(root.to_owned());
         for (_, call) in calls {
             needs.learn(call);
         }
@@ -85,7 +86,6 @@ impl Needs {
         if applied && row.sequential {
             self.sequential.insert(row.path.clone());
         } else if applied {
-            self.add_root(&row.path);
             self.known.insert(row.path.clone());
         }
     }
@@ -99,14 +99,13 @@ impl Needs {
                 break;
             }
             // The name was given during the recording; setup must not take it in advance.
-            if self.is_numbered(path) || path == "/zookeeper" {
+            if self.is_numbered(path) {
                 return;
             }
             missing.push(path.to_string());
             path = parent;
         }
         for path in missing.into_iter().rev() {
-            self.add_root(&path);
             self.known.insert(path.clone());
             self.setup.push(path);
         }
@@ -117,12 +116,5 @@ impl Needs {
             return false;
         };
         digits.bytes().all(|byte| byte.is_ascii_digit()) && self.sequential.contains(prefix)
-    }
-
-    fn add_root(&mut self, path: &str) {
-        let first = path.split('/').nth(1).expect("paths start with a slash");
-        if !first.is_empty() && first != "zookeeper" {
-            self.roots.insert(format!("/{first}"));
-        }
     }
 }

@@ -9,7 +9,13 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/
 fn load_text(text: &str, speed: Option<f64>) -> Result<Replay, BenchError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    load(file.path(), speed)
+    load(file.path(), "/replay", speed)
+}
+
+/// What setup makes below the root.
+fn setup(replay: &Replay) -> Vec<String> {
+    let below = |znode: Znode| znode.path.strip_prefix("/replay").unwrap().to_owned();
+    replay.setup().map(below).filter(|path| !path.is_empty()).collect()
 }
 
 /// One request after the other from each session in turn: `operation error` of each, with `!` if it is not as recorded.
@@ -31,9 +37,9 @@ fn play(replay: &Replay) -> Vec<String> {
 }
 
 /// Rows of `session,xid,op_num,path,error` with what else is needed behind them.
-fn check_answers(rows: &str, setup: &[&str], expected: &[&str]) {
+fn check_answers(rows: &str, expected_setup: &[&str], expected: &[&str]) {
     let replay = load_text(&format!("session_id,xid,op_num,path,error\n{rows}"), None).unwrap();
-    assert_eq!(replay.setup().map(|znode| znode.path).collect::<Vec<_>>(), setup, "{rows}");
+    assert_eq!(setup(&replay), expected_setup, "{rows}");
     assert_eq!(play(&replay), expected, "{rows}");
 }
 
@@ -48,13 +54,12 @@ fn refused(text: &str, speed: Option<f64>, expected: &str) {
 
 #[test]
 fn the_example_is_answered_as_recorded() {
-    let replay = load(Path::new(EXAMPLE), None).unwrap();
+    let replay = load(Path::new(EXAMPLE), "/replay", None).unwrap();
     assert_eq!((replay.sessions(), replay.requests(), replay.name().as_str()), (2, 13, "recorded.csv"));
-    assert_eq!(replay.roots(), ["/clickhouse"]);
+    assert_eq!(replay.roots(), ["/replay"]);
     assert!(play(&replay).iter().all(|answer| !answer.ends_with('!')), "{:?}", play(&replay));
-    let setup: Vec<String> = replay.setup().map(|znode| znode.path).collect();
-    assert!(setup.contains(&"/clickhouse/tables/hits/metadata".to_string()));
-    assert!(!setup.contains(&"/clickhouse/tables/hits/dropped".to_string()));
+    assert!(setup(&replay).contains(&"/clickhouse/tables/hits/metadata".to_string()));
+    assert!(!setup(&replay).contains(&"/clickhouse/tables/hits/dropped".to_string()));
 }
 
 #[test]
@@ -73,7 +78,7 @@ fn setup_makes_what_was_found() {
         &[],
         &["get -101", "create 0", "get 0"],
     );
-    check_answers("1,1,Get,/zookeeper/quota,ZOK\n", &[], &["get -101!"]);
+    check_answers("1,1,Get,/zookeeper/quota,ZOK\n", &["/zookeeper", "/zookeeper/quota"], &["get 0"]);
 }
 
 #[test]
@@ -122,7 +127,7 @@ fn names_that_were_given_during_the_recording_are_not_set_up() {
     let text = "session_id,xid,op_num,path,is_sequential,error\n\
                 1,1,Create,/q/n-,1,0\n1,2,Remove,/q/n-0000000041,0,0\n1,3,Get,/q/m-0000000041,0,0\n";
     let replay = load_text(text, None).unwrap();
-    assert_eq!(replay.setup().map(|znode| znode.path).collect::<Vec<_>>(), ["/q", "/q/m-0000000041"]);
+    assert_eq!(setup(&replay), ["/q", "/q/m-0000000041"]);
     assert_eq!(play(&replay), ["create 0", "delete -101!", "get 0"]);
 }
 
@@ -174,6 +179,6 @@ fn what_is_wrong_with_a_whole_file_is_said() {
     let message = "2: no `request_event_time`; without one, the log can only be replayed without a speed";
     refused(text, Some(1.0), message);
     refused(text, Some(0.0), "a speed of 0 is not possible; give a number above 0");
-    let error = load(Path::new("/does/not/exist.csv"), None).unwrap_err();
+    let error = load(Path::new("/does/not/exist.csv"), "/replay", None).unwrap_err();
     assert_eq!(error.to_string(), "read recorded requests /does/not/exist.csv");
 }
