@@ -60,13 +60,51 @@ pub(crate) fn clickhouse(layout: &Layout) -> Result<Vec<(&'static str, OsString)
     Ok(vec![("PATH", path), ("LD_LIBRARY_PATH", library_path(&root)?)])
 }
 
+/// A Chromium; returns the variables with which a program finds it and it finds its parts.
+pub(crate) fn chromium(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    if let Some(program) =
+        env::split_paths(&path).map(|place| place.join("chromium")).find(|file| file.exists())
+    {
+        return Ok(vec![("CHROMIUM_BIN", program.into())]);
+    }
+
+    let directory = layout.environment("chromium");
+    let root = directory.join("root");
+    let fonts = directory.join("fonts.conf");
+    once(&directory, "chromium, fonts-dejavu-core", || {
+        apt::unpack(&["chromium", "fonts-dejavu-core"], &directory, &layout.log("install-chromium"))?;
+        fs::write(&fonts, font_settings(&directory)).map_err(Error::io("write", &fonts))
+    })?;
+    // Not usr/bin/chromium: that is a script which looks for the rest below /usr.
+    let program = root.join("usr/lib/chromium/chromium");
+    let variables = [("CHROMIUM_BIN", program), ("FONTCONFIG_FILE", fonts)];
+    let mut variables: Vec<_> = variables.into_iter().map(|(name, path)| (name, path.into())).collect();
+    variables.push(("LD_LIBRARY_PATH", library_path(&root)?));
+    Ok(variables)
+}
+
+/// The fonts of this machine and those that were unpacked.
+fn font_settings(directory: &Path) -> String {
+    let unpacked = directory.join("root/usr/share/fonts");
+    let cache = directory.join("font-cache");
+    format!(
+        "<?xml version=\"1.0\"?>\n<fontconfig>\n<dir>/usr/share/fonts</dir>\n<dir>{}</dir>\n\
+         <cachedir>{}</cachedir>\n</fontconfig>\n",
+        unpacked.display(),
+        cache.display()
+    )
+}
+
 /// The library directories of an unpacked package tree, before those that are set already.
 fn library_path(root: &Path) -> Result<OsString, Error> {
     let mut places = Vec::new();
     // Debian keeps libraries one level down, in a directory named for the machine's kind.
     for library in [root.join("usr/lib"), root.join("lib")].iter().filter(|library| library.exists()) {
         for entry in fs::read_dir(library).map_err(Error::io("list", library))? {
-            places.push(entry.map_err(Error::io("list", library))?.path());
+            let place = entry.map_err(Error::io("list", library))?.path();
+            // PulseAudio's client library, which Chromium links, keeps a part of itself one level further down.
+            places.extend([place.join("pulseaudio"), place].into_iter().filter(|place| place.exists()));
         }
     }
     places.extend(env::split_paths(&env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));

@@ -86,7 +86,8 @@ fn run(task: Task) -> Result<bool, Error> {
 
 fn check_style(layout: &Layout) -> Result<(), Error> {
     layout.cargo().args(["fmt", "--all", "--check"]).run()?;
-    layout.cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()
+    let clippy = layout.cargo().args(["clippy", "--quiet", "--workspace", "--all-targets"]);
+    clippy.args(["--features", "paddock-tests/browser", "--", "-D", "warnings"]).run()
 }
 
 fn measure(layout: &Layout, quick: bool) -> Result<(), Error> {

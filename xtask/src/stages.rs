@@ -30,7 +30,7 @@ struct Outcome {
 }
 
 /// In the order in which they run: cheap ones and those that others need first.
-const STAGES: [Stage; 6] = [
+const STAGES: [Stage; 7] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -43,6 +43,12 @@ const STAGES: [Stage; 6] = [
         about: "server processes: crashes, damaged files, the same requests to Apache ZooKeeper",
         needs_server: true,
         run: rust::process,
+    },
+    Stage {
+        name: "browser",
+        about: "the pages of bench reports, opened in Chromium",
+        needs_server: false,
+        run: rust::browser,
     },
     Stage { name: "kazoo", about: "Python's client and its recipes", needs_server: true, run: python::kazoo },
     Stage {

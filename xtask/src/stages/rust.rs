@@ -26,6 +26,25 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     test(layout, "process", cargo)
 }
 
+/// Its tests are behind a feature of their package, so that the stage `process` leaves them out.
+pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
+    let variables = install::chromium(layout)?;
+    let pages = layout.environment("report-pages");
+    let example = layout.cargo().args(["run", "--package", "paddock-bench", "--example", "page", "--"]);
+    example.arg(&pages).log_to(&layout.log("browser")).run()?;
+
+    let mut cargo = layout
+        .cargo()
+        .args(["test", "--no-fail-fast", "--package", "paddock-tests", "--features", "browser"])
+        .args(["--test", "report_page", "--", "--nocapture"])
+        .env("REPORT_PAGES", &pages)
+        .env("SCREENSHOTS", layout.environment("logs"));
+    for (name, value) in variables {
+        cargo = cargo.env(name, value);
+    }
+    test(layout, "browser", cargo)
+}
+
 fn test(layout: &Layout, stage: &str, cargo: Program) -> Result<Outcome, Error> {
     let log = layout.log(stage);
     let status = cargo.log_to(&log).status()?;
