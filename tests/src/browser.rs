@@ -39,6 +39,7 @@ const ARGUMENTS: [&str; 12] = [
     "--force-color-profile=srgb",
 ];
 
+#[derive(Debug)]
 pub struct Browser {
     process: Child,
     commands: ChildStdin,
