@@ -3,6 +3,8 @@
 //! Latencies are in microseconds, from the moment a request was sent (closed loop) or should have been sent (open loop)
 //! to the moment its answer was read.
 
+pub mod chart;
+pub mod page;
 mod phrase;
 #[cfg(test)]
 mod samples;
@@ -13,6 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use page::page;
 pub use table::table;
 
 /// One run of one workload against one server or ensemble.

@@ -112,7 +112,8 @@ fn keeper_file(args: &Args, path: &Path) -> Result<Choice, BenchError> {
 fn recorded(args: &Args, path: &Path) -> Result<Choice, BenchError> {
     let replay = replay::load(path, &args.root, args.speed)?;
     if args.sessions.is_some() {
-        let message = format!("a replay has the {} sessions that were recorded, not --sessions", replay.sessions());
+        let message =
+            format!("a replay has the {} sessions that were recorded, not --sessions", replay.sessions());
         return Err(BenchError::Usage(message));
     }
     let sessions = replay.sessions();
