@@ -24,7 +24,7 @@ GAUGES = """
     avg_latency max_latency min_latency packets_received packets_sent num_alive_connections outstanding_requests uptime
     znode_count watch_count ephemerals_count approximate_data_size global_sessions local_sessions
     open_file_descriptor_count max_file_descriptor_count connection_drop_probability last_client_response_size
-    max_client_response_size min_client_response_size outstanding_tls_handshake auth_failed_count
+    max_client_response_size min_client_response_size outstanding_tls_handshake auth_failed_count cnt_fsynctime
     non_mtls_remote_conn_count non_mtls_local_conn_count
 """.split()
 

@@ -5,8 +5,16 @@
 //! - `PADDOCK_BIN`: the `paddock` binary.
 //! - `ZOOKEEPER_CLASSPATH`: a class path for `java -cp` with Apache ZooKeeper's server.
 //!
-//! `cargo xtask test` sets both.
+//! The tests in a browser, behind the feature `browser`, want others:
+//!
+//! - `CHROMIUM_BIN`: a Chromium.
+//! - `REPORT_PAGES`: a directory with the pages to open.
+//! - `SCREENSHOTS`: a directory for what they looked like, and for the browser's log.
+//!
+//! `cargo xtask test` sets them all.
 
+#[cfg(feature = "browser")]
+pub mod browser;
 pub mod chance;
 pub mod damage;
 pub mod oracle;

@@ -75,6 +75,11 @@ impl Server {
         self.address
     }
 
+    /// The process that runs now.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("the server runs").id()
+    }
+
     /// Where the transaction log and the snapshots are.
     pub fn data_directory(&self) -> PathBuf {
         self.directory.path().join("data")
@@ -236,7 +241,7 @@ fn tail(path: &Path) -> String {
 
 /// A free port below Linux's ephemeral range: one from inside it could be taken by some client's outgoing connection
 /// while our server is down.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     const FIRST: u16 = 20_000;
     const COUNT: u16 = 12_000;
     static TAKEN: AtomicU16 = AtomicU16::new(0);

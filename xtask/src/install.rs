@@ -89,7 +89,8 @@ fn font_settings(directory: &Path) -> String {
     let unpacked = directory.join("root/usr/share/fonts");
     let cache = directory.join("font-cache");
     format!(
-        "<?xml version=\"1.0\"?>\n<fontconfig><dir>/usr/share/fonts</dir><dir>{}</dir><cachedir>{}</cachedir></fontconfig>\n",
+        "<?xml version=\"1.0\"?>\n<fontconfig>\n<dir>/usr/share/fonts</dir>\n<dir>{}</dir>\n\
+         <cachedir>{}</cachedir>\n</fontconfig>\n",
         unpacked.display(),
         cache.display()
     )
@@ -101,7 +102,9 @@ fn library_path(root: &Path) -> Result<OsString, Error> {
     // Debian keeps libraries one level down, in a directory named for the machine's kind.
     for library in [root.join("usr/lib"), root.join("lib")].iter().filter(|library| library.exists()) {
         for entry in fs::read_dir(library).map_err(Error::io("list", library))? {
-            places.push(entry.map_err(Error::io("list", library))?.path());
+            let place = entry.map_err(Error::io("list", library))?.path();
+            // PulseAudio's client library, which Chromium links, keeps a part of itself one level further down.
+            places.extend([place.join("pulseaudio"), place].into_iter().filter(|place| place.exists()));
         }
     }
     places.extend(env::split_paths(&env::var_os("LD_LIBRARY_PATH").unwrap_or_default()));

@@ -25,6 +25,10 @@ pub enum BenchError {
         #[source]
         source: io::Error,
     },
+    #[error(
+        "cannot open {sessions} sessions: {reason}; servers limit connections from one address (maxClientCnxns)"
+    )]
+    Sessions { sessions: usize, reason: String },
     /// A host answers, but not as ZooKeeper does.
     #[error("{host} does not speak ZooKeeper's protocol: {reason}")]
     Stranger { host: String, reason: String },

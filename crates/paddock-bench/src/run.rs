@@ -1,11 +1,13 @@
 //! One run from beginning to end.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use paddock_proto::validate_path;
 
 use crate::driver::{Command, Driver, News, Share, probe};
 use crate::measure::{Slice, summary};
@@ -52,13 +54,28 @@ fn check(plan: &Plan) -> Result<(), BenchError> {
         Pace::Open { requests_per_second } if !(0.01..=1e8).contains(&requests_per_second) => {
             refuse("a rate is between 0.01 and 100000000 requests per second")
         }
-        _ => Ok(()),
+        _ => match plan.workload.roots().iter().find(|root| !is_root(root)) {
+            Some(root) => refuse(&format!("{root:?} cannot be where the znodes are made: say --root /NAME")),
+            None => Ok(()),
+        },
     }
+}
+
+/// Whether everything at and below it may be removed.
+fn is_root(path: &str) -> bool {
+    validate_path(path).is_ok() && !["/", "/zookeeper"].contains(&path)
 }
 
 /// Every host must be one to talk to before anything is asked of any.
 fn probe_all(plan: &Plan) -> Result<Vec<SocketAddr>, BenchError> {
-    plan.hosts.iter().map(|host| probe(host, plan.connect_timeout)).collect()
+    let mut known: HashMap<&str, SocketAddr> = HashMap::new();
+    for host in &plan.hosts {
+        // A host stands in the list once for each session that is meant to be there.
+        if !known.contains_key(host.as_str()) {
+            known.insert(host, probe(host, plan.connect_timeout)?);
+        }
+    }
+    Ok(plan.hosts.iter().map(|host| known[host.as_str()]).collect())
 }
 
 /// A run whose threads are there.
@@ -117,8 +134,7 @@ impl<'a> Run<'a> {
             match self.next_news() {
                 Some(News::Connected) => missing -= 1,
                 Some(News::Lost(reason)) => {
-                    let message = format!("cannot open {} sessions: {reason}", self.plan.sessions);
-                    return Err(BenchError::Usage(message));
+                    return Err(BenchError::Sessions { sessions: self.plan.sessions, reason });
                 }
                 _ => {}
             }

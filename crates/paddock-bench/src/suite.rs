@@ -43,6 +43,7 @@ pub use measure::Measure;
 pub use memory::MemoryReport;
 pub use narrator::Narrator;
 pub use page::page;
+pub use process::kill_servers;
 pub use results::Outcome;
 pub use statistics::Statistics;
 pub use summary::{Failure, Figure, Group, Summary};

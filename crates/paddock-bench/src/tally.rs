@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::measure::{Slice, summary};
+use crate::measure::{Measured, Slice, summary};
 use crate::progress::Tick;
 use crate::report::{OperationReport, PhaseReport, Second};
 
@@ -115,16 +115,22 @@ impl Tally {
     }
 
     pub(crate) fn operations(&self) -> Vec<OperationReport> {
-        // A run without an answer took no time at all.
-        let elapsed = self.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
-        let report = |(name, measured): (&String, &crate::measure::Measured)| OperationReport {
-            name: name.clone(),
+        let report = |(number, measured): (usize, &Measured)| OperationReport {
+            name: self.names[number].clone(),
             requests: measured.latencies.len(),
-            requests_per_second: measured.latencies.len() as f64 / elapsed,
+            requests_per_second: measured.latencies.len() as f64 / self.operation_s(number),
             errors: measured.errors.clone(),
             latency: summary(&measured.latencies),
         };
-        self.names.iter().zip(&self.total.operations).map(report).collect()
+        self.total.operations.iter().enumerate().map(report).collect()
+    }
+
+    /// How long an operation was asked for: where each phase has its own, that phase.
+    fn operation_s(&self, number: usize) -> f64 {
+        let has_own = self.phases.len() > 1 && self.phases.len() == self.names.len();
+        let elapsed_s = if has_own { self.phases[number].elapsed_s } else { self.elapsed().as_secs_f64() };
+        // What was never answered took no time at all.
+        elapsed_s.max(f64::MIN_POSITIVE)
     }
 
     pub(crate) fn into_seconds_and_phases(self) -> (Vec<Second>, Vec<PhaseReport>) {

@@ -6,8 +6,13 @@
 pub mod builtin;
 mod clickhouse;
 mod create;
+pub mod keeper;
 mod mixed;
+#[cfg(test)]
+mod model;
+mod multi_read;
 mod names;
+pub mod replay;
 mod sessions;
 mod smoketest;
 mod suite;

@@ -4,6 +4,7 @@
 //! requests gather, so a slow disk makes larger batches and not a longer queue.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -149,6 +150,7 @@ impl Engine {
             self.log.append(Record::Entry { group: GROUP, term, index, payload: &entry.payload });
         }
         self.unmarked_since = Some(Instant::now());
+        self.shared.stats.fsyncs.fetch_add(1, Relaxed);
         self.sync()
     }
 

@@ -148,6 +148,8 @@ pub(crate) struct Stats {
     pub(crate) replies: Sizes,
     pub(crate) rejected: AtomicU64,
     pub(crate) auth_failed: AtomicU64,
+    /// Syncs of the transaction log.
+    pub(crate) fsyncs: AtomicU64,
     conns: Mutex<Conns>,
 }
 
@@ -167,6 +169,7 @@ impl Stats {
             replies: Sizes::default(),
             rejected: 0.into(),
             auth_failed: 0.into(),
+            fsyncs: 0.into(),
             conns: Mutex::default(),
         }
     }

@@ -33,6 +33,7 @@ pub(crate) struct Status {
     /// The last reply, the smallest, the largest; -1 while there was none.
     pub(crate) reply_bytes: (i64, i64, i64),
     pub(crate) auth_failed: u64,
+    pub(crate) fsyncs: u64,
 }
 
 impl Status {
@@ -58,6 +59,7 @@ impl Status {
             watches: state.watch_count(),
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
+            fsyncs: stats.fsyncs.load(Relaxed),
         }
     }
 }

@@ -148,6 +148,7 @@ fn monitor(shared: &Shared) -> String {
         ("global_sessions", s.sessions.to_string()),
         ("local_sessions", "0".into()),
         ("auth_failed_count", s.auth_failed.to_string()),
+        ("cnt_fsynctime", s.fsyncs.to_string()),
         ("last_client_response_size", s.reply_bytes.0.to_string()),
         ("min_client_response_size", s.reply_bytes.1.to_string()),
         ("max_client_response_size", s.reply_bytes.2.to_string()),

@@ -1,8 +1,9 @@
 //! `paddock bench`: load and figures for any server that speaks ZooKeeper's protocol.
 //!
 //! Exit codes: 0 when all was measured without an error, 1 when requests failed or the server went away (there is a
-//! report all the same), 2 when what the user said cannot be done.
+//! report all the same), 2 when what the user said cannot be done, 130 when the user ended it.
 
+mod choice;
 mod display;
 mod run;
 mod suite;
@@ -29,14 +30,25 @@ enum Command {
     Suite(suite::Args),
 }
 
+/// What came of a measurement that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Good,
+    /// Requests failed, or the server went away.
+    Bad,
+    /// The user ended it.
+    Interrupted,
+}
+
 pub(crate) fn run(args: Args) -> ExitCode {
     let done = match args.command {
         Command::Run(args) => run::run(&args),
         Command::Suite(args) => suite::run(&args),
     };
     match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Bad) => ExitCode::FAILURE,
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             eprintln!("error: {}", line(&error));
             ExitCode::from(2)
@@ -55,23 +67,26 @@ fn line(error: &BenchError) -> String {
     line
 }
 
-/// A flag that Ctrl-C and SIGTERM set; the second time they end the process.
-fn interruption() -> Result<Arc<AtomicBool>, BenchError> {
+/// A flag that Ctrl-C, SIGTERM and the terminal's end set; the second time `last` is called and the process ends.
+fn interruption(last: fn()) -> Result<Arc<AtomicBool>, BenchError> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&flag);
     let system = |source| BenchError::System { action: "listen for signals", source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
-    let (mut interrupt, mut terminate) = {
+    let [mut interrupt, mut terminate, mut hangup] = {
         let _entered = runtime.enter();
-        (signal(SignalKind::interrupt()).map_err(system)?, signal(SignalKind::terminate()).map_err(system)?)
+        let listen = |kind| signal(kind).map_err(system);
+        [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?]
     };
     let watch = async move {
         loop {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
             }
             if set.swap(true, Ordering::Relaxed) {
+                last();
                 std::process::exit(130);
             }
         }

@@ -34,7 +34,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Server(server::Args),
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +46,6 @@ fn main() -> ExitCode {
                 ExitCode::from(failure.exit_code())
             }
         },
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(*args),
     }
 }

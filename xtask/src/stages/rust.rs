@@ -30,6 +30,8 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
 pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
     let variables = install::chromium(layout)?;
     let pages = layout.environment("report-pages");
+    // Pages of an earlier run are not what is tested.
+    let _ = fs::remove_dir_all(&pages);
     let example = layout.cargo().args(["run", "--package", "paddock-bench", "--example", "page", "--"]);
     example.arg(&pages).log_to(&layout.log("browser")).run()?;
 

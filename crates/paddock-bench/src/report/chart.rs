@@ -34,10 +34,10 @@ pub struct LineChart {
     pub marks: Vec<(f64, String)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum XAxis {
-    /// Seconds since the run began.
-    Time,
+    /// Seconds since the run began, and how long it was.
+    Time { length_s: f64 },
     /// Percentiles, each nine as wide as the one before; 100 stands for the maximum.
     Percentiles,
 }
@@ -48,6 +48,7 @@ pub struct Line {
     pub color: Color,
     /// The area below it is shaded.
     pub filled: bool,
+    /// Where and how much. A value that is no number interrupts the line.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -117,7 +118,7 @@ fn figure(title: &str, note: &str, legend: Vec<(&str, Color)>, drawing: Markup) 
                 @if legend.len() > 1 {
                     ul class="legend" {
                         @for (name, color) in legend {
-                            li { i class={ "swatch " (color.class()) } {} (one_line(name)) }
+                            li title=(one_line(name)) { i class={ "swatch " (color.class()) } {} (one_line(name)) }
                         }
                     }
                 }

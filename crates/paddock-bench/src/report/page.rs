@@ -187,13 +187,12 @@ mod tests {
 
     /// No markup but the page's own, nothing from elsewhere, no place that is not a number.
     fn check(page: &str) {
-        for word in
-            ["<script>", "<img", "<b>", "http:", "https:", "url(", "@import", "NaN", "inf\"", "\0", "\u{1b}"]
-        {
-            let shown = page.replace("<img src=http://elsewhere.invalid/>", "");
-            let shown = shown.replace("&lt;img src=http://elsewhere.invalid/", "");
-            let shown = shown.replace("\\u003cimg src=http://elsewhere.invalid/", "");
-            assert!(!shown.contains(word), "{word} in {}", page);
+        // This address is in the hostile samples, and may stand there as text.
+        let page = page.replace("http://elsewhere.invalid/", "");
+        let words =
+            ["<script>", "<img", "<b>", "http:", "https:", "url(", "@import", "NaN", "inf\"", "\0", "\u{1b}"];
+        for word in words {
+            assert!(!page.contains(word), "{word} in {page}");
         }
         assert_eq!(page.matches("</script>").count(), 1);
         assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());

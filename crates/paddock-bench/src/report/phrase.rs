@@ -9,7 +9,7 @@ use super::{Ended, Load, RunReport};
 const LAST_UNIX_S: u64 = 253_402_300_799;
 
 pub(super) fn hosts(report: &RunReport) -> String {
-    one_line(&report.hosts.join(","))
+    one_line(&report.hosts.join(", "))
 }
 
 pub(super) fn load(report: &RunReport) -> String {

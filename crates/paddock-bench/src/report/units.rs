@@ -30,6 +30,8 @@ impl Unit {
     /// For an axis, where round values stand: `10 ms`, `512 MiB`, `12k`.
     pub fn tick(self, value: f64) -> String {
         match self {
+            // Nothing is nothing in every unit.
+            _ if value == 0.0 => "0".to_owned(),
             Unit::Microseconds => short(value, &TIMES, " "),
             Unit::Seconds => short(value * 1e6, &TIMES, " "),
             Unit::Bytes => short(value, &SIZES, " "),

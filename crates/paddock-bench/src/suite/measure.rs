@@ -1,17 +1,19 @@
 //! The runner that measures: a cell as a plan for the driver.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::{Cell, End, Runner, Suite};
 use crate::report::{Load, RunReport};
-use crate::workload::Workload;
 use crate::workload::builtin::{Builtin, Shape};
+use crate::workload::{Workload, keeper, replay};
 use crate::{BenchError, Pace, Plan, Progress, Source, Until};
 
 const ROOT: &str = "/paddock-bench";
+const SEED: u64 = 1;
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -35,8 +37,24 @@ impl<'a> Measure<'a> {
         if let Some(builtin) = Builtin::find(&cell.workload) {
             return Ok(builtin.build(shape(cell)));
         }
-        let file = &self.suite.workload_files[&cell.workload];
-        Err(BenchError::Usage(format!("{} cannot be run yet: it is a file", file.path.display())))
+        let path = &self.suite.workload_files[&cell.workload].path;
+        if path.extension().is_some_and(|extension| extension == "csv") {
+            return recorded(path, cell);
+        }
+        let file = keeper::load(path)?;
+        let seed = file.seed.unwrap_or(SEED);
+        Ok(Box::new(file.workload(seed)))
+    }
+}
+
+fn recorded(path: &Path, cell: &Cell) -> Result<Box<dyn Workload>, BenchError> {
+    let replay = replay::load(path, ROOT, None)?;
+    match replay.sessions() {
+        sessions if sessions == cell.sessions => Ok(Box::new(replay)),
+        sessions => Err(BenchError::Usage(format!(
+            "{} has {sessions} recorded sessions: say sessions = [{sessions}]",
+            path.display()
+        ))),
     }
 }
 
@@ -73,7 +91,7 @@ fn shape(cell: &Cell) -> Shape {
         End::Requests(requests) => Some(requests.div_ceil(cell.sessions as u64)),
         End::Seconds(_) => None,
     };
-    Shape { root: ROOT.to_owned(), sessions: cell.sessions, value_bytes: None, znodes, seed: 1 }
+    Shape { root: ROOT.to_owned(), sessions: cell.sessions, value_bytes: None, znodes, seed: SEED }
 }
 
 fn pace(load: Load) -> Pace {

@@ -1,10 +1,12 @@
 //! A process that cannot outlive the value that stands for it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,6 +41,7 @@ impl Process {
             .process_group(0)
             .spawn()
             .map_err(BenchError::file("start", program))?;
+        running().insert(child.id());
         Ok(Process { child, log, status: None })
     }
 
@@ -88,9 +91,7 @@ impl Process {
     /// To the process and to what it has started; not when all have ended, and the number may be another's.
     fn signal(&self, signal: Signal) {
         if self.status.is_none() || self.pids().is_ok_and(|pids| !pids.is_empty()) {
-            let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-            // What has ended meanwhile needs no signal.
-            let _ = kill_process_group(pid.expect("process numbers are positive"), signal);
+            kill_group(self.child.id(), signal);
         }
     }
 }
@@ -102,7 +103,26 @@ impl Drop for Process {
             // A killed process ends; there is nobody to tell if it could not be waited for.
             let _ = self.child.wait();
         }
+        running().remove(&self.child.id());
     }
+}
+
+/// The processes whose values are alive.
+static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn running() -> MutexGuard<'static, BTreeSet<u32>> {
+    RUNNING.lock().expect("nobody panics who holds this lock")
+}
+
+/// Ends every server at once: for a program that is about to exit without dropping what it has.
+pub fn kill_servers() {
+    running().iter().for_each(|pid| kill_group(*pid, Signal::KILL));
+}
+
+fn kill_group(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // What has ended meanwhile needs no signal.
+    let _ = kill_process_group(pid.expect("process numbers are positive"), signal);
 }
 
 /// The process group; none if the process has ended, even if nobody has waited for it yet.

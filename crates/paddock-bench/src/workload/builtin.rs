@@ -106,7 +106,7 @@ pub const ALL: [Builtin; 8] = [
     Builtin {
         name: "watches",
         about: "fan-out: one session sets a znode that all the others watch",
-        sessions: 101,
+        sessions: 50,
         pace: ONE_BY_ONE,
         is_finite: false,
         build: |shape| Box::new(Watches::new(shape)),
@@ -114,7 +114,7 @@ pub const ALL: [Builtin; 8] = [
     Builtin {
         name: "sessions",
         about: "sessions that are closed and opened again, nothing else",
-        sessions: 100,
+        sessions: 50,
         pace: ONE_BY_ONE,
         is_finite: false,
         build: |shape| Box::new(Sessions::new(shape)),

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use paddock_bench::suite::{self, Conclusion, Measure, Narrator, Suite};
 use paddock_bench::{BenchError, Silence};
 
+use super::Outcome;
+
 const EXAMPLES: &str = "\
 Examples:
   paddock bench suite compare.toml
@@ -15,7 +17,8 @@ The suite's file names servers with the commands that start them, workloads with
 all of it is repeated. Servers take turns on every cell. Each result is kept in the output directory as soon as it is
 there: after an interruption the same command goes on. At the end summary.json, summary.md and report.html are there.
 
-The exit code is 0 if every step was measured without an error, 1 if not, 2 if the suite could not go on.";
+The exit code is 0 if every step was measured without an error, 1 if not, 2 if the suite could not go on, 130 if it was
+interrupted.";
 
 /// Start servers, measure them in turns, and compare them
 #[derive(Debug, clap::Args)]
@@ -24,7 +27,7 @@ pub(crate) struct Args {
     /// The suite: servers, workloads, repetitions
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where results are kept, and the servers' data while they run [default: the file's name without .toml]
+    /// Where results are kept, and the servers' data while they run [default: FILE's name with -results for .toml]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the summary as JSON
@@ -35,10 +38,9 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// Whether all went well.
-pub(crate) fn run(args: &Args) -> Result<bool, BenchError> {
+pub(crate) fn run(args: &Args) -> Result<Outcome, BenchError> {
     let suite = Suite::load(&args.file)?;
-    let interrupted = super::interruption()?;
+    let interrupted = super::interruption(suite::kill_servers)?;
     let mut silence = Silence;
     let mut measure = Measure::new(&suite, interrupted.clone(), &mut silence);
     let mut narrator: Narrator<Box<dyn io::Write>> =
@@ -54,15 +56,16 @@ pub(crate) fn run(args: &Args) -> Result<bool, BenchError> {
             if !args.quiet {
                 eprintln!("results: {}", out.join("report.html").display());
             }
-            Ok(summary.failures.is_empty())
+            Ok(if summary.failures.is_empty() { Outcome::Good } else { Outcome::Bad })
         }
         Conclusion::Interrupted => {
             eprintln!("interrupted; the same command goes on where this one stopped");
-            Ok(false)
+            Ok(Outcome::Interrupted)
         }
     }
 }
 
 fn out(args: &Args) -> PathBuf {
-    args.out.clone().unwrap_or_else(|| PathBuf::from(args.file.file_stem().unwrap_or("suite".as_ref())))
+    let name = args.file.file_stem().unwrap_or_default().to_string_lossy();
+    args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-results")))
 }

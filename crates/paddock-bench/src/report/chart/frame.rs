@@ -10,7 +10,7 @@ pub(super) const HEIGHT: f64 = 300.0;
 pub(super) const HEIGHT_SLANTED: f64 = 332.0;
 const WIDTH: f64 = 640.0;
 pub(super) const LEFT: f64 = 86.0;
-pub(super) const RIGHT: f64 = 622.0;
+pub(super) const RIGHT: f64 = 614.0;
 pub(super) const TOP: f64 = 14.0;
 pub(super) const BOTTOM: f64 = 248.0;
 

@@ -9,12 +9,13 @@ use super::frame::{self, px};
 use super::scale::Scale;
 use super::{Line, LineChart, XAxis};
 
-/// Up to so many points each of them is marked by a dot.
+/// Up to so many points on the longest line each point is marked by a dot.
 const DOTS_MAX: usize = 30;
 
 pub(super) fn draw(chart: &LineChart) -> Markup {
-    let lines: Vec<Line> = chart.lines.iter().map(drawable).collect();
-    let axes = Axes::of(chart, &lines);
+    let lines = &chart.lines;
+    let axes = Axes::of(chart);
+    let dotted = lines.iter().all(|line| known(line).count() <= DOTS_MAX);
     frame::svg(
         &chart.title,
         frame::HEIGHT,
@@ -22,10 +23,10 @@ pub(super) fn draw(chart: &LineChart) -> Markup {
             (frame::vertical(&axes.y, &chart.label))
             (frame::horizontal(&axes.x))
             (frame::horizontal_label(axes.label, frame::HEIGHT))
-            @if lines.iter().all(|line| line.points.is_empty()) { (frame::nothing("nothing was measured")) }
-            @for line in &lines { (curve(line, &axes)) }
+            @if lines.iter().all(|line| known(line).next().is_none()) { (frame::nothing("nothing was measured")) }
+            @for line in lines { (curve(line, &axes, dotted)) }
+            (places(lines, &axes, chart.unit))
             @for (at, what) in &chart.marks { (mark(*at, what, &axes)) }
-            (places(&lines, &axes, chart.unit))
         },
     )
 }
@@ -38,11 +39,14 @@ struct Axes {
 }
 
 impl Axes {
-    fn of(chart: &LineChart, lines: &[Line]) -> Axes {
-        let points = || lines.iter().flat_map(|line| &line.points);
+    fn of(chart: &LineChart) -> Axes {
+        let points = || chart.lines.iter().flat_map(known);
         let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
         let (label, x) = match chart.x {
-            XAxis::Time => ("time since the start", Scale::time(largest(&mut points().map(|point| point.0)))),
+            XAxis::Time { length_s } => {
+                let last = largest(&mut points().map(|point| point.0));
+                ("time since the start", Scale::time(last.max(length_s)))
+            }
             XAxis::Percentiles => ("percentile of the requests", Scale::percentiles()),
         };
         let mut values = points().map(|point| point.1);
@@ -61,31 +65,37 @@ impl Axes {
     /// Where the pointer is.
     fn text(&self, x: f64) -> String {
         match self.kind {
-            XAxis::Time => Unit::Seconds.text(x),
+            XAxis::Time { .. } => Unit::Seconds.text(x),
             XAxis::Percentiles if x >= 100.0 => "max".to_owned(),
             XAxis::Percentiles => format!("{x} %"),
         }
     }
 }
 
-/// The line without what has no place on an axis.
-fn drawable(line: &Line) -> Line {
-    let finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
-    Line { points: line.points.iter().filter(finite).copied().collect(), ..line.clone() }
+/// The points that have a place.
+fn known(line: &Line) -> impl Iterator<Item = (f64, f64)> {
+    line.points.iter().copied().filter(is_known)
 }
 
-fn curve(line: &Line, axes: &Axes) -> Markup {
-    let places: Vec<(f64, f64)> = line.points.iter().map(|point| axes.place(*point)).collect();
+fn is_known(point: &(f64, f64)) -> bool {
+    point.0.is_finite() && point.1.is_finite()
+}
+
+fn curve(line: &Line, axes: &Axes, dotted: bool) -> Markup {
     let class = line.color.class();
     html! {
-        @if let (true, [first, .., last]) = (line.filled, places.as_slice()) {
-            path class={ "area " (class) } d={
-                (path(&places)) "L" (px(last.0)) " " (frame::BOTTOM) "L" (px(first.0)) " " (frame::BOTTOM) "Z"
-            } {}
-        }
-        @if places.len() > 1 { path class={ "line " (class) } d=(path(&places)) {} }
-        @if places.len() <= DOTS_MAX {
-            @for (x, y) in &places { circle class={ "dot " (class) } cx=(px(*x)) cy=(px(*y)) r="3" {} }
+        @for piece in line.points.split(|point| !is_known(point)).filter(|piece| !piece.is_empty()) {
+            @let places: Vec<(f64, f64)> = piece.iter().map(|point| axes.place(*point)).collect();
+            @let (first, last) = (places[0], places[places.len() - 1]);
+            @if line.filled && places.len() > 1 {
+                path class={ "area " (class) } d={
+                    (path(&places)) "L" (px(last.0)) " " (frame::BOTTOM) "L" (px(first.0)) " " (frame::BOTTOM) "Z"
+                } {}
+            }
+            @if places.len() > 1 { path class={ "line " (class) } d=(path(&places)) {} }
+            @if places.len() == 1 || dotted {
+                @for (x, y) in &places { circle class={ "dot " (class) } cx=(px(*x)) cy=(px(*y)) r="3" {} }
+            }
         }
     }
 }
@@ -111,15 +121,15 @@ fn mark(at: f64, what: &str, axes: &Axes) -> Markup {
 
 /// Invisible columns, one around each point: the pointer in one of them shows the values of all lines there.
 fn places(lines: &[Line], axes: &Axes, unit: Unit) -> Markup {
-    let Some(leading) = lines.iter().max_by_key(|line| line.points.len()) else { return Markup::default() };
-    let xs: Vec<f64> = leading.points.iter().map(|point| frame::x(&axes.x, point.0)).collect();
+    let Some(leading) = lines.iter().max_by_key(|line| known(line).count()) else { return Markup::default() };
+    let at: Vec<f64> = known(leading).map(|point| point.0).collect();
+    let xs: Vec<f64> = at.iter().map(|value| frame::x(&axes.x, *value)).collect();
     html! {
-        @for (number, point) in leading.points.iter().enumerate() {
-            @let here = xs[number];
+        @for (number, here) in xs.iter().copied().enumerate() {
             @let from = number.checked_sub(1).map_or(frame::LEFT, |before| f64::midpoint(xs[before], here));
             @let to = xs.get(number + 1).map_or(frame::RIGHT, |after| f64::midpoint(here, *after));
             g class="place" {
-                title { (values(lines, point.0, axes, unit)) }
+                title { (axes.text(at[number])) (values(lines, here, (from, to), axes, unit)) }
                 rect x=(px(from)) y=(frame::TOP) width=(px(to - from)) height=(frame::BOTTOM - frame::TOP) {}
                 line x1=(px(here)) x2=(px(here)) y1=(frame::TOP) y2=(frame::BOTTOM) {}
             }
@@ -127,11 +137,13 @@ fn places(lines: &[Line], axes: &Axes, unit: Unit) -> Markup {
     }
 }
 
-fn values(lines: &[Line], x: f64, axes: &Axes, unit: Unit) -> String {
-    let mut text = axes.text(x);
+/// Of each line the value that is nearest within the column, for lines need not have the same points.
+fn values(lines: &[Line], here: f64, column: (f64, f64), axes: &Axes, unit: Unit) -> String {
+    let mut text = String::new();
     for line in lines {
-        let distance = |point: &&(f64, f64)| (point.0 - x).abs();
-        let nearest = line.points.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let distance = |point: &(f64, f64)| (frame::x(&axes.x, point.0) - here).abs();
+        let within = |point: &(f64, f64)| (column.0..=column.1).contains(&frame::x(&axes.x, point.0));
+        let nearest = known(line).filter(within).min_by(|a, b| distance(a).total_cmp(&distance(b)));
         if let Some(point) = nearest {
             write!(text, "\n{}: {}", one_line(&line.name), unit.text(point.1))
                 .expect("a string takes all text");

@@ -120,11 +120,12 @@ fn tick(value: f64, unit: Unit) -> Tick {
     Tick { value, text: unit.tick(value) }
 }
 
-/// The first of 1, 2, 5, 10, 20, … times `grain`, or of their parts, that is not below `value`.
+/// The first of 1, 2, 2.5, 5, 10, 20, … times `grain`, or of their parts, that is not below `value`.
 fn round_up(value: f64, grain: f64) -> f64 {
     let scaled = value / grain;
     let magnitude = 10_f64.powf(scaled.log10().floor());
-    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * magnitude >= scaled * 0.999_999);
+    let factor =
+        [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|factor| factor * magnitude >= scaled * 0.999_999);
     factor.unwrap_or(10.0) * magnitude * grain
 }
 
@@ -142,9 +143,9 @@ mod tests {
     #[test]
     fn linear_axes_begin_at_zero_and_have_round_ticks() {
         check(&Scale::linear(97_000.0, Unit::PerSecond), "0, 20k, 40k, 60k, 80k, 100k");
-        check(&Scale::linear(192.0 * 1_048_576.0, Unit::Bytes), "0 B, 50 MiB, 100 MiB, 150 MiB, 200 MiB");
+        check(&Scale::linear(192.0 * 1_048_576.0, Unit::Bytes), "0, 50 MiB, 100 MiB, 150 MiB, 200 MiB");
         check(&Scale::linear(0.0, Unit::Count), "0, 1, 2, 3, 4, 5");
-        check(&Scale::linear(5.0, Unit::Percent), "0 %, 1 %, 2 %, 3 %, 4 %, 5 %");
+        check(&Scale::linear(5.0, Unit::Percent), "0, 1 %, 2 %, 3 %, 4 %, 5 %");
         check(&Scale::linear(1e-9, Unit::Count), "0, 0, 0, 0, 0, 0");
     }
 

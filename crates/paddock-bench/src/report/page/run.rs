@@ -56,59 +56,71 @@ fn fact(name: &str, value: String, note: &str) -> Fact {
 }
 
 fn share(errors: u64, requests: u64) -> String {
-    let all = errors + requests;
-    if errors == 0 || all == 0 {
+    if errors == 0 {
         return String::new();
     }
-    format!("{} of all", Unit::Percent.text(100.0 * errors as f64 / all as f64))
+    format!("1 of {} requests", number((errors + requests) as f64 / errors as f64))
 }
 
 fn charts(report: &RunReport) -> Vec<Chart> {
     let spans = thin::spans(&report.seconds);
-    let mut charts = vec![throughput(&spans), latency_over_time(&spans), percentiles(report)];
+    let time = XAxis::Time { length_s: report.elapsed_s };
+    let mut charts = vec![throughput(&spans, time), latency_over_time(&spans, time), percentiles(report)];
     if let Some(server) = &report.server {
-        charts.extend(server_charts(&server.processes));
+        charts.extend(server_charts(&server.processes, time));
     }
     charts.into_iter().map(Chart::Lines).collect()
 }
 
-fn throughput(spans: &[Span]) -> LineChart {
-    let line = |name, color, filled, count: fn(&Span) -> u64| {
-        let points = spans.iter().map(|span| (span.middle_s(), span.per_second(count(span)))).collect();
-        line(name, color, filled, points)
-    };
-    let mut lines = vec![line("requests", Color::Series(0), true, |span| span.requests)];
-    let failed: Vec<&Span> = spans.iter().filter(|span| span.errors > 0).collect();
-    if !failed.is_empty() {
-        lines.push(line("errors", Color::Error, false, |span| span.errors));
+fn throughput(spans: &[Span], time: XAxis) -> LineChart {
+    let requests = spans.iter().map(|span| (span.middle_s(), span.per_second(span.requests))).collect();
+    let mut lines = vec![line("requests", Color::Series(0), true, requests)];
+    if spans.iter().any(|span| span.errors > 0) {
+        lines.push(line("errors", Color::Error, false, errors(spans)));
     }
-    let mark = |span: &&Span| (span.middle_s(), format!("{} errors", count(span.errors)));
+    let failed = spans.iter().filter(|span| span.errors > 0);
+    let mark = |span: &Span| {
+        let at_s = span.middle_s();
+        (at_s, format!("{}: {} errors", Unit::Seconds.text(at_s), count(span.errors)))
+    };
     LineChart {
         title: "Throughput".to_owned(),
         note: thinned(spans, "mean of its seconds"),
-        x: XAxis::Time,
+        x: time,
         label: "requests per second".to_owned(),
         unit: Unit::PerSecond,
         logarithmic: false,
         lines,
-        marks: failed.iter().map(mark).collect(),
+        marks: failed.map(mark).collect(),
     }
 }
 
-fn latency_over_time(spans: &[Span]) -> LineChart {
+/// Errors where there were some, and the points beside them; a line along the axis would look like errors all the time.
+fn errors(spans: &[Span]) -> Vec<(f64, f64)> {
+    let near = |number: usize| {
+        let beside = number.saturating_sub(1)..(number + 2).min(spans.len());
+        spans[beside].iter().any(|span| span.errors > 0)
+    };
+    let value =
+        |(number, span): (usize, &Span)| if near(number) { span.per_second(span.errors) } else { f64::NAN };
+    spans.iter().enumerate().map(|each| (each.1.middle_s(), value(each))).collect()
+}
+
+fn latency_over_time(spans: &[Span], time: XAxis) -> LineChart {
     let line = |name, color, figure: fn(&Span) -> f64| {
-        let answered = spans.iter().filter(|span| span.requests > 0);
+        // Where nothing was answered the line has a gap.
+        let value = |span: &Span| if span.requests > 0 { figure(span) } else { f64::NAN };
         line(
             name,
             Color::Series(color),
             false,
-            answered.map(|span| (span.middle_s(), figure(span))).collect(),
+            spans.iter().map(|span| (span.middle_s(), value(span))).collect(),
         )
     };
     LineChart {
         title: "Latency over time".to_owned(),
         note: thinned(spans, "mean p50, highest p99 and maximum of its seconds"),
-        x: XAxis::Time,
+        x: time,
         label: "latency".to_owned(),
         unit: Unit::Microseconds,
         logarithmic: true,
@@ -150,37 +162,35 @@ fn percentile_points(latency: &Latency) -> Vec<(f64, f64)> {
     latency.percentiles.iter().map(|percentile| (percentile.percent, percentile.us)).collect()
 }
 
-fn server_charts(processes: &[ProcessUse]) -> Vec<LineChart> {
+fn server_charts(processes: &[ProcessUse], time: XAxis) -> Vec<LineChart> {
     let percent = |sample: &Sample| sample.cpu_s.map(|seconds| 100.0 * seconds);
     let resident = |sample: &Sample| sample.resident_bytes.map(|bytes| bytes as f64);
     let fsyncs = |sample: &Sample| sample.fsyncs.map(|fsyncs| fsyncs as f64);
+    let cpu = ("Server CPU", "share of one core", Unit::Percent);
+    let memory = ("Server memory", "resident memory", Unit::Bytes);
+    let syncs = ("Fsyncs", "fsyncs per second", Unit::PerSecond);
     let charts = [
-        server_chart("Server CPU", "share of one core", Unit::Percent, processes, |it| {
-            thin::growth(it, percent)
-        }),
-        server_chart("Server memory", "resident memory", Unit::Bytes, processes, |it| {
-            thin::peaks(it, resident)
-        }),
-        server_chart("Fsyncs", "fsyncs per second", Unit::PerSecond, processes, |it| {
-            thin::growth(it, fsyncs)
-        }),
+        server_chart(cpu, time, processes, |samples| thin::growth(samples, percent)),
+        server_chart(memory, time, processes, |samples| thin::peaks(samples, resident)),
+        server_chart(syncs, time, processes, |samples| thin::growth(samples, fsyncs)),
     ];
     // What nobody sampled gets no chart.
     charts.into_iter().filter(|chart| chart.lines.iter().any(|line| !line.points.is_empty())).collect()
 }
 
 /// A line for each process.
-fn server_chart<F>(title: &str, label: &str, unit: Unit, processes: &[ProcessUse], points: F) -> LineChart
+fn server_chart<F>(head: (&str, &str, Unit), time: XAxis, processes: &[ProcessUse], points: F) -> LineChart
 where
     F: Fn(&[Sample]) -> Vec<(f64, f64)>,
 {
     let lines = processes.iter().enumerate().map(|(number, process)| {
         line(&process.source, Color::Series(number), processes.len() == 1, points(&process.samples))
     });
+    let (title, label, unit) = head;
     LineChart {
         title: title.to_owned(),
         note: String::new(),
-        x: XAxis::Time,
+        x: time,
         label: label.to_owned(),
         unit,
         logarithmic: false,

@@ -1,0 +1,52 @@
+//! One recorded session, sent again.
+
+use std::sync::Arc;
+
+use paddock_proto::OpCode;
+
+use super::recorded::Exchange;
+use crate::workload::multi_read;
+use crate::workload::{Answer, Lane, Next, Request, Verdict};
+
+pub(super) struct ReplayLane {
+    exchanges: Arc<[Exchange]>,
+    sent: usize,
+    answered: usize,
+    /// Whether the driver has been told when the next request is due.
+    announced: bool,
+}
+
+impl ReplayLane {
+    pub(super) fn new(exchanges: Arc<[Exchange]>) -> ReplayLane {
+        ReplayLane { exchanges, sent: 0, answered: 0, announced: false }
+    }
+}
+
+impl Lane for ReplayLane {
+    fn next(&mut self, request: &mut Request<'_>) -> Next {
+        let Some(exchange) = self.exchanges.get(self.sent) else { return Next::Done };
+        if let Some(due) = exchange.due
+            && !self.announced
+        {
+            self.announced = true;
+            return Next::At(due);
+        }
+        request.write(exchange.op, |out| out.extend_from_slice(&exchange.body));
+        self.announced = false;
+        self.sent += 1;
+        Next::Send(exchange.operation)
+    }
+
+    fn answered(&mut self, answer: &Answer<'_>) -> Verdict {
+        let exchange = &self.exchanges[self.answered];
+        self.answered += 1;
+        let error = match exchange.op {
+            OpCode::MultiRead => multi_read::error(answer),
+            _ => answer.error,
+        };
+        match exchange.error {
+            Some(expected) if expected != error => Verdict::Bad,
+            _ => Verdict::Good,
+        }
+    }
+}
