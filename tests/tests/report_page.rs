@@ -1,9 +1,11 @@
 //! The pages of bench reports in a real browser: charts drawn, nothing to complain of, nothing asked for.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 use paddock_tests::browser::{Browser, Look, Visit};
+use paddock_tests::server::{Kind, Server};
 use tempfile::TempDir;
 
 const LOOKS: [(&str, Look); 3] = [
@@ -17,6 +19,7 @@ const EMPTY: &str = "empty";
 
 #[test]
 fn pages_are_drawn_and_ask_for_nothing() {
+    measure();
     let pages = pages();
     assert!(!pages.is_empty(), "no pages to open");
     let mut browser = Browser::start();
@@ -90,10 +93,26 @@ fn broken_pages_are_found_out() {
     );
 }
 
+/// The page of a run as the command writes it, beside those of made-up figures.
+fn measure() {
+    let server = Server::start(Kind::Paddock);
+    let paddock = env::var_os("PADDOCK_BIN").expect("PADDOCK_BIN is not set: run `cargo xtask test browser`");
+    let ran = Command::new(paddock)
+        .args(["bench", "run", "mixed", "--time", "3s", "--quiet"])
+        .args(["--hosts", &server.address().to_string(), "--pid", &server.pid().to_string()])
+        .arg("--report")
+        .arg(directory().join("measured.html"))
+        .status();
+    assert!(ran.is_ok_and(|status| status.success()), "bench run did not succeed");
+}
+
+fn directory() -> PathBuf {
+    env::var_os("REPORT_PAGES").expect("REPORT_PAGES names the directory of the pages").into()
+}
+
 fn pages() -> Vec<PathBuf> {
-    let directory = env::var_os("REPORT_PAGES").expect("REPORT_PAGES names the directory of the pages");
     let entries =
-        fs::read_dir(directory).expect("list the pages").map(|entry| entry.expect("list the pages").path());
+        fs::read_dir(directory()).expect("list the pages").map(|entry| entry.expect("list the pages").path());
     let mut pages: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|it| it == "html")).collect();
     pages.sort();

@@ -47,7 +47,7 @@ const STAGES: [Stage; 7] = [
     Stage {
         name: "browser",
         about: "the pages of bench reports, opened in Chromium",
-        needs_server: false,
+        needs_server: true,
         run: rust::browser,
     },
     Stage { name: "kazoo", about: "Python's client and its recipes", needs_server: true, run: python::kazoo },

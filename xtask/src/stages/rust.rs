@@ -39,6 +39,7 @@ pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
         .cargo()
         .args(["test", "--no-fail-fast", "--package", "paddock-tests", "--features", "browser"])
         .args(["--test", "report_page", "--", "--nocapture"])
+        .env("PADDOCK_BIN", layout.paddock())
         .env("REPORT_PAGES", &pages)
         .env("SCREENSHOTS", layout.environment("logs"));
     for (name, value) in variables {
