@@ -149,3 +149,14 @@ fn workloads_that_cannot_be() {
     let memory = "[[memory]]\nznodes = 1001\nvalue_bytes = 1\nname_bytes = 3\nparents = 1";
     check(&format!("name = \"x\"{SERVERS}{memory}"), "11: 1001 znodes need names of at least 4 bytes");
 }
+
+#[test]
+fn the_suites_of_this_repository() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let load = |file: &str| load(&root.join(file), &|name| Some(name.to_owned())).expect("it is right");
+    load("docs/examples/bench/suite.toml");
+    let suites = ["default", "long", "quick"].map(|name| load(&format!("tests/compare/{name}.toml")));
+    assert!(suites.iter().all(|suite| suite.servers == suites[0].servers));
+    let is_longer = |measurement| suites[1].measurements.contains(measurement);
+    assert!(suites[0].measurements.iter().all(is_longer));
+}
