@@ -53,6 +53,9 @@ op_codes! {
     WhoAmI = 107, "HOMI";
     CreateSession = -10, "SESS";
     CloseSession = -11, "CLOS";
+    // Between members only: a client that sends them is told that they do not exist.
+    ResumeSession = -12, "SESS";
+    ExpireSession = -13, "CLOS";
 }
 
 impl OpCode {

@@ -4,7 +4,7 @@
 //! member; a `Read` and a `WatchRequest` are answered by the member itself; the rest concerns the connection.
 
 use crate::jute::{DecodeError, Reader, Writer};
-use crate::{AclList, AddWatchMode, OpCode, WatcherKind, Xid, Zxid};
+use crate::{AclList, AddWatchMode, OpCode, SessionId, WatcherKind, Xid, Zxid};
 
 /// In front of every request but the first. The operation is a bare number here: an unknown one must be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,15 @@ pub enum Write<'a> {
         timeout_ms: i32,
     },
     CloseSession,
+    /// A client has come back to its session, perhaps on another member. Refused from clients, and no transaction: it
+    /// takes no zxid.
+    ResumeSession {
+        timeout_ms: i32,
+    },
+    /// The service's own end of a session that was silent for too long; refused from clients.
+    ExpireSession {
+        session: SessionId,
+    },
     Create(Create<'a>),
     Delete {
         path: &'a str,
@@ -256,6 +265,8 @@ fn is_write(op: OpCode) -> bool {
             | OpCode::Multi
             | OpCode::CreateSession
             | OpCode::CloseSession
+            | OpCode::ResumeSession
+            | OpCode::ExpireSession
     )
 }
 
@@ -290,6 +301,8 @@ impl<'a> Write<'a> {
             OpCode::Check => Write::Check { path: r.string()?, version: r.i32()? },
             OpCode::CreateSession => Write::CreateSession { timeout_ms: r.i32()? },
             OpCode::CloseSession => Write::CloseSession,
+            OpCode::ResumeSession => Write::ResumeSession { timeout_ms: r.i32()? },
+            OpCode::ExpireSession => Write::ExpireSession { session: SessionId(r.i64()?) },
             other => return Err(DecodeError::UnknownValue { field: "write operation", value: other.code() }),
         })
     }

@@ -1,11 +1,17 @@
-//! Many commands in the payload of one log entry: a version byte, then each command behind its u32 length.
+//! The payload of a log entry: a version byte, then batches. A batch is what one member took from its clients in one go:
+//! where it comes from, its number, the leader's time, and commands, each behind its u32 length.
+//!
+//! Batches travel as bytes: from the member that made them to the leader, which only writes the time into them, and
+//! from there through the log to everybody.
 
 use bytes::Bytes;
 use paddock_proto::DecodeError;
-use paddock_tree::Command;
+use paddock_tree::{Command, Origin};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const LENGTH_BYTES: usize = 4;
+const ORIGIN_BYTES: usize = 1 + 8;
+const HEAD_BYTES: usize = ORIGIN_BYTES + 8 + LENGTH_BYTES;
 
 /// A batch that still grows.
 #[derive(Debug)]
@@ -16,16 +22,14 @@ pub(crate) struct BatchBuilder {
 
 impl BatchBuilder {
     pub(crate) fn new() -> BatchBuilder {
-        BatchBuilder { bytes: vec![VERSION], commands: 0 }
+        BatchBuilder { bytes: vec![0; HEAD_BYTES], commands: 0 }
     }
 
-    /// Adds an encoded command and stamps it with the leader's time.
-    pub(crate) fn push(&mut self, command: &[u8], time_ms: i64) {
+    /// Adds an encoded command.
+    pub(crate) fn push(&mut self, command: &[u8]) {
         let len = u32::try_from(command.len()).expect("a frame, and so a command, is shorter than 4 GiB");
         self.bytes.extend_from_slice(&len.to_le_bytes());
-        let time_at = self.bytes.len() + Command::TIME_OFFSET;
         self.bytes.extend_from_slice(command);
-        self.bytes[time_at..time_at + 8].copy_from_slice(&time_ms.to_be_bytes());
         self.commands += 1;
     }
 
@@ -37,24 +41,117 @@ impl BatchBuilder {
         self.bytes.len()
     }
 
-    /// The payload; the builder is empty again.
-    pub(crate) fn take(&mut self) -> Bytes {
-        let bytes = std::mem::replace(self, BatchBuilder::new()).bytes;
+    /// The batch; the builder is empty again.
+    pub(crate) fn take(&mut self, origin: Origin, number: u64) -> Bytes {
+        let mut bytes = std::mem::replace(self, BatchBuilder::new()).bytes;
+        let len =
+            u32::try_from(bytes.len() - HEAD_BYTES).expect("a batch is closed long before it has 4 GiB");
+        bytes[0] = origin.member;
+        bytes[1..9].copy_from_slice(&origin.incarnation.to_le_bytes());
+        bytes[9..17].copy_from_slice(&number.to_le_bytes());
+        bytes[17..HEAD_BYTES].copy_from_slice(&len.to_le_bytes());
         Bytes::from(bytes)
     }
 }
 
-/// The commands of a payload, in order. An empty payload is a leader's first entry and holds none.
-pub(crate) fn commands(payload: &[u8]) -> impl Iterator<Item = Command<'_>> {
+/// An entry that a leader fills with batches.
+#[derive(Debug)]
+pub(crate) struct EntryBuilder {
+    bytes: Vec<u8>,
+}
+
+impl EntryBuilder {
+    pub(crate) fn new() -> EntryBuilder {
+        EntryBuilder { bytes: vec![VERSION] }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.len() == 1
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds a batch that came from another member. Fails for bytes that `BatchBuilder` did not make, and has then added
+    /// nothing.
+    pub(crate) fn add_foreign(&mut self, batch: &[u8], time_ms: i64) -> Result<(), DecodeError> {
+        check(batch)?;
+        self.add(batch, time_ms);
+        Ok(())
+    }
+
+    /// Adds a batch that `BatchBuilder` made, and stamps its commands with the leader's time.
+    pub(crate) fn add(&mut self, batch: &[u8], time_ms: i64) {
+        let mut at = self.bytes.len() + HEAD_BYTES;
+        self.bytes.extend_from_slice(batch);
+        while at < self.bytes.len() {
+            let len: [u8; LENGTH_BYTES] = std::array::from_fn(|i| self.bytes[at + i]);
+            let time_at = at + LENGTH_BYTES + Command::TIME_OFFSET;
+            self.bytes[time_at..time_at + 8].copy_from_slice(&time_ms.to_be_bytes());
+            at += LENGTH_BYTES + u32::from_le_bytes(len) as usize;
+        }
+    }
+
+    /// The payload; the builder is empty again.
+    pub(crate) fn take(&mut self) -> Bytes {
+        Bytes::from(std::mem::replace(self, EntryBuilder::new()).bytes)
+    }
+}
+
+/// Whether these bytes are one whole batch of commands that can be read.
+fn check(bytes: &[u8]) -> Result<(), DecodeError> {
+    let mut rest = bytes;
+    let batch = next_batch(&mut rest)?;
+    let mut commands = batch.commands;
+    while !commands.is_empty() {
+        next_command(&mut commands)?;
+    }
+    if rest.is_empty() { Ok(()) } else { Err(DecodeError::Truncated) }
+}
+
+/// A batch as it lies in an entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch<'a> {
+    pub(crate) origin: Origin,
+    pub(crate) number: u64,
+    commands: &'a [u8],
+}
+
+impl<'a> Batch<'a> {
+    /// Its commands, in order.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = Command<'a>> + use<'a> {
+        let (member, mut rest) = (self.origin.member, self.commands);
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let command = next_command(&mut rest);
+            Some(command.expect("a leader takes no batch that cannot be read").taken_by(member))
+        })
+    }
+}
+
+/// The batches of a payload, in order. An empty payload is a leader's first entry and holds none.
+pub(crate) fn batches(payload: &[u8]) -> impl Iterator<Item = Batch<'_>> {
     let (version, mut rest) = payload.split_first().unwrap_or((&VERSION, &[]));
     assert!(*version == VERSION, "log entry has version {version}, this member reads {VERSION}");
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let command = next_command(&mut rest);
-        Some(command.expect("a batch whose checksum is right is as it was written"))
+        Some(next_batch(&mut rest).expect("an entry whose checksum is right is as it was written"))
     })
+}
+
+fn next_batch<'a>(rest: &mut &'a [u8]) -> Result<Batch<'a>, DecodeError> {
+    let (head, behind) = rest.split_first_chunk::<HEAD_BYTES>().ok_or(DecodeError::Truncated)?;
+    let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
+    let len = u32::from_le_bytes(std::array::from_fn(|i| head[17 + i])) as usize;
+    let (commands, behind) = behind.split_at_checked(len).ok_or(DecodeError::Truncated)?;
+    *rest = behind;
+    let origin = Origin { member: head[0], incarnation: number(1) };
+    Ok(Batch { origin, number: number(9), commands })
 }
 
 fn next_command<'a>(rest: &mut &'a [u8]) -> Result<Command<'a>, DecodeError> {
@@ -71,19 +168,50 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn commands_come_back_with_the_leaders_time() {
+    fn close(session: i64) -> Vec<u8> {
+        let mut command = Vec::new();
+        Command::encode(SessionId(session), 0, IdList::NONE, OpCode::CloseSession, &[], &mut command);
+        command
+    }
+
+    fn batch(member: u8, number: u64, sessions: &[i64]) -> Bytes {
         let mut batch = BatchBuilder::new();
-        for session in [1, 2] {
-            let mut command = Vec::new();
-            Command::encode(SessionId(session), 0, IdList::NONE, OpCode::CloseSession, &[], &mut command);
-            batch.push(&command, 1000 + session);
+        sessions.iter().for_each(|session| batch.push(&close(*session)));
+        assert_eq!(batch.commands(), sessions.len());
+        batch.take(Origin { member, incarnation: 7 }, number)
+    }
+
+    #[test]
+    fn batches_come_back_with_the_leaders_time() {
+        let mut entry = EntryBuilder::new();
+        assert!(entry.is_empty());
+        entry.add(&batch(1, 5, &[1, 2]), 1000);
+        entry.add_foreign(&batch(2, 9, &[]), 1001).unwrap();
+        entry.add_foreign(&batch(3, 1, &[3]), 1002).unwrap();
+        let payload = entry.take();
+        let seen: Vec<_> = batches(&payload)
+            .map(|batch| {
+                let commands: Vec<_> = batch.commands().map(|c| (c.session.0, c.time_ms, c.member)).collect();
+                (batch.origin.member, batch.number, commands)
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [(1, 5, vec![(1, 1000, 1), (2, 1000, 1)]), (2, 9, vec![]), (3, 1, vec![(3, 1002, 3)])]
+        );
+        assert_eq!(batches(&[]).count(), 0);
+    }
+
+    #[test]
+    fn bytes_that_are_no_batch_are_not_taken() {
+        let whole = batch(1, 1, &[1, 2]);
+        let mut entry = EntryBuilder::new();
+        for end in 0..whole.len() {
+            assert!(entry.add_foreign(&whole[..end], 0).is_err(), "cut at {end}");
         }
-        assert_eq!(batch.commands(), 2);
-        let payload = batch.take();
-        let seen: Vec<_> = commands(&payload).map(|command| (command.session.0, command.time_ms)).collect();
-        assert_eq!(seen, [(1, 1001), (2, 1002)]);
-        assert_eq!(batch.commands(), 0);
-        assert_eq!(commands(&[]).count(), 0);
+        let mut longer = whole.to_vec();
+        longer.push(0);
+        assert!(entry.add_foreign(&longer, 0).is_err());
+        assert!(entry.is_empty());
     }
 }

@@ -5,6 +5,7 @@ use raft::eraftpb::{ConfState, Entry, Message, MessageType};
 use raft::{Config, RawNode, StateRole};
 
 use crate::entry_log::EntryLog;
+use crate::message;
 
 /// An entry of the Raft log as it goes to the transaction log. Its payload is a batch of commands, or empty for
 /// the entry with which a leader begins its term.
@@ -70,6 +71,13 @@ pub struct Recovered {
     pub entries: Vec<LogEntry>,
 }
 
+/// Who leads, and since when: each change of either is a new beginning for what was on its way to a leader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Leadership {
+    pub(crate) leader: Option<u64>,
+    pub(crate) term: u64,
+}
+
 /// What a round of the library asks for.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
@@ -78,10 +86,17 @@ pub(crate) struct Round {
     /// To be given back by `persisted` once all of this is on disk.
     pub(crate) number: u64,
     pub(crate) committed: Vec<LogEntry>,
+    /// A leader's messages need not wait for its disk.
+    pub(crate) messages: Vec<Message>,
+    /// A follower's answers promise what is on its disk: they leave after `persisted`.
+    pub(crate) messages_once_persisted: Vec<Message>,
 }
 
 pub(crate) struct Consensus {
     node: RawNode<EntryLog>,
+    /// Whether this member is the only one that votes.
+    is_alone: bool,
+    seed: u64,
 }
 
 impl std::fmt::Debug for Consensus {
@@ -101,9 +116,10 @@ impl Consensus {
     /// How much is handed over to be applied at a time.
     const COMMITTED_BYTES_PER_ROUND: u64 = 4 << 20;
 
-    pub(crate) fn new(member: u64, recovered: Recovered) -> Consensus {
+    /// The same `seed` makes the same election timeouts.
+    pub(crate) fn new(member: u64, seed: u64, recovered: Recovered) -> Consensus {
         let conf_state = ConfState { voters: recovered.membership.voters, ..ConfState::default() };
-        let alone = conf_state.voters == [member];
+        let is_alone = conf_state.voters == [member];
         let HardState { term, vote, commit } = recovered.hard_state;
         let last = recovered.entries.last().map_or(recovered.snapshot.0, |entry| entry.index);
         // The commit index is written lazily: the snapshot may be ahead of it, never the entries behind it.
@@ -126,23 +142,54 @@ impl Consensus {
         };
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let mut node = RawNode::new(&config, log, &logger).expect("the configuration above is valid");
-        if alone {
+        if is_alone {
             // Nobody else can lead: there is no reason to wait for a timeout.
             node.campaign().expect("a follower may always campaign");
         }
-        Consensus { node }
+        let mut consensus = Consensus { node, is_alone, seed };
+        consensus.set_election_timeout();
+        consensus
     }
 
     pub(crate) fn is_leader(&self) -> bool {
         self.node.raft.state == StateRole::Leader
     }
 
-    pub(crate) fn tick(&mut self) {
-        self.node.tick();
+    /// Who leads, as far as this member knows, and in which term.
+    pub(crate) fn leadership(&self) -> Leadership {
+        let leader = self.node.raft.leader_id;
+        Leadership { leader: (leader != raft::INVALID_ID).then_some(leader), term: self.node.raft.term }
     }
 
-    /// Appends `payload` to the log of this leader and returns its index.
-    pub(crate) fn propose(&mut self, payload: Bytes) -> u64 {
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    /// Takes a message of another member. What it cannot use it drops, as Raft may.
+    pub(crate) fn step(&mut self, message: Message) {
+        if let Err(error) = self.node.step(message) {
+            tracing::debug!(%error, "message of another member dropped");
+        }
+        self.set_election_timeout();
+    }
+
+    pub(crate) fn tick(&mut self) {
+        self.node.tick();
+        self.set_election_timeout();
+    }
+
+    /// Replaces the library's own chance: between one and two timeouts, another one for each member and term.
+    fn set_election_timeout(&mut self) {
+        let raft = &mut self.node.raft;
+        let mut hash = self.seed ^ raft.id.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ raft.term;
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let extra = ((hash >> 32) % Consensus::ELECTION_TICKS as u64) as usize;
+        raft.set_randomized_election_timeout(Consensus::ELECTION_TICKS + extra);
+    }
+
+    /// Appends `payload` to the log of this leader.
+    pub(crate) fn propose(&mut self, payload: Bytes) {
         assert!(self.is_leader(), "only a leader proposes");
         let message = Message {
             msg_type: MessageType::MsgPropose,
@@ -151,7 +198,6 @@ impl Consensus {
             ..Message::default()
         };
         self.node.raft.step(message).expect("a leader without a transfer under way takes every proposal");
-        self.node.raft.raft_log.last_index()
     }
 
     /// The next thing to do, if there is one.
@@ -160,9 +206,12 @@ impl Consensus {
             return None;
         }
         let mut ready = self.node.ready();
-        assert!(ready.snapshot().is_empty(), "a member alone never receives a snapshot");
+        assert!(ready.snapshot().is_empty(), "members do not send snapshots to each other");
         let entries = ready.take_entries();
+        let travelling = |messages: Vec<Message>| messages.into_iter().filter(message::travels).collect();
         let round = Round {
+            messages: travelling(ready.take_messages()),
+            messages_once_persisted: travelling(ready.take_persisted_messages()),
             hard_state: ready.hs().map(|hs| HardState { term: hs.term, vote: hs.vote, commit: hs.commit }),
             number: ready.number(),
             committed: ready.take_committed_entries().into_iter().map(from_raft).collect(),
@@ -199,7 +248,7 @@ mod tests {
 
     fn alone(entries: Vec<LogEntry>, hard_state: HardState) -> Consensus {
         let membership = Membership { voters: vec![1] };
-        Consensus::new(1, Recovered { snapshot: (0, 0), membership, hard_state, entries })
+        Consensus::new(1, 0, Recovered { snapshot: (0, 0), membership, hard_state, entries })
     }
 
     /// Runs rounds until there is nothing to do; returns what was committed.
@@ -220,7 +269,8 @@ mod tests {
         let mut consensus = alone(vec![], HardState::default());
         assert!(consensus.is_leader());
         settle(&mut consensus);
-        let index = consensus.propose(Bytes::from_static(b"a"));
+        consensus.propose(Bytes::from_static(b"a"));
+        let index = consensus.node.raft.raft_log.last_index();
         let round = consensus.round().unwrap();
         assert_eq!(round.entries.len(), 1);
         assert!(

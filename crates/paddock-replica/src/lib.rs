@@ -9,6 +9,7 @@ mod conn;
 mod consensus;
 mod entry_log;
 mod liveness;
+mod message;
 mod outbox;
 mod replica;
 mod serving;

@@ -49,14 +49,26 @@ impl Liveness {
         }
     }
 
-    /// A client resumes the session, and may have asked for another timeout. False if it is gone or about to be.
-    pub(crate) fn resume(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) -> bool {
-        match self.sessions.get_mut(&session) {
-            Some(pulse) if !pulse.ending => pulse.timeout_ms = u64::try_from(timeout_ms).unwrap_or(0),
-            _ => return false,
+    /// A client has resumed the session, and may have asked for another timeout.
+    pub(crate) fn resume(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
+        if let Some(pulse) = self.sessions.get_mut(&session) {
+            pulse.timeout_ms = u64::try_from(timeout_ms).unwrap_or(0);
         }
         self.touch(session, now_ms);
-        true
+    }
+
+    /// Gives every session its whole timeout anew. Ends that were asked for of a former leader may never come.
+    pub(crate) fn renew_all(&mut self, now_ms: u64) {
+        let tick_ms = self.tick_ms;
+        self.queue.clear();
+        let mut sessions: Vec<_> = self.sessions.iter_mut().collect();
+        // The table's own order is another one in every process.
+        sessions.sort_unstable_by_key(|(session, _)| **session);
+        for (&session, pulse) in sessions {
+            pulse.deadline = (now_ms + pulse.timeout_ms).next_multiple_of(tick_ms);
+            pulse.ending = false;
+            self.queue.entry(pulse.deadline).or_default().push(session);
+        }
     }
 
     /// The sessions whose time has run out. Each is returned once, and stays known until it is removed.
@@ -96,7 +108,9 @@ mod tests {
         assert_eq!(liveness.expire(1099), []);
         assert_eq!(liveness.expire(1100), [A]);
         assert_eq!(liveness.expire(9999), []);
-        assert!(!liveness.resume(A, 1000, 9999), "its end has been proposed");
+        liveness.renew_all(10_000);
+        assert_eq!(liveness.expire(10_999), []);
+        assert_eq!(liveness.expire(11_000), [A], "another leader asks for its end again");
     }
 
     #[test]
@@ -117,14 +131,13 @@ mod tests {
         liveness.remove(A);
         liveness.touch(A, 10);
         assert_eq!(liveness.expire(u64::MAX), []);
-        assert!(!liveness.resume(A, 1000, 0));
     }
 
     #[test]
     fn a_resumed_session_has_the_timeout_of_its_new_connection() {
         let mut liveness = Liveness::new(100);
         liveness.add(A, 1000, 0);
-        assert!(liveness.resume(A, 5000, 500));
+        liveness.resume(A, 5000, 500);
         assert_eq!(liveness.expire(5499), []);
         assert_eq!(liveness.expire(5500), [A]);
     }

@@ -2,22 +2,28 @@
 //! carries out what has been committed and answers.
 //!
 //! What a connection hands over is answered in the order in which it was handed over: writes travel as commands of
-//! a log entry, and everything else stands between them as an item of the same proposal. So a read behind a write
-//! sees that write and nothing its connection asked for later.
+//! a batch, and everything else stands between them as an item of the same batch. So a read behind a write sees that
+//! write and nothing its connection asked for later.
+//!
+//! Batches are numbered and stay with the member until they have been applied here (`outstanding.rs`). They go to the
+//! leader, who may be this member, and again to the next leader; the state lets each number count once. So a change of
+//! leader makes answers late, and loses or repeats nothing.
 
 mod apply;
+mod outstanding;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use paddock_proto::jute::Writer;
 use paddock_proto::{IdList, OpCode, SessionId, Xid};
-use paddock_tree::Command;
+use paddock_tree::{Command, Origin};
 
-use crate::batch::BatchBuilder;
-use crate::consensus::Consensus;
+use crate::batch::{BatchBuilder, EntryBuilder, batches};
+use crate::consensus::{Consensus, Leadership};
 use crate::liveness::Liveness;
+use crate::message::PeerMessage;
 use crate::serving::Serving;
 use crate::{Client, ConnId, HardState, LogEntry, Now, Recovered, State};
+use outstanding::Outstanding;
 
 #[derive(Clone, Debug)]
 pub struct ReplicaOptions {
@@ -29,6 +35,8 @@ pub struct ReplicaOptions {
     pub garbage_interval_ms: u64,
     /// How many of them are removed at a time.
     pub garbage_max: usize,
+    /// Chance, for elections: the same seed makes the same choices.
+    pub seed: u64,
 }
 
 /// Something that happened.
@@ -46,6 +54,8 @@ pub enum Input {
     Disconnect { conn: ConnId },
     /// The session was heard on a connection of this member.
     Touch { session: SessionId },
+    /// Another member says something: what `Effects::messages` gave it. Messages may be lost and come late.
+    Peer { from: u64, bytes: Vec<u8> },
     /// Everything in the log up to and including this round is on disk.
     Persisted { round: u64 },
     /// A tenth of an election timeout has passed.
@@ -64,6 +74,8 @@ pub struct Local {
 /// What is to be done. The shell carries it out and reports `Input::Persisted`.
 #[derive(Debug, Default)]
 pub struct Effects {
+    /// To other members, now: they need not wait for the disk.
+    pub messages: Letters,
     /// To be written in this order: the hard state first.
     pub hard_state: Option<HardState>,
     pub entries: Vec<LogEntry>,
@@ -77,7 +89,7 @@ pub struct Effects {
 
 impl Effects {
     pub fn is_empty(&self) -> bool {
-        self.round.is_none() && self.committed.is_empty() && !self.locals
+        self.messages.is_empty() && self.round.is_none() && self.committed.is_empty() && !self.locals
     }
 }
 
@@ -91,23 +103,19 @@ pub struct Applied {
 /// What waits for its turn.
 #[derive(Debug)]
 enum Item {
-    /// These stand for the commands of the entry, in its order.
+    /// These stand for the commands of the batch, in its order.
     Write {
         conn: ConnId,
         xid: Xid,
     },
-    Connect {
+    /// A client waits for its session, a new one or its own.
+    Session {
         conn: ConnId,
     },
     /// The member's own command: nobody waits for an answer.
     Own,
     /// These stand between the commands.
     Local(Local),
-    Resume {
-        conn: ConnId,
-        session: SessionId,
-        timeout_ms: i32,
-    },
     Disconnect {
         conn: ConnId,
     },
@@ -115,25 +123,35 @@ enum Item {
 
 impl Item {
     fn is_command(&self) -> bool {
-        matches!(self, Item::Write { .. } | Item::Connect { .. } | Item::Own)
+        matches!(self, Item::Write { .. } | Item::Session { .. } | Item::Own)
+    }
+
+    /// Whether it has to see what was written anywhere before it was asked.
+    fn is_sync(&self) -> bool {
+        matches!(self, Item::Local(Local { op: OpCode::Sync, .. }))
     }
 }
 
-#[derive(Debug)]
-struct Proposal {
-    index: u64,
-    items: VecDeque<Item>,
-}
+/// Messages and the members they are for.
+type Letters = Vec<(u64, Vec<u8>)>;
 
 #[derive(Debug)]
 pub struct Replica {
     options: ReplicaOptions,
     consensus: Consensus,
-    /// What came in since the last proposal.
+    /// What came in since the last batch was closed.
     batch: BatchBuilder,
     items: VecDeque<Item>,
-    /// What has been proposed and not been applied, by index.
-    proposals: VecDeque<Proposal>,
+    /// Closed batches that have not been applied here.
+    outstanding: Outstanding,
+    /// What a leader proposes next: batches of all members.
+    entry: EntryBuilder,
+    /// As it was when the outstanding batches were sent.
+    leadership: Leadership,
+    /// Ticks since an outstanding batch was sent or applied.
+    ticks_without_progress: u32,
+    /// Sessions that were heard here and are to be reported to the leader.
+    heard: BTreeSet<SessionId>,
     liveness: Liveness,
     serving: Serving,
     next_session: i64,
@@ -143,13 +161,22 @@ pub struct Replica {
     written_vote: (u64, u64),
     /// A round that was handed out to be synced and has not been reported.
     unsynced_round: Option<u64>,
+    persisted_round: u64,
+    /// Messages that promise what stands on disk after a round.
+    held: VecDeque<(u64, Letters)>,
 }
 
 impl Replica {
-    /// So many bytes of commands make an entry full.
+    /// So many bytes of commands make a batch full.
     const BATCH_BYTES: usize = 1 << 20;
+    /// So many bytes of batches make an entry full.
+    const ENTRY_BYTES: usize = 1 << 20;
     /// A session that was heard is reported by `Input::Touch` after this time at the latest.
     pub const TOUCH_DELAY_MS: u64 = 200;
+    /// How much later than that the leader may hear of it: ticks, and the way.
+    const HEARD_DELAY_MS: u64 = 300;
+    /// After so many ticks in which nothing came back, outstanding batches are sent again: they may have been lost.
+    const RESEND_TICKS: u32 = 20;
 
     /// A member with what it found on disk. Every session gets its whole timeout anew.
     pub fn new(options: ReplicaOptions, recovered: Recovered, state: &State, now: Now) -> Replica {
@@ -159,6 +186,8 @@ impl Replica {
         );
         assert!(state.applied() == recovered.snapshot, "the state is the snapshot's");
         let written_vote = (recovered.hard_state.term, recovered.hard_state.vote);
+        let member = options.member as u8;
+        let incarnation = next_incarnation(member, now, state, &recovered.entries);
         let mut liveness = Liveness::new(options.tick_ms);
         for (session, timeout_ms) in state.tree().sessions() {
             liveness.add(session, timeout_ms, now.monotonic_ms);
@@ -166,13 +195,19 @@ impl Replica {
         let mut replica = Replica {
             next_session: first_session_id(options.member, now.wall_ms),
             next_garbage_ms: now.monotonic_ms + options.garbage_interval_ms,
-            consensus: Consensus::new(options.member, recovered),
+            consensus: Consensus::new(options.member, options.seed, recovered),
             batch: BatchBuilder::new(),
             items: VecDeque::new(),
-            proposals: VecDeque::new(),
+            outstanding: Outstanding::new(Origin { member, incarnation }),
+            entry: EntryBuilder::new(),
+            leadership: Leadership::default(),
+            ticks_without_progress: 0,
+            heard: BTreeSet::new(),
+            held: VecDeque::new(),
             serving: Serving::default(),
             garbage_due: false,
             unsynced_round: None,
+            persisted_round: 0,
             written_vote,
             liveness,
             options,
@@ -181,52 +216,109 @@ impl Replica {
         replica
     }
 
+    /// Whether this member orders the writes, as far as it knows.
+    pub fn is_leader(&self) -> bool {
+        self.consensus.is_leader()
+    }
+
     pub fn step(&mut self, now: Now, input: Input) {
         match input {
-            Input::Write { conn, xid, command } => self.submit(now, &command, Item::Write { conn, xid }),
+            Input::Write { conn, xid, command } => self.submit(&command, Item::Write { conn, xid }),
             Input::Local(local) => self.items.push_back(Item::Local(local)),
-            Input::Connect { conn, timeout_ms } => self.on_connect(now, conn, timeout_ms),
-            Input::Resume { conn, session, timeout_ms } => {
-                self.items.push_back(Item::Resume { conn, session, timeout_ms });
-            }
+            Input::Connect { conn, timeout_ms } => self.on_connect(conn, timeout_ms),
+            Input::Resume { conn, session, timeout_ms } => self.on_resume(now, conn, session, timeout_ms),
             Input::Disconnect { conn } => self.items.push_back(Item::Disconnect { conn }),
-            Input::Touch { session } => self.liveness.touch(session, now.monotonic_ms),
+            Input::Touch { session } => self.hear(now, session),
+            Input::Peer { from, bytes } => self.on_message(now, from, &bytes),
             Input::Persisted { round } => self.on_persisted(round),
             Input::Tick => self.on_tick(now),
         }
     }
 
-    fn submit(&mut self, now: Now, command: &[u8], item: Item) {
+    fn submit(&mut self, command: &[u8], item: Item) {
         if self.batch.len() + command.len() > Replica::BATCH_BYTES {
-            self.propose();
+            self.close_batch();
         }
-        self.batch.push(command, now.wall_ms);
+        self.batch.push(command);
         self.items.push_back(item);
     }
 
     /// Submits what no client has sent in this form.
-    fn submit_own(&mut self, now: Now, session: SessionId, op: OpCode, body: &[u8], item: Item) {
+    fn submit_own(&mut self, session: SessionId, op: OpCode, body: &[u8], item: Item) {
         let mut command = Vec::new();
         Command::encode(session, 0, IdList::NONE, op, body, &mut command);
-        self.submit(now, &command, item);
+        self.submit(&command, item);
     }
 
-    fn on_connect(&mut self, now: Now, conn: ConnId, timeout_ms: i32) {
+    fn on_connect(&mut self, conn: ConnId, timeout_ms: i32) {
         let session = SessionId(self.next_session);
         self.next_session += 1;
-        let mut body = Vec::new();
-        body.put_i32(timeout_ms);
-        self.submit_own(now, session, OpCode::CreateSession, &body, Item::Connect { conn });
+        let body = timeout_ms.to_be_bytes();
+        self.submit_own(session, OpCode::CreateSession, &body, Item::Session { conn });
+    }
+
+    /// A client comes back. That goes through the log too: what the session has on its way on another member must not
+    /// come after what it asks from now on.
+    fn on_resume(&mut self, now: Now, conn: ConnId, session: SessionId, timeout_ms: i32) {
+        self.hear(now, session);
+        let body = timeout_ms.to_be_bytes();
+        self.submit_own(session, OpCode::ResumeSession, &body, Item::Session { conn });
+    }
+
+    fn hear(&mut self, now: Now, session: SessionId) {
+        self.liveness.touch(session, now.monotonic_ms);
+        if !self.consensus.is_leader() {
+            self.heard.insert(session);
+        }
+    }
+
+    fn on_message(&mut self, now: Now, from: u64, bytes: &[u8]) {
+        match PeerMessage::decode(bytes) {
+            Ok(PeerMessage::Raft(message)) if message.from == from => {
+                self.consensus.step(message);
+                self.follow_leadership(now);
+            }
+            Ok(PeerMessage::Raft(message)) => {
+                tracing::error!(
+                    from,
+                    claimed = message.from,
+                    "message of one member in the name of another dropped"
+                );
+            }
+            Ok(PeerMessage::Forward(batch)) => self.on_forward(now, from, &batch),
+            Ok(PeerMessage::Heard(sessions)) => {
+                sessions.into_iter().for_each(|session| self.liveness.touch(session, now.monotonic_ms));
+            }
+            Err(error) => tracing::error!(from, %error, "message of another member cannot be read"),
+        }
+    }
+
+    /// A batch for the leader. Who is none drops it: the sender will notice that another one leads.
+    fn on_forward(&mut self, now: Now, from: u64, batch: &[u8]) {
+        if !self.consensus.is_leader() {
+            return;
+        }
+        if self.entry.len() + batch.len() > Replica::ENTRY_BYTES {
+            self.propose();
+        }
+        if let Err(error) = self.entry.add_foreign(batch, now.wall_ms) {
+            tracing::error!(from, %error, "batch of another member cannot be read");
+        }
     }
 
     fn on_tick(&mut self, now: Now) {
         self.consensus.tick();
+        self.ticks_without_progress += 1;
         if !self.consensus.is_leader() {
             return;
         }
-        for session in self.liveness.expire(now.monotonic_ms.saturating_sub(Replica::TOUCH_DELAY_MS)) {
+        let delay_ms = match self.consensus.is_alone() {
+            true => Replica::TOUCH_DELAY_MS,
+            false => Replica::TOUCH_DELAY_MS + Replica::HEARD_DELAY_MS,
+        };
+        for session in self.liveness.expire(now.monotonic_ms.saturating_sub(delay_ms)) {
             tracing::info!(%session, "session expired");
-            self.submit_own(now, session, OpCode::CloseSession, &[], Item::Own);
+            self.submit_own(SessionId::NONE, OpCode::ExpireSession, &session.0.to_be_bytes(), Item::Own);
         }
         if now.monotonic_ms >= self.next_garbage_ms {
             self.next_garbage_ms = now.monotonic_ms + self.options.garbage_interval_ms;
@@ -234,31 +326,92 @@ impl Replica {
         }
     }
 
-    /// Turns what was submitted into an entry of the log.
-    fn propose(&mut self) {
-        if self.batch.commands() == 0 || !self.consensus.is_leader() {
+    /// Numbers what was submitted.
+    fn close_batch(&mut self) {
+        let is_sync = !self.consensus.is_alone() && self.items.iter().any(Item::is_sync);
+        if self.batch.commands() > 0 || is_sync {
+            if self.outstanding.is_empty() {
+                self.ticks_without_progress = 0;
+            }
+            // An empty batch is a sync: when it is applied here, so is all that was written before it anywhere.
+            self.outstanding.push(&mut self.batch, std::mem::take(&mut self.items));
+        }
+    }
+
+    /// Sends outstanding batches to the leader: new ones, or all if it is another leader or nothing came back.
+    fn send_batches(&mut self, now: Now, effects: &mut Effects) {
+        self.follow_leadership(now);
+        if self.ticks_without_progress >= Replica::RESEND_TICKS {
+            self.ticks_without_progress = 0;
+            self.outstanding.send_all_again();
+        }
+        let Some(leader) = self.leadership.leader else { return };
+        for batch in self.outstanding.unsent() {
+            if self.consensus.is_leader() {
+                if self.entry.len() + batch.len() > Replica::ENTRY_BYTES {
+                    self.propose();
+                }
+                self.entry.add(&batch, now.wall_ms);
+            } else {
+                effects.messages.push((leader, PeerMessage::Forward(batch).encode()));
+            }
+        }
+    }
+
+    /// A new leader, this member or another, is sent everything anew.
+    fn follow_leadership(&mut self, now: Now) {
+        let leadership = self.consensus.leadership();
+        if leadership == self.leadership {
             return;
         }
-        let index = self.consensus.propose(self.batch.take());
-        let items = std::mem::take(&mut self.items);
-        self.proposals.push_back(Proposal { index, items });
+        if !self.consensus.is_alone() {
+            tracing::info!(leader = leadership.leader, term = leadership.term, "leadership changed");
+        }
+        self.leadership = leadership;
+        // Its sender will send it again, to whoever leads now.
+        self.entry = EntryBuilder::new();
+        self.outstanding.send_all_again();
+        self.ticks_without_progress = 0;
+        // What a former leader heard is not known here.
+        self.liveness.renew_all(now.monotonic_ms);
+    }
+
+    fn tell_leader_who_was_heard(&mut self, effects: &mut Effects) {
+        if let Some(leader) = self.leadership.leader.filter(|_| !self.heard.is_empty()) {
+            let sessions = std::mem::take(&mut self.heard).into_iter().collect();
+            effects.messages.push((leader, PeerMessage::Heard(sessions).encode()));
+        }
+    }
+
+    /// Turns the leader's batches into an entry of the log.
+    fn propose(&mut self) {
+        if !self.entry.is_empty() && self.consensus.is_leader() {
+            self.consensus.propose(self.entry.take());
+        }
     }
 
     /// Gathers what is to be done now. To be called, and its effects carried out, until there are none.
-    pub fn collect(&mut self, effects: &mut Effects) {
+    pub fn collect(&mut self, now: Now, effects: &mut Effects) {
+        self.close_batch();
+        self.tell_leader_who_was_heard(effects);
+        self.send_batches(now, effects);
         self.propose();
         if self.batch.commands() == 0 && !self.items.is_empty() {
             // Nothing to write stands behind these: they follow the last write under way.
-            match self.proposals.back_mut() {
-                Some(last) => last.items.append(&mut self.items),
+            match self.outstanding.last_items() {
+                Some(last) => last.append(&mut self.items),
                 None => effects.locals = true,
             }
         }
         effects.locals |= self.garbage_due;
         while let Some(round) = self.consensus.round() {
             effects.committed.extend(round.committed);
+            effects.messages.extend(encoded(round.messages));
+            let held = encoded(round.messages_once_persisted).collect();
+            self.held.push_back((round.number, held));
             self.record(round.hard_state, round.entries, round.number, effects);
         }
+        self.release_messages(effects);
     }
 
     /// What of a round must reach the disk. A commit index alone need not: it is found again.
@@ -272,7 +425,7 @@ impl Replica {
         let vote = hard_state.map_or(self.written_vote, |hs| (hs.term, hs.vote));
         let nothing_new = entries.is_empty() && vote == self.written_vote;
         if nothing_new && self.unsynced_round.is_none() {
-            self.consensus.persisted(round);
+            self.on_persisted(round);
             return;
         }
         if vote != self.written_vote {
@@ -287,6 +440,14 @@ impl Replica {
     fn on_persisted(&mut self, round: u64) {
         self.consensus.persisted(round);
         self.unsynced_round = self.unsynced_round.filter(|&last| last > round);
+        self.persisted_round = round;
+    }
+
+    /// What the disk now holds may be promised.
+    fn release_messages(&mut self, effects: &mut Effects) {
+        while let Some((_, messages)) = self.held.pop_front_if(|(round, _)| *round <= self.persisted_round) {
+            effects.messages.extend(messages);
+        }
     }
 
     /// An id that was given out by this member, perhaps before it was restarted, is never given out again.
@@ -296,6 +457,18 @@ impl Replica {
             self.next_session = self.next_session.max(used.0 + 1);
         }
     }
+}
+
+fn encoded(messages: Vec<raft::eraftpb::Message>) -> impl Iterator<Item = (u64, Vec<u8>)> {
+    messages.into_iter().map(|message| (message.to, PeerMessage::Raft(message).encode()))
+}
+
+/// Higher than every incarnation before, even if the clock went back.
+fn next_incarnation(member: u8, now: Now, state: &State, entries: &[LogEntry]) -> u64 {
+    let logged = entries.iter().flat_map(|entry| batches(&entry.payload)).map(|batch| batch.origin);
+    let logged = logged.filter(|origin| origin.member == member).map(|origin| origin.incarnation);
+    let last = logged.chain(state.tree().incarnation(member)).max();
+    (now.wall_ms as u64).max(last.map_or(0, |last| last + 1))
 }
 
 /// Where a member starts to count its sessions, so that ids are never used twice: its number, then the time.

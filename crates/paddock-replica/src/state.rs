@@ -8,7 +8,7 @@ use paddock_proto::{
     ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SetWatches, WatchEvent, WatchRequest, Xid,
     Zxid, frame,
 };
-use paddock_tree::{Asker, Command, Outcome, Tree};
+use paddock_tree::{Asker, Command, Origin, Outcome, Tree};
 use parking_lot::Mutex;
 
 use crate::watches::{WatchSummary, Watches};
@@ -44,6 +44,11 @@ impl State {
     pub(crate) fn set_applied(&mut self, index: u64, term: u64) {
         assert!(index == self.applied.0 + 1, "entry {index} applied after entry {}", self.applied.0);
         self.applied = (index, term);
+    }
+
+    /// Whether this batch is to be applied now: see `Tree::admit`.
+    pub(crate) fn admit(&mut self, origin: Origin, number: u64) -> bool {
+        self.tree.admit(origin, number)
     }
 
     /// Applies a write and tells whoever watches what it changed.

@@ -9,7 +9,7 @@ use paddock_replica::{
 use paddock_tree::{Command, Tree};
 
 const OPTIONS: ReplicaOptions =
-    ReplicaOptions { member: 1, tick_ms: 100, garbage_interval_ms: 60_000, garbage_max: 100 };
+    ReplicaOptions { member: 1, tick_ms: 100, garbage_interval_ms: 60_000, garbage_max: 100, seed: 1 };
 
 /// A member and what it left on its disk.
 struct Member {
@@ -45,7 +45,7 @@ impl Member {
 
     /// Lets the disk write what it has to; false if there was nothing.
     fn persist(&mut self) -> bool {
-        self.replica.collect(&mut self.effects);
+        self.replica.collect(self.now, &mut self.effects);
         let Some(round) = self.effects.round.take() else { return false };
         self.hard_state = self.effects.hard_state.take().unwrap_or(self.hard_state);
         self.disk.append(&mut self.effects.entries);
@@ -56,7 +56,7 @@ impl Member {
     /// Carries out everything and tells what connections got.
     fn settle(&mut self) -> Vec<String> {
         loop {
-            self.replica.collect(&mut self.effects);
+            self.replica.collect(self.now, &mut self.effects);
             if self.effects.is_empty() {
                 return self.story();
             }
@@ -77,7 +77,7 @@ impl Member {
     fn connect(&mut self, number: u64, timeout_ms: i32) -> Client {
         let conn = conn(number);
         self.step(Input::Connect { conn, timeout_ms });
-        self.replica.collect(&mut self.effects);
+        self.replica.collect(self.now, &mut self.effects);
         let mut session = None;
         while !self.effects.is_empty() {
             self.apply();
@@ -90,7 +90,7 @@ impl Member {
                 }
                 outbox.clear();
             }
-            self.replica.collect(&mut self.effects);
+            self.replica.collect(self.now, &mut self.effects);
         }
         Client::new(conn, session.expect("a member alone gives everyone a session"), &[])
     }
@@ -178,7 +178,7 @@ fn nothing_is_answered_before_the_disk_has_it() {
     let mut member = Member::start(vec![], HardState::default());
     let client = member.connect(1, 1000);
     member.create(&client, 7, "/a", "", 0);
-    member.replica.collect(&mut member.effects);
+    member.replica.collect(member.now, &mut member.effects);
     assert!(member.effects.committed.is_empty());
     member.apply();
     assert_eq!(member.story(), [""; 0]);
@@ -205,9 +205,9 @@ fn a_read_that_comes_while_a_write_is_synced_waits_for_it() {
     let mut member = Member::start(vec![], HardState::default());
     let client = member.connect(1, 1000);
     member.create(&client, 1, "/a", "one", 0);
-    member.replica.collect(&mut member.effects);
+    member.replica.collect(member.now, &mut member.effects);
     member.get(&client, 2, "/a", false);
-    member.replica.collect(&mut member.effects);
+    member.replica.collect(member.now, &mut member.effects);
     assert!(!member.effects.locals, "it stands behind the create");
     assert_eq!(member.settle(), ["1: #1 \"/a\"", "1: #2 \"one\""]);
 }

@@ -157,7 +157,11 @@ impl Connection {
             OpCode::Ping => Step::Ping,
             OpCode::Auth => self.on_auth(xid, body, context.config),
             // A check alone has no effect to report; the others are the service's own.
-            OpCode::Check | OpCode::CreateSession | OpCode::DeleteContainer => unimplemented(xid),
+            OpCode::Check
+            | OpCode::CreateSession
+            | OpCode::ResumeSession
+            | OpCode::ExpireSession
+            | OpCode::DeleteContainer => unimplemented(xid),
             OpCode::Sasl => reply_and_close(xid, Zxid(0), ErrorCode::AuthFailed),
             op if op.is_write() => self.on_write(xid, op, body),
             op => Step::Ask { xid, op, body },

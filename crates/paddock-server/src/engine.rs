@@ -128,10 +128,11 @@ impl Engine {
     /// Carries out what the replica asks for, until it asks for nothing.
     fn carry_out(&mut self) -> Result<(), LogError> {
         loop {
-            self.replica.collect(&mut self.effects);
+            self.replica.collect(self.shared.clock.now(), &mut self.effects);
             if self.effects.is_empty() {
                 return Ok(());
             }
+            assert!(self.effects.messages.is_empty(), "a member alone has nobody to talk to");
             self.apply();
             if let Some(round) = self.effects.round.take() {
                 self.persist()?;

@@ -13,7 +13,7 @@ use crate::connection::{Connection, Context, Refusal, Step};
 
 const FRAME_BYTES_MAX: i32 = 1 << 20;
 const OPTIONS: ReplicaOptions =
-    ReplicaOptions { member: 1, tick_ms: 100, garbage_interval_ms: 100, garbage_max: 10 };
+    ReplicaOptions { member: 1, tick_ms: 100, garbage_interval_ms: 100, garbage_max: 10, seed: 1 };
 
 /// Takes `data` as what a client sends: with an odd first byte from the greeting on, with an even one behind a good
 /// greeting. Whatever it is, the member answers in whole frames and stays sound.
@@ -106,7 +106,7 @@ impl Member {
     /// The disk writes at once.
     fn settle(&mut self) {
         loop {
-            self.replica.collect(&mut self.effects);
+            self.replica.collect(self.now, &mut self.effects);
             if self.effects.is_empty() {
                 return;
             }

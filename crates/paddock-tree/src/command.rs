@@ -13,6 +13,9 @@ pub struct Command<'a> {
     pub session: SessionId,
     /// The leader's wall clock.
     pub time_ms: i64,
+    /// The member that took the write from its client. It is not in the command's bytes: those of one member travel
+    /// together.
+    pub member: u8,
     /// Who the client was when it asked.
     pub ids: IdList<'a>,
     /// A body that cannot be decoded is refused at apply, and takes a zxid like every refusal.
@@ -48,7 +51,12 @@ impl<'a> Command<'a> {
         let code = reader.i32()?;
         let unknown = DecodeError::UnknownValue { field: "operation", value: code };
         let op = OpCode::from_code(code).ok_or(unknown)?;
-        Ok(Command { session, time_ms, ids, write: Write::decode(op, reader.rest()) })
+        Ok(Command { session, time_ms, member: 0, ids, write: Write::decode(op, reader.rest()) })
+    }
+
+    /// The same, taken from its client by `member`.
+    pub fn taken_by(self, member: u8) -> Command<'a> {
+        Command { member, ..self }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use paddock_proto::{ErrorCode, EventKind, Perms, WriteReply};
+use paddock_proto::{ErrorCode, EventKind, Perms, SessionId, WriteReply, Zxid};
 
 use crate::create::split_path;
 use crate::outcome::{Change, Changes};
@@ -26,7 +26,7 @@ impl Tree {
         if self.store.child_count(node) > 0 {
             return Err(ErrorCode::NotEmpty);
         }
-        self.remove(at, node, Cow::Borrowed(path), changes);
+        self.remove(at.zxid, node, Cow::Borrowed(path), changes);
         Ok(WriteReply::Done)
     }
 
@@ -50,17 +50,17 @@ impl Tree {
         if !self.has_had_its_time(node, at.time_ms) {
             return Err(ErrorCode::BadVersion);
         }
-        self.remove(at, node, Cow::Borrowed(path), changes);
+        self.remove(at.zxid, node, Cow::Borrowed(path), changes);
         Ok(WriteReply::Done)
     }
 
     /// All that goes with a session, in the order of the paths: the session's own list has another on every member.
-    pub(crate) fn remove_ephemerals(&mut self, at: &Circumstances<'_>, changes: &mut Changes<'_>) {
-        let owned = self.store.ephemerals_of(at.session);
+    pub(crate) fn remove_ephemerals(&mut self, session: SessionId, zxid: Zxid, changes: &mut Changes<'_>) {
+        let owned = self.store.ephemerals_of(session);
         let mut owned: Vec<(String, NodeId)> = owned.map(|node| (self.store.path(node), node)).collect();
         owned.sort_unstable();
         for (path, node) in owned {
-            self.remove(at, node, Cow::Owned(path), changes);
+            self.remove(zxid, node, Cow::Owned(path), changes);
         }
     }
 
@@ -71,17 +71,11 @@ impl Tree {
         child.ok_or(ErrorCode::NoNode)
     }
 
-    fn remove<'a>(
-        &mut self,
-        at: &Circumstances<'_>,
-        node: NodeId,
-        path: Cow<'a, str>,
-        changes: &mut Changes<'a>,
-    ) {
+    fn remove<'a>(&mut self, zxid: Zxid, node: NodeId, path: Cow<'a, str>, changes: &mut Changes<'a>) {
         let parent = self.store.parent(node);
         let deleted = self.change(EventKind::NodeDeleted, path.clone(), node);
         let data_len = self.store.data_len(node);
-        self.store.delete(node, &path, at.zxid);
+        self.store.delete(node, &path, zxid);
         self.quota_after_delete(&path, data_len);
         changes.push(deleted);
         changes.push(Change {

@@ -9,6 +9,8 @@ use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, DecodeError, SessionId, Zxid, validate_path};
 
 use crate::Tree;
+use crate::origins::Origins;
+use crate::session::Session;
 use crate::snapshot::{FORMAT, HEADER_BLOCK, ZNODE_BLOCK};
 use crate::store::{AclId, Kind, NodeId, Record, Store};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
@@ -28,6 +30,8 @@ pub enum LoadError {
     Trailing(usize),
     #[error("session {0} is there twice")]
     RepeatedSession(SessionId),
+    #[error("member {0} is there twice")]
+    RepeatedMember(u8),
     #[error("ACL {0} is there twice")]
     RepeatedAcl(u32),
     #[error("the first znode is not the root")]
@@ -67,7 +71,8 @@ pub struct TreeLoader {
 struct Header {
     zxid: Zxid,
     nodes: i64,
-    sessions: BTreeMap<SessionId, i32>,
+    sessions: BTreeMap<SessionId, Session>,
+    origins: Origins,
     /// The ACL that each number means.
     acls: BTreeMap<u32, AclId>,
 }
@@ -114,7 +119,7 @@ impl TreeLoader {
             return Err(LoadError::NoSystemNode(missing));
         }
         let quota = store.find(QUOTA).expect("the system znodes are there");
-        Ok(Tree { zxid: header.zxid, store, sessions: header.sessions, quota })
+        Ok(Tree { zxid: header.zxid, store, sessions: header.sessions, origins: header.origins, quota })
     }
 
     fn read_header(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {
@@ -128,9 +133,16 @@ impl TreeLoader {
         let (zxid, nodes) = (Zxid(r.i64()?), r.i64()?);
         let mut sessions = BTreeMap::new();
         for _ in 0..r.count()? {
-            let (session, timeout_ms) = (SessionId(r.i64()?), r.i32()?);
-            if sessions.insert(session, timeout_ms).is_some() {
+            let (session, timeout_ms, owner) = (SessionId(r.i64()?), r.i32()?, r.u8()?);
+            if sessions.insert(session, Session { timeout_ms, owner }).is_some() {
                 return Err(LoadError::RepeatedSession(session));
+            }
+        }
+        let mut origins = Origins::default();
+        for _ in 0..r.count()? {
+            let (member, incarnation, number) = (r.u8()?, r.i64()? as u64, r.i64()? as u64);
+            if origins.last.insert(member, (incarnation, number)).is_some() {
+                return Err(LoadError::RepeatedMember(member));
             }
         }
         let mut acls = BTreeMap::new();
@@ -143,7 +155,7 @@ impl TreeLoader {
         if !r.is_empty() {
             return Err(LoadError::Trailing(r.rest().len()));
         }
-        self.header = Some(Header { zxid, nodes, sessions, acls });
+        self.header = Some(Header { zxid, nodes, sessions, origins, acls });
         Ok(())
     }
 

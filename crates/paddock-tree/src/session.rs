@@ -1,9 +1,21 @@
-//! Which sessions there are. When one has been silent for too long is for the leader to say.
+//! Which sessions there are, and which member serves each. When one has been silent for too long is for the leader to
+//! say.
+//!
+//! A session that moves to another member leaves nothing behind: what its former member still has on the way is refused,
+//! so that no write of its past comes after one of its present.
 
-use paddock_proto::{ErrorCode, SessionId, WriteReply};
+use paddock_proto::{ErrorCode, SessionId, WriteReply, Zxid};
 
 use crate::outcome::Changes;
 use crate::tree::{Circumstances, Tree};
+
+/// What all members know of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) timeout_ms: i32,
+    /// The member that serves it.
+    pub(crate) owner: u8,
+}
 
 impl Circumstances<'_> {
     /// Whether the service itself asks, and no client.
@@ -14,7 +26,12 @@ impl Circumstances<'_> {
 
 impl Tree {
     pub fn session_timeout_ms(&self, id: SessionId) -> Option<i32> {
-        self.sessions.get(&id).copied()
+        self.sessions.get(&id).map(|session| session.timeout_ms)
+    }
+
+    /// The member that serves the session.
+    pub fn session_owner(&self, id: SessionId) -> Option<u8> {
+        self.sessions.get(&id).map(|session| session.owner)
     }
 
     pub fn session_count(&self) -> usize {
@@ -23,14 +40,16 @@ impl Tree {
 
     /// Every session and its timeout in milliseconds, by id.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
-        self.sessions.iter().map(|(&id, &timeout_ms)| (id, timeout_ms))
+        self.sessions.iter().map(|(&id, session)| (id, session.timeout_ms))
     }
 
-    /// A session must be alive for what it asks; the service needs none.
-    pub(crate) fn check_session(&self, session: SessionId) -> Result<(), ErrorCode> {
-        match session == SessionId::NONE || self.sessions.contains_key(&session) {
-            true => Ok(()),
-            false => Err(ErrorCode::SessionExpired),
+    /// A session must be alive for what it asks, and ask it where it is served; the service needs none.
+    pub(crate) fn check_session(&self, id: SessionId, member: u8) -> Result<(), ErrorCode> {
+        match self.sessions.get(&id) {
+            _ if id == SessionId::NONE => Ok(()),
+            None => Err(ErrorCode::SessionExpired),
+            Some(session) if session.owner != member => Err(ErrorCode::SessionMoved),
+            Some(_) => Ok(()),
         }
     }
 
@@ -38,12 +57,25 @@ impl Tree {
     pub(crate) fn create_session<'a>(
         &mut self,
         session: SessionId,
+        member: u8,
         timeout_ms: i32,
     ) -> Result<WriteReply<'a>, ErrorCode> {
         if session == SessionId::NONE || self.sessions.contains_key(&session) {
             return Err(ErrorCode::BadArguments);
         }
-        self.sessions.insert(session, timeout_ms);
+        self.sessions.insert(session, Session { timeout_ms, owner: member });
+        Ok(WriteReply::Done)
+    }
+
+    /// From now on the session is served by `member`.
+    pub(crate) fn resume_session<'a>(
+        &mut self,
+        session: SessionId,
+        member: u8,
+        timeout_ms: i32,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        let known = self.sessions.get_mut(&session).ok_or(ErrorCode::SessionExpired)?;
+        *known = Session { timeout_ms, owner: member };
         Ok(WriteReply::Done)
     }
 
@@ -51,11 +83,12 @@ impl Tree {
     /// have asked for it.
     pub(crate) fn close_session<'a>(
         &mut self,
-        at: &Circumstances<'_>,
+        session: SessionId,
+        zxid: Zxid,
         changes: &mut Changes<'a>,
     ) -> WriteReply<'a> {
-        self.remove_ephemerals(at, changes);
-        self.sessions.remove(&at.session);
+        self.remove_ephemerals(session, zxid, changes);
+        self.sessions.remove(&session);
         WriteReply::Done
     }
 }

@@ -8,7 +8,7 @@ use paddock_proto::jute::Writer;
 use crate::Tree;
 
 /// In front of the header; the number grows when an older member could not read the rest.
-pub(crate) const FORMAT: i32 = 1;
+pub(crate) const FORMAT: i32 = 2;
 pub(crate) const HEADER_BLOCK: u8 = b'H';
 pub(crate) const ZNODE_BLOCK: u8 = b'Z';
 
@@ -49,9 +49,16 @@ impl Tree {
         out.put_i64(self.zxid.0);
         out.put_i64(self.store.node_count() as i64);
         out.put_count(self.sessions.len());
-        for (session, &timeout_ms) in &self.sessions {
-            out.put_i64(session.0);
-            out.put_i32(timeout_ms);
+        for (id, session) in &self.sessions {
+            out.put_i64(id.0);
+            out.put_i32(session.timeout_ms);
+            out.push(session.owner);
+        }
+        out.put_count(self.origins.last.len());
+        for (&member, &(incarnation, number)) in &self.origins.last {
+            out.push(member);
+            out.put_i64(incarnation as i64);
+            out.put_i64(number as i64);
         }
         out.put_count(self.store.acls().count());
         for (id, list) in self.store.acls() {

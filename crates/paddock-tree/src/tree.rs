@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use paddock_proto::{ErrorCode, IdList, SessionId, Stat, Write, WriteReply, Zxid};
 
+use crate::origins::{Origin, Origins};
+use crate::session::Session;
 use crate::store::{Kind, NodeId, Record, Store};
 use crate::{Changes, Command, Outcome};
 
@@ -19,8 +21,8 @@ pub struct Tree {
     /// Of the last command applied.
     pub(crate) zxid: Zxid,
     pub(crate) store: Store,
-    /// The timeout of each session, in milliseconds.
-    pub(crate) sessions: BTreeMap<SessionId, i32>,
+    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    pub(crate) origins: Origins,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
 }
@@ -56,11 +58,26 @@ impl Tree {
         let all_new =
             store.adopt(zookeeper, root) && store.adopt(quota, zookeeper) && store.adopt(config, zookeeper);
         assert!(all_new && store.weigh(), "the system znodes are a tree");
-        Tree { zxid: Zxid(0), store, sessions: BTreeMap::new(), quota }
+        Tree { zxid: Zxid(0), store, sessions: BTreeMap::new(), origins: Origins::default(), quota }
     }
 
-    /// Carries out one write, or refuses it. Either takes the next zxid.
+    /// Whether the batch with this number is the next one of `origin`. If so its commands are to be applied now; if not,
+    /// they have been already, or will be when what stands before them has been.
+    pub fn admit(&mut self, origin: Origin, number: u64) -> bool {
+        self.origins.admit(origin, number)
+    }
+
+    /// The incarnation of a member whose writes were applied last.
+    pub fn incarnation(&self, member: u8) -> Option<u64> {
+        self.origins.incarnation(member)
+    }
+
+    /// Carries out one write, or refuses it. Either takes the next zxid; only the return of a client takes none.
     pub fn apply<'a>(&mut self, command: &Command<'a>) -> Outcome<'a> {
+        if let Ok(Write::ResumeSession { timeout_ms }) = command.write {
+            let result = self.resume_session(command.session, command.member, timeout_ms);
+            return Outcome { zxid: self.zxid, result, changes: Changes::new() };
+        }
         self.zxid = self.zxid.next();
         let mut changes = Changes::new();
         let result = self.dispatch(command, &mut changes);
@@ -81,9 +98,17 @@ impl Tree {
             time_ms: command.time_ms,
         };
         match write {
-            Write::CreateSession { timeout_ms } => return self.create_session(at.session, *timeout_ms),
-            Write::CloseSession => return Ok(self.close_session(&at, changes)),
-            _ => self.check_session(at.session)?,
+            Write::CreateSession { timeout_ms } => {
+                return self.create_session(at.session, command.member, *timeout_ms);
+            }
+            Write::ExpireSession { session } => return Ok(self.close_session(*session, at.zxid, changes)),
+            // One that has ended already may be closed again.
+            Write::CloseSession
+                if self.session_owner(at.session).is_none_or(|owner| owner == command.member) =>
+            {
+                return Ok(self.close_session(at.session, at.zxid, changes));
+            }
+            _ => self.check_session(at.session, command.member)?,
         }
         match write {
             Write::SetAcl { path, acl, version } => self.set_acl(&at, path, *acl, *version),

@@ -7,7 +7,7 @@ use paddock_proto::{OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid};
 use paddock_tree::{Command, Outcome};
 
 use super::{Applied, Effects, Item, Local, Replica};
-use crate::batch::commands;
+use crate::batch::{Batch, batches};
 use crate::outbox::ok;
 use crate::{ConnId, Now, Outboxes, State};
 
@@ -23,14 +23,9 @@ impl Replica {
         out.begin_round();
         let mut applied = Applied::default();
         for entry in effects.committed.drain(..) {
-            let mut items = self.items_of(entry.index);
-            for command in commands(&entry.payload) {
-                let item = self.run_until_command(now, &mut items, state, out);
-                self.apply_command(now, &command, item, state, out);
-                applied.commands += 1;
+            for batch in batches(&entry.payload) {
+                applied.commands += self.apply_batch(now, &batch, state, out);
             }
-            let rest = self.run_until_command(now, &mut items, state, out);
-            assert!(rest.is_none(), "entry {} has fewer commands than were proposed", entry.index);
             state.set_applied(entry.index, entry.term);
             self.consensus.applied(entry.index);
             applied.entries += 1;
@@ -41,23 +36,31 @@ impl Replica {
         applied
     }
 
-    fn items_of(&mut self, index: u64) -> VecDeque<Item> {
-        match self.proposals.front() {
-            Some(proposal) if proposal.index == index => {
-                self.proposals.pop_front().expect("the front was just seen").items
-            }
-            Some(proposal) => {
-                assert!(proposal.index > index, "entry {} was never applied", proposal.index);
-                VecDeque::new()
-            }
-            None => VecDeque::new(),
+    /// Applies a batch unless it was applied before; returns how many commands that were.
+    fn apply_batch(&mut self, now: Now, batch: &Batch<'_>, state: &mut State, out: &mut Outboxes) -> usize {
+        if !state.admit(batch.origin, batch.number) {
+            return 0;
         }
+        let mut items = VecDeque::new();
+        if batch.origin == self.outstanding.origin() {
+            items = self.outstanding.applied(batch.number);
+            self.ticks_without_progress = 0;
+        }
+        let mut commands = 0;
+        for command in batch.commands() {
+            let item = self.run_until_command(&mut items, state, out);
+            self.apply_command(now, &command, item, state, out);
+            commands += 1;
+        }
+        let rest = self.run_until_command(&mut items, state, out);
+        assert!(rest.is_none(), "batch {} has fewer commands than were submitted", batch.number);
+        commands
     }
 
     fn run_locals(&mut self, now: Now, state: &State, out: &mut Outboxes) {
-        if self.proposals.is_empty() && self.batch.commands() == 0 {
+        if self.outstanding.is_empty() && self.batch.commands() == 0 {
             let mut items = std::mem::take(&mut self.items);
-            let command = self.run_until_command(now, &mut items, state, out);
+            let command = self.run_until_command(&mut items, state, out);
             assert!(command.is_none(), "a command waits without an entry");
         }
         if std::mem::take(&mut self.garbage_due) {
@@ -68,7 +71,6 @@ impl Replica {
     /// Runs the items in front of the next command and returns that command's own.
     fn run_until_command(
         &mut self,
-        now: Now,
         items: &mut VecDeque<Item>,
         state: &State,
         out: &mut Outboxes,
@@ -77,12 +79,12 @@ impl Replica {
             if item.is_command() {
                 return Some(item);
             }
-            self.run(now, item, state, out);
+            self.run(item, state, out);
         }
         None
     }
 
-    fn run(&mut self, now: Now, item: Item, state: &State, out: &mut Outboxes) {
+    fn run(&mut self, item: Item, state: &State, out: &mut Outboxes) {
         match item {
             Item::Local(Local { client, .. }) if out.is_full(client.conn) => {
                 tracing::warn!(session = %client.session, "connection closed: it asks for too much at once");
@@ -91,19 +93,11 @@ impl Replica {
             Item::Local(Local { client, xid, op, body }) => {
                 out.reply(client.conn, |out| state.answer(&client, xid, op, &body, out));
             }
-            Item::Resume { conn, session, timeout_ms } => {
-                if self.liveness.resume(session, timeout_ms, now.monotonic_ms) {
-                    self.serve(conn, session, state, out);
-                    out.connected(conn, session, timeout_ms);
-                } else {
-                    out.expired(conn);
-                }
-            }
             Item::Disconnect { conn } => {
                 state.drop_watches(conn);
                 self.serving.end_conn(conn);
             }
-            Item::Write { .. } | Item::Connect { .. } | Item::Own => {
+            Item::Write { .. } | Item::Session { .. } | Item::Own => {
                 unreachable!("commands are applied, not run")
             }
         }
@@ -126,30 +120,22 @@ impl Replica {
         out: &mut Outboxes,
     ) {
         let outcome = state.apply(command, out);
-        match (&command.write, &outcome.result) {
-            (Ok(Write::CreateSession { timeout_ms }), Ok(_)) => {
-                self.liveness.add(command.session, *timeout_ms, now.monotonic_ms);
-                self.skip_session_id(command.session);
-            }
-            (Ok(Write::CloseSession), _) => self.liveness.remove(command.session),
-            _ => {}
+        if outcome.result.is_ok() {
+            self.follow_session(now, command, state, out);
         }
         match item {
-            Some(Item::Write { conn, xid }) => self.answer_write(conn, xid, command, &outcome, state, out),
-            Some(Item::Connect { conn }) => self.answer_connect(conn, command, &outcome, state, out),
-            _ => self.end_serving(command, state, out),
+            Some(Item::Write { conn, xid }) => self.answer_write(conn, xid, &outcome, out),
+            Some(Item::Session { conn }) => self.answer_session(conn, command, &outcome, state, out),
+            _ => {}
+        }
+        if outcome.result.is_ok()
+            && let Some(session) = ended_session(command)
+        {
+            self.end_serving(session, state, out);
         }
     }
 
-    fn answer_write(
-        &mut self,
-        conn: ConnId,
-        xid: Xid,
-        command: &Command<'_>,
-        outcome: &Outcome<'_>,
-        state: &State,
-        out: &mut Outboxes,
-    ) {
+    fn answer_write(&mut self, conn: ConnId, xid: Xid, outcome: &Outcome<'_>, out: &mut Outboxes) {
         match &outcome.result {
             Ok(reply) => out.write_reply(conn, ok(xid, outcome.zxid), |out| reply.encode(out)),
             Err(error) => {
@@ -157,10 +143,9 @@ impl Replica {
                 out.write_reply(conn, header, |_| {});
             }
         }
-        self.end_serving(command, state, out);
     }
 
-    fn answer_connect(
+    fn answer_session(
         &mut self,
         conn: ConnId,
         command: &Command<'_>,
@@ -169,7 +154,10 @@ impl Replica {
         out: &mut Outboxes,
     ) {
         match (&command.write, &outcome.result) {
-            (Ok(Write::CreateSession { timeout_ms }), Ok(WriteReply::Done)) => {
+            (
+                Ok(Write::CreateSession { timeout_ms } | Write::ResumeSession { timeout_ms }),
+                Ok(WriteReply::Done),
+            ) => {
                 self.serve(conn, command.session, state, out);
                 out.connected(conn, command.session, *timeout_ms);
             }
@@ -177,12 +165,31 @@ impl Replica {
         }
     }
 
-    /// A closed session's connection is closed as well, behind the reply if it asked for it itself.
-    fn end_serving(&mut self, command: &Command<'_>, state: &State, out: &mut Outboxes) {
-        if !matches!(command.write, Ok(Write::CloseSession)) {
-            return;
+    /// What a command says of its session's life.
+    fn follow_session(&mut self, now: Now, command: &Command<'_>, state: &State, out: &mut Outboxes) {
+        match command.write {
+            Ok(Write::CreateSession { timeout_ms }) => {
+                self.liveness.add(command.session, timeout_ms, now.monotonic_ms);
+                self.skip_session_id(command.session);
+            }
+            Ok(Write::ResumeSession { timeout_ms }) => {
+                self.liveness.resume(command.session, timeout_ms, now.monotonic_ms);
+                if u64::from(command.member) != self.options.member {
+                    // It is served elsewhere now: the connection here is one that its client has given up.
+                    self.end_serving(command.session, state, out);
+                }
+            }
+            _ => {
+                if let Some(session) = ended_session(command) {
+                    self.liveness.remove(session);
+                }
+            }
         }
-        if let Some(conn) = self.serving.end_session(command.session) {
+    }
+
+    /// The connection of a session that has ended or moved is closed, behind the reply if it asked for that itself.
+    fn end_serving(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
+        if let Some(conn) = self.serving.end_session(session) {
             state.drop_watches(conn);
             out.close(conn);
         }
@@ -192,7 +199,16 @@ impl Replica {
         for path in state.tree().expired_nodes(now.wall_ms, self.options.garbage_max) {
             let mut body = Vec::new();
             body.put_string(&path);
-            self.submit_own(now, SessionId::NONE, OpCode::DeleteContainer, &body, Item::Own);
+            self.submit_own(SessionId::NONE, OpCode::DeleteContainer, &body, Item::Own);
         }
+    }
+}
+
+/// The session that a command ends, if it is not refused.
+fn ended_session(command: &Command<'_>) -> Option<SessionId> {
+    match command.write {
+        Ok(Write::CloseSession) => Some(command.session),
+        Ok(Write::ExpireSession { session }) => Some(session),
+        _ => None,
     }
 }

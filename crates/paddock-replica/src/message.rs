@@ -1,0 +1,184 @@
+//! What members say to each other, as bytes. How the bytes travel, and that they arrive whole, is for others.
+//!
+//! Raft's own messages are encoded here, field by field: what comes over a network is never given to the library's
+//! parser, and the form on the wire is ours.
+
+use bytes::Bytes;
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{DecodeError, SessionId};
+use raft::eraftpb::{Entry, Message, MessageType};
+
+/// A message of one member to another.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PeerMessage {
+    Raft(Message),
+    /// Writes that the sender has taken from its clients, for the leader to order.
+    Forward(Bytes),
+    /// Sessions that were heard on the sender, for the leader's judgement.
+    Heard(Vec<SessionId>),
+}
+
+const RAFT: u8 = 1;
+const FORWARD: u8 = 2;
+const HEARD: u8 = 3;
+
+impl PeerMessage {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            PeerMessage::Raft(message) => {
+                out.push(RAFT);
+                encode_raft(message, &mut out);
+            }
+            PeerMessage::Forward(batch) => {
+                out.push(FORWARD);
+                out.extend_from_slice(batch);
+            }
+            PeerMessage::Heard(sessions) => {
+                out.push(HEARD);
+                sessions.iter().for_each(|session| out.put_i64(session.0));
+            }
+        }
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<PeerMessage, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            RAFT => decode_raft(&mut reader).map(PeerMessage::Raft),
+            FORWARD => Ok(PeerMessage::Forward(Bytes::copy_from_slice(reader.rest()))),
+            HEARD => {
+                let mut sessions = Vec::new();
+                while !reader.is_empty() {
+                    sessions.push(SessionId(reader.i64()?));
+                }
+                Ok(PeerMessage::Heard(sessions))
+            }
+            other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
+        }
+    }
+}
+
+/// The messages that travel, with their numbers. The library has others, for itself alone.
+const TYPES: [(i32, MessageType); 11] = [
+    (1, MessageType::MsgAppend),
+    (2, MessageType::MsgAppendResponse),
+    (3, MessageType::MsgRequestVote),
+    (4, MessageType::MsgRequestVoteResponse),
+    (5, MessageType::MsgHeartbeat),
+    (6, MessageType::MsgHeartbeatResponse),
+    (7, MessageType::MsgTimeoutNow),
+    (8, MessageType::MsgReadIndex),
+    (9, MessageType::MsgReadIndexResp),
+    (10, MessageType::MsgRequestPreVote),
+    (11, MessageType::MsgRequestPreVoteResponse),
+];
+
+/// Whether a message of the library is one that travels.
+pub(crate) fn travels(message: &Message) -> bool {
+    TYPES.iter().any(|(_, kind)| *kind == message.msg_type)
+}
+
+fn encode_raft(message: &Message, out: &mut Vec<u8>) {
+    let number = TYPES.iter().find(|(_, kind)| *kind == message.msg_type).map(|(number, _)| *number);
+    out.put_i32(number.expect("only messages that travel are sent"));
+    for value in [
+        message.to,
+        message.from,
+        message.term,
+        message.log_term,
+        message.index,
+        message.commit,
+        message.commit_term,
+        message.request_snapshot,
+        message.reject_hint,
+    ] {
+        out.put_i64(value as i64);
+    }
+    out.put_bool(message.reject);
+    out.put_buffer(Some(&message.context));
+    out.put_count(message.entries.len());
+    for entry in &message.entries {
+        out.put_i64(entry.index as i64);
+        out.put_i64(entry.term as i64);
+        out.put_buffer(Some(&entry.data));
+    }
+}
+
+fn decode_raft(reader: &mut Reader<'_>) -> Result<Message, DecodeError> {
+    let number = reader.i32()?;
+    let kind = TYPES.iter().find(|(known, _)| *known == number).map(|(_, kind)| *kind);
+    let unknown = DecodeError::UnknownValue { field: "Raft message", value: number };
+    let mut message = Message { msg_type: kind.ok_or(unknown)?, ..Message::default() };
+    for field in [
+        &mut message.to,
+        &mut message.from,
+        &mut message.term,
+        &mut message.log_term,
+        &mut message.index,
+        &mut message.commit,
+        &mut message.commit_term,
+        &mut message.request_snapshot,
+        &mut message.reject_hint,
+    ] {
+        *field = reader.i64()? as u64;
+    }
+    message.reject = reader.bool()?;
+    message.context = Bytes::copy_from_slice(reader.buffer()?.unwrap_or_default());
+    message.entries = reader.list(decode_entry)?.into();
+    Ok(message)
+}
+
+fn decode_entry(reader: &mut Reader<'_>) -> Result<Entry, DecodeError> {
+    let (index, term) = (reader.i64()? as u64, reader.i64()? as u64);
+    let data = Bytes::copy_from_slice(reader.buffer()?.unwrap_or_default());
+    Ok(Entry { index, term, data, ..Entry::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(message: PeerMessage) {
+        let bytes = message.encode();
+        assert_eq!(PeerMessage::decode(&bytes), Ok(message));
+        for end in 0..bytes.len() {
+            // Cut short it is an error or another message, never a crash.
+            let _ = PeerMessage::decode(&bytes[..end]);
+        }
+    }
+
+    #[test]
+    fn messages_come_back_as_encoded() {
+        check(PeerMessage::Forward(Bytes::from_static(b"batch")));
+        check(PeerMessage::Heard(vec![SessionId(1), SessionId(-2)]));
+        let entry = |index| Entry { index, term: 3, data: Bytes::from_static(b"xyz"), ..Entry::default() };
+        for (_, kind) in TYPES {
+            check(PeerMessage::Raft(Message {
+                msg_type: kind,
+                to: 1,
+                from: 2,
+                term: 3,
+                log_term: 4,
+                index: 5,
+                commit: 6,
+                commit_term: 7,
+                request_snapshot: 8,
+                reject_hint: 9,
+                reject: true,
+                context: Bytes::from_static(b"context"),
+                entries: vec![entry(6), entry(7)].into(),
+                ..Message::default()
+            }));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        assert!(PeerMessage::decode(&[]).is_err());
+        assert!(PeerMessage::decode(&[9]).is_err());
+        assert!(PeerMessage::decode(&[RAFT, 0, 0, 0, 99]).is_err());
+        let truncated = PeerMessage::Heard(vec![SessionId(1)]).encode();
+        assert!(PeerMessage::decode(&truncated[..5]).is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! Stories of several members. The test carries their messages, and loses them; it stops members, and starts them again
+//! with what they had on disk. Everything is decided by the test and its seed.
+
+mod ensemble {
+    pub(crate) mod stage;
+}
+
+use ensemble::stage::{Chance, Stage};
+use paddock_proto::OpCode;
+
+#[test]
+fn three_members_elect_a_leader_and_agree() {
+    let mut stage = Stage::new(3, 1);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    stage.create(&client, 1, "/a", "one");
+    assert_eq!(stage.story(&client), ["#1 \"/a\""]);
+    stage.run_ticks(2);
+    for member in 1..=3 {
+        assert_eq!(stage.data(member, "/a").as_deref(), Some("one"), "member {member}");
+    }
+}
+
+#[test]
+fn a_write_at_a_follower_goes_through_the_leader_and_is_answered_where_it_was_asked() {
+    let mut stage = Stage::new(3, 2);
+    let leader = stage.elect();
+    let follower = stage.other_than(leader);
+    let client = stage.connect(follower, 1);
+    stage.create(&client, 1, "/a", "one");
+    stage.get(&client, 2, "/a");
+    stage.create(&client, 3, "/a", "two");
+    assert_eq!(stage.story(&client), ["#1 \"/a\"", "#2 \"one\"", "#3 NodeExists"]);
+}
+
+#[test]
+fn writes_survive_a_change_of_leader_and_are_applied_once() {
+    let mut stage = Stage::new(3, 3);
+    let leader = stage.elect();
+    let follower = stage.other_than(leader);
+    let client = stage.connect(follower, 1);
+    stage.create_sequential(&client, 1, "/s-");
+    assert_eq!(stage.story(&client), ["#1 \"/s-0000000000\""]);
+
+    // The leader takes the write and dies before anybody hears of it.
+    stage.cut(leader);
+    for xid in 2..=4 {
+        stage.submit_sequential(&client, xid, "/s-");
+    }
+    stage.deliver_all();
+    assert_eq!(stage.story(&client), [""; 0]);
+    stage.stop(leader);
+    let next = stage.elect();
+    assert_ne!(next, leader);
+    stage.settle();
+    assert_eq!(
+        stage.story(&client),
+        ["#2 \"/s-0000000001\"", "#3 \"/s-0000000002\"", "#4 \"/s-0000000003\""]
+    );
+
+    stage.start(leader);
+    stage.mend(leader);
+    stage.run_ticks(30);
+    stage.check_agreement();
+}
+
+#[test]
+fn a_session_moves_to_another_member_and_leaves_nothing_behind() {
+    let mut stage = Stage::new(3, 4);
+    let leader = stage.elect();
+    let (first, second) = (stage.other_than(leader), leader);
+    let client = stage.connect(first, 1);
+    stage.create(&client, 1, "/a", "0");
+    assert_eq!(stage.story(&client), ["#1 \"/a\""]);
+
+    // Its member is cut off with a write that nobody has seen; the client goes elsewhere.
+    stage.cut(first);
+    stage.submit_set(&client, 2, "/a", "of the past");
+    stage.settle();
+    let moved = stage.resume(second, 2, &client);
+    stage.set(&moved, 1, "/a", "of the present");
+    stage.mend(first);
+    stage.run_ticks(60);
+    for member in 1..=3 {
+        assert_eq!(stage.data(member, "/a").as_deref(), Some("of the present"), "member {member}");
+    }
+    // Its former connection learns that the session is not there any more, and ends.
+    let story = stage.story(&client);
+    assert!(story.contains(&"close".to_owned()), "{story:?}");
+    stage.check_agreement();
+}
+
+#[test]
+fn a_session_that_is_heard_at_a_follower_lives_and_a_silent_one_ends_everywhere() {
+    let mut stage = Stage::new(3, 5);
+    let leader = stage.elect();
+    let follower = stage.other_than(leader);
+    let (heard, silent) = (stage.connect(follower, 1), stage.connect(follower, 2));
+    stage.create_ephemeral(&silent, 1, "/e");
+    stage.story(&silent);
+    for _ in 0..120 {
+        stage.touch(&heard);
+        stage.run_ticks(1);
+    }
+    assert!(stage.has_session(&heard));
+    assert!(!stage.has_session(&silent));
+    assert_eq!(stage.data(follower, "/e"), None);
+    assert_eq!(stage.story(&silent), ["close"]);
+    stage.check_agreement();
+}
+
+#[test]
+fn a_sync_at_a_follower_sees_what_was_written_before_it() {
+    let mut stage = Stage::new(3, 6);
+    let leader = stage.elect();
+    let follower = stage.other_than(leader);
+    let (writer, reader) = (stage.connect(leader, 1), stage.connect(follower, 2));
+    stage.create(&writer, 1, "/a", "old");
+    stage.settle();
+    stage.story(&writer);
+    // The follower hears nothing of this write until later.
+    stage.cut(follower);
+    stage.set(&writer, 2, "/a", "new");
+    assert_eq!(stage.story(&writer).len(), 1, "two of three are enough");
+    stage.submit_local(&reader, 1, OpCode::Sync, "/a");
+    stage.get(&reader, 2, "/a");
+    assert_eq!(stage.story(&reader), [""; 0], "it cannot know");
+    stage.mend(follower);
+    stage.run_ticks(60);
+    assert_eq!(stage.story(&reader), ["#1 \"/a\"", "#2 \"new\""]);
+}
+
+#[test]
+fn without_a_quorum_nothing_is_answered_and_nothing_lost() {
+    let mut stage = Stage::new(3, 7);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    let others: Vec<u64> = (1..=3).filter(|member| *member != leader).collect();
+    others.iter().for_each(|member| stage.stop(*member));
+    stage.submit_sequential(&client, 1, "/s-");
+    stage.run_ticks(50);
+    assert_eq!(stage.story(&client), [""; 0]);
+    others.iter().for_each(|member| stage.start(*member));
+    stage.run_ticks(60);
+    assert_eq!(stage.story(&client), ["#1 \"/s-0000000000\""]);
+    stage.check_agreement();
+}
+
+/// Members crash, links are cut, messages are lost; whatever was answered is there in the end, once, in its order.
+#[test]
+fn whatever_happens_acknowledged_writes_are_there_once() {
+    for seed in 0..40 {
+        let mut chance = Chance::from_seed(seed);
+        let members = if seed % 2 == 0 { 3 } else { 5 };
+        let mut stage = Stage::new(members, seed);
+        let _ = stage.elect();
+        let clients: Vec<_> = (1..=members).map(|member| stage.connect(member, member)).collect();
+        let mut acknowledged = Vec::new();
+        let mut lost = vec![false; clients.len()];
+        for xid in 1..=60 {
+            stage.disturb(&mut chance);
+            for (number, client) in clients.iter().enumerate() {
+                // Who lost its member is gone.
+                lost[number] =
+                    lost[number] || !stage.submit_named(client, xid, &format!("/w-{number}-{xid}"));
+            }
+            stage.run_ticks(chance.below(8));
+            acknowledged.extend(stage.all_created());
+        }
+        stage.heal();
+        stage.run_ticks(200);
+        acknowledged.extend(stage.all_created());
+        stage.check_agreement();
+        for path in &acknowledged {
+            assert!(stage.data(1, path).is_some(), "seed {seed}: {path} was acknowledged and is lost");
+        }
+        assert!(!acknowledged.is_empty(), "seed {seed}: nothing was ever answered");
+        stage.check_order(seed, &acknowledged);
+    }
+}

@@ -1,0 +1,425 @@
+//! Members on a stage: their disks, the messages between them, their connections.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{AclList, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
+use paddock_replica::{
+    Client, ConnId, Effects, HardState, Input, Local, LogEntry, Membership, Now, Outboxes, Parcel, Recovered,
+    Replica, ReplicaOptions, State,
+};
+use paddock_tree::{Asker, Command, Tree};
+
+const TICK_MS: u64 = 100;
+const SESSION_TIMEOUT_MS: i32 = 10_000;
+
+/// SplitMix64.
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) fn from_seed(seed: u64) -> Chance {
+        Chance(seed)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (word ^ (word >> 31)) % end
+    }
+}
+
+struct Disk {
+    entries: Vec<LogEntry>,
+    hard_state: HardState,
+}
+
+struct Member {
+    replica: Replica,
+    state: State,
+    out: Outboxes,
+}
+
+/// A client's session on a member.
+#[derive(Clone)]
+pub(crate) struct Guest {
+    member: u64,
+    client: Client,
+}
+
+pub(crate) struct Stage {
+    members: BTreeMap<u64, Option<Member>>,
+    disks: BTreeMap<u64, Disk>,
+    now: Now,
+    seed: u64,
+    messages: VecDeque<(u64, u64, Vec<u8>)>,
+    cut: BTreeSet<u64>,
+    stories: BTreeMap<(u64, ConnId), Vec<String>>,
+    sessions: BTreeMap<(u64, ConnId), SessionId>,
+}
+
+impl Stage {
+    pub(crate) fn new(members: u64, seed: u64) -> Stage {
+        let disk = |_| Disk { entries: Vec::new(), hard_state: HardState::default() };
+        let mut stage = Stage {
+            members: (1..=members).map(|member| (member, None)).collect(),
+            disks: (1..=members).map(|member| (member, disk(member))).collect(),
+            now: Now { monotonic_ms: 1000, wall_ms: 1_000_000 },
+            seed,
+            messages: VecDeque::new(),
+            cut: BTreeSet::new(),
+            stories: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+        };
+        (1..=members).for_each(|member| stage.start(member));
+        stage
+    }
+
+    pub(crate) fn start(&mut self, member: u64) {
+        let disk = &self.disks[&member];
+        let state = State::new(Tree::new(), (0, 0));
+        let options = ReplicaOptions {
+            member,
+            tick_ms: TICK_MS,
+            garbage_interval_ms: 60_000,
+            garbage_max: 100,
+            seed: self.seed,
+        };
+        let membership = Membership { voters: self.members.keys().copied().collect() };
+        let entries = disk.entries.clone();
+        let recovered = Recovered { snapshot: (0, 0), membership, hard_state: disk.hard_state, entries };
+        self.now.wall_ms += 1;
+        let replica = Replica::new(options, recovered, &state, self.now);
+        self.members.insert(member, Some(Member { replica, state, out: Outboxes::new(1) }));
+    }
+
+    /// The member's process is gone; what it had synced is there.
+    pub(crate) fn stop(&mut self, member: u64) {
+        self.members.insert(member, None);
+        self.messages.retain(|(from, to, _)| *from != member && *to != member);
+    }
+
+    /// Nothing goes in or out.
+    pub(crate) fn cut(&mut self, member: u64) {
+        self.cut.insert(member);
+    }
+
+    pub(crate) fn mend(&mut self, member: u64) {
+        self.cut.remove(&member);
+    }
+
+    /// Stops, starts, cuts or mends some member, or loses some messages, but leaves a majority of disks in peace.
+    pub(crate) fn disturb(&mut self, chance: &mut Chance) {
+        let count = self.members.len() as u64;
+        let member = 1 + chance.below(count);
+        match chance.below(10) {
+            0 => self.stop(member),
+            1 | 2 => {
+                let stopped: Vec<u64> =
+                    self.members.iter().filter(|(_, m)| m.is_none()).map(|(id, _)| *id).collect();
+                stopped.into_iter().for_each(|member| self.start(member));
+            }
+            3 => self.cut(member),
+            4 | 5 => self.cut.clear(),
+            6 => self.messages.truncate(self.messages.len() / 2),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn heal(&mut self) {
+        self.cut.clear();
+        let stopped: Vec<u64> = self.members.iter().filter(|(_, m)| m.is_none()).map(|(id, _)| *id).collect();
+        stopped.into_iter().for_each(|member| self.start(member));
+    }
+
+    fn step(&mut self, member: u64, input: Input) {
+        let now = self.now;
+        if let Some(member) = self.members.get_mut(&member).and_then(Option::as_mut) {
+            member.replica.step(now, input);
+        }
+    }
+
+    /// Lets every member do what it has to, and carries the messages, until all is quiet.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            let numbers: Vec<u64> = self.members.keys().copied().collect();
+            numbers.into_iter().for_each(|number| self.act(number));
+            if self.messages.is_empty() {
+                return;
+            }
+            self.deliver_all();
+        }
+    }
+
+    pub(crate) fn deliver_all(&mut self) {
+        for (from, to, bytes) in std::mem::take(&mut self.messages) {
+            if !self.cut.contains(&from) && !self.cut.contains(&to) {
+                self.step(to, Input::Peer { from, bytes });
+            }
+        }
+    }
+
+    fn act(&mut self, number: u64) {
+        let now = self.now;
+        let Some(member) = self.members.get_mut(&number).and_then(Option::as_mut) else { return };
+        let disk = self.disks.get_mut(&number).expect("every member has a disk");
+        let mut effects = Effects::default();
+        loop {
+            member.replica.collect(now, &mut effects);
+            if effects.is_empty() {
+                break;
+            }
+            self.messages.extend(effects.messages.drain(..).map(|(to, bytes)| (number, to, bytes)));
+            member.replica.apply(now, &mut effects, &mut member.state, &mut member.out);
+            if let Some(round) = effects.round.take() {
+                disk.hard_state = effects.hard_state.take().unwrap_or(disk.hard_state);
+                for entry in effects.entries.drain(..) {
+                    disk.entries.retain(|old| old.index < entry.index);
+                    disk.entries.push(entry);
+                }
+                member.replica.step(now, Input::Persisted { round });
+            }
+        }
+        for (_, outbox) in member.out.iter_mut() {
+            for (conn, parcel) in outbox.iter() {
+                if let Parcel::Connected { session, .. } = parcel {
+                    self.sessions.insert((number, conn), session);
+                }
+                self.stories.entry((number, conn)).or_default().extend(tell(parcel));
+            }
+            outbox.clear();
+        }
+    }
+
+    pub(crate) fn run_ticks(&mut self, ticks: u64) {
+        for _ in 0..ticks {
+            self.now.monotonic_ms += TICK_MS;
+            self.now.wall_ms += TICK_MS as i64;
+            let numbers: Vec<u64> = self.members.keys().copied().collect();
+            numbers.into_iter().for_each(|number| self.step(number, Input::Tick));
+            self.settle();
+        }
+    }
+
+    /// Runs until one member leads all that run and are not cut off.
+    pub(crate) fn elect(&mut self) -> u64 {
+        for _ in 0..500 {
+            self.run_ticks(1);
+            let leaders: Vec<u64> =
+                self.running().filter(|(_, m)| m.replica.is_leader()).map(|(n, _)| n).collect();
+            if let [leader] = leaders[..]
+                && !self.cut.contains(&leader)
+            {
+                return leader;
+            }
+        }
+        panic!("no leader after 500 ticks");
+    }
+
+    fn running(&self) -> impl Iterator<Item = (u64, &Member)> {
+        self.members.iter().filter_map(|(number, member)| Some((*number, member.as_ref()?)))
+    }
+
+    pub(crate) fn other_than(&self, member: u64) -> u64 {
+        self.running().map(|(number, _)| number).find(|number| *number != member).expect("others run")
+    }
+
+    pub(crate) fn connect(&mut self, member: u64, number: u64) -> Guest {
+        let conn = ConnId::new(0, number);
+        self.step(member, Input::Connect { conn, timeout_ms: SESSION_TIMEOUT_MS });
+        self.greet(member, conn)
+    }
+
+    pub(crate) fn resume(&mut self, member: u64, number: u64, former: &Guest) -> Guest {
+        let (conn, session) = (ConnId::new(0, number), former.client.session);
+        self.step(member, Input::Resume { conn, session, timeout_ms: SESSION_TIMEOUT_MS });
+        self.greet(member, conn)
+    }
+
+    fn greet(&mut self, member: u64, conn: ConnId) -> Guest {
+        self.settle();
+        let session = self.sessions[&(member, conn)];
+        self.stories.remove(&(member, conn));
+        Guest { member, client: Client::new(conn, session, &[]) }
+    }
+
+    /// What the guest was told since it was asked last.
+    pub(crate) fn story(&mut self, guest: &Guest) -> Vec<String> {
+        self.stories.remove(&(guest.member, guest.client.conn)).unwrap_or_default()
+    }
+
+    /// The paths of all creates that were answered since this was asked last.
+    pub(crate) fn all_created(&mut self) -> Vec<String> {
+        let stories = std::mem::take(&mut self.stories);
+        let lines = stories.into_values().flatten();
+        lines.filter_map(|line| Some(line.split_once(" \"")?.1.trim_end_matches('"').to_owned())).collect()
+    }
+
+    pub(crate) fn touch(&mut self, guest: &Guest) {
+        self.step(guest.member, Input::Touch { session: guest.client.session });
+    }
+
+    fn submit(&mut self, guest: &Guest, xid: i32, op: OpCode, body: &[u8]) {
+        let mut command = Vec::new();
+        Command::encode(guest.client.session, 0, IdList::NONE, op, body, &mut command);
+        self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), command });
+    }
+
+    fn submit_create(&mut self, guest: &Guest, xid: i32, path: &str, data: &str, flags: i32) {
+        let mut body = Vec::new();
+        body.put_string(path);
+        body.put_string(data);
+        body.extend_from_slice(AclList::OPEN.wire());
+        body.put_i32(flags);
+        self.submit(guest, xid, OpCode::Create, &body);
+    }
+
+    pub(crate) fn create(&mut self, guest: &Guest, xid: i32, path: &str, data: &str) {
+        self.submit_create(guest, xid, path, data, 0);
+        self.settle();
+    }
+
+    pub(crate) fn create_ephemeral(&mut self, guest: &Guest, xid: i32, path: &str) {
+        self.submit_create(guest, xid, path, "", 1);
+        self.settle();
+    }
+
+    pub(crate) fn submit_sequential(&mut self, guest: &Guest, xid: i32, path: &str) {
+        self.submit_create(guest, xid, path, "", 2);
+    }
+
+    pub(crate) fn create_sequential(&mut self, guest: &Guest, xid: i32, path: &str) {
+        self.submit_sequential(guest, xid, path);
+        self.settle();
+    }
+
+    /// Whether the guest's member runs, so that it could ask.
+    pub(crate) fn submit_named(&mut self, guest: &Guest, xid: i32, path: &str) -> bool {
+        self.touch(guest);
+        self.submit_create(guest, xid, path, "x", 0);
+        self.members[&guest.member].is_some()
+    }
+
+    pub(crate) fn submit_set(&mut self, guest: &Guest, xid: i32, path: &str, data: &str) {
+        let mut body = Vec::new();
+        body.put_string(path);
+        body.put_string(data);
+        body.put_i32(-1);
+        self.submit(guest, xid, OpCode::SetData, &body);
+    }
+
+    pub(crate) fn set(&mut self, guest: &Guest, xid: i32, path: &str, data: &str) {
+        self.submit_set(guest, xid, path, data);
+        self.settle();
+    }
+
+    pub(crate) fn submit_local(&mut self, guest: &Guest, xid: i32, op: OpCode, path: &str) {
+        let mut body = Vec::new();
+        body.put_string(path);
+        if op == OpCode::GetData {
+            body.put_bool(false);
+        }
+        let local = Local { client: guest.client.clone(), xid: Xid(xid), op, body };
+        self.step(guest.member, Input::Local(local));
+    }
+
+    pub(crate) fn get(&mut self, guest: &Guest, xid: i32, path: &str) {
+        self.submit_local(guest, xid, OpCode::GetData, path);
+        self.settle();
+    }
+
+    fn state(&self, member: u64) -> &State {
+        &self.members[&member].as_ref().expect("the member runs").state
+    }
+
+    pub(crate) fn has_session(&self, guest: &Guest) -> bool {
+        self.state(guest.member).tree().session_timeout_ms(guest.client.session).is_some()
+    }
+
+    pub(crate) fn data(&self, member: u64, path: &str) -> Option<String> {
+        let mut out = Vec::new();
+        let asker = Asker { session: SessionId::NONE, ids: IdList::NONE };
+        let read = Read::GetData { path, watch: false };
+        self.state(member).tree().read(&read, &asker, &mut out).ok()?;
+        let data = Reader::new(&out).buffer().expect("a reply begins with the data");
+        data.map(|data| String::from_utf8_lossy(data).into_owned())
+    }
+
+    /// All members are at the same zxid with the same state, byte by byte.
+    pub(crate) fn check_agreement(&mut self) {
+        let mut saved: Vec<(u64, Vec<Vec<u8>>)> = Vec::new();
+        for (number, member) in self.members.iter_mut() {
+            let member = member.as_mut().expect("all members run");
+            saved.push((*number, save(member.state.tree_mut())));
+        }
+        for (number, blocks) in &saved[1..] {
+            assert!(blocks == &saved[0].1, "member {number} differs from member {}", saved[0].0);
+        }
+    }
+
+    /// The creates of each guest were carried out in their order.
+    pub(crate) fn check_order(&self, seed: u64, paths: &[String]) {
+        let mut last: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+        let mut by_xid: Vec<(&str, i64, i64)> = Vec::new();
+        for path in paths {
+            let (guest, xid) = path.rsplit_once('-').expect("a path names guest and xid");
+            let czxid = self.state(1).tree().stat(path).expect("it is there").czxid.0;
+            by_xid.push((guest, xid.parse().expect("a number"), czxid));
+        }
+        by_xid.sort_unstable();
+        for (guest, xid, czxid) in by_xid {
+            if let Some((before, earlier)) = last.insert(guest, (xid, czxid)) {
+                assert!(earlier < czxid, "seed {seed}: {guest}: {before} was carried out after {xid}");
+            }
+        }
+    }
+}
+
+fn save(tree: &mut Tree) -> Vec<Vec<u8>> {
+    let (mut scan, mut blocks) = (tree.begin_snapshot(), Vec::new());
+    let mut more = true;
+    while more {
+        let mut block = Vec::new();
+        more = tree.scan_snapshot(&mut scan, 1000, &mut block);
+        blocks.push(block);
+    }
+    tree.end_snapshot(scan);
+    blocks
+}
+
+/// One line for each packet of a parcel.
+fn tell(parcel: Parcel<'_>) -> Vec<String> {
+    match parcel {
+        Parcel::Reply(mut bytes) | Parcel::Event(mut bytes) => {
+            let mut lines = Vec::new();
+            while let Some((body, len)) = frame::split(bytes, i32::MAX).expect("a member writes whole frames")
+            {
+                lines.push(tell_packet(body));
+                bytes = &bytes[len..];
+            }
+            lines
+        }
+        Parcel::Connected { .. } => vec!["connected".into()],
+        Parcel::Expired => vec!["expired".into()],
+        Parcel::Close => vec!["close".into()],
+    }
+}
+
+fn tell_packet(body: &[u8]) -> String {
+    let mut reader = Reader::new(body);
+    let header = ReplyHeader::decode(&mut reader).expect("a reply has a header");
+    if header.xid == Xid::NOTIFICATION {
+        let event = WatchEvent::decode(header.zxid, reader.rest()).expect("a notification has an event");
+        return format!("{:?} {}", event.kind, event.path);
+    }
+    match header.error {
+        Some(error) => format!("#{} {error:?}", header.xid.0),
+        // The first field of a getData reply; of a create's, the path.
+        None if reader.rest().len() > 4 => {
+            let text = reader.buffer().ok().flatten().map(String::from_utf8_lossy).unwrap_or_default();
+            format!("#{} {text:?}", header.xid.0)
+        }
+        None => format!("#{} ok", header.xid.0),
+    }
+}
