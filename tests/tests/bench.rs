@@ -70,6 +70,44 @@ fn every_workload_runs_without_an_error_on_zookeeper() {
     every_workload_runs_without_an_error(Kind::ZooKeeper);
 }
 
+/// Files in keeper-bench's form and a recorded log, as they lie in the repository.
+fn files_run_as_they_are(kind: Kind) {
+    let server = Server::start(kind);
+    let hosts = server.address().to_string();
+    // The first one says itself that its result goes into a file here.
+    let directory = tempfile::tempdir().expect("make a directory");
+    for (file, limit) in [("mixed.yaml", Some("3000")), ("tagged.yaml", Some("3000")), ("recorded.csv", None)]
+    {
+        let mut command = bench(&[&example(file), "--hosts", &hosts, "--json", "--quiet"]);
+        command.args(limit.iter().flat_map(|limit| ["--requests", limit])).current_dir(directory.path());
+        let output = command.output().expect("run paddock bench");
+        assert!(output.status.success(), "{file}: {}\n{}", stderr(&output), stdout(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+        assert_eq!(
+            (&report["errors"], &report["ended"]),
+            (&0.into(), &"complete".into()),
+            "{file}: {report}"
+        );
+        assert_eq!(report["requests"], limit.map_or(13, |limit| limit.parse().unwrap()), "{file}: {report}");
+    }
+    let written = std::fs::read_dir(directory.path()).expect("list the directory").count();
+    assert_eq!(written, 1, "the result of mixed.yaml");
+}
+
+fn example(name: &str) -> String {
+    format!("{}/../docs/examples/bench/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn files_run_as_they_are_on_paddock() {
+    files_run_as_they_are(Kind::Paddock);
+}
+
+#[test]
+fn files_run_as_they_are_on_zookeeper() {
+    files_run_as_they_are(Kind::ZooKeeper);
+}
+
 /// What the tool counts is what the server counts.
 fn the_rate_is_the_servers(kind: Kind) {
     let server = Server::start(kind);
@@ -235,6 +273,19 @@ fn bad_input_is_refused_before_anything_runs() {
         &["create", "--hosts", &hosts, "--metrics-url", &format!("http://{nobody}/")],
         "no Prometheus page",
     );
+}
+
+#[test]
+fn a_wrong_key_is_named_with_its_line() {
+    let file = tempfile::Builder::new().suffix(".yaml").tempfile().expect("make a file");
+    let text = std::fs::read_to_string(example("mixed.yaml")).expect("read the example");
+    std::fs::write(file.path(), text.replace("concurrency:", "concurency:")).expect("write the file");
+    let path = file.path().to_str().expect("a temporary path is ASCII");
+    let line =
+        text.lines().position(|line| line.starts_with("concurrency:")).expect("the example has one") + 1;
+    check_refusal(&[path, "--hosts", "127.0.0.1:1"], &format!("{path}:{line}: "));
+    check_refusal(&[path, "--hosts", "127.0.0.1:1"], "`concurency`");
+    check_refusal(&["/no/such.yaml", "--hosts", "127.0.0.1:1"], "/no/such.yaml");
 }
 
 #[test]
