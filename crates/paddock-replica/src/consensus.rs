@@ -1,8 +1,8 @@
 //! The Raft library behind a small interface. Nothing outside this module and its entry log knows it.
 
 use bytes::Bytes;
-use raft::eraftpb::{ConfState, Entry, Message, MessageType};
-use raft::{Config, RawNode, StateRole};
+use raft::eraftpb::{ConfState, Entry, Message, MessageType, SnapshotMetadata};
+use raft::{Config, RawNode, SnapshotStatus, StateRole};
 
 use crate::entry_log::EntryLog;
 use crate::message;
@@ -87,9 +87,23 @@ pub(crate) struct Round {
     pub(crate) number: u64,
     pub(crate) committed: Vec<LogEntry>,
     /// A leader's messages need not wait for its disk.
-    pub(crate) messages: Vec<Message>,
+    pub(crate) messages: Letters,
     /// A follower's answers promise what is on its disk: they leave after `persisted`.
-    pub(crate) messages_once_persisted: Vec<Message>,
+    pub(crate) messages_once_persisted: Letters,
+    /// A snapshot takes the place of the state and the log before anything else of the round.
+    pub(crate) install: Option<Install>,
+}
+
+/// Messages and the members they are for.
+pub(crate) type Letters = Vec<(u64, Vec<u8>)>;
+
+/// A snapshot that has come from the leader and takes the place of everything that is here. `Replica::installed` is to be
+/// told when it has, before the round is reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Install {
+    pub index: u64,
+    pub term: u64,
+    pub membership: Membership,
 }
 
 pub(crate) struct Consensus {
@@ -117,7 +131,7 @@ impl Consensus {
     const COMMITTED_BYTES_PER_ROUND: u64 = 4 << 20;
 
     /// The same `seed` makes the same election timeouts.
-    pub(crate) fn new(member: u64, seed: u64, recovered: Recovered) -> Consensus {
+    pub(crate) fn new(member: u64, seed: u64, bytes_kept: usize, recovered: Recovered) -> Consensus {
         let conf_state = ConfState { voters: recovered.membership.voters, ..ConfState::default() };
         let is_alone = conf_state.voters == [member];
         let HardState { term, vote, commit } = recovered.hard_state;
@@ -127,7 +141,7 @@ impl Consensus {
         let term = recovered.entries.last().map_or(recovered.snapshot.1, |entry| entry.term).max(term);
         let hard_state = raft::eraftpb::HardState { term, vote, commit, ..Default::default() };
 
-        let mut log = EntryLog::new(recovered.snapshot, conf_state, hard_state);
+        let mut log = EntryLog::new(recovered.snapshot, conf_state, hard_state, bytes_kept);
         recovered.entries.into_iter().for_each(|entry| log.append(to_raft(entry)));
         let config = Config {
             applied: recovered.snapshot.0,
@@ -206,12 +220,13 @@ impl Consensus {
             return None;
         }
         let mut ready = self.node.ready();
-        assert!(ready.snapshot().is_empty(), "members do not send snapshots to each other");
+        let install = self.begin_install(ready.snapshot().get_metadata());
         let entries = ready.take_entries();
-        let travelling = |messages: Vec<Message>| messages.into_iter().filter(message::travels).collect();
+        let letters = |messages: Vec<Message>| messages.into_iter().filter_map(message::letter).collect();
         let round = Round {
-            messages: travelling(ready.take_messages()),
-            messages_once_persisted: travelling(ready.take_persisted_messages()),
+            install,
+            messages: letters(ready.take_messages()),
+            messages_once_persisted: letters(ready.take_persisted_messages()),
             hard_state: ready.hs().map(|hs| HardState { term: hs.term, vote: hs.vote, commit: hs.commit }),
             number: ready.number(),
             committed: ready.take_committed_entries().into_iter().map(from_raft).collect(),
@@ -220,6 +235,32 @@ impl Consensus {
         entries.into_iter().for_each(|entry| self.node.mut_store().append(entry));
         self.node.advance_append_async(ready);
         Some(round)
+    }
+
+    fn begin_install(&mut self, metadata: &SnapshotMetadata) -> Option<Install> {
+        if metadata.index == 0 {
+            return None;
+        }
+        let conf_state = metadata.get_conf_state().clone();
+        let membership = Membership { voters: conf_state.voters.clone() };
+        self.is_alone = membership.voters == [self.node.raft.id];
+        self.node.mut_store().restore(metadata.index, metadata.term, conf_state);
+        Some(Install { index: metadata.index, term: metadata.term, membership })
+    }
+
+    /// There is a snapshot file up to this entry.
+    pub(crate) fn has_snapshot(&mut self, index: u64, term: u64) {
+        self.node.mut_store().has_snapshot(index, term);
+    }
+
+    /// Whether a snapshot should be taken soon, for a member that lags.
+    pub(crate) fn wants_snapshot(&self) -> bool {
+        self.node.store().take_wish()
+    }
+
+    /// Member `to` cannot have the snapshot that it was offered.
+    pub(crate) fn snapshot_failed(&mut self, to: u64) {
+        self.node.report_snapshot(to, SnapshotStatus::Failure);
     }
 
     /// Round `number` and all before it are on disk.
@@ -248,7 +289,7 @@ mod tests {
 
     fn alone(entries: Vec<LogEntry>, hard_state: HardState) -> Consensus {
         let membership = Membership { voters: vec![1] };
-        Consensus::new(1, 0, Recovered { snapshot: (0, 0), membership, hard_state, entries })
+        Consensus::new(1, 0, 0, Recovered { snapshot: (0, 0), membership, hard_state, entries })
     }
 
     /// Runs rounds until there is nothing to do; returns what was committed.

@@ -3,13 +3,11 @@
 //! Entries stand here from the moment they are handed to the transaction log until they are applied and a bounded
 //! number of bytes has come after them. What is older is in the snapshot.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
 use raft::{Error, GetEntriesContext, RaftState, Storage, StorageError};
-
-/// How many bytes of applied entries are kept for members that lag a little.
-const APPLIED_BYTES_KEPT: usize = 8 << 20;
 
 #[derive(Debug)]
 pub(crate) struct EntryLog {
@@ -19,12 +17,51 @@ pub(crate) struct EntryLog {
     bytes: usize,
     hard_state: HardState,
     conf_state: ConfState,
+    /// How many bytes of applied entries are kept for members that lag a little.
+    bytes_kept: usize,
+    /// Index and term of the last entry in the newest snapshot file.
+    snapshot: (u64, u64),
+    /// Somebody lags behind `before`, and the newest snapshot is older than that.
+    wants_snapshot: Cell<bool>,
 }
 
 impl EntryLog {
     /// A log that begins behind `(index, term)`: a snapshot, or nothing at all.
-    pub(crate) fn new(before: (u64, u64), conf_state: ConfState, hard_state: HardState) -> EntryLog {
-        EntryLog { before, entries: VecDeque::new(), bytes: 0, hard_state, conf_state }
+    pub(crate) fn new(
+        before: (u64, u64),
+        conf_state: ConfState,
+        hard_state: HardState,
+        bytes_kept: usize,
+    ) -> EntryLog {
+        EntryLog {
+            before,
+            entries: VecDeque::new(),
+            bytes: 0,
+            hard_state,
+            conf_state,
+            bytes_kept,
+            snapshot: before,
+            wants_snapshot: Cell::new(false),
+        }
+    }
+
+    /// There is a snapshot up to this entry.
+    pub(crate) fn has_snapshot(&mut self, index: u64, term: u64) {
+        self.snapshot = self.snapshot.max((index, term));
+    }
+
+    /// Whether a snapshot should be taken soon; asked once.
+    pub(crate) fn take_wish(&self) -> bool {
+        self.wants_snapshot.take()
+    }
+
+    /// Forgets everything: a snapshot up to this entry stands in its place.
+    pub(crate) fn restore(&mut self, index: u64, term: u64, conf_state: ConfState) {
+        self.before = (index, term);
+        self.snapshot = (index, term);
+        self.entries.clear();
+        self.bytes = 0;
+        self.conf_state = conf_state;
     }
 
     pub(crate) fn first(&self) -> u64 {
@@ -49,7 +86,7 @@ impl EntryLog {
 
     /// Lets go of the oldest entries up to `applied`, as far as memory demands it.
     pub(crate) fn trim(&mut self, applied: u64) {
-        while self.bytes > APPLIED_BYTES_KEPT && self.first() <= applied {
+        while self.bytes > self.bytes_kept && self.first() <= applied {
             let oldest = self.entries.pop_front().expect("bytes counts the entries");
             self.bytes -= oldest.data.len();
             self.before = (oldest.index, oldest.term);
@@ -110,8 +147,17 @@ impl Storage for EntryLog {
         Ok(self.last())
     }
 
-    fn snapshot(&self, _: u64, _: u64) -> raft::Result<Snapshot> {
-        Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable))
+    fn snapshot(&self, request_index: u64, _: u64) -> raft::Result<Snapshot> {
+        // One that ends before the entries that are kept would leave a gap.
+        if self.snapshot.0 < self.before.0.max(request_index).max(1) {
+            self.wants_snapshot.set(true);
+            return Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable));
+        }
+        let mut snapshot = Snapshot::default();
+        let metadata = snapshot.mut_metadata();
+        (metadata.index, metadata.term) = self.snapshot;
+        metadata.set_conf_state(self.conf_state.clone());
+        Ok(snapshot)
     }
 }
 
@@ -125,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_new_term_replaces_the_tail() {
-        let mut log = EntryLog::new((0, 0), ConfState::default(), HardState::default());
+        let mut log = EntryLog::new((0, 0), ConfState::default(), HardState::default(), 100);
         (1..=3).for_each(|index| log.append(entry(index, 1, 10)));
         log.append(entry(2, 2, 5));
         assert_eq!((log.last(), log.term(2).unwrap(), log.bytes), (2, 2, 15));
@@ -133,11 +179,26 @@ mod tests {
 
     #[test]
     fn only_applied_entries_are_let_go() {
-        let mut log = EntryLog::new((7, 3), ConfState::default(), HardState::default());
-        (8..=10).for_each(|index| log.append(entry(index, 3, APPLIED_BYTES_KEPT)));
+        let mut log = EntryLog::new((7, 3), ConfState::default(), HardState::default(), 100);
+        (8..=10).for_each(|index| log.append(entry(index, 3, 100)));
         log.trim(8);
         assert_eq!((log.first(), log.last()), (9, 10));
         assert_eq!(log.term(8).unwrap(), 3);
         assert!(log.term(7).is_err());
+    }
+
+    #[test]
+    fn a_snapshot_is_offered_only_if_the_entries_behind_it_are_there() {
+        let mut log = EntryLog::new((7, 3), ConfState::default(), HardState::default(), 100);
+        assert_eq!(log.snapshot(0, 2).unwrap().get_metadata().index, 7);
+        (8..=12).for_each(|index| log.append(entry(index, 3, 100)));
+        log.trim(10);
+        assert!(log.snapshot(0, 2).is_err());
+        assert!(log.take_wish());
+        assert!(!log.take_wish());
+        log.has_snapshot(11, 3);
+        assert_eq!(log.snapshot(0, 2).unwrap().get_metadata().index, 11);
+        log.restore(20, 4, ConfState::default());
+        assert_eq!((log.first(), log.last(), log.term(20).unwrap()), (21, 20, 4));
     }
 }

@@ -17,8 +17,8 @@ mod state;
 mod watches;
 
 pub use conn::{Client, ConnId, Now};
-pub use consensus::{HardState, LogEntry, Membership, Recovered};
+pub use consensus::{HardState, Install, LogEntry, Membership, Recovered};
 pub use outbox::{Outbox, Outboxes, Parcel};
-pub use replica::{Applied, Effects, Input, Local, Replica, ReplicaOptions};
+pub use replica::{Applied, Effects, Input, Local, Replica, ReplicaOptions, SnapshotRead, SnapshotWrite};
 pub use state::State;
 pub use watches::WatchSummary;

@@ -8,6 +8,8 @@ use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, SessionId};
 use raft::eraftpb::{Entry, Message, MessageType};
 
+use crate::replica::SnapshotWrite;
+
 /// A message of one member to another.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PeerMessage {
@@ -16,11 +18,28 @@ pub(crate) enum PeerMessage {
     Forward(Bytes),
     /// Sessions that were heard on the sender, for the leader's judgement.
     Heard(Vec<SessionId>),
+    /// The library's message that a snapshot should replace what the receiver has. It says which; its bytes are fetched.
+    Offer(Message),
+    /// The receiver's snapshot up to `index` is wanted from `offset` on.
+    Fetch {
+        index: u64,
+        offset: u64,
+    },
+    /// What was fetched.
+    Piece(SnapshotWrite),
+    /// There is no such snapshot any more.
+    Gone {
+        index: u64,
+    },
 }
 
 const RAFT: u8 = 1;
 const FORWARD: u8 = 2;
 const HEARD: u8 = 3;
+const OFFER: u8 = 4;
+const FETCH: u8 = 5;
+const PIECE: u8 = 6;
+const GONE: u8 = 7;
 
 impl PeerMessage {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -38,6 +57,26 @@ impl PeerMessage {
                 out.push(HEARD);
                 sessions.iter().for_each(|session| out.put_i64(session.0));
             }
+            PeerMessage::Offer(message) => {
+                out.push(OFFER);
+                encode_offer(message, &mut out);
+            }
+            PeerMessage::Fetch { index, offset } => {
+                out.push(FETCH);
+                out.put_i64(*index as i64);
+                out.put_i64(*offset as i64);
+            }
+            PeerMessage::Piece(piece) => {
+                out.push(PIECE);
+                out.put_i64(piece.index as i64);
+                out.put_i64(piece.offset as i64);
+                out.put_bool(piece.is_last);
+                out.extend_from_slice(&piece.bytes);
+            }
+            PeerMessage::Gone { index } => {
+                out.push(GONE);
+                out.put_i64(*index as i64);
+            }
         }
         out
     }
@@ -54,6 +93,19 @@ impl PeerMessage {
                 }
                 Ok(PeerMessage::Heard(sessions))
             }
+            OFFER => decode_offer(&mut reader).map(PeerMessage::Offer),
+            FETCH => Ok(PeerMessage::Fetch { index: reader.i64()? as u64, offset: reader.i64()? as u64 }),
+            PIECE => {
+                let (index, offset) = (reader.i64()? as u64, reader.i64()? as u64);
+                let is_last = reader.bool()?;
+                Ok(PeerMessage::Piece(SnapshotWrite {
+                    index,
+                    offset,
+                    bytes: reader.rest().to_vec(),
+                    is_last,
+                }))
+            }
+            GONE => Ok(PeerMessage::Gone { index: reader.i64()? as u64 }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
     }
@@ -74,9 +126,37 @@ const TYPES: [(i32, MessageType); 11] = [
     (11, MessageType::MsgRequestPreVoteResponse),
 ];
 
-/// Whether a message of the library is one that travels.
-pub(crate) fn travels(message: &Message) -> bool {
-    TYPES.iter().any(|(_, kind)| *kind == message.msg_type)
+/// A message of the library as it travels. Some are for the library alone.
+pub(crate) fn letter(message: Message) -> Option<(u64, Vec<u8>)> {
+    let to = message.to;
+    let message = match message.msg_type {
+        MessageType::MsgSnapshot => PeerMessage::Offer(message),
+        kind if TYPES.iter().any(|(_, known)| *known == kind) => PeerMessage::Raft(message),
+        _ => return None,
+    };
+    Some((to, message.encode()))
+}
+
+fn encode_offer(message: &Message, out: &mut Vec<u8>) {
+    let metadata = message.get_snapshot().get_metadata();
+    let voters = &metadata.get_conf_state().voters;
+    for value in [message.to, message.from, message.term, metadata.index, metadata.term] {
+        out.put_i64(value as i64);
+    }
+    out.put_count(voters.len());
+    voters.iter().for_each(|voter| out.put_i64(*voter as i64));
+}
+
+fn decode_offer(reader: &mut Reader<'_>) -> Result<Message, DecodeError> {
+    let mut message = Message { msg_type: MessageType::MsgSnapshot, ..Message::default() };
+    for field in [&mut message.to, &mut message.from, &mut message.term] {
+        *field = reader.i64()? as u64;
+    }
+    let metadata = message.mut_snapshot().mut_metadata();
+    metadata.index = reader.i64()? as u64;
+    metadata.term = reader.i64()? as u64;
+    metadata.mut_conf_state().voters = reader.list(|reader| Ok(reader.i64()? as u64))?;
+    Ok(message)
 }
 
 fn encode_raft(message: &Message, out: &mut Vec<u8>) {
@@ -152,6 +232,16 @@ mod tests {
     fn messages_come_back_as_encoded() {
         check(PeerMessage::Forward(Bytes::from_static(b"batch")));
         check(PeerMessage::Heard(vec![SessionId(1), SessionId(-2)]));
+        check(PeerMessage::Fetch { index: 7, offset: 1 << 40 });
+        check(PeerMessage::Gone { index: 7 });
+        let bytes = b"piece".to_vec();
+        check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));
+        let mut offer =
+            Message { msg_type: MessageType::MsgSnapshot, to: 1, from: 2, term: 3, ..Message::default() };
+        let metadata = offer.mut_snapshot().mut_metadata();
+        (metadata.index, metadata.term) = (7, 2);
+        metadata.mut_conf_state().voters = vec![1, 2, 3];
+        check(PeerMessage::Offer(offer));
         let entry = |index| Entry { index, term: 3, data: Bytes::from_static(b"xyz"), ..Entry::default() };
         for (_, kind) in TYPES {
             check(PeerMessage::Raft(Message {

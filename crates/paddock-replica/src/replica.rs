@@ -11,6 +11,7 @@
 
 mod apply;
 mod outstanding;
+mod transfer;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -18,12 +19,14 @@ use paddock_proto::{IdList, OpCode, SessionId, Xid};
 use paddock_tree::{Command, Origin};
 
 use crate::batch::{BatchBuilder, EntryBuilder, batches};
-use crate::consensus::{Consensus, Leadership};
+use crate::consensus::{Consensus, Install, Leadership, Letters};
 use crate::liveness::Liveness;
 use crate::message::PeerMessage;
 use crate::serving::Serving;
-use crate::{Client, ConnId, HardState, LogEntry, Now, Recovered, State};
+use crate::{Client, ConnId, HardState, LogEntry, Now, Outboxes, Recovered, State};
 use outstanding::Outstanding;
+use transfer::Transfer;
+pub use transfer::{SnapshotRead, SnapshotWrite};
 
 #[derive(Clone, Debug)]
 pub struct ReplicaOptions {
@@ -35,6 +38,8 @@ pub struct ReplicaOptions {
     pub garbage_interval_ms: u64,
     /// How many of them are removed at a time.
     pub garbage_max: usize,
+    /// How many bytes of applied entries are kept in memory for members that lag a little. Who lags more gets a snapshot.
+    pub entry_bytes_kept: usize,
     /// Chance, for elections: the same seed makes the same choices.
     pub seed: u64,
 }
@@ -56,6 +61,13 @@ pub enum Input {
     Touch { session: SessionId },
     /// Another member says something: what `Effects::messages` gave it. Messages may be lost and come late.
     Peer { from: u64, bytes: Vec<u8> },
+    /// There is a snapshot file up to this entry.
+    SnapshotTaken { index: u64, term: u64 },
+    /// What `Effects::snapshot_reads` asked for, and whether the snapshot ends with it; none if it is not there any more.
+    SnapshotRead { read: SnapshotRead, piece: Option<(Vec<u8>, bool)> },
+    /// What `Effects::snapshot_writes` asked for is done: so many bytes are written, and if it was the last piece, the
+    /// snapshot is synced and has been checked. Not good: nothing of it is left.
+    SnapshotWritten { index: u64, offset: u64, is_last: bool, is_good: bool },
     /// Everything in the log up to and including this round is on disk.
     Persisted { round: u64 },
     /// A tenth of an election timeout has passed.
@@ -75,7 +87,15 @@ pub struct Local {
 #[derive(Debug, Default)]
 pub struct Effects {
     /// To other members, now: they need not wait for the disk.
-    pub messages: Letters,
+    pub messages: Vec<(u64, Vec<u8>)>,
+    /// Pieces of this member's snapshot that another one wants.
+    pub snapshot_reads: Vec<SnapshotRead>,
+    /// Pieces of the leader's snapshot that have come.
+    pub snapshot_writes: Vec<SnapshotWrite>,
+    /// A snapshot should be taken soon: a member lags behind all entries that are kept.
+    pub wants_snapshot: bool,
+    /// Before anything else of the round is written: the snapshot that has come whole takes the place of log and state.
+    pub install: Option<Install>,
     /// To be written in this order: the hard state first.
     pub hard_state: Option<HardState>,
     pub entries: Vec<LogEntry>,
@@ -89,7 +109,13 @@ pub struct Effects {
 
 impl Effects {
     pub fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.round.is_none() && self.committed.is_empty() && !self.locals
+        self.messages.is_empty()
+            && self.snapshot_reads.is_empty()
+            && self.snapshot_writes.is_empty()
+            && !self.wants_snapshot
+            && self.round.is_none()
+            && self.committed.is_empty()
+            && !self.locals
     }
 }
 
@@ -126,14 +152,20 @@ impl Item {
         matches!(self, Item::Write { .. } | Item::Session { .. } | Item::Own)
     }
 
+    /// Who waits for it.
+    fn conn(&self) -> Option<ConnId> {
+        match self {
+            Item::Write { conn, .. } | Item::Session { conn } => Some(*conn),
+            Item::Local(local) => Some(local.client.conn),
+            Item::Own | Item::Disconnect { .. } => None,
+        }
+    }
+
     /// Whether it has to see what was written anywhere before it was asked.
     fn is_sync(&self) -> bool {
         matches!(self, Item::Local(Local { op: OpCode::Sync, .. }))
     }
 }
-
-/// Messages and the members they are for.
-type Letters = Vec<(u64, Vec<u8>)>;
 
 #[derive(Debug)]
 pub struct Replica {
@@ -152,6 +184,14 @@ pub struct Replica {
     ticks_without_progress: u32,
     /// Sessions that were heard here and are to be reported to the leader.
     heard: BTreeSet<SessionId>,
+    /// A snapshot on its way to this member.
+    transfer: Option<Transfer>,
+    /// The entry up to which a snapshot has taken the place of the state, until the library may know it.
+    installed: Option<u64>,
+    /// To leave with the next effects.
+    letters: Letters,
+    reads: Vec<SnapshotRead>,
+    writes: Vec<SnapshotWrite>,
     liveness: Liveness,
     serving: Serving,
     next_session: i64,
@@ -195,7 +235,7 @@ impl Replica {
         let mut replica = Replica {
             next_session: first_session_id(options.member, now.wall_ms),
             next_garbage_ms: now.monotonic_ms + options.garbage_interval_ms,
-            consensus: Consensus::new(options.member, options.seed, recovered),
+            consensus: Consensus::new(options.member, options.seed, options.entry_bytes_kept, recovered),
             batch: BatchBuilder::new(),
             items: VecDeque::new(),
             outstanding: Outstanding::new(Origin { member, incarnation }),
@@ -203,6 +243,11 @@ impl Replica {
             leadership: Leadership::default(),
             ticks_without_progress: 0,
             heard: BTreeSet::new(),
+            transfer: None,
+            installed: None,
+            letters: Letters::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
             held: VecDeque::new(),
             serving: Serving::default(),
             garbage_due: false,
@@ -230,6 +275,11 @@ impl Replica {
             Input::Disconnect { conn } => self.items.push_back(Item::Disconnect { conn }),
             Input::Touch { session } => self.hear(now, session),
             Input::Peer { from, bytes } => self.on_message(now, from, &bytes),
+            Input::SnapshotTaken { index, term } => self.consensus.has_snapshot(index, term),
+            Input::SnapshotRead { read, piece } => self.on_read(read, piece),
+            Input::SnapshotWritten { index, offset, is_last, is_good } => {
+                self.on_written(index, offset, is_last, is_good);
+            }
             Input::Persisted { round } => self.on_persisted(round),
             Input::Tick => self.on_tick(now),
         }
@@ -289,6 +339,13 @@ impl Replica {
             Ok(PeerMessage::Heard(sessions)) => {
                 sessions.into_iter().for_each(|session| self.liveness.touch(session, now.monotonic_ms));
             }
+            Ok(PeerMessage::Offer(offer)) if offer.from == from => self.on_offer(offer),
+            Ok(PeerMessage::Offer(_)) => tracing::error!(from, "offer in the name of another member dropped"),
+            Ok(PeerMessage::Fetch { index, offset }) => {
+                self.reads.push(SnapshotRead { to: from, index, offset });
+            }
+            Ok(PeerMessage::Piece(piece)) => self.on_piece(from, piece),
+            Ok(PeerMessage::Gone { index }) => self.on_gone(from, index),
             Err(error) => tracing::error!(from, %error, "message of another member cannot be read"),
         }
     }
@@ -309,6 +366,7 @@ impl Replica {
     fn on_tick(&mut self, now: Now) {
         self.consensus.tick();
         self.ticks_without_progress += 1;
+        self.tick_transfer();
         if !self.consensus.is_leader() {
             return;
         }
@@ -370,6 +428,8 @@ impl Replica {
         self.leadership = leadership;
         // Its sender will send it again, to whoever leads now.
         self.entry = EntryBuilder::new();
+        // Another leader makes its own offer.
+        self.transfer = None;
         self.outstanding.send_all_again();
         self.ticks_without_progress = 0;
         // What a former leader heard is not known here.
@@ -394,6 +454,10 @@ impl Replica {
     pub fn collect(&mut self, now: Now, effects: &mut Effects) {
         self.close_batch();
         self.tell_leader_who_was_heard(effects);
+        self.ask_for_piece(effects);
+        effects.messages.append(&mut self.letters);
+        effects.snapshot_reads.append(&mut self.reads);
+        effects.snapshot_writes.append(&mut self.writes);
         self.send_batches(now, effects);
         self.propose();
         if self.batch.commands() == 0 && !self.items.is_empty() {
@@ -406,12 +470,35 @@ impl Replica {
         effects.locals |= self.garbage_due;
         while let Some(round) = self.consensus.round() {
             effects.committed.extend(round.committed);
-            effects.messages.extend(encoded(round.messages));
-            let held = encoded(round.messages_once_persisted).collect();
-            self.held.push_back((round.number, held));
+            effects.messages.extend(round.messages);
+            self.held.push_back((round.number, round.messages_once_persisted));
+            if round.install.is_some() {
+                assert!(
+                    effects.committed.is_empty(),
+                    "entries before a snapshot are applied before it comes"
+                );
+                effects.install = round.install;
+            }
             self.record(round.hard_state, round.entries, round.number, effects);
         }
         self.release_messages(effects);
+        effects.wants_snapshot |= self.consensus.wants_snapshot();
+    }
+
+    /// The snapshot has taken the place of log and state. What this member's connections wait for may have been carried
+    /// out in it, and what their watches waited for may have happened: they are closed, and their clients come back.
+    pub fn installed(&mut self, now: Now, state: &State, out: &mut Outboxes) {
+        self.installed = Some(state.applied().0);
+        let forgotten =
+            self.outstanding.forget_through(state.tree().applied_batch(self.outstanding.origin()));
+        for conn in forgotten.iter().filter_map(Item::conn).chain(self.serving.end_all()) {
+            out.close(conn);
+        }
+        self.liveness = Liveness::new(self.options.tick_ms);
+        for (session, timeout_ms) in state.tree().sessions() {
+            self.liveness.add(session, timeout_ms, now.monotonic_ms);
+        }
+        state.tree().sessions().for_each(|(session, _)| self.skip_session_id(session));
     }
 
     /// What of a round must reach the disk. A commit index alone need not: it is found again.
@@ -423,7 +510,7 @@ impl Replica {
         effects: &mut Effects,
     ) {
         let vote = hard_state.map_or(self.written_vote, |hs| (hs.term, hs.vote));
-        let nothing_new = entries.is_empty() && vote == self.written_vote;
+        let nothing_new = entries.is_empty() && vote == self.written_vote && effects.install.is_none();
         if nothing_new && self.unsynced_round.is_none() {
             self.on_persisted(round);
             return;
@@ -439,6 +526,9 @@ impl Replica {
 
     fn on_persisted(&mut self, round: u64) {
         self.consensus.persisted(round);
+        if let Some(index) = self.installed.take() {
+            self.consensus.applied(index);
+        }
         self.unsynced_round = self.unsynced_round.filter(|&last| last > round);
         self.persisted_round = round;
     }
@@ -457,10 +547,6 @@ impl Replica {
             self.next_session = self.next_session.max(used.0 + 1);
         }
     }
-}
-
-fn encoded(messages: Vec<raft::eraftpb::Message>) -> impl Iterator<Item = (u64, Vec<u8>)> {
-    messages.into_iter().map(|message| (message.to, PeerMessage::Raft(message).encode()))
 }
 
 /// Higher than every incarnation before, even if the clock went back.

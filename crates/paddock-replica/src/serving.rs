@@ -28,6 +28,14 @@ impl Serving {
         Some(conn)
     }
 
+    /// Ends all and returns the connections.
+    pub(crate) fn end_all(&mut self) -> Vec<ConnId> {
+        self.conns.clear();
+        let mut conns: Vec<ConnId> = self.sessions.drain().map(|(conn, _)| conn).collect();
+        conns.sort_unstable();
+        conns
+    }
+
     pub(crate) fn end_conn(&mut self, conn: ConnId) {
         if let Some(session) = self.sessions.remove(&conn) {
             self.conns.remove(&session);

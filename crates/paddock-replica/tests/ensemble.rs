@@ -146,6 +146,64 @@ fn without_a_quorum_nothing_is_answered_and_nothing_lost() {
     stage.check_agreement();
 }
 
+#[test]
+fn a_member_that_lags_too_far_gets_a_snapshot_and_its_connections_begin_anew() {
+    let mut stage = Stage::new(3, 8);
+    stage.entries_max = 20;
+    let leader = stage.elect();
+    let lagging = stage.other_than(leader);
+    let (writer, guest) = (stage.connect(leader, 1), stage.connect(lagging, 2));
+    stage.cut(lagging);
+    stage.submit_sequential(&guest, 1, "/s-");
+    for xid in 1..=60 {
+        stage.create(&writer, xid, &format!("/n-{xid}"), &"x".repeat(200));
+    }
+    assert_eq!(stage.data(lagging, "/n-60"), None);
+    stage.mend(lagging);
+    stage.run_ticks(60);
+    assert!(stage.data(lagging, "/n-60").is_some());
+    let story = stage.story(&guest);
+    assert_eq!(story[0], "close", "its watches may have missed events: {story:?}");
+    assert!(
+        stage.data(leader, "/s-0000000060").is_some(),
+        "what it asked for is carried out, as after any lost connection"
+    );
+    stage.check_agreement();
+
+    // It is a member like any other again, and finds what it got when it starts anew.
+    let client = stage.connect(lagging, 3);
+    stage.create(&client, 1, "/after", "");
+    stage.story(&client);
+    stage.stop(lagging);
+    stage.start(lagging);
+    stage.run_ticks(60);
+    assert!(stage.data(lagging, "/after").is_some());
+    stage.check_agreement();
+}
+
+#[test]
+fn a_snapshot_comes_whole_though_its_leader_changes_on_the_way() {
+    let mut stage = Stage::new(3, 9);
+    stage.entries_max = 20;
+    let leader = stage.elect();
+    let lagging = stage.other_than(leader);
+    let writer = stage.connect(leader, 1);
+    stage.cut(lagging);
+    for xid in 1..=60 {
+        stage.create(&writer, xid, &format!("/n-{xid}"), &"x".repeat(1000));
+    }
+    stage.mend(lagging);
+    for _ in 0..12 {
+        stage.step_once();
+    }
+    stage.stop(leader);
+    stage.run_ticks(100);
+    assert!(stage.data(lagging, "/n-60").is_some());
+    stage.start(leader);
+    stage.run_ticks(60);
+    stage.check_agreement();
+}
+
 /// Members crash, links are cut, messages are lost; whatever was answered is there in the end, once, in its order.
 #[test]
 fn whatever_happens_acknowledged_writes_are_there_once() {
@@ -153,6 +211,7 @@ fn whatever_happens_acknowledged_writes_are_there_once() {
         let mut chance = Chance::from_seed(seed);
         let members = if seed % 2 == 0 { 3 } else { 5 };
         let mut stage = Stage::new(members, seed);
+        stage.entries_max = 5 + seed as usize;
         let _ = stage.elect();
         let clients: Vec<_> = (1..=members).map(|member| stage.connect(member, member)).collect();
         let mut acknowledged = Vec::new();

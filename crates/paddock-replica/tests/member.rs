@@ -8,8 +8,14 @@ use paddock_replica::{
 };
 use paddock_tree::{Command, Tree};
 
-const OPTIONS: ReplicaOptions =
-    ReplicaOptions { member: 1, tick_ms: 100, garbage_interval_ms: 60_000, garbage_max: 100, seed: 1 };
+const OPTIONS: ReplicaOptions = ReplicaOptions {
+    member: 1,
+    tick_ms: 100,
+    garbage_interval_ms: 60_000,
+    garbage_max: 100,
+    entry_bytes_kept: 8 << 20,
+    seed: 1,
+};
 
 /// A member and what it left on its disk.
 struct Member {

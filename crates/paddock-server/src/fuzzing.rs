@@ -12,8 +12,14 @@ use crate::Config;
 use crate::connection::{Connection, Context, Refusal, Step};
 
 const FRAME_BYTES_MAX: i32 = 1 << 20;
-const OPTIONS: ReplicaOptions =
-    ReplicaOptions { member: 1, tick_ms: 100, garbage_interval_ms: 100, garbage_max: 10, seed: 1 };
+const OPTIONS: ReplicaOptions = ReplicaOptions {
+    member: 1,
+    tick_ms: 100,
+    garbage_interval_ms: 100,
+    garbage_max: 10,
+    entry_bytes_kept: 8 << 20,
+    seed: 1,
+};
 
 /// Takes `data` as what a client sends: with an odd first byte from the greeting on, with an even one behind a good
 /// greeting. Whatever it is, the member answers in whole frames and stays sound.

@@ -18,6 +18,9 @@ use crate::shared::Shared;
 use crate::snapshots::{self, Snapshots};
 use crate::{Config, worker};
 
+/// Of applied entries, in memory.
+const ENTRY_BYTES_KEPT: usize = 8 << 20;
+
 /// Why a member did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -123,6 +126,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         tick_ms: u64::from(config.tick_ms),
         garbage_interval_ms: config.garbage_interval_ms,
         garbage_max: config.garbage_max,
+        entry_bytes_kept: ENTRY_BYTES_KEPT,
         // The standard library's hash tables are seeded by the system's chance.
         seed: RandomState::new().hash_one(()),
     }

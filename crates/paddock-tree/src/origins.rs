@@ -34,6 +34,14 @@ impl Origins {
         number == expected
     }
 
+    /// The number of the last batch of this incarnation; 0 for none.
+    pub(crate) fn applied(&self, origin: Origin) -> u64 {
+        match self.last.get(&origin.member) {
+            Some(&(incarnation, number)) if incarnation == origin.incarnation => number,
+            _ => 0,
+        }
+    }
+
     /// The incarnation under which the member was heard last.
     pub(crate) fn incarnation(&self, member: u8) -> Option<u64> {
         self.last.get(&member).map(|&(incarnation, _)| incarnation)

@@ -67,6 +67,11 @@ impl Tree {
         self.origins.admit(origin, number)
     }
 
+    /// The number of the last batch of `origin` that was applied; 0 for none.
+    pub fn applied_batch(&self, origin: Origin) -> u64 {
+        self.origins.applied(origin)
+    }
+
     /// The incarnation of a member whose writes were applied last.
     pub fn incarnation(&self, member: u8) -> Option<u64> {
         self.origins.incarnation(member)

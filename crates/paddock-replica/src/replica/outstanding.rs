@@ -60,6 +60,16 @@ impl Outstanding {
         self.batches.back_mut().map(|waiting| &mut waiting.items)
     }
 
+    /// Batches up to this number were applied where nobody here saw it. Returns what waited for them.
+    pub(super) fn forget_through(&mut self, number: u64) -> Vec<Item> {
+        let mut forgotten = Vec::new();
+        while let Some(waiting) = self.batches.pop_front_if(|waiting| waiting.number <= number) {
+            self.sent = self.sent.saturating_sub(1);
+            forgotten.extend(waiting.items);
+        }
+        forgotten
+    }
+
     /// Batch `number` is being applied: what waits for it.
     pub(super) fn applied(&mut self, number: u64) -> VecDeque<Item> {
         let first = self.batches.pop_front().expect("an own batch is outstanding until it is applied");

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
 use paddock_replica::{
-    Client, ConnId, Effects, HardState, Input, Local, LogEntry, Membership, Now, Outboxes, Parcel, Recovered,
-    Replica, ReplicaOptions, State,
+    Client, ConnId, Effects, HardState, Input, Install, Local, LogEntry, Membership, Now, Outboxes, Parcel,
+    Recovered, Replica, ReplicaOptions, State,
 };
-use paddock_tree::{Asker, Command, Tree};
+use paddock_tree::{Asker, Command, Tree, TreeLoader};
 
 const TICK_MS: u64 = 100;
 const SESSION_TIMEOUT_MS: i32 = 10_000;
@@ -30,7 +30,16 @@ impl Chance {
     }
 }
 
+/// Snapshots travel in pieces of so many bytes.
+const PIECE_BYTES: usize = 1000;
+
+#[derive(Default)]
 struct Disk {
+    /// Index and term, and the blocks one behind the other, each behind its length.
+    snapshot: Option<((u64, u64), Vec<u8>)>,
+    /// One that is on its way here.
+    partial: Vec<u8>,
+    /// Behind the snapshot.
     entries: Vec<LogEntry>,
     hard_state: HardState,
 }
@@ -39,6 +48,49 @@ struct Member {
     replica: Replica,
     state: State,
     out: Outboxes,
+    wants_snapshot: bool,
+}
+
+impl Member {
+    fn move_pieces(&mut self, now: Now, effects: &mut Effects, disk: &mut Disk) {
+        self.wants_snapshot |= std::mem::take(&mut effects.wants_snapshot);
+        for read in effects.snapshot_reads.drain(..) {
+            let found = disk.snapshot.as_ref().filter(|((index, _), _)| *index == read.index);
+            let piece = found.map(|(_, bytes)| {
+                let rest = &bytes[read.offset as usize..];
+                (rest[..rest.len().min(PIECE_BYTES)].to_vec(), rest.len() <= PIECE_BYTES)
+            });
+            self.replica.step(now, Input::SnapshotRead { read, piece });
+        }
+        for write in effects.snapshot_writes.drain(..) {
+            disk.partial.truncate(write.offset as usize);
+            assert_eq!(disk.partial.len() as u64, write.offset, "pieces come one after the other");
+            disk.partial.extend(write.bytes);
+            let (index, offset, is_last) = (write.index, disk.partial.len() as u64, write.is_last);
+            self.replica.step(now, Input::SnapshotWritten { index, offset, is_last, is_good: true });
+        }
+    }
+
+    fn install(&mut self, now: Now, disk: &mut Disk, install: &Install) {
+        let bytes = std::mem::take(&mut disk.partial);
+        self.state = State::new(load(&bytes), (install.index, install.term));
+        disk.snapshot = Some(((install.index, install.term), bytes));
+        disk.entries.clear();
+        self.replica.installed(now, &self.state, &mut self.out);
+    }
+
+    fn take_snapshot(&mut self, now: Now, disk: &mut Disk) {
+        self.wants_snapshot = false;
+        let (index, term) = self.state.applied();
+        let mut bytes = Vec::new();
+        for block in save(self.state.tree_mut()) {
+            bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&block);
+        }
+        disk.snapshot = Some(((index, term), bytes));
+        disk.entries.retain(|entry| entry.index > index);
+        self.replica.step(now, Input::SnapshotTaken { index, term });
+    }
 }
 
 /// A client's session on a member.
@@ -55,20 +107,22 @@ pub(crate) struct Stage {
     seed: u64,
     messages: VecDeque<(u64, u64, Vec<u8>)>,
     cut: BTreeSet<u64>,
+    /// A member takes a snapshot when its log has more entries than this.
+    pub(crate) entries_max: usize,
     stories: BTreeMap<(u64, ConnId), Vec<String>>,
     sessions: BTreeMap<(u64, ConnId), SessionId>,
 }
 
 impl Stage {
     pub(crate) fn new(members: u64, seed: u64) -> Stage {
-        let disk = |_| Disk { entries: Vec::new(), hard_state: HardState::default() };
         let mut stage = Stage {
             members: (1..=members).map(|member| (member, None)).collect(),
-            disks: (1..=members).map(|member| (member, disk(member))).collect(),
+            disks: (1..=members).map(|member| (member, Disk::default())).collect(),
             now: Now { monotonic_ms: 1000, wall_ms: 1_000_000 },
             seed,
             messages: VecDeque::new(),
             cut: BTreeSet::new(),
+            entries_max: usize::MAX,
             stories: BTreeMap::new(),
             sessions: BTreeMap::new(),
         };
@@ -77,21 +131,28 @@ impl Stage {
     }
 
     pub(crate) fn start(&mut self, member: u64) {
-        let disk = &self.disks[&member];
-        let state = State::new(Tree::new(), (0, 0));
+        let disk = self.disks.get_mut(&member).expect("every member has a disk");
+        disk.partial.clear();
+        let state = match &disk.snapshot {
+            Some((applied, bytes)) => State::new(load(bytes), *applied),
+            None => State::new(Tree::new(), (0, 0)),
+        };
         let options = ReplicaOptions {
             member,
             tick_ms: TICK_MS,
             garbage_interval_ms: 60_000,
             garbage_max: 100,
+            entry_bytes_kept: 2000,
             seed: self.seed,
         };
         let membership = Membership { voters: self.members.keys().copied().collect() };
         let entries = disk.entries.clone();
-        let recovered = Recovered { snapshot: (0, 0), membership, hard_state: disk.hard_state, entries };
+        let recovered =
+            Recovered { snapshot: state.applied(), membership, hard_state: disk.hard_state, entries };
         self.now.wall_ms += 1;
         let replica = Replica::new(options, recovered, &state, self.now);
-        self.members.insert(member, Some(Member { replica, state, out: Outboxes::new(1) }));
+        self.members
+            .insert(member, Some(Member { replica, state, out: Outboxes::new(1), wants_snapshot: false }));
     }
 
     /// The member's process is gone; what it had synced is there.
@@ -152,6 +213,17 @@ impl Stage {
         }
     }
 
+    /// One tick, and one round of messages.
+    pub(crate) fn step_once(&mut self) {
+        self.now.monotonic_ms += TICK_MS;
+        let numbers: Vec<u64> = self.members.keys().copied().collect();
+        for number in numbers {
+            self.step(number, Input::Tick);
+            self.act(number);
+        }
+        self.deliver_all();
+    }
+
     pub(crate) fn deliver_all(&mut self) {
         for (from, to, bytes) in std::mem::take(&mut self.messages) {
             if !self.cut.contains(&from) && !self.cut.contains(&to) {
@@ -171,6 +243,10 @@ impl Stage {
                 break;
             }
             self.messages.extend(effects.messages.drain(..).map(|(to, bytes)| (number, to, bytes)));
+            member.move_pieces(now, &mut effects, disk);
+            if let Some(install) = effects.install.take() {
+                member.install(now, disk, &install);
+            }
             member.replica.apply(now, &mut effects, &mut member.state, &mut member.out);
             if let Some(round) = effects.round.take() {
                 disk.hard_state = effects.hard_state.take().unwrap_or(disk.hard_state);
@@ -180,6 +256,9 @@ impl Stage {
                 }
                 member.replica.step(now, Input::Persisted { round });
             }
+        }
+        if member.wants_snapshot || disk.entries.len() > self.entries_max {
+            member.take_snapshot(now, disk);
         }
         for (_, outbox) in member.out.iter_mut() {
             for (conn, parcel) in outbox.iter() {
@@ -374,6 +453,16 @@ impl Stage {
             }
         }
     }
+}
+
+fn load(mut bytes: &[u8]) -> Tree {
+    let mut loader = TreeLoader::new();
+    while let Some((len, rest)) = bytes.split_first_chunk::<4>() {
+        let (block, rest) = rest.split_at(u32::from_le_bytes(*len) as usize);
+        loader.block(block).expect("a snapshot comes as it was saved");
+        bytes = rest;
+    }
+    loader.finish().expect("a snapshot is a tree")
 }
 
 fn save(tree: &mut Tree) -> Vec<Vec<u8>> {

@@ -1,0 +1,128 @@
+//! Getting a snapshot from the leader, for a member that lags so far that the entries it needs are gone.
+//!
+//! The leader only offers; the member that lags asks for one piece after the other, writes it, and asks for the next. So
+//! neither side holds more than a piece in memory, a slow disk slows only itself, and what was written before a link
+//! broke need not come again. The offer, which is the Raft library's own message, is taken when all is written.
+
+use raft::eraftpb::Message;
+
+use super::{Effects, Replica};
+use crate::message::PeerMessage;
+
+/// After so many ticks without a piece it is asked for again.
+const PATIENCE_TICKS: u32 = 10;
+
+/// A snapshot on its way to this member.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    offer: Message,
+    /// So many bytes are written.
+    offset: u64,
+    /// A piece is being written now.
+    is_writing: bool,
+    idle_ticks: u32,
+    /// A piece has to be asked for.
+    is_due: bool,
+}
+
+impl Transfer {
+    fn index(&self) -> u64 {
+        self.offer.get_snapshot().get_metadata().index
+    }
+}
+
+/// A piece that another member wants of this member's snapshot. To be answered by `Input::SnapshotRead`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotRead {
+    pub to: u64,
+    /// The entry that the snapshot ends with.
+    pub index: u64,
+    pub offset: u64,
+}
+
+/// A piece that has come. One with offset 0 begins anew. To be answered by `Input::SnapshotWritten`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotWrite {
+    pub index: u64,
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+    /// The snapshot is whole with this one, and to be checked before the answer.
+    pub is_last: bool,
+}
+
+impl Replica {
+    pub(super) fn on_offer(&mut self, offer: Message) {
+        let is_same = |transfer: &Transfer| {
+            transfer.offer.from == offer.from && transfer.index() == offer.get_snapshot().get_metadata().index
+        };
+        if !self.transfer.as_ref().is_some_and(is_same) {
+            self.transfer =
+                Some(Transfer { offer, offset: 0, is_writing: false, idle_ticks: 0, is_due: true });
+        }
+    }
+
+    pub(super) fn on_piece(&mut self, from: u64, piece: SnapshotWrite) {
+        let Some(transfer) = &mut self.transfer else { return };
+        let is_next = transfer.offer.from == from
+            && transfer.index() == piece.index
+            && transfer.offset == piece.offset
+            && !transfer.is_writing;
+        if is_next {
+            transfer.is_writing = true;
+            transfer.is_due = false;
+            self.writes.push(piece);
+        }
+    }
+
+    /// A piece was written, up to `offset`; or it could not be, and what came of the snapshot is of no use.
+    pub(super) fn on_written(&mut self, index: u64, offset: u64, is_last: bool, is_good: bool) {
+        let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.index() == index) else {
+            return;
+        };
+        transfer.is_writing = false;
+        transfer.idle_ticks = 0;
+        if !is_good {
+            // Again from the start, but not at once: whatever is wrong may last.
+            transfer.offset = 0;
+            return;
+        }
+        transfer.offset = offset;
+        transfer.is_due = true;
+        if is_last && let Some(transfer) = self.transfer.take() {
+            self.consensus.step(transfer.offer);
+        }
+    }
+
+    pub(super) fn on_gone(&mut self, from: u64, index: u64) {
+        self.transfer = self.transfer.take().filter(|t| t.offer.from != from || t.index() != index);
+    }
+
+    pub(super) fn tick_transfer(&mut self) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.idle_ticks += 1;
+            transfer.is_due |= !transfer.is_writing && transfer.idle_ticks >= PATIENCE_TICKS;
+        }
+    }
+
+    pub(super) fn ask_for_piece(&mut self, effects: &mut Effects) {
+        if let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.is_due) {
+            transfer.is_due = false;
+            transfer.idle_ticks = 0;
+            let fetch = PeerMessage::Fetch { index: transfer.index(), offset: transfer.offset };
+            effects.messages.push((transfer.offer.from, fetch.encode()));
+        }
+    }
+
+    /// A piece of this member's snapshot was read, or the snapshot is not there any more.
+    pub(super) fn on_read(&mut self, read: SnapshotRead, piece: Option<(Vec<u8>, bool)>) {
+        let SnapshotRead { to, index, offset } = read;
+        let message = match piece {
+            Some((bytes, is_last)) => PeerMessage::Piece(SnapshotWrite { index, offset, bytes, is_last }),
+            None => {
+                self.consensus.snapshot_failed(to);
+                PeerMessage::Gone { index }
+            }
+        };
+        self.letters.push((to, message.encode()));
+    }
+}
