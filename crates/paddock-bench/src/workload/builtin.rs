@@ -35,6 +35,13 @@ impl Shape {
         fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ session as u64)
     }
 
+    /// The root, and below it a znode for each session: `prefix` and the session's number.
+    pub(super) fn session_znodes(&self, prefix: &str) -> impl Iterator<Item = Znode> + use<'_> {
+        let below: Vec<Znode> =
+            (0..self.sessions).map(|session| self.znode(&format!("/{prefix}{session}"))).collect();
+        std::iter::once(self.znode("")).chain(below)
+    }
+
     pub(super) fn znode(&self, below_root: &str) -> Znode {
         Znode { path: format!("{}{below_root}", self.root), data: Vec::new() }
     }

@@ -42,9 +42,7 @@ impl Workload for SmokeTest {
     }
 
     fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
-        let sessions =
-            (0..self.shape.sessions).map(|session| self.shape.znode(&format!("/session_{session}")));
-        Box::new(std::iter::once(self.shape.znode("")).chain(sessions))
+        Box::new(self.shape.session_znodes("session_"))
     }
 
     fn roots(&self) -> Vec<String> {

@@ -41,14 +41,13 @@ impl Workload for SuiteMix {
 
     fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
         let value = self.shape.value(VALUE_BYTES);
-        let sessions = (0..self.shape.sessions).map(|session| self.shape.znode(&format!("/s{session}")));
         let read = (0..DIRECTORIES).flat_map(move |number| {
             let directory = self.directory(number);
             let child = |child| Znode { path: format!("{directory}/node-{child:08}"), data: value.clone() };
             let children: Vec<Znode> = (0..CHILDREN).map(child).collect();
             std::iter::once(Znode { path: directory, data: Vec::new() }).chain(children)
         });
-        Box::new(std::iter::once(self.shape.znode("")).chain(sessions).chain(read))
+        Box::new(self.shape.session_znodes("s").chain(read))
     }
 
     fn roots(&self) -> Vec<String> {

@@ -30,8 +30,7 @@ impl Workload for ZkBoom {
     }
 
     fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
-        let sessions = (0..self.shape.sessions).map(|session| self.shape.znode(&format!("/{session}")));
-        Box::new(std::iter::once(self.shape.znode("")).chain(sessions))
+        Box::new(self.shape.session_znodes(""))
     }
 
     fn roots(&self) -> Vec<String> {
