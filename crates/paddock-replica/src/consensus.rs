@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use raft::eraftpb::{ConfState, Entry, Message, MessageType, SnapshotMetadata};
-use raft::{Config, RawNode, SnapshotStatus, StateRole};
+use raft::{Config, RawNode, ReadState, SnapshotStatus, StateRole};
 
 use crate::entry_log::EntryLog;
 use crate::message;
@@ -90,6 +90,8 @@ pub(crate) struct Round {
     pub(crate) messages: Letters,
     /// A follower's answers promise what is on its disk: they leave after `persisted`.
     pub(crate) messages_once_persisted: Letters,
+    /// Answers to `ask_index`: the question, and the index.
+    pub(crate) answers: Vec<(u64, u64)>,
     /// A snapshot takes the place of the state and the log before anything else of the round.
     pub(crate) install: Option<Install>,
 }
@@ -225,6 +227,7 @@ impl Consensus {
         let letters = |messages: Vec<Message>| messages.into_iter().filter_map(message::letter).collect();
         let round = Round {
             install,
+            answers: ready.take_read_states().iter().filter_map(|state| self.answer(state)).collect(),
             messages: letters(ready.take_messages()),
             messages_once_persisted: letters(ready.take_persisted_messages()),
             hard_state: ready.hs().map(|hs| HardState { term: hs.term, vote: hs.vote, commit: hs.commit }),
@@ -235,6 +238,21 @@ impl Consensus {
         entries.into_iter().for_each(|entry| self.node.mut_store().append(entry));
         self.node.advance_append_async(ready);
         Some(round)
+    }
+
+    /// Asks the leader, who asks a quorum, up to which index anything can have been acknowledged by now. The answer comes
+    /// with a round, or never: then the question is to be asked again.
+    pub(crate) fn ask_index(&mut self, question: u64) {
+        let mut context = self.node.raft.id.to_le_bytes().to_vec();
+        context.extend_from_slice(&question.to_le_bytes());
+        self.node.read_index(context);
+    }
+
+    /// The answer to a question of this member, out of the context that it gave.
+    fn answer(&self, state: &ReadState) -> Option<(u64, u64)> {
+        let (member, rest) = state.request_ctx.split_first_chunk::<8>()?;
+        let question = u64::from_le_bytes(*rest.first_chunk::<8>()?);
+        (u64::from_le_bytes(*member) == self.node.raft.id).then_some((question, state.index))
     }
 
     fn begin_install(&mut self, metadata: &SnapshotMetadata) -> Option<Install> {

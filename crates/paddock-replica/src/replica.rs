@@ -186,6 +186,8 @@ pub struct Replica {
     heard: BTreeSet<SessionId>,
     /// A snapshot on its way to this member.
     transfer: Option<Transfer>,
+    /// The last entry that was applied here.
+    applied: u64,
     /// The entry up to which a snapshot has taken the place of the state, until the library may know it.
     installed: Option<u64>,
     /// To leave with the next effects.
@@ -244,6 +246,7 @@ impl Replica {
             ticks_without_progress: 0,
             heard: BTreeSet::new(),
             transfer: None,
+            applied: state.applied().0,
             installed: None,
             letters: Letters::new(),
             reads: Vec::new(),
@@ -367,6 +370,7 @@ impl Replica {
         self.consensus.tick();
         self.ticks_without_progress += 1;
         self.tick_transfer();
+        self.ask_questions();
         if !self.consensus.is_leader() {
             return;
         }
@@ -386,13 +390,38 @@ impl Replica {
 
     /// Numbers what was submitted.
     fn close_batch(&mut self) {
-        let is_sync = !self.consensus.is_alone() && self.items.iter().any(Item::is_sync);
-        if self.batch.commands() > 0 || is_sync {
+        if self.batch.commands() > 0 {
             if self.outstanding.is_empty() {
                 self.ticks_without_progress = 0;
             }
-            // An empty batch is a sync: when it is applied here, so is all that was written before it anywhere.
-            self.outstanding.push(&mut self.batch, std::mem::take(&mut self.items));
+            self.outstanding.push_batch(&mut self.batch, std::mem::take(&mut self.items));
+        }
+    }
+
+    /// Finds a place for what waits and needs no entry.
+    fn place_locals(&mut self, effects: &mut Effects) {
+        if self.items.is_empty() {
+            return;
+        }
+        let items = std::mem::take(&mut self.items);
+        if !self.consensus.is_alone() && items.iter().any(Item::is_sync) {
+            self.outstanding.push_sync(items);
+            self.ask_questions();
+            return;
+        }
+        // Nothing to write stands behind these: they follow what is under way.
+        match self.outstanding.last_items() {
+            Some(last) => last.extend(items),
+            None => {
+                self.items = items;
+                effects.locals = true;
+            }
+        }
+    }
+
+    fn ask_questions(&mut self) {
+        for question in self.outstanding.unanswered() {
+            self.consensus.ask_index(question);
         }
     }
 
@@ -460,17 +489,12 @@ impl Replica {
         effects.snapshot_writes.append(&mut self.writes);
         self.send_batches(now, effects);
         self.propose();
-        if self.batch.commands() == 0 && !self.items.is_empty() {
-            // Nothing to write stands behind these: they follow the last write under way.
-            match self.outstanding.last_items() {
-                Some(last) => last.append(&mut self.items),
-                None => effects.locals = true,
-            }
-        }
+        self.place_locals(effects);
         effects.locals |= self.garbage_due;
         while let Some(round) = self.consensus.round() {
             effects.committed.extend(round.committed);
             effects.messages.extend(round.messages);
+            round.answers.into_iter().for_each(|(question, index)| self.outstanding.answer(question, index));
             self.held.push_back((round.number, round.messages_once_persisted));
             if round.install.is_some() {
                 assert!(
@@ -482,6 +506,7 @@ impl Replica {
             self.record(round.hard_state, round.entries, round.number, effects);
         }
         self.release_messages(effects);
+        effects.locals |= self.outstanding.is_ready(self.applied);
         effects.wants_snapshot |= self.consensus.wants_snapshot();
     }
 
@@ -489,6 +514,7 @@ impl Replica {
     /// out in it, and what their watches waited for may have happened: they are closed, and their clients come back.
     pub fn installed(&mut self, now: Now, state: &State, out: &mut Outboxes) {
         self.installed = Some(state.applied().0);
+        self.applied = state.applied().0;
         let forgotten =
             self.outstanding.forget_through(state.tree().applied_batch(self.outstanding.origin()));
         for conn in forgotten.iter().filter_map(Item::conn).chain(self.serving.end_all()) {

@@ -131,6 +131,42 @@ fn a_sync_at_a_follower_sees_what_was_written_before_it() {
 }
 
 #[test]
+fn a_sync_at_a_leader_that_was_deposed_is_not_answered_from_the_past() {
+    let mut stage = Stage::new(3, 10);
+    let former = stage.elect();
+    let reader = stage.connect(former, 1);
+    stage.create(&reader, 1, "/a", "old");
+    stage.story(&reader);
+    stage.cut(former);
+    let leader = stage.elect_beside(former);
+    let writer = stage.connect(leader, 2);
+    stage.set(&writer, 1, "/a", "new");
+    assert_eq!(stage.story(&writer).len(), 1);
+
+    stage.submit_local(&reader, 2, OpCode::Sync, "/a");
+    stage.get(&reader, 3, "/a");
+    assert_eq!(stage.story(&reader), [""; 0], "a quorum does not follow it any more");
+    stage.mend(former);
+    stage.run_ticks(40);
+    assert_eq!(stage.story(&reader), ["#2 \"/a\"", "#3 \"new\""]);
+}
+
+#[test]
+fn a_sync_makes_no_entry() {
+    let mut stage = Stage::new(3, 11);
+    let leader = stage.elect();
+    let follower = stage.other_than(leader);
+    let client = stage.connect(follower, 1);
+    let entries = stage.entries(follower);
+    for xid in 1..=5 {
+        stage.submit_local(&client, xid, OpCode::Sync, "/");
+    }
+    stage.settle();
+    assert_eq!(stage.story(&client).len(), 5);
+    assert_eq!(stage.entries(follower), entries);
+}
+
+#[test]
 fn without_a_quorum_nothing_is_answered_and_nothing_lost() {
     let mut stage = Stage::new(3, 7);
     let leader = stage.elect();

@@ -28,7 +28,12 @@ impl Replica {
             }
             state.set_applied(entry.index, entry.term);
             self.consensus.applied(entry.index);
+            self.applied = entry.index;
             applied.entries += 1;
+        }
+        while let Some(mut items) = self.outstanding.take_ready(self.applied) {
+            let command = self.run_until_command(&mut items, state, out);
+            assert!(command.is_none(), "a command waits with a sync");
         }
         if std::mem::take(&mut effects.locals) {
             self.run_locals(now, state, out);

@@ -1,4 +1,5 @@
-//! The batches of this member that have not been applied here, with whoever waits for them.
+//! What this member has not carried out yet, in order: batches that have not been applied here, and reads that have to
+//! see what was written anywhere before they were asked.
 
 use std::collections::VecDeque;
 
@@ -11,22 +12,39 @@ use crate::batch::BatchBuilder;
 #[derive(Debug)]
 pub(super) struct Outstanding {
     origin: Origin,
-    batches: VecDeque<Waiting>,
+    queue: VecDeque<Waiting>,
     next_number: u64,
-    /// How many of `batches`, from the front, the leader has been sent.
-    sent: usize,
+    next_question: u64,
+    /// The number of the last batch that the leader has been sent.
+    sent: u64,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    number: u64,
-    bytes: Bytes,
-    items: VecDeque<Item>,
+enum Waiting {
+    Batch {
+        number: u64,
+        bytes: Bytes,
+        items: VecDeque<Item>,
+    },
+    /// The leader was asked how far the log has come; when this member has applied so much, the items may see its state.
+    Sync {
+        question: u64,
+        index: Option<u64>,
+        items: VecDeque<Item>,
+    },
+}
+
+impl Waiting {
+    fn items(self) -> VecDeque<Item> {
+        match self {
+            Waiting::Batch { items, .. } | Waiting::Sync { items, .. } => items,
+        }
+    }
 }
 
 impl Outstanding {
     pub(super) fn new(origin: Origin) -> Outstanding {
-        Outstanding { origin, batches: VecDeque::new(), next_number: 1, sent: 0 }
+        Outstanding { origin, queue: VecDeque::new(), next_number: 1, next_question: 1, sent: 0 }
     }
 
     pub(super) fn origin(&self) -> Origin {
@@ -34,20 +52,34 @@ impl Outstanding {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.batches.is_empty()
+        self.queue.is_empty()
     }
 
     /// Closes `batch`; `items` wait for it.
-    pub(super) fn push(&mut self, batch: &mut BatchBuilder, items: VecDeque<Item>) {
+    pub(super) fn push_batch(&mut self, batch: &mut BatchBuilder, items: VecDeque<Item>) {
         let number = self.next_number;
         self.next_number += 1;
-        self.batches.push_back(Waiting { number, bytes: batch.take(self.origin, number), items });
+        self.queue.push_back(Waiting::Batch { number, bytes: batch.take(self.origin, number), items });
     }
 
-    /// Those that the leader has not been sent, in order; it has now.
+    /// `items` wait for the answer to a question to the leader.
+    pub(super) fn push_sync(&mut self, items: VecDeque<Item>) {
+        let question = self.next_question;
+        self.next_question += 1;
+        self.queue.push_back(Waiting::Sync { question, index: None, items });
+    }
+
+    /// The batches that the leader has not been sent, in order; it has now.
     pub(super) fn unsent(&mut self) -> Vec<Bytes> {
-        let unsent = self.batches.iter().skip(self.sent).map(|waiting| waiting.bytes.clone()).collect();
-        self.sent = self.batches.len();
+        let mut unsent = Vec::new();
+        for waiting in &self.queue {
+            if let Waiting::Batch { number, bytes, .. } = waiting
+                && *number > self.sent
+            {
+                unsent.push(bytes.clone());
+                self.sent = *number;
+            }
+        }
         unsent
     }
 
@@ -55,26 +87,64 @@ impl Outstanding {
         self.sent = 0;
     }
 
-    /// What waits for the last batch.
-    pub(super) fn last_items(&mut self) -> Option<&mut VecDeque<Item>> {
-        self.batches.back_mut().map(|waiting| &mut waiting.items)
+    /// The questions that have no answer. A leader may drop them, and they may be asked twice.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = u64> {
+        self.queue.iter().filter_map(|waiting| match waiting {
+            Waiting::Sync { question, index: None, .. } => Some(*question),
+            _ => None,
+        })
     }
 
-    /// Batches up to this number were applied where nobody here saw it. Returns what waited for them.
-    pub(super) fn forget_through(&mut self, number: u64) -> Vec<Item> {
-        let mut forgotten = Vec::new();
-        while let Some(waiting) = self.batches.pop_front_if(|waiting| waiting.number <= number) {
-            self.sent = self.sent.saturating_sub(1);
-            forgotten.extend(waiting.items);
+    pub(super) fn answer(&mut self, answered: u64, up_to: u64) {
+        for waiting in &mut self.queue {
+            if let Waiting::Sync { question, index, .. } = waiting
+                && *question == answered
+            {
+                *index = Some(up_to);
+            }
         }
-        forgotten
     }
 
-    /// Batch `number` is being applied: what waits for it.
-    pub(super) fn applied(&mut self, number: u64) -> VecDeque<Item> {
-        let first = self.batches.pop_front().expect("an own batch is outstanding until it is applied");
-        assert!(first.number == number, "batch {number} applied before batch {}", first.number);
-        self.sent = self.sent.saturating_sub(1);
-        first.items
+    /// What waits last.
+    pub(super) fn last_items(&mut self) -> Option<&mut VecDeque<Item>> {
+        self.queue.back_mut().map(|waiting| match waiting {
+            Waiting::Batch { items, .. } | Waiting::Sync { items, .. } => items,
+        })
+    }
+
+    /// Whether something at the front has to see no more than what is applied.
+    pub(super) fn is_ready(&self, applied: u64) -> bool {
+        matches!(self.queue.front(), Some(Waiting::Sync { index: Some(index), .. }) if *index <= applied)
+    }
+
+    pub(super) fn take_ready(&mut self, applied: u64) -> Option<VecDeque<Item>> {
+        if !self.is_ready(applied) {
+            return None;
+        }
+        self.queue.pop_front().map(Waiting::items)
+    }
+
+    /// Batch `number` is being applied: what waits for it. What stands before it need not wait for an answer any more:
+    /// the batch came into the log after it was asked.
+    pub(super) fn applied(&mut self, applied: u64) -> VecDeque<Item> {
+        let mut before = VecDeque::new();
+        loop {
+            match self.queue.pop_front().expect("an own batch is outstanding until it is applied") {
+                Waiting::Sync { mut items, .. } => before.append(&mut items),
+                Waiting::Batch { number, mut items, .. } => {
+                    assert!(number == applied, "batch {applied} applied before batch {number}");
+                    before.append(&mut items);
+                    return before;
+                }
+            }
+        }
+    }
+
+    /// Batches up to this number were applied where nobody here saw it. Returns what waited for them, or before them.
+    pub(super) fn forget_through(&mut self, last: u64) -> Vec<Item> {
+        let is_forgotten =
+            |waiting: &Waiting| matches!(waiting, Waiting::Batch { number, .. } if *number <= last);
+        let count = self.queue.iter().rposition(is_forgotten).map_or(0, |position| position + 1);
+        self.queue.drain(..count).flat_map(Waiting::items).collect()
     }
 }

@@ -296,6 +296,22 @@ impl Stage {
         panic!("no leader after 500 ticks");
     }
 
+    /// Runs until a member leads that is not `former`, who may still believe that it does.
+    pub(crate) fn elect_beside(&mut self, former: u64) -> u64 {
+        for _ in 0..500 {
+            self.run_ticks(1);
+            let leader = self.running().find(|(n, m)| *n != former && m.replica.is_leader()).map(|(n, _)| n);
+            if let Some(leader) = leader {
+                return leader;
+            }
+        }
+        panic!("no other leader after 500 ticks");
+    }
+
+    pub(crate) fn entries(&self, member: u64) -> usize {
+        self.disks[&member].entries.len()
+    }
+
     fn running(&self) -> impl Iterator<Item = (u64, &Member)> {
         self.members.iter().filter_map(|(number, member)| Some((*number, member.as_ref()?)))
     }
