@@ -14,6 +14,8 @@ pub struct Config {
     pub log_dir: Option<PathBuf>,
     /// This member's number in the ensemble, 1 to 255.
     pub member: u8,
+    /// Who belongs to the ensemble. `None` is a member alone: it has no address for peers.
+    pub ensemble: Option<Ensemble>,
     /// The unit of session expiry, in milliseconds.
     pub tick_ms: u32,
     /// A client that asks for a shorter timeout gets this one, in milliseconds.
@@ -55,6 +57,7 @@ impl Config {
             data_dir: data_dir.as_ref().to_path_buf(),
             log_dir: None,
             member: 1,
+            ensemble: None,
             tick_ms,
             session_timeout_ms_min: 2 * tick_ms,
             session_timeout_ms_max: 20 * tick_ms,
@@ -95,6 +98,49 @@ impl Config {
             n => n,
         }
     }
+}
+
+/// Who belongs to an ensemble when it begins, and how its members reach each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ensemble {
+    /// By rising id. Each id stands here once, and `Config::member` is one of them.
+    pub members: Vec<EnsembleMember>,
+    /// Whether peers may connect to any address of this machine, not only to those that this member's `host` names.
+    pub listen_on_all_addresses: bool,
+    /// Whether clients may change who belongs to the ensemble.
+    pub reconfig_enabled: bool,
+}
+
+/// One member as all members know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnsembleMember {
+    /// 1 to 255.
+    pub id: u8,
+    /// A name or an address, one of IPv6 without brackets. It is never resolved for good: names move.
+    pub host: String,
+    /// Where peers connect.
+    pub quorum_port: u16,
+    /// ZooKeeper's second port for peers: never that of `quorum_port`.
+    pub election_port: u16,
+    pub role: Role,
+    /// Where clients connect, as far as the ensemble is told.
+    pub client: Option<ClientAddress>,
+}
+
+/// How a member takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It has a vote, and can lead.
+    Participant,
+    /// It only listens.
+    Observer,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientAddress {
+    /// A name or an address, one of IPv6 without brackets. `None` is all addresses.
+    pub address: Option<String>,
+    pub port: u16,
 }
 
 /// Which four-letter words are answered.

@@ -31,6 +31,6 @@ mod wire;
 mod words;
 mod worker;
 
-pub use config::{Config, WordList};
+pub use config::{ClientAddress, Config, Ensemble, EnsembleMember, Role, WordList};
 pub use recovery::RecoveryError;
 pub use server::{Server, ServerError};

@@ -1,14 +1,23 @@
-//! What a member is told: the command line counts before the file, the file before the defaults.
+//! What a member is told: the command line counts before the file, the file before the environment, the environment
+//! before the defaults.
 //!
-//! The two file formats fill the same `Draft`. Nothing is logged here: what the operator should know comes back as
+//! The two file formats fill the same `Draft`; the environment does it by way of one of them. Nothing is logged here: what the operator should know comes back as
 //! remarks, and a configuration that cannot be used is one `Fault`, which prints as one line.
 
+#[cfg(test)]
+mod case;
 mod draft;
+mod ensemble;
+mod environment;
 mod paddock_toml;
 mod properties;
+mod server_line;
+mod source;
 mod value;
 mod zoo_cfg;
 mod zoo_keys;
+mod zoo_quorum;
+mod zoo_servers;
 mod zoo_values;
 
 use std::fmt;
@@ -19,6 +28,8 @@ use std::path::{Path, PathBuf};
 use paddock_server::Config;
 
 use draft::Draft;
+pub(crate) use environment::Environment;
+use source::Source;
 
 /// Where the data is kept unless someone says otherwise.
 pub(crate) const DEFAULT_DATA_DIR: &str = "paddock-data";
@@ -36,17 +47,29 @@ pub(crate) struct Loaded {
     pub(crate) remarks: Vec<Remark>,
 }
 
-/// Reads the file, if there is one.
-pub(crate) fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Fault> {
+/// Reads `file`, or what stands in for it: a file that the environment names, or its variables.
+pub(crate) fn load(
+    file: Option<&Path>,
+    overrides: &Overrides,
+    environment: &Environment,
+) -> Result<Loaded, Fault> {
     let mut remarks = Vec::new();
-    let draft = match file {
-        None => Draft::default(),
-        Some(file) if file.extension().is_some_and(|extension| extension == "toml") => {
-            paddock_toml::load(file, &mut remarks)?
+    let found = environment.file();
+    let file = file.or(found.as_deref());
+    environment.remark(file, &mut remarks);
+    let (place, draft) = match (file, environment.zoo_cfg()) {
+        (Some(file), _) if file.extension().is_some_and(|extension| extension == "toml") => {
+            (Place::new(file), paddock_toml::load(file, environment, &mut remarks)?)
         }
-        Some(file) => zoo_cfg::load(file, overrides, &mut remarks)?,
+        (Some(file), _) => {
+            let source = Source::open(file)?;
+            (source.whole(), zoo_cfg::load(&source, overrides, environment, &mut remarks)?)
+        }
+        (None, Some(source)) => {
+            (source.whole(), zoo_cfg::load(&source, overrides, environment, &mut remarks)?)
+        }
+        (None, None) => (Place::new(Path::new("command line")), Draft::default()),
     };
-    let place = Place::new(file.unwrap_or(Path::new("command line")));
     let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
     Ok(Loaded { config, remarks })
 }
@@ -67,7 +90,7 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     value::address(&value::Text(text))
 }
 
-/// A file, and a line of it if one is meant.
+/// A file, and a line of it if one is meant; or the name of what stands in for a file, such as a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     file: PathBuf,
@@ -81,6 +104,16 @@ impl Place {
 
     fn at(file: &Path, line: usize) -> Place {
         Place { file: file.to_owned(), line: Some(line) }
+    }
+
+    /// Without the line.
+    fn whole(&self) -> Place {
+        Place::new(&self.file)
+    }
+
+    /// The file, or what stands in its place.
+    fn source(&self) -> std::path::Display<'_> {
+        self.file.display()
     }
 
     fn fault(self, what: impl Into<String>) -> Fault {

@@ -10,7 +10,7 @@ use paddock_server::{Config, Server, ServerError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::config::{self, Fault, Overrides};
+use crate::config::{self, Environment, Fault, Overrides};
 use crate::logs::{self, Format};
 
 /// How often a member is asked whether it has stopped by itself.
@@ -28,7 +28,8 @@ Examples:
   paddock server --config paddock.toml --log-format json
   PADDOCK_LOG=info,paddock_server=debug paddock server
 
-The command line counts before the file, the file before the defaults.
+The command line counts before the file, the file before the variables of ZooKeeper's container image (ZOO_MY_ID,
+ZOO_SERVERS and so on), these before the defaults.
 SIGTERM and SIGINT end the member in good order; a second one ends it at once.";
 
 /// Serve clients as one member.
@@ -59,6 +60,8 @@ pub(crate) enum Failure {
     Config(#[from] Fault),
     #[error("{0}")]
     Usage(String),
+    #[error("this version serves a single member, but the configuration names {members}; name one")]
+    Ensemble { members: usize },
     #[error("prepare to wait for signals")]
     Wait(#[source] io::Error),
     #[error(transparent)]
@@ -70,7 +73,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Config(_) | Failure::Usage(_) => 2,
+            Failure::Config(_) | Failure::Usage(_) | Failure::Ensemble { .. } => 2,
             Failure::Wait(_) | Failure::Server(_) | Failure::Stopped => 1,
         }
     }
@@ -90,7 +93,8 @@ impl Failure {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
     let overrides = Overrides { listen: args.listen, data_dir: args.data_dir.clone() };
-    let loaded = config::load(args.config.as_deref(), &overrides)?;
+    let loaded = config::load(args.config.as_deref(), &overrides, &Environment::of_process())?;
+    refuse_ensemble(&loaded.config)?;
     for remark in &loaded.remarks {
         remark.log();
     }
@@ -100,6 +104,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // A member that was still loading is left where it is: it has promised nothing yet.
     runtime.shutdown_background();
     ended
+}
+
+/// The members of an ensemble do not speak to each other yet. Each of them alone would be a state of its own.
+fn refuse_ensemble(config: &Config) -> Result<(), Failure> {
+    match config.ensemble.as_ref().map_or(1, |ensemble| ensemble.members.len()) {
+        1 => Ok(()),
+        members => Err(Failure::Ensemble { members }),
+    }
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {

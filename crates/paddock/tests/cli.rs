@@ -283,14 +283,24 @@ fn a_configuration_that_cannot_be_read_is_one_line_and_exit_code_2() {
 #[test]
 fn an_ensemble_is_refused() {
     let dir = directory();
-    let zoo_cfg = "dataDir=data\nclientPort=2181\nserver.1=a:2888:3888\nserver.2=b:2888:3888\n";
+    let zoo_cfg = "dataDir=.\nclientPort=2181\nserver.1=a:2888:3888\nserver.2=b:2888:3888\n";
     fs::write(dir.path().join("zoo.cfg"), zoo_cfg).unwrap();
+    fs::write(dir.path().join("myid"), "1").unwrap();
     check_refused(
         dir.path(),
         &["server", "--config", "zoo.cfg"],
         2,
-        "zoo.cfg:4: server.2: this version serves a single member, and server.1 is one already",
+        "this version serves a single member, but the configuration names 2; name one",
     );
+}
+
+#[test]
+fn the_variables_of_zookeepers_image_count_without_a_file() {
+    let dir = directory();
+    let output = paddock(dir.path(), &["server"]).env("ZOO_MY_ID", "zoo1").output().expect("run paddock");
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr, "ZOO_MY_ID: expected a number from 1 to 255, found \"zoo1\"\n");
 }
 
 #[test]
@@ -385,7 +395,7 @@ fn what_is_logged_is_chosen_by_argument_or_environment() {
     fs::write(dir.path().join("good.cfg"), "dataDir=data\ninitLimit=5\n").unwrap();
     let args = ["--config", "good.cfg", "--listen", "127.0.0.1:0", "--log"];
     let debug = Server::start(dir.path(), &[&args[..], &["debug"]].concat()).stop();
-    assert!(debug.contains("good.cfg:2: initLimit changes nothing: a single member has no peers"), "{debug}");
+    assert!(debug.contains("good.cfg:2: initLimit changes nothing: members watch each other"), "{debug}");
     assert!(!debug.contains('\u{1b}'), "no colours where there is no terminal: {debug}");
     let off = Server::start(dir.path(), &[&args[..], &["off"]].concat()).stop();
     assert_eq!(off, "");

@@ -16,6 +16,7 @@ pub(super) struct Draft {
     pub(super) config: Config,
     pub(super) listen: Option<SocketAddr>,
     pub(super) data_dir: Option<PathBuf>,
+    pub(super) member: Option<u8>,
     pub(super) session_timeout_ms_min: Option<u32>,
     pub(super) session_timeout_ms_max: Option<u32>,
 }
@@ -26,6 +27,7 @@ impl Default for Draft {
             config: Config::new(DEFAULT_DATA_DIR),
             listen: None,
             data_dir: None,
+            member: None,
             session_timeout_ms_min: None,
             session_timeout_ms_max: None,
         }
@@ -47,6 +49,7 @@ impl Draft {
         (config.session_timeout_ms_min, config.session_timeout_ms_max) = (min, max);
         config.listen = overrides.listen.or(self.listen).unwrap_or(config.listen);
         config.data_dir = overrides.data_dir.clone().or(self.data_dir).unwrap_or(config.data_dir);
+        config.member = self.member.unwrap_or(config.member);
         Ok(config)
     }
 }

@@ -1,5 +1,8 @@
 //! Paddock's own configuration file. Its keys are the fields of `paddock_server::Config`.
 
+mod ensemble;
+
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
@@ -8,32 +11,71 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::draft::Draft;
+use super::ensemble::{Named, OwnNumber};
+use super::environment::Environment;
 use super::value::{self, Value};
+use super::zoo_values;
 use super::{Fault, Place, Remark, cannot_read};
 
 /// Numbers of things in memory.
 const COUNT_MAX: i64 = i32::MAX as i64;
 
-pub(super) fn load(file: &Path, remarks: &mut Vec<Remark>) -> Result<Draft, Fault> {
-    let text = fs::read_to_string(file).map_err(|error| cannot_read(file, &error))?;
-    let place = |offset: usize| Place::at(file, 1 + text[..offset].matches('\n').count());
+pub(super) fn load(
+    path: &Path,
+    environment: &Environment,
+    remarks: &mut Vec<Remark>,
+) -> Result<Draft, Fault> {
+    let text = fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
+    let file = File { path, text: &text };
     let table = DeTable::parse(&text).map_err(|error| {
-        place(error.span().map_or(0, |span| span.start)).fault(error.message().replace('\n', ", "))
+        file.place(error.span().map_or(0, |span| span.start)).fault(error.message().replace('\n', ", "))
     })?;
-    let mut entries: Vec<_> = table.get_ref().iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
     let mut draft = Draft::default();
-    for (key, value) in entries {
-        let place = place(key.span().start);
+    let (mut own, mut ensemble) = (environment.own_number()?, None);
+    for (key, value) in in_order(table.get_ref()) {
+        let span = key.span();
+        let place = file.place(span.start);
         let key = key.get_ref();
-        let known = set(&mut draft, key, &Item { value, text: &text })
-            .map_err(|what| place.clone().fault(format!("{key}: {what}")))?;
-        if !known {
-            let what = format!("{key} is not a setting that Paddock knows; it is ignored");
-            remarks.push(place.warning(what));
+        let named = |what| file.place(span.start).fault(format!("{key}: {what}"));
+        match key.as_ref() {
+            "member" => {
+                let number =
+                    value::number(&file.item(value), value::MEMBER, value::A_MEMBER).map_err(named)?;
+                own = Some(OwnNumber { place, number });
+            }
+            "ensemble" => ensemble = Some(ensemble::Table::read(&file, place, value)?),
+            _ if set(&mut draft, key, &file.item(value)).map_err(named)? => {}
+            _ => {
+                let what = format!("{key} is not a setting that Paddock knows; it is ignored");
+                remarks.push(place.warning(what));
+            }
         }
     }
+    draft.member = own.as_ref().map(|own| own.number);
+    if let Some(ensemble) = ensemble {
+        let (ensemble, own) = ensemble.settle(own.as_ref(), remarks)?;
+        draft.config.ensemble = Some(ensemble);
+        listen_as_the_ensemble_is_told(&mut draft, &own)?;
+    }
     Ok(draft)
+}
+
+/// Unless `listen` says otherwise, clients connect where the ensemble is told that they do.
+fn listen_as_the_ensemble_is_told(draft: &mut Draft, own: &Named) -> Result<(), Fault> {
+    if let (None, Some(client)) = (draft.listen, &own.member.client) {
+        let listen = super::ensemble::listen(client, zoo_values::all_addresses());
+        draft.listen = Some(listen.map_err(|what| own.fault(what))?);
+    }
+    Ok(())
+}
+
+type Entry<'a> = (&'a Spanned<Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
+
+/// As they stand in the file.
+fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
 }
 
 /// Takes a setting, unless its key is not known.
@@ -43,7 +85,6 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "listen" => draft.listen = Some(value::address(value)?),
         "data_dir" => draft.data_dir = Some(value::path(value)?),
         "log_dir" => config.log_dir = Some(value::path(value)?),
-        "member" => config.member = value::number(value, 1..=255, "a number from 1 to 255")?,
         "tick_ms" => config.tick_ms = value::milliseconds(value)?,
         "session_timeout_ms_min" => draft.session_timeout_ms_min = Some(value::milliseconds(value)?),
         "session_timeout_ms_max" => draft.session_timeout_ms_max = Some(value::milliseconds(value)?),
@@ -81,6 +122,22 @@ fn words(value: &Item<'_>) -> Result<WordList, String> {
         list.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect();
     let words = words.ok_or_else(wrong)?;
     if words.iter().any(|word| word == "*") { Ok(WordList::All) } else { Ok(WordList::Only(words)) }
+}
+
+#[derive(Clone, Copy)]
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl<'a> File<'a> {
+    fn place(&self, offset: usize) -> Place {
+        Place::at(self.path, 1 + self.text[..offset].matches('\n').count())
+    }
+
+    fn item(&self, value: &'a Spanned<DeValue<'a>>) -> Item<'a> {
+        Item { value, text: self.text }
+    }
 }
 
 /// A value and the file that it stands in.

@@ -12,6 +12,8 @@ pub(super) struct Property {
     pub(super) value: String,
     /// The first of its lines, counted from 1.
     pub(super) line: usize,
+    /// The line of the value that this one replaces.
+    pub(super) earlier: Option<usize>,
 }
 
 /// An escape that stands for no character.
@@ -33,8 +35,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Property>, Malformed> {
         let malformed = |what| Malformed { line, what };
         let (key, value) = split(&logical);
         let (key, value) = (unescape(key).map_err(malformed)?, unescape(value).map_err(malformed)?);
-        properties.retain(|earlier| earlier.key != key);
-        properties.push(Property { key, value, line });
+        let earlier = properties.iter().position(|earlier| earlier.key == key);
+        let earlier = earlier.map(|at| properties.remove(at).line);
+        properties.push(Property { key, value, line, earlier });
     }
     Ok(properties)
 }
@@ -130,8 +133,11 @@ mod tests {
             key: (*key).into(),
             value: (*value).into(),
             line: *line,
+            earlier: None,
         };
-        assert_eq!(parse(text), Ok(expected.iter().map(property).collect()), "{text:?}");
+        let mut found = parse(text);
+        found.iter_mut().flatten().for_each(|property| property.earlier = None);
+        assert_eq!(found, Ok(expected.iter().map(property).collect()), "{text:?}");
     }
 
     #[test]
@@ -201,6 +207,8 @@ mod tests {
     #[test]
     fn the_last_of_two_values_counts() {
         check("a=1\nb=2\na=3", &[("b", "2", 2), ("a", "3", 3)]);
+        let earlier: Vec<_> = parse("a=1\nb=2\na=3").unwrap().iter().map(|found| found.earlier).collect();
+        assert_eq!(earlier, [None, Some(1)]);
     }
 
     #[test]

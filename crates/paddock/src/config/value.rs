@@ -10,6 +10,13 @@ pub(super) const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
 /// A session timeout, and so every time that one is made of, is told to clients as 32 bits with a sign.
 pub(super) const MILLISECONDS: RangeInclusive<i64> = 1..=i32::MAX as i64;
 
+pub(super) const PORT: RangeInclusive<i64> = 1..=65535;
+pub(super) const A_PORT: &str = "a port from 1 to 65535";
+
+/// The numbers that a member can have.
+pub(super) const MEMBER: RangeInclusive<i64> = 1..=255;
+pub(super) const A_MEMBER: &str = "a number from 1 to 255";
+
 /// What a file gives for a setting.
 pub(super) trait Value {
     fn integer(&self) -> Option<i64>;

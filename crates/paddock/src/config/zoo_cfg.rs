@@ -8,9 +8,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
-use super::properties::{self, Property};
+use super::ensemble::{self, Named, OwnNumber};
+use super::environment::{Environment, MY_ID};
+use super::properties;
+use super::source::{Line, Source};
 use super::value::{self, Text};
-use super::zoo_keys::{self, Otherwise};
+use super::zoo_keys;
+use super::zoo_servers::ZooServers;
 use super::zoo_values;
 use super::{Fault, Overrides, Place, Remark, cannot_read};
 
@@ -18,15 +22,21 @@ use super::{Fault, Overrides, Place, Remark, cannot_read};
 const TICK_MS: u32 = 3000;
 /// ZooKeeper keeps no fewer.
 const SNAPSHOTS_KEPT_MIN: usize = 3;
-const MEMBER: &str = "a number from 1 to 255";
 
-pub(super) fn load(file: &Path, overrides: &Overrides, remarks: &mut Vec<Remark>) -> Result<Draft, Fault> {
+pub(super) fn load(
+    source: &Source,
+    overrides: &Overrides,
+    environment: &Environment,
+    remarks: &mut Vec<Remark>,
+) -> Result<Draft, Fault> {
     let mut zoo = ZooCfg::default();
-    zoo.read(file, remarks)?;
-    if let Some(dynamic) = zoo.dynamic_file.take() {
-        zoo.read(&dynamic, remarks)?;
+    for line in source.lines()? {
+        zoo.take(&line, remarks)?;
     }
-    zoo.finish(file, overrides, remarks)
+    if let Some(dynamic) = zoo.dynamic_file.take() {
+        zoo.read_dynamic(&dynamic, remarks)?;
+    }
+    zoo.finish(&source.whole(), overrides, environment, remarks)
 }
 
 /// What the files say. Keys that depend on others wait outside `draft`.
@@ -38,42 +48,35 @@ struct ZooCfg {
     client_address: Option<IpAddr>,
     garbage_per_minute: Option<u64>,
     dynamic_file: Option<PathBuf>,
-    server: Option<ServerLine>,
-}
-
-/// `server.N`
-struct ServerLine {
-    place: Place,
-    number: u8,
-    client_port: Option<u16>,
-    client_address: Option<IpAddr>,
+    servers: ZooServers,
 }
 
 impl ZooCfg {
-    fn read(&mut self, file: &Path, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
-        let text = properties::decode(fs::read(file).map_err(|error| cannot_read(file, &error))?);
-        let properties = properties::parse(&text)
-            .map_err(|malformed| Place::at(file, malformed.line).fault(malformed.what))?;
-        for property in &properties {
-            self.take(file, property, remarks)?;
+    /// Reads the file that ZooKeeper writes when its ensemble changes. It names the members and nothing else.
+    fn read_dynamic(&mut self, file: &Path, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+        if let Some(server) = self.servers.first() {
+            let what =
+                format!("dynamicConfigFile says that the members are named in {}; move it", file.display());
+            return Err(server.fault(what));
+        }
+        for line in Source::open(file)?.lines()? {
+            if !["server.", "group.", "weight.", "version"].iter().any(|known| line.key.starts_with(known)) {
+                return Err(line.fault("a dynamic configuration only names the members; move it to zoo.cfg"));
+            }
+            self.take(&line, remarks)?;
         }
         Ok(())
     }
 
-    fn take(&mut self, file: &Path, property: &Property, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
-        let place = Place::at(file, property.line);
-        // Both are ways to one system property of ZooKeeper.
-        let key = property.key.trim();
-        let key = key.strip_prefix("zookeeper.").unwrap_or(key);
-        let value = property.value.trim();
-        if let Some(number) = key.strip_prefix("server.") {
-            return self.take_server(place, key, number, value);
+    fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+        if self.servers.take(line, remarks)? {
+            return Ok(());
         }
-        match self.set(key, &Text(value)) {
-            Err(what) => return Err(place.fault(format!("{key}: {what}"))),
+        match self.set(&line.key, &Text(&line.value)) {
+            Err(what) => return Err(line.fault(what)),
             Ok(Known::Yes) => {}
-            Ok(Known::Adjusted(what)) => remarks.push(place.warning(format!("{key}: {what}"))),
-            Ok(Known::No) => remarks.extend(remark_on(place, key, value)?),
+            Ok(Known::Adjusted(what)) => remarks.push(line.warning(what)),
+            Ok(Known::No) => remarks.extend(remark_on(line)?),
         }
         Ok(())
     }
@@ -120,50 +123,72 @@ impl ZooCfg {
         Ok(Known::Yes)
     }
 
-    fn take_server(&mut self, place: Place, key: &str, number: &str, value: &str) -> Result<(), Fault> {
-        let number = value::number(&Text(number), 1..=255, MEMBER)
-            .map_err(|what| place.clone().fault(format!("{key}: {what} after server.")))?;
-        if let Some(other) = self.server.as_ref().filter(|other| other.number != number) {
-            return Err(place.fault(format!(
-                "{key}: this version serves a single member, and server.{} is one already",
-                other.number
-            )));
-        }
-        let (client_address, client_port) =
-            zoo_values::client_part(value).map_err(|what| place.clone().fault(format!("{key}: {what}")))?;
-        self.server = Some(ServerLine { place, number, client_port, client_address });
-        Ok(())
-    }
-
     fn finish(
         mut self,
-        file: &Path,
+        place: &Place,
         overrides: &Overrides,
+        environment: &Environment,
         remarks: &mut Vec<Remark>,
     ) -> Result<Draft, Fault> {
+        self.settle_times();
+        let Some(data_dir) = overrides.data_dir.as_deref().or(self.draft.data_dir.as_deref()) else {
+            return Err(place.clone().fault("dataDir is missing"));
+        };
+        let my_id = data_dir.join("myid");
+        let own = own_number(&my_id, environment, remarks)?;
+        let missing = |numbers: String| {
+            let what =
+                format!("missing; write into it which of the members {numbers} this is, or set {MY_ID}");
+            Place::new(&my_id).fault(what)
+        };
+        let settled = std::mem::take(&mut self.servers).settle(own, place, missing, remarks)?;
+        if overrides.listen.is_none() {
+            if let (Some(own), true) = (&settled.own, settled.ensemble.is_some()) {
+                self.check_client_address(own)?;
+            }
+            self.draft.listen = Some(self.listen(place, settled.own.as_ref())?);
+        }
+        self.draft.member = Some(settled.member);
+        self.draft.config.ensemble = settled.ensemble;
+        Ok(self.draft)
+    }
+
+    fn settle_times(&mut self) {
         let config = &mut self.draft.config;
         config.tick_ms = self.tick_ms.unwrap_or(TICK_MS);
         if let Some(per_minute) = self.garbage_per_minute {
             let each_time = per_minute.saturating_mul(config.garbage_interval_ms) / 60_000;
             config.garbage_max = usize::try_from(each_time).unwrap_or(usize::MAX).max(1);
         }
-        self.draft.listen = self.listen();
-        if overrides.listen.is_none() && self.draft.listen.is_none() {
-            return Err(Place::new(file).fault("clientPort is missing"));
-        }
-        let Some(data_dir) = overrides.data_dir.as_deref().or(self.draft.data_dir.as_deref()) else {
-            return Err(Place::new(file).fault("dataDir is missing"));
-        };
-        self.draft.config.member = member(data_dir, self.server.as_ref(), remarks)?;
-        Ok(self.draft)
     }
 
     /// What a server line says counts before `clientPort` and `clientPortAddress`, as in ZooKeeper.
-    fn listen(&self) -> Option<SocketAddr> {
-        let server = self.server.as_ref();
-        let port = server.and_then(|server| server.client_port).or(self.client_port)?;
-        let address = server.and_then(|server| server.client_address).or(self.client_address);
-        Some(SocketAddr::new(address.unwrap_or_else(zoo_values::all_addresses), port))
+    fn listen(&self, place: &Place, own: Option<&Named>) -> Result<SocketAddr, Fault> {
+        let otherwise = || self.client_address.unwrap_or_else(zoo_values::all_addresses);
+        let client = own.and_then(|own| Some((own, own.member.client.as_ref()?)));
+        match (client, self.client_port) {
+            (Some((own, client)), _) => ensemble::listen(client, otherwise()).map_err(|what| own.fault(what)),
+            (None, Some(port)) => Ok(SocketAddr::new(otherwise(), port)),
+            (None, None) => Err(match own {
+                Some(own) => own.fault("clients have no port; add one behind a semicolon, or set clientPort"),
+                None => place.clone().fault("clientPort is missing"),
+            }),
+        }
+    }
+
+    /// Like ZooKeeper, a member of an ensemble does not choose between two addresses for its clients.
+    fn check_client_address(&self, own: &Named) -> Result<(), Fault> {
+        let (Some(client), Some(port)) = (&own.member.client, self.client_port) else { return Ok(()) };
+        let all = zoo_values::all_addresses();
+        let said = SocketAddr::new(self.client_address.unwrap_or(all), port);
+        let own_says = ensemble::listen(client, all).map_err(|what| own.fault(what))?;
+        let agree =
+            said.port() == own_says.port() && (said.ip().is_unspecified() || said.ip() == own_says.ip());
+        if agree {
+            return Ok(());
+        }
+        let what = format!("clients connect to {own_says} here, but to {said} by clientPort; say it once");
+        Err(own.fault(what))
     }
 }
 
@@ -175,42 +200,37 @@ enum Known {
 }
 
 /// What there is to say of a key that sets nothing.
-fn remark_on(place: Place, key: &str, value: &str) -> Result<Option<Remark>, Fault> {
+fn remark_on(line: &Line) -> Result<Option<Remark>, Fault> {
+    let (place, key) = (line.place.clone(), &line.key);
     if let Some(reason) = zoo_keys::meaningless(key) {
         return Ok(Some(place.detail(format!("{key} changes nothing: {reason}"))));
     }
-    let Some(fixed) = zoo_keys::fixed(key) else {
-        return Ok(Some(place.warning(format!("{key} is not a setting that Paddock knows; it is ignored"))));
-    };
-    if fixed.values.iter().any(|known| known.eq_ignore_ascii_case(value)) {
-        return Ok(None);
-    }
-    match fixed.otherwise {
-        Otherwise::Warn(reason) => {
-            Ok(Some(place.warning(format!("{key}: {value:?} has no effect: {reason}"))))
-        }
-        Otherwise::Refuse(reason) => Err(place.fault(format!("{key}: {value:?} is not offered: {reason}"))),
+    match zoo_keys::fixed(key) {
+        Some(fixed) => fixed.remark_on(place, &line.value),
+        None => Ok(Some(place.warning(format!("{key} is not a setting that Paddock knows; it is ignored")))),
     }
 }
 
-/// This member's number, from `myid` or from the server line.
-fn member(data_dir: &Path, server: Option<&ServerLine>, remarks: &mut Vec<Remark>) -> Result<u8, Fault> {
-    let file = data_dir.join("myid");
-    let text = match fs::read(&file) {
+/// This member's number, from `myid` or from the environment.
+fn own_number(
+    my_id: &Path,
+    environment: &Environment,
+    remarks: &mut Vec<Remark>,
+) -> Result<Option<OwnNumber>, Fault> {
+    let text = match fs::read(my_id) {
         Ok(bytes) => properties::decode(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(server.map_or(1, |server| server.number));
-        }
-        Err(error) => return Err(cannot_read(&file, &error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return environment.own_number(),
+        Err(error) => return Err(cannot_read(my_id, &error)),
     };
+    let place = Place::at(my_id, 1);
     let first = text.lines().next().unwrap_or("").trim();
-    let number =
-        value::number(&Text(first), 1..=255, MEMBER).map_err(|what| Place::at(&file, 1).fault(what))?;
-    if let Some(server) = server.filter(|server| server.number != number) {
-        let what = format!("server.{}: {} says {number}, which counts", server.number, file.display());
-        remarks.push(server.place.clone().warning(what));
+    let number = value::number(&Text(first), value::MEMBER, value::A_MEMBER)
+        .map_err(|what| place.clone().fault(what))?;
+    if let Some(other) = environment.own_number()?.filter(|other| other.number != number) {
+        let what = format!("{} says {number}, which counts", my_id.display());
+        remarks.push(other.place.warning(what));
     }
-    Ok(number)
+    Ok(Some(OwnNumber { place, number }))
 }
 
 #[cfg(test)]

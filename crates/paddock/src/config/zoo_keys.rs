@@ -1,5 +1,7 @@
 //! Keys of ZooKeeper that change nothing here, each with the reason. `docs/configuration.md` has the same table.
 
+use super::{Fault, Place, Remark};
+
 /// A key that may stand in `zoo.cfg` with any value. A `*` at its end stands for all keys that begin so.
 pub(super) type Meaningless = (&'static str, &'static str);
 
@@ -23,43 +25,44 @@ pub(super) enum Otherwise {
 
 use Otherwise::{Refuse, Warn};
 
-const NO_PEERS: &str = "a single member has no peers";
+/// Why a key that counts between members only changes nothing for a member alone.
+pub(super) const NO_PEERS: &str = "a single member has no peers";
+
+const OWN_TIMES: &str = "members watch each other by times of their own, which do not follow the tick";
+const OWN_LINKS: &str = "a link between two members has limits of its own";
+const RAFT: &str = "the Raft protocol elects the leader";
+const FROM_LEADER: &str = "observers listen to the leader";
+const CATCHING_UP: &str = "a member that comes back gets what the log still holds, or else a snapshot";
+const ONE_ADDRESS: &str = "of a member's addresses the first one is used";
 const NO_JAVA: &str = "it tunes the Java process";
 const OWN_LIMITS: &str = "Paddock has no such cache or queue, or sets its size itself";
 const ALWAYS_VERIFIED: &str = "log and snapshots always carry checksums, and are verified on load";
 
 pub(super) const MEANINGLESS: &[Meaningless] = &[
-    ("initLimit", NO_PEERS),
-    ("syncLimit", NO_PEERS),
-    ("connectToLearnerMasterLimit", NO_PEERS),
-    ("electionAlg", NO_PEERS),
-    ("electionPortBindRetry", NO_PEERS),
-    ("leaderServes", NO_PEERS),
-    ("peerType", NO_PEERS),
-    ("syncEnabled", NO_PEERS),
-    ("cnxTimeout", NO_PEERS),
-    ("quorumCnxnTimeoutMs", NO_PEERS),
-    ("maxTimeToWaitForEpoch", NO_PEERS),
-    ("quorumListenOnAllIPs", NO_PEERS),
-    ("tcpKeepAlive", NO_PEERS),
-    ("quorum.*", NO_PEERS),
-    ("sslQuorum", NO_PEERS),
-    ("sslQuorumReloadCertFiles", NO_PEERS),
-    ("ssl.quorum.*", NO_PEERS),
-    ("multiAddress.*", NO_PEERS),
-    ("fastleader.*", NO_PEERS),
-    ("leader.*", NO_PEERS),
-    ("learner.*", NO_PEERS),
-    ("observer.*", NO_PEERS),
-    ("observerMasterPort", NO_PEERS),
-    ("group.*", NO_PEERS),
-    ("weight.*", NO_PEERS),
-    ("commitLogCount", NO_PEERS),
-    ("snapshotSizeFactor", NO_PEERS),
-    ("reconfigEnabled", NO_PEERS),
-    ("standaloneEnabled", "one member serves alone either way"),
-    ("version", "the version of a dynamic configuration counts for ensembles"),
-    ("readonlymode.enabled", "a single member is never cut off from a quorum"),
+    ("initLimit", OWN_TIMES),
+    ("syncLimit", OWN_TIMES),
+    ("connectToLearnerMasterLimit", OWN_TIMES),
+    ("cnxTimeout", OWN_TIMES),
+    ("quorumCnxnTimeoutMs", OWN_TIMES),
+    ("maxTimeToWaitForEpoch", OWN_TIMES),
+    ("tcpKeepAlive", OWN_TIMES),
+    ("electionAlg", RAFT),
+    ("electionPortBindRetry", RAFT),
+    ("fastleader.*", RAFT),
+    ("quorum.cnxn.threads.size", OWN_LINKS),
+    ("quorum.auth.*", "it counts only with quorum.auth.enableSasl"),
+    ("leader.*", OWN_LINKS),
+    ("learner.*", OWN_LINKS),
+    ("messageTracker.*", OWN_LINKS),
+    ("sslQuorumReloadCertFiles", "it counts only with sslQuorum"),
+    ("ssl.quorum.*", "it counts only with sslQuorum"),
+    ("multiAddress.*", ONE_ADDRESS),
+    ("observer.*", FROM_LEADER),
+    ("observerMasterPort", FROM_LEADER),
+    ("commitLogCount", CATCHING_UP),
+    ("snapshotSizeFactor", CATCHING_UP),
+    ("version", "the log says which version of the ensemble is in force"),
+    ("readonlymode.enabled", "a client that asks for it may read when the quorum is lost"),
     ("localSessionsEnabled", "every session is durable"),
     ("localSessionsUpgradingEnabled", "every session is durable"),
     ("enableEagerACLCheck", "the member that takes a request checks it"),
@@ -95,7 +98,6 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("admin.*", "there is no HTTP admin server; the four-letter words answer"),
     ("metricsProvider.*", "mntr has the numbers"),
     ("pathStats.*", "requests are not counted by path"),
-    ("messageTracker.*", NO_PEERS),
 ];
 
 pub(super) const FIXED: &[Fixed] = &[
@@ -165,6 +167,41 @@ pub(super) const FIXED: &[Fixed] = &[
     },
 ];
 
+/// Keys that count between members only.
+pub(super) const BETWEEN_MEMBERS: &[Fixed] = &[
+    Fixed { key: "leaderServes", values: &["yes"], otherwise: Warn("a leader serves clients too") },
+    Fixed {
+        key: "syncEnabled",
+        values: &["true"],
+        otherwise: Warn("an observer keeps its log on disk like every member"),
+    },
+    Fixed { key: "oraclePath", values: &[], otherwise: Warn("half of the participants are never a quorum") },
+    Fixed {
+        key: "sslQuorum",
+        values: &["false"],
+        otherwise: Refuse("members would speak to each other without TLS"),
+    },
+    Fixed {
+        key: "quorum.auth.enableSasl",
+        values: &["false"],
+        otherwise: Refuse("members would take each other's word without SASL"),
+    },
+];
+
+impl Fixed {
+    /// What there is to say of a value.
+    pub(super) fn remark_on(&self, place: Place, value: &str) -> Result<Option<Remark>, Fault> {
+        if self.values.iter().any(|known| known.eq_ignore_ascii_case(value)) {
+            return Ok(None);
+        }
+        let key = self.key;
+        match self.otherwise {
+            Warn(reason) => Ok(Some(place.warning(format!("{key}: {value:?} has no effect: {reason}")))),
+            Refuse(reason) => Err(place.fault(format!("{key}: {value:?} is not offered: {reason}"))),
+        }
+    }
+}
+
 /// Why a key means nothing.
 pub(super) fn meaningless(key: &str) -> Option<&'static str> {
     let matches = |pattern: &str| match pattern.strip_suffix('*') {
@@ -176,4 +213,8 @@ pub(super) fn meaningless(key: &str) -> Option<&'static str> {
 
 pub(super) fn fixed(key: &str) -> Option<&'static Fixed> {
     FIXED.iter().find(|fixed| fixed.key == key)
+}
+
+pub(super) fn between_members(key: &str) -> Option<&'static Fixed> {
+    BETWEEN_MEMBERS.iter().find(|fixed| fixed.key == key)
 }

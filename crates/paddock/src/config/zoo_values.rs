@@ -15,20 +15,19 @@ pub(super) fn all_addresses() -> IpAddr {
     }
 }
 
-/// The `[ADDRESS:]PORT` behind the semicolon of a server line. The ports before it are for peers.
-pub(super) fn client_part(value: &str) -> Result<(Option<IpAddr>, Option<u16>), String> {
-    let Some((_, client)) = value.split_once(';') else { return Ok((None, None)) };
-    let (address, port_text) = match client.rsplit_once(':') {
-        Some((host, port)) => (Some(value::host_address(host)?), port),
-        None => (None, client),
-    };
-    Ok((address, port(&Text(port_text))?))
-}
-
 /// 0 stands for no port.
 pub(super) fn port(value: &Text<'_>) -> Result<Option<u16>, String> {
-    let port: u16 = value::number(value, 0..=65535, "a port from 1 to 65535")?;
+    let port: u16 = value::number(value, 0..=65535, value::A_PORT)?;
     Ok(Some(port).filter(|port| *port != 0))
+}
+
+/// `true` or `false`, which ZooKeeper insists on.
+pub(super) fn boolean(value: &Text<'_>) -> Result<bool, String> {
+    match value.0.to_ascii_lowercase().as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(value::wrong("true or false", value)),
+    }
 }
 
 /// -1 leaves it to the tick.

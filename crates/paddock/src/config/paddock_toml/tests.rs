@@ -1,14 +1,14 @@
 use std::fs;
 
-use paddock_server::{Config, WordList};
+use paddock_server::{ClientAddress, Config, Ensemble, EnsembleMember, Role, WordList};
 
-use super::super::{Loaded, Overrides, load};
+use super::super::{Environment, Loaded, Overrides, load};
 
 fn load_text(text: &str) -> Result<Loaded, String> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("paddock.toml");
     fs::write(&file, text).unwrap();
-    load(Some(&file), &Overrides::default())
+    load(Some(&file), &Overrides::default(), &Environment::default())
         .map_err(|fault| fault.to_string().replace(&format!("{}/", dir.path().display()), ""))
 }
 
@@ -137,6 +137,142 @@ fn the_example_says_every_key_and_its_default() {
         &example.replace("# log_dir", "log_dir"),
         Config { log_dir: Some("/fast-disk/paddock".into()), ..defaults() },
     );
+    let page = include_str!("../../../../../docs/configuration.md");
+    for line in example.lines() {
+        let Some((key, _)) = line.trim_start_matches("# ").split_once(" = ") else { continue };
+        assert!(page.contains(&format!("| `{key}` |")), "{key} is missing in docs/configuration.md");
+    }
+}
+
+const THREE: &str = "member = 2\n\n[[ensemble.member]]\nid = 1\nhost = 'zoo1'\n\n[[ensemble.member]]\nid = 2\n\
+                     host = 'zoo2'\n\n[[ensemble.member]]\nid = 3\nhost = 'zoo3'\n";
+
+fn member(id: u8, host: &str) -> EnsembleMember {
+    EnsembleMember {
+        id,
+        host: host.into(),
+        quorum_port: 2888,
+        election_port: 3888,
+        role: Role::Participant,
+        client: None,
+    }
+}
+
+fn three() -> Config {
+    let members = vec![member(1, "zoo1"), member(2, "zoo2"), member(3, "zoo3")];
+    let ensemble = Ensemble { members, listen_on_all_addresses: false, reconfig_enabled: false };
+    Config { member: 2, ensemble: Some(ensemble), ..defaults() }
+}
+
+#[test]
+fn tables_name_the_members_of_an_ensemble() {
+    check(THREE, three());
+    let inline = "member = 2\nensemble.member = [{id = 3, host = 'zoo3'}, {id = 2, host = 'zoo2'}, \
+                  {id = 1, host = 'zoo1'}]";
+    check(inline, three());
+    let mut one = three();
+    one.ensemble.as_mut().unwrap().members.retain(|member| member.id == 2);
+    check("member = 2\n[[ensemble.member]]\nid = 2\nhost = 'zoo2'\n", one);
+}
+
+#[test]
+fn every_key_of_an_ensemble_sets_its_field() {
+    let keys =
+        "quorum_port = 1\nelection_port = 2\nrole = 'observer'\nclient_address = '::1'\nclient_port = 2182\n";
+    let mut expected = three();
+    let ensemble = expected.ensemble.as_mut().unwrap();
+    ensemble.members[2] = EnsembleMember {
+        quorum_port: 1,
+        election_port: 2,
+        role: Role::Observer,
+        client: Some(ClientAddress { address: Some("::1".into()), port: 2182 }),
+        ..member(3, "zoo3")
+    };
+    ensemble.members.push(member(4, "zoo4"));
+    ensemble.listen_on_all_addresses = true;
+    ensemble.reconfig_enabled = true;
+    let text = format!(
+        "{THREE}{keys}[[ensemble.member]]\nid = 4\nhost = 'zoo4'\n\
+         [ensemble]\nlisten_on_all_addresses = true\nreconfig_enabled = true\n"
+    );
+    check(&text, expected);
+}
+
+#[test]
+fn clients_connect_where_the_ensemble_is_told_that_they_do() {
+    let client = "host = 'zoo2'\nclient_address = '127.0.0.2'\nclient_port = 2182";
+    let text = THREE.replace("host = 'zoo2'", client);
+    assert_eq!(load_text(&text).unwrap().config.listen, "127.0.0.2:2182".parse().unwrap());
+    let text = format!("listen = '127.0.0.1:2183'\n{text}");
+    assert_eq!(load_text(&text).unwrap().config.listen, "127.0.0.1:2183".parse().unwrap());
+    let text = THREE.replace("host = 'zoo2'", "host = 'zoo2'\nclient_port = 2182");
+    let listen = load_text(&text).unwrap().config.listen;
+    assert!(listen.ip().is_unspecified() && listen.port() == 2182, "{listen}");
+}
+
+#[test]
+fn what_is_wrong_with_an_ensemble_is_named_with_its_line() {
+    let own = |number: &str| THREE.replace("member = 2", number);
+    for (text, expected) in [
+        ("ensemble = 3".to_owned(), "1: ensemble: expected a table [ensemble] or [[ensemble.member]]"),
+        ("[ensemble]\nmember = 3".to_owned(), "2: ensemble.member: expected tables [[ensemble.member]]"),
+        ("\n[ensemble]".to_owned(), "2: ensemble: there is no participant"),
+        ("[ensemble]\nmembers = []".to_owned(), "2: ensemble.members is not a setting that Paddock knows"),
+        (
+            "[ensemble]\nreconfig_enabled = 1".to_owned(),
+            "2: reconfig_enabled: expected true or false, found 1",
+        ),
+        (format!("{THREE}name = 'x'"), "14: ensemble.member.name is not a setting that Paddock knows"),
+        (
+            format!("{THREE}role = 'learner'"),
+            "14: ensemble.member.role: expected \"participant\" or \"observer\", found 'learner'",
+        ),
+        (
+            format!("{THREE}quorum_port = 0"),
+            "14: ensemble.member.quorum_port: expected a port from 1 to 65535, found 0",
+        ),
+        (
+            format!("{THREE}client_address = 'zoo3'"),
+            "11: ensemble.member: client_port is missing beside client_address",
+        ),
+        (THREE.replace("id = 2\n", ""), "7: ensemble.member: id is missing"),
+        (THREE.replace("host = 'zoo2'\n", ""), "7: ensemble.member: host is missing"),
+        (
+            THREE.replace("id = 2", "id = 256"),
+            "8: ensemble.member.id: expected a number from 1 to 255, found 256",
+        ),
+        (
+            THREE.replace("zoo2", "zoo2:2888"),
+            "9: ensemble.member.host: expected a name or an address without a port, found 'zoo2:2888'",
+        ),
+        (
+            THREE.replace("id = 3", "id = 2"),
+            "11: ensemble.member: member 2 is ensemble.member at paddock.toml:7 already; give each its own number",
+        ),
+        (
+            THREE.replace("zoo3", "zoo2"),
+            "11: ensemble.member: its quorum address zoo2:2888 is the quorum address zoo2:2888 of member 2",
+        ),
+        (
+            own("member = 7"),
+            "1: this is member 7, but the members are 1, 2 and 3; correct this number, or name member 7 among them",
+        ),
+    ] {
+        check_refused(&text, &format!("paddock.toml:{expected}"));
+    }
+    check_refused(
+        &own(""),
+        "paddock.toml: member is missing; say there, or by ZOO_MY_ID, which of the members 1, 2 and 3 this is",
+    );
+}
+
+#[test]
+fn the_example_of_an_ensemble_is_three_members() {
+    let example = include_str!("../../../../../docs/examples/ensemble/paddock.toml");
+    let loaded = load_text(example).unwrap();
+    assert_eq!(loaded.remarks, []);
+    let ensemble = loaded.config.ensemble.expect("an ensemble");
+    assert_eq!(ensemble.members.iter().map(|member| member.id).collect::<Vec<_>>(), [1, 2, 3]);
     let page = include_str!("../../../../../docs/configuration.md");
     for line in example.lines() {
         let Some((key, _)) = line.trim_start_matches("# ").split_once(" = ") else { continue };

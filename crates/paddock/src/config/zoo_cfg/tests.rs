@@ -2,47 +2,18 @@ use std::fs;
 
 use paddock_server::{Config, WordList};
 
-use super::super::{Loaded, load};
+use super::super::Weight;
+use super::super::case::Case;
+use super::super::zoo_keys::Otherwise;
 use super::*;
 
 const BASE: &str = "dataDir=data\nclientPort=2181\nclientPortAddress=127.0.0.1\n";
-
-/// Loads `zoo.cfg` from a directory of its own. In what comes back the directory's name is taken out.
-struct Case {
-    dir: tempfile::TempDir,
-    overrides: Overrides,
-}
-
-impl Case {
-    fn new() -> Case {
-        Case { dir: tempfile::tempdir().unwrap(), overrides: Overrides::default() }
-    }
-
-    /// With the data directory beside `zoo.cfg`, and this in its `myid`.
-    fn with_myid(text: &str) -> Case {
-        let mut case = Case::new();
-        fs::write(case.dir.path().join("myid"), text).unwrap();
-        case.overrides.data_dir = Some(case.dir.path().to_owned());
-        case
-    }
-
-    fn load(&self, text: impl AsRef<[u8]>) -> Result<Loaded, String> {
-        let file = self.dir.path().join("zoo.cfg");
-        fs::write(&file, text).unwrap();
-        load(Some(&file), &self.overrides).map_err(|fault| self.local(&fault))
-    }
-
-    fn local(&self, text: &impl ToString) -> String {
-        text.to_string().replace(&format!("{}/", self.dir.path().display()), "")
-    }
-}
 
 /// The settings after `BASE` and `lines`; there must be no warning.
 #[track_caller]
 fn config(lines: &str) -> Config {
     let loaded = Case::new().load(format!("{BASE}{lines}")).unwrap();
-    let warnings: Vec<_> =
-        loaded.remarks.iter().filter(|remark| remark.weight == super::super::Weight::Warning).collect();
+    let warnings: Vec<_> = loaded.remarks.iter().filter(|remark| remark.weight == Weight::Warning).collect();
     assert!(warnings.is_empty(), "{lines}: {warnings:?}");
     loaded.config
 }
@@ -60,7 +31,7 @@ fn check_warned(lines: &str, expected: &str) {
     let warnings: Vec<String> = loaded
         .remarks
         .iter()
-        .filter(|remark| remark.weight == super::super::Weight::Warning)
+        .filter(|remark| remark.weight == Weight::Warning)
         .map(|remark| case.local(remark))
         .collect();
     assert_eq!(warnings, [expected], "{lines}");
@@ -122,7 +93,7 @@ fn a_port_and_a_directory_must_be_said_somewhere() {
 #[test]
 fn the_command_line_counts_before_the_file() {
     let mut case = Case::new();
-    let data_dir = case.dir.path().join("other");
+    let data_dir = case.path().join("other");
     let listen = "127.0.0.1:0".parse().unwrap();
     case.overrides = Overrides { listen: Some(listen), data_dir: Some(data_dir.clone()) };
     for text in [BASE, ""] {
@@ -249,10 +220,6 @@ fn one_server_line_is_this_member() {
     assert_eq!(config(&format!("{line};2183")).listen, "127.0.0.1:2183".parse().unwrap());
     assert_eq!(config(&format!("{line};127.0.0.2:2183")).listen, "127.0.0.2:2183".parse().unwrap());
     check_refused(
-        "server.1=a:2888:3888\nserver.2=b:2888:3888",
-        "zoo.cfg:5: server.2: this version serves a single member, and server.1 is one already",
-    );
-    check_refused(
         "server.x=a:2888:3888",
         "zoo.cfg:4: server.x: expected a number from 1 to 255, found \"x\" after server.",
     );
@@ -287,7 +254,7 @@ fn myid_counts_before_the_server_line() {
 #[test]
 fn server_lines_can_stand_in_a_file_of_their_own() {
     let case = Case::new();
-    let dynamic = case.dir.path().join("zoo.cfg.dynamic");
+    let dynamic = case.path().join("zoo.cfg.dynamic");
     let text = format!("dataDir=data\ndynamicConfigFile={}\n", dynamic.display());
     assert_eq!(
         case.load(&text).unwrap_err(),
@@ -311,7 +278,7 @@ fn a_key_without_effect_here_is_silent_and_one_that_is_missed_is_not() {
     for (key, _) in zoo_keys::MEANINGLESS {
         config(&format!("{}=x", key.replace('*', "any")));
     }
-    for fixed in zoo_keys::FIXED {
+    for fixed in zoo_keys::FIXED.iter().chain(zoo_keys::BETWEEN_MEMBERS) {
         for value in fixed.values {
             config(&format!("{}={value}", fixed.key));
         }
@@ -350,10 +317,10 @@ fn a_file_in_latin_1_can_be_read() {
 #[test]
 fn the_data_of_zookeeper_is_not_passed_over() {
     let case = Case::with_myid("1");
-    fs::create_dir(case.dir.path().join("version-2")).unwrap();
+    fs::create_dir(case.path().join("version-2")).unwrap();
     let expected = format!(
         "zoo.cfg: {} holds ZooKeeper's data (version-2), which this version does not read; name an empty directory",
-        case.dir.path().display()
+        case.path().display()
     );
     assert_eq!(case.load(BASE).unwrap_err(), expected);
 }
@@ -369,7 +336,7 @@ fn the_documentation_lists_every_key_that_changes_nothing() {
     for (key, reason) in zoo_keys::MEANINGLESS {
         check(key, reason);
     }
-    for fixed in zoo_keys::FIXED {
+    for fixed in zoo_keys::FIXED.iter().chain(zoo_keys::BETWEEN_MEMBERS) {
         let (Otherwise::Warn(reason) | Otherwise::Refuse(reason)) = fixed.otherwise;
         check(fixed.key, reason);
     }

@@ -1,0 +1,189 @@
+//! `[ensemble]` and `[[ensemble.member]]`. A key that is not known here is refused: to pass over half of what is said of
+//! an ensemble is worse than not to start.
+
+use std::net::Ipv6Addr;
+
+use paddock_server::{ClientAddress, Ensemble, EnsembleMember, Role};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::super::ensemble::{self, Named, OwnNumber};
+use super::super::value::{self, Value};
+use super::super::{Fault, Place, Remark};
+use super::{File, Item, in_order};
+
+const MEMBER: &str = "ensemble.member";
+const QUORUM_PORT: u16 = 2888;
+const ELECTION_PORT: u16 = 3888;
+
+#[derive(Debug)]
+pub(super) struct Table {
+    place: Place,
+    named: Vec<Named>,
+    listen_on_all_addresses: bool,
+    reconfig_enabled: bool,
+}
+
+impl Table {
+    pub(super) fn read(file: &File<'_>, place: Place, value: &Spanned<DeValue<'_>>) -> Result<Table, Fault> {
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(place.fault("ensemble: expected a table [ensemble] or [[ensemble.member]]"));
+        };
+        let mut found =
+            Table { place, named: Vec::new(), listen_on_all_addresses: false, reconfig_enabled: false };
+        for (key, value) in in_order(table) {
+            let place = file.place(key.span().start);
+            let item = file.item(value);
+            match key.get_ref().as_ref() {
+                "member" => found.named = members(file, &place, value)?,
+                "listen_on_all_addresses" => {
+                    found.listen_on_all_addresses = boolean(&item).map_err(named(&place, key.get_ref()))?;
+                }
+                "reconfig_enabled" => {
+                    found.reconfig_enabled = boolean(&item).map_err(named(&place, key.get_ref()))?;
+                }
+                other => return Err(unknown(place, &format!("ensemble.{other}"))),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The ensemble, and the member of it that `own` is.
+    pub(super) fn settle(
+        mut self,
+        own: Option<&OwnNumber>,
+        remarks: &mut Vec<Remark>,
+    ) -> Result<(Ensemble, Named), Fault> {
+        ensemble::sort(&mut self.named)?;
+        if ensemble::voters(&self.named) == 0 {
+            return Err(self.place.fault("ensemble: there is no participant"));
+        }
+        let Some(own) = own else {
+            let numbers = ensemble::numbers(&self.named);
+            let what = format!(
+                "member is missing; say there, or by ZOO_MY_ID, which of the members {numbers} this is"
+            );
+            return Err(self.place.whole().fault(what));
+        };
+        let own = ensemble::own(&self.named, own)?.member.id;
+        if self.named.len() > 1 {
+            ensemble::remark_on_voters(&self.named, &self.place, remarks);
+            ensemble::remark_on_hosts(&self.named, own, remarks);
+        }
+        let ensemble = Ensemble {
+            members: self.named.iter().map(|named| named.member.clone()).collect(),
+            listen_on_all_addresses: self.listen_on_all_addresses,
+            reconfig_enabled: self.reconfig_enabled,
+        };
+        let own = self.named.into_iter().find(|named| named.member.id == own);
+        Ok((ensemble, own.expect("it was found among them just now")))
+    }
+}
+
+fn members(file: &File<'_>, place: &Place, value: &Spanned<DeValue<'_>>) -> Result<Vec<Named>, Fault> {
+    let malformed = || place.clone().fault(format!("{MEMBER}: expected tables [[{MEMBER}]]"));
+    let list = value.get_ref().as_array().ok_or_else(malformed)?;
+    list.iter()
+        .map(|value| {
+            let table = value.get_ref().as_table().ok_or_else(malformed)?;
+            member(file, file.place(value.span().start), table)
+        })
+        .collect()
+}
+
+fn member(file: &File<'_>, place: Place, table: &DeTable<'_>) -> Result<Named, Fault> {
+    let mut draft = Draft::default();
+    for (key, value) in in_order(table) {
+        let place = file.place(key.span().start);
+        let name = format!("{MEMBER}.{}", key.get_ref());
+        let known = draft.set(key.get_ref(), &file.item(value)).map_err(named(&place, &name))?;
+        if !known {
+            return Err(unknown(place, &name));
+        }
+    }
+    let member = draft.finish().map_err(named(&place, MEMBER))?;
+    Ok(Named { place, name: MEMBER.to_owned(), member })
+}
+
+#[derive(Default)]
+struct Draft {
+    id: Option<u8>,
+    host: Option<String>,
+    quorum_port: Option<u16>,
+    election_port: Option<u16>,
+    role: Option<Role>,
+    client_address: Option<String>,
+    client_port: Option<u16>,
+}
+
+impl Draft {
+    /// Takes a setting, unless its key is not known.
+    fn set(&mut self, key: &str, value: &Item<'_>) -> Result<bool, String> {
+        match key {
+            "id" => self.id = Some(value::number(value, value::MEMBER, value::A_MEMBER)?),
+            "host" => self.host = Some(host(value)?),
+            "quorum_port" => self.quorum_port = Some(port(value)?),
+            "election_port" => self.election_port = Some(port(value)?),
+            "role" => self.role = Some(role(value)?),
+            "client_address" => self.client_address = Some(host(value)?),
+            "client_port" => self.client_port = Some(port(value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn finish(self) -> Result<EnsembleMember, String> {
+        let address = self.client_address;
+        let client = match (self.client_port, &address) {
+            (Some(port), _) => Some(ClientAddress { address, port }),
+            (None, Some(_)) => return Err("client_port is missing beside client_address".to_owned()),
+            (None, None) => None,
+        };
+        Ok(EnsembleMember {
+            id: self.id.ok_or("id is missing")?,
+            host: self.host.ok_or("host is missing")?,
+            quorum_port: self.quorum_port.unwrap_or(QUORUM_PORT),
+            election_port: self.election_port.unwrap_or(ELECTION_PORT),
+            role: self.role.unwrap_or(Role::Participant),
+            client,
+        })
+    }
+}
+
+fn boolean(value: &Item<'_>) -> Result<bool, String> {
+    value.value.get_ref().as_bool().ok_or_else(|| value::wrong("true or false", value))
+}
+
+fn host(value: &Item<'_>) -> Result<String, String> {
+    let is_host = |text: &&str| match text.contains(':') {
+        true => text.parse::<Ipv6Addr>().is_ok(),
+        false => !text.is_empty() && !text.contains(char::is_whitespace),
+    };
+    value
+        .text()
+        .filter(is_host)
+        .map(str::to_owned)
+        .ok_or_else(|| value::wrong("a name or an address without a port", value))
+}
+
+fn port(value: &Item<'_>) -> Result<u16, String> {
+    value::number(value, value::PORT, value::A_PORT)
+}
+
+fn role(value: &Item<'_>) -> Result<Role, String> {
+    match value.text() {
+        Some("participant") => Ok(Role::Participant),
+        Some("observer") => Ok(Role::Observer),
+        _ => Err(value::wrong("\"participant\" or \"observer\"", value)),
+    }
+}
+
+/// Turns what is wrong with `key` into a fault.
+fn named(place: &Place, key: &str) -> impl FnOnce(String) -> Fault {
+    let (place, key) = (place.clone(), key.to_owned());
+    move |what| place.fault(format!("{key}: {what}"))
+}
+
+fn unknown(place: Place, key: &str) -> Fault {
+    place.fault(format!("{key} is not a setting that Paddock knows"))
+}

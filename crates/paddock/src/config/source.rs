@@ -1,0 +1,93 @@
+//! Text in the syntax of `zoo.cfg`, and where each of its lines was said.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::properties::{self, Property};
+use super::{Fault, Place, Remark, cannot_read};
+
+#[derive(Debug)]
+pub(super) struct Source {
+    text: String,
+    origin: Origin,
+}
+
+#[derive(Debug)]
+enum Origin {
+    File(PathBuf),
+    /// The environment variable behind each line of the text.
+    Variables(Vec<String>),
+}
+
+/// A key and its value, both trimmed.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) place: Place,
+    pub(super) key: String,
+    pub(super) value: String,
+    /// Where the same key was given before.
+    pub(super) earlier: Option<Place>,
+}
+
+impl Source {
+    pub(super) fn open(file: &Path) -> Result<Source, Fault> {
+        let bytes = fs::read(file).map_err(|error| cannot_read(file, &error))?;
+        Ok(Source { text: properties::decode(bytes), origin: Origin::File(file.to_owned()) })
+    }
+
+    /// A text without lines, to which environment variables are added.
+    pub(super) fn of_environment() -> Source {
+        Source { text: String::new(), origin: Origin::Variables(Vec::new()) }
+    }
+
+    /// Adds what `variable` says. As in a shell script that writes the file, it may be more than one line.
+    pub(super) fn add(&mut self, variable: &str, text: &str) {
+        let Origin::Variables(variables) = &mut self.origin else {
+            panic!("lines are added to the text of an environment only")
+        };
+        for line in text.split('\n') {
+            self.text += line;
+            self.text.push('\n');
+            variables.push(variable.to_owned());
+        }
+    }
+
+    /// The source as a whole.
+    pub(super) fn whole(&self) -> Place {
+        match &self.origin {
+            Origin::File(file) => Place::new(file),
+            Origin::Variables(_) => Place::new(Path::new("environment")),
+        }
+    }
+
+    pub(super) fn lines(&self) -> Result<Vec<Line>, Fault> {
+        let properties = properties::parse(&self.text)
+            .map_err(|malformed| self.place(malformed.line).fault(malformed.what))?;
+        Ok(properties.into_iter().map(|property| self.line(property)).collect())
+    }
+
+    fn line(&self, property: Property) -> Line {
+        let key = property.key.trim();
+        // Both are ways to one system property of ZooKeeper.
+        let key = key.strip_prefix("zookeeper.").unwrap_or(key).to_owned();
+        let earlier = property.earlier.map(|line| self.place(line));
+        Line { place: self.place(property.line), key, value: property.value.trim().to_owned(), earlier }
+    }
+
+    fn place(&self, line: usize) -> Place {
+        match &self.origin {
+            Origin::File(file) => Place::at(file, line),
+            Origin::Variables(variables) => Place::new(Path::new(&variables[line - 1])),
+        }
+    }
+}
+
+impl Line {
+    pub(super) fn fault(&self, what: impl AsRef<str>) -> Fault {
+        self.place.clone().fault(format!("{}: {}", self.key, what.as_ref()))
+    }
+
+    pub(super) fn warning(&self, what: impl AsRef<str>) -> Remark {
+        self.place.clone().warning(format!("{}: {}", self.key, what.as_ref()))
+    }
+}

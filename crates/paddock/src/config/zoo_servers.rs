@@ -1,0 +1,177 @@
+//! What a `zoo.cfg` says of its ensemble: the server lines, and the keys that count between members only.
+//!
+//! Whether there is an ensemble is known when everything has been read, so the keys wait here until then. As in
+//! ZooKeeper, one server line is a member alone, unless `standaloneEnabled` is false.
+
+use paddock_server::{Ensemble, Role};
+
+use super::ensemble::{self, Named, OwnNumber};
+use super::server_line;
+use super::source::Line;
+use super::value::{self, Text};
+use super::zoo_keys::{self, Fixed, NO_PEERS};
+use super::zoo_quorum::{self, QuorumKey};
+use super::zoo_values;
+use super::{Fault, Place, Remark};
+
+#[derive(Debug, Default)]
+pub(super) struct ZooServers {
+    named: Vec<Named>,
+    alone_disabled: bool,
+    listen_on_all_addresses: bool,
+    reconfig_enabled: bool,
+    peer_type: Option<(Place, Role)>,
+    quorum: Vec<QuorumKey>,
+    between_members: Vec<(Place, &'static Fixed, String)>,
+}
+
+/// What became of the server lines.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub(super) member: u8,
+    /// The line that counts for this member.
+    pub(super) own: Option<Named>,
+    pub(super) ensemble: Option<Ensemble>,
+}
+
+impl ZooServers {
+    /// Takes a line, unless it says something else.
+    pub(super) fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<bool, Fault> {
+        if let Some(number) = line.key.strip_prefix("server.") {
+            self.take_server(line, number, remarks)?;
+            return Ok(true);
+        }
+        if line.key.starts_with("group.") || line.key.starts_with("weight.") {
+            self.quorum.push(QuorumKey::new(line));
+            return Ok(true);
+        }
+        if let Some(fixed) = zoo_keys::between_members(&line.key) {
+            self.between_members.push((line.place.clone(), fixed, line.value.clone()));
+            return Ok(true);
+        }
+        self.set(line).map_err(|what| line.fault(what))
+    }
+
+    fn set(&mut self, line: &Line) -> Result<bool, String> {
+        let value = Text(&line.value);
+        match line.key.as_str() {
+            "standaloneEnabled" => self.alone_disabled = !zoo_values::boolean(&value)?,
+            "quorumListenOnAllIPs" => self.listen_on_all_addresses = zoo_values::boolean(&value)?,
+            "reconfigEnabled" => self.reconfig_enabled = zoo_values::boolean(&value)?,
+            "peerType" => self.peer_type = Some((line.place.clone(), server_line::role(&value)?)),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn take_server(&mut self, line: &Line, number: &str, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+        let id = value::number(&Text(number), value::MEMBER, value::A_MEMBER)
+            .map_err(|what| line.fault(format!("{what} after server.")))?;
+        let server = server_line::parse(id, &line.value).map_err(|what| line.fault(what))?;
+        if let Some(earlier) = &line.earlier {
+            let what = format!("it was given at {earlier} too; the last one counts, as in ZooKeeper");
+            remarks.push(line.warning(what));
+        }
+        if server.more_addresses > 0 {
+            let first = &server.member.host;
+            remarks.push(line.warning(format!("of its addresses only the first, {first}, is used")));
+        }
+        let (place, name) = (line.place.clone(), line.key.clone());
+        self.named.push(Named { place, name, member: server.member });
+        Ok(())
+    }
+
+    /// The first server line.
+    pub(super) fn first(&self) -> Option<&Named> {
+        self.named.first()
+    }
+
+    /// `own` is this member's number, if it is said; `missing` is the fault if it must be.
+    pub(super) fn settle(
+        mut self,
+        own: Option<OwnNumber>,
+        place: &Place,
+        missing: impl FnOnce(String) -> Fault,
+        remarks: &mut Vec<Remark>,
+    ) -> Result<Settled, Fault> {
+        ensemble::sort(&mut self.named)?;
+        self.check_voters()?;
+        if self.is_alone() {
+            return Ok(self.settle_alone(own, remarks));
+        }
+        let member = match (own, self.named.as_slice()) {
+            (Some(own), named) => ensemble::own(named, &own)?.member.id,
+            (None, [only]) => only.member.id,
+            (None, named) => return Err(missing(ensemble::numbers(named))),
+        };
+        self.check_keys(member, remarks)?;
+        if self.named.len() > 1 {
+            ensemble::remark_on_voters(&self.named, place, remarks);
+            ensemble::remark_on_hosts(&self.named, member, remarks);
+        }
+        let ensemble = Ensemble {
+            members: self.named.iter().map(|named| named.member.clone()).collect(),
+            listen_on_all_addresses: self.listen_on_all_addresses,
+            reconfig_enabled: self.reconfig_enabled,
+        };
+        let own = self.named.into_iter().find(|named| named.member.id == member);
+        Ok(Settled { member, own, ensemble: Some(ensemble) })
+    }
+
+    fn check_voters(&self) -> Result<(), Fault> {
+        let voters = ensemble::voters(&self.named);
+        match self.named.iter().find(|named| named.member.role == Role::Observer) {
+            Some(observer) if voters == 0 => {
+                Err(observer.fault("there is no participant; observers alone have no votes"))
+            }
+            Some(observer) if voters == 1 && !self.alone_disabled => Err(observer.fault(
+                "one participant is a member alone and has no observers; set standaloneEnabled=false",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.named.is_empty() || (self.named.len() == 1 && !self.alone_disabled)
+    }
+
+    fn settle_alone(mut self, own: Option<OwnNumber>, remarks: &mut Vec<Remark>) -> Settled {
+        let unused = self.between_members.iter().map(|(place, fixed, _)| (place, fixed.key));
+        let unused = unused.chain(self.peer_type.iter().map(|(place, _)| (place, "peerType")));
+        let unused = unused.chain(self.quorum.iter().map(|key| (&key.place, key.name.as_str())));
+        remarks.extend(unused.map(|(place, key)| unused_detail(place, key)));
+        let server = self.named.pop();
+        if let (Some(own), Some(server)) = (&own, &server)
+            && own.number != server.member.id
+        {
+            let what = format!("{} says {}, which counts", own.place.source(), own.number);
+            remarks.push(server.place.clone().warning(format!("{}: {what}", server.name)));
+        }
+        let said = own.map(|own| own.number).or(server.as_ref().map(|server| server.member.id));
+        Settled { member: said.unwrap_or(1), own: server, ensemble: None }
+    }
+
+    /// What else there is to say of the keys, now that there is an ensemble.
+    fn check_keys(&self, own: u8, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+        zoo_quorum::check(&self.quorum, &self.named, remarks)?;
+        for (place, fixed, value) in &self.between_members {
+            remarks.extend(fixed.remark_on(place.clone(), value)?);
+        }
+        let own = self.named.iter().find(|named| named.member.id == own);
+        if let (Some((place, role)), Some(own)) = (&self.peer_type, own)
+            && *role != own.member.role
+        {
+            // All members must agree on who votes, and the others know this line only.
+            let what = format!("peerType: {} at {} says otherwise, which counts", own.name, own.place);
+            remarks.push(place.clone().warning(what));
+        }
+        Ok(())
+    }
+}
+
+fn unused_detail(place: &Place, key: &str) -> Remark {
+    place.clone().detail(format!("{key} changes nothing: {NO_PEERS}"))
+}
+
+#[cfg(test)]
+mod tests;
