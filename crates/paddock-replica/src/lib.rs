@@ -19,6 +19,8 @@ mod watches;
 pub use conn::{Client, ConnId, Now};
 pub use consensus::{HardState, Install, LogEntry, Membership, Recovered};
 pub use outbox::{Outbox, Outboxes, Parcel};
-pub use replica::{Applied, Effects, Input, Local, Replica, ReplicaOptions, SnapshotRead, SnapshotWrite};
+pub use replica::{
+    Applied, Effects, Input, Local, Replica, ReplicaOptions, Role, SnapshotRead, SnapshotWrite,
+};
 pub use state::State;
 pub use watches::WatchSummary;

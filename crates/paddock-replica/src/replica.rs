@@ -126,6 +126,17 @@ pub struct Applied {
     pub commands: usize,
 }
 
+/// What a member is to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// There are no others.
+    Alone,
+    Leader,
+    Follower,
+    /// Nobody leads, as far as it knows: writes wait.
+    Looking,
+}
+
 /// What waits for its turn.
 #[derive(Debug)]
 enum Item {
@@ -267,6 +278,16 @@ impl Replica {
     /// Whether this member orders the writes, as far as it knows.
     pub fn is_leader(&self) -> bool {
         self.consensus.is_leader()
+    }
+
+    /// What this member is to the others now, as far as it knows.
+    pub fn role(&self) -> Role {
+        match self.consensus.leadership().leader {
+            _ if self.consensus.is_alone() => Role::Alone,
+            Some(leader) if leader == self.options.member => Role::Leader,
+            Some(_) => Role::Follower,
+            None => Role::Looking,
+        }
     }
 
     pub fn step(&mut self, now: Now, input: Input) {

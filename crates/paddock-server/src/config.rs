@@ -83,6 +83,17 @@ impl Config {
         i32::try_from(agreed).unwrap_or(i32::MAX)
     }
 
+    /// Who votes when the ensemble begins.
+    pub(crate) fn voters(&self) -> Vec<u64> {
+        match &self.ensemble {
+            None => vec![u64::from(self.member)],
+            Some(ensemble) => {
+                let voters = ensemble.members.iter().filter(|member| member.role == Role::Participant);
+                voters.map(|member| u64::from(member.id)).collect()
+            }
+        }
+    }
+
     pub(crate) fn log_dir(&self) -> PathBuf {
         self.log_dir.clone().unwrap_or_else(|| self.data_dir.clone()).join("log")
     }

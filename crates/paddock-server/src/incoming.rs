@@ -22,7 +22,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 const MARK: &str = "installing-";
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum IncomingError {
+pub enum IncomingError {
     #[error("{action} {}", path.display())]
     File {
         action: &'static str,
@@ -40,7 +40,7 @@ pub(crate) enum IncomingError {
     NotBegun,
 }
 
-fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IncomingError + use<'_> {
+fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IncomingError {
     move |source| IncomingError::File { action, path: path.to_owned(), source }
 }
 
@@ -77,7 +77,9 @@ impl Incoming {
         if piece.offset == 0 {
             self.file = None;
             match self.disk.remove(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(file("remove", &path)(error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(file("remove", &path)(error));
+                }
                 _ => {}
             }
             self.file = Some((piece.index, self.disk.create(&path).map_err(file("create", &path))?));

@@ -16,7 +16,10 @@ mod connection;
 mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
+mod incoming;
 mod listener;
+mod members;
+mod peers;
 mod pieces;
 mod progress;
 

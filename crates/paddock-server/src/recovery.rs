@@ -13,6 +13,7 @@ use paddock_storage::{
 use paddock_tree::{LoadError, Tree, TreeLoader};
 
 use crate::Config;
+use crate::incoming::{self, IncomingError};
 use crate::pieces::PieceReader;
 use crate::progress::Report;
 
@@ -34,6 +35,8 @@ pub enum RecoveryError {
     Snapshot(#[from] SnapshotError),
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error(transparent)]
+    Incoming(#[from] IncomingError),
     #[error("load snapshot {}", path.display())]
     Load {
         path: PathBuf,
@@ -93,9 +96,19 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: &Config) -> Result<Found, Rec
         None => (Tree::new(), first_meta(config)),
     };
     let membership = membership(config, &meta)?;
-    let (log, hard_state, entries) = read_log(disk.clone(), config, &meta)?;
+    let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
+    let begins_anew = unfinished == Some(meta.index);
+    let (log, hard_state, mut entries) = read_log(disk.clone(), config, &meta, begins_anew)?;
     // Everything before this line only looks: a directory that is refused stays as it is.
-    let log = log.repair()?;
+    let mut log = log.repair()?;
+    if begins_anew {
+        tracing::info!(index = meta.index.0, "the log begins anew behind the snapshot that came last");
+        incoming::begin_log_behind(&mut log, meta.index, meta.term)?;
+        entries.clear();
+    }
+    if let Some(index) = unfinished {
+        incoming::remove_mark(disk.as_ref(), &snapshot_dir, index)?;
+    }
     snapshot::remove_unfinished(disk.as_ref(), &snapshot_dir)?;
     let snapshot = (meta.index.0, meta.term.0);
     let state = State::new(tree, snapshot);
@@ -105,7 +118,7 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: &Config) -> Result<Found, Rec
 
 /// What a member without a snapshot starts from.
 fn first_meta(config: &Config) -> SnapshotMeta {
-    let membership = Membership { voters: vec![u64::from(config.member)] };
+    let membership = Membership { voters: config.voters() };
     SnapshotMeta { group: GROUP, app: membership.encode(), ..SnapshotMeta::default() }
 }
 
@@ -120,7 +133,7 @@ fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, Recove
     Ok(membership)
 }
 
-fn load(disk: &dyn Disk, file: &SnapshotFile) -> Result<(Tree, SnapshotMeta), RecoveryError> {
+pub(crate) fn load(disk: &dyn Disk, file: &SnapshotFile) -> Result<(Tree, SnapshotMeta), RecoveryError> {
     let failed = |source| RecoveryError::Load { path: file.path.clone(), source };
     let mut reader = SnapshotReader::open(disk, &file.path)?;
     let (meta, items) = (reader.meta().clone(), reader.totals().items);
@@ -148,6 +161,7 @@ fn read_log(
     disk: Arc<dyn Disk>,
     config: &Config,
     meta: &SnapshotMeta,
+    begins_anew: bool,
 ) -> Result<(ReadLog, HardState, Vec<LogEntry>), RecoveryError> {
     let mut tail = Tail {
         snapshot: meta.index,
@@ -157,7 +171,9 @@ fn read_log(
     };
     let options = LogOptions { segment_bytes: config.segment_bytes, ..LogOptions::default() };
     let log = Log::read(disk, &config.log_dir(), options, &mut tail)?;
-    check_log(log.log(), config, meta)?;
+    if !begins_anew {
+        check_log(log.log(), config, meta)?;
+    }
     if !tail.entries.is_empty() {
         let seconds = format!("{:.2}", tail.report.seconds());
         tracing::info!(entries = tail.entries.len(), seconds, "log read");
@@ -205,7 +221,8 @@ impl Replay for Tail {
             Record::HardState { payload, .. } => {
                 self.hard_state = HardState::decode(payload).expect("a hard state whose checksum is right");
             }
-            Record::Base { .. } => {}
+            // A snapshot has taken the place of all that stood before it, and of what the leader did not have.
+            Record::Base { .. } => self.entries.clear(),
         }
     }
 

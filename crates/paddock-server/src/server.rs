@@ -11,12 +11,13 @@ use paddock_replica::{Replica, ReplicaOptions};
 use paddock_storage::{Disk, LogError, OsDisk};
 
 use crate::clock::Clock;
-use crate::engine::Engine;
-use crate::listener;
+use crate::engine::{Engine, EngineError, Parts};
+use crate::peers::LinkError;
 use crate::recovery::{self, Found, RecoveryError};
 use crate::shared::Shared;
 use crate::snapshots::{self, Snapshots};
 use crate::{Config, worker};
+use crate::{listener, members};
 
 /// Of applied entries, in memory.
 const ENTRY_BYTES_KEPT: usize = 8 << 20;
@@ -32,8 +33,14 @@ pub enum ServerError {
     },
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
+    #[error("listen for members: the address {0} has no meaning here")]
+    PeerAddress(String),
+    #[error(transparent)]
+    Links(#[from] LinkError),
     #[error("the log failed, so the member stopped")]
     Log(#[from] LogError),
+    #[error("the disk failed, so the member stopped")]
+    Engine(#[from] EngineError),
     #[error("a thread of the member panicked, so it stopped")]
     Panicked,
 }
@@ -43,7 +50,7 @@ pub enum ServerError {
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
-    engine: JoinHandle<Result<(), LogError>>,
+    engine: JoinHandle<Result<(), EngineError>>,
     others: Vec<JoinHandle<()>>,
     housekeeper: JoinHandle<Result<(), LogError>>,
     housekeeper_stop: Sender<()>,
@@ -69,7 +76,7 @@ impl Server {
     ) -> Result<Server, ServerError> {
         let Found { state, recovered, log, locks } = found;
         let clock = Clock::start();
-        let snapshots = Snapshots::new(disk, recovered.membership.clone(), state.tree().zxid().0);
+        let snapshots = Snapshots::new(disk.clone(), recovered.membership.clone(), state.tree().zxid().0);
         let replica = Replica::new(replica_options(&config), recovered, &state, clock.now());
         let (inputs_in, inputs_out) = crossbeam_channel::unbounded();
         let (housekeeper_stop, housekeeper_stopped) = crossbeam_channel::bounded(0);
@@ -78,7 +85,9 @@ impl Server {
             spawn("housekeeper", move || snapshots::keep_house(&log_housekeeper, &housekeeper_stopped));
 
         let shared = Arc::new(Shared::new(Config { listen: address, ..config }, clock, state, inputs_in));
-        let mut engine = Engine::new(shared.clone(), replica, log, snapshots, inputs_out);
+        let links = members::link(&shared)?;
+        let parts = Parts { replica, log, snapshots, disk, inputs: inputs_out, links };
+        let mut engine = Engine::new(shared.clone(), parts);
         engine.catch_up()?;
         let engine = spawn("engine", move || {
             // The data directory stays ours until nothing writes to it any more.
@@ -116,7 +125,8 @@ impl Server {
         let engine = self.engine.join().map_err(|_| ServerError::Panicked)?;
         drop(self.housekeeper_stop);
         let housekeeper = self.housekeeper.join().map_err(|_| ServerError::Panicked)?;
-        engine.and(housekeeper).map_err(ServerError::from)
+        engine?;
+        Ok(housekeeper?)
     }
 }
 

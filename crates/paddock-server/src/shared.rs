@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::Sender;
-use paddock_replica::{Input, Outbox, State};
+use paddock_replica::{Input, Outbox, Role, State};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
@@ -23,6 +23,8 @@ pub(crate) struct Shared {
     /// Set once: no new connection, no new request.
     stopping: AtomicBool,
     stop_listening: Notify,
+    /// What this member is to the others, as the engine saw it last.
+    role: Mutex<Role>,
 }
 
 impl Shared {
@@ -33,6 +35,7 @@ impl Shared {
             stats: Stats::new(clock.monotonic_ms()),
             stopping: AtomicBool::new(false),
             stop_listening: Notify::new(),
+            role: Mutex::new(Role::Looking),
             mailboxes,
             engine: RwLock::new(Some(engine)),
             config,
@@ -59,6 +62,14 @@ impl Shared {
 
     pub(crate) fn mailbox(&self, worker: usize) -> &Mailbox {
         &self.mailboxes[worker]
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        *self.role.lock()
+    }
+
+    pub(crate) fn set_role(&self, role: Role) {
+        *self.role.lock() = role;
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

@@ -28,7 +28,19 @@ pub(crate) struct Snapshots {
     disk: Arc<dyn Disk>,
     membership: Membership,
     last: Mark,
-    under_way: Option<JoinHandle<Result<u64, SnapshotError>>>,
+    under_way: Option<JoinHandle<Result<Taken, SnapshotError>>>,
+    /// Another member needs one soon.
+    is_wanted: bool,
+}
+
+/// A snapshot that is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// The last entry in it, and its term.
+    pub(crate) index: u64,
+    pub(crate) term: u64,
+    /// The log is needed no more up to here.
+    pub(crate) release: u64,
 }
 
 /// How far the member had come.
@@ -47,17 +59,22 @@ impl Mark {
 impl Snapshots {
     /// `zxid` is the one of the snapshot that the member started from.
     pub(crate) fn new(disk: Arc<dyn Disk>, membership: Membership, zxid: i64) -> Snapshots {
-        Snapshots { disk, membership, last: Mark { zxid, log_bytes: 0 }, under_way: None }
+        Snapshots { disk, membership, last: Mark { zxid, log_bytes: 0 }, under_way: None, is_wanted: false }
     }
 
-    /// Looks after the snapshot under way, or begins one if it is time. When one has been completed, returns the
-    /// index up to which the log is needed no more.
-    pub(crate) fn poll(&mut self, shared: &Arc<Shared>, log: &Log) -> Option<u64> {
+    /// Another member lags so far that it needs a newer snapshot than there is.
+    pub(crate) fn want(&mut self) {
+        self.is_wanted = true;
+    }
+
+    /// Looks after the snapshot under way, or begins one if it is time. Returns one that has been completed.
+    pub(crate) fn poll(&mut self, shared: &Arc<Shared>, log: &Log) -> Option<Taken> {
         if let Some(thread) = self.under_way.take_if(|thread| thread.is_finished()) {
             return self.completed(thread, shared, log);
         }
         if self.under_way.is_none() && self.is_due(shared, log) {
             self.last = Mark::now(shared, log);
+            self.is_wanted = false;
             self.begin(shared);
         }
         None
@@ -67,7 +84,8 @@ impl Snapshots {
         let now = Mark::now(shared, log);
         let writes = (now.zxid - self.last.zxid) as u64;
         let log_bytes = now.log_bytes.saturating_sub(self.last.log_bytes);
-        writes >= shared.config.snapshot_writes
+        self.is_wanted
+            || writes >= shared.config.snapshot_writes
             || (log_bytes >= shared.config.snapshot_log_bytes && writes > 0)
     }
 
@@ -83,14 +101,14 @@ impl Snapshots {
 
     fn completed(
         &mut self,
-        thread: JoinHandle<Result<u64, SnapshotError>>,
+        thread: JoinHandle<Result<Taken, SnapshotError>>,
         shared: &Shared,
         log: &Log,
-    ) -> Option<u64> {
+    ) -> Option<Taken> {
         match thread.join().expect("the snapshot's thread does not panic") {
-            Ok(released) => {
+            Ok(taken) => {
                 self.last.log_bytes = self.last.log_bytes.min(log.bytes());
-                Some(released)
+                Some(taken)
             }
             Err(error) => {
                 // The log still has everything; the next one is tried after as many writes.
@@ -111,9 +129,8 @@ impl Snapshots {
     }
 }
 
-/// Takes a snapshot and removes the oldest. Returns the index up to which the log is needed no more: falling back to
-/// the oldest snapshot kept must stay possible.
-fn take(disk: &Arc<dyn Disk>, shared: &Shared, app: Vec<u8>) -> Result<u64, SnapshotError> {
+/// Takes a snapshot and removes the oldest. Of the log, as much stays as falling back to the oldest snapshot kept needs.
+fn take(disk: &Arc<dyn Disk>, shared: &Shared, app: Vec<u8>) -> Result<Taken, SnapshotError> {
     let started = Instant::now();
     let dir = shared.config.snapshot_dir();
     let (mut scan, meta, znodes) = {
@@ -124,6 +141,7 @@ fn take(disk: &Arc<dyn Disk>, shared: &Shared, app: Vec<u8>) -> Result<u64, Snap
         let znodes = state.tree().node_count() as u64;
         (state.tree_mut().begin_snapshot(), meta, znodes)
     };
+    let (index, term) = (meta.index.0, meta.term.0);
     let written = write(disk, shared, &mut scan, meta, znodes);
     shared.state.write().tree_mut().end_snapshot(scan);
     let file = written?;
@@ -136,7 +154,8 @@ fn take(disk: &Arc<dyn Disk>, shared: &Shared, app: Vec<u8>) -> Result<u64, Snap
     );
     // What stands behind the very first snapshot is the log from its beginning.
     let may_fall_back = kept.len() > 1 || shared.config.snapshots_kept == 1;
-    Ok(kept.first().filter(|_| may_fall_back).map_or(0, |oldest| oldest.index.0))
+    let release = kept.first().filter(|_| may_fall_back).map_or(0, |oldest| oldest.index.0);
+    Ok(Taken { index, term, release })
 }
 
 fn write(

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_proto::{OpCode, SessionId, Zxid};
+use paddock_replica::Role;
 
 use crate::shared::Shared;
 use crate::stats::ConnStats;
@@ -47,10 +48,11 @@ fn version_line() -> String {
 }
 
 fn server(shared: &Shared) -> String {
+    let Some(mode) = mode(shared) else { return NOT_SERVING.into() };
     let s = Status::of(shared);
     format!(
         "Latency min/avg/max: {}/{}/{}\n\
-         Received: {}\nSent: {}\nConnections: {}\nOutstanding: {}\nZxid: {}\nMode: standalone\nNode count: {}\n",
+         Received: {}\nSent: {}\nConnections: {}\nOutstanding: {}\nZxid: {}\nMode: {mode}\nNode count: {}\n",
         s.latency_ms_min,
         average(s.latency_ms_average),
         s.latency_ms_max,
@@ -61,6 +63,19 @@ fn server(shared: &Shared) -> String {
         s.zxid,
         s.znodes
     )
+}
+
+/// What ZooKeeper says where there is no quorum.
+const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
+
+/// What this member is, in ZooKeeper's words; `None` while nobody leads.
+fn mode(shared: &Shared) -> Option<&'static str> {
+    match shared.role() {
+        Role::Alone => Some("standalone"),
+        Role::Leader => Some("leader"),
+        Role::Follower => Some("follower"),
+        Role::Looking => None,
+    }
 }
 
 /// As Java prints a rounded double: at least one digit behind the point, at most four.
@@ -127,11 +142,12 @@ fn details(conn: &ConnStats) -> String {
 }
 
 fn monitor(shared: &Shared) -> String {
+    let Some(mode) = mode(shared) else { return NOT_SERVING.into() };
     let s = Status::of(shared);
     let (open_files, max_files) = status::file_descriptors();
     let facts = [
         ("version", format!("{VERSION}, built on Rust")),
-        ("server_state", "standalone".into()),
+        ("server_state", mode.into()),
         ("avg_latency", average(s.latency_ms_average)),
         ("max_latency", s.latency_ms_max.to_string()),
         ("min_latency", s.latency_ms_min.to_string()),

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use paddock_server::{Config, Server, ServerError};
+use paddock_server::{Config, Role, Server, ServerError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -60,8 +60,8 @@ pub(crate) enum Failure {
     Config(#[from] Fault),
     #[error("{0}")]
     Usage(String),
-    #[error("this version serves a single member, but the configuration names {members}; name one")]
-    Ensemble { members: usize },
+    #[error("member {id} is an observer, which this version does not offer; make it a participant or leave it out")]
+    Observer { id: u8 },
     #[error("prepare to wait for signals")]
     Wait(#[source] io::Error),
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Config(_) | Failure::Usage(_) | Failure::Ensemble { .. } => 2,
+            Failure::Config(_) | Failure::Usage(_) | Failure::Observer { .. } => 2,
             Failure::Wait(_) | Failure::Server(_) | Failure::Stopped => 1,
         }
     }
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
     let overrides = Overrides { listen: args.listen, data_dir: args.data_dir.clone() };
     let loaded = config::load(args.config.as_deref(), &overrides, &Environment::of_process())?;
-    refuse_ensemble(&loaded.config)?;
+    refuse_observers(&loaded.config)?;
     for remark in &loaded.remarks {
         remark.log();
     }
@@ -106,11 +106,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     ended
 }
 
-/// The members of an ensemble do not speak to each other yet. Each of them alone would be a state of its own.
-fn refuse_ensemble(config: &Config) -> Result<(), Failure> {
-    match config.ensemble.as_ref().map_or(1, |ensemble| ensemble.members.len()) {
-        1 => Ok(()),
-        members => Err(Failure::Ensemble { members }),
+/// Observers do not listen yet. As voters they would be something else than what the operator wanted.
+fn refuse_observers(config: &Config) -> Result<(), Failure> {
+    let members = config.ensemble.iter().flat_map(|ensemble| &ensemble.members);
+    match members.into_iter().find(|member| member.role == Role::Observer) {
+        Some(member) => Err(Failure::Observer { id: member.id }),
+        None => Ok(()),
     }
 }
 
