@@ -17,6 +17,8 @@ mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
 mod listener;
+#[cfg_attr(not(test), expect(dead_code, reason = "the engine takes it up next"))]
+mod peers;
 mod pieces;
 mod progress;
 
