@@ -1,0 +1,216 @@
+//! The links between the members of an ensemble: one TCP connection for each pair, which carries messages of bytes both
+//! ways. What a message means is not known here.
+//!
+//! Owned here: dialling and accepting, the greeting that tells members from strangers, frames with checksums,
+//! heartbeats, queues and their bounds. Left to the engine: what to send, and what to do about a message that was lost.
+//! A message arrives whole and unchanged, after those sent before it on the same link, or not at all; what was queued
+//! or under way when a link ends is lost.
+//!
+//! The member with the higher number dials. A fixed side leaves one connection for a pair without an agreement about
+//! which of two to keep, and each side can say who has to act when there is none. The other side knocks: it dials too,
+//! says who it is and hangs up, so that a member that has just come back is called at once and not when the caller's
+//! pause ends.
+//!
+//! All links live on one thread. A lone message does not wait for it: its sender writes to the socket. In a burst the
+//! thread writes what has gathered.
+
+mod accept;
+mod backoff;
+mod chunks;
+mod dial;
+mod frame;
+mod greeting;
+mod hub;
+mod inflow;
+mod limiter;
+mod link;
+mod outbox;
+mod peer;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::listener;
+use crate::server::spawn;
+
+pub(crate) use inflow::Received;
+use peer::Peer;
+
+/// The largest message.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Where another member listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PeerAddress {
+    pub(crate) id: u8,
+    /// `host:port`; the host is resolved anew at every attempt.
+    pub(crate) address: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct LinkOptions {
+    /// This member's number.
+    pub(crate) own: u8,
+    pub(crate) listen: SocketAddr,
+    /// The cluster's id; 0 while it is not known yet.
+    pub(crate) cluster: Arc<AtomicU64>,
+    /// The other members. If this member stands among them, it is left out.
+    pub(crate) peers: Vec<PeerAddress>,
+    /// Of the generator for pauses and for the numbers that tell connections apart; another one at every start.
+    pub(crate) seed: u64,
+    pub(crate) timing: Timing,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timing {
+    /// A link that has sent nothing for so long sends a heartbeat.
+    pub(crate) heartbeat: Duration,
+    /// A link that has heard nothing for so long is cut.
+    pub(crate) silence: Duration,
+    /// How long finding an address, and connecting to one, may each take.
+    pub(crate) connect: Duration,
+    /// How long the other side may take to say who it is.
+    pub(crate) greeting: Duration,
+    /// The pause after a first failed attempt; it doubles until it reaches the maximum.
+    pub(crate) pause_min: Duration,
+    pub(crate) pause_max: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            heartbeat: Duration::from_secs(1),
+            silence: Duration::from_secs(5),
+            connect: Duration::from_secs(5),
+            greeting: Duration::from_secs(5),
+            pause_min: Duration::from_millis(100),
+            pause_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What the links tell. For one peer `Up` and `Down` alternate, and its messages come between them.
+#[derive(Debug)]
+pub(crate) enum LinkEvent {
+    Message { from: u8, bytes: Received },
+    Up { peer: u8 },
+    Down { peer: u8 },
+}
+
+/// How it stands with one peer.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkStatus {
+    pub(crate) peer: u8,
+    pub(crate) address: String,
+    pub(crate) state: LinkState,
+    pub(crate) since: Instant,
+    /// Waiting to be taken by the socket.
+    pub(crate) queued_bytes: usize,
+    /// Messages for which there was no link or no room, since the peer is known.
+    pub(crate) dropped: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LinkState {
+    Up,
+    Down { reason: String },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LinkError {
+    #[error("listen for members on {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The links of a member. Dropping it ends them too, without waiting for their thread.
+#[derive(Debug)]
+pub(crate) struct Links {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    /// Lists of peers, for the thread. The channel's end is the thread's end.
+    lists: UnboundedSender<Vec<PeerAddress>>,
+    thread: JoinHandle<()>,
+}
+
+/// What the links' thread shares with those who send.
+struct Shared {
+    own: u8,
+    cluster: Arc<AtomicU64>,
+    timing: Timing,
+    peers: RwLock<BTreeMap<u8, Arc<Peer>>>,
+    events: Box<dyn Fn(LinkEvent) + Send + Sync>,
+}
+
+impl Links {
+    /// Listens, and begins to dial. `events` runs on the links' thread: while it does, no link makes progress.
+    pub(crate) fn start(
+        options: LinkOptions,
+        events: impl Fn(LinkEvent) + Send + Sync + 'static,
+    ) -> Result<Links, LinkError> {
+        let LinkOptions { own, listen, cluster, peers, seed, timing } = options;
+        let failed = |source| LinkError::Listen { address: listen, source };
+        let listener = listener::bind(listen).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let shared =
+            Arc::new(Shared { own, cluster, timing, peers: RwLock::default(), events: Box::new(events) });
+        let (lists, receiver) = unbounded_channel();
+        let thread = {
+            let shared = shared.clone();
+            spawn("links", move || hub::run(shared, listener, receiver, seed))
+        };
+        let links = Links { address, shared, lists, thread };
+        links.set_peers(peers);
+        Ok(links)
+    }
+
+    /// Where other members connect.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Queues a message, of at least one byte. False if there is no link, or no room in its queue, or if the message is
+    /// larger than [`MESSAGE_BYTES_MAX`]: then it is dropped, as the network could have dropped it. Never waits.
+    pub(crate) fn send(&self, to: u8, message: Vec<u8>) -> bool {
+        self.shared.peers.read().get(&to).is_some_and(|peer| peer.send(message))
+    }
+
+    /// From now on these are the other members. Links to those that are gone or have moved are cut, a moment later.
+    pub(crate) fn set_peers(&self, peers: Vec<PeerAddress>) {
+        // The thread is gone only if it panicked, which `shutdown` tells.
+        let _ = self.lists.send(peers);
+    }
+
+    pub(crate) fn status(&self) -> Vec<LinkStatus> {
+        self.shared.peers.read().values().map(|peer| peer.status()).collect()
+    }
+
+    /// Cuts all links. No event comes after this has returned.
+    pub(crate) fn shutdown(self) {
+        drop(self.lists);
+        if let Err(panic) = self.thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("own", &self.own).field("peers", &self.peers).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,166 @@
+//! Reaching a peer: again and again while there is no link.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+
+use super::backoff::Backoff;
+use super::greeting::{Answer, GREETING_BYTES, GreetingError, Hello, Verdict, first_places, same_cluster};
+use super::hub::Hub;
+use super::link::Greeted;
+use super::peer::Peer;
+use super::stream::Stream;
+
+/// Why an attempt did not make a link.
+#[derive(Debug, thiserror::Error)]
+enum DialError {
+    #[error("look up {address}: {source}")]
+    LookUp { address: String, source: io::Error },
+    #[error("look up {address}: no answer")]
+    LookUpTimeout { address: String },
+    #[error("connect to {address}: {source}")]
+    Connect { address: SocketAddr, source: io::Error },
+    #[error("connect to {address}: no answer")]
+    ConnectTimeout { address: SocketAddr },
+    #[error("{address} does not say who it is")]
+    GreetingTimeout { address: SocketAddr },
+    #[error("{address} closed the connection without a word: {source}")]
+    GreetingCut { address: SocketAddr, source: io::Error },
+    #[error("{address} is not understood: {source}")]
+    Greeting { address: SocketAddr, source: GreetingError },
+    #[error("{address} is member {id}: check the address")]
+    OtherMember { address: SocketAddr, id: u8 },
+    #[error("{address} refuses: {verdict}")]
+    Refused { address: SocketAddr, verdict: Verdict },
+    #[error(
+        "{address} takes the call, but belongs to another ensemble: check addresses and data directories"
+    )]
+    OtherCluster { address: SocketAddr },
+}
+
+/// What an attempt came to.
+#[derive(Debug)]
+enum Reached {
+    Linked(Greeted),
+    /// The peer has the higher number and will dial.
+    Knocked,
+}
+
+/// Keeps a link to the peer, for as long as the peer is known.
+pub(super) async fn keep_linked(hub: Rc<Hub>, peer: Arc<Peer>) {
+    let timing = hub.timing();
+    let mut backoff = Backoff::default();
+    loop {
+        if peer.link().is_some() {
+            sit_out_link(&peer, &mut backoff, &hub).await;
+        }
+        let pause = hub.with_random(|random| backoff.pause(&timing, random));
+        if let Some(pause) = pause {
+            // Whatever is new makes it worth a look.
+            let _ = timeout(pause, peer.news()).await;
+        }
+        if peer.link().is_some() {
+            continue;
+        }
+        backoff.failed();
+        match attempt(&hub, &peer).await {
+            Ok(Reached::Linked(greeted)) => hub.link_up(&peer, greeted),
+            Ok(Reached::Knocked) => drop(peer.set_reason("waits for the other side to connect")),
+            Err(error) => report(&peer, &error),
+        }
+    }
+}
+
+/// Waits for the link's end. If it lasted, the next attempt is made at once; one that breaks soon has to wait like one
+/// that was never made.
+async fn sit_out_link(peer: &Peer, backoff: &mut Backoff, hub: &Hub) {
+    let up_at = Instant::now();
+    while peer.link().is_some() {
+        peer.news().await;
+    }
+    if up_at.elapsed() >= hub.timing().pause_max {
+        backoff.reset();
+    }
+}
+
+/// An operator is told once for each reason.
+fn report(peer: &Peer, error: &DialError) {
+    let reason = error.to_string();
+    if peer.set_reason(&reason) {
+        tracing::warn!(peer = peer.id, reason, "no link");
+    } else {
+        tracing::debug!(peer = peer.id, reason, "no link");
+    }
+}
+
+async fn attempt(hub: &Hub, peer: &Peer) -> Result<Reached, DialError> {
+    let mut last = None;
+    let name = peer.address();
+    for address in look_up(hub, &name).await? {
+        match reach(hub, peer.id, address).await {
+            Err(error) => last = Some(error),
+            reached => return reached,
+        }
+    }
+    Err(last.unwrap_or_else(|| DialError::LookUp { address: name, source: io::ErrorKind::NotFound.into() }))
+}
+
+async fn look_up(hub: &Hub, address: &str) -> Result<Vec<SocketAddr>, DialError> {
+    match timeout(hub.timing().connect, lookup_host(address)).await {
+        Ok(Ok(addresses)) => Ok(addresses.collect()),
+        Ok(Err(source)) => Err(DialError::LookUp { address: address.to_owned(), source }),
+        Err(_) => Err(DialError::LookUpTimeout { address: address.to_owned() }),
+    }
+}
+
+async fn reach(hub: &Hub, id: u8, address: SocketAddr) -> Result<Reached, DialError> {
+    let stream = match timeout(hub.timing().connect, Stream::connect(address)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(source)) => return Err(DialError::Connect { address, source }),
+        Err(_) => return Err(DialError::ConnectTimeout { address }),
+    };
+    let hello = Hello { from: hub.own(), to: id, cluster: hub.cluster(), nonce: hub.nonce() };
+    match timeout(hub.timing().greeting, greet(&stream, &hello)).await {
+        Ok(Ok(answer)) => conclude(hub, id, address, stream, &hello, &answer),
+        Ok(Err(source)) => Err(DialError::GreetingCut { address, source }),
+        Err(_) => Err(DialError::GreetingTimeout { address }),
+    }
+}
+
+async fn greet(stream: &Stream, hello: &Hello) -> io::Result<[u8; GREETING_BYTES]> {
+    stream.write_all(&hello.encode()).await?;
+    let mut answer = [0; GREETING_BYTES];
+    stream.read_exact(&mut answer).await?;
+    Ok(answer)
+}
+
+/// Judges the answer.
+fn conclude(
+    hub: &Hub,
+    id: u8,
+    address: SocketAddr,
+    stream: Stream,
+    hello: &Hello,
+    bytes: &[u8; GREETING_BYTES],
+) -> Result<Reached, DialError> {
+    let answer = Answer::decode(bytes).map_err(|source| DialError::Greeting { address, source })?;
+    match answer.verdict {
+        Verdict::Welcome | Verdict::WillCall if answer.from != id => {
+            Err(DialError::OtherMember { address, id: answer.from })
+        }
+        Verdict::Welcome | Verdict::WillCall if !same_cluster(answer.cluster, hub.cluster()) => {
+            Err(DialError::OtherCluster { address })
+        }
+        Verdict::WillCall => Ok(Reached::Knocked),
+        Verdict::Welcome => {
+            let (sending, receiving) = first_places(&hello.encode(), bytes);
+            Ok(Reached::Linked(Greeted { stream, sending, receiving }))
+        }
+        verdict => Err(DialError::Refused { address, verdict }),
+    }
+}

@@ -1,0 +1,251 @@
+//! How two ends of a new connection make sure of each other: the one that dials says hello, the other one answers.
+//!
+//! Both are 32 bytes, little-endian:
+//! ```text
+//!  0 [8] magic       one for hellos, one for answers
+//!  8 u16 version
+//! 10 u8  from        the speaker's number
+//! 11 u8  to          in a hello: whom it wants to reach; in an answer: the verdict
+//! 12 u64 cluster     the speaker's cluster id; 0 while it is not known
+//! 20 u64 nonce       tells this connection from all others
+//! 28 u32 crc         CRC-32C of the bytes above
+//! ```
+//! Magic, version and the place of the verdict stay as they are in every version, so that members of different versions
+//! can tell each other why they do not talk. Nothing is said to who did not show the magic.
+
+use crc32c::{crc32c, crc32c_append};
+
+use super::frame::Place;
+
+pub(super) const GREETING_BYTES: usize = 32;
+pub(super) const MAGIC_BYTES: usize = 8;
+const CRC_AT: usize = 28;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Hello,
+    Answer,
+}
+
+impl Kind {
+    const fn magic(self) -> [u8; MAGIC_BYTES] {
+        match self {
+            Kind::Hello => *b"PADhello",
+            Kind::Answer => *b"PADlinks",
+        }
+    }
+}
+
+/// What the accepting side makes of a hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[repr(u8)]
+pub(super) enum Verdict {
+    #[error("welcome")]
+    Welcome = 0,
+    /// The answer to a knock: the side with the higher number dials.
+    #[error("it will call")]
+    WillCall = 1,
+    #[error("the two members speak different versions: run the same release on both")]
+    OtherVersion = 2,
+    #[error("the two members belong to different ensembles: check addresses and data directories")]
+    OtherCluster = 3,
+    #[error("the member that was called is not the one that was meant: check its address")]
+    OtherRecipient = 4,
+    #[error("the calling member is not on the list of the called one: check the list of members")]
+    UnknownMember = 5,
+    #[error("the two members have the same number: give each its own")]
+    SameNumber = 6,
+}
+
+impl Verdict {
+    fn from_byte(byte: u8) -> Option<Verdict> {
+        use Verdict::*;
+        [Welcome, WillCall, OtherVersion, OtherCluster, OtherRecipient, UnknownMember, SameNumber]
+            .into_iter()
+            .find(|&verdict| verdict as u8 == byte)
+    }
+}
+
+pub(super) const VERSION: u16 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) from: u8,
+    pub(super) to: u8,
+    pub(super) cluster: u64,
+    pub(super) nonce: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) from: u8,
+    pub(super) verdict: Verdict,
+    pub(super) cluster: u64,
+    pub(super) nonce: u64,
+}
+
+/// Why something is not a greeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum GreetingError {
+    #[error("a ZooKeeper member: it cannot be in one ensemble with this one")]
+    ZooKeeper,
+    #[error("not a member: it began with \"{}\"", .0.escape_ascii())]
+    Stranger([u8; MAGIC_BYTES]),
+    #[error("it speaks version {0}, this member {VERSION}: run the same release on both")]
+    OtherVersion(u16),
+    #[error("its greeting is damaged")]
+    Damaged,
+}
+
+impl Hello {
+    pub(super) fn encode(&self) -> [u8; GREETING_BYTES] {
+        encode(Kind::Hello, self.from, self.to, self.cluster, self.nonce)
+    }
+
+    pub(super) fn decode(bytes: &[u8; GREETING_BYTES]) -> Result<Hello, GreetingError> {
+        let (from, to, cluster, nonce) = decode(Kind::Hello, bytes)?;
+        Ok(Hello { from, to, cluster, nonce })
+    }
+}
+
+impl Answer {
+    pub(super) fn encode(&self) -> [u8; GREETING_BYTES] {
+        encode(Kind::Answer, self.from, self.verdict as u8, self.cluster, self.nonce)
+    }
+
+    pub(super) fn decode(bytes: &[u8; GREETING_BYTES]) -> Result<Answer, GreetingError> {
+        let (from, verdict, cluster, nonce) = decode(Kind::Answer, bytes)?;
+        let verdict = Verdict::from_byte(verdict).ok_or(GreetingError::Damaged)?;
+        Ok(Answer { from, verdict, cluster, nonce })
+    }
+}
+
+/// Whether two cluster ids can be the same cluster's.
+pub(super) fn same_cluster(one: u64, other: u64) -> bool {
+    one == 0 || other == 0 || one == other
+}
+
+/// What the member `own` answers to a hello; `known` tells whether the caller is among its peers.
+pub(super) fn judge(hello: &Hello, own: u8, cluster: u64, known: bool) -> Verdict {
+    if !same_cluster(hello.cluster, cluster) {
+        Verdict::OtherCluster
+    } else if hello.to != own {
+        Verdict::OtherRecipient
+    } else if hello.from == own {
+        Verdict::SameNumber
+    } else if !known {
+        Verdict::UnknownMember
+    } else if hello.from < own {
+        Verdict::WillCall
+    } else {
+        Verdict::Welcome
+    }
+}
+
+/// Whether the first bytes can begin a greeting.
+pub(super) fn check_magic(kind: Kind, magic: [u8; MAGIC_BYTES]) -> Result<(), GreetingError> {
+    if magic == kind.magic() {
+        Ok(())
+    } else if is_zookeeper(magic) {
+        Err(GreetingError::ZooKeeper)
+    } else {
+        Err(GreetingError::Stranger(magic))
+    }
+}
+
+/// The first frames of a connection, from the dialling side and from the accepting one.
+pub(super) fn first_places(hello: &[u8; GREETING_BYTES], answer: &[u8; GREETING_BYTES]) -> (Place, Place) {
+    let both = crc32c_append(crc32c(hello), answer);
+    (Place::first(crc32c_append(both, b"from the dialling side")), Place::first(both))
+}
+
+/// A learner begins with its packet's type, an elector with its protocol's version.
+fn is_zookeeper(magic: [u8; MAGIC_BYTES]) -> bool {
+    const FOLLOWER_INFO: [u8; 4] = [0, 0, 0, 11];
+    const OBSERVER_INFO: [u8; 4] = [0, 0, 0, 16];
+    const ELECTION_VERSIONS: [i64; 2] = [-65536, -65535];
+    magic.starts_with(&FOLLOWER_INFO)
+        || magic.starts_with(&OBSERVER_INFO)
+        || ELECTION_VERSIONS.contains(&i64::from_be_bytes(magic))
+}
+
+fn encode(kind: Kind, from: u8, to: u8, cluster: u64, nonce: u64) -> [u8; GREETING_BYTES] {
+    let mut bytes = [0; GREETING_BYTES];
+    bytes[0..8].copy_from_slice(&kind.magic());
+    bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[10] = from;
+    bytes[11] = to;
+    bytes[12..20].copy_from_slice(&cluster.to_le_bytes());
+    bytes[20..28].copy_from_slice(&nonce.to_le_bytes());
+    let crc = crc32c(&bytes[..CRC_AT]);
+    bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+fn decode(kind: Kind, bytes: &[u8; GREETING_BYTES]) -> Result<(u8, u8, u64, u64), GreetingError> {
+    check_magic(kind, bytes[0..8].try_into().expect("eight bytes"))?;
+    let version = u16::from_le_bytes([bytes[8], bytes[9]]);
+    if version != VERSION {
+        return Err(GreetingError::OtherVersion(version));
+    }
+    if bytes[CRC_AT..] != crc32c(&bytes[..CRC_AT]).to_le_bytes() {
+        return Err(GreetingError::Damaged);
+    }
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    Ok((bytes[10], bytes[11], number(12), number(20)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HELLO: Hello = Hello { from: 3, to: 2, cluster: 77, nonce: 0x0123_4567_89AB_CDEF };
+
+    #[test]
+    fn greetings_come_out_as_they_went_in() {
+        assert_eq!(Hello::decode(&HELLO.encode()), Ok(HELLO));
+        for byte in 0..=255 {
+            let Some(verdict) = Verdict::from_byte(byte) else { continue };
+            let answer = Answer { from: 2, verdict, cluster: 0, nonce: 5 };
+            assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+        }
+    }
+
+    #[test]
+    fn a_hello_is_not_an_answer() {
+        assert!(matches!(Answer::decode(&HELLO.encode()), Err(GreetingError::Stranger(_))));
+    }
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        for bit in 0..GREETING_BYTES * 8 {
+            let mut bytes = HELLO.encode();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Hello::decode(&bytes).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn other_protocols_are_told_apart() {
+        let check = |magic: [u8; 8], expected| assert_eq!(check_magic(Kind::Hello, magic), expected);
+        check(*b"PADhello", Ok(()));
+        check((-65536_i64).to_be_bytes(), Err(GreetingError::ZooKeeper));
+        check([0, 0, 0, 11, 0, 0, 0, 0], Err(GreetingError::ZooKeeper));
+        check(*b"GET / HT", Err(GreetingError::Stranger(*b"GET / HT")));
+    }
+
+    #[test]
+    fn verdicts() {
+        let check = |hello: Hello, own, cluster, known, expected| {
+            assert_eq!(judge(&hello, own, cluster, known), expected, "{hello:?}");
+        };
+        check(HELLO, 2, 77, true, Verdict::Welcome);
+        check(HELLO, 2, 0, true, Verdict::Welcome);
+        check(Hello { cluster: 0, ..HELLO }, 2, 77, true, Verdict::Welcome);
+        check(HELLO, 2, 78, true, Verdict::OtherCluster);
+        check(HELLO, 1, 77, true, Verdict::OtherRecipient);
+        check(HELLO, 2, 77, false, Verdict::UnknownMember);
+        check(Hello { from: 2, ..HELLO }, 2, 77, false, Verdict::SameNumber);
+        check(Hello { from: 1, ..HELLO }, 2, 77, true, Verdict::WillCall);
+    }
+}

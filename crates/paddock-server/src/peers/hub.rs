@@ -1,0 +1,165 @@
+//! The links' thread: what is dialled, what is up, and what is told of it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::{AbortHandle, LocalSet, spawn_local};
+
+use super::accept::{self, Strangers};
+use super::dial;
+use super::link::{Greeted, Link, LinkEnd, Server};
+use super::peer::Peer;
+use super::{LinkEvent, PeerAddress, Shared, Timing};
+
+const SCRATCH_BYTES: usize = 256 << 10;
+
+/// What the tasks of the thread share.
+#[derive(Debug)]
+pub(super) struct Hub {
+    shared: Arc<Shared>,
+    random: RefCell<fastrand::Rng>,
+    /// All links read into this.
+    scratch: RefCell<Box<[u8]>>,
+    /// The tasks that dial the peers.
+    dialling: RefCell<BTreeMap<u8, AbortHandle>>,
+    pub(super) strangers: RefCell<Strangers>,
+}
+
+/// Runs the links until the channel of lists ends.
+pub(super) fn run(
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    mut lists: UnboundedReceiver<Vec<PeerAddress>>,
+    seed: u64,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the operating system gives the links their event queue");
+    let hub = Rc::new(Hub {
+        shared,
+        random: RefCell::new(fastrand::Rng::with_seed(seed)),
+        scratch: RefCell::new(vec![0; SCRATCH_BYTES].into()),
+        dialling: RefCell::default(),
+        strangers: RefCell::default(),
+    });
+    let tasks = LocalSet::new();
+    tasks.block_on(&runtime, async {
+        spawn_local(accept::accept(hub.clone(), listener));
+        while let Some(list) = lists.recv().await {
+            hub.set_peers(list);
+        }
+        hub.end();
+    });
+    drop(tasks);
+    // A name that is being looked up is not waited for.
+    runtime.shutdown_background();
+}
+
+impl Hub {
+    pub(super) fn own(&self) -> u8 {
+        self.shared.own
+    }
+
+    pub(super) fn cluster(&self) -> u64 {
+        self.shared.cluster.load(Ordering::Acquire)
+    }
+
+    pub(super) fn timing(&self) -> Timing {
+        self.shared.timing
+    }
+
+    /// A number for a new connection.
+    pub(super) fn nonce(&self) -> u64 {
+        self.random.borrow_mut().u64(..)
+    }
+
+    pub(super) fn with_random<T>(&self, draw: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
+        draw(&mut self.random.borrow_mut())
+    }
+
+    pub(super) fn peer(&self, id: u8) -> Option<Arc<Peer>> {
+        self.shared.peers.read().get(&id).cloned()
+    }
+
+    fn set_peers(self: &Rc<Hub>, list: Vec<PeerAddress>) {
+        let mut wanted: BTreeMap<u8, String> = list.into_iter().map(|peer| (peer.id, peer.address)).collect();
+        wanted.remove(&self.own());
+        let present: Vec<Arc<Peer>> = self.shared.peers.read().values().cloned().collect();
+        for peer in present {
+            let Some(address) = wanted.remove(&peer.id) else {
+                self.remove(&peer, &LinkEnd::Removed);
+                continue;
+            };
+            if address != peer.address() {
+                self.move_to(&peer, address);
+            }
+        }
+        wanted.into_iter().for_each(|(id, address)| self.add(Peer::new(id, address)));
+    }
+
+    fn move_to(self: &Rc<Hub>, peer: &Peer, address: String) {
+        if self.own() > peer.id {
+            self.remove(peer, &LinkEnd::Moved);
+            self.add(Peer::new(peer.id, address));
+        } else {
+            // The other side dials: the link, if there is one, is as good as before.
+            peer.set_address(address);
+        }
+    }
+
+    fn add(self: &Rc<Hub>, peer: Peer) {
+        let peer = Arc::new(peer);
+        self.shared.peers.write().insert(peer.id, peer.clone());
+        let task = spawn_local(dial::keep_linked(self.clone(), peer.clone()));
+        self.dialling.borrow_mut().insert(peer.id, task.abort_handle());
+    }
+
+    fn remove(&self, peer: &Peer, end: &LinkEnd) {
+        let dialling = self.dialling.borrow_mut().remove(&peer.id);
+        dialling.expect("each peer has a task").abort();
+        self.shared.peers.write().remove(&peer.id);
+        self.cut(peer, end);
+    }
+
+    /// Begins to use a connection whose two sides know each other. One that is there already may be a half of one that
+    /// the other side has long given up.
+    pub(super) fn link_up(self: &Rc<Hub>, peer: &Arc<Peer>, greeted: Greeted) {
+        self.cut(peer, &LinkEnd::Replaced);
+        let link = Arc::new(Link::new(greeted.stream, greeted.sending));
+        peer.set_up(link.clone());
+        tracing::info!(peer = peer.id, address = peer.address(), "link up");
+        (self.shared.events)(LinkEvent::Up { peer: peer.id });
+        let server = Server::new(link, greeted.receiving, self.timing());
+        spawn_local(self.clone().serve(peer.clone(), server));
+    }
+
+    async fn serve(self: Rc<Hub>, peer: Arc<Peer>, server: Server) {
+        let deliver = |bytes| (self.shared.events)(LinkEvent::Message { from: peer.id, bytes });
+        if let Some(end) = server.run(&self.scratch, deliver).await {
+            self.cut(&peer, &end);
+        }
+    }
+
+    /// Ends the peer's link, if it has one.
+    fn cut(&self, peer: &Peer, end: &LinkEnd) {
+        let Some(link) = peer.set_down(&end.to_string()) else { return };
+        link.close();
+        tracing::warn!(peer = peer.id, address = peer.address(), reason = %end, "link down");
+        (self.shared.events)(LinkEvent::Down { peer: peer.id });
+    }
+
+    /// The links' end: nobody is told any more.
+    fn end(&self) {
+        for peer in self.shared.peers.read().values() {
+            if let Some(link) = peer.set_down("this member stops") {
+                link.close();
+            }
+        }
+    }
+}

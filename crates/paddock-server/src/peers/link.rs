@@ -1,0 +1,210 @@
+//! One link that is up: its socket, what it has to send, and the loop that serves it.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::io::Interest;
+use tokio::sync::Notify;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::Timing;
+use super::chunks::Chunks;
+use super::frame::{Decoder, FrameError, Place};
+use super::inflow::{Inflow, Received};
+use super::outbox::Outbox;
+use super::stream::Stream;
+
+/// Why a link ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkEnd {
+    #[error("the other side closed the connection")]
+    Closed,
+    #[error("the connection failed: {0}")]
+    Socket(io::Error),
+    #[error("the connection is not what was sent: {0}")]
+    Frame(#[from] FrameError),
+    #[error("nothing was heard for {} ms", .0.as_millis())]
+    Silent(Duration),
+    #[error("the other side connected again")]
+    Replaced,
+    #[error("the member has another address now")]
+    Moved,
+    #[error("the member was removed")]
+    Removed,
+}
+
+/// What a greeting leaves for the link: the connection, and where each direction's frames begin.
+#[derive(Debug)]
+pub(super) struct Greeted {
+    pub(super) stream: Stream,
+    pub(super) sending: Place,
+    pub(super) receiving: Place,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    stream: Stream,
+    outbox: Mutex<Outbox>,
+    /// There is something to send, or the link was closed.
+    changed: Notify,
+    inflow: Arc<Inflow>,
+}
+
+impl Link {
+    pub(super) fn new(stream: Stream, sending: Place) -> Link {
+        let outbox = Mutex::new(Outbox::new(sending));
+        Link { stream, outbox, changed: Notify::new(), inflow: Arc::default() }
+    }
+
+    /// False if there is no room.
+    pub(super) fn send(&self, message: Vec<u8>) -> bool {
+        let mut outbox = self.outbox.lock();
+        if !outbox.has_room(message.len()) {
+            return false;
+        }
+        let is_left_to_thread = outbox.push(message, &self.stream);
+        drop(outbox);
+        if is_left_to_thread {
+            self.changed.notify_one();
+        }
+        true
+    }
+
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.outbox.lock().bytes()
+    }
+
+    /// Ends the link, without another message of it.
+    pub(super) fn close(&self) {
+        self.outbox.lock().close();
+        self.changed.notify_one();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.outbox.lock().is_closed()
+    }
+}
+
+/// The side of a link that the thread alone has.
+#[derive(Debug)]
+pub(super) struct Server {
+    link: Arc<Link>,
+    timing: Timing,
+    decoder: Decoder,
+    /// What the thread is writing.
+    written_out: Chunks,
+    /// Whether there may be more to write.
+    is_writing: bool,
+    /// Too many messages are held: the link is not read.
+    is_paused: bool,
+    heard_at: Instant,
+}
+
+impl Server {
+    pub(super) fn new(link: Arc<Link>, receiving: Place, timing: Timing) -> Server {
+        Server {
+            link,
+            timing,
+            decoder: Decoder::new(receiving),
+            written_out: Chunks::default(),
+            is_writing: false,
+            is_paused: false,
+            heard_at: Instant::now(),
+        }
+    }
+
+    /// Serves the link until it ends. All links read into `scratch`. `None` if somebody closed the link, who then knows
+    /// why.
+    pub(super) async fn run(
+        mut self,
+        scratch: &RefCell<Box<[u8]>>,
+        deliver: impl Fn(Received),
+    ) -> Option<LinkEnd> {
+        let mut ticks = interval(self.timing.heartbeat / 4);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let ticked = self.wait(&mut ticks).await;
+            if self.link.is_closed() {
+                return None;
+            }
+            if let Err(end) = self.turn(ticked, &mut scratch.borrow_mut(), &deliver) {
+                return Some(end);
+            }
+        }
+    }
+
+    /// Waits until there is something to do. True if time has passed.
+    async fn wait(&self, ticks: &mut Interval) -> bool {
+        let interest = match (!self.is_paused, self.is_writing) {
+            (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+            (true, false) => Some(Interest::READABLE),
+            (false, true) => Some(Interest::WRITABLE),
+            (false, false) => None,
+        };
+        let socket_ready = async {
+            match interest {
+                // A broken socket tells so when it is used.
+                Some(interest) => drop(self.link.stream.ready(interest).await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.link.changed.notified() => false,
+            () = self.link.inflow.resumed() => false,
+            _ = ticks.tick() => true,
+            () = socket_ready => false,
+        }
+    }
+
+    /// Reads once and writes once. What came in counts before time does: a member that was stopped for a while has not
+    /// been silent to itself.
+    fn turn(&mut self, ticked: bool, scratch: &mut [u8], deliver: &impl Fn(Received)) -> Result<(), LinkEnd> {
+        if self.is_paused && self.link.inflow.has_drained() {
+            self.is_paused = false;
+            self.heard_at = Instant::now();
+        }
+        if !self.is_paused {
+            self.receive(scratch, deliver)?;
+        }
+        if ticked {
+            if !self.is_paused && self.heard_at.elapsed() >= self.timing.silence {
+                return Err(LinkEnd::Silent(self.timing.silence));
+            }
+            self.link.outbox.lock().keep_alive(self.timing.heartbeat);
+        }
+        self.transmit()
+    }
+
+    fn receive(&mut self, scratch: &mut [u8], deliver: &impl Fn(Received)) -> Result<(), LinkEnd> {
+        let bytes = match self.link.stream.try_read(scratch) {
+            Ok(0) => return Err(LinkEnd::Closed),
+            Ok(count) => &scratch[..count],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(LinkEnd::Socket(error)),
+        };
+        self.heard_at = Instant::now();
+        let inflow = &self.link.inflow;
+        self.decoder.feed(bytes, |message| deliver(Received::new(message, inflow.clone())))?;
+        self.is_paused = inflow.is_full();
+        Ok(())
+    }
+
+    fn transmit(&mut self) -> Result<(), LinkEnd> {
+        if self.written_out.is_empty() {
+            self.is_writing = self.link.outbox.lock().hand_over(&mut self.written_out);
+        }
+        if !self.is_writing {
+            return Ok(());
+        }
+        match self.written_out.write_to(&self.link.stream) {
+            Ok(written) => self.link.outbox.lock().sent(written),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(LinkEnd::Socket(error)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! What one link has to send. Senders add to it; the links' thread takes it, unless a sender could write it at once.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::MESSAGE_BYTES_MAX;
+use super::chunks::Chunks;
+use super::frame::{HEADER_BYTES, Place};
+use super::stream::Stream;
+
+/// How much may wait. A single message may be as large.
+pub(super) const QUEUE_BYTES_MAX: usize = 64 << 20;
+/// A larger message is left to the thread: the sender would spend its time on copying it into the socket.
+const WRITTEN_BY_SENDER_MAX: usize = 64 << 10;
+/// Messages that follow each other faster are a burst, which one write of the thread carries better than many of the
+/// sender.
+const BURST: Duration = Duration::from_micros(20);
+
+#[derive(Debug)]
+pub(super) struct Outbox {
+    place: Place,
+    waiting: Chunks,
+    /// Of frames that the socket has not taken, be they in `waiting` or with the thread.
+    bytes: usize,
+    /// The thread is writing, or has been called to: senders only add.
+    with_thread: bool,
+    is_closed: bool,
+    pushed_at: Instant,
+}
+
+impl Outbox {
+    pub(super) fn new(place: Place) -> Outbox {
+        let now = Instant::now();
+        Outbox {
+            place,
+            waiting: Chunks::default(),
+            bytes: 0,
+            with_thread: false,
+            is_closed: false,
+            pushed_at: now,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Takes no more, and forgets what waits.
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+        self.waiting = Chunks::default();
+    }
+
+    /// Whether a message may be pushed.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let fits = self.bytes == 0 || self.bytes + HEADER_BYTES + bytes <= QUEUE_BYTES_MAX;
+        !self.is_closed && fits && bytes <= MESSAGE_BYTES_MAX
+    }
+
+    /// Adds a message and writes it if nothing else is being written. True if the thread has to be woken for it.
+    pub(super) fn push(&mut self, message: Vec<u8>, stream: &Stream) -> bool {
+        let pushed_before = std::mem::replace(&mut self.pushed_at, Instant::now());
+        let is_burst = self.pushed_at.duration_since(pushed_before) < BURST;
+        let is_small = message.len() <= WRITTEN_BY_SENDER_MAX;
+        self.add(message);
+        if self.with_thread {
+            return false;
+        }
+        if is_small && !is_burst {
+            self.write_at_once(stream);
+        }
+        self.with_thread = !self.waiting.is_empty();
+        self.with_thread
+    }
+
+    /// Adds a heartbeat if nothing was sent for so long.
+    pub(super) fn keep_alive(&mut self, quiet: Duration) {
+        if self.bytes == 0 && self.pushed_at.elapsed() >= quiet {
+            self.pushed_at = Instant::now();
+            self.add(Vec::new());
+        }
+    }
+
+    fn add(&mut self, payload: Vec<u8>) {
+        let header = self.place.header(&payload);
+        self.bytes += header.len() + payload.len();
+        self.waiting.push(header, payload);
+    }
+
+    fn write_at_once(&mut self, stream: &Stream) {
+        match self.waiting.write_to(stream) {
+            Ok(written) => self.bytes -= written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // The thread meets the same error when it writes what is left, and ends the link.
+            Err(_) => {}
+        }
+    }
+
+    /// Gives the thread what waits, in exchange for `written_out`, which is empty. False if nothing waits: then senders
+    /// write again.
+    pub(super) fn hand_over(&mut self, written_out: &mut Chunks) -> bool {
+        assert!(written_out.is_empty(), "chunks that were not written");
+        std::mem::swap(&mut self.waiting, written_out);
+        self.with_thread = !written_out.is_empty();
+        self.with_thread
+    }
+
+    /// The thread has written so much.
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+    }
+}

@@ -1,0 +1,9 @@
+//! Members linked over real sockets on loopback: what arrives, what is noticed, and who is kept out.
+
+mod delivery;
+mod faults;
+mod membership;
+mod node;
+mod proxy;
+mod speaker;
+mod strangers;
