@@ -17,5 +17,6 @@
 pub mod browser;
 pub mod chance;
 pub mod damage;
+pub mod ensemble;
 pub mod oracle;
 pub mod server;

@@ -67,6 +67,21 @@ impl Server {
         server
     }
 
+    /// Starts member `id` of an ensemble of Paddock's. It serves only when others do too, so this does not wait.
+    pub fn start_member(id: usize, settings: &[(&str, &str)]) -> Server {
+        let directory = tempfile::tempdir().expect("make a directory for a server");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let mut server = Server { kind: Kind::Paddock, address, directory, process: None };
+        server.write_config(settings);
+        fs::write(server.data_directory().join("myid"), id.to_string()).expect("write myid");
+        server.spawn();
+        server
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -87,6 +102,12 @@ impl Server {
 
     /// Starts the process again on the same data and waits until it serves.
     pub fn restart(&mut self) {
+        self.spawn();
+        self.wait_until_ready();
+    }
+
+    /// Starts the process again on the same data.
+    pub fn spawn(&mut self) {
         assert!(self.process.is_none(), "{:?} runs already", self.kind);
         let log = OpenOptions::new().create(true).append(true).open(self.log_path()).expect("open the log");
         let child = self
@@ -98,7 +119,6 @@ impl Server {
             .spawn()
             .unwrap_or_else(|error| panic!("start {:?}: {error}", self.kind));
         self.process = Some(child);
-        self.wait_until_ready();
     }
 
     /// Ends the process at once, as a crash would: SIGKILL.

@@ -90,7 +90,7 @@ impl Incoming {
         if piece.is_last {
             open.sync_data().map_err(file("sync", &path))?;
             self.file = None;
-            let found = snapshot::verify(self.disk.as_ref(), &path)?.index;
+            let found = snapshot::verify_unfinished(self.disk.as_ref(), &path)?.index;
             if found != Index(piece.index) {
                 return Err(IncomingError::AnotherIndex { path, found, expected: Index(piece.index) });
             }

@@ -60,7 +60,9 @@ pub(crate) enum Failure {
     Config(#[from] Fault),
     #[error("{0}")]
     Usage(String),
-    #[error("member {id} is an observer, which this version does not offer; make it a participant or leave it out")]
+    #[error(
+        "member {id} is an observer, which this version does not offer; make it a participant or leave it out"
+    )]
     Observer { id: u8 },
     #[error("prepare to wait for signals")]
     Wait(#[source] io::Error),

@@ -48,7 +48,15 @@ pub fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<SnapshotFile>, SnapshotEr
 
 /// Reads a whole file and checks it. The blocks are not decompressed: their writer has done that.
 pub fn verify(disk: &dyn Disk, path: &Path) -> Result<SnapshotMeta, SnapshotError> {
-    let mut reader = SnapshotReader::open(disk, path)?;
+    verify_all(SnapshotReader::open(disk, path)?)
+}
+
+/// The same for a file that does not have its name yet.
+pub fn verify_unfinished(disk: &dyn Disk, path: &Path) -> Result<SnapshotMeta, SnapshotError> {
+    verify_all(SnapshotReader::open_any_name(disk, path)?)
+}
+
+fn verify_all(mut reader: SnapshotReader) -> Result<SnapshotMeta, SnapshotError> {
     while reader.next_compressed()?.is_some() {}
     Ok(reader.meta().clone())
 }

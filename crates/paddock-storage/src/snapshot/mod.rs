@@ -45,6 +45,7 @@ mod writer;
 pub use error::{SnapshotDamage, SnapshotError};
 pub use files::{
     Newest, Skipped, SnapshotFile, list, newest_valid, remove_unfinished, retain, snapshot_path, verify,
+    verify_unfinished,
 };
 pub use format::{BLOCK_BYTES_MAX, SnapshotTotals};
 pub use reader::{CompressedBlock, SnapshotReader};

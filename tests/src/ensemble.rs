@@ -1,0 +1,98 @@
+//! An ensemble of Paddock processes on loopback, all started on one `zoo.cfg` but for the client's port.
+
+use std::time::{Duration, Instant};
+
+use crate::server::{Server, free_port};
+
+const AGREED_WITHIN: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub struct Ensemble {
+    members: Vec<Server>,
+}
+
+impl Ensemble {
+    /// Starts so many members and waits until one leads.
+    pub fn start(members: usize) -> Ensemble {
+        Ensemble::start_with(members, &[])
+    }
+
+    /// The same with more lines in every `zoo.cfg`.
+    pub fn start_with(members: usize, settings: &[(&str, &str)]) -> Ensemble {
+        let lines: Vec<(String, String)> = (1..=members)
+            .map(|id| (format!("server.{id}"), format!("127.0.0.1:{}:{}", free_port(), free_port())))
+            .collect();
+        let all: Vec<(&str, &str)> =
+            lines.iter().map(|(key, value)| (&**key, &**value)).chain(settings.iter().copied()).collect();
+        let members = (1..=members).map(|id| Server::start_member(id, &all)).collect();
+        let mut ensemble = Ensemble { members };
+        ensemble.leader();
+        ensemble
+    }
+
+    /// `host:port` of every member, for a client.
+    pub fn hosts(&self) -> String {
+        let addresses: Vec<String> = self.members.iter().map(|member| member.address().to_string()).collect();
+        addresses.join(",")
+    }
+
+    /// By its place from 0.
+    pub fn member(&mut self, number: usize) -> &mut Server {
+        &mut self.members[number]
+    }
+
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The place of the member that leads now; waits until one does and all that run follow.
+    pub fn leader(&mut self) -> usize {
+        let deadline = Instant::now() + AGREED_WITHIN;
+        loop {
+            let modes: Vec<Option<String>> = self.members.iter().map(mode).collect();
+            let running = self.members.iter().filter(|member| member.is_running()).count();
+            let count = |wanted: &str| modes.iter().filter(|mode| mode.as_deref() == Some(wanted)).count();
+            if count("leader") == 1 && count("leader") + count("follower") == running {
+                return modes
+                    .iter()
+                    .position(|mode| mode.as_deref() == Some("leader"))
+                    .expect("it was counted");
+            }
+            assert!(
+                Instant::now() < deadline,
+                "no leader that all follow after {AGREED_WITHIN:?}: {modes:?}"
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits until all members have applied as much as the one that has applied most.
+    pub fn settle(&self) {
+        let deadline = Instant::now() + AGREED_WITHIN;
+        loop {
+            let zxids: Vec<Option<String>> =
+                self.members.iter().map(|member| word(member, "Zxid: ")).collect();
+            if zxids.iter().all(|zxid| zxid.is_some() && *zxid == zxids[0]) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "members differ after {AGREED_WITHIN:?}: {zxids:?}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn mode(member: &Server) -> Option<String> {
+    word(member, "Mode: ")
+}
+
+fn word(member: &Server, name: &str) -> Option<String> {
+    if !member.is_running() {
+        return None;
+    }
+    let srvr = member.four_letter_word("srvr").ok()?;
+    srvr.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
+}
