@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod incoming;
 mod listener;
 mod members;
+#[cfg_attr(not(test), expect(dead_code, reason = "the state of the links is not shown anywhere yet"))]
 mod peers;
 mod pieces;
 mod progress;
@@ -35,5 +36,8 @@ mod words;
 mod worker;
 
 pub use config::{ClientAddress, Config, Ensemble, EnsembleMember, Role, WordList};
+pub use engine::EngineError;
+pub use incoming::IncomingError;
+pub use peers::LinkError;
 pub use recovery::RecoveryError;
 pub use server::{Server, ServerError};

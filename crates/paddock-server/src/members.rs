@@ -26,6 +26,12 @@ pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
         seed: RandomState::new().hash_one(own.id),
         timing: Timing::default(),
     };
+    if !options.listen.ip().is_loopback() {
+        tracing::warn!(
+            address = %options.listen,
+            "what members say to each other is neither encrypted nor authenticated: keep this port in a private network"
+        );
+    }
     let engine = Arc::clone(shared);
     let links = Links::start(options, move |event| {
         if let LinkEvent::Message { from, bytes } = event {

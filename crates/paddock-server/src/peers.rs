@@ -128,7 +128,7 @@ pub(crate) enum LinkState {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LinkError {
+pub enum LinkError {
     #[error("listen for members on {address}")]
     Listen {
         address: SocketAddr,
@@ -187,6 +187,7 @@ impl Links {
     /// Queues a message, of at least one byte. False if there is no link, or no room in its queue, or if the message is
     /// larger than [`MESSAGE_BYTES_MAX`]: then it is dropped, as the network could have dropped it. Never waits.
     pub(crate) fn send(&self, to: u8, message: Vec<u8>) -> bool {
+        assert!(!message.is_empty(), "an empty message for member {to}");
         self.shared.peers.read().get(&to).is_some_and(|peer| peer.send(message))
     }
 

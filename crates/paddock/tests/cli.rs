@@ -281,16 +281,16 @@ fn a_configuration_that_cannot_be_read_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn an_ensemble_is_refused() {
+fn an_observer_is_refused() {
     let dir = directory();
-    let zoo_cfg = "dataDir=.\nclientPort=2181\nserver.1=a:2888:3888\nserver.2=b:2888:3888\n";
+    let zoo_cfg = "dataDir=.\nclientPort=2181\nserver.1=a:2888:3888\nserver.2=b:2888:3888:observer\n";
     fs::write(dir.path().join("zoo.cfg"), zoo_cfg).unwrap();
     fs::write(dir.path().join("myid"), "1").unwrap();
     check_refused(
         dir.path(),
         &["server", "--config", "zoo.cfg"],
         2,
-        "this version serves a single member, but the configuration names 2; name one",
+        "member 2 is an observer, which this version does not offer; make it a participant or leave it out",
     );
 }
 

@@ -1,8 +1,8 @@
 //! Who connects: members, and strangers.
 //!
-//! Until a hello is complete and right, a connection is a stranger's: it costs a task and 32 bytes, has a few seconds, is
-//! told nothing, and only so many exist at a time. When there are more, the oldest has to go: a member greets at once,
-//! so it is never the one that waits.
+//! Until a hello is complete and right, a connection is a stranger's: it costs a task and 32 bytes, has a few seconds,
+//! is told nothing, and only so many exist at a time. When there are more, the oldest has to go: a member greets at
+//! once, so it is never the one that waits.
 
 use std::collections::BTreeMap;
 use std::io;

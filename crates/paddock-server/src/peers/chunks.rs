@@ -1,4 +1,5 @@
-//! Frames on their way into a socket. Small ones share a chunk, large payloads are not copied, and one write takes many.
+//! Frames on their way into a socket. Small ones share a chunk, large payloads are not copied, and one write takes
+//! many.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};

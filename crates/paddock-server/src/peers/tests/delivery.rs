@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::node::{Node, TIMING, link, pair};
 use super::proxy::{Fault, Proxy};
 use super::speaker::Speaker;
-use crate::peers::{LinkEvent, MESSAGE_BYTES_MAX};
+use crate::peers::MESSAGE_BYTES_MAX;
 
 const MIB: usize = 1 << 20;
 
@@ -107,23 +107,24 @@ fn a_full_queue_drops_and_says_so_and_harms_no_other_peer() {
 #[test]
 fn a_member_that_does_not_get_on_with_its_messages_holds_only_so_many() {
     let (one, two) = pair(TIMING);
-    let mut held = Vec::new();
     let mut sent = 0;
-    // Takes messages as the engine would, and lets none go, until the sender's queue is full for good.
-    loop {
-        if one.links.send(2, message(sent, MIB)) {
-            sent += 1;
-            continue;
+    let mut send_all = || {
+        while one.links.send(2, message(sent, MIB)) {
+            sent += 1
         }
-        match two.events.recv_timeout(Duration::from_millis(500)) {
-            Ok(LinkEvent::Message { bytes, .. }) => held.push(bytes),
-            Ok(event) => panic!("{event:?}"),
-            Err(_) => break,
-        }
-    }
-    assert!((63..70).contains(&held.len()), "{} MiB held", held.len());
+    };
+    // Takes messages as the engine would, and lets none go.
+    let held: Vec<_> = (0..64)
+        .map(|_| {
+            send_all();
+            two.expect_message(1)
+        })
+        .collect();
+    send_all();
+    let more = two.events.recv_timeout(Duration::from_millis(300));
+    assert!(more.is_err(), "{more:?}");
     assert!(sent < 200, "{sent} MiB sent");
-    for (n, bytes) in held.drain(..).enumerate() {
+    for (n, bytes) in held.into_iter().enumerate() {
         assert!(*bytes == *message(n, MIB));
     }
     (64..sent).for_each(|_| drop(two.expect_message(1)));

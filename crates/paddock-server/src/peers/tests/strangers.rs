@@ -111,8 +111,8 @@ fn check_reason(answer: &[u8], expected: &str) {
     assert_eq!((hello.from, hello.to, hello.cluster), (2, 1, CLUSTER));
     socket.write_all(answer).unwrap();
     drop(socket);
-    // It tries again, after it has noted why the first attempt failed.
-    drop(fake.accept().unwrap());
+    // It tries again, after it has noted why the first attempt failed, and waits for an answer.
+    let _second = fake.accept().unwrap();
     assert!(two.reason(1).contains(expected), "{}", two.reason(1));
     assert!(two.events.is_empty());
 }
