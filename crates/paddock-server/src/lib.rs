@@ -16,6 +16,7 @@ mod connection;
 mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
+mod identity;
 mod incoming;
 mod listener;
 mod members;
@@ -37,6 +38,7 @@ mod worker;
 
 pub use config::{ClientAddress, Config, Ensemble, EnsembleMember, Role, WordList};
 pub use engine::EngineError;
+pub use identity::IdentityError;
 pub use incoming::IncomingError;
 pub use peers::LinkError;
 pub use recovery::RecoveryError;

@@ -13,6 +13,7 @@ use paddock_storage::{
 use paddock_tree::{LoadError, Tree, TreeLoader};
 
 use crate::Config;
+use crate::identity::{self, IdentityError};
 use crate::incoming::{self, IncomingError};
 use crate::pieces::PieceReader;
 use crate::progress::Report;
@@ -37,6 +38,8 @@ pub enum RecoveryError {
     Log(#[from] LogError),
     #[error(transparent)]
     Incoming(#[from] IncomingError),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     #[error("load snapshot {}", path.display())]
     Load {
         path: PathBuf,
@@ -99,7 +102,10 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: &Config) -> Result<Found, Rec
     let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
     let begins_anew = unfinished == Some(meta.index);
     let (log, hard_state, mut entries) = read_log(disk.clone(), config, &meta, begins_anew)?;
+    let has_data = meta.index != Index(0) || log.log().last_index(GROUP).is_some();
+    identity::check(disk.as_ref(), config, has_data)?;
     // Everything before this line only looks: a directory that is refused stays as it is.
+    identity::write(disk.as_ref(), config)?;
     let mut log = log.repair()?;
     if begins_anew {
         tracing::info!(index = meta.index.0, "the log begins anew behind the snapshot that came last");
