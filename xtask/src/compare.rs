@@ -17,6 +17,7 @@ Examples:
   cargo xtask compare             about 20 minutes; writes docs/performance.md
   cargo xtask compare --quick     about a minute, to see that it works; writes no page
   cargo xtask compare --long      also with 6.4 million requests
+  cargo xtask compare --nodes 3   ensembles of three members; about 10 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
 Needed beforehand: a JDK with Maven.";
@@ -24,8 +25,8 @@ Needed beforehand: a JDK with Maven.";
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Members of each server
-    #[arg(long, value_name = "1|3", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
-    nodes: u8,
+    #[arg(long, value_name = "1|3", default_value = "1", value_parser = ["1", "3"])]
+    nodes: String,
     /// Only see that it works; no page is written
     #[arg(long, conflicts_with = "long")]
     quick: bool,
@@ -34,22 +35,41 @@ pub(crate) struct Options {
     long: bool,
 }
 
+impl Options {
+    /// Which suite of tests/compare is played.
+    fn suite(&self) -> Result<&'static str, Error> {
+        match (self.nodes.as_str(), self.quick, self.long) {
+            ("1", true, _) => Ok("quick"),
+            ("1", _, true) => Ok("long"),
+            ("1", ..) => Ok("default"),
+            (_, true, _) => Ok("three-quick"),
+            (_, _, true) => Err(Error::new("there is no long comparison of three members: leave --long out")),
+            _ => Ok("three"),
+        }
+    }
+
+    fn command(&self) -> &'static str {
+        match (self.nodes.as_str(), self.long) {
+            ("3", _) => "cargo xtask compare --nodes 3",
+            (_, true) => "cargo xtask compare --long",
+            _ => "cargo xtask compare",
+        }
+    }
+
+    /// The lines of the page between which the table stands.
+    fn marks(&self) -> (&'static str, &'static str) {
+        match self.nodes.as_str() {
+            "3" => ("<!-- compare three: begin -->", "<!-- compare three: end -->"),
+            _ => ("<!-- compare: begin -->", "<!-- compare: end -->"),
+        }
+    }
+}
+
 const PAGE: &str = "performance.md";
-const BEGIN: &str = "<!-- compare: begin -->";
-const END: &str = "<!-- compare: end -->";
 
 /// Whether all was measured without an error.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
-    if options.nodes != 1 {
-        let message =
-            "Paddock has no ensembles yet, so only single members can be compared: leave --nodes out";
-        return Err(Error::new(message));
-    }
-    let name = match options {
-        Options { quick: true, .. } => "quick",
-        Options { long: true, .. } => "long",
-        _ => "default",
-    };
+    let name = options.suite()?;
     install::jars(layout)?;
     layout.cargo().args(["build", "--release", "--package", "paddock"]).run()?;
     let results = layout.comparison(name);
@@ -59,7 +79,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     }
     if !options.quick {
         let text = describe(layout, options, &results)?;
-        write_page(&layout.document(PAGE), &text)?;
+        write_page(&layout.document(PAGE), options.marks(), &text)?;
     }
     Ok(true)
 }
@@ -83,25 +103,26 @@ fn play(layout: &Layout, name: &str, results: &Path) -> Result<bool, Error> {
 fn describe(layout: &Layout, options: &Options, results: &Path) -> Result<String, Error> {
     let table = results.join("summary.md");
     let table = fs::read_to_string(&table).map_err(Error::io("read", &table))?;
-    let command = if options.long { "cargo xtask compare --long" } else { "cargo xtask compare" };
+    let command = options.command();
     let facts = machine::facts(layout, results)?;
     let date = Program::new("date").args(["-u", "+%F"]).output()?;
     Ok(format!("`{command}`, {date}.\n\n{facts}\n{table}"))
 }
 
-fn write_page(page: &Path, text: &str) -> Result<(), Error> {
+fn write_page(page: &Path, marks: (&str, &str), text: &str) -> Result<(), Error> {
     let old = fs::read_to_string(page).map_err(Error::io("read", page))?;
-    let new = replace(&old, text).ok_or_else(|| {
-        Error::new(format!("{} has no lines {BEGIN} and {END} to write between", page.display()))
+    let new = replace(&old, marks, text).ok_or_else(|| {
+        let (begin, end) = marks;
+        Error::new(format!("{} has no lines {begin} and {end} to write between", page.display()))
     })?;
     fs::write(page, new).map_err(Error::io("write", page))
 }
 
 /// The page with `text` between its marks.
-fn replace(page: &str, text: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{}\n{END}{after}", text.trim_end()))
+fn replace(page: &str, (begin, end): (&str, &str), text: &str) -> Option<String> {
+    let (before, rest) = page.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}\n{}\n{end}{after}", text.trim_end()))
 }
 
 #[cfg(test)]
@@ -110,11 +131,12 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_marks_changes() {
-        let page = "a\n<!-- compare: begin -->\nold\n<!-- compare: end -->\nb\n";
-        let new = "a\n<!-- compare: begin -->\nnew\n<!-- compare: end -->\nb\n";
+        let page = "a\n<begin>\nold\n<end>\nb\n";
+        let new = "a\n<begin>\nnew\n<end>\nb\n";
+        let replace = |page, text| replace(page, ("<begin>", "<end>"), text);
         assert_eq!(replace(page, "new\n").as_deref(), Some(new));
         assert_eq!(replace(new, "new").as_deref(), Some(new));
         assert_eq!(replace("no marks", "new"), None);
-        assert_eq!(replace("<!-- compare: end --><!-- compare: begin -->", "new"), None);
+        assert_eq!(replace("<end><begin>", "new"), None);
     }
 }

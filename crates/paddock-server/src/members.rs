@@ -7,10 +7,23 @@ use std::sync::atomic::AtomicU64;
 
 use paddock_replica::Input;
 
+use crate::Config;
 use crate::config::EnsembleMember;
-use crate::peers::{LinkEvent, LinkOptions, Links, PeerAddress, Timing};
+use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::server::ServerError;
 use crate::shared::Shared;
+
+/// What one message between members has to carry besides a client's request: Raft's fields, other entries.
+const MESSAGE_RESERVE: usize = 16 << 20;
+
+/// The largest request that can travel between members.
+pub(crate) fn frame_bytes_max(config: &Config) -> i32 {
+    let most = (MESSAGE_BYTES_MAX - MESSAGE_RESERVE) as i32;
+    match config.ensemble {
+        Some(_) => config.frame_bytes_max.min(most),
+        None => config.frame_bytes_max,
+    }
+}
 
 /// Links to all other members; `None` for a member alone.
 pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {

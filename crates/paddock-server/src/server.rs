@@ -84,7 +84,9 @@ impl Server {
         let housekeeper =
             spawn("housekeeper", move || snapshots::keep_house(&log_housekeeper, &housekeeper_stopped));
 
-        let shared = Arc::new(Shared::new(Config { listen: address, ..config }, clock, state, inputs_in));
+        let frame_bytes_max = members::frame_bytes_max(&config);
+        let config = Config { listen: address, frame_bytes_max, ..config };
+        let shared = Arc::new(Shared::new(config, clock, state, inputs_in));
         let links = members::link(&shared)?;
         let parts = Parts { replica, log, snapshots, disk, inputs: inputs_out, links };
         let mut engine = Engine::new(shared.clone(), parts);
