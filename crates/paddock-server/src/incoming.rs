@@ -139,3 +139,123 @@ pub(crate) fn remove_mark(disk: &dyn Disk, dir: &Path, index: Index) -> Result<(
     disk.remove(&mark).map_err(file("remove", &mark))?;
     disk.sync_dir(dir).map_err(file("sync directory", dir))
 }
+
+#[cfg(test)]
+mod tests {
+    use paddock_replica::Membership;
+    use paddock_storage::disk::Fault;
+    use paddock_storage::{MemDisk, SnapshotMeta, SnapshotWriter};
+    use paddock_tree::Tree;
+
+    use super::*;
+    use crate::Config;
+    use crate::pieces::PieceWriter;
+    use crate::recovery::{Found, recover};
+
+    const INDEX: u64 = 100;
+    const TERM: u64 = 3;
+
+    fn config() -> Config {
+        Config { segment_bytes: 4096, ..Config::new("/data") }
+    }
+
+    /// The bytes of a leader's snapshot.
+    fn snapshot_bytes() -> Vec<u8> {
+        let (disk, dir) = (MemDisk::new(0), Path::new("/leader"));
+        disk.create_dir(dir).unwrap();
+        let app = Membership { voters: vec![1] }.encode();
+        let meta = SnapshotMeta { group: GROUP, term: Term(TERM), index: Index(INDEX), zxid: 0, app };
+        let mut writer = SnapshotWriter::create(Arc::new(disk.clone()), dir, meta).unwrap();
+        let (mut tree, mut pieces) = (Tree::new(), PieceWriter::default());
+        let mut scan = tree.begin_snapshot();
+        while pieces.piece(|out| tree.scan_snapshot(&mut scan, 1000, out)) {}
+        pieces.blocks(true, |block| writer.block(block)).unwrap();
+        let file = writer.finish(4).unwrap();
+        disk.contents(&file.path).unwrap()
+    }
+
+    /// A member with five entries of its own, which the leader does not have.
+    fn member(disk: &MemDisk, config: &Config) -> Found {
+        let mut found = recover(Arc::new(disk.clone()), config).unwrap();
+        for index in 1..=5 {
+            let (term, index) = (Term(1), Index(index));
+            found.log.append(Record::Entry { group: GROUP, term, index, payload: &[] });
+        }
+        found.log.sync().unwrap();
+        found
+    }
+
+    fn fetch_and_install(
+        disk: &MemDisk,
+        found: &mut Found,
+        config: &Config,
+        bytes: &[u8],
+    ) -> Result<(), IncomingError> {
+        let mut incoming = Incoming::new(Arc::new(disk.clone()), config.snapshot_dir());
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        let piece = |offset, bytes: &[u8], is_last| SnapshotWrite {
+            index: INDEX,
+            offset,
+            bytes: bytes.to_vec(),
+            is_last,
+        };
+        incoming.write(&piece(0, first, false))?;
+        incoming.write(&piece(first.len() as u64, second, true))?;
+        let membership = Membership { voters: vec![1] };
+        incoming.install(&Install { index: INDEX, term: TERM, membership }, &mut found.log).map(drop)
+    }
+
+    #[test]
+    fn whenever_the_member_dies_it_has_what_it_had_or_what_came() {
+        let (bytes, config) = (snapshot_bytes(), config());
+        for fault in [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename] {
+            let mut faults = 0;
+            loop {
+                let disk = MemDisk::new(faults);
+                let mut found = member(&disk, &config);
+                disk.fail_after(fault, faults);
+                let result = fetch_and_install(&disk, &mut found, &config, &bytes);
+                disk.clear_faults();
+                drop(found);
+                disk.crash();
+
+                let again = recover(Arc::new(disk.clone()), &config);
+                let again = again.unwrap_or_else(|error| panic!("{fault:?} after {faults}: {error}"));
+                let has = (again.state.applied(), again.recovered.entries.len());
+                let (old, new) = (((0, 0), 5), ((INDEX, TERM), 0));
+                assert!(has == old || has == new, "{fault:?} after {faults}: {has:?}");
+                if result.is_ok() {
+                    assert_eq!(has, new, "{fault:?} after {faults}");
+                    assert!(faults > 0, "{fault:?} never happens");
+                    break;
+                }
+                faults += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_is_read_as_it_was_written() {
+        let disk = MemDisk::new(1);
+        disk.create_dir(Path::new("/s")).unwrap();
+        let bytes: Vec<u8> = (0..PIECE_BYTES + 10).map(|n| n as u8).collect();
+        disk.put(&snapshot_path(Path::new("/s"), Index(7)), &bytes);
+        let read = |index, offset| read_piece(&disk, Path::new("/s"), SnapshotRead { to: 1, index, offset });
+        let (first, last) = bytes.split_at(PIECE_BYTES as usize);
+        assert_eq!(read(7, 0), Some((first.to_vec(), false)));
+        assert_eq!(read(7, PIECE_BYTES), Some((last.to_vec(), true)));
+        assert_eq!(read(7, PIECE_BYTES + 11), None);
+        assert_eq!(read(8, 0), None);
+    }
+
+    #[test]
+    fn a_snapshot_that_is_not_whole_is_not_taken() {
+        let (bytes, config, disk) = (snapshot_bytes(), config(), MemDisk::new(1));
+        let mut found = member(&disk, &config);
+        let mut flipped = bytes.clone();
+        flipped[bytes.len() / 2] ^= 1;
+        assert!(fetch_and_install(&disk, &mut found, &config, &flipped).is_err());
+        assert!(fetch_and_install(&disk, &mut found, &config, &bytes[..bytes.len() - 1]).is_err());
+        fetch_and_install(&disk, &mut found, &config, &bytes).unwrap();
+    }
+}
