@@ -283,7 +283,7 @@ fn a_configuration_that_cannot_be_read_is_one_line_and_exit_code_2() {
 #[test]
 fn an_observer_is_refused() {
     let dir = directory();
-    let zoo_cfg = "dataDir=.\nclientPort=2181\nserver.1=a:2888:3888\nserver.2=b:2888:3888:observer\n";
+    let zoo_cfg = "dataDir=.\nclientPort=2181\nserver.1=a:2888:3888\nserver.2=b:2888:3888:observer\nserver.3=c:2888:3888\n";
     fs::write(dir.path().join("zoo.cfg"), zoo_cfg).unwrap();
     fs::write(dir.path().join("myid"), "1").unwrap();
     check_refused(
