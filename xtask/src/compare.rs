@@ -17,7 +17,7 @@ Examples:
   cargo xtask compare             about 20 minutes; writes docs/performance.md
   cargo xtask compare --quick     about a minute, to see that it works; writes no page
   cargo xtask compare --long      also with 6.4 million requests
-  cargo xtask compare --nodes 3   ensembles of three members; about 10 minutes
+  cargo xtask compare --nodes 3   ensembles of three members; about 7 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
 Needed beforehand: a JDK with Maven.";
