@@ -241,10 +241,6 @@ impl Replica {
         let written_vote = (recovered.hard_state.term, recovered.hard_state.vote);
         let member = options.member as u8;
         let incarnation = next_incarnation(member, now, state, &recovered.entries);
-        let mut liveness = Liveness::new(options.tick_ms);
-        for (session, timeout_ms) in state.tree().sessions() {
-            liveness.add(session, timeout_ms, now.monotonic_ms);
-        }
         let mut replica = Replica {
             next_session: first_session_id(options.member, now.wall_ms),
             next_garbage_ms: now.monotonic_ms + options.garbage_interval_ms,
@@ -268,16 +264,11 @@ impl Replica {
             unsynced_round: None,
             persisted_round: 0,
             written_vote,
-            liveness,
+            liveness: Liveness::new(options.tick_ms),
             options,
         };
-        state.tree().sessions().for_each(|(session, _)| replica.skip_session_id(session));
+        replica.adopt_sessions(now, state);
         replica
-    }
-
-    /// Whether this member orders the writes, as far as it knows.
-    pub fn is_leader(&self) -> bool {
-        self.consensus.is_leader()
     }
 
     /// What this member is to the others now, as far as it knows.
@@ -541,11 +532,16 @@ impl Replica {
         for conn in forgotten.iter().filter_map(Item::conn).chain(self.serving.end_all()) {
             out.close(conn);
         }
+        self.adopt_sessions(now, state);
+    }
+
+    /// Watches over the sessions of a state that was loaded, each with its whole timeout before it.
+    fn adopt_sessions(&mut self, now: Now, state: &State) {
         self.liveness = Liveness::new(self.options.tick_ms);
         for (session, timeout_ms) in state.tree().sessions() {
             self.liveness.add(session, timeout_ms, now.monotonic_ms);
+            self.skip_session_id(session);
         }
-        state.tree().sessions().for_each(|(session, _)| self.skip_session_id(session));
     }
 
     /// What of a round must reach the disk. A commit index alone need not: it is found again.

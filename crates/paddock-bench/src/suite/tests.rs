@@ -19,7 +19,7 @@ use crate::report::{Ended, Latency, Load, ServerUse};
 
 /// Begins only as a child of a test: its directory then has a file that names its port.
 #[test]
-#[ignore = "a server for the other tests"]
+#[ignore = "no test of its own: the tests of this file start it as the process that they measure"]
 fn server() {
     let Ok(port) = fs::read_to_string("port") else { return };
     if let Ok(failure) = fs::read_to_string("failure") {

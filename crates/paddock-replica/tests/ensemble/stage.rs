@@ -6,7 +6,7 @@ use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
 use paddock_replica::{
     Client, ConnId, Effects, HardState, Input, Install, Local, LogEntry, Membership, Now, Outboxes, Parcel,
-    Recovered, Replica, ReplicaOptions, State,
+    Recovered, Replica, ReplicaOptions, Role, State,
 };
 use paddock_tree::{Asker, Command, Tree, TreeLoader};
 
@@ -286,7 +286,7 @@ impl Stage {
         for _ in 0..500 {
             self.run_ticks(1);
             let leaders: Vec<u64> =
-                self.running().filter(|(_, m)| m.replica.is_leader()).map(|(n, _)| n).collect();
+                self.running().filter(|(_, m)| m.replica.role() == Role::Leader).map(|(n, _)| n).collect();
             if let [leader] = leaders[..]
                 && !self.cut.contains(&leader)
             {
@@ -300,7 +300,10 @@ impl Stage {
     pub(crate) fn elect_beside(&mut self, former: u64) -> u64 {
         for _ in 0..500 {
             self.run_ticks(1);
-            let leader = self.running().find(|(n, m)| *n != former && m.replica.is_leader()).map(|(n, _)| n);
+            let leader = self
+                .running()
+                .find(|(n, m)| *n != former && m.replica.role() == Role::Leader)
+                .map(|(n, _)| n);
             if let Some(leader) = leader {
                 return leader;
             }
