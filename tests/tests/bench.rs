@@ -1,7 +1,7 @@
 //! `paddock bench run` as its users run it, against Paddock and against Apache ZooKeeper.
 
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use std::{env, io, thread};
 
@@ -30,6 +30,26 @@ fn report(arguments: &[&str]) -> Value {
     let output = output(&[arguments, &["--json", "--quiet"]].concat());
     assert!(output.status.success(), "{arguments:?}: {}\n{}", stderr(&output), stdout(&output));
     serde_json::from_slice(&output.stdout).expect("--json prints JSON")
+}
+
+/// Starts a run against `server` and returns when the server has taken so many packets of it.
+fn start(server: &Server, arguments: &[&str], packets: u64) -> Child {
+    let hosts = server.address().to_string();
+    let run = bench(&[arguments, &["--hosts", &hosts, "--json", "--quiet"]].concat())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("run paddock bench");
+    while packets_received(server) < packets {
+        thread::yield_now();
+    }
+    run
+}
+
+/// Waits for the end of a run: its exit code and its report, which there has to be.
+fn finish(run: Child) -> (Option<i32>, Value) {
+    let output = run.wait_with_output().expect("wait for paddock bench");
+    let report = serde_json::from_slice(&output.stdout);
+    (output.status.code(), report.unwrap_or_else(|error| panic!("no report: {error}: {}", stdout(&output))))
 }
 
 fn stdout(output: &Output) -> String {
@@ -150,22 +170,13 @@ fn seconds(report: &Value) -> Vec<(f64, u64)> {
 #[test]
 fn an_open_loop_shows_the_time_that_the_server_stood_still() {
     let server = Server::start(Kind::Paddock);
-    let hosts = server.address().to_string();
-    let run = bench(&["zkboom", "--hosts", &hosts, "--rate", "1000", "--time", "5s", "--json", "--quiet"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("run paddock bench");
-    while packets_received(&server) < 1000 {
-        thread::yield_now();
-    }
+    let run = start(&server, &["zkboom", "--rate", "1000", "--time", "5s"], 1000);
     signal("STOP", server.pid());
     // The stall itself is what is tested: it has to last.
     thread::sleep(Duration::from_secs(2));
     signal("CONT", server.pid());
-    let output = run.wait_with_output().expect("wait for paddock bench");
-    assert!(output.status.success(), "{}", stdout(&output));
-
-    let report: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    let (code, report) = finish(run);
+    assert_eq!(code, Some(0), "{report}");
     let percentiles = report["latency"]["percentiles"].as_array().expect("a list of percentiles");
     let us =
         |percent: f64| percentiles.iter().find(|p| p["percent"] == percent).unwrap()["us"].as_f64().unwrap();
@@ -184,17 +195,10 @@ fn signal(name: &str, pid: u32) {
 fn a_server_that_dies_leaves_a_report() {
     let mut server = Server::start(Kind::Paddock);
     let hosts = server.address().to_string();
-    let run = bench(&["create", "--hosts", &hosts, "--time", "60s", "--json", "--quiet"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("run paddock bench");
-    while packets_received(&server) < 5000 {
-        thread::yield_now();
-    }
+    let run = start(&server, &["create", "--time", "60s"], 5000);
     server.kill();
-    let output = run.wait_with_output().expect("wait for paddock bench");
-    assert_eq!(output.status.code(), Some(1));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("there is a report all the same");
+    let (exit, report) = finish(run);
+    assert_eq!(exit, Some(1));
     assert!(report["ended"]["server_lost"].as_str().is_some_and(|why| why.contains(&hosts)), "{report}");
     assert!(report["requests"].as_u64() > Some(1000), "{report}");
     assert!(report["errors"].as_u64() > Some(0), "{report}");
@@ -203,40 +207,25 @@ fn a_server_that_dies_leaves_a_report() {
 #[test]
 fn a_run_goes_on_with_a_server_that_comes_back() {
     let mut server = Server::start(Kind::Paddock);
-    let hosts = server.address().to_string();
-    let arguments =
-        ["create", "--hosts", &hosts, "--time", "6s", "--continue-on-errors", "--json", "--quiet"];
-    let run = bench(&arguments).stdout(Stdio::piped()).spawn().expect("run paddock bench");
-    while packets_received(&server) < 5000 {
-        thread::yield_now();
-    }
+    let run = start(&server, &["create", "--time", "6s", "--continue-on-errors"], 5000);
     server.kill();
     server.restart();
     let before = packets_received(&server);
     while packets_received(&server) < before + 1000 {
         thread::yield_now();
     }
-    let output = run.wait_with_output().expect("wait for paddock bench");
-    assert_eq!(output.status.code(), Some(1), "errors are errors");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    let (exit, report) = finish(run);
+    assert_eq!(exit, Some(1), "errors are errors");
     assert_eq!(report["ended"], "complete", "{report}");
 }
 
 #[test]
 fn a_run_that_is_interrupted_leaves_a_report() {
     let server = Server::start(Kind::Paddock);
-    let hosts = server.address().to_string();
-    let run = bench(&["create", "--hosts", &hosts, "--time", "60s", "--json", "--quiet"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("run paddock bench");
-    while packets_received(&server) < 5000 {
-        thread::yield_now();
-    }
+    let run = start(&server, &["create", "--time", "60s"], 5000);
     signal("INT", run.id());
-    let output = run.wait_with_output().expect("wait for paddock bench");
-    assert_eq!(output.status.code(), Some(130));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    let (exit, report) = finish(run);
+    assert_eq!(exit, Some(130));
     assert_eq!((&report["ended"], &report["errors"]), (&"interrupted".into(), &0.into()), "{report}");
 }
 
