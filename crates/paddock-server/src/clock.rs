@@ -17,8 +17,10 @@ impl Clock {
     pub(crate) fn monotonic_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
+}
 
-    pub(crate) fn now(&self) -> Now {
+impl paddock_member::Clock for Clock {
+    fn now(&self) -> Now {
         Now { monotonic_ms: self.monotonic_ms(), wall_ms: wall_ms() }
     }
 }

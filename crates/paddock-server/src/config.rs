@@ -1,7 +1,15 @@
 //! What a member can be told. File formats that say it are the binary's business.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+/// Of applied entries, in memory.
+const ENTRY_BYTES_KEPT: usize = 8 << 20;
+/// A slice of a snapshot takes some 100 microseconds.
+const ZNODES_PER_SLICE: usize = 1024;
+/// Of a snapshot, in one message.
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// The settings of one member. `Config::new` has sensible ones; change what you need.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +91,30 @@ impl Config {
         i32::try_from(agreed).unwrap_or(i32::MAX)
     }
 
+    /// What of it concerns neither clients nor the network.
+    pub(crate) fn of_member(&self) -> paddock_member::Config {
+        paddock_member::Config {
+            data_dir: self.data_dir.clone(),
+            log_dir: self.log_dir.clone(),
+            member: self.member,
+            voters: self.voters(),
+            tick_ms: u64::from(self.tick_ms),
+            garbage_interval_ms: self.garbage_interval_ms,
+            garbage_max: self.garbage_max,
+            snapshot_writes: self.snapshot_writes,
+            snapshot_log_bytes: self.snapshot_log_bytes,
+            snapshots_kept: self.snapshots_kept,
+            znodes_per_slice: ZNODES_PER_SLICE,
+            piece_bytes: PIECE_BYTES,
+            segment_bytes: self.segment_bytes,
+            entry_bytes_kept: ENTRY_BYTES_KEPT,
+            // The standard library's hash tables are seeded by the system's chance.
+            seed: RandomState::new().hash_one(()),
+        }
+    }
+
     /// Who votes when the ensemble begins.
-    pub(crate) fn voters(&self) -> Vec<u64> {
+    fn voters(&self) -> Vec<u64> {
         match &self.ensemble {
             None => vec![u64::from(self.member)],
             Some(ensemble) => {
@@ -96,10 +126,6 @@ impl Config {
 
     pub(crate) fn log_dir(&self) -> PathBuf {
         self.log_dir.clone().unwrap_or_else(|| self.data_dir.clone()).join("log")
-    }
-
-    pub(crate) fn snapshot_dir(&self) -> PathBuf {
-        self.data_dir.join("snapshots")
     }
 
     pub(crate) fn worker_count(&self) -> usize {

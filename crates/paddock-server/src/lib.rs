@@ -1,4 +1,4 @@
-//! A Paddock member as a library: sockets, threads, files and the clock around `paddock-replica`.
+//! A Paddock member as a library: sockets, threads, files and the clock around `paddock-member`.
 //!
 //! ```no_run
 //! use paddock_server::{Config, Server};
@@ -16,19 +16,14 @@ mod connection;
 mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
-mod identity;
-mod incoming;
+mod helpers;
 mod listener;
 mod members;
 #[cfg_attr(not(test), expect(dead_code, reason = "the state of the links is not shown anywhere yet"))]
 mod peers;
-mod pieces;
-mod progress;
-
-mod recovery;
 mod server;
 mod shared;
-mod snapshots;
+mod shell;
 mod stats;
 mod status;
 mod turn;
@@ -37,9 +32,6 @@ mod words;
 mod worker;
 
 pub use config::{ClientAddress, Config, Ensemble, EnsembleMember, Role, WordList};
-pub use engine::EngineError;
-pub use identity::IdentityError;
-pub use incoming::IncomingError;
+pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;
-pub use recovery::RecoveryError;
 pub use server::{Server, ServerError};

@@ -1,26 +1,21 @@
 //! A running member: its threads, and its end.
 
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::Sender;
-use paddock_replica::{Replica, ReplicaOptions};
+use paddock_member::{Member, MemberError, RecoveryError};
+use paddock_replica::State;
 use paddock_storage::{Disk, LogError, OsDisk};
 
 use crate::clock::Clock;
-use crate::engine::{Engine, EngineError, Parts};
+use crate::engine::Engine;
 use crate::peers::LinkError;
-use crate::recovery::{self, Found, RecoveryError};
 use crate::shared::Shared;
-use crate::snapshots::{self, Snapshots};
-use crate::{Config, worker};
-use crate::{listener, members};
-
-/// Of applied entries, in memory.
-const ENTRY_BYTES_KEPT: usize = 8 << 20;
+use crate::shell::MemberShell;
+use crate::{Config, helpers, listener, members, worker};
 
 /// Why a member did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +35,7 @@ pub enum ServerError {
     #[error("the log failed, so the member stopped")]
     Log(#[from] LogError),
     #[error("the disk failed, so the member stopped")]
-    Engine(#[from] EngineError),
+    Member(#[from] MemberError),
     #[error("a thread of the member panicked, so it stopped")]
     Panicked,
 }
@@ -50,7 +45,7 @@ pub enum ServerError {
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
-    engine: JoinHandle<Result<(), EngineError>>,
+    engine: JoinHandle<Result<(), MemberError>>,
     others: Vec<JoinHandle<()>>,
     housekeeper: JoinHandle<Result<(), LogError>>,
     housekeeper_stop: Sender<()>,
@@ -63,39 +58,32 @@ impl Server {
         let listener = listener::bind(config.listen).map_err(listen_failed)?;
         let address = listener.local_addr().map_err(listen_failed)?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-        let found = recovery::recover(disk.clone(), &config)?;
-        Server::run(config, disk, found, listener, address)
+        let clock = Clock::start();
+        let (member, state) = Member::recover(disk, config.of_member(), &clock)?;
+        Server::run(config, clock, member, state, listener, address)
     }
 
     fn run(
         config: Config,
-        disk: Arc<dyn Disk>,
-        found: Found,
+        clock: Clock,
+        member: Member,
+        state: State,
         listener: TcpListener,
         address: SocketAddr,
     ) -> Result<Server, ServerError> {
-        let Found { state, recovered, log, locks } = found;
-        let clock = Clock::start();
-        let snapshots = Snapshots::new(disk.clone(), recovered.membership.clone(), state.tree().zxid().0);
-        let replica = Replica::new(replica_options(&config), recovered, &state, clock.now());
         let (inputs_in, inputs_out) = crossbeam_channel::unbounded();
         let (housekeeper_stop, housekeeper_stopped) = crossbeam_channel::bounded(0);
-        let log_housekeeper = log.housekeeper();
+        let log_housekeeper = member.housekeeper();
         let housekeeper =
-            spawn("housekeeper", move || snapshots::keep_house(&log_housekeeper, &housekeeper_stopped));
+            spawn("housekeeper", move || helpers::keep_house(&log_housekeeper, &housekeeper_stopped));
 
         let frame_bytes_max = members::frame_bytes_max(&config);
         let config = Config { listen: address, frame_bytes_max, ..config };
         let shared = Arc::new(Shared::new(config, clock, state, inputs_in));
-        let links = members::link(&shared)?;
-        let parts = Parts { replica, log, snapshots, disk, inputs: inputs_out, links };
-        let mut engine = Engine::new(shared.clone(), parts);
+        let shell = MemberShell::new(shared.clone(), members::link(&shared)?);
+        let mut engine = Engine::new(shared.clone(), member, shell, inputs_out);
         engine.catch_up()?;
-        let engine = spawn("engine", move || {
-            // The data directory stays ours until nothing writes to it any more.
-            let _locks = locks;
-            engine.run()
-        });
+        let engine = spawn("engine", move || engine.run());
         let others = listener::start(listener, &shared);
         Ok(Server { address, shared, engine, others, housekeeper, housekeeper_stop })
     }
@@ -129,18 +117,6 @@ impl Server {
         let housekeeper = self.housekeeper.join().map_err(|_| ServerError::Panicked)?;
         engine?;
         Ok(housekeeper?)
-    }
-}
-
-fn replica_options(config: &Config) -> ReplicaOptions {
-    ReplicaOptions {
-        member: u64::from(config.member),
-        tick_ms: u64::from(config.tick_ms),
-        garbage_interval_ms: config.garbage_interval_ms,
-        garbage_max: config.garbage_max,
-        entry_bytes_kept: ENTRY_BYTES_KEPT,
-        // The standard library's hash tables are seeded by the system's chance.
-        seed: RandomState::new().hash_one(()),
     }
 }
 

@@ -12,11 +12,11 @@ use paddock_storage::{
 };
 use paddock_tree::{LoadError, Tree, TreeLoader};
 
-use crate::Config;
 use crate::identity::{self, IdentityError};
 use crate::incoming::{self, IncomingError};
 use crate::pieces::PieceReader;
 use crate::progress::Report;
+use crate::{Clock, Config};
 
 /// There is one Raft group yet.
 pub(crate) const GROUP: Group = Group(0);
@@ -82,7 +82,11 @@ pub(crate) struct Found {
     pub(crate) locks: Vec<DirLock>,
 }
 
-pub(crate) fn recover(disk: Arc<dyn Disk>, config: &Config) -> Result<Found, RecoveryError> {
+pub(crate) fn recover(
+    disk: Arc<dyn Disk>,
+    config: &Config,
+    clock: &impl Clock,
+) -> Result<Found, RecoveryError> {
     let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir());
     let mut locks = vec![DirLock::acquire(disk.as_ref(), &config.data_dir)?];
     if config.log_dir.is_some() {
@@ -95,13 +99,13 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: &Config) -> Result<Found, Rec
         tracing::error!(file = %skipped.file.path.display(), error = %skipped.error, "damaged snapshot passed over");
     }
     let (tree, meta) = match newest.found {
-        Some((file, _)) => load(disk.as_ref(), &file)?,
+        Some((file, _)) => load(disk.as_ref(), &file, clock)?,
         None => (Tree::new(), first_meta(config)),
     };
     let membership = membership(config, &meta)?;
     let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
     let begins_anew = unfinished == Some(meta.index);
-    let (log, hard_state, mut entries) = read_log(disk.clone(), config, &meta, begins_anew)?;
+    let (log, hard_state, mut entries) = read_log(disk.clone(), config, &meta, begins_anew, clock)?;
     let has_data = meta.index != Index(0) || log.log().last_index(GROUP).is_some();
     identity::check(disk.as_ref(), config, has_data)?;
     // Everything before this line only looks: a directory that is refused stays as it is.
@@ -124,7 +128,7 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: &Config) -> Result<Found, Rec
 
 /// What a member without a snapshot starts from.
 fn first_meta(config: &Config) -> SnapshotMeta {
-    let membership = Membership { voters: config.voters() };
+    let membership = Membership { voters: config.voters.clone() };
     SnapshotMeta { group: GROUP, app: membership.encode(), ..SnapshotMeta::default() }
 }
 
@@ -139,15 +143,19 @@ fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, Recove
     Ok(membership)
 }
 
-pub(crate) fn load(disk: &dyn Disk, file: &SnapshotFile) -> Result<(Tree, SnapshotMeta), RecoveryError> {
+pub(crate) fn load(
+    disk: &dyn Disk,
+    file: &SnapshotFile,
+    clock: &impl Clock,
+) -> Result<(Tree, SnapshotMeta), RecoveryError> {
     let failed = |source| RecoveryError::Load { path: file.path.clone(), source };
     let mut reader = SnapshotReader::open(disk, &file.path)?;
     let (meta, items) = (reader.meta().clone(), reader.totals().items);
-    let mut report = Report::start("loading snapshot", "bytes");
+    let mut report = Report::start("loading snapshot", "bytes", clock);
     let (mut loader, mut pieces) = (TreeLoader::new(), PieceReader::default());
     while let Some(block) = reader.next_block()? {
         pieces.block(&block, |piece| loader.block(piece)).map_err(failed)?;
-        report.advance(block.len() as u64);
+        report.advance(block.len() as u64, clock);
     }
     if !pieces.is_whole() {
         return Err(RecoveryError::Incomplete { path: file.path.clone() });
@@ -157,7 +165,7 @@ pub(crate) fn load(disk: &dyn Disk, file: &SnapshotFile) -> Result<(Tree, Snapsh
         file = %file.path.display(),
         zxid = %tree.zxid(),
         znodes = items,
-        seconds = format!("{:.2}", report.seconds()),
+        seconds = format!("{:.2}", report.seconds(clock)),
         "snapshot loaded"
     );
     Ok((tree, meta))
@@ -168,12 +176,14 @@ fn read_log(
     config: &Config,
     meta: &SnapshotMeta,
     begins_anew: bool,
+    clock: &impl Clock,
 ) -> Result<(ReadLog, HardState, Vec<LogEntry>), RecoveryError> {
     let mut tail = Tail {
         snapshot: meta.index,
         hard_state: HardState::default(),
         entries: Vec::new(),
-        report: Report::start("reading log", "entries"),
+        report: Report::start("reading log", "entries", clock),
+        clock,
     };
     let options = LogOptions { segment_bytes: config.segment_bytes, ..LogOptions::default() };
     let log = Log::read(disk, &config.log_dir(), options, &mut tail)?;
@@ -181,7 +191,7 @@ fn read_log(
         check_log(log.log(), config, meta)?;
     }
     if !tail.entries.is_empty() {
-        let seconds = format!("{:.2}", tail.report.seconds());
+        let seconds = format!("{:.2}", tail.report.seconds(clock));
         tracing::info!(entries = tail.entries.len(), seconds, "log read");
     }
     Ok((log, tail.hard_state, tail.entries))
@@ -203,18 +213,19 @@ fn check_log(log: &Log, config: &Config, meta: &SnapshotMeta) -> Result<(), Reco
 }
 
 /// Collects what the log holds behind the snapshot.
-struct Tail {
+struct Tail<'a, C> {
     snapshot: Index,
     hard_state: HardState,
     entries: Vec<LogEntry>,
     report: Report,
+    clock: &'a C,
 }
 
-impl Replay for Tail {
+impl<C: Clock> Replay for Tail<'_, C> {
     fn record(&mut self, record: Record<'_>) {
         match record {
             Record::Entry { term, index, payload, .. } => {
-                self.report.advance(1);
+                self.report.advance(1, self.clock);
                 if index <= self.snapshot {
                     return;
                 }

@@ -46,7 +46,7 @@ struct Identity {
 
 impl Identity {
     fn of(config: &Config) -> Identity {
-        Identity { member: u64::from(config.member), voters: config.voters() }
+        Identity { member: u64::from(config.member), voters: config.voters.clone() }
     }
 
     fn text(&self) -> String {
@@ -125,21 +125,9 @@ mod tests {
     use paddock_storage::MemDisk;
 
     use super::*;
-    use crate::config::{Ensemble, EnsembleMember, Role};
 
-    fn config(member: u8, voters: &[u8]) -> Config {
-        let members = voters.iter().map(|&id| EnsembleMember {
-            id,
-            host: "127.0.0.1".into(),
-            quorum_port: 2888,
-            election_port: 3888,
-            role: Role::Participant,
-            client: None,
-        });
-        let ensemble =
-            Ensemble { members: members.collect(), listen_on_all_addresses: false, reconfig_enabled: false };
-        let ensemble = (voters.len() > 1).then_some(ensemble);
-        Config { member, ensemble, ..Config::new("/data") }
+    fn config(member: u8, voters: &[u64]) -> Config {
+        Config { member, voters: voters.to_vec(), ..Config::small() }
     }
 
     #[test]

@@ -17,8 +17,6 @@ use paddock_storage::{Index, Log, LogError, Record, SnapshotError, Term};
 
 use crate::recovery::GROUP;
 
-/// A snapshot travels in pieces of so many bytes.
-const PIECE_BYTES: u64 = 1 << 20;
 const MARK: &str = "installing-";
 
 #[derive(Debug, thiserror::Error)]
@@ -44,13 +42,18 @@ fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Incoming
     move |source| IncomingError::File { action, path: path.to_owned(), source }
 }
 
-/// A piece of this member's snapshot, and whether it ends with it. `None` if it is not there any more.
-pub(crate) fn read_piece(disk: &dyn Disk, dir: &Path, read: SnapshotRead) -> Option<(Vec<u8>, bool)> {
+/// A piece of this member's snapshot, of so many bytes, and whether it ends with it. `None` if it is not there any more.
+pub(crate) fn read_piece(
+    disk: &dyn Disk,
+    dir: &Path,
+    read: SnapshotRead,
+    piece_bytes: u64,
+) -> Option<(Vec<u8>, bool)> {
     let file = disk.open(&snapshot_path(dir, Index(read.index)), Access::Read).ok()?;
     let left = file.len().ok()?.checked_sub(read.offset)?;
-    let mut bytes = vec![0; left.min(PIECE_BYTES) as usize];
+    let mut bytes = vec![0; left.min(piece_bytes) as usize];
     let len = file.read_at(&mut bytes, read.offset).ok()?;
-    (len == bytes.len()).then_some((bytes, left <= PIECE_BYTES))
+    (len == bytes.len()).then_some((bytes, left <= piece_bytes))
 }
 
 /// The snapshot that is on its way here.
@@ -142,7 +145,7 @@ pub(crate) fn remove_mark(disk: &dyn Disk, dir: &Path, index: Index) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use paddock_replica::Membership;
+    use paddock_replica::{Membership, Now};
     use paddock_storage::disk::Fault;
     use paddock_storage::{MemDisk, SnapshotMeta, SnapshotWriter};
     use paddock_tree::Tree;
@@ -154,10 +157,6 @@ mod tests {
 
     const INDEX: u64 = 100;
     const TERM: u64 = 3;
-
-    fn config() -> Config {
-        Config { segment_bytes: 4096, ..Config::new("/data") }
-    }
 
     /// The bytes of a leader's snapshot.
     fn snapshot_bytes() -> Vec<u8> {
@@ -176,7 +175,7 @@ mod tests {
 
     /// A member with five entries of its own, which the leader does not have.
     fn member(disk: &MemDisk, config: &Config) -> Found {
-        let mut found = recover(Arc::new(disk.clone()), config).unwrap();
+        let mut found = recover(Arc::new(disk.clone()), config, &Now::default()).unwrap();
         for index in 1..=5 {
             let (term, index) = (Term(1), Index(index));
             found.log.append(Record::Entry { group: GROUP, term, index, payload: &[] });
@@ -207,7 +206,7 @@ mod tests {
 
     #[test]
     fn whenever_the_member_dies_it_has_what_it_had_or_what_came() {
-        let (bytes, config) = (snapshot_bytes(), config());
+        let (bytes, config) = (snapshot_bytes(), Config::small());
         for fault in [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename] {
             let mut faults = 0;
             loop {
@@ -219,7 +218,7 @@ mod tests {
                 drop(found);
                 disk.crash();
 
-                let again = recover(Arc::new(disk.clone()), &config);
+                let again = recover(Arc::new(disk.clone()), &config, &Now::default());
                 let again = again.unwrap_or_else(|error| panic!("{fault:?} after {faults}: {error}"));
                 let has = (again.state.applied(), again.recovered.entries.len());
                 let (old, new) = (((0, 0), 5), ((INDEX, TERM), 0));
@@ -238,19 +237,20 @@ mod tests {
     fn a_piece_is_read_as_it_was_written() {
         let disk = MemDisk::new(1);
         disk.create_dir(Path::new("/s")).unwrap();
-        let bytes: Vec<u8> = (0..PIECE_BYTES + 10).map(|n| n as u8).collect();
+        let bytes: Vec<u8> = (0..110).collect();
         disk.put(&snapshot_path(Path::new("/s"), Index(7)), &bytes);
-        let read = |index, offset| read_piece(&disk, Path::new("/s"), SnapshotRead { to: 1, index, offset });
-        let (first, last) = bytes.split_at(PIECE_BYTES as usize);
+        let read =
+            |index, offset| read_piece(&disk, Path::new("/s"), SnapshotRead { to: 1, index, offset }, 100);
+        let (first, last) = bytes.split_at(100);
         assert_eq!(read(7, 0), Some((first.to_vec(), false)));
-        assert_eq!(read(7, PIECE_BYTES), Some((last.to_vec(), true)));
-        assert_eq!(read(7, PIECE_BYTES + 11), None);
+        assert_eq!(read(7, 100), Some((last.to_vec(), true)));
+        assert_eq!(read(7, 111), None);
         assert_eq!(read(8, 0), None);
     }
 
     #[test]
     fn a_snapshot_that_is_not_whole_is_not_taken() {
-        let (bytes, config, disk) = (snapshot_bytes(), config(), MemDisk::new(1));
+        let (bytes, config, disk) = (snapshot_bytes(), Config::small(), MemDisk::new(1));
         let mut found = member(&disk, &config);
         let mut flipped = bytes.clone();
         flipped[bytes.len() / 2] ^= 1;

@@ -1,0 +1,70 @@
+//! What a member is told, as far as it concerns neither clients nor the network.
+
+use std::path::PathBuf;
+
+/// The settings of one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Snapshots, and the transaction log unless `log_dir` says otherwise.
+    pub data_dir: PathBuf,
+    /// The transaction log, if it has a disk of its own.
+    pub log_dir: Option<PathBuf>,
+    /// This member's number in the ensemble, 1 to 255.
+    pub member: u8,
+    /// Who votes when the ensemble begins.
+    pub voters: Vec<u64>,
+    /// The unit of session expiry, in milliseconds.
+    pub tick_ms: u64,
+    /// How often empty containers and expired TTL znodes are looked for, in milliseconds.
+    pub garbage_interval_ms: u64,
+    /// How many of them are removed each time at most.
+    pub garbage_max: usize,
+    /// A snapshot is taken after so many writes,
+    pub snapshot_writes: u64,
+    /// or after so many bytes of log, whichever comes first.
+    pub snapshot_log_bytes: u64,
+    /// How many snapshots are kept, at least 1.
+    pub snapshots_kept: usize,
+    /// So many znodes of a snapshot are copied before the writers get their turn.
+    pub znodes_per_slice: usize,
+    /// A snapshot travels to another member in pieces of so many bytes.
+    pub piece_bytes: u64,
+    /// The size of a file of the transaction log.
+    pub segment_bytes: u64,
+    /// How many bytes of applied entries stay in memory for members that lag a little.
+    pub entry_bytes_kept: usize,
+    /// Chance, for elections: the same seed makes the same choices.
+    pub seed: u64,
+}
+
+impl Config {
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.log_dir.clone().unwrap_or_else(|| self.data_dir.clone()).join("log")
+    }
+
+    pub(crate) fn snapshot_dir(&self) -> PathBuf {
+        self.data_dir.join("snapshots")
+    }
+
+    /// A member alone with a data directory of its own, and small files.
+    #[cfg(test)]
+    pub(crate) fn small() -> Config {
+        Config {
+            data_dir: "/data".into(),
+            log_dir: None,
+            member: 1,
+            voters: vec![1],
+            tick_ms: 2000,
+            garbage_interval_ms: 60_000,
+            garbage_max: 100,
+            snapshot_writes: 10,
+            snapshot_log_bytes: 1 << 20,
+            snapshots_kept: 2,
+            znodes_per_slice: 3,
+            piece_bytes: 100,
+            segment_bytes: 4096,
+            entry_bytes_kept: 1000,
+            seed: 1,
+        }
+    }
+}

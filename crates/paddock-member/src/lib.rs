@@ -1,0 +1,24 @@
+//! One member between what it decides and the process that it lives in: it recovers what its directory holds, carries
+//! out what the replica asks for, and takes snapshots, all on a [`Disk`](paddock_storage::Disk).
+//!
+//! There are no threads, no sockets and no clock here. [`Member`] works in steps that its owner calls; what it needs of
+//! the process comes through a [`Shell`]. `paddock-server` is one, with threads, links and real clocks around it. A
+//! simulator is another one, with a disk in memory and the time it wants it to be.
+
+mod config;
+mod identity;
+mod incoming;
+mod member;
+mod pieces;
+mod progress;
+mod recovery;
+mod shell;
+mod snapshots;
+
+pub use config::Config;
+pub use identity::IdentityError;
+pub use incoming::IncomingError;
+pub use member::{Member, MemberError, Work};
+pub use recovery::RecoveryError;
+pub use shell::{Clock, Shell, StateLock};
+pub use snapshots::{SnapshotOrder, SnapshotWalk, Taken};

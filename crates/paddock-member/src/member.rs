@@ -1,0 +1,280 @@
+//! The heart of a member's process: it carries out what the replica asks for.
+//!
+//! Its owner gives it inputs and ticks and lets it work, a round at a time. In a round everything that has gathered is
+//! written with one sync, what is committed is applied, and who waits for it is answered.
+
+use std::sync::Arc;
+
+use paddock_replica::{Effects, Input, Install, Replica, ReplicaOptions, Role, State};
+use paddock_storage::snapshot::SnapshotFile;
+use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, Term};
+
+use crate::incoming::{self, Incoming, IncomingError};
+use crate::progress::Report;
+use crate::recovery::{self, Found, GROUP, RecoveryError};
+use crate::snapshots::{Mark, Snapshots};
+use crate::{Clock, Config, Shell};
+
+/// After so long without a write, what is on disk is marked as whole.
+const QUIET_MS: u64 = 500;
+
+/// Why a member has to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Incoming(#[from] IncomingError),
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+}
+
+/// What a round of work came to.
+#[derive(Debug)]
+pub enum Work {
+    /// There may be more to do.
+    Done,
+    /// There was nothing to do.
+    Nothing,
+    /// The disk is full. What waits for it was promised to nobody; the next round tries again, and does nothing else.
+    DiskFull(LogError),
+}
+
+#[derive(Debug)]
+pub struct Member {
+    config: Config,
+    replica: Replica,
+    log: Log,
+    snapshots: Snapshots,
+    disk: Arc<dyn Disk>,
+    incoming: Incoming,
+    effects: Effects,
+    /// A round whose records are in the log's buffer and not on disk.
+    unsynced: Option<u64>,
+    /// How often the log was synced.
+    syncs: u64,
+    /// Of the last write that was applied.
+    zxid: i64,
+    /// When something was written that has not been marked.
+    unmarked_since_ms: Option<u64>,
+    /// While the log is replayed.
+    replay: Option<Report>,
+    /// Last, so that the directories stay ours until nothing else of the member is left.
+    _locks: Vec<DirLock>,
+}
+
+impl Member {
+    /// The time between two ticks: a tenth of an election timeout.
+    pub const TICK_MS: u64 = 100;
+
+    /// The member whose data is in a directory, or a new one, and its state as of the newest snapshot. What the log holds
+    /// behind that is applied by the first rounds of work.
+    pub fn recover(
+        disk: Arc<dyn Disk>,
+        config: Config,
+        clock: &impl Clock,
+    ) -> Result<(Member, State), RecoveryError> {
+        let Found { state, recovered, log, locks } = recovery::recover(disk.clone(), &config, clock)?;
+        let zxid = state.tree().zxid().0;
+        let member = Member {
+            snapshots: Snapshots::new(recovered.membership.clone(), zxid),
+            replica: Replica::new(replica_options(&config), recovered, &state, clock.now()),
+            incoming: Incoming::new(disk.clone(), config.snapshot_dir()),
+            config,
+            log,
+            disk,
+            effects: Effects::default(),
+            unsynced: None,
+            syncs: 0,
+            zxid,
+            unmarked_since_ms: None,
+            replay: Some(Report::start("replaying log", "writes", clock)),
+            _locks: locks,
+        };
+        Ok((member, state))
+    }
+
+    /// What this member is to the others now, as far as it knows.
+    pub fn role(&self) -> Role {
+        self.replica.role()
+    }
+
+    /// How often the log was synced.
+    pub fn syncs(&self) -> u64 {
+        self.syncs
+    }
+
+    /// Who prepares and recycles the log's files. To be run beside the member.
+    pub fn housekeeper(&self) -> Housekeeper {
+        self.log.housekeeper()
+    }
+
+    /// Takes what happened. What is to be done about it is done by `work`.
+    pub fn take(&mut self, clock: &impl Clock, inputs: impl IntoIterator<Item = Input>) {
+        let now = clock.now();
+        for input in inputs {
+            self.replica.step(now, input);
+        }
+    }
+
+    /// To be called each [`Member::TICK_MS`].
+    pub fn tick(&mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
+        let now = shell.now();
+        self.replica.step(now, Input::Tick);
+        if self.unmarked_since_ms.is_some_and(|since_ms| now.monotonic_ms - since_ms >= QUIET_MS) {
+            self.mark()?;
+        }
+        let mark = Mark { zxid: self.zxid, log_bytes: self.log.bytes() };
+        if let Some(taken) = self.snapshots.poll(shell, &self.disk, &self.config, mark) {
+            self.log.release(GROUP, Index(taken.release));
+            let taken = Input::SnapshotTaken { index: taken.index, term: taken.term };
+            self.replica.step(shell.now(), taken);
+        }
+        Ok(())
+    }
+
+    /// Leaves a mark behind all that is synced. On a full disk that has to wait, which costs nobody anything.
+    fn mark(&mut self) -> Result<(), MemberError> {
+        self.unmarked_since_ms = None;
+        match self.log.mark() {
+            Err(LogError::DiskFull { .. }) => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    /// Carries out a round of what the replica asks for. To be called until there is nothing to do.
+    pub fn work(&mut self, shell: &mut impl Shell) -> Result<Work, MemberError> {
+        if self.unsynced.is_none() {
+            self.replica.collect(shell.now(), &mut self.effects);
+            if self.effects.is_empty() {
+                self.end_replay(shell);
+                return Ok(Work::Nothing);
+            }
+            self.talk(shell);
+            if let Some(install) = self.effects.install.take() {
+                self.install(shell, &install)?;
+            }
+            self.apply(shell);
+            if let Some(round) = self.effects.round.take() {
+                self.write(shell);
+                self.unsynced = Some(round);
+            }
+        }
+        self.persist(shell)
+    }
+
+    /// What concerns other members and need not wait for the disk.
+    fn talk(&mut self, shell: &mut impl Shell) {
+        for (to, message) in self.effects.messages.drain(..) {
+            shell.send(u8::try_from(to).expect("members have numbers up to 255"), message);
+        }
+        if std::mem::take(&mut self.effects.wants_snapshot) {
+            self.snapshots.want();
+        }
+        let now = shell.now();
+        for read in self.effects.snapshot_reads.drain(..) {
+            let (dir, piece_bytes) = (self.config.snapshot_dir(), self.config.piece_bytes);
+            let piece = incoming::read_piece(self.disk.as_ref(), &dir, read, piece_bytes);
+            self.replica.step(now, Input::SnapshotRead { read, piece });
+        }
+        for piece in self.effects.snapshot_writes.drain(..) {
+            let written = self.incoming.write(&piece);
+            if let Err(error) = &written {
+                tracing::error!(%error, "snapshot of the leader could not be written; it is fetched again");
+            }
+            let offset = piece.offset + piece.bytes.len() as u64;
+            let (index, is_last, is_good) = (piece.index, piece.is_last, written.is_ok());
+            self.replica.step(now, Input::SnapshotWritten { index, offset, is_last, is_good });
+        }
+    }
+
+    /// Puts the snapshot that came from the leader in the place of log and state.
+    fn install(&mut self, shell: &mut impl Shell, install: &Install) -> Result<(), MemberError> {
+        // One of this member's own may be walking over the state that goes.
+        self.snapshots.finish(shell);
+        let path = self.incoming.install(install, &mut self.log)?;
+        let file = SnapshotFile { index: Index(install.index), path };
+        let (tree, _) = recovery::load(self.disk.as_ref(), &file, shell)?;
+        tracing::info!(zxid = %tree.zxid(), "this member lagged too far: it goes on from the leader's snapshot");
+        self.zxid = tree.zxid().0;
+        let now = shell.now();
+        let replica = &mut self.replica;
+        shell.change(|state, outboxes| {
+            *state = State::new(tree, (install.index, install.term));
+            replica.installed(now, state, outboxes);
+        });
+        Ok(())
+    }
+
+    /// Gives the round's records to the log.
+    fn write(&mut self, shell: &impl Shell) {
+        if let Some(hard_state) = self.effects.hard_state.take() {
+            self.log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
+        }
+        for entry in self.effects.entries.drain(..) {
+            let (term, index) = (Term(entry.term), Index(entry.index));
+            self.log.append(Record::Entry { group: GROUP, term, index, payload: &entry.payload });
+        }
+        self.unmarked_since_ms = Some(shell.now().monotonic_ms);
+    }
+
+    /// Waits until they are on disk. Nothing is acknowledged before.
+    fn persist(&mut self, shell: &impl Shell) -> Result<Work, MemberError> {
+        if let Some(round) = self.unsynced {
+            self.syncs += 1;
+            match self.log.sync() {
+                Err(error @ LogError::DiskFull { .. }) => return Ok(Work::DiskFull(error)),
+                result => result?,
+            }
+            self.unsynced = None;
+            self.replica.step(shell.now(), Input::Persisted { round });
+        }
+        Ok(Work::Done)
+    }
+
+    /// Applies what is committed and sends the answers.
+    fn apply(&mut self, shell: &mut impl Shell) {
+        if self.effects.committed.is_empty() && !self.effects.locals {
+            return;
+        }
+        let now = shell.now();
+        let (replica, effects) = (&mut self.replica, &mut self.effects);
+        let (applied, zxid) = shell.change(|state, outboxes| {
+            let applied = replica.apply(now, effects, state, outboxes);
+            (applied, state.tree().zxid().0)
+        });
+        self.zxid = zxid;
+        if let Some(replay) = &mut self.replay {
+            replay.advance(applied.commands as u64, shell);
+        }
+    }
+
+    /// What the log held has been applied.
+    fn end_replay(&mut self, clock: &impl Clock) {
+        if let Some(replay) = self.replay.take().filter(|replay| replay.done() > 0) {
+            let (writes, per_second) = (replay.done(), replay.per_second(clock));
+            let seconds = format!("{:.2}", replay.seconds(clock));
+            tracing::info!(writes, seconds, per_second, "log replayed");
+        }
+    }
+
+    /// The member's orderly end, when there is nothing to do: nothing that is on disk can be doubted at the next start.
+    pub fn end(mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
+        self.snapshots.finish(shell);
+        self.mark()
+    }
+}
+
+fn replica_options(config: &Config) -> ReplicaOptions {
+    ReplicaOptions {
+        member: u64::from(config.member),
+        tick_ms: config.tick_ms,
+        garbage_interval_ms: config.garbage_interval_ms,
+        garbage_max: config.garbage_max,
+        entry_bytes_kept: config.entry_bytes_kept,
+        seed: config.seed,
+    }
+}
+
+#[cfg(test)]
+mod tests;

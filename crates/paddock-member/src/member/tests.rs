@@ -1,0 +1,220 @@
+//! A member alone on a disk in memory: whatever fails, what was acknowledged is there again.
+
+use std::cell::RefCell;
+
+use paddock_proto::jute::Writer;
+use paddock_proto::{AclList, IdList, OpCode, SessionId, Xid};
+use paddock_replica::{ConnId, Now, Outboxes, Parcel};
+use paddock_storage::disk::Fault;
+use paddock_storage::{MemDisk, SnapshotError};
+use paddock_tree::Command;
+
+use super::*;
+use crate::{SnapshotOrder, SnapshotWalk, StateLock, Taken};
+
+fn conn() -> ConnId {
+    ConnId::new(0, 1)
+}
+
+struct Locked(RefCell<State>);
+
+impl StateLock for Locked {
+    fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.0.borrow_mut())
+    }
+}
+
+/// A process whose snapshot is walked when the test says so.
+struct TestShell {
+    now: Now,
+    state: Locked,
+    outboxes: Outboxes,
+    walk: Option<SnapshotWalk>,
+    finished: Option<Result<Taken, SnapshotError>>,
+    session: Option<SessionId>,
+    replies: usize,
+}
+
+impl TestShell {
+    fn new(state: State, now: Now) -> TestShell {
+        let (state, outboxes) = (Locked(RefCell::new(state)), Outboxes::new(1));
+        TestShell { now, state, outboxes, walk: None, finished: None, session: None, replies: 0 }
+    }
+
+    fn walk(&mut self) {
+        if let Some(mut walk) = self.walk.take() {
+            match walk.step(&self.state) {
+                true => self.walk = Some(walk),
+                false => self.finished = Some(walk.finish(&self.state, &self.now)),
+            }
+        }
+    }
+}
+
+impl Clock for TestShell {
+    fn now(&self) -> Now {
+        self.now
+    }
+}
+
+impl Shell for TestShell {
+    fn send(&mut self, to: u8, _: Vec<u8>) {
+        panic!("a member alone talks to member {to}");
+    }
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T {
+        let result = change(&mut self.state.0.borrow_mut(), &mut self.outboxes);
+        for (_, outbox) in self.outboxes.iter_mut() {
+            for (_, parcel) in outbox.iter() {
+                match parcel {
+                    Parcel::Connected { session, .. } => self.session = Some(session),
+                    Parcel::Reply(_) => self.replies += 1,
+                    other => panic!("{other:?} without a reason"),
+                }
+            }
+            outbox.clear();
+        }
+        result
+    }
+
+    fn begin_snapshot(&mut self, order: SnapshotOrder) {
+        self.walk = Some(order.begin(&self.state, &self.now));
+    }
+
+    fn finished_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {
+        self.finished.take()
+    }
+
+    fn await_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {
+        while self.walk.is_some() {
+            self.walk();
+        }
+        self.finished.take()
+    }
+}
+
+/// A member with its process.
+struct Stage {
+    member: Member,
+    shell: TestShell,
+    created: usize,
+}
+
+impl Stage {
+    fn start(disk: &MemDisk) -> Result<Stage, MemberError> {
+        let now = Now { monotonic_ms: 1, wall_ms: 1 };
+        let (member, state) = Member::recover(Arc::new(disk.clone()), Config::small(), &now)?;
+        let mut stage = Stage { member, shell: TestShell::new(state, now), created: 0 };
+        stage.settle()?;
+        stage.member.take(&stage.shell, [Input::Connect { conn: conn(), timeout_ms: 60_000 }]);
+        stage.settle()?;
+        Ok(stage)
+    }
+
+    fn settle(&mut self) -> Result<(), MemberError> {
+        while !matches!(self.member.work(&mut self.shell)?, Work::Nothing) {}
+        Ok(())
+    }
+
+    /// Asks for the next znode.
+    fn create(&mut self) {
+        let (mut body, mut command) = (Vec::new(), Vec::new());
+        body.put_string(&path(self.created));
+        body.put_string("some data, so that the log grows");
+        body.extend_from_slice(AclList::OPEN.wire());
+        body.put_i32(0);
+        let session = self.shell.session.expect("connected at the start");
+        Command::encode(session, 0, IdList::NONE, OpCode::Create, &body, &mut command);
+        self.member.take(&self.shell, [Input::Write { conn: conn(), xid: Xid(1), command }]);
+        self.created += 1;
+    }
+
+    /// Time passes, and the helpers get their turn.
+    fn pass_time(&mut self) -> Result<(), MemberError> {
+        self.shell.now.monotonic_ms += Member::TICK_MS;
+        self.shell.walk();
+        self.member.housekeeper().run()?;
+        self.member.tick(&mut self.shell)?;
+        self.settle()
+    }
+
+    fn live(&mut self, creates: usize) -> Result<(), MemberError> {
+        for _ in 0..creates {
+            self.create();
+            self.settle()?;
+            self.pass_time()?;
+        }
+        Ok(())
+    }
+
+    fn has(&self, number: usize) -> bool {
+        self.shell.state.0.borrow().tree().stat(&path(number)).is_some()
+    }
+}
+
+fn path(number: usize) -> String {
+    format!("/{number}")
+}
+
+#[test]
+fn whatever_fails_what_was_acknowledged_is_there_again() {
+    for fault in [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename] {
+        let mut faults = 0;
+        loop {
+            let disk = MemDisk::new(faults);
+            let mut stage = Stage::start(&disk).unwrap();
+            disk.fail_after(fault, faults);
+            let result = stage.live(40);
+            disk.clear_faults();
+            let acknowledged = stage.shell.replies;
+            drop(stage);
+            disk.crash();
+
+            let again =
+                Stage::start(&disk).unwrap_or_else(|error| panic!("{fault:?} after {faults}: {error}"));
+            let lost: Vec<usize> = (0..acknowledged).filter(|&number| !again.has(number)).collect();
+            assert!(lost.is_empty(), "{fault:?} after {faults}: {lost:?} of {acknowledged}");
+            faults += 1;
+            if result.is_ok() && acknowledged == 40 && faults > 100 {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_makes_writes_wait_and_nothing_else() {
+    let disk = MemDisk::new(1);
+    let mut stage = Stage::start(&disk).unwrap();
+    disk.set_capacity(Some(disk.used_bytes()));
+    let error = loop {
+        stage.create();
+        match stage.member.work(&mut stage.shell).unwrap() {
+            Work::DiskFull(error) => break error,
+            _ => stage.settle().unwrap(),
+        }
+    };
+    assert!(matches!(error, LogError::DiskFull { .. }), "{error}");
+    assert!(
+        matches!(stage.member.work(&mut stage.shell), Ok(Work::DiskFull(_))),
+        "there is room from nowhere"
+    );
+    assert_eq!(stage.shell.replies, stage.created - 1, "the write that found no room was answered");
+
+    disk.set_capacity(None);
+    stage.settle().unwrap();
+    assert_eq!(stage.shell.replies, stage.created);
+}
+
+#[test]
+fn snapshots_let_the_log_go() {
+    let disk = MemDisk::new(1);
+    let mut stage = Stage::start(&disk).unwrap();
+    stage.live(200).unwrap();
+    let first = stage.member.log.first_index(GROUP);
+    assert!(first > Some(Index(50)), "the log begins at {first:?}");
+    let Stage { member, mut shell, .. } = stage;
+    member.end(&mut shell).unwrap();
+    let again = Stage::start(&disk).unwrap();
+    assert!((0..200).all(|number| again.has(number)));
+}

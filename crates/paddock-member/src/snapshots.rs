@@ -1,0 +1,206 @@
+//! When a snapshot is taken, and how, while writes go on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use paddock_replica::{Membership, State};
+use paddock_storage::snapshot;
+use paddock_storage::{Disk, Index, SnapshotError, SnapshotMeta, SnapshotWriter, Term};
+use paddock_tree::SnapshotScan;
+
+use crate::pieces::PieceWriter;
+use crate::recovery::GROUP;
+use crate::{Clock, Config, Shell, StateLock};
+
+/// Takes snapshots when enough has been written since the last one.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    membership: Membership,
+    last: Mark,
+    is_under_way: bool,
+    /// Another member needs one soon.
+    is_wanted: bool,
+}
+
+/// A snapshot that is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// The last entry in it, and its term.
+    pub(crate) index: u64,
+    pub(crate) term: u64,
+    /// The log is needed no more up to here.
+    pub(crate) release: u64,
+}
+
+/// How far the member had come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) zxid: i64,
+    pub(crate) log_bytes: u64,
+}
+
+impl Snapshots {
+    /// `zxid` is the one of the snapshot that the member started from.
+    pub(crate) fn new(membership: Membership, zxid: i64) -> Snapshots {
+        Snapshots { membership, last: Mark { zxid, log_bytes: 0 }, is_under_way: false, is_wanted: false }
+    }
+
+    /// Another member lags so far that it needs a newer snapshot than there is.
+    pub(crate) fn want(&mut self) {
+        self.is_wanted = true;
+    }
+
+    /// Looks after the snapshot under way, or begins one if it is time. Returns one that has been completed.
+    pub(crate) fn poll(
+        &mut self,
+        shell: &mut impl Shell,
+        disk: &Arc<dyn Disk>,
+        config: &Config,
+        now: Mark,
+    ) -> Option<Taken> {
+        if self.is_under_way {
+            return shell.finished_snapshot().and_then(|result| self.completed(result, now));
+        }
+        if self.is_due(config, now) {
+            self.last = now;
+            self.is_wanted = false;
+            self.is_under_way = true;
+            shell.begin_snapshot(SnapshotOrder::new(disk.clone(), config, self.membership.encode()));
+        }
+        None
+    }
+
+    fn is_due(&self, config: &Config, now: Mark) -> bool {
+        let writes = (now.zxid - self.last.zxid) as u64;
+        let log_bytes = now.log_bytes.saturating_sub(self.last.log_bytes);
+        self.is_wanted
+            || writes >= config.snapshot_writes
+            || (log_bytes >= config.snapshot_log_bytes && writes > 0)
+    }
+
+    fn completed(&mut self, result: Result<Taken, SnapshotError>, now: Mark) -> Option<Taken> {
+        self.is_under_way = false;
+        match result {
+            Ok(taken) => {
+                self.last.log_bytes = self.last.log_bytes.min(now.log_bytes);
+                Some(taken)
+            }
+            Err(error) => {
+                // The log still has everything; the next one is tried after as many writes.
+                tracing::error!(%error, cause = ?std::error::Error::source(&error), "snapshot failed");
+                self.last = now;
+                None
+            }
+        }
+    }
+
+    /// Waits for the snapshot under way, when the state goes or the member ends.
+    pub(crate) fn finish(&mut self, shell: &mut impl Shell) {
+        self.is_under_way = false;
+        if let Some(Err(error)) = shell.await_snapshot() {
+            tracing::error!(%error, "snapshot failed");
+        }
+    }
+}
+
+/// A snapshot that is to be taken.
+#[derive(Debug)]
+pub struct SnapshotOrder {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    kept: usize,
+    znodes_per_slice: usize,
+    app: Vec<u8>,
+}
+
+impl SnapshotOrder {
+    fn new(disk: Arc<dyn Disk>, config: &Config, app: Vec<u8>) -> SnapshotOrder {
+        let (dir, kept) = (config.snapshot_dir(), config.snapshots_kept);
+        SnapshotOrder { disk, dir, kept, znodes_per_slice: config.znodes_per_slice, app }
+    }
+
+    /// Takes it in one go.
+    pub fn carry_out(self, state: &impl StateLock, clock: &impl Clock) -> Result<Taken, SnapshotError> {
+        let mut walk = self.begin(state, clock);
+        while walk.step(state) {}
+        walk.finish(state, clock)
+    }
+
+    /// Begins to take it: of the state as it is now, whatever is written to it until the end.
+    pub fn begin(self, state: &impl StateLock, clock: &impl Clock) -> SnapshotWalk {
+        let started_ms = clock.now().monotonic_ms;
+        let app = self.app.clone();
+        let (scan, meta, znodes) = state.write(|state| {
+            let znodes = state.tree().node_count() as u64;
+            let meta = meta(state, app);
+            (state.tree_mut().begin_snapshot(), meta, znodes)
+        });
+        SnapshotWalk {
+            index: meta.index,
+            term: meta.term,
+            writer: SnapshotWriter::create(self.disk.clone(), &self.dir, meta),
+            pieces: PieceWriter::default(),
+            order: self,
+            scan,
+            znodes,
+            started_ms,
+        }
+    }
+}
+
+fn meta(state: &State, app: Vec<u8>) -> SnapshotMeta {
+    let (index, term) = state.applied();
+    SnapshotMeta { group: GROUP, term: Term(term), index: Index(index), zxid: state.tree().zxid().0, app }
+}
+
+/// A snapshot under way. Until it is finished the tree keeps what writers change of it.
+#[derive(Debug)]
+pub struct SnapshotWalk {
+    order: SnapshotOrder,
+    index: Index,
+    term: Term,
+    scan: SnapshotScan,
+    /// Or why it came to nothing.
+    writer: Result<SnapshotWriter, SnapshotError>,
+    pieces: PieceWriter,
+    znodes: u64,
+    started_ms: u64,
+}
+
+impl SnapshotWalk {
+    /// Copies a slice of the state, and writes what has gathered. When it answers `false`, `finish` is to be called.
+    pub fn step(&mut self, state: &impl StateLock) -> bool {
+        let SnapshotWalk { order, scan, writer: Ok(writer), pieces, .. } = self else { return false };
+        let more = pieces.piece(|out| {
+            state.write(|state| state.tree_mut().scan_snapshot(scan, order.znodes_per_slice, out))
+        });
+        match pieces.blocks(!more, |block| writer.block(block)) {
+            Ok(()) => more,
+            Err(error) => {
+                self.writer = Err(error);
+                false
+            }
+        }
+    }
+
+    /// Gives the snapshot its name and removes the oldest. Of the log, as much stays as falling back to the oldest
+    /// snapshot kept needs.
+    pub fn finish(self, state: &impl StateLock, clock: &impl Clock) -> Result<Taken, SnapshotError> {
+        let SnapshotWalk { order, index, term, scan, writer, znodes, started_ms, .. } = self;
+        let written = writer.and_then(|writer| writer.finish(znodes));
+        state.write(|state| state.tree_mut().end_snapshot(scan));
+        let file = written?;
+        let kept = snapshot::retain(order.disk.as_ref(), &order.dir, order.kept)?;
+        let seconds = (clock.now().monotonic_ms - started_ms) as f64 / 1000.0;
+        tracing::info!(
+            file = %file.path.display(),
+            znodes,
+            seconds = format!("{seconds:.2}"),
+            "snapshot taken"
+        );
+        // What stands behind the very first snapshot is the log from its beginning.
+        let may_fall_back = kept.len() > 1 || order.kept == 1;
+        let release = kept.first().filter(|_| may_fall_back).map_or(0, |oldest| oldest.index.0);
+        Ok(Taken { index: index.0, term: term.0, release })
+    }
+}

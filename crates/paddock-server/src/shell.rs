@@ -1,0 +1,87 @@
+//! What the member finds around it in this process: the shared state and the mailboxes, the links, the clock.
+
+use std::sync::Arc;
+
+use paddock_member::{Clock, Shell, SnapshotOrder, StateLock, Taken};
+use paddock_replica::{Now, Outboxes, State};
+use paddock_storage::SnapshotError;
+
+use crate::helpers::SnapshotThread;
+use crate::peers::Links;
+use crate::shared::Shared;
+
+#[derive(Debug)]
+pub(crate) struct MemberShell {
+    shared: Arc<Shared>,
+    /// `None` for a member alone.
+    links: Option<Links>,
+    outboxes: Outboxes,
+    snapshot: SnapshotThread,
+}
+
+impl MemberShell {
+    pub(crate) fn new(shared: Arc<Shared>, links: Option<Links>) -> MemberShell {
+        let outboxes = Outboxes::new(shared.config.worker_count());
+        MemberShell { shared, links, outboxes, snapshot: SnapshotThread::default() }
+    }
+
+    /// Ends the links.
+    pub(crate) fn shutdown(self) {
+        if let Some(links) = self.links {
+            links.shutdown();
+        }
+    }
+}
+
+impl Clock for MemberShell {
+    fn now(&self) -> Now {
+        self.shared.clock.now()
+    }
+}
+
+impl Shell for MemberShell {
+    fn send(&mut self, to: u8, message: Vec<u8>) {
+        let links = self.links.as_ref().expect("a member alone has nobody to talk to");
+        links.send(to, message);
+    }
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T {
+        let mut state = self.shared.state.write();
+        let result = change(&mut state, &mut self.outboxes);
+        let woken = post(&self.shared, &mut self.outboxes);
+        drop(state);
+        woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
+        result
+    }
+
+    fn begin_snapshot(&mut self, order: SnapshotOrder) {
+        self.snapshot.begin(&self.shared, order);
+    }
+
+    fn finished_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {
+        self.snapshot.finished()
+    }
+
+    fn await_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {
+        self.snapshot.wait()
+    }
+}
+
+impl StateLock for Shared {
+    fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.state.write())
+    }
+}
+
+/// Puts what has to leave into the workers' mailboxes. To be called while the state is held, so that whoever reads it
+/// afterwards finds in its box all events that came before. Returns the workers to wake when it is not.
+fn post(shared: &Shared, outboxes: &mut Outboxes) -> Vec<usize> {
+    let mut woken = Vec::new();
+    for (worker, outbox) in outboxes.iter_mut() {
+        if !outbox.is_empty() {
+            shared.mailbox(worker).post(outbox);
+            woken.push(worker);
+        }
+    }
+    woken
+}
