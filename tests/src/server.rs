@@ -108,10 +108,16 @@ impl Server {
 
     /// Starts the process again on the same data.
     pub fn spawn(&mut self) {
+        self.spawn_with(&[]);
+    }
+
+    /// The same with more arguments on its command line.
+    pub fn spawn_with(&mut self, arguments: &[&str]) {
         assert!(self.process.is_none(), "{:?} runs already", self.kind);
         let log = OpenOptions::new().create(true).append(true).open(self.log_path()).expect("open the log");
         let child = self
             .command()
+            .args(arguments)
             .current_dir(self.directory.path())
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("share the log"))
@@ -173,7 +179,8 @@ impl Server {
         }
     }
 
-    fn write_config(&self, settings: &[(&str, &str)]) {
+    /// Writes its `zoo.cfg` anew, for the next start.
+    pub fn write_config(&self, settings: &[(&str, &str)]) {
         let mut config = format!(
             "dataDir={}\nclientPort={}\nclientPortAddress={}\ntickTime=2000\nmaxClientCnxns=0\n\
              4lw.commands.whitelist=*\n",
@@ -224,7 +231,8 @@ impl Server {
         self.directory.path().join("logback.xml")
     }
 
-    fn log_path(&self) -> PathBuf {
+    /// What it has said since it was started first.
+    pub fn log_path(&self) -> PathBuf {
         self.directory.path().join("server.log")
     }
 }

@@ -71,6 +71,22 @@ impl Client {
     }
 }
 
+/// The ensemble.
+impl Client {
+    /// Changes who belongs to it: `joining` are `server.ID=…` lines with commas between them, `leaving` are ids. `version`
+    /// is the one that `/zookeeper/config` must have. Answered with what it holds when the change is in force. Who asks
+    /// has to be `super`, unless somebody changed that znode's ACL.
+    pub fn reconfig(&self, joining: &str, leaving: &str, version: Option<i64>) -> Pending<Data> {
+        let body = |out: &mut Vec<u8>| {
+            out.put_string(joining);
+            out.put_string(leaving);
+            out.put_i32(-1);
+            out.put_i64(version.unwrap_or(-1));
+        };
+        self.request(OpCode::Reconfig, Intent::Nothing, body, results::data)
+    }
+}
+
 /// Reads.
 impl Client {
     /// Fails with `ErrorCode::NoNode` if there is none.

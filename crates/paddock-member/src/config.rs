@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use paddock_replica::Founding;
+#[cfg(test)]
+use paddock_replica::Membership;
+
 /// The settings of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -11,8 +15,11 @@ pub struct Config {
     pub log_dir: Option<PathBuf>,
     /// This member's number in the ensemble, 1 to 255.
     pub member: u8,
-    /// Who votes when the ensemble begins.
-    pub voters: Vec<u64>,
+    /// With whom this member begins an ensemble, if there is none yet.
+    pub founding: Founding,
+    /// Begins a new ensemble of this member alone, with the data that is there: for a quorum that is lost for good. These
+    /// are its lines in `/zookeeper/config`.
+    pub refounding: Option<String>,
     /// The unit of session expiry, in milliseconds.
     pub tick_ms: u64,
     /// How often empty containers and expired TTL znodes are looked for, in milliseconds.
@@ -33,6 +40,11 @@ pub struct Config {
     pub segment_bytes: u64,
     /// How many bytes of applied entries stay in memory for members that lag a little.
     pub entry_bytes_kept: usize,
+    /// Every read sees what was written anywhere before it was asked.
+    pub linearizable_reads: bool,
+    /// How far clocks may drift apart, in milliseconds in a second, if leaders may answer without asking. See
+    /// `ReplicaOptions`.
+    pub lease_clock_bound_ms: Option<u64>,
     /// Chance, for elections: the same seed makes the same choices.
     pub seed: u64,
 }
@@ -53,7 +65,8 @@ impl Config {
             data_dir: "/data".into(),
             log_dir: None,
             member: 1,
-            voters: vec![1],
+            founding: Founding { membership: Membership::new(vec![1], vec![]), members: String::new() },
+            refounding: None,
             tick_ms: 2000,
             garbage_interval_ms: 60_000,
             garbage_max: 100,
@@ -64,6 +77,8 @@ impl Config {
             piece_bytes: 100,
             segment_bytes: 4096,
             entry_bytes_kept: 1000,
+            linearizable_reads: false,
+            lease_clock_bound_ms: None,
             seed: 1,
         }
     }

@@ -1,8 +1,7 @@
-//! Whose data directory this is: the member's number, and who voted when the ensemble began.
+//! Whose data directory this is: the member's number.
 //!
-//! Logs and snapshots of one ensemble mean nothing in another, and a member that took itself for another one, or thought
-//! itself alone while others go on without it, would lose what was acknowledged. So the first start writes it down, and
-//! every later one compares.
+//! A member that took itself for another one would vote twice, and lose what was acknowledged. So the first start writes
+//! it down, and every later one compares. Which ensemble it belongs to, and who else does, is in the data.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,58 +28,26 @@ pub enum IdentityError {
          with an empty directory",
         path.display()
     )]
-    AnotherMember { path: PathBuf, found: u64, configured: u64 },
-    #[error(
-        "data directory {} belongs to an ensemble of the members {found:?}, but the configuration names {configured:?}; \
-         changing members is not offered yet: name those, or start all members with empty directories",
-        path.display()
-    )]
-    AnotherEnsemble { path: PathBuf, found: Vec<u64>, configured: Vec<u64> },
+    AnotherMember { path: PathBuf, found: u8, configured: u8 },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity {
-    member: u64,
-    voters: Vec<u64>,
+fn text(member: u8) -> String {
+    format!("member {member}\n")
 }
 
-impl Identity {
-    fn of(config: &Config) -> Identity {
-        Identity { member: u64::from(config.member), voters: config.voters.clone() }
-    }
-
-    fn text(&self) -> String {
-        let voters: Vec<String> = self.voters.iter().map(u64::to_string).collect();
-        format!("member {}\nvoters {}\n", self.member, voters.join(" "))
-    }
-
-    fn parse(text: &str) -> Option<Identity> {
-        let (member, rest) = text.strip_prefix("member ")?.split_once('\n')?;
-        let voters = rest.strip_prefix("voters ")?.strip_suffix('\n')?;
-        let voters: Result<Vec<u64>, _> = voters.split(' ').map(str::parse).collect();
-        Some(Identity { member: member.parse().ok()?, voters: voters.ok()? })
-    }
+fn parse(text: &str) -> Option<u8> {
+    text.strip_prefix("member ")?.strip_suffix('\n')?.parse().ok()
 }
 
-/// Refuses a directory that is another's. `has_data` tells whether there is anything in it: data without an identity is
-/// that of a member alone.
-pub(crate) fn check(disk: &dyn Disk, config: &Config, has_data: bool) -> Result<(), IdentityError> {
-    let configured = Identity::of(config);
-    let found = match read(disk, &config.data_dir)? {
-        Some(found) => found,
-        None if has_data => Identity { member: configured.member, voters: vec![configured.member] },
-        None => return Ok(()),
-    };
-    let path = config.data_dir.clone();
-    if found.member != configured.member {
-        let (found, configured) = (found.member, configured.member);
-        return Err(IdentityError::AnotherMember { path, found, configured });
+/// Refuses a directory that is another member's.
+pub(crate) fn check(disk: &dyn Disk, config: &Config) -> Result<(), IdentityError> {
+    match read(disk, &config.data_dir)? {
+        Some(found) if found != config.member => {
+            let path = config.data_dir.clone();
+            Err(IdentityError::AnotherMember { path, found, configured: config.member })
+        }
+        _ => Ok(()),
     }
-    if found.voters != configured.voters {
-        let (found, configured) = (found.voters, configured.voters);
-        return Err(IdentityError::AnotherEnsemble { path, found, configured });
-    }
-    Ok(())
 }
 
 /// Writes it down, durably, if that was not done before.
@@ -97,13 +64,13 @@ pub(crate) fn write(disk: &dyn Disk, config: &Config) -> Result<(), IdentityErro
         _ => {}
     }
     let file = disk.create(&unfinished).map_err(failed("create", &unfinished))?;
-    file.write_at(Identity::of(config).text().as_bytes(), 0).map_err(failed("write", &unfinished))?;
+    file.write_at(text(config.member).as_bytes(), 0).map_err(failed("write", &unfinished))?;
     file.sync_data().map_err(failed("sync", &unfinished))?;
     disk.rename(&unfinished, &path).map_err(failed("rename", &unfinished))?;
     disk.sync_dir(&config.data_dir).map_err(failed("sync directory", &config.data_dir))
 }
 
-fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Identity>, IdentityError> {
+fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<u8>, IdentityError> {
     let path = data_dir.join(NAME);
     let file = match disk.open(&path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -112,7 +79,7 @@ fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Identity>, IdentityEr
     let mut bytes = vec![0; 4096];
     let len = file.read_at(&mut bytes, 0).map_err(failed("read", &path))?;
     let text = std::str::from_utf8(&bytes[..len]).ok();
-    text.and_then(Identity::parse).map(Some).ok_or(IdentityError::Unreadable { path })
+    text.and_then(parse).map(Some).ok_or(IdentityError::Unreadable { path })
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
@@ -126,36 +93,16 @@ mod tests {
 
     use super::*;
 
-    fn config(member: u8, voters: &[u64]) -> Config {
-        Config { member, voters: voters.to_vec(), ..Config::small() }
-    }
-
     #[test]
-    fn a_directory_is_its_members_and_its_ensembles() {
+    fn a_directory_is_its_members() {
         let disk = MemDisk::new(1);
         disk.create_dir(Path::new("/data")).unwrap();
-        let three = config(2, &[1, 2, 3]);
-        check(&disk, &three, false).unwrap();
-        write(&disk, &three).unwrap();
-        write(&disk, &three).unwrap();
-        check(&disk, &three, true).unwrap();
-        let refused = |config| check(&disk, &config, true).unwrap_err().to_string();
-        assert!(refused(config(3, &[1, 2, 3])).contains("belongs to member 2, not to member 3"));
-        assert!(
-            refused(config(2, &[1, 2]))
-                .contains("of the members [1, 2, 3], but the configuration names [1, 2]")
-        );
-        assert!(refused(config(2, &[2])).contains("names [2]"));
-    }
-
-    #[test]
-    fn data_without_an_identity_is_that_of_a_member_alone() {
-        let disk = MemDisk::new(1);
-        disk.create_dir(Path::new("/data")).unwrap();
-        check(&disk, &config(1, &[1]), true).unwrap();
-        assert!(matches!(
-            check(&disk, &config(1, &[1, 2, 3]), true),
-            Err(IdentityError::AnotherEnsemble { .. })
-        ));
+        let config = |member| Config { member, ..Config::small() };
+        check(&disk, &config(2)).unwrap();
+        write(&disk, &config(2)).unwrap();
+        write(&disk, &config(2)).unwrap();
+        check(&disk, &config(2)).unwrap();
+        let refused = check(&disk, &config(3)).unwrap_err().to_string();
+        assert!(refused.contains("belongs to member 2, not to member 3"), "{refused}");
     }
 }

@@ -162,7 +162,7 @@ mod tests {
     fn snapshot_bytes() -> Vec<u8> {
         let (disk, dir) = (MemDisk::new(0), Path::new("/leader"));
         disk.create_dir(dir).unwrap();
-        let app = Membership { voters: vec![1] }.encode();
+        let app = Membership::new(vec![1], vec![]).encode();
         let meta = SnapshotMeta { group: GROUP, term: Term(TERM), index: Index(INDEX), zxid: 0, app };
         let mut writer = SnapshotWriter::create(Arc::new(disk.clone()), dir, meta).unwrap();
         let (mut tree, mut pieces) = (Tree::new(), PieceWriter::default());
@@ -200,7 +200,7 @@ mod tests {
         };
         incoming.write(&piece(0, first, false))?;
         incoming.write(&piece(first.len() as u64, second, true))?;
-        let membership = Membership { voters: vec![1] };
+        let membership = Membership::new(vec![1], vec![]);
         incoming.install(&Install { index: INDEX, term: TERM, membership }, &mut found.log).map(drop)
     }
 

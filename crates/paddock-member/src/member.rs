@@ -12,11 +12,21 @@ use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, 
 use crate::incoming::{self, Incoming, IncomingError};
 use crate::progress::Report;
 use crate::recovery::{self, Found, GROUP, RecoveryError};
-use crate::snapshots::{Mark, Snapshots};
+use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell};
 
 /// After so long without a write, what is on disk is marked as whole.
 const QUIET_MS: u64 = 500;
+
+/// How long to wait before a full disk is tried again.
+const DISK_FULL_PAUSE_MS: u64 = 1000;
+
+/// Since when a disk is full, and when it is tried again.
+#[derive(Clone, Copy, Debug)]
+struct Full {
+    since_ms: u64,
+    retry_at_ms: u64,
+}
 
 /// Why a member has to stop.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +46,9 @@ pub enum Work {
     Done,
     /// There was nothing to do.
     Nothing,
-    /// The disk is full. What waits for it was promised to nobody; the next round tries again, and does nothing else.
-    DiskFull(LogError),
+    /// There was nothing to do but to wait for room on the disk, which is tried again later. What waits for it was promised
+    /// to nobody.
+    DiskFull,
 }
 
 #[derive(Debug)]
@@ -51,6 +62,8 @@ pub struct Member {
     effects: Effects,
     /// A round whose records are in the log's buffer and not on disk.
     unsynced: Option<u64>,
+    /// While the disk is full: when it is tried again, and since when it is.
+    full: Option<Full>,
     /// How often the log was synced.
     syncs: u64,
     /// Of the last write that was applied.
@@ -65,7 +78,7 @@ pub struct Member {
 
 impl Member {
     /// The time between two ticks: a tenth of an election timeout.
-    pub const TICK_MS: u64 = 100;
+    pub const TICK_MS: u64 = Replica::TICK_MS;
 
     /// The member whose data is in a directory, or a new one, and its state as of the newest snapshot. What the log holds
     /// behind that is applied by the first rounds of work.
@@ -77,7 +90,7 @@ impl Member {
         let Found { state, recovered, log, locks } = recovery::recover(disk.clone(), &config, clock)?;
         let zxid = state.tree().zxid().0;
         let member = Member {
-            snapshots: Snapshots::new(recovered.membership.clone(), zxid),
+            snapshots: Snapshots::new(zxid),
             replica: Replica::new(replica_options(&config), recovered, &state, clock.now()),
             incoming: Incoming::new(disk.clone(), config.snapshot_dir()),
             config,
@@ -85,6 +98,7 @@ impl Member {
             disk,
             effects: Effects::default(),
             unsynced: None,
+            full: None,
             syncs: 0,
             zxid,
             unmarked_since_ms: None,
@@ -127,8 +141,8 @@ impl Member {
         let mark = Mark { zxid: self.zxid, log_bytes: self.log.bytes() };
         if let Some(taken) = self.snapshots.poll(shell, &self.disk, &self.config, mark) {
             self.log.release(GROUP, Index(taken.release));
-            let taken = Input::SnapshotTaken { index: taken.index, term: taken.term };
-            self.replica.step(shell.now(), taken);
+            let Taken { index, term, membership, .. } = taken;
+            self.replica.step(shell.now(), Input::SnapshotTaken { index, term, membership });
         }
         Ok(())
     }
@@ -144,27 +158,28 @@ impl Member {
 
     /// Carries out a round of what the replica asks for. To be called until there is nothing to do.
     pub fn work(&mut self, shell: &mut impl Shell) -> Result<Work, MemberError> {
-        if self.unsynced.is_none() {
-            self.replica.collect(shell.now(), &mut self.effects);
-            if self.effects.is_empty() {
-                self.end_replay(shell);
-                return Ok(Work::Nothing);
-            }
-            self.talk(shell);
-            if let Some(install) = self.effects.install.take() {
-                self.install(shell, &install)?;
-            }
-            self.apply(shell);
-            if let Some(round) = self.effects.round.take() {
-                self.write(shell);
-                self.unsynced = Some(round);
-            }
+        self.replica.collect(shell.now(), &mut self.effects);
+        if self.effects.is_empty() && self.unsynced.is_none() {
+            self.end_replay(shell);
+            return Ok(Work::Nothing);
         }
-        self.persist(shell)
+        let is_idle = self.effects.is_empty();
+        self.talk(shell);
+        if let Some(install) = self.effects.install.take() {
+            self.install(shell, &install)?;
+        }
+        self.apply(shell);
+        if let Some(round) = self.effects.round.take() {
+            self.write(shell);
+            self.unsynced = Some(round);
+        }
+        self.persist(shell)?;
+        Ok(if is_idle && self.full.is_some() { Work::DiskFull } else { Work::Done })
     }
 
     /// What concerns other members and need not wait for the disk.
     fn talk(&mut self, shell: &mut impl Shell) {
+        self.effects.differing.drain(..).for_each(|member| shell.raise_alarm(member));
         for (to, message) in self.effects.messages.drain(..) {
             shell.send(u8::try_from(to).expect("members have numbers up to 255"), message);
         }
@@ -200,9 +215,10 @@ impl Member {
         let now = shell.now();
         let replica = &mut self.replica;
         shell.change(|state, outboxes| {
-            *state = State::new(tree, (install.index, install.term));
+            *state = State::new(tree, (install.index, install.term), install.membership.clone());
             replica.installed(now, state, outboxes);
         });
+        shell.members_changed();
         Ok(())
     }
 
@@ -219,17 +235,32 @@ impl Member {
     }
 
     /// Waits until they are on disk. Nothing is acknowledged before.
-    fn persist(&mut self, shell: &impl Shell) -> Result<Work, MemberError> {
-        if let Some(round) = self.unsynced {
-            self.syncs += 1;
-            match self.log.sync() {
-                Err(error @ LogError::DiskFull { .. }) => return Ok(Work::DiskFull(error)),
-                result => result?,
+    fn persist(&mut self, shell: &impl Shell) -> Result<(), MemberError> {
+        let now_ms = shell.now().monotonic_ms;
+        let Some(round) = self.unsynced.filter(|_| self.full.is_none_or(|full| now_ms >= full.retry_at_ms))
+        else {
+            return Ok(());
+        };
+        self.syncs += 1;
+        match self.log.sync() {
+            Err(error @ LogError::DiskFull { .. }) => {
+                if self.full.is_none() {
+                    tracing::error!(%error, "free some space");
+                    self.replica.step(shell.now(), Input::DiskFull(true));
+                }
+                let since_ms = self.full.map_or(now_ms, |full| full.since_ms);
+                self.full = Some(Full { since_ms, retry_at_ms: now_ms + DISK_FULL_PAUSE_MS });
+                return Ok(());
             }
-            self.unsynced = None;
-            self.replica.step(shell.now(), Input::Persisted { round });
+            result => result?,
         }
-        Ok(Work::Done)
+        self.unsynced = None;
+        self.replica.step(shell.now(), Input::Persisted { round });
+        if let Some(full) = self.full.take() {
+            tracing::info!(seconds = (now_ms - full.since_ms) / 1000, "there is room again");
+            self.replica.step(shell.now(), Input::DiskFull(false));
+        }
+        Ok(())
     }
 
     /// Applies what is committed and sends the answers.
@@ -244,6 +275,9 @@ impl Member {
             (applied, state.tree().zxid().0)
         });
         self.zxid = zxid;
+        if applied.members_changed {
+            shell.members_changed();
+        }
         if let Some(replay) = &mut self.replay {
             replay.advance(applied.commands as u64, shell);
         }
@@ -268,10 +302,13 @@ impl Member {
 fn replica_options(config: &Config) -> ReplicaOptions {
     ReplicaOptions {
         member: u64::from(config.member),
+        founding: config.founding.clone(),
         tick_ms: config.tick_ms,
         garbage_interval_ms: config.garbage_interval_ms,
         garbage_max: config.garbage_max,
         entry_bytes_kept: config.entry_bytes_kept,
+        linearizable_reads: config.linearizable_reads,
+        lease_clock_bound_ms: config.lease_clock_bound_ms,
         seed: config.seed,
     }
 }

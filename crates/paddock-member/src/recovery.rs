@@ -8,7 +8,7 @@ use paddock_replica::{HardState, LogEntry, Membership, Recovered, State};
 use paddock_storage::snapshot::{self, SnapshotFile};
 use paddock_storage::{
     DirLock, Disk, Group, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record, Replay,
-    SnapshotError, SnapshotMeta, SnapshotReader,
+    SnapshotError, SnapshotMeta, SnapshotReader, Term,
 };
 use paddock_tree::{LoadError, Tree, TreeLoader};
 
@@ -51,11 +51,10 @@ pub enum RecoveryError {
     #[error("snapshot {} says nothing of the ensemble's members; restore another one", path.display())]
     NoMembership { path: PathBuf },
     #[error(
-        "data directory {} belongs to member {found:?}, not to member {configured}; \
-         check myid and dataDir, or start with an empty directory",
+        "data directory {} belongs to an ensemble of this member alone: there is nothing to recover; start without --recover",
         path.display()
     )]
-    ForeignMember { path: PathBuf, found: Vec<u64>, configured: u64 },
+    AloneAlready { path: PathBuf },
     #[error("log {} does not continue from what is whole in {}", log_dir.display(), snapshot_dir.display())]
     Gap {
         log_dir: PathBuf,
@@ -100,14 +99,13 @@ pub(crate) fn recover(
     }
     let (tree, meta) = match newest.found {
         Some((file, _)) => load(disk.as_ref(), &file, clock)?,
-        None => (Tree::new(), first_meta(config)),
+        None => (Tree::new(), SnapshotMeta { group: GROUP, ..SnapshotMeta::default() }),
     };
     let membership = membership(config, &meta)?;
     let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
     let begins_anew = unfinished == Some(meta.index);
     let (log, hard_state, mut entries) = read_log(disk.clone(), config, &meta, begins_anew, clock)?;
-    let has_data = meta.index != Index(0) || log.log().last_index(GROUP).is_some();
-    identity::check(disk.as_ref(), config, has_data)?;
+    identity::check(disk.as_ref(), config)?;
     // Everything before this line only looks: a directory that is refused stays as it is.
     identity::write(disk.as_ref(), config)?;
     let mut log = log.repair()?;
@@ -121,26 +119,40 @@ pub(crate) fn recover(
     }
     snapshot::remove_unfinished(disk.as_ref(), &snapshot_dir)?;
     let snapshot = (meta.index.0, meta.term.0);
-    let state = State::new(tree, snapshot);
-    let recovered = Recovered { snapshot, membership, hard_state, entries };
+    let state = State::new(tree, snapshot, membership.clone());
+    let mut recovered = Recovered { snapshot, membership, hard_state, entries };
+    if let Some(members) = &config.refounding {
+        if recovered.is_alone(u64::from(config.member)) {
+            return Err(RecoveryError::AloneAlready { path: config.data_dir.clone() });
+        }
+        refound(&mut log, &mut recovered, config, members)?;
+    }
     Ok(Found { state, recovered, log, locks })
 }
 
-/// What a member without a snapshot starts from.
-fn first_meta(config: &Config) -> SnapshotMeta {
-    let membership = Membership { voters: config.voters.clone() };
-    SnapshotMeta { group: GROUP, app: membership.encode(), ..SnapshotMeta::default() }
+/// Who took part at the snapshot; nobody without one.
+fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, RecoveryError> {
+    if meta.index == Index(0) {
+        return Ok(Membership::default());
+    }
+    let path = snapshot::snapshot_path(&config.snapshot_dir(), meta.index);
+    Membership::decode(&meta.app).ok_or(RecoveryError::NoMembership { path })
 }
 
-fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, RecoveryError> {
-    let path = snapshot::snapshot_path(&config.snapshot_dir(), meta.index);
-    let membership = Membership::decode(&meta.app).ok_or(RecoveryError::NoMembership { path })?;
-    let member = u64::from(config.member);
-    if !membership.voters.contains(&member) {
-        let path = config.data_dir.clone();
-        return Err(RecoveryError::ForeignMember { path, found: membership.voters, configured: member });
-    }
-    Ok(membership)
+/// Begins a new ensemble of this member alone behind everything that is there.
+fn refound(log: &mut Log, recovered: &mut Recovered, config: &Config, members: &str) -> Result<(), LogError> {
+    let (index, term) =
+        recovered.entries.last().map_or(recovered.snapshot, |entry| (entry.index, entry.term));
+    let term = term.max(recovered.hard_state.term) + 1;
+    let entry = LogEntry::refounding(index + 1, term, u64::from(config.member), config.seed, members);
+    let hard_state = HardState { term, commit: entry.index, ..HardState::default() };
+    log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
+    let (index, term) = (Index(entry.index), Term(entry.term));
+    log.append(Record::Entry { group: GROUP, term, index, payload: &entry.payload });
+    log.sync()?;
+    recovered.hard_state = hard_state;
+    recovered.entries.push(entry);
+    Ok(())
 }
 
 pub(crate) fn load(

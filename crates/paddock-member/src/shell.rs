@@ -25,6 +25,12 @@ pub trait Shell: Clock {
     /// reads the state afterwards must find that all events that came before are on their way.
     fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T;
 
+    /// The state says something else of the ensemble's members than before: where they are, or who takes part.
+    fn members_changed(&mut self);
+
+    /// The state of another member is not what it should be: that, or this member's, is not what the log made it.
+    fn raise_alarm(&mut self, member: u64);
+
     /// Begins to take a snapshot beside everything else. There is never more than one.
     fn begin_snapshot(&mut self, order: SnapshotOrder);
 

@@ -15,7 +15,6 @@ use crate::{Clock, Config, Shell, StateLock};
 /// Takes snapshots when enough has been written since the last one.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
-    membership: Membership,
     last: Mark,
     is_under_way: bool,
     /// Another member needs one soon.
@@ -23,11 +22,13 @@ pub(crate) struct Snapshots {
 }
 
 /// A snapshot that is there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Taken {
     /// The last entry in it, and its term.
     pub(crate) index: u64,
     pub(crate) term: u64,
+    /// Who took part then.
+    pub(crate) membership: Membership,
     /// The log is needed no more up to here.
     pub(crate) release: u64,
 }
@@ -41,8 +42,8 @@ pub(crate) struct Mark {
 
 impl Snapshots {
     /// `zxid` is the one of the snapshot that the member started from.
-    pub(crate) fn new(membership: Membership, zxid: i64) -> Snapshots {
-        Snapshots { membership, last: Mark { zxid, log_bytes: 0 }, is_under_way: false, is_wanted: false }
+    pub(crate) fn new(zxid: i64) -> Snapshots {
+        Snapshots { last: Mark { zxid, log_bytes: 0 }, is_under_way: false, is_wanted: false }
     }
 
     /// Another member lags so far that it needs a newer snapshot than there is.
@@ -65,7 +66,7 @@ impl Snapshots {
             self.last = now;
             self.is_wanted = false;
             self.is_under_way = true;
-            shell.begin_snapshot(SnapshotOrder::new(disk.clone(), config, self.membership.encode()));
+            shell.begin_snapshot(SnapshotOrder::new(disk.clone(), config));
         }
         None
     }
@@ -110,13 +111,12 @@ pub struct SnapshotOrder {
     dir: PathBuf,
     kept: usize,
     znodes_per_slice: usize,
-    app: Vec<u8>,
 }
 
 impl SnapshotOrder {
-    fn new(disk: Arc<dyn Disk>, config: &Config, app: Vec<u8>) -> SnapshotOrder {
+    fn new(disk: Arc<dyn Disk>, config: &Config) -> SnapshotOrder {
         let (dir, kept) = (config.snapshot_dir(), config.snapshots_kept);
-        SnapshotOrder { disk, dir, kept, znodes_per_slice: config.znodes_per_slice, app }
+        SnapshotOrder { disk, dir, kept, znodes_per_slice: config.znodes_per_slice }
     }
 
     /// Takes it in one go.
@@ -129,15 +129,15 @@ impl SnapshotOrder {
     /// Begins to take it: of the state as it is now, whatever is written to it until the end.
     pub fn begin(self, state: &impl StateLock, clock: &impl Clock) -> SnapshotWalk {
         let started_ms = clock.now().monotonic_ms;
-        let app = self.app.clone();
-        let (scan, meta, znodes) = state.write(|state| {
+        let (scan, meta, membership, znodes) = state.write(|state| {
             let znodes = state.tree().node_count() as u64;
-            let meta = meta(state, app);
-            (state.tree_mut().begin_snapshot(), meta, znodes)
+            let (meta, membership) = (meta(state), state.membership().clone());
+            (state.tree_mut().begin_snapshot(), meta, membership, znodes)
         });
         SnapshotWalk {
             index: meta.index,
             term: meta.term,
+            membership,
             writer: SnapshotWriter::create(self.disk.clone(), &self.dir, meta),
             pieces: PieceWriter::default(),
             order: self,
@@ -148,8 +148,8 @@ impl SnapshotOrder {
     }
 }
 
-fn meta(state: &State, app: Vec<u8>) -> SnapshotMeta {
-    let (index, term) = state.applied();
+fn meta(state: &State) -> SnapshotMeta {
+    let ((index, term), app) = (state.applied(), state.membership().encode());
     SnapshotMeta { group: GROUP, term: Term(term), index: Index(index), zxid: state.tree().zxid().0, app }
 }
 
@@ -159,6 +159,7 @@ pub struct SnapshotWalk {
     order: SnapshotOrder,
     index: Index,
     term: Term,
+    membership: Membership,
     scan: SnapshotScan,
     /// Or why it came to nothing.
     writer: Result<SnapshotWriter, SnapshotError>,
@@ -186,7 +187,7 @@ impl SnapshotWalk {
     /// Gives the snapshot its name and removes the oldest. Of the log, as much stays as falling back to the oldest
     /// snapshot kept needs.
     pub fn finish(self, state: &impl StateLock, clock: &impl Clock) -> Result<Taken, SnapshotError> {
-        let SnapshotWalk { order, index, term, scan, writer, znodes, started_ms, .. } = self;
+        let SnapshotWalk { order, index, term, membership, scan, writer, znodes, started_ms, .. } = self;
         let written = writer.and_then(|writer| writer.finish(znodes));
         state.write(|state| state.tree_mut().end_snapshot(scan));
         let file = written?;
@@ -201,6 +202,6 @@ impl SnapshotWalk {
         // What stands behind the very first snapshot is the log from its beginning.
         let may_fall_back = kept.len() > 1 || order.kept == 1;
         let release = kept.first().filter(|_| may_fall_back).map_or(0, |oldest| oldest.index.0);
-        Ok(Taken { index: index.0, term: term.0, release })
+        Ok(Taken { index: index.0, term: term.0, membership, release })
     }
 }

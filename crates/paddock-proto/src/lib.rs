@@ -5,13 +5,13 @@
 //! into the buffer that goes to the socket.
 
 mod acl;
-
 mod connect;
 pub mod encode;
 mod error;
 pub mod frame;
 mod ids;
 pub mod jute;
+mod member;
 mod op;
 mod path;
 mod reply;
@@ -24,9 +24,12 @@ pub use connect::{ConnectRequest, ConnectResponse, PASSWORD_BYTES, Password};
 pub use error::ErrorCode;
 pub use ids::{SessionId, Xid, Zxid};
 pub use jute::DecodeError;
+pub use member::{ClientAddress, EnsembleMember, InvalidMember, MemberRole};
 pub use op::OpCode;
 pub use path::{InvalidPath, parent_and_name, validate_path};
 pub use reply::{MultiResult, ReplyHeader, WriteReply};
-pub use request::{Auth, Create, CreateMode, Read, Request, RequestHeader, SetWatches, WatchRequest, Write};
+pub use request::{
+    Auth, Create, CreateMode, Read, Reconfig, Request, RequestHeader, SetWatches, WatchRequest, Write,
+};
 pub use stat::Stat;
 pub use watch::{AddWatchMode, EventKind, WatchEvent, WatcherKind};

@@ -56,6 +56,8 @@ op_codes! {
     // Between members only: a client that sends them is told that they do not exist.
     ResumeSession = -12, "SESS";
     ExpireSession = -13, "CLOS";
+    FoundEnsemble = -14, "RECO";
+    SettleReconfig = -15, "RECO";
 }
 
 impl OpCode {

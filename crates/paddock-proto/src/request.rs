@@ -4,7 +4,7 @@
 //! member; a `Read` and a `WatchRequest` are answered by the member itself; the rest concerns the connection.
 
 use crate::jute::{DecodeError, Reader, Writer};
-use crate::{AclList, AddWatchMode, OpCode, SessionId, WatcherKind, Xid, Zxid};
+use crate::{AclList, AddWatchMode, ErrorCode, OpCode, SessionId, WatcherKind, Xid, Zxid};
 
 /// In front of every request but the first. The operation is a bare number here: an unknown one must be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,6 @@ pub enum Request<'a> {
     Ping,
     Auth(Auth<'a>),
     Sasl,
-    Reconfig,
 }
 
 /// A change of the replicated state.
@@ -80,8 +79,33 @@ pub enum Write<'a> {
         path: &'a str,
         version: i32,
     },
+    /// A change of the ensemble's members. It is answered when the change is in force.
+    Reconfig(Reconfig<'a>),
+    /// The service's own word on who belongs to an ensemble that has just begun; refused from clients.
+    FoundEnsemble {
+        cluster: u64,
+        /// As lines of `/zookeeper/config`.
+        members: &'a str,
+    },
+    /// The service's own word on a change of members: it is in force, or it failed; refused from clients.
+    SettleReconfig {
+        error: Option<ErrorCode>,
+    },
     /// All or nothing. Holds only creates, deletes, setDatas and checks.
     Multi(Vec<Write<'a>>),
+}
+
+/// Which members an ensemble is to have: all of them, or those that join and those that leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reconfig<'a> {
+    /// `server.ID=…` with commas between them.
+    pub joining: Option<&'a str>,
+    /// Ids with commas between them.
+    pub leaving: Option<&'a str>,
+    /// `server.ID=…` with commas or line ends between them.
+    pub new_members: Option<&'a str>,
+    /// The version that the members must have; -1 for any.
+    pub version: i64,
 }
 
 /// A create, by any of its four operations.
@@ -227,7 +251,6 @@ impl<'a> Request<'a> {
             OpCode::Ping => Request::Ping,
             OpCode::Auth => Request::Auth(Auth::decode(r)?),
             OpCode::Sasl => Request::Sasl,
-            OpCode::Reconfig => Request::Reconfig,
             OpCode::SetWatches | OpCode::SetWatches2 => {
                 Request::Watch(WatchRequest::Set(SetWatches::decode(op, r)?))
             }
@@ -267,6 +290,9 @@ fn is_write(op: OpCode) -> bool {
             | OpCode::CloseSession
             | OpCode::ResumeSession
             | OpCode::ExpireSession
+            | OpCode::Reconfig
+            | OpCode::FoundEnsemble
+            | OpCode::SettleReconfig
     )
 }
 
@@ -274,6 +300,14 @@ impl OpCode {
     /// Whether the operation changes the replicated state, so that it goes through the log.
     pub fn is_write(self) -> bool {
         is_write(self)
+    }
+}
+
+impl<'a> Reconfig<'a> {
+    fn decode(r: &mut Reader<'a>) -> Result<Reconfig<'a>, DecodeError> {
+        let (joining, leaving, new_members) =
+            (r.nullable_string()?, r.nullable_string()?, r.nullable_string()?);
+        Ok(Reconfig { joining, leaving, new_members, version: r.i64()? })
     }
 }
 
@@ -303,6 +337,9 @@ impl<'a> Write<'a> {
             OpCode::CloseSession => Write::CloseSession,
             OpCode::ResumeSession => Write::ResumeSession { timeout_ms: r.i32()? },
             OpCode::ExpireSession => Write::ExpireSession { session: SessionId(r.i64()?) },
+            OpCode::Reconfig => Write::Reconfig(Reconfig::decode(r)?),
+            OpCode::FoundEnsemble => Write::FoundEnsemble { cluster: r.i64()? as u64, members: r.string()? },
+            OpCode::SettleReconfig => Write::SettleReconfig { error: ErrorCode::from_code(r.i32()?) },
             other => return Err(DecodeError::UnknownValue { field: "write operation", value: other.code() }),
         })
     }

@@ -1,4 +1,4 @@
-//! The payload of a log entry: a version byte, then batches. A batch is what one member took from its clients in one go:
+//! The payload of a log entry with commands: a version byte, then batches. A batch is what one member took from its clients in one go:
 //! where it comes from, its number, the leader's time, and commands, each behind its u32 length.
 //!
 //! Batches travel as bytes: from the member that made them to the leader, which only writes the time into them, and
@@ -8,7 +8,8 @@ use bytes::Bytes;
 use paddock_proto::DecodeError;
 use paddock_tree::{Command, Origin};
 
-const VERSION: u8 = 2;
+use crate::payload::COMMANDS;
+
 const LENGTH_BYTES: usize = 4;
 const ORIGIN_BYTES: usize = 1 + 8;
 const HEAD_BYTES: usize = ORIGIN_BYTES + 8 + LENGTH_BYTES;
@@ -62,7 +63,7 @@ pub(crate) struct EntryBuilder {
 
 impl EntryBuilder {
     pub(crate) fn new() -> EntryBuilder {
-        EntryBuilder { bytes: vec![VERSION] }
+        EntryBuilder { bytes: vec![COMMANDS] }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -134,8 +135,8 @@ impl<'a> Batch<'a> {
 
 /// The batches of a payload, in order. An empty payload is a leader's first entry and holds none.
 pub(crate) fn batches(payload: &[u8]) -> impl Iterator<Item = Batch<'_>> {
-    let (version, mut rest) = payload.split_first().unwrap_or((&VERSION, &[]));
-    assert!(*version == VERSION, "log entry has version {version}, this member reads {VERSION}");
+    let (version, mut rest) = payload.split_first().unwrap_or((&COMMANDS, &[]));
+    assert!(*version == COMMANDS, "log entry has version {version}, this member reads {COMMANDS}");
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;

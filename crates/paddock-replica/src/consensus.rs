@@ -1,14 +1,17 @@
-//! The Raft library behind a small interface. Nothing outside this module and its entry log knows it.
+//! The Raft library behind a small interface. Nothing outside this module, its entry log and what encodes entries and
+//! messages knows it.
+
+mod change;
 
 use bytes::Bytes;
-use raft::eraftpb::{ConfState, Entry, Message, MessageType, SnapshotMetadata};
+use raft::eraftpb::{Entry, Message, MessageType, SnapshotMetadata};
 use raft::{Config, RawNode, ReadState, SnapshotStatus, StateRole};
 
 use crate::entry_log::EntryLog;
-use crate::message;
+use crate::payload::{About, from_raft, to_raft};
+use crate::{Membership, message};
 
-/// An entry of the Raft log as it goes to the transaction log. Its payload is a batch of commands, or empty for
-/// the entry with which a leader begins its term.
+/// An entry of the Raft log as it goes to the transaction log. What its payload holds, `payload.rs` tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
     pub index: u64,
@@ -16,18 +19,21 @@ pub struct LogEntry {
     pub payload: Bytes,
 }
 
-/// What a member must remember of its votes: 24 bytes in the log.
+/// What a member must remember of its votes: 32 bytes in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HardState {
     pub term: u64,
     pub vote: u64,
     pub commit: u64,
+    /// A member that lost its data does not vote before it has everything up to this entry; 0 for all others.
+    pub silent_until: u64,
 }
 
 impl HardState {
-    pub fn encode(&self) -> [u8; 24] {
-        let mut bytes = [0; 24];
-        for (chunk, value) in bytes.chunks_exact_mut(8).zip([self.term, self.vote, self.commit]) {
+    pub fn encode(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        let values = [self.term, self.vote, self.commit, self.silent_until];
+        for (chunk, value) in bytes.chunks_exact_mut(8).zip(values) {
             chunk.copy_from_slice(&value.to_le_bytes());
         }
         bytes
@@ -35,28 +41,9 @@ impl HardState {
 
     /// `None` for bytes that `encode` did not write.
     pub fn decode(bytes: &[u8]) -> Option<HardState> {
-        let bytes: &[u8; 24] = bytes.try_into().ok()?;
+        let bytes: &[u8; 32] = bytes.try_into().ok()?;
         let field = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at * 8 + i]));
-        Some(HardState { term: field(0), vote: field(1), commit: field(2) })
-    }
-}
-
-/// Who belongs to the ensemble.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Membership {
-    pub voters: Vec<u64>,
-}
-
-impl Membership {
-    pub fn encode(&self) -> Vec<u8> {
-        self.voters.iter().flat_map(|id| id.to_le_bytes()).collect()
-    }
-
-    /// `None` for bytes that `encode` did not write.
-    pub fn decode(bytes: &[u8]) -> Option<Membership> {
-        let (ids, rest) = bytes.as_chunks::<8>();
-        let voters = ids.iter().map(|id| u64::from_le_bytes(*id)).collect();
-        rest.is_empty().then_some(Membership { voters })
+        Some(HardState { term: field(0), vote: field(1), commit: field(2), silent_until: field(3) })
     }
 }
 
@@ -65,10 +52,20 @@ impl Membership {
 pub struct Recovered {
     /// Index and term of the last entry in the snapshot; zeros without one.
     pub snapshot: (u64, u64),
+    /// Who took part at that entry; nobody without a snapshot.
     pub membership: Membership,
     pub hard_state: HardState,
     /// All entries behind the snapshot, without a gap.
     pub entries: Vec<LogEntry>,
+}
+
+impl Recovered {
+    /// Whether nobody else takes part, as far as the log tells.
+    pub fn is_alone(&self, member: u64) -> bool {
+        let (membership, since) = membership_at_start(self);
+        let changes = |entry: &LogEntry| matches!(About::decode(&entry.payload), Some(About::Change(_)));
+        membership.is_alone(member) && !self.entries.iter().any(|entry| entry.index > since && changes(entry))
+    }
 }
 
 /// Who leads, and since when: each change of either is a new beginning for what was on its way to a leader.
@@ -82,7 +79,8 @@ pub(crate) struct Leadership {
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     pub(crate) entries: Vec<LogEntry>,
-    pub(crate) hard_state: Option<HardState>,
+    /// The term and the vote, if one of them has changed.
+    pub(crate) vote: Option<(u64, u64)>,
     /// To be given back by `persisted` once all of this is on disk.
     pub(crate) number: u64,
     pub(crate) committed: Vec<LogEntry>,
@@ -110,8 +108,13 @@ pub struct Install {
 
 pub(crate) struct Consensus {
     node: RawNode<EntryLog>,
-    /// Whether this member is the only one that votes.
-    is_alone: bool,
+    /// As of the last entry applied.
+    membership: Membership,
+    /// What entries up to this one said of the membership does not count: a survivor has begun anew with it.
+    refounded: u64,
+    /// This member lost what it had, or never had anything: until it has caught up it has no say in elections, where it
+    /// might forget what it once promised.
+    is_silent: bool,
     seed: u64,
 }
 
@@ -134,16 +137,17 @@ impl Consensus {
 
     /// The same `seed` makes the same election timeouts.
     pub(crate) fn new(member: u64, seed: u64, bytes_kept: usize, recovered: Recovered) -> Consensus {
-        let conf_state = ConfState { voters: recovered.membership.voters, ..ConfState::default() };
-        let is_alone = conf_state.voters == [member];
-        let HardState { term, vote, commit } = recovered.hard_state;
+        let (membership, refounded) = membership_at_start(&recovered);
+        let HardState { term, vote, commit, .. } = recovered.hard_state;
         let last = recovered.entries.last().map_or(recovered.snapshot.0, |entry| entry.index);
         // The commit index is written lazily: the snapshot may be ahead of it, never the entries behind it.
-        let commit = commit.clamp(recovered.snapshot.0, last);
+        let known = if recovered.snapshot.0 == 0 && !membership.is_empty() { 1 } else { 0 };
+        let commit = commit.max(refounded).max(known).clamp(recovered.snapshot.0, last);
         let term = recovered.entries.last().map_or(recovered.snapshot.1, |entry| entry.term).max(term);
         let hard_state = raft::eraftpb::HardState { term, vote, commit, ..Default::default() };
 
-        let mut log = EntryLog::new(recovered.snapshot, conf_state, hard_state, bytes_kept);
+        let is_alone = membership.is_alone(member);
+        let mut log = EntryLog::new(recovered.snapshot, membership.clone(), hard_state, bytes_kept);
         recovered.entries.into_iter().for_each(|entry| log.append(to_raft(entry)));
         let config = Config {
             applied: recovered.snapshot.0,
@@ -162,7 +166,7 @@ impl Consensus {
             // Nobody else can lead: there is no reason to wait for a timeout.
             node.campaign().expect("a follower may always campaign");
         }
-        let mut consensus = Consensus { node, is_alone, seed };
+        let mut consensus = Consensus { node, membership, refounded, is_silent: false, seed };
         consensus.set_election_timeout();
         consensus
     }
@@ -178,11 +182,39 @@ impl Consensus {
     }
 
     pub(crate) fn is_alone(&self) -> bool {
-        self.is_alone
+        self.membership.is_alone(self.node.raft.id)
+    }
+
+    pub(crate) fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    /// Whether nothing has ever come here: no entry, no snapshot.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.node.raft.raft_log.last_index() == 0
+    }
+
+    /// Keeps this member out of elections, or lets it in again.
+    pub(crate) fn set_silent(&mut self, is_silent: bool) {
+        self.is_silent = is_silent;
+    }
+
+    /// Up to here everything is committed, as far as this member knows.
+    pub(crate) fn committed(&self) -> u64 {
+        self.node.raft.raft_log.committed
     }
 
     /// Takes a message of another member. What it cannot use it drops, as Raft may.
-    pub(crate) fn step(&mut self, message: Message) {
+    pub(crate) fn step(&mut self, mut message: Message) {
+        let is_vote =
+            matches!(message.msg_type, MessageType::MsgRequestVote | MessageType::MsgRequestPreVote);
+        if is_vote && self.is_silent {
+            return;
+        }
+        if message.msg_type == MessageType::MsgHeartbeat {
+            // The leader may not have noticed yet that this member lost what it had.
+            message.commit = message.commit.min(self.node.raft.raft_log.last_index());
+        }
         if let Err(error) = self.node.step(message) {
             tracing::debug!(%error, "message of another member dropped");
         }
@@ -190,7 +222,9 @@ impl Consensus {
     }
 
     pub(crate) fn tick(&mut self) {
-        self.node.tick();
+        if !self.is_silent {
+            self.node.tick();
+        }
         self.set_election_timeout();
     }
 
@@ -206,14 +240,14 @@ impl Consensus {
 
     /// Appends `payload` to the log of this leader.
     pub(crate) fn propose(&mut self, payload: Bytes) {
-        assert!(self.is_leader(), "only a leader proposes");
+        assert!(self.takes_proposals(), "only a leader proposes, while it remains one");
         let message = Message {
             msg_type: MessageType::MsgPropose,
             from: self.node.raft.id,
             entries: vec![Entry { data: payload, ..Entry::default() }].into(),
             ..Message::default()
         };
-        self.node.raft.step(message).expect("a leader without a transfer under way takes every proposal");
+        self.node.raft.step(message).expect("a leader that takes proposals takes every one");
     }
 
     /// The next thing to do, if there is one.
@@ -230,7 +264,7 @@ impl Consensus {
             answers: ready.take_read_states().iter().filter_map(|state| self.answer(state)).collect(),
             messages: letters(ready.take_messages()),
             messages_once_persisted: letters(ready.take_persisted_messages()),
-            hard_state: ready.hs().map(|hs| HardState { term: hs.term, vote: hs.vote, commit: hs.commit }),
+            vote: ready.hs().map(|hs| (hs.term, hs.vote)),
             number: ready.number(),
             committed: ready.take_committed_entries().into_iter().map(from_raft).collect(),
             entries: entries.iter().cloned().map(from_raft).collect(),
@@ -259,16 +293,16 @@ impl Consensus {
         if metadata.index == 0 {
             return None;
         }
-        let conf_state = metadata.get_conf_state().clone();
-        let membership = Membership { voters: conf_state.voters.clone() };
-        self.is_alone = membership.voters == [self.node.raft.id];
-        self.node.mut_store().restore(metadata.index, metadata.term, conf_state);
+        let membership = Membership::from_raft(metadata.get_conf_state());
+        self.membership = membership.clone();
+        self.refounded = 0;
+        self.node.mut_store().restore(metadata.index, metadata.term, membership.clone());
         Some(Install { index: metadata.index, term: metadata.term, membership })
     }
 
-    /// There is a snapshot file up to this entry.
-    pub(crate) fn has_snapshot(&mut self, index: u64, term: u64) {
-        self.node.mut_store().has_snapshot(index, term);
+    /// There is a snapshot file up to this entry, when these took part.
+    pub(crate) fn has_snapshot(&mut self, index: u64, term: u64, membership: Membership) {
+        self.node.mut_store().has_snapshot(index, term, membership);
     }
 
     /// Whether a snapshot should be taken soon, for a member that lags.
@@ -293,12 +327,17 @@ impl Consensus {
     }
 }
 
-fn from_raft(entry: Entry) -> LogEntry {
-    LogEntry { index: entry.index, term: entry.term, payload: entry.data }
-}
-
-fn to_raft(entry: LogEntry) -> Entry {
-    Entry { index: entry.index, term: entry.term, data: entry.payload, ..Entry::default() }
+/// The membership from which the entries go on, and the entry up to which they say nothing more about it.
+fn membership_at_start(recovered: &Recovered) -> (Membership, u64) {
+    let mut start = (recovered.membership.clone(), 0);
+    for entry in &recovered.entries {
+        match About::decode(&entry.payload) {
+            Some(About::Founding(membership)) if entry.index == 1 => start.0 = membership,
+            Some(About::Refounding { membership, .. }) => start = (membership, entry.index),
+            _ => {}
+        }
+    }
+    start
 }
 
 #[cfg(test)]
@@ -306,7 +345,7 @@ mod tests {
     use super::*;
 
     fn alone(entries: Vec<LogEntry>, hard_state: HardState) -> Consensus {
-        let membership = Membership { voters: vec![1] };
+        let membership = Membership::new(vec![1], vec![]);
         Consensus::new(1, 0, 0, Recovered { snapshot: (0, 0), membership, hard_state, entries })
     }
 
@@ -344,19 +383,17 @@ mod tests {
     #[test]
     fn after_a_restart_everything_in_the_log_is_committed_again() {
         let entry = |index| LogEntry { index, term: 3, payload: Bytes::from_static(b"x") };
-        let mut consensus = alone(vec![entry(1), entry(2)], HardState { term: 3, vote: 1, commit: 1 });
+        let mut consensus =
+            alone(vec![entry(1), entry(2)], HardState { term: 3, vote: 1, commit: 1, silent_until: 0 });
         let committed = settle(&mut consensus);
         assert_eq!(committed[..2], [entry(1), entry(2)]);
         assert!(consensus.node.raft.term > 3);
     }
 
     #[test]
-    fn hard_state_and_membership_come_back() {
-        let hard_state = HardState { term: 9, vote: 2, commit: 77 };
+    fn a_hard_state_comes_back() {
+        let hard_state = HardState { term: 9, vote: 2, commit: 77, silent_until: 5 };
         assert_eq!(HardState::decode(&hard_state.encode()), Some(hard_state));
         assert_eq!(HardState::decode(&[1]), None);
-        let membership = Membership { voters: vec![1, 2, 300] };
-        assert_eq!(Membership::decode(&membership.encode()), Some(membership));
-        assert_eq!(Membership::decode(&[1, 2]), None);
     }
 }

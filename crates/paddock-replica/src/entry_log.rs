@@ -6,8 +6,10 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
+use raft::eraftpb::{Entry, HardState, Snapshot};
 use raft::{Error, GetEntriesContext, RaftState, Storage, StorageError};
+
+use crate::Membership;
 
 #[derive(Debug)]
 pub(crate) struct EntryLog {
@@ -16,11 +18,14 @@ pub(crate) struct EntryLog {
     entries: VecDeque<Entry>,
     bytes: usize,
     hard_state: HardState,
-    conf_state: ConfState,
+    /// Who took part when the log began.
+    membership: Membership,
     /// How many bytes of applied entries are kept for members that lag a little.
     bytes_kept: usize,
     /// Index and term of the last entry in the newest snapshot file.
     snapshot: (u64, u64),
+    /// Who took part then.
+    snapshot_membership: Membership,
     /// Somebody lags behind `before`, and the newest snapshot is older than that.
     wants_snapshot: Cell<bool>,
 }
@@ -29,7 +34,7 @@ impl EntryLog {
     /// A log that begins behind `(index, term)`: a snapshot, or nothing at all.
     pub(crate) fn new(
         before: (u64, u64),
-        conf_state: ConfState,
+        membership: Membership,
         hard_state: HardState,
         bytes_kept: usize,
     ) -> EntryLog {
@@ -38,16 +43,20 @@ impl EntryLog {
             entries: VecDeque::new(),
             bytes: 0,
             hard_state,
-            conf_state,
+            snapshot_membership: membership.clone(),
+            membership,
             bytes_kept,
             snapshot: before,
             wants_snapshot: Cell::new(false),
         }
     }
 
-    /// There is a snapshot up to this entry.
-    pub(crate) fn has_snapshot(&mut self, index: u64, term: u64) {
-        self.snapshot = self.snapshot.max((index, term));
+    /// There is a snapshot up to this entry, when these took part.
+    pub(crate) fn has_snapshot(&mut self, index: u64, term: u64, membership: Membership) {
+        if (index, term) > self.snapshot {
+            self.snapshot = (index, term);
+            self.snapshot_membership = membership;
+        }
     }
 
     /// Whether a snapshot should be taken soon; asked once.
@@ -56,12 +65,13 @@ impl EntryLog {
     }
 
     /// Forgets everything: a snapshot up to this entry stands in its place.
-    pub(crate) fn restore(&mut self, index: u64, term: u64, conf_state: ConfState) {
+    pub(crate) fn restore(&mut self, index: u64, term: u64, membership: Membership) {
         self.before = (index, term);
         self.snapshot = (index, term);
         self.entries.clear();
         self.bytes = 0;
-        self.conf_state = conf_state;
+        self.snapshot_membership = membership.clone();
+        self.membership = membership;
     }
 
     pub(crate) fn first(&self) -> u64 {
@@ -101,7 +111,7 @@ impl EntryLog {
 
 impl Storage for EntryLog {
     fn initial_state(&self) -> raft::Result<RaftState> {
-        Ok(RaftState::new(self.hard_state.clone(), self.conf_state.clone()))
+        Ok(RaftState::new(self.hard_state.clone(), self.membership.to_raft()))
     }
 
     fn entries(
@@ -147,16 +157,18 @@ impl Storage for EntryLog {
         Ok(self.last())
     }
 
-    fn snapshot(&self, request_index: u64, _: u64) -> raft::Result<Snapshot> {
-        // One that ends before the entries that are kept would leave a gap.
-        if self.snapshot.0 < self.before.0.max(request_index).max(1) {
+    fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
+        // One that ends before the entries that are kept would leave a gap, and one in which the receiver had no part yet
+        // would tell it that it does not belong here.
+        let is_too_old = self.snapshot.0 < self.before.0.max(request_index).max(1);
+        if is_too_old || !self.snapshot_membership.contains(to) {
             self.wants_snapshot.set(true);
             return Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable));
         }
         let mut snapshot = Snapshot::default();
         let metadata = snapshot.mut_metadata();
         (metadata.index, metadata.term) = self.snapshot;
-        metadata.set_conf_state(self.conf_state.clone());
+        metadata.set_conf_state(self.snapshot_membership.to_raft());
         Ok(snapshot)
     }
 }
@@ -171,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_new_term_replaces_the_tail() {
-        let mut log = EntryLog::new((0, 0), ConfState::default(), HardState::default(), 100);
+        let mut log = EntryLog::new((0, 0), Membership::new(vec![1, 2], vec![]), HardState::default(), 100);
         (1..=3).for_each(|index| log.append(entry(index, 1, 10)));
         log.append(entry(2, 2, 5));
         assert_eq!((log.last(), log.term(2).unwrap(), log.bytes), (2, 2, 15));
@@ -179,7 +191,7 @@ mod tests {
 
     #[test]
     fn only_applied_entries_are_let_go() {
-        let mut log = EntryLog::new((7, 3), ConfState::default(), HardState::default(), 100);
+        let mut log = EntryLog::new((7, 3), Membership::new(vec![1, 2], vec![]), HardState::default(), 100);
         (8..=10).for_each(|index| log.append(entry(index, 3, 100)));
         log.trim(8);
         assert_eq!((log.first(), log.last()), (9, 10));
@@ -189,16 +201,20 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_offered_only_if_the_entries_behind_it_are_there() {
-        let mut log = EntryLog::new((7, 3), ConfState::default(), HardState::default(), 100);
+        let mut log = EntryLog::new((7, 3), Membership::new(vec![1, 2], vec![]), HardState::default(), 100);
         assert_eq!(log.snapshot(0, 2).unwrap().get_metadata().index, 7);
         (8..=12).for_each(|index| log.append(entry(index, 3, 100)));
         log.trim(10);
         assert!(log.snapshot(0, 2).is_err());
         assert!(log.take_wish());
         assert!(!log.take_wish());
-        log.has_snapshot(11, 3);
+        log.has_snapshot(11, 3, Membership::new(vec![1, 2], vec![]));
         assert_eq!(log.snapshot(0, 2).unwrap().get_metadata().index, 11);
-        log.restore(20, 4, ConfState::default());
+        assert!(log.snapshot(0, 3).is_err(), "member 3 had no part in it");
+        assert!(log.take_wish());
+        log.has_snapshot(12, 3, Membership::new(vec![1, 2], vec![3]));
+        assert_eq!(log.snapshot(0, 3).unwrap().get_metadata().index, 12);
+        log.restore(20, 4, Membership::new(vec![1, 2], vec![]));
         assert_eq!((log.first(), log.last(), log.term(20).unwrap()), (21, 20, 4));
     }
 }

@@ -9,18 +9,21 @@ mod conn;
 mod consensus;
 mod entry_log;
 mod liveness;
+mod membership;
 mod message;
 mod outbox;
+mod payload;
 mod replica;
 mod serving;
 mod state;
 mod watches;
 
 pub use conn::{Client, ConnId, Now};
-pub use consensus::{HardState, Install, LogEntry, Membership, Recovered};
+pub use consensus::{HardState, Install, LogEntry, Recovered};
+pub use membership::Membership;
 pub use outbox::{Outbox, Outboxes, Parcel};
 pub use replica::{
-    Applied, Effects, Input, Local, Replica, ReplicaOptions, Role, SnapshotRead, SnapshotWrite,
+    Applied, Effects, Founding, Input, Local, Replica, ReplicaOptions, Role, SnapshotRead, SnapshotWrite,
 };
 pub use state::State;
 pub use watches::WatchSummary;

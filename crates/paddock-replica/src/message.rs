@@ -6,8 +6,9 @@
 use bytes::Bytes;
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, SessionId};
-use raft::eraftpb::{Entry, Message, MessageType};
+use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
+use crate::Membership;
 use crate::replica::SnapshotWrite;
 
 /// A message of one member to another.
@@ -31,6 +32,24 @@ pub(crate) enum PeerMessage {
     Gone {
         index: u64,
     },
+    /// How far the sender has come, when members look for each other.
+    Greeting(Condition),
+    /// What the sender's state was after an entry.
+    Digest {
+        index: u64,
+        digest: u64,
+    },
+}
+
+/// How far a member has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// It has nothing, and asks who has.
+    Empty,
+    /// It has just founded an ensemble with others.
+    Founding,
+    /// It belongs to an ensemble.
+    Established,
 }
 
 const RAFT: u8 = 1;
@@ -40,6 +59,8 @@ const OFFER: u8 = 4;
 const FETCH: u8 = 5;
 const PIECE: u8 = 6;
 const GONE: u8 = 7;
+const GREETING: u8 = 8;
+const DIGEST: u8 = 9;
 
 impl PeerMessage {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -77,6 +98,19 @@ impl PeerMessage {
                 out.push(GONE);
                 out.put_i64(*index as i64);
             }
+            PeerMessage::Greeting(condition) => {
+                out.push(GREETING);
+                out.push(match condition {
+                    Condition::Empty => 0,
+                    Condition::Founding => 1,
+                    Condition::Established => 2,
+                });
+            }
+            PeerMessage::Digest { index, digest } => {
+                out.push(DIGEST);
+                out.put_i64(*index as i64);
+                out.put_i64(*digest as i64);
+            }
         }
         out
     }
@@ -106,6 +140,15 @@ impl PeerMessage {
                 }))
             }
             GONE => Ok(PeerMessage::Gone { index: reader.i64()? as u64 }),
+            GREETING => Ok(PeerMessage::Greeting(match reader.u8()? {
+                0 => Condition::Empty,
+                1 => Condition::Founding,
+                2 => Condition::Established,
+                other => {
+                    return Err(DecodeError::UnknownValue { field: "condition", value: other.into() });
+                }
+            })),
+            DIGEST => Ok(PeerMessage::Digest { index: reader.i64()? as u64, digest: reader.i64()? as u64 }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
     }
@@ -139,12 +182,11 @@ pub(crate) fn letter(message: Message) -> Option<(u64, Vec<u8>)> {
 
 fn encode_offer(message: &Message, out: &mut Vec<u8>) {
     let metadata = message.get_snapshot().get_metadata();
-    let voters = &metadata.get_conf_state().voters;
+    let membership = Membership::from_raft(metadata.get_conf_state());
     for value in [message.to, message.from, message.term, metadata.index, metadata.term] {
         out.put_i64(value as i64);
     }
-    out.put_count(voters.len());
-    voters.iter().for_each(|voter| out.put_i64(*voter as i64));
+    out.put_buffer(Some(&membership.encode()));
 }
 
 fn decode_offer(reader: &mut Reader<'_>) -> Result<Message, DecodeError> {
@@ -155,7 +197,9 @@ fn decode_offer(reader: &mut Reader<'_>) -> Result<Message, DecodeError> {
     let metadata = message.mut_snapshot().mut_metadata();
     metadata.index = reader.i64()? as u64;
     metadata.term = reader.i64()? as u64;
-    metadata.mut_conf_state().voters = reader.list(|reader| Ok(reader.i64()? as u64))?;
+    let membership = reader.buffer()?.and_then(Membership::decode);
+    let unknown = DecodeError::UnknownValue { field: "membership", value: 0 };
+    metadata.set_conf_state(membership.ok_or(unknown)?.to_raft());
     Ok(message)
 }
 
@@ -181,7 +225,10 @@ fn encode_raft(message: &Message, out: &mut Vec<u8>) {
     for entry in &message.entries {
         out.put_i64(entry.index as i64);
         out.put_i64(entry.term as i64);
-        out.put_buffer(Some(&entry.data));
+        let is_change = entry.get_entry_type() != EntryType::EntryNormal;
+        out.put_bool(is_change);
+        // Of a change, what it is lies in its context: see `payload.rs`.
+        out.put_buffer(Some(if is_change { &entry.context } else { &entry.data }));
     }
 }
 
@@ -211,8 +258,16 @@ fn decode_raft(reader: &mut Reader<'_>) -> Result<Message, DecodeError> {
 
 fn decode_entry(reader: &mut Reader<'_>) -> Result<Entry, DecodeError> {
     let (index, term) = (reader.i64()? as u64, reader.i64()? as u64);
-    let data = Bytes::copy_from_slice(reader.buffer()?.unwrap_or_default());
-    Ok(Entry { index, term, data, ..Entry::default() })
+    let is_change = reader.bool()?;
+    let bytes = Bytes::copy_from_slice(reader.buffer()?.unwrap_or_default());
+    let mut entry = Entry { index, term, ..Entry::default() };
+    if is_change {
+        entry.set_entry_type(EntryType::EntryConfChangeV2);
+        entry.context = bytes;
+    } else {
+        entry.data = bytes;
+    }
+    Ok(entry)
 }
 
 #[cfg(test)]
@@ -234,15 +289,22 @@ mod tests {
         check(PeerMessage::Heard(vec![SessionId(1), SessionId(-2)]));
         check(PeerMessage::Fetch { index: 7, offset: 1 << 40 });
         check(PeerMessage::Gone { index: 7 });
+        check(PeerMessage::Digest { index: 7, digest: u64::MAX });
+        for condition in [Condition::Empty, Condition::Founding, Condition::Established] {
+            check(PeerMessage::Greeting(condition));
+        }
         let bytes = b"piece".to_vec();
         check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));
         let mut offer =
             Message { msg_type: MessageType::MsgSnapshot, to: 1, from: 2, term: 3, ..Message::default() };
         let metadata = offer.mut_snapshot().mut_metadata();
         (metadata.index, metadata.term) = (7, 2);
-        metadata.mut_conf_state().voters = vec![1, 2, 3];
+        metadata.set_conf_state(Membership::new(vec![1, 2, 3], vec![4]).to_raft());
         check(PeerMessage::Offer(offer));
-        let entry = |index| Entry { index, term: 3, data: Bytes::from_static(b"xyz"), ..Entry::default() };
+        let entry =
+            |index| Entry { index, term: 3, data: Bytes::from_static(b"\x04xyz"), ..Entry::default() };
+        let mut change = Entry { context: Bytes::from_static(b"step"), data: Bytes::new(), ..entry(8) };
+        change.set_entry_type(EntryType::EntryConfChangeV2);
         for (_, kind) in TYPES {
             check(PeerMessage::Raft(Message {
                 msg_type: kind,
@@ -257,7 +319,7 @@ mod tests {
                 reject_hint: 9,
                 reject: true,
                 context: Bytes::from_static(b"context"),
-                entries: vec![entry(6), entry(7)].into(),
+                entries: vec![entry(6), entry(7), change.clone()].into(),
                 ..Message::default()
             }));
         }
@@ -266,7 +328,8 @@ mod tests {
     #[test]
     fn what_is_no_message_is_refused() {
         assert!(PeerMessage::decode(&[]).is_err());
-        assert!(PeerMessage::decode(&[9]).is_err());
+        assert!(PeerMessage::decode(&[99]).is_err());
+        assert!(PeerMessage::decode(&[GREETING, 3]).is_err());
         assert!(PeerMessage::decode(&[RAFT, 0, 0, 0, 99]).is_err());
         let truncated = PeerMessage::Heard(vec![SessionId(1)]).encode();
         assert!(PeerMessage::decode(&truncated[..5]).is_err());

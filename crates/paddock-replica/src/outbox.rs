@@ -17,7 +17,7 @@ pub enum Parcel<'a> {
     /// A watch event: a whole frame.
     Event(&'a [u8]),
     /// The connection now serves this session.
-    Connected { session: SessionId, timeout_ms: i32 },
+    Connected { session: SessionId, timeout_ms: i32, read_only: bool },
     /// The session it asked for is gone.
     Expired,
     /// To be closed when what was sent before has left.
@@ -28,7 +28,7 @@ pub enum Parcel<'a> {
 enum Kind {
     Reply,
     Event,
-    Connected { session: SessionId, timeout_ms: i32 },
+    Connected { session: SessionId, timeout_ms: i32, read_only: bool },
     Expired,
     Close,
 }
@@ -61,7 +61,9 @@ impl Outbox {
             let parcel = match kind {
                 Kind::Reply => Parcel::Reply(bytes),
                 Kind::Event => Parcel::Event(bytes),
-                Kind::Connected { session, timeout_ms } => Parcel::Connected { session, timeout_ms },
+                Kind::Connected { session, timeout_ms, read_only } => {
+                    Parcel::Connected { session, timeout_ms, read_only }
+                }
                 Kind::Expired => Parcel::Expired,
                 Kind::Close => Parcel::Close,
             };
@@ -88,6 +90,8 @@ pub struct Outboxes {
     boxes: Vec<Outbox>,
     /// The bytes of the large replies that a connection got in this round.
     large: HashMap<ConnId, usize>,
+    /// What has to wait because an answer that comes before it is not there yet.
+    held: Option<(ConnId, Outbox)>,
 }
 
 impl Outboxes {
@@ -97,7 +101,11 @@ impl Outboxes {
     const ROUND_BYTES_MAX: usize = 64 << 20;
 
     pub fn new(workers: usize) -> Outboxes {
-        Outboxes { boxes: (0..workers).map(|_| Outbox::default()).collect(), large: HashMap::new() }
+        Outboxes {
+            boxes: (0..workers).map(|_| Outbox::default()).collect(),
+            large: HashMap::new(),
+            held: None,
+        }
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Outbox)> {
@@ -113,9 +121,36 @@ impl Outboxes {
         self.large.get(&conn).is_some_and(|bytes| *bytes > Outboxes::ROUND_BYTES_MAX)
     }
 
+    /// From now on everything for the connection waits, until `release` or its end. One waits at a time.
+    pub(crate) fn hold(&mut self, conn: ConnId) {
+        assert!(self.held.is_none(), "two connections wait for a change of members");
+        self.held = Some((conn, Outbox::default()));
+    }
+
+    /// What has waited for the connection may go out behind what comes next.
+    pub(crate) fn release(&mut self, reply: impl FnOnce(&mut Outboxes)) {
+        let held = self.held.take();
+        reply(self);
+        if let Some((conn, mut outbox)) = held {
+            self.boxes[conn.worker()].append(&mut outbox);
+        }
+    }
+
+    /// The connection is gone, or about to go: what waits for it is of no use.
+    pub(crate) fn forget(&mut self, conn: ConnId) {
+        self.held.take_if(|(held, _)| *held == conn);
+    }
+
+    fn of(&mut self, conn: ConnId) -> &mut Outbox {
+        match &mut self.held {
+            Some((held, outbox)) if *held == conn => outbox,
+            _ => &mut self.boxes[conn.worker()],
+        }
+    }
+
     /// A reply whose frame `write` appends, watch events in front of it included.
     pub(crate) fn reply(&mut self, conn: ConnId, write: impl FnOnce(&mut Vec<u8>)) {
-        let outbox = &mut self.boxes[conn.worker()];
+        let outbox = self.of(conn);
         let before = outbox.bytes.len();
         write(&mut outbox.bytes);
         let bytes = outbox.bytes.len() - before;
@@ -136,13 +171,13 @@ impl Outboxes {
     }
 
     pub(crate) fn event(&mut self, conn: ConnId, event: WatchEvent<'_>) {
-        let outbox = &mut self.boxes[conn.worker()];
+        let outbox = self.of(conn);
         event.encode(&mut outbox.bytes);
         outbox.seal(conn, Kind::Event);
     }
 
-    pub(crate) fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32) {
-        self.boxes[conn.worker()].seal(conn, Kind::Connected { session, timeout_ms });
+    pub(crate) fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32, read_only: bool) {
+        self.of(conn).seal(conn, Kind::Connected { session, timeout_ms, read_only });
     }
 
     pub(crate) fn expired(&mut self, conn: ConnId) {
@@ -150,6 +185,7 @@ impl Outboxes {
     }
 
     pub(crate) fn close(&mut self, conn: ConnId) {
+        self.forget(conn);
         self.boxes[conn.worker()].seal(conn, Kind::Close);
     }
 }
@@ -162,6 +198,25 @@ pub(crate) fn ok(xid: Xid, zxid: Zxid) -> ReplyHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_held_comes_behind_the_answer() {
+        let (a, b) = (ConnId::new(0, 1), ConnId::new(0, 2));
+        let mut outboxes = Outboxes::new(1);
+        outboxes.hold(a);
+        outboxes.reply(a, |out| out.extend_from_slice(b"later"));
+        outboxes.reply(b, |out| out.extend_from_slice(b"other"));
+        outboxes.release(|outboxes| outboxes.reply(a, |out| out.extend_from_slice(b"first")));
+        let parcels: Vec<_> = outboxes.boxes[0].iter().collect();
+        let replies = [(b, &b"other"[..]), (a, b"first"), (a, b"later")];
+        assert_eq!(parcels, replies.map(|(conn, bytes)| (conn, Parcel::Reply(bytes))));
+
+        outboxes.boxes[0].clear();
+        outboxes.hold(a);
+        outboxes.reply(a, |out| out.extend_from_slice(b"never"));
+        outboxes.close(a);
+        assert_eq!(outboxes.boxes[0].iter().collect::<Vec<_>>(), [(a, Parcel::Close)]);
+    }
 
     #[test]
     fn parcels_keep_their_bytes_and_their_order() {

@@ -10,7 +10,11 @@
 //! leader makes answers late, and loses or repeats nothing.
 
 mod apply;
+mod digests;
+mod founding;
+mod members;
 mod outstanding;
+mod refusing;
 mod transfer;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -22,9 +26,15 @@ use crate::batch::{BatchBuilder, EntryBuilder, batches};
 use crate::consensus::{Consensus, Install, Leadership, Letters};
 use crate::liveness::Liveness;
 use crate::message::PeerMessage;
+use crate::payload::About;
 use crate::serving::Serving;
-use crate::{Client, ConnId, HardState, LogEntry, Now, Outboxes, Recovered, State};
+use crate::{Client, ConnId, HardState, LogEntry, Membership, Now, Outboxes, Recovered, State};
+use digests::Digests;
+use founding::Beginning;
+pub use founding::Founding;
+use members::Wanted;
 use outstanding::Outstanding;
+use refusing::{Reason, Refusing};
 use transfer::Transfer;
 pub use transfer::{SnapshotRead, SnapshotWrite};
 
@@ -32,6 +42,8 @@ pub use transfer::{SnapshotRead, SnapshotWrite};
 pub struct ReplicaOptions {
     /// This member's number in the ensemble, 1 to 255.
     pub member: u64,
+    /// With whom this member begins an ensemble, if it has no data and there is none yet.
+    pub founding: Founding,
     /// Sessions expire at whole ticks.
     pub tick_ms: u64,
     /// How often empty containers and expired TTL znodes are looked for.
@@ -40,6 +52,11 @@ pub struct ReplicaOptions {
     pub garbage_max: usize,
     /// How many bytes of applied entries are kept in memory for members that lag a little. Who lags more gets a snapshot.
     pub entry_bytes_kept: usize,
+    /// Every read sees what was written anywhere before it was asked, and not only what its own session wrote.
+    pub linearizable_reads: bool,
+    /// A leader that was confirmed a short time ago answers without being confirmed again. Right only if no clock of the
+    /// ensemble runs ahead of another one by more than so many milliseconds in a second. `None` does without.
+    pub lease_clock_bound_ms: Option<u64>,
     /// Chance, for elections: the same seed makes the same choices.
     pub seed: u64,
 }
@@ -51,18 +68,18 @@ pub enum Input {
     Write { conn: ConnId, xid: Xid, command: Vec<u8> },
     /// Anything else that has to wait for the connection's writes.
     Local(Local),
-    /// A client wants a new session.
-    Connect { conn: ConnId, timeout_ms: i32 },
+    /// A client wants a new session. Some can do with one that only reads, while nothing can be written.
+    Connect { conn: ConnId, timeout_ms: i32, may_only_read: bool },
     /// A client with the right password wants its session back.
-    Resume { conn: ConnId, session: SessionId, timeout_ms: i32 },
+    Resume { conn: ConnId, session: SessionId, timeout_ms: i32, may_only_read: bool },
     /// The connection is gone.
     Disconnect { conn: ConnId },
     /// The session was heard on a connection of this member.
     Touch { session: SessionId },
     /// Another member says something: what `Effects::messages` gave it. Messages may be lost and come late.
     Peer { from: u64, bytes: Vec<u8> },
-    /// There is a snapshot file up to this entry.
-    SnapshotTaken { index: u64, term: u64 },
+    /// There is a snapshot file up to this entry, when these took part.
+    SnapshotTaken { index: u64, term: u64, membership: Membership },
     /// What `Effects::snapshot_reads` asked for, and whether the snapshot ends with it; none if it is not there any more.
     SnapshotRead { read: SnapshotRead, piece: Option<(Vec<u8>, bool)> },
     /// What `Effects::snapshot_writes` asked for is done: so many bytes are written, and if it was the last piece, the
@@ -70,8 +87,25 @@ pub enum Input {
     SnapshotWritten { index: u64, offset: u64, is_last: bool, is_good: bool },
     /// Everything in the log up to and including this round is on disk.
     Persisted { round: u64 },
-    /// A tenth of an election timeout has passed.
+    /// The disk is full, so that nothing reaches it, or there is room again.
+    DiskFull(bool),
+    /// This member is about to stop: if it leads, somebody else should.
+    StepDown,
+    /// [`Replica::TICK_MS`] have passed.
     Tick,
+}
+
+impl Input {
+    fn is_of_client(&self) -> bool {
+        matches!(
+            self,
+            Input::Write { .. }
+                | Input::Local(_)
+                | Input::Connect { .. }
+                | Input::Resume { .. }
+                | Input::Disconnect { .. }
+        )
+    }
 }
 
 /// A request that is answered from this member's own state.
@@ -105,6 +139,8 @@ pub struct Effects {
     pub committed: Vec<LogEntry>,
     /// Whether requests wait that need no entry: `Replica::apply` answers them.
     pub locals: bool,
+    /// Members whose state is not this one's though it should be: an alarm.
+    pub differing: Vec<u64>,
 }
 
 impl Effects {
@@ -116,6 +152,7 @@ impl Effects {
             && self.round.is_none()
             && self.committed.is_empty()
             && !self.locals
+            && self.differing.is_empty()
     }
 }
 
@@ -124,6 +161,8 @@ impl Effects {
 pub struct Applied {
     pub entries: usize,
     pub commands: usize,
+    /// Whether the state says something else of the ensemble's members than before.
+    pub members_changed: bool,
 }
 
 /// What a member is to the others.
@@ -133,8 +172,12 @@ pub enum Role {
     Alone,
     Leader,
     Follower,
-    /// Nobody leads, as far as it knows: writes wait.
+    /// It follows and has no vote.
+    Observer,
+    /// Nobody leads, as far as it knows: writes wait. Or it was removed.
     Looking,
+    /// Nothing can be written: there is no quorum, or no room on its disk.
+    ReadOnly,
 }
 
 /// What waits for its turn.
@@ -173,8 +216,8 @@ impl Item {
     }
 
     /// Whether it has to see what was written anywhere before it was asked.
-    fn is_sync(&self) -> bool {
-        matches!(self, Item::Local(Local { op: OpCode::Sync, .. }))
+    fn needs_quorum(&self, replica: &Replica) -> bool {
+        matches!(self, Item::Local(Local { op, .. }) if replica.needs_quorum(*op))
     }
 }
 
@@ -199,6 +242,7 @@ pub struct Replica {
     transfer: Option<Transfer>,
     /// The last entry that was applied here.
     applied: u64,
+    applied_term: u64,
     /// The entry up to which a snapshot has taken the place of the state, until the library may know it.
     installed: Option<u64>,
     /// To leave with the next effects.
@@ -210,8 +254,28 @@ pub struct Replica {
     next_session: i64,
     next_garbage_ms: u64,
     garbage_due: bool,
-    /// The vote as it was last written.
-    written_vote: (u64, u64),
+    /// While this member has nothing.
+    beginning: Option<Beginning>,
+    /// This member had nothing and has not caught up: see `founding.rs`. Up to this entry it has to; before its leader
+    /// said up to which, up to the end of numbers.
+    silent_until: Option<u64>,
+    /// This member, as leader, has said who the members are, and has proposed that.
+    is_named: bool,
+    is_name_proposed: bool,
+    /// Who is to take part, as the state says; `None` while there is no ensemble.
+    wanted: Option<Wanted>,
+    is_removed: bool,
+    members_changed: bool,
+    /// Who waits for the change of members that is under way.
+    waits_for_members: Option<(ConnId, Xid)>,
+    refusing: Refusing,
+    digests: Digests,
+    /// Until then nobody else can have become leader.
+    lease_until_ms: u64,
+    /// As it was last written.
+    written: HardState,
+    /// The membership has changed: that it is committed has to reach the disk soon.
+    is_commit_due: bool,
     /// A round that was handed out to be synced and has not been reported.
     unsynced_round: Option<u64>,
     persisted_round: u64,
@@ -220,6 +284,10 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// A tenth of an election timeout.
+    pub const TICK_MS: u64 = 100;
+    /// After a quorum has heard of its leader, none of it votes for another one for so long.
+    const LEASE_MS: u64 = 9 * Replica::TICK_MS;
     /// So many bytes of commands make a batch full.
     const BATCH_BYTES: usize = 1 << 20;
     /// So many bytes of batches make an entry full.
@@ -238,7 +306,7 @@ impl Replica {
             "a member's number is the top byte of its sessions' ids"
         );
         assert!(state.applied() == recovered.snapshot, "the state is the snapshot's");
-        let written_vote = (recovered.hard_state.term, recovered.hard_state.vote);
+        let written = recovered.hard_state;
         let member = options.member as u8;
         let incarnation = next_incarnation(member, now, state, &recovered.entries);
         let mut replica = Replica {
@@ -254,6 +322,7 @@ impl Replica {
             heard: BTreeSet::new(),
             transfer: None,
             applied: state.applied().0,
+            applied_term: state.applied().1,
             installed: None,
             letters: Letters::new(),
             reads: Vec::new(),
@@ -263,10 +332,28 @@ impl Replica {
             garbage_due: false,
             unsynced_round: None,
             persisted_round: 0,
-            written_vote,
+            beginning: None,
+            silent_until: Some(written.silent_until).filter(|until| *until > 0),
+            is_named: false,
+            is_name_proposed: false,
+            wanted: None,
+            is_removed: false,
+            members_changed: false,
+            waits_for_members: None,
+            refusing: Refusing::default(),
+            digests: Digests::default(),
+            lease_until_ms: 0,
+            written,
+            is_commit_due: false,
             liveness: Liveness::new(options.tick_ms),
             options,
         };
+        if replica.consensus.is_empty() {
+            replica.beginning = Some(Beginning::default());
+        }
+        let is_silent = replica.beginning.is_some() || replica.silent_until.is_some();
+        replica.consensus.set_silent(is_silent);
+        replica.follow_ensemble(state.tree());
         replica.adopt_sessions(now, state);
         replica
     }
@@ -274,8 +361,11 @@ impl Replica {
     /// What this member is to the others now, as far as it knows.
     pub fn role(&self) -> Role {
         match self.consensus.leadership().leader {
-            _ if self.consensus.is_alone() => Role::Alone,
+            _ if self.refusing.reason() == Some(Reason::Removed) => Role::Looking,
+            _ if self.refusing.is_active() => Role::ReadOnly,
+            _ if self.options.founding.members.is_empty() => Role::Alone,
             Some(leader) if leader == self.options.member => Role::Leader,
+            Some(_) if self.consensus.membership().learners.contains(&self.options.member) => Role::Observer,
             Some(_) => Role::Follower,
             None => Role::Looking,
         }
@@ -283,20 +373,48 @@ impl Replica {
 
     pub fn step(&mut self, now: Now, input: Input) {
         match input {
+            input if self.refusing.is_active() && input.is_of_client() => self.on_refused(now, input),
             Input::Write { conn, xid, command } => self.submit(&command, Item::Write { conn, xid }),
             Input::Local(local) => self.items.push_back(Item::Local(local)),
-            Input::Connect { conn, timeout_ms } => self.on_connect(conn, timeout_ms),
-            Input::Resume { conn, session, timeout_ms } => self.on_resume(now, conn, session, timeout_ms),
+            Input::Connect { conn, timeout_ms, .. } => self.on_connect(conn, timeout_ms),
+            Input::Resume { conn, session, timeout_ms, .. } => {
+                self.on_resume(now, conn, session, timeout_ms);
+            }
             Input::Disconnect { conn } => self.items.push_back(Item::Disconnect { conn }),
             Input::Touch { session } => self.hear(now, session),
             Input::Peer { from, bytes } => self.on_message(now, from, &bytes),
-            Input::SnapshotTaken { index, term } => self.consensus.has_snapshot(index, term),
+            Input::SnapshotTaken { index, term, membership } => {
+                self.consensus.has_snapshot(index, term, membership);
+            }
             Input::SnapshotRead { read, piece } => self.on_read(read, piece),
             Input::SnapshotWritten { index, offset, is_last, is_good } => {
                 self.on_written(index, offset, is_last, is_good);
             }
+            Input::Persisted { round } if self.is_founding(round) => self.on_founded(),
             Input::Persisted { round } => self.on_persisted(round),
+            Input::DiskFull(is_full) => self.on_disk_full(is_full),
+            Input::StepDown => self.step_down(),
             Input::Tick => self.on_tick(now),
+        }
+    }
+
+    /// What comes from clients while nothing can be written.
+    fn on_refused(&mut self, now: Now, input: Input) {
+        match input {
+            Input::Write { conn, xid, .. } => self.refusing.write(conn, xid),
+            Input::Local(local) => {
+                let needs_quorum = self.needs_quorum(local.op);
+                self.refusing.local(local, needs_quorum);
+            }
+            Input::Connect { conn, timeout_ms, may_only_read } => {
+                self.refusing.greet(conn, None, timeout_ms, may_only_read);
+            }
+            Input::Resume { conn, session, timeout_ms, may_only_read } => {
+                self.hear(now, session);
+                self.refusing.greet(conn, Some(session), timeout_ms, may_only_read);
+            }
+            Input::Disconnect { conn } => self.refusing.disconnect(conn),
+            other => unreachable!("{other:?} does not come from a client"),
         }
     }
 
@@ -316,10 +434,15 @@ impl Replica {
     }
 
     fn on_connect(&mut self, conn: ConnId, timeout_ms: i32) {
-        let session = SessionId(self.next_session);
-        self.next_session += 1;
+        let session = self.take_session_id();
         let body = timeout_ms.to_be_bytes();
         self.submit_own(session, OpCode::CreateSession, &body, Item::Session { conn });
+    }
+
+    fn take_session_id(&mut self) -> SessionId {
+        let session = SessionId(self.next_session);
+        self.next_session += 1;
+        session
     }
 
     /// A client comes back. That goes through the log too: what the session has on its way on another member must not
@@ -339,7 +462,12 @@ impl Replica {
 
     fn on_message(&mut self, now: Now, from: u64, bytes: &[u8]) {
         match PeerMessage::decode(bytes) {
+            // The log is about to begin: a message for the one before is lost.
+            _ if self.is_writing_first_entry() => {}
+            // What cannot be written is sent again when there is room.
+            _ if self.refusing.is_disk_full() && !self.consensus.is_leader() => {}
             Ok(PeerMessage::Raft(message)) if message.from == from => {
+                self.note_leader(&message);
                 self.consensus.step(message);
                 self.follow_leadership(now);
             }
@@ -361,13 +489,15 @@ impl Replica {
             }
             Ok(PeerMessage::Piece(piece)) => self.on_piece(from, piece),
             Ok(PeerMessage::Gone { index }) => self.on_gone(from, index),
+            Ok(PeerMessage::Greeting(condition)) => self.on_greeting(from, condition),
+            Ok(PeerMessage::Digest { index, digest }) => self.on_digest(from, index, digest),
             Err(error) => tracing::error!(from, %error, "message of another member cannot be read"),
         }
     }
 
     /// A batch for the leader. Who is none drops it: the sender will notice that another one leads.
     fn on_forward(&mut self, now: Now, from: u64, batch: &[u8]) {
-        if !self.consensus.is_leader() {
+        if !self.consensus.takes_proposals() {
             return;
         }
         if self.entry.len() + batch.len() > Replica::ENTRY_BYTES {
@@ -382,7 +512,11 @@ impl Replica {
         self.consensus.tick();
         self.ticks_without_progress += 1;
         self.tick_transfer();
-        self.ask_questions();
+        self.is_name_proposed = false;
+        self.tick_beginning();
+        self.tick_refusing();
+        self.ask_questions(now);
+        self.reconcile();
         if !self.consensus.is_leader() {
             return;
         }
@@ -411,14 +545,14 @@ impl Replica {
     }
 
     /// Finds a place for what waits and needs no entry.
-    fn place_locals(&mut self, effects: &mut Effects) {
+    fn place_locals(&mut self, now: Now, effects: &mut Effects) {
         if self.items.is_empty() {
             return;
         }
         let items = std::mem::take(&mut self.items);
-        if !self.consensus.is_alone() && items.iter().any(Item::is_sync) {
-            self.outstanding.push_sync(items);
-            self.ask_questions();
+        if !self.consensus.is_alone() && items.iter().any(|item| item.needs_quorum(self)) {
+            self.outstanding.push_sync(now.monotonic_ms, items);
+            self.ask_questions(now);
             return;
         }
         // Nothing to write stands behind these: they follow what is under way.
@@ -431,9 +565,27 @@ impl Replica {
         }
     }
 
-    fn ask_questions(&mut self) {
+    fn ask_questions(&mut self, now: Now) {
+        if self.consensus.is_leader() && now.monotonic_ms < self.lease_until_ms {
+            let committed = self.consensus.committed();
+            let questions: Vec<u64> = self.outstanding.unanswered().collect();
+            for question in questions {
+                self.outstanding.answer(question, committed);
+            }
+        }
         for question in self.outstanding.unanswered() {
             self.consensus.ask_index(question);
+        }
+    }
+
+    /// A quorum has confirmed that this member leads, after it was asked for that.
+    fn on_answer(&mut self, question: u64, index: u64) {
+        let asked_ms = self.outstanding.answer(question, index);
+        let may_lease = self.consensus.takes_proposals();
+        if let (Some(asked_ms), Some(bound_ms), true) =
+            (asked_ms, self.options.lease_clock_bound_ms, may_lease)
+        {
+            self.lease_until_ms = asked_ms + Replica::LEASE_MS.saturating_sub(bound_ms);
         }
     }
 
@@ -445,6 +597,9 @@ impl Replica {
             self.outstanding.send_all_again();
         }
         let Some(leader) = self.leadership.leader else { return };
+        if self.consensus.is_leader() && !self.consensus.takes_proposals() {
+            return;
+        }
         for batch in self.outstanding.unsent() {
             if self.consensus.is_leader() {
                 if self.entry.len() + batch.len() > Replica::ENTRY_BYTES {
@@ -473,6 +628,9 @@ impl Replica {
         self.transfer = None;
         self.outstanding.send_all_again();
         self.ticks_without_progress = 0;
+        self.lease_until_ms = 0;
+        self.is_name_proposed = false;
+        self.reconsider_members();
         // What a former leader heard is not known here.
         self.liveness.renew_all(now.monotonic_ms);
     }
@@ -486,27 +644,33 @@ impl Replica {
 
     /// Turns the leader's batches into an entry of the log.
     fn propose(&mut self) {
-        if !self.entry.is_empty() && self.consensus.is_leader() {
+        if !self.entry.is_empty() && self.consensus.takes_proposals() && self.may_go_on_before_name() {
             self.consensus.propose(self.entry.take());
         }
     }
 
     /// Gathers what is to be done now. To be called, and its effects carried out, until there are none.
     pub fn collect(&mut self, now: Now, effects: &mut Effects) {
+        self.found(effects);
+        if self.is_writing_first_entry() {
+            return;
+        }
+        self.name_ensemble(now);
         self.close_batch();
         self.tell_leader_who_was_heard(effects);
+        self.tell_digest(effects);
         self.ask_for_piece(effects);
         effects.messages.append(&mut self.letters);
         effects.snapshot_reads.append(&mut self.reads);
         effects.snapshot_writes.append(&mut self.writes);
         self.send_batches(now, effects);
         self.propose();
-        self.place_locals(effects);
-        effects.locals |= self.garbage_due;
+        self.place_locals(now, effects);
+        effects.locals |= self.garbage_due || self.refusing.has_work();
         while let Some(round) = self.consensus.round() {
             effects.committed.extend(round.committed);
             effects.messages.extend(round.messages);
-            round.answers.into_iter().for_each(|(question, index)| self.outstanding.answer(question, index));
+            round.answers.into_iter().for_each(|(question, index)| self.on_answer(question, index));
             self.held.push_back((round.number, round.messages_once_persisted));
             if round.install.is_some() {
                 assert!(
@@ -515,7 +679,7 @@ impl Replica {
                 );
                 effects.install = round.install;
             }
-            self.record(round.hard_state, round.entries, round.number, effects);
+            self.record(round.vote, round.entries, round.number, effects);
         }
         self.release_messages(effects);
         effects.locals |= self.outstanding.is_ready(self.applied);
@@ -526,12 +690,14 @@ impl Replica {
     /// out in it, and what their watches waited for may have happened: they are closed, and their clients come back.
     pub fn installed(&mut self, now: Now, state: &State, out: &mut Outboxes) {
         self.installed = Some(state.applied().0);
-        self.applied = state.applied().0;
+        (self.applied, self.applied_term) = state.applied();
         let forgotten =
             self.outstanding.forget_through(state.tree().applied_batch(self.outstanding.origin()));
-        for conn in forgotten.iter().filter_map(Item::conn).chain(self.serving.end_all()) {
+        let waits = self.waits_for_members.take().map(|(conn, _)| conn);
+        for conn in forgotten.iter().filter_map(Item::conn).chain(self.serving.end_all()).chain(waits) {
             out.close(conn);
         }
+        self.follow_ensemble(state.tree());
         self.adopt_sessions(now, state);
     }
 
@@ -544,23 +710,33 @@ impl Replica {
         }
     }
 
-    /// What of a round must reach the disk. A commit index alone need not: it is found again.
+    /// What of a round must reach the disk. A commit index alone need not.
     fn record(
         &mut self,
-        hard_state: Option<HardState>,
+        vote: Option<(u64, u64)>,
         entries: Vec<LogEntry>,
         round: u64,
         effects: &mut Effects,
     ) {
-        let vote = hard_state.map_or(self.written_vote, |hs| (hs.term, hs.vote));
-        let nothing_new = entries.is_empty() && vote == self.written_vote && effects.install.is_none();
+        let (term, vote) = vote.unwrap_or((self.written.term, self.written.vote));
+        let silent_until = self.silent_until.unwrap_or_default();
+        // Who restarts must not take part as it did before a change that is committed. Others know as little of what is
+        // committed as this member has written down, so it goes with every entry; alone it is found again.
+        let is_commit_due = std::mem::take(&mut self.is_commit_due);
+        let commit = match is_commit_due || !self.consensus.is_alone() {
+            true => self.consensus.committed(),
+            false => self.written.commit,
+        };
+        let promise = HardState { term, vote, commit, silent_until };
+        let is_promised = promise == HardState { commit, ..self.written };
+        let nothing_new = entries.is_empty() && is_promised && !is_commit_due && effects.install.is_none();
         if nothing_new && self.unsynced_round.is_none() {
             self.on_persisted(round);
             return;
         }
-        if vote != self.written_vote {
-            self.written_vote = vote;
-            effects.hard_state = hard_state;
+        if promise != self.written {
+            self.written = promise;
+            effects.hard_state = Some(promise);
         }
         effects.entries.extend(entries);
         effects.round = Some(round);
@@ -594,7 +770,8 @@ impl Replica {
 
 /// Higher than every incarnation before, even if the clock went back.
 fn next_incarnation(member: u8, now: Now, state: &State, entries: &[LogEntry]) -> u64 {
-    let logged = entries.iter().flat_map(|entry| batches(&entry.payload)).map(|batch| batch.origin);
+    let commands = entries.iter().filter(|entry| About::decode(&entry.payload).is_none());
+    let logged = commands.flat_map(|entry| batches(&entry.payload)).map(|batch| batch.origin);
     let logged = logged.filter(|origin| origin.member == member).map(|origin| origin.incarnation);
     let last = logged.chain(state.tree().incarnation(member)).max();
     (now.wall_ms as u64).max(last.map_or(0, |last| last + 1))

@@ -5,14 +5,14 @@
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{
-    ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SetWatches, WatchEvent, WatchRequest, Xid,
-    Zxid, frame,
+    ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SetWatches, WatchEvent, WatchRequest, Write,
+    Xid, Zxid, frame,
 };
 use paddock_tree::{Asker, Command, Origin, Outcome, Tree};
 use parking_lot::Mutex;
 
 use crate::watches::{WatchSummary, Watches};
-use crate::{Client, ConnId, Outboxes};
+use crate::{Client, ConnId, Membership, Outboxes};
 
 #[derive(Debug)]
 pub struct State {
@@ -20,12 +20,14 @@ pub struct State {
     watches: Mutex<Watches>,
     /// Index and term of the last entry applied.
     applied: (u64, u64),
+    /// Who takes part, as of that entry.
+    membership: Membership,
 }
 
 impl State {
-    /// A tree as it was after entry `applied` (index and term).
-    pub fn new(tree: Tree, applied: (u64, u64)) -> State {
-        State { tree, watches: Mutex::default(), applied }
+    /// A tree as it was after entry `applied` (index and term), when these took part.
+    pub fn new(tree: Tree, applied: (u64, u64), membership: Membership) -> State {
+        State { tree, watches: Mutex::default(), applied, membership }
     }
 
     pub fn tree(&self) -> &Tree {
@@ -39,6 +41,19 @@ impl State {
 
     pub fn applied(&self) -> (u64, u64) {
         self.applied
+    }
+
+    pub fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    pub(crate) fn set_membership(&mut self, membership: Membership) {
+        self.membership = membership;
+    }
+
+    /// A survivor begins an ensemble of its own.
+    pub(crate) fn refound(&mut self, cluster: u64, members: &str) {
+        self.tree.refound_ensemble(cluster, members);
     }
 
     pub(crate) fn set_applied(&mut self, index: u64, term: u64) {
@@ -102,9 +117,9 @@ impl State {
                 Ok(())
             }
             Request::Ping => Ok(()),
-            Request::Write(_) | Request::Auth(_) | Request::Sasl | Request::Reconfig => {
-                Err(ErrorCode::Unimplemented)
-            }
+            // Where clients may ask for it, it goes through the log.
+            Request::Write(Write::Reconfig(_)) => Err(ErrorCode::ReconfigDisabled),
+            Request::Write(_) | Request::Auth(_) | Request::Sasl => Err(ErrorCode::Unimplemented),
         }
     }
 

@@ -3,19 +3,24 @@
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{IdList, OpCode, ReplyHeader, SessionId, WatchEvent, Xid, frame};
 use paddock_replica::{
-    Client, ConnId, Effects, HardState, Input, Local, LogEntry, Membership, Now, Outboxes, Parcel, Recovered,
-    Replica, ReplicaOptions, State,
+    Client, ConnId, Effects, Founding, HardState, Input, Local, LogEntry, Membership, Now, Outboxes, Parcel,
+    Recovered, Replica, ReplicaOptions, State,
 };
 use paddock_tree::{Command, Tree};
 
-const OPTIONS: ReplicaOptions = ReplicaOptions {
-    member: 1,
-    tick_ms: 100,
-    garbage_interval_ms: 60_000,
-    garbage_max: 100,
-    entry_bytes_kept: 8 << 20,
-    seed: 1,
-};
+fn options() -> ReplicaOptions {
+    ReplicaOptions {
+        member: 1,
+        founding: Founding { membership: Membership::new(vec![1], vec![]), members: String::new() },
+        tick_ms: 100,
+        garbage_interval_ms: 60_000,
+        garbage_max: 100,
+        entry_bytes_kept: 8 << 20,
+        linearizable_reads: false,
+        lease_clock_bound_ms: None,
+        seed: 1,
+    }
+}
 
 /// A member and what it left on its disk.
 struct Member {
@@ -30,11 +35,11 @@ struct Member {
 
 impl Member {
     fn start(disk: Vec<LogEntry>, hard_state: HardState) -> Member {
-        let state = State::new(Tree::new(), (0, 0));
-        let membership = Membership { voters: vec![1] };
+        let state = State::new(Tree::new(), (0, 0), Membership::default());
+        let membership = Membership::default();
         let recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: disk.clone() };
         let now = Now { monotonic_ms: 1000, wall_ms: 5_000 };
-        let replica = Replica::new(OPTIONS, recovered, &state, now);
+        let replica = Replica::new(options(), recovered, &state, now);
         let (effects, out) = (Effects::default(), Outboxes::new(1));
         let mut member = Member { replica, state, effects, out, now, disk, hard_state };
         member.settle();
@@ -82,7 +87,7 @@ impl Member {
 
     fn connect(&mut self, number: u64, timeout_ms: i32) -> Client {
         let conn = conn(number);
-        self.step(Input::Connect { conn, timeout_ms });
+        self.step(Input::Connect { conn, timeout_ms, may_only_read: false });
         self.replica.collect(self.now, &mut self.effects);
         let mut session = None;
         while !self.effects.is_empty() {
@@ -275,7 +280,12 @@ fn a_session_moves_to_a_new_connection_and_its_watches_do_not() {
     member.get(&client, 2, "/a", true);
     member.settle();
 
-    member.step(Input::Resume { conn: conn(2), session: client.session, timeout_ms: 3000 });
+    member.step(Input::Resume {
+        conn: conn(2),
+        session: client.session,
+        timeout_ms: 3000,
+        may_only_read: false,
+    });
     assert_eq!(member.settle(), ["1: close", "2: connected for 3000 ms"]);
     let moved = Client::new(conn(2), client.session, &[]);
     member.set(&moved, 1, "/a", "x");
@@ -287,7 +297,12 @@ fn a_session_moves_to_a_new_connection_and_its_watches_do_not() {
     member.step(Input::Disconnect { conn: conn(1) });
     member.write(&moved, 2, OpCode::CloseSession, &[]);
     assert_eq!(member.settle(), ["2: #2 ok", "2: close"]);
-    member.step(Input::Resume { conn: conn(3), session: client.session, timeout_ms: 3000 });
+    member.step(Input::Resume {
+        conn: conn(3),
+        session: client.session,
+        timeout_ms: 3000,
+        may_only_read: false,
+    });
     assert_eq!(member.settle(), ["3: expired"]);
 }
 
@@ -303,7 +318,12 @@ fn a_restarted_member_is_as_it_was_and_gives_every_session_its_time_anew() {
     let mut again = Member::start(member.disk, member.hard_state);
     assert_eq!(again.state.tree().zxid(), zxid);
     assert_eq!(again.tick_at(2000), [""; 0]);
-    again.step(Input::Resume { conn: conn(2), session: client.session, timeout_ms: 1000 });
+    again.step(Input::Resume {
+        conn: conn(2),
+        session: client.session,
+        timeout_ms: 1000,
+        may_only_read: false,
+    });
     assert_eq!(again.settle(), ["2: connected for 1000 ms"]);
     let fresh = again.connect(3, 1000);
     assert_ne!(fresh.session, client.session, "an id is never given out twice");

@@ -4,6 +4,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+pub use paddock_proto::{ClientAddress, EnsembleMember, MemberRole as Role};
+use paddock_replica::{Founding, Membership};
+use paddock_tree::member_lines;
+
 /// Of applied entries, in memory.
 const ENTRY_BYTES_KEPT: usize = 8 << 20;
 /// A slice of a snapshot takes some 100 microseconds.
@@ -24,6 +28,9 @@ pub struct Config {
     pub member: u8,
     /// Who belongs to the ensemble. `None` is a member alone: it has no address for peers.
     pub ensemble: Option<Ensemble>,
+    /// Makes this member, with the data it has, an ensemble of its own: for a quorum that is lost for good. What the
+    /// members that are lost had acknowledged and this one never got is lost too.
+    pub recover: bool,
     /// The unit of session expiry, in milliseconds.
     pub tick_ms: u32,
     /// A client that asks for a shorter timeout gets this one, in milliseconds.
@@ -66,6 +73,7 @@ impl Config {
             log_dir: None,
             member: 1,
             ensemble: None,
+            recover: false,
             tick_ms,
             session_timeout_ms_min: 2 * tick_ms,
             session_timeout_ms_max: 20 * tick_ms,
@@ -97,7 +105,8 @@ impl Config {
             data_dir: self.data_dir.clone(),
             log_dir: self.log_dir.clone(),
             member: self.member,
-            voters: self.voters(),
+            founding: self.founding(),
+            refounding: self.refounding(),
             tick_ms: u64::from(self.tick_ms),
             garbage_interval_ms: self.garbage_interval_ms,
             garbage_max: self.garbage_max,
@@ -108,20 +117,44 @@ impl Config {
             piece_bytes: PIECE_BYTES,
             segment_bytes: self.segment_bytes,
             entry_bytes_kept: ENTRY_BYTES_KEPT,
+            linearizable_reads: self.has_linearizable_reads(),
+            lease_clock_bound_ms: self.ensemble.as_ref().and_then(|ensemble| ensemble.lease_clock_bound_ms),
             // The standard library's hash tables are seeded by the system's chance.
             seed: RandomState::new().hash_one(()),
         }
     }
 
-    /// Who votes when the ensemble begins.
-    fn voters(&self) -> Vec<u64> {
-        match &self.ensemble {
-            None => vec![u64::from(self.member)],
-            Some(ensemble) => {
-                let voters = ensemble.members.iter().filter(|member| member.role == Role::Participant);
-                voters.map(|member| u64::from(member.id)).collect()
-            }
+    pub(crate) fn has_linearizable_reads(&self) -> bool {
+        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.linearizable_reads)
+    }
+
+    pub(crate) fn may_reconfig(&self) -> bool {
+        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.reconfig_enabled)
+    }
+
+    /// With whom an ensemble is begun.
+    fn founding(&self) -> Founding {
+        let Some(ensemble) = &self.ensemble else {
+            let membership = Membership::new(vec![u64::from(self.member)], vec![]);
+            return Founding { membership, members: String::new() };
+        };
+        let with = |role| {
+            let members = ensemble.members.iter().filter(move |member| member.role == role);
+            members.map(|member| u64::from(member.id)).collect()
+        };
+        Founding {
+            membership: Membership::new(with(Role::Participant), with(Role::Observer)),
+            members: member_lines(&ensemble.members),
         }
+    }
+
+    /// The lines of the ensemble that a survivor begins.
+    fn refounding(&self) -> Option<String> {
+        let ensemble = self.ensemble.as_ref().filter(|_| self.recover)?;
+        let own = ensemble.members.iter().filter(|member| member.id == self.member).cloned();
+        let own: Vec<EnsembleMember> =
+            own.map(|own| EnsembleMember { role: Role::Participant, ..own }).collect();
+        Some(member_lines(&own))
     }
 
     pub(crate) fn log_dir(&self) -> PathBuf {
@@ -138,7 +171,7 @@ impl Config {
 }
 
 /// Who belongs to an ensemble when it begins, and how its members reach each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ensemble {
     /// By rising id. Each id stands here once, and `Config::member` is one of them.
     pub members: Vec<EnsembleMember>,
@@ -146,38 +179,12 @@ pub struct Ensemble {
     pub listen_on_all_addresses: bool,
     /// Whether clients may change who belongs to the ensemble.
     pub reconfig_enabled: bool,
-}
-
-/// One member as all members know it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnsembleMember {
-    /// 1 to 255.
-    pub id: u8,
-    /// A name or an address, one of IPv6 without brackets. It is never resolved for good: names move.
-    pub host: String,
-    /// Where peers connect.
-    pub quorum_port: u16,
-    /// ZooKeeper's second port for peers: never that of `quorum_port`.
-    pub election_port: u16,
-    pub role: Role,
-    /// Where clients connect, as far as the ensemble is told.
-    pub client: Option<ClientAddress>,
-}
-
-/// How a member takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// It has a vote, and can lead.
-    Participant,
-    /// It only listens.
-    Observer,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientAddress {
-    /// A name or an address, one of IPv6 without brackets. `None` is all addresses.
-    pub address: Option<String>,
-    pub port: u16,
+    /// Whether every read sees what was written anywhere before it was asked. Otherwise a member answers with what it
+    /// knows, and only a sync asks the quorum.
+    pub linearizable_reads: bool,
+    /// How far the members' clocks may drift apart, in milliseconds in a second, if a leader that was confirmed within the
+    /// last second may answer syncs and linearizable reads without being confirmed again.
+    pub lease_clock_bound_ms: Option<u64>,
 }
 
 /// Which four-letter words are answered.

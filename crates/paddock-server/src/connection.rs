@@ -120,21 +120,27 @@ impl Connection {
         self.phase = Phase::Connecting;
         let (conn, session) = (self.client.conn, request.session);
         let timeout_ms = context.config.negotiate_timeout_ms(request.timeout_ms);
+        let may_only_read = request.read_only == Some(true);
         if session == SessionId::NONE {
-            return Step::Hand(Input::Connect { conn, timeout_ms });
+            return Step::Hand(Input::Connect { conn, timeout_ms, may_only_read });
         }
         if request.password != Some(&Password::of(session).0) {
             return Step::Refuse(Refusal::Expired { read_only: self.read_only });
         }
-        Step::Hand(Input::Resume { conn, session, timeout_ms })
+        Step::Hand(Input::Resume { conn, session, timeout_ms, may_only_read })
     }
 
     /// The replica gave the connection its session. Returns the packet that tells the client.
-    pub(crate) fn on_connected(&mut self, session: SessionId, timeout_ms: i32) -> ConnectResponse {
+    pub(crate) fn on_connected(
+        &mut self,
+        session: SessionId,
+        timeout_ms: i32,
+        read_only: bool,
+    ) -> ConnectResponse {
         assert!(self.phase == Phase::Connecting, "a session for a connection that did not ask");
         self.phase = Phase::Serving;
         self.client = Client::new(self.client.conn, session, &self.ids);
-        let read_only = self.read_only.map(|_| false);
+        let read_only = self.read_only.map(|_| read_only);
         ConnectResponse { timeout_ms, session, password: Password::of(session), read_only }
     }
 
@@ -161,7 +167,11 @@ impl Connection {
             | OpCode::CreateSession
             | OpCode::ResumeSession
             | OpCode::ExpireSession
+            | OpCode::FoundEnsemble
+            | OpCode::SettleReconfig
             | OpCode::DeleteContainer => unimplemented(xid),
+            // The state refuses it in its turn.
+            OpCode::Reconfig if !context.config.may_reconfig() => Step::Ask { xid, op, body },
             OpCode::Sasl => reply_and_close(xid, Zxid(0), ErrorCode::AuthFailed),
             op if op.is_write() => self.on_write(xid, op, body),
             op => Step::Ask { xid, op, body },
@@ -256,7 +266,7 @@ mod tests {
             Step::Hand(Input::Connect { .. })
         ));
         assert!(!connection.takes_frames());
-        connection.on_connected(SessionId(5), 10_000);
+        connection.on_connected(SessionId(5), 10_000, false);
         connection
     }
 
@@ -281,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_no_client_may_send_is_answered_and_ends_the_connection() {
-        for op in [0, 10, 13, 20, -10, -1, 999] {
+        for op in [0, 10, 13, 20, -10, -14, -15, -1, 999] {
             let mut connection = serving();
             let Step::Refuse(Refusal::Reply(header)) = on_frame(&mut connection, &request(3, op)) else {
                 panic!("operation {op} was taken")

@@ -8,16 +8,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use paddock_member::{Member, MemberError, Work};
+use paddock_member::{Member, MemberError, Shell, Work};
 use paddock_replica::Input;
-use paddock_storage::LogError;
 
 use crate::shared::Shared;
 use crate::shell::MemberShell;
 
 const TICK: Duration = Duration::from_millis(Member::TICK_MS);
-/// How long to wait before a full disk is tried again.
-const DISK_FULL_PAUSE: Duration = Duration::from_secs(1);
 /// So many messages of workers are taken before what is in them is written.
 const MESSAGES_PER_ROUND: usize = 1024;
 
@@ -28,8 +25,6 @@ pub(crate) struct Engine {
     shell: MemberShell,
     inputs: Receiver<Vec<Input>>,
     next_tick: Instant,
-    /// While writes wait for room on the disk.
-    full_since: Option<Instant>,
 }
 
 impl Engine {
@@ -39,13 +34,14 @@ impl Engine {
         shell: MemberShell,
         inputs: Receiver<Vec<Input>>,
     ) -> Engine {
-        Engine { shared, member, shell, inputs, next_tick: Instant::now() + TICK, full_since: None }
+        Engine { shared, member, shell, inputs, next_tick: Instant::now() + TICK }
     }
 
     /// Applies what the log holds, so that the member is as it was. To be called before `run`.
     pub(crate) fn catch_up(&mut self) -> Result<(), MemberError> {
         self.carry_out()?;
         self.shared.set_role(self.member.role());
+        self.shell.members_changed();
         Ok(())
     }
 
@@ -76,36 +72,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets the member work until there is nothing to do, for as long as that takes on a full disk: nobody was told
-    /// anything yet, so the writes can wait for room.
+    /// Lets the member work until there is nothing to do, but to wait for room on a full disk.
     fn carry_out(&mut self) -> Result<(), MemberError> {
         loop {
             let work = self.member.work(&mut self.shell)?;
             self.shared.stats.fsyncs.store(self.member.syncs(), Relaxed);
-            match work {
-                Work::Nothing => return Ok(()),
-                Work::Done => self.has_room(),
-                Work::DiskFull(error) => self.wait_for_room(error)?,
+            if !matches!(work, Work::Done) {
+                return Ok(());
             }
-        }
-    }
-
-    fn wait_for_room(&mut self, error: LogError) -> Result<(), MemberError> {
-        // The waiting writes were promised nothing, and the member's end does not wait for an operator.
-        if self.shared.is_stopping() {
-            return Err(error.into());
-        }
-        if self.full_since.is_none() {
-            tracing::error!(%error, "disk full: writes wait; free some space");
-            self.full_since = Some(Instant::now());
-        }
-        std::thread::sleep(DISK_FULL_PAUSE);
-        Ok(())
-    }
-
-    fn has_room(&mut self) {
-        if let Some(since) = self.full_since.take() {
-            tracing::info!(seconds = since.elapsed().as_secs(), "there is room again: writes go on");
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use paddock_proto::{ConnectRequest, SessionId, Zxid, frame};
 use paddock_replica::{
-    ConnId, Effects, HardState, Input, Local, Membership, Now, Outboxes, Parcel, Recovered, Replica,
-    ReplicaOptions, State,
+    ConnId, Effects, Founding, HardState, Input, Local, Membership, Now, Outboxes, Parcel, Recovered,
+    Replica, ReplicaOptions, State,
 };
 use paddock_tree::Tree;
 
@@ -12,14 +12,20 @@ use crate::Config;
 use crate::connection::{Connection, Context, Refusal, Step};
 
 const FRAME_BYTES_MAX: i32 = 1 << 20;
-const OPTIONS: ReplicaOptions = ReplicaOptions {
-    member: 1,
-    tick_ms: 100,
-    garbage_interval_ms: 100,
-    garbage_max: 10,
-    entry_bytes_kept: 8 << 20,
-    seed: 1,
-};
+
+fn options() -> ReplicaOptions {
+    ReplicaOptions {
+        member: 1,
+        founding: Founding { membership: Membership::new(vec![1], vec![]), members: String::new() },
+        tick_ms: 100,
+        garbage_interval_ms: 100,
+        garbage_max: 10,
+        entry_bytes_kept: 8 << 20,
+        linearizable_reads: false,
+        lease_clock_bound_ms: None,
+        seed: 1,
+    }
+}
 
 /// Takes `data` as what a client sends: with an odd first byte from the greeting on, with an even one behind a good
 /// greeting. Whatever it is, the member answers in whole frames and stays sound.
@@ -64,15 +70,15 @@ struct Member {
 
 impl Member {
     fn new() -> Member {
-        let state = State::new(Tree::new(), (0, 0));
-        let membership = Membership { voters: vec![1] };
+        let state = State::new(Tree::new(), (0, 0), Membership::default());
+        let membership = Membership::default();
         let hard_state = HardState::default();
         let recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: vec![] };
         let now = Now { monotonic_ms: 1, wall_ms: 1 };
         let mut member = Member {
             config: Config { frame_bytes_max: FRAME_BYTES_MAX, ..Config::new("nowhere") },
             connection: Connection::new(ConnId::new(0, 1), [127, 0, 0, 1].into()),
-            replica: Replica::new(OPTIONS, recovered, &state, now),
+            replica: Replica::new(options(), recovered, &state, now),
             effects: Effects::default(),
             out: Outboxes::new(1),
             sent: Vec::new(),
@@ -130,8 +136,8 @@ impl Member {
             for (_, parcel) in outbox.iter() {
                 match parcel {
                     Parcel::Reply(bytes) | Parcel::Event(bytes) => self.sent.extend_from_slice(bytes),
-                    Parcel::Connected { session, timeout_ms } => {
-                        self.connection.on_connected(session, timeout_ms).encode(&mut self.sent);
+                    Parcel::Connected { session, timeout_ms, read_only } => {
+                        self.connection.on_connected(session, timeout_ms, read_only).encode(&mut self.sent);
                     }
                     Parcel::Expired => self.connection.on_expired().encode(&mut self.sent),
                     Parcel::Close => {}

@@ -1,5 +1,6 @@
 //! The other members of the ensemble: where they are, and how what they say gets to the engine.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -52,6 +53,42 @@ pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
         }
     })?;
     Ok(Some(links))
+}
+
+/// Where the other members are, as far as they were ever heard of: one that has left is told so before it is let go.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    own: u8,
+    /// Of the configuration, where that counts more than what the ensemble says: without reconfig, a member moves by new
+    /// configurations.
+    fixed: BTreeMap<u8, String>,
+    known: BTreeMap<u8, String>,
+}
+
+impl Addresses {
+    pub(crate) fn new(config: &Config) -> Addresses {
+        let of = |member: &EnsembleMember| (member.id, host_and_port(member));
+        let configured = config.ensemble.iter().flat_map(|ensemble| &ensemble.members).map(of);
+        let configured: BTreeMap<u8, String> = configured.collect();
+        let fixed = if config.may_reconfig() { BTreeMap::new() } else { configured.clone() };
+        Addresses { own: config.member, fixed, known: configured }
+    }
+
+    /// Links this member to those that the state names.
+    pub(crate) fn follow(&mut self, shared: &Shared, links: &Links) {
+        let state = shared.state.read();
+        let Some(ensemble) = state.tree().ensemble() else { return };
+        for member in ensemble.all_members() {
+            let address = self.fixed.get(&member.id).cloned().unwrap_or_else(|| host_and_port(member));
+            self.known.insert(member.id, address);
+        }
+        let mut members: BTreeSet<u8> = ensemble.all_members().map(|member| member.id).collect();
+        members.extend(state.membership().all().filter_map(|id| u8::try_from(id).ok()));
+        members.remove(&self.own);
+        let peer = |id: u8| Some(PeerAddress { id, address: self.known.get(&id)?.clone() });
+        links.set_cluster(ensemble.cluster);
+        links.set_peers(members.into_iter().filter_map(peer).collect());
+    }
 }
 
 fn peer_address(member: &EnsembleMember) -> PeerAddress {

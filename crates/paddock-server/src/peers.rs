@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -195,6 +195,11 @@ impl Links {
     pub(crate) fn set_peers(&self, peers: Vec<PeerAddress>) {
         // The thread is gone only if it panicked, which `shutdown` tells.
         let _ = self.lists.send(peers);
+    }
+
+    /// From now on members of other clusters are refused.
+    pub(crate) fn set_cluster(&self, cluster: u64) {
+        self.shared.cluster.store(cluster, Ordering::Release);
     }
 
     pub(crate) fn status(&self) -> Vec<LinkStatus> {

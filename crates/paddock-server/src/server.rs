@@ -2,20 +2,27 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use paddock_member::{Member, MemberError, RecoveryError};
-use paddock_replica::State;
+use paddock_replica::{Input, Role, State};
 use paddock_storage::{Disk, LogError, OsDisk};
 
 use crate::clock::Clock;
+use crate::config::EnsembleMember;
 use crate::engine::Engine;
 use crate::peers::LinkError;
 use crate::shared::Shared;
 use crate::shell::MemberShell;
 use crate::{Config, helpers, listener, members, worker};
+
+/// So long a member that stops waits for another one to lead in its place.
+const HAND_OVER: Duration = Duration::from_secs(1);
+const HAND_OVER_POLL: Duration = Duration::from_millis(10);
 
 /// Why a member did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +37,12 @@ pub enum ServerError {
     Recovery(#[from] RecoveryError),
     #[error("listen for members: the address {0} has no meaning here")]
     PeerAddress(String),
+    #[error(
+        "data directory {} belongs to an ensemble of the members {present:?}, but the configuration names none: name them, \
+         or begin an ensemble of this member alone with --recover",
+        path.display()
+    )]
+    NotAlone { path: PathBuf, present: Vec<u64> },
     #[error(transparent)]
     Links(#[from] LinkError),
     #[error("the log failed, so the member stopped")]
@@ -83,6 +96,7 @@ impl Server {
         let shell = MemberShell::new(shared.clone(), members::link(&shared)?);
         let mut engine = Engine::new(shared.clone(), member, shell, inputs_out);
         engine.catch_up()?;
+        check_ensemble(&shared)?;
         let engine = spawn("engine", move || engine.run());
         let others = listener::start(listener, &shared);
         Ok(Server { address, shared, engine, others, housekeeper, housekeeper_stop })
@@ -105,6 +119,7 @@ impl Server {
     /// everything is on disk and every thread has ended.
     pub fn shutdown(self) -> Result<(), ServerError> {
         let failed_before = self.has_failed();
+        self.hand_over_lead();
         self.shared.stop();
         if !failed_before {
             for thread in self.others {
@@ -118,6 +133,46 @@ impl Server {
         engine?;
         Ok(housekeeper?)
     }
+}
+
+impl Server {
+    /// A leader that is about to stop makes room for another one, so that nobody has to notice that it is gone.
+    fn hand_over_lead(&self) {
+        if self.shared.state.read().membership().voters.len() < 2 {
+            return;
+        }
+        let deadline = Instant::now() + HAND_OVER;
+        if self.shared.role() == Role::Leader {
+            self.shared.hand_over(&mut vec![Input::StepDown]);
+        }
+        while self.shared.role() == Role::Leader && Instant::now() < deadline && !self.has_failed() {
+            std::thread::sleep(HAND_OVER_POLL);
+        }
+    }
+}
+
+/// Refuses to run the data of a member of an ensemble as if there were no others, and says where the configuration is not
+/// what counts.
+fn check_ensemble(shared: &Shared) -> Result<(), ServerError> {
+    let state = shared.state.read();
+    let present: Vec<u64> = state.membership().all().collect();
+    let own = u64::from(shared.config.member);
+    let Some(configured) = &shared.config.ensemble else {
+        return match present.iter().any(|id| *id != own) {
+            true => Err(ServerError::NotAlone { path: shared.config.data_dir.clone(), present }),
+            false => Ok(()),
+        };
+    };
+    let Some(ensemble) = state.tree().ensemble() else { return Ok(()) };
+    let numbers = |members: &[EnsembleMember]| members.iter().map(|member| member.id).collect::<Vec<u8>>();
+    if numbers(&configured.members) != numbers(&ensemble.members) {
+        tracing::warn!(
+            configured = ?numbers(&configured.members),
+            members = ?numbers(&ensemble.members),
+            "the configuration names other members than the ensemble has; the ensemble's count, and change by reconfig"
+        );
+    }
+    Ok(())
 }
 
 /// Starts a thread under a name that shows in `top` and in a debugger.

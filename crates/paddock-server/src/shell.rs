@@ -1,12 +1,14 @@
 //! What the member finds around it in this process: the shared state and the mailboxes, the links, the clock.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_member::{Clock, Shell, SnapshotOrder, StateLock, Taken};
 use paddock_replica::{Now, Outboxes, State};
 use paddock_storage::SnapshotError;
 
 use crate::helpers::SnapshotThread;
+use crate::members::Addresses;
 use crate::peers::Links;
 use crate::shared::Shared;
 
@@ -15,6 +17,7 @@ pub(crate) struct MemberShell {
     shared: Arc<Shared>,
     /// `None` for a member alone.
     links: Option<Links>,
+    addresses: Addresses,
     outboxes: Outboxes,
     snapshot: SnapshotThread,
 }
@@ -22,7 +25,13 @@ pub(crate) struct MemberShell {
 impl MemberShell {
     pub(crate) fn new(shared: Arc<Shared>, links: Option<Links>) -> MemberShell {
         let outboxes = Outboxes::new(shared.config.worker_count());
-        MemberShell { shared, links, outboxes, snapshot: SnapshotThread::default() }
+        MemberShell {
+            addresses: Addresses::new(&shared.config),
+            shared,
+            links,
+            outboxes,
+            snapshot: SnapshotThread::default(),
+        }
     }
 
     /// Ends the links.
@@ -52,6 +61,16 @@ impl Shell for MemberShell {
         drop(state);
         woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
         result
+    }
+
+    fn members_changed(&mut self) {
+        if let Some(links) = &self.links {
+            self.addresses.follow(&self.shared, links);
+        }
+    }
+
+    fn raise_alarm(&mut self, _: u64) {
+        self.shared.stats.differing.fetch_add(1, Relaxed);
     }
 
     fn begin_snapshot(&mut self, order: SnapshotOrder) {

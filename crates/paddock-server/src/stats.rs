@@ -150,6 +150,7 @@ pub(crate) struct Stats {
     pub(crate) auth_failed: AtomicU64,
     /// Syncs of the transaction log.
     pub(crate) fsyncs: AtomicU64,
+    pub(crate) differing: AtomicU64,
     conns: Mutex<Conns>,
 }
 
@@ -170,6 +171,7 @@ impl Stats {
             rejected: 0.into(),
             auth_failed: 0.into(),
             fsyncs: 0.into(),
+            differing: 0.into(),
             conns: Mutex::default(),
         }
     }

@@ -34,6 +34,9 @@ pub(crate) struct Status {
     pub(crate) reply_bytes: (i64, i64, i64),
     pub(crate) auth_failed: u64,
     pub(crate) fsyncs: u64,
+    /// How often a state was seen to differ from that of another member.
+    pub(crate) differing: u64,
+    pub(crate) voters: usize,
 }
 
 impl Status {
@@ -60,6 +63,8 @@ impl Status {
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
             fsyncs: stats.fsyncs.load(Relaxed),
+            differing: stats.differing.load(Relaxed),
+            voters: state.membership().voters.len(),
         }
     }
 }

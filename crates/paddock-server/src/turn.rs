@@ -103,8 +103,10 @@ impl Turn<'_> {
 
     /// From the state, if nothing of this connection waits; else behind what waits.
     fn ask(&mut self, xid: Xid, op: OpCode, body: &[u8]) {
-        // A sync is answered behind all that the engine has under way, of other connections too.
-        if op == OpCode::Sync || !self.wire.is_idle() {
+        // A sync is answered behind all that the engine has under way, of other connections too, and what every read has to
+        // see the engine asks of the quorum.
+        let asks_quorum = op == OpCode::Sync || self.worker.shared.config.has_linearizable_reads();
+        if asks_quorum || !self.wire.is_idle() {
             let local = Local { client: self.wire.client(), xid, op, body: body.to_vec() };
             return self.hand(Input::Local(local));
         }

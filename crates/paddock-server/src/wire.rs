@@ -104,8 +104,8 @@ impl Wire {
                 self.stats.sent.fetch_add(1, Relaxed);
                 worker.shared.stats.sent.fetch_add(1, Relaxed);
             }
-            Parcel::Connected { session, timeout_ms } => {
-                let response = self.machine.borrow_mut().on_connected(session, timeout_ms);
+            Parcel::Connected { session, timeout_ms, read_only } => {
+                let response = self.machine.borrow_mut().on_connected(session, timeout_ms, read_only);
                 self.stats.set_session(session, timeout_ms);
                 self.greet(response, worker);
             }

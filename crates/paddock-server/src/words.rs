@@ -20,7 +20,7 @@ const WORDS: [(&str, Answer); 10] = [
     ("mntr", monitor),
     ("conf", configuration),
     ("cons", connections),
-    ("isro", |_| "rw".into()),
+    ("isro", |shared| if shared.role() == Role::ReadOnly { "ro" } else { "rw" }.into()),
     ("envi", |_| environment()),
     ("dirs", directories),
     ("wchs", watches),
@@ -50,8 +50,9 @@ fn version_line() -> String {
 fn server(shared: &Shared) -> String {
     let Some(mode) = mode(shared) else { return NOT_SERVING.into() };
     let s = Status::of(shared);
+    let read_only = if shared.role() == Role::ReadOnly { READ_ONLY } else { "" };
     format!(
-        "Latency min/avg/max: {}/{}/{}\n\
+        "{read_only}Latency min/avg/max: {}/{}/{}\n\
          Received: {}\nSent: {}\nConnections: {}\nOutstanding: {}\nZxid: {}\nMode: {mode}\nNode count: {}\n",
         s.latency_ms_min,
         average(s.latency_ms_average),
@@ -68,12 +69,17 @@ fn server(shared: &Shared) -> String {
 /// What ZooKeeper says where there is no quorum.
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
 
+/// What ZooKeeper says besides where nothing can be written.
+const READ_ONLY: &str = "READ-ONLY mode; serving only read-only clients\n";
+
 /// What this member is, in ZooKeeper's words; `None` while nobody leads.
 fn mode(shared: &Shared) -> Option<&'static str> {
     match shared.role() {
         Role::Alone => Some("standalone"),
         Role::Leader => Some("leader"),
         Role::Follower => Some("follower"),
+        Role::Observer => Some("observer"),
+        Role::ReadOnly => Some("read-only"),
         Role::Looking => None,
     }
 }
@@ -164,6 +170,8 @@ fn monitor(shared: &Shared) -> String {
         ("global_sessions", s.sessions.to_string()),
         ("local_sessions", "0".into()),
         ("auth_failed_count", s.auth_failed.to_string()),
+        ("digest_mismatches_count", s.differing.to_string()),
+        ("quorum_size", s.voters.to_string()),
         ("cnt_fsynctime", s.fsyncs.to_string()),
         ("last_client_response_size", s.reply_bytes.0.to_string()),
         ("min_client_response_size", s.reply_bytes.1.to_string()),

@@ -1,6 +1,11 @@
 //! Loading a snapshot whatever its bytes are. For the fuzzer, and for replaying what it found.
 
-use crate::{Tree, TreeLoader};
+use crate::{LoadError, Tree, TreeLoader};
+
+/// The tree of blocks that were made up, whose digest nobody knew.
+pub fn assemble(loader: TreeLoader) -> Result<Tree, LoadError> {
+    loader.assemble()
+}
 
 /// Takes `data` as the blocks of a snapshot, each behind its length (u16, little-endian). What the loader accepts is
 /// a tree: saved and loaded again it is the same.
@@ -31,7 +36,7 @@ fn facts(tree: &Tree) -> (i64, usize, usize, u64, Vec<(i64, i32)>) {
 fn load(blocks: &[Vec<u8>]) -> Option<Tree> {
     let mut loader = TreeLoader::new();
     blocks.iter().try_for_each(|block| loader.block(block)).ok()?;
-    loader.finish().ok()
+    assemble(loader).ok()
 }
 
 fn save(tree: &mut Tree) -> Vec<Vec<u8>> {

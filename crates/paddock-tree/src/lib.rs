@@ -11,6 +11,7 @@ mod access;
 mod command;
 mod create;
 mod delete;
+mod ensemble;
 #[doc(hidden)]
 pub mod fuzzing;
 mod ip;
@@ -28,6 +29,7 @@ mod tree;
 
 pub use access::allows;
 pub use command::Command;
+pub use ensemble::{Ensemble, lines as member_lines};
 pub use load::{LoadError, TreeLoader};
 pub use origins::Origin;
 pub use outcome::{Change, Changes, Outcome};

@@ -9,6 +9,7 @@ use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, DecodeError, SessionId, Zxid, validate_path};
 
 use crate::Tree;
+use crate::ensemble::{Ensemble, parse_members};
 use crate::origins::Origins;
 use crate::session::Session;
 use crate::snapshot::{FORMAT, HEADER_BLOCK, ZNODE_BLOCK};
@@ -54,6 +55,10 @@ pub enum LoadError {
     Unreachable,
     #[error("snapshot says it has {expected} znodes and has {found}")]
     Count { expected: i64, found: usize },
+    #[error("the members of the ensemble cannot be read")]
+    Ensemble,
+    #[error("what was loaded is not what was saved: its digest is {found:016x}, not {expected:016x}")]
+    Digest { expected: u64, found: u64 },
     #[error("the znode {0} is missing")]
     NoSystemNode(&'static str),
 }
@@ -71,8 +76,10 @@ pub struct TreeLoader {
 struct Header {
     zxid: Zxid,
     nodes: i64,
+    digest: u64,
     sessions: BTreeMap<SessionId, Session>,
     origins: Origins,
+    ensemble: Option<Ensemble>,
     /// The ACL that each number means.
     acls: BTreeMap<u32, AclId>,
 }
@@ -98,8 +105,18 @@ impl TreeLoader {
         }
     }
 
+    /// The tree, if the blocks make the one that was saved.
+    pub fn finish(self) -> Result<Tree, LoadError> {
+        let expected = self.header.as_ref().map(|header| header.digest);
+        let tree = self.assemble()?;
+        match tree.digest() {
+            found if Some(found) == expected => Ok(tree),
+            found => Err(LoadError::Digest { expected: expected.unwrap_or_default(), found }),
+        }
+    }
+
     /// The tree, if the blocks make one.
-    pub fn finish(mut self) -> Result<Tree, LoadError> {
+    pub(crate) fn assemble(mut self) -> Result<Tree, LoadError> {
         let header = self.header.take().ok_or(LoadError::Header)?;
         if i64::try_from(self.ids.len()) != Ok(header.nodes) {
             return Err(LoadError::Count { expected: header.nodes, found: self.ids.len() });
@@ -119,7 +136,8 @@ impl TreeLoader {
             return Err(LoadError::NoSystemNode(missing));
         }
         let quota = store.find(QUOTA).expect("the system znodes are there");
-        Ok(Tree { zxid: header.zxid, store, sessions: header.sessions, origins: header.origins, quota })
+        let Header { zxid, sessions, origins, ensemble, .. } = header;
+        Ok(Tree { zxid, store, sessions, origins, ensemble, quota })
     }
 
     fn read_header(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {
@@ -130,7 +148,7 @@ impl TreeLoader {
             FORMAT => {}
             other => return Err(LoadError::UnknownFormat(other)),
         }
-        let (zxid, nodes) = (Zxid(r.i64()?), r.i64()?);
+        let (zxid, nodes, digest) = (Zxid(r.i64()?), r.i64()?, r.i64()? as u64);
         let mut sessions = BTreeMap::new();
         for _ in 0..r.count()? {
             let (session, timeout_ms, owner) = (SessionId(r.i64()?), r.i32()?, r.u8()?);
@@ -145,6 +163,7 @@ impl TreeLoader {
                 return Err(LoadError::RepeatedMember(member));
             }
         }
+        let ensemble = read_ensemble(r)?;
         let mut acls = BTreeMap::new();
         for _ in 0..r.count()? {
             let (number, list) = (r.i32()? as u32, r.list(Acl::decode)?);
@@ -155,7 +174,7 @@ impl TreeLoader {
         if !r.is_empty() {
             return Err(LoadError::Trailing(r.rest().len()));
         }
-        self.header = Some(Header { zxid, nodes, sessions, origins, acls });
+        self.header = Some(Header { zxid, nodes, digest, sessions, origins, ensemble, acls });
         Ok(())
     }
 
@@ -194,6 +213,16 @@ impl TreeLoader {
         };
         Some(NodeId::from_number(place as u32))
     }
+}
+
+fn read_ensemble(r: &mut Reader<'_>) -> Result<Option<Ensemble>, LoadError> {
+    let members = |r: &mut Reader<'_>| parse_members(r.string()?).ok_or(LoadError::Ensemble);
+    if !r.bool()? {
+        return Ok(None);
+    }
+    let (cluster, members_now, version) = (r.i64()? as u64, members(r)?, r.i64()?);
+    let target = if r.bool()? { Some(members(r)?) } else { None };
+    Ok(Some(Ensemble { cluster, members: members_now, version, target }))
 }
 
 fn check_record(record: &Record<'_>, header: &Header, last: Option<u32>) -> Result<(), LoadError> {

@@ -6,9 +6,10 @@
 use paddock_proto::jute::Writer;
 
 use crate::Tree;
+use crate::ensemble::{Ensemble, lines};
 
 /// In front of the header; the number grows when an older member could not read the rest.
-pub(crate) const FORMAT: i32 = 2;
+pub(crate) const FORMAT: i32 = 3;
 pub(crate) const HEADER_BLOCK: u8 = b'H';
 pub(crate) const ZNODE_BLOCK: u8 = b'Z';
 
@@ -48,6 +49,7 @@ impl Tree {
         out.put_i32(FORMAT);
         out.put_i64(self.zxid.0);
         out.put_i64(self.store.node_count() as i64);
+        out.put_i64(self.digest() as i64);
         out.put_count(self.sessions.len());
         for (id, session) in &self.sessions {
             out.put_i64(id.0);
@@ -60,6 +62,7 @@ impl Tree {
             out.put_i64(incarnation as i64);
             out.put_i64(number as i64);
         }
+        put_ensemble(self.ensemble.as_ref(), &mut out);
         out.put_count(self.store.acls().count());
         for (id, list) in self.store.acls() {
             out.put_i32(id as i32);
@@ -67,5 +70,17 @@ impl Tree {
             list.iter().for_each(|acl| acl.encode(&mut out));
         }
         out
+    }
+}
+
+fn put_ensemble(ensemble: Option<&Ensemble>, out: &mut Vec<u8>) {
+    out.put_bool(ensemble.is_some());
+    let Some(Ensemble { cluster, members, version, target }) = ensemble else { return };
+    out.put_i64(*cluster as i64);
+    out.put_string(&lines(members));
+    out.put_i64(*version);
+    out.put_bool(target.is_some());
+    if let Some(target) = target {
+        out.put_string(&lines(target));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use paddock_proto::{ErrorCode, IdList, SessionId, Stat, Write, WriteReply, Zxid};
 
+use crate::ensemble::Ensemble;
 use crate::origins::{Origin, Origins};
 use crate::session::Session;
 use crate::store::{Kind, NodeId, Record, Store};
@@ -23,6 +24,7 @@ pub struct Tree {
     pub(crate) store: Store,
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     pub(crate) origins: Origins,
+    pub(crate) ensemble: Option<Ensemble>,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
 }
@@ -58,7 +60,8 @@ impl Tree {
         let all_new =
             store.adopt(zookeeper, root) && store.adopt(quota, zookeeper) && store.adopt(config, zookeeper);
         assert!(all_new && store.weigh(), "the system znodes are a tree");
-        Tree { zxid: Zxid(0), store, sessions: BTreeMap::new(), origins: Origins::default(), quota }
+        let (sessions, origins) = (BTreeMap::new(), Origins::default());
+        Tree { zxid: Zxid(0), store, sessions, origins, ensemble: None, quota }
     }
 
     /// Whether the batch with this number is the next one of `origin`. If so its commands are to be applied now; if not,
@@ -117,6 +120,9 @@ impl Tree {
         }
         match write {
             Write::SetAcl { path, acl, version } => self.set_acl(&at, path, *acl, *version),
+            Write::Reconfig(asked) => self.reconfig(&at, asked),
+            Write::FoundEnsemble { cluster, members } => self.found_ensemble(&at, *cluster, members, changes),
+            Write::SettleReconfig { error } => self.settle_reconfig(&at, *error, changes),
             Write::DeleteContainer { path } => self.delete_container(&at, path, changes),
             Write::Multi(writes) => self.multi(&at, writes, changes),
             // Alone it is refused before it gets a zxid; a member that lets it through is told so.
@@ -152,6 +158,14 @@ impl Tree {
     /// The `Stat` of a znode, whoever asks: for watches that are set again.
     pub fn stat(&self, path: &str) -> Option<Stat> {
         self.store.find(path).map(|node| self.store.stat(node))
+    }
+
+    /// A number that says what the state is: trees in the same state have the same one. It does not count what has been
+    /// heard from which member.
+    pub fn digest(&self) -> u64 {
+        let sessions = self.sessions.iter().map(|(id, session)| session.digest(*id));
+        let ensemble = self.ensemble.as_ref().map_or(0, Ensemble::digest);
+        sessions.fold(self.store.digest() ^ ensemble ^ self.zxid.0 as u64, u64::wrapping_add)
     }
 
     /// As ZooKeeper counts, for which the root is two: `""` and `/`.

@@ -11,7 +11,6 @@ mod ensemble;
 mod environment;
 mod paddock_toml;
 mod properties;
-mod server_line;
 mod source;
 mod value;
 mod zoo_cfg;

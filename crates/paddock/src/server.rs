@@ -1,12 +1,14 @@
 //! `paddock server`: one member, from its settings to its end.
 
+mod recover;
+
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use paddock_server::{Config, Role, Server, ServerError};
+use paddock_server::{Config, Server, ServerError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -45,6 +47,12 @@ pub(crate) struct Args {
     /// Where clients connect; port 0 takes any free port [default: 127.0.0.1:2181]
     #[arg(long, value_name = "ADDR:PORT", value_parser = config::parse_address)]
     listen: Option<SocketAddr>,
+    /// Go on alone with the data of this member after a quorum was lost for good; asks for --yes
+    #[arg(long)]
+    recover: bool,
+    /// Confirm --recover
+    #[arg(long, requires = "recover")]
+    yes: bool,
     /// What is logged: a level, or TARGET=LEVEL,… [default: $PADDOCK_LOG, or info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -60,10 +68,8 @@ pub(crate) enum Failure {
     Config(#[from] Fault),
     #[error("{0}")]
     Usage(String),
-    #[error(
-        "member {id} is an observer, which this version does not offer; make it a participant or leave it out"
-    )]
-    Observer { id: u8 },
+    #[error(transparent)]
+    Recover(#[from] recover::Refusal),
     #[error("prepare to wait for signals")]
     Wait(#[source] io::Error),
     #[error(transparent)]
@@ -75,7 +81,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Config(_) | Failure::Usage(_) | Failure::Observer { .. } => 2,
+            Failure::Config(_) | Failure::Usage(_) | Failure::Recover(_) => 2,
             Failure::Wait(_) | Failure::Server(_) | Failure::Stopped => 1,
         }
     }
@@ -95,10 +101,13 @@ impl Failure {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
     let overrides = Overrides { listen: args.listen, data_dir: args.data_dir.clone() };
-    let loaded = config::load(args.config.as_deref(), &overrides, &Environment::of_process())?;
-    refuse_observers(&loaded.config)?;
+    let mut loaded = config::load(args.config.as_deref(), &overrides, &Environment::of_process())?;
     for remark in &loaded.remarks {
         remark.log();
+    }
+    if args.recover {
+        recover::check(&loaded.config, args.yes)?;
+        loaded.config.recover = true;
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Wait)?;
@@ -106,15 +115,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // A member that was still loading is left where it is: it has promised nothing yet.
     runtime.shutdown_background();
     ended
-}
-
-/// Observers do not listen yet. As voters they would be something else than what the operator wanted.
-fn refuse_observers(config: &Config) -> Result<(), Failure> {
-    let members = config.ensemble.iter().flat_map(|ensemble| &ensemble.members);
-    match members.into_iter().find(|member| member.role == Role::Observer) {
-        Some(member) => Err(Failure::Observer { id: member.id }),
-        None => Ok(()),
-    }
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {

@@ -281,16 +281,38 @@ fn a_configuration_that_cannot_be_read_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn an_observer_is_refused() {
+fn nothing_is_recovered_by_accident() {
     let dir = directory();
-    let zoo_cfg = "dataDir=.\nclientPort=2181\nserver.1=a:2888:3888\nserver.2=b:2888:3888:observer\nserver.3=c:2888:3888\n";
+    let refused = |args: &[&str], line: &str| {
+        check_refused(dir.path(), &[&["server", "--recover"], args].concat(), 2, line);
+    };
+    refused(
+        &[],
+        "--recover: the configuration names no ensemble, so no quorum can be lost; start without it",
+    );
+    let others = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = others.local_addr().unwrap().port();
+    let zoo_cfg = format!(
+        "dataDir=.\nclientPort=2181\nserver.1=127.0.0.1:1:2\nserver.2=127.0.0.1:{port}:3888\nserver.3=127.0.0.1:4:5\n"
+    );
     fs::write(dir.path().join("zoo.cfg"), zoo_cfg).unwrap();
     fs::write(dir.path().join("myid"), "1").unwrap();
-    check_refused(
-        dir.path(),
-        &["server", "--config", "zoo.cfg"],
-        2,
-        "member 2 is an observer, which this version does not offer; make it a participant or leave it out",
+    let config = &["--config", "zoo.cfg"];
+    refused(config, "--recover: . holds no data of a member; name the directory of the survivor");
+    fs::write(dir.path().join("identity"), "member 1\n").unwrap();
+    refused(
+        config,
+        &format!(
+            "--recover: member 2 answers at 127.0.0.1:{port}, so the quorum may not be lost; start this member without \
+             --recover, or stop that one first"
+        ),
+    );
+    drop(others);
+    refused(
+        config,
+        "--recover makes member 1 an ensemble of its own with the data in .. What members [2, 3] had acknowledged and this \
+         one never got is lost for good, and they can join again only with empty directories. If several members \
+         survive, recover the one with the highest zxid. If that is what you want, add --yes",
     );
 }
 

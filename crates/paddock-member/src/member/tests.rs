@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use paddock_proto::jute::Writer;
-use paddock_proto::{AclList, IdList, OpCode, SessionId, Xid};
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{AclList, ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
 use paddock_replica::{ConnId, Now, Outboxes, Parcel};
 use paddock_storage::disk::Fault;
 use paddock_storage::{MemDisk, SnapshotError};
@@ -33,12 +33,24 @@ struct TestShell {
     finished: Option<Result<Taken, SnapshotError>>,
     session: Option<SessionId>,
     replies: usize,
+    refusals: usize,
+    closed: usize,
 }
 
 impl TestShell {
     fn new(state: State, now: Now) -> TestShell {
         let (state, outboxes) = (Locked(RefCell::new(state)), Outboxes::new(1));
-        TestShell { now, state, outboxes, walk: None, finished: None, session: None, replies: 0 }
+        TestShell {
+            now,
+            state,
+            outboxes,
+            walk: None,
+            finished: None,
+            session: None,
+            replies: 0,
+            refusals: 0,
+            closed: 0,
+        }
     }
 
     fn walk(&mut self) {
@@ -68,13 +80,21 @@ impl Shell for TestShell {
             for (_, parcel) in outbox.iter() {
                 match parcel {
                     Parcel::Connected { session, .. } => self.session = Some(session),
+                    Parcel::Reply(reply) if is_refusal(reply) => self.refusals += 1,
                     Parcel::Reply(_) => self.replies += 1,
+                    Parcel::Close => self.closed += 1,
                     other => panic!("{other:?} without a reason"),
                 }
             }
             outbox.clear();
         }
         result
+    }
+
+    fn members_changed(&mut self) {}
+
+    fn raise_alarm(&mut self, member: u64) {
+        panic!("a member alone differs from member {member}");
     }
 
     fn begin_snapshot(&mut self, order: SnapshotOrder) {
@@ -93,6 +113,11 @@ impl Shell for TestShell {
     }
 }
 
+fn is_refusal(reply: &[u8]) -> bool {
+    let header = ReplyHeader::decode(&mut Reader::new(&reply[4..])).expect("a reply has a header");
+    header.error == Some(ErrorCode::NotReadOnly)
+}
+
 /// A member with its process.
 struct Stage {
     member: Member,
@@ -106,7 +131,9 @@ impl Stage {
         let (member, state) = Member::recover(Arc::new(disk.clone()), Config::small(), &now)?;
         let mut stage = Stage { member, shell: TestShell::new(state, now), created: 0 };
         stage.settle()?;
-        stage.member.take(&stage.shell, [Input::Connect { conn: conn(), timeout_ms: 60_000 }]);
+        stage
+            .member
+            .take(&stage.shell, [Input::Connect { conn: conn(), timeout_ms: 60_000, may_only_read: false }]);
         stage.settle()?;
         Ok(stage)
     }
@@ -183,27 +210,28 @@ fn whatever_fails_what_was_acknowledged_is_there_again() {
 }
 
 #[test]
-fn a_full_disk_makes_writes_wait_and_nothing_else() {
+fn a_full_disk_refuses_writes_until_there_is_room() {
     let disk = MemDisk::new(1);
     let mut stage = Stage::start(&disk).unwrap();
     disk.set_capacity(Some(disk.used_bytes()));
-    let error = loop {
+    while stage.shell.closed == 0 {
         stage.create();
-        match stage.member.work(&mut stage.shell).unwrap() {
-            Work::DiskFull(error) => break error,
-            _ => stage.settle().unwrap(),
-        }
-    };
-    assert!(matches!(error, LogError::DiskFull { .. }), "{error}");
-    assert!(
-        matches!(stage.member.work(&mut stage.shell), Ok(Work::DiskFull(_))),
-        "there is room from nowhere"
-    );
-    assert_eq!(stage.shell.replies, stage.created - 1, "the write that found no room was answered");
+        while !matches!(stage.member.work(&mut stage.shell).unwrap(), Work::Nothing | Work::DiskFull) {}
+    }
+    let (replies, waited) = (stage.shell.replies, stage.created - 1);
+    assert_eq!(replies, waited, "the write that found no room was answered");
+    stage.create();
+    while !matches!(stage.member.work(&mut stage.shell).unwrap(), Work::DiskFull) {}
+    assert_eq!((stage.shell.replies, stage.shell.refusals), (replies, 1));
 
     disk.set_capacity(None);
+    stage.shell.now.monotonic_ms += 2000;
     stage.settle().unwrap();
-    assert_eq!(stage.shell.replies, stage.created);
+    stage.create();
+    stage.settle().unwrap();
+    assert_eq!(stage.shell.replies, replies + 1);
+    assert!(stage.has(waited), "what waited for room is carried out");
+    assert!(!stage.has(waited + 1), "what was refused is not");
 }
 
 #[test]

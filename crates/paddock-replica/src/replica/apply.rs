@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid};
+use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid};
 use paddock_tree::{Command, Outcome};
 
-use super::{Applied, Effects, Item, Local, Replica};
+use super::{About, Applied, Effects, Item, Local, Replica};
 use crate::batch::{Batch, batches};
 use crate::outbox::ok;
-use crate::{ConnId, Now, Outboxes, State};
+use crate::{ConnId, Membership, Now, Outboxes, State};
 
 impl Replica {
     /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
@@ -23,12 +23,18 @@ impl Replica {
         out.begin_round();
         let mut applied = Applied::default();
         for entry in effects.committed.drain(..) {
-            for batch in batches(&entry.payload) {
-                applied.commands += self.apply_batch(now, &batch, state, out);
+            match About::decode(&entry.payload) {
+                Some(about) => self.apply_about(entry.index, about, state),
+                None => {
+                    for batch in batches(&entry.payload) {
+                        applied.commands += self.apply_batch(now, &batch, state, out);
+                    }
+                }
             }
             state.set_applied(entry.index, entry.term);
             self.consensus.applied(entry.index);
-            self.applied = entry.index;
+            (self.applied, self.applied_term) = (entry.index, entry.term);
+            self.digests.take(entry.index, state);
             applied.entries += 1;
         }
         while let Some(mut items) = self.outstanding.take_ready(self.applied) {
@@ -38,7 +44,27 @@ impl Replica {
         if std::mem::take(&mut effects.locals) {
             self.run_locals(now, state, out);
         }
+        applied.members_changed = std::mem::take(&mut self.members_changed);
         applied
+    }
+
+    /// Carries out what an entry says of who takes part.
+    fn apply_about(&mut self, index: u64, about: About, state: &mut State) {
+        if self.consensus.apply_about(index, &about) {
+            self.is_commit_due = true;
+            let Membership { voters, learners, voters_outgoing, .. } = self.consensus.membership();
+            tracing::info!(?voters, ?learners, ?voters_outgoing, "who takes part has changed");
+        }
+        if let About::Refounding { cluster, members, .. } = about {
+            state.refound(cluster, &members);
+            self.note_members(state);
+        }
+        state.set_membership(self.consensus.membership().clone());
+    }
+
+    fn note_members(&mut self, state: &State) {
+        self.follow_ensemble(state.tree());
+        self.members_changed = true;
     }
 
     /// Applies a batch unless it was applied before; returns how many commands that were.
@@ -63,6 +89,7 @@ impl Replica {
     }
 
     fn run_locals(&mut self, now: Now, state: &State, out: &mut Outboxes) {
+        self.refuse(state, out);
         if self.outstanding.is_empty() && self.batch.commands() == 0 {
             let mut items = std::mem::take(&mut self.items);
             let command = self.run_until_command(&mut items, state, out);
@@ -89,7 +116,7 @@ impl Replica {
         None
     }
 
-    fn run(&mut self, item: Item, state: &State, out: &mut Outboxes) {
+    pub(super) fn run(&mut self, item: Item, state: &State, out: &mut Outboxes) {
         match item {
             Item::Local(Local { client, .. }) if out.is_full(client.conn) => {
                 tracing::warn!(session = %client.session, "connection closed: it asks for too much at once");
@@ -99,6 +126,8 @@ impl Replica {
                 out.reply(client.conn, |out| state.answer(&client, xid, op, &body, out));
             }
             Item::Disconnect { conn } => {
+                self.waits_for_members.take_if(|(waiting, _)| *waiting == conn);
+                out.forget(conn);
                 state.drop_watches(conn);
                 self.serving.end_conn(conn);
             }
@@ -129,6 +158,10 @@ impl Replica {
             self.follow_session(now, command, state, out);
         }
         match item {
+            Some(Item::Write { conn, xid }) if begins_change_of_members(command, &outcome) => {
+                out.hold(conn);
+                self.waits_for_members = Some((conn, xid));
+            }
             Some(Item::Write { conn, xid }) => self.answer_write(conn, xid, &outcome, out),
             Some(Item::Session { conn }) => self.answer_session(conn, command, &outcome, state, out),
             _ => {}
@@ -150,6 +183,21 @@ impl Replica {
         }
     }
 
+    /// A change of members is in force, or has failed: whoever asked for it here is told.
+    fn answer_change_of_members(&mut self, error: Option<ErrorCode>, state: &State, out: &mut Outboxes) {
+        let Some((conn, xid)) = self.waits_for_members.take() else { return };
+        let header = ReplyHeader { error, ..ok(xid, state.tree().zxid()) };
+        out.release(|out| {
+            out.write_reply(conn, header, |out| {
+                if error.is_none() {
+                    let (data, stat) = state.tree().config();
+                    out.put_buffer(Some(data));
+                    stat.encode(out);
+                }
+            });
+        });
+    }
+
     fn answer_session(
         &mut self,
         conn: ConnId,
@@ -164,7 +212,7 @@ impl Replica {
                 Ok(WriteReply::Done),
             ) => {
                 self.serve(conn, command.session, state, out);
-                out.connected(conn, command.session, *timeout_ms);
+                out.connected(conn, command.session, *timeout_ms, false);
             }
             _ => out.expired(conn),
         }
@@ -183,6 +231,11 @@ impl Replica {
                     // It is served elsewhere now: the connection here is one that its client has given up.
                     self.end_serving(command.session, state, out);
                 }
+            }
+            Ok(Write::Reconfig(_) | Write::FoundEnsemble { .. }) => self.note_members(state),
+            Ok(Write::SettleReconfig { error }) => {
+                self.note_members(state);
+                self.answer_change_of_members(error, state, out);
             }
             _ => {
                 if let Some(session) = ended_session(command) {
@@ -207,6 +260,10 @@ impl Replica {
             self.submit_own(SessionId::NONE, OpCode::DeleteContainer, &body, Item::Own);
         }
     }
+}
+
+fn begins_change_of_members(command: &Command<'_>, outcome: &Outcome<'_>) -> bool {
+    matches!(command.write, Ok(Write::Reconfig(_))) && outcome.result.is_ok()
 }
 
 /// The session that a command ends, if it is not refused.

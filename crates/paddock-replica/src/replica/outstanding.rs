@@ -29,6 +29,7 @@ enum Waiting {
     /// The leader was asked how far the log has come; when this member has applied so much, the items may see its state.
     Sync {
         question: u64,
+        asked_ms: u64,
         index: Option<u64>,
         items: VecDeque<Item>,
     },
@@ -63,10 +64,10 @@ impl Outstanding {
     }
 
     /// `items` wait for the answer to a question to the leader.
-    pub(super) fn push_sync(&mut self, items: VecDeque<Item>) {
+    pub(super) fn push_sync(&mut self, asked_ms: u64, items: VecDeque<Item>) {
         let question = self.next_question;
         self.next_question += 1;
-        self.queue.push_back(Waiting::Sync { question, index: None, items });
+        self.queue.push_back(Waiting::Sync { question, asked_ms, index: None, items });
     }
 
     /// The batches that the leader has not been sent, in order; it has now.
@@ -95,14 +96,17 @@ impl Outstanding {
         })
     }
 
-    pub(super) fn answer(&mut self, answered: u64, up_to: u64) {
+    /// Returns when the question was asked first.
+    pub(super) fn answer(&mut self, answered: u64, up_to: u64) -> Option<u64> {
         for waiting in &mut self.queue {
-            if let Waiting::Sync { question, index, .. } = waiting
+            if let Waiting::Sync { question, index, asked_ms, .. } = waiting
                 && *question == answered
             {
                 *index = Some(up_to);
+                return Some(*asked_ms);
             }
         }
+        None
     }
 
     /// What waits last.
@@ -138,6 +142,24 @@ impl Outstanding {
                 }
             }
         }
+    }
+
+    /// What waits does not wait any more; the batches stay, and will be applied for nobody.
+    pub(super) fn abandon(&mut self) -> Vec<Item> {
+        let mut abandoned = Vec::new();
+        self.queue.retain_mut(|waiting| match waiting {
+            Waiting::Sync { items, .. } => {
+                abandoned.extend(items.drain(..));
+                false
+            }
+            Waiting::Batch { items, .. } => {
+                let commands = items.iter().filter(|item| item.is_command()).count();
+                abandoned.extend(items.drain(..));
+                items.extend((0..commands).map(|_| Item::Own));
+                true
+            }
+        });
+        abandoned
     }
 
     /// Batches up to this number were applied where nobody here saw it. Returns what waited for them, or before them.

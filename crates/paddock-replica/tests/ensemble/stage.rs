@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{AclList, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
+use paddock_proto::{AclList, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
 use paddock_replica::{
-    Client, ConnId, Effects, HardState, Input, Install, Local, LogEntry, Membership, Now, Outboxes, Parcel,
-    Recovered, Replica, ReplicaOptions, Role, State,
+    Client, ConnId, Effects, Founding, HardState, Input, Install, Local, LogEntry, Membership, Now, Outboxes,
+    Parcel, Recovered, Replica, ReplicaOptions, Role, State,
 };
 use paddock_tree::{Asker, Command, Tree, TreeLoader};
 
@@ -35,8 +35,8 @@ const PIECE_BYTES: usize = 1000;
 
 #[derive(Default)]
 struct Disk {
-    /// Index and term, and the blocks one behind the other, each behind its length.
-    snapshot: Option<((u64, u64), Vec<u8>)>,
+    /// Index and term, who took part, and the blocks one behind the other, each behind its length.
+    snapshot: Option<((u64, u64), Membership, Vec<u8>)>,
     /// One that is on its way here.
     partial: Vec<u8>,
     /// Behind the snapshot.
@@ -49,14 +49,16 @@ struct Member {
     state: State,
     out: Outboxes,
     wants_snapshot: bool,
+    /// Whose state was seen to be another one.
+    differing: Vec<u64>,
 }
 
 impl Member {
     fn move_pieces(&mut self, now: Now, effects: &mut Effects, disk: &mut Disk) {
         self.wants_snapshot |= std::mem::take(&mut effects.wants_snapshot);
         for read in effects.snapshot_reads.drain(..) {
-            let found = disk.snapshot.as_ref().filter(|((index, _), _)| *index == read.index);
-            let piece = found.map(|(_, bytes)| {
+            let found = disk.snapshot.as_ref().filter(|((index, _), ..)| *index == read.index);
+            let piece = found.map(|(.., bytes)| {
                 let rest = &bytes[read.offset as usize..];
                 (rest[..rest.len().min(PIECE_BYTES)].to_vec(), rest.len() <= PIECE_BYTES)
             });
@@ -73,8 +75,9 @@ impl Member {
 
     fn install(&mut self, now: Now, disk: &mut Disk, install: &Install) {
         let bytes = std::mem::take(&mut disk.partial);
-        self.state = State::new(load(&bytes), (install.index, install.term));
-        disk.snapshot = Some(((install.index, install.term), bytes));
+        let (applied, membership) = ((install.index, install.term), install.membership.clone());
+        self.state = State::new(load(&bytes), applied, membership.clone());
+        disk.snapshot = Some((applied, membership, bytes));
         disk.entries.clear();
         self.replica.installed(now, &self.state, &mut self.out);
     }
@@ -87,9 +90,10 @@ impl Member {
             bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
             bytes.extend_from_slice(&block);
         }
-        disk.snapshot = Some(((index, term), bytes));
+        let membership = self.state.membership().clone();
+        disk.snapshot = Some(((index, term), membership.clone(), bytes));
         disk.entries.retain(|entry| entry.index > index);
-        self.replica.step(now, Input::SnapshotTaken { index, term });
+        self.replica.step(now, Input::SnapshotTaken { index, term, membership });
     }
 }
 
@@ -105,6 +109,10 @@ pub(crate) struct Stage {
     disks: BTreeMap<u64, Disk>,
     now: Now,
     seed: u64,
+    /// What the configuration of those says that start from now on.
+    pub(crate) founding: Founding,
+    pub(crate) linearizable_reads: bool,
+    pub(crate) lease_clock_bound_ms: Option<u64>,
     messages: VecDeque<(u64, u64, Vec<u8>)>,
     cut: BTreeSet<u64>,
     /// A member takes a snapshot when its log has more entries than this.
@@ -120,6 +128,9 @@ impl Stage {
             disks: (1..=members).map(|member| (member, Disk::default())).collect(),
             now: Now { monotonic_ms: 1000, wall_ms: 1_000_000 },
             seed,
+            founding: founding(1..=members),
+            linearizable_reads: false,
+            lease_clock_bound_ms: None,
             messages: VecDeque::new(),
             cut: BTreeSet::new(),
             entries_max: usize::MAX,
@@ -130,12 +141,19 @@ impl Stage {
         stage
     }
 
+    /// A member with an empty disk, whether it is new or has lost what it had.
+    pub(crate) fn start_empty(&mut self, member: u64) {
+        self.stop(member);
+        self.disks.insert(member, Disk::default());
+        self.start(member);
+    }
+
     pub(crate) fn start(&mut self, member: u64) {
         let disk = self.disks.get_mut(&member).expect("every member has a disk");
         disk.partial.clear();
         let state = match &disk.snapshot {
-            Some((applied, bytes)) => State::new(load(bytes), *applied),
-            None => State::new(Tree::new(), (0, 0)),
+            Some((applied, membership, bytes)) => State::new(load(bytes), *applied, membership.clone()),
+            None => State::new(Tree::new(), (0, 0), Membership::default()),
         };
         let options = ReplicaOptions {
             member,
@@ -143,16 +161,21 @@ impl Stage {
             garbage_interval_ms: 60_000,
             garbage_max: 100,
             entry_bytes_kept: 2000,
+            linearizable_reads: self.linearizable_reads,
+            lease_clock_bound_ms: self.lease_clock_bound_ms,
             seed: self.seed,
+            founding: self.founding.clone(),
         };
-        let membership = Membership { voters: self.members.keys().copied().collect() };
+        let membership = state.membership().clone();
         let entries = disk.entries.clone();
         let recovered =
             Recovered { snapshot: state.applied(), membership, hard_state: disk.hard_state, entries };
         self.now.wall_ms += 1;
         let replica = Replica::new(options, recovered, &state, self.now);
-        self.members
-            .insert(member, Some(Member { replica, state, out: Outboxes::new(1), wants_snapshot: false }));
+        self.members.insert(
+            member,
+            Some(Member { replica, state, out: Outboxes::new(1), wants_snapshot: false, differing: vec![] }),
+        );
     }
 
     /// The member's process is gone; what it had synced is there.
@@ -243,6 +266,7 @@ impl Stage {
                 break;
             }
             self.messages.extend(effects.messages.drain(..).map(|(to, bytes)| (number, to, bytes)));
+            member.differing.append(&mut effects.differing);
             member.move_pieces(now, &mut effects, disk);
             if let Some(install) = effects.install.take() {
                 member.install(now, disk, &install);
@@ -324,18 +348,31 @@ impl Stage {
     }
 
     pub(crate) fn connect(&mut self, member: u64, number: u64) -> Guest {
+        self.ask_for_session(member, number, false);
+        self.greet(member, ConnId::new(0, number))
+    }
+
+    pub(crate) fn ask_for_session(&mut self, member: u64, number: u64, may_only_read: bool) {
         let conn = ConnId::new(0, number);
-        self.step(member, Input::Connect { conn, timeout_ms: SESSION_TIMEOUT_MS });
-        self.greet(member, conn)
+        self.step(member, Input::Connect { conn, timeout_ms: SESSION_TIMEOUT_MS, may_only_read });
+        self.settle();
+    }
+
+    /// What a connection without a session was told.
+    pub(crate) fn story_of(&mut self, member: u64, number: u64) -> Vec<String> {
+        self.stories.remove(&(member, ConnId::new(0, number))).unwrap_or_default()
     }
 
     pub(crate) fn resume(&mut self, member: u64, number: u64, former: &Guest) -> Guest {
         let (conn, session) = (ConnId::new(0, number), former.client.session);
-        self.step(member, Input::Resume { conn, session, timeout_ms: SESSION_TIMEOUT_MS });
+        self.step(
+            member,
+            Input::Resume { conn, session, timeout_ms: SESSION_TIMEOUT_MS, may_only_read: false },
+        );
         self.greet(member, conn)
     }
 
-    fn greet(&mut self, member: u64, conn: ConnId) -> Guest {
+    pub(crate) fn greet(&mut self, member: u64, conn: ConnId) -> Guest {
         self.settle();
         let session = self.sessions[&(member, conn)];
         self.stories.remove(&(member, conn));
@@ -347,11 +384,24 @@ impl Stage {
         self.stories.remove(&(guest.member, guest.client.conn)).unwrap_or_default()
     }
 
+    /// Whether the guest was told nothing but that this request went well.
+    pub(crate) fn is_done(&mut self, guest: &Guest, xid: i32) -> bool {
+        matches!(&self.story(guest)[..], [line] if line.starts_with(&format!("#{xid} \"")))
+    }
+
     /// The paths of all creates that were answered since this was asked last.
     pub(crate) fn all_created(&mut self) -> Vec<String> {
         let stories = std::mem::take(&mut self.stories);
         let lines = stories.into_values().flatten();
         lines.filter_map(|line| Some(line.split_once(" \"")?.1.trim_end_matches('"').to_owned())).collect()
+    }
+
+    /// Lets time pass for a session that is heard all the while.
+    pub(crate) fn run_ticks_with(&mut self, guest: &Guest, ticks: u64) {
+        for _ in 0..ticks {
+            self.touch(guest);
+            self.run_ticks(1);
+        }
     }
 
     pub(crate) fn touch(&mut self, guest: &Guest) {
@@ -431,6 +481,65 @@ impl Stage {
         &self.members[&member].as_ref().expect("the member runs").state
     }
 
+    /// Asks for another set of members as one who may.
+    pub(crate) fn reconfig(&mut self, guest: &Guest, xid: i32, joining: &[String], leaving: &[u64]) {
+        let leaving: Vec<String> = leaving.iter().map(u64::to_string).collect();
+        let mut body = Vec::new();
+        body.put_string(&joining.join(","));
+        body.put_string(&leaving.join(","));
+        body.put_i32(-1);
+        body.put_i64(-1);
+        let ids = IdList::encode(&[Id::new("super", "")]);
+        let ids = IdList::decode(&mut Reader::new(&ids)).expect("it was just encoded");
+        let mut command = Vec::new();
+        Command::encode(guest.client.session, 0, ids, OpCode::Reconfig, &body, &mut command);
+        self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), command });
+        self.settle();
+    }
+
+    /// Who takes part, as the member knows.
+    pub(crate) fn membership(&self, member: u64) -> Membership {
+        self.state(member).membership().clone()
+    }
+
+    /// The numbers in what `/zookeeper/config` shows there.
+    pub(crate) fn config(&self, member: u64) -> Vec<u64> {
+        let ensemble = self.state(member).tree().ensemble();
+        ensemble.map_or(vec![], |ensemble| ensemble.members.iter().map(|member| member.id.into()).collect())
+    }
+
+    pub(crate) fn cluster(&self, member: u64) -> Option<u64> {
+        self.state(member).tree().ensemble().map(|ensemble| ensemble.cluster)
+    }
+
+    pub(crate) fn role(&self, member: u64) -> Role {
+        self.members[&member].as_ref().expect("the member runs").replica.role()
+    }
+
+    /// The member's disk is full, or has room again.
+    pub(crate) fn disk_full(&mut self, member: u64, is_full: bool) {
+        self.step(member, Input::DiskFull(is_full));
+        self.settle();
+    }
+
+    /// Changes a member's state behind its back.
+    pub(crate) fn corrupt(&mut self, member: u64, path: &str) {
+        let mut body = Vec::new();
+        body.put_string(path);
+        body.put_string("corrupt");
+        body.put_i32(-1);
+        let mut command = Vec::new();
+        Command::encode(SessionId::NONE, 0, IdList::NONE, OpCode::SetData, &body, &mut command);
+        let member = self.members.get_mut(&member).and_then(Option::as_mut).expect("the member runs");
+        let command = Command::decode(&command).expect("it was just encoded");
+        assert!(member.state.tree_mut().apply(&command).result.is_ok());
+    }
+
+    /// Whose state the member has seen to differ from its own.
+    pub(crate) fn differing(&self, member: u64) -> &[u64] {
+        &self.members[&member].as_ref().expect("the member runs").differing
+    }
+
     pub(crate) fn has_session(&self, guest: &Guest) -> bool {
         self.state(guest.member).tree().session_timeout_ms(guest.client.session).is_some()
     }
@@ -508,6 +617,7 @@ fn tell(parcel: Parcel<'_>) -> Vec<String> {
             }
             lines
         }
+        Parcel::Connected { read_only: true, .. } => vec!["connected to read".into()],
         Parcel::Connected { .. } => vec!["connected".into()],
         Parcel::Expired => vec!["expired".into()],
         Parcel::Close => vec!["close".into()],
@@ -530,4 +640,23 @@ fn tell_packet(body: &[u8]) -> String {
         }
         None => format!("#{} ok", header.xid.0),
     }
+}
+
+/// Of voters with these numbers.
+pub(crate) fn founding(voters: impl IntoIterator<Item = u64>) -> Founding {
+    let voters: Vec<u64> = voters.into_iter().collect();
+    let members = voters.iter().map(|id| server_line(*id, "participant") + "\n").collect();
+    Founding { membership: Membership::new(voters, vec![]), members }
+}
+
+/// A member as a client names it.
+pub(crate) fn server_line(id: u64, role: &str) -> String {
+    format!("server.{id}=host{id}:2888:3888:{role};2181")
+}
+
+/// The seeds of a run; `ENSEMBLE_SEEDS` asks for another number of them.
+pub(crate) fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
+    let asked = std::env::var("ENSEMBLE_SEEDS").ok();
+    let count = asked.map_or(count, |asked| asked.parse().expect("ENSEMBLE_SEEDS is a number"));
+    first..first + count
 }

@@ -28,6 +28,7 @@ impl Store {
             node.extra = ExtraId(self.extras.insert(extra));
         }
         let id = NodeId(self.nodes.insert(node));
+        let parent_before = self.standing_digest(parent);
         self.attach(id);
         self.data_bytes += path_chars(new.path) + self.data_len(id) as u64;
 
@@ -36,6 +37,8 @@ impl Store {
         extra.cversion = extra.cversion.wrapping_add(1);
         extra.pzxid = new.zxid.0;
         self.note(undo);
+        let after = self.whole_digest(id).wrapping_add(self.standing_digest(parent));
+        self.digest = self.digest.wrapping_add(after).wrapping_sub(parent_before);
         id
     }
 
@@ -47,12 +50,14 @@ impl Store {
         self.touch(parent);
         self.touch(id);
 
+        let before = self.whole_digest(id).wrapping_add(self.standing_digest(parent));
         self.data_bytes -= path_chars(path) + self.data_len(id) as u64;
         self.detach(id);
         let node = self.nodes.remove(id.0);
         let extra = (node.extra != ExtraId::NONE).then(|| self.extras.remove(node.extra.0));
 
         let pzxid = std::mem::replace(&mut self.extra_mut(parent).pzxid, zxid.0);
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.standing_digest(parent));
         match &mut self.journal {
             Some(journal) => journal.push(Undo::Delete { id, node, extra, pzxid }),
             None => self.acls.release(node.acl),
@@ -60,6 +65,7 @@ impl Store {
     }
 
     pub(crate) fn set_data(&mut self, id: NodeId, data: Option<&[u8]>, zxid: Zxid, time_ms: i64) {
+        let before = self.content_digest(id);
         let old = self.put_data(id, data);
         let node = &mut self.nodes[id.0];
         let undo = Undo::SetData {
@@ -72,12 +78,25 @@ impl Store {
         node.version = node.version.wrapping_add(1);
         node.mzxid = zxid.0;
         node.mtime_ms = time_ms;
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.content_digest(id));
         self.note(undo);
+    }
+
+    /// Sets the data and all that tells of it.
+    pub(crate) fn overwrite(&mut self, id: NodeId, data: &[u8], version: i32, zxid: i64, time_ms: i64) {
+        assert!(self.journal.is_none(), "no client writes in this way, so no multi does");
+        let before = self.content_digest(id);
+        self.put_data(id, Some(data));
+        let node = &mut self.nodes[id.0];
+        (node.version, node.mzxid, node.mtime_ms) = (version, zxid, time_ms);
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.content_digest(id));
     }
 
     /// Changes the data and nothing else that shows: for quota statistics.
     pub(crate) fn replace_data(&mut self, id: NodeId, data: &[u8]) {
+        let before = self.content_digest(id);
         let old = self.put_data(id, Some(data));
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.content_digest(id));
         let node = &self.nodes[id.0];
         let undo = Undo::SetData {
             id,
@@ -92,11 +111,13 @@ impl Store {
     pub(crate) fn set_acl(&mut self, id: NodeId, list: Option<Vec<Acl>>) {
         assert!(self.journal.is_none(), "a multi has no setACL, so none is ever taken back");
         self.touch(id);
+        let before = self.standing_digest(id);
         let acl = list.map_or(AclId::OPEN, |list| self.acls.intern(list));
         let old = std::mem::replace(&mut self.nodes[id.0].acl, acl);
         self.acls.release(old);
         let extra = self.extra_mut(id);
         extra.aversion = extra.aversion.wrapping_add(1);
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.standing_digest(id));
     }
 
     fn put_data(&mut self, id: NodeId, data: Option<&[u8]>) -> Blob {

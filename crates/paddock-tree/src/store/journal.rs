@@ -10,6 +10,7 @@ use super::node::{Blob, Extra, ExtraId, Node, NodeId};
 pub(super) struct Journal {
     undos: Vec<Undo>,
     data_bytes: u64,
+    digest: u64,
 }
 
 /// How to take back one change, when all that came after it has been taken back.
@@ -47,7 +48,7 @@ impl Store {
     /// From here on changes can be taken back.
     pub(crate) fn open_journal(&mut self) {
         assert!(self.journal.is_none(), "a multi holds no multi");
-        self.journal = Some(Journal { undos: Vec::new(), data_bytes: self.data_bytes });
+        self.journal = Some(Journal { undos: Vec::new(), data_bytes: self.data_bytes, digest: self.digest });
     }
 
     /// Keeps all changes since `open_journal`.
@@ -65,7 +66,7 @@ impl Store {
         for undo in journal.undos.into_iter().rev() {
             self.take_back(undo);
         }
-        self.data_bytes = journal.data_bytes;
+        (self.data_bytes, self.digest) = (journal.data_bytes, journal.digest);
     }
 
     pub(super) fn note(&mut self, undo: Undo) {

@@ -7,6 +7,7 @@
 
 mod acls;
 mod change;
+mod digest;
 mod index;
 mod journal;
 mod look;
@@ -43,6 +44,8 @@ pub(crate) struct Store {
     node_count: usize,
     ephemeral_count: usize,
     data_bytes: u64,
+    /// The sum of what all nodes are: see `digest.rs`.
+    digest: u64,
     journal: Option<Journal>,
     scan: Option<Scan>,
 }

@@ -25,6 +25,7 @@ impl Store {
             node_count: 0,
             ephemeral_count: 0,
             data_bytes: 0,
+            digest: 0,
             journal: None,
             scan: None,
         }
@@ -71,11 +72,11 @@ impl Store {
         true
     }
 
-    /// Counts the data, when every node has its parent; false when a node hangs on a ring of parents without a root.
+    /// Counts the data and sums the digest, when every node has its parent; false when a node hangs on a ring of parents without a root.
     #[must_use]
     pub(crate) fn weigh(&mut self) -> bool {
         let mut path_chars_of = vec![0; self.nodes.slots() as usize];
-        let (mut nodes, mut bytes) = (0, 0);
+        let (mut nodes, mut bytes, mut digest) = (0, 0, 0u64);
         for id in self.subtree(NodeId::ROOT) {
             let own = match id {
                 NodeId::ROOT => 0,
@@ -84,9 +85,10 @@ impl Store {
             path_chars_of[id.0 as usize] = own;
             // The root's path has a character too, but its children's paths do not hold it.
             bytes += own.max(1) + self.data_len(id) as u64;
+            digest = digest.wrapping_add(self.whole_digest(id));
             nodes += 1;
         }
-        self.data_bytes = bytes;
+        (self.data_bytes, self.digest) = (bytes, digest);
         nodes == self.node_count
     }
 

@@ -2,6 +2,7 @@
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, ErrorCode, OpCode, Read, SessionId, WriteReply};
+use paddock_tree::fuzzing::assemble;
 use paddock_tree::{Asker, Command, LoadError, Tree, TreeLoader};
 
 use crate::dump::{dump, load, snapshot};
@@ -33,7 +34,7 @@ fn load_all(blocks: &[Vec<u8>]) -> Result<Tree, LoadError> {
     for block in blocks {
         loader.block(block)?;
     }
-    loader.finish()
+    assemble(loader)
 }
 
 /// Whatever a flipped bit makes of the bytes, they load as some tree or as none; a tree that loads can be used.
@@ -79,16 +80,31 @@ fn a_part_of_a_snapshot_is_refused() {
 #[test]
 fn a_count_is_not_believed() {
     let mut header = vec![b'H'];
-    header.put_i32(2);
+    header.put_i32(3);
     header.put_i64(9);
     header.put_i64(i64::MAX);
+    header.put_i64(0);
     header.put_i32(i32::MAX);
     assert!(matches!(load_all(&[header.clone()]), Err(LoadError::Decode(_))));
     let sessions = header.len() - 4;
     header.truncate(sessions);
-    // Sessions, members, ACLs.
-    (0..3).for_each(|_| header.put_count(0));
+    // Sessions, members, no ensemble, ACLs.
+    (0..2).for_each(|_| header.put_count(0));
+    header.put_bool(false);
+    header.put_count(0);
     assert_eq!(load_all(&[header]).unwrap_err(), LoadError::Count { expected: i64::MAX, found: 0 });
+}
+
+#[test]
+fn what_is_not_what_was_saved_is_refused() {
+    let mut tree = motley_tree();
+    let mut blocks = snapshot(&mut tree, 1000, |_| {});
+    let at = blocks[1].windows(1).rposition(|byte| byte == b"t").expect("the znode /a/t");
+    blocks[1][at] = b'u';
+    assert!(load_all(&blocks).is_ok(), "it is a tree all the same");
+    let mut loader = TreeLoader::new();
+    blocks.iter().for_each(|block| loader.block(block).unwrap());
+    assert!(matches!(loader.finish(), Err(LoadError::Digest { .. })));
 }
 
 #[test]
@@ -105,7 +121,7 @@ fn a_snapshot_given_up_leaves_no_trace() {
 #[test]
 fn a_deep_tree_is_walked_without_a_stack() {
     const DEPTH: usize = 100_000;
-    let mut tree = load(&chain(DEPTH));
+    let mut tree = load_all(&chain(DEPTH)).unwrap();
     let path = "/x".repeat(DEPTH);
     let nobody = Asker { session: SessionId::NONE, ids: paddock_proto::IdList::NONE };
 
@@ -153,7 +169,7 @@ fn put_record(blocks: &mut [Vec<u8>], id: i32, parent: i32, count: i32) {
 fn counters_wrap() {
     let mut blocks = snapshot(&mut Tree::new(), 1000, |_| {});
     put_record(&mut blocks, 4, 0, i32::MAX);
-    let mut tree = load(&blocks);
+    let mut tree = load_all(&blocks).unwrap();
     let mut create = || {
         let mut call = Call::plain_create("/x/n-");
         if let Wish::Create { flags, .. } = &mut call.wish {

@@ -3,10 +3,9 @@
 //! Whether there is an ensemble is known when everything has been read, so the keys wait here until then. As in
 //! ZooKeeper, one server line is a member alone, unless `standaloneEnabled` is false.
 
-use paddock_server::{Ensemble, Role};
+use paddock_server::{Ensemble, EnsembleMember, Role};
 
 use super::ensemble::{self, Named, OwnNumber};
-use super::server_line;
 use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_keys::{self, Fixed, NO_PEERS};
@@ -58,7 +57,10 @@ impl ZooServers {
             "standaloneEnabled" => self.alone_disabled = !zoo_values::boolean(&value)?,
             "quorumListenOnAllIPs" => self.listen_on_all_addresses = zoo_values::boolean(&value)?,
             "reconfigEnabled" => self.reconfig_enabled = zoo_values::boolean(&value)?,
-            "peerType" => self.peer_type = Some((line.place.clone(), server_line::role(&value)?)),
+            "peerType" => {
+                self.peer_type =
+                    Some((line.place.clone(), Role::parse(value.0).map_err(|wrong| wrong.to_string())?))
+            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -67,17 +69,18 @@ impl ZooServers {
     fn take_server(&mut self, line: &Line, number: &str, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
         let id = value::number(&Text(number), value::MEMBER, value::A_MEMBER)
             .map_err(|what| line.fault(format!("{what} after server.")))?;
-        let server = server_line::parse(id, &line.value).map_err(|what| line.fault(what))?;
+        let (member, more_addresses) =
+            EnsembleMember::parse(id, &line.value).map_err(|wrong| line.fault(wrong.to_string()))?;
         if let Some(earlier) = &line.earlier {
             let what = format!("it was given at {earlier} too; the last one counts, as in ZooKeeper");
             remarks.push(line.warning(what));
         }
-        if server.more_addresses > 0 {
-            let first = &server.member.host;
+        if more_addresses > 0 {
+            let first = &member.host;
             remarks.push(line.warning(format!("of its addresses only the first, {first}, is used")));
         }
         let (place, name) = (line.place.clone(), line.key.clone());
-        self.named.push(Named { place, name, member: server.member });
+        self.named.push(Named { place, name, member });
         Ok(())
     }
 
@@ -113,6 +116,7 @@ impl ZooServers {
             members: self.named.iter().map(|named| named.member.clone()).collect(),
             listen_on_all_addresses: self.listen_on_all_addresses,
             reconfig_enabled: self.reconfig_enabled,
+            ..Ensemble::default()
         };
         let own = self.named.into_iter().find(|named| named.member.id == member);
         Ok(Settled { member, own, ensemble: Some(ensemble) })

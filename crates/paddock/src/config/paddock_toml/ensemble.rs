@@ -2,6 +2,7 @@
 //! an ensemble is worse than not to start.
 
 use std::net::Ipv6Addr;
+use std::ops::RangeInclusive;
 
 use paddock_server::{ClientAddress, Ensemble, EnsembleMember, Role};
 use toml::Spanned;
@@ -15,13 +16,16 @@ use super::{File, Item, in_order};
 const MEMBER: &str = "ensemble.member";
 const QUORUM_PORT: u16 = 2888;
 const ELECTION_PORT: u16 = 3888;
+/// A lease is shorter by so much, and lasts less than a second.
+const CLOCK_BOUND_MS: RangeInclusive<i64> = 0..=500;
+const A_CLOCK_BOUND: &str = "a number of milliseconds from 0 to 500";
 
 #[derive(Debug)]
 pub(super) struct Table {
     place: Place,
     named: Vec<Named>,
-    listen_on_all_addresses: bool,
-    reconfig_enabled: bool,
+    /// All but its members.
+    settings: Ensemble,
 }
 
 impl Table {
@@ -29,18 +33,26 @@ impl Table {
         let Some(table) = value.get_ref().as_table() else {
             return Err(place.fault("ensemble: expected a table [ensemble] or [[ensemble.member]]"));
         };
-        let mut found =
-            Table { place, named: Vec::new(), listen_on_all_addresses: false, reconfig_enabled: false };
+        let mut found = Table { place, named: Vec::new(), settings: Ensemble::default() };
+        let settings = &mut found.settings;
         for (key, value) in in_order(table) {
             let place = file.place(key.span().start);
             let item = file.item(value);
             match key.get_ref().as_ref() {
                 "member" => found.named = members(file, &place, value)?,
                 "listen_on_all_addresses" => {
-                    found.listen_on_all_addresses = boolean(&item).map_err(named(&place, key.get_ref()))?;
+                    settings.listen_on_all_addresses =
+                        boolean(&item).map_err(named(&place, key.get_ref()))?;
                 }
                 "reconfig_enabled" => {
-                    found.reconfig_enabled = boolean(&item).map_err(named(&place, key.get_ref()))?;
+                    settings.reconfig_enabled = boolean(&item).map_err(named(&place, key.get_ref()))?;
+                }
+                "linearizable_reads" => {
+                    settings.linearizable_reads = boolean(&item).map_err(named(&place, key.get_ref()))?;
+                }
+                "lease_clock_bound_ms" => {
+                    let bound = value::number(&item, CLOCK_BOUND_MS, A_CLOCK_BOUND);
+                    settings.lease_clock_bound_ms = Some(bound.map_err(named(&place, key.get_ref()))?);
                 }
                 other => return Err(unknown(place, &format!("ensemble.{other}"))),
             }
@@ -72,8 +84,7 @@ impl Table {
         }
         let ensemble = Ensemble {
             members: self.named.iter().map(|named| named.member.clone()).collect(),
-            listen_on_all_addresses: self.listen_on_all_addresses,
-            reconfig_enabled: self.reconfig_enabled,
+            ..self.settings
         };
         let own = self.named.into_iter().find(|named| named.member.id == own);
         Ok((ensemble, own.expect("it was found among them just now")))

@@ -160,7 +160,7 @@ fn member(id: u8, host: &str) -> EnsembleMember {
 
 fn three() -> Config {
     let members = vec![member(1, "zoo1"), member(2, "zoo2"), member(3, "zoo3")];
-    let ensemble = Ensemble { members, listen_on_all_addresses: false, reconfig_enabled: false };
+    let ensemble = Ensemble { members, ..Ensemble::default() };
     Config { member: 2, ensemble: Some(ensemble), ..defaults() }
 }
 
@@ -191,9 +191,12 @@ fn every_key_of_an_ensemble_sets_its_field() {
     ensemble.members.push(member(4, "zoo4"));
     ensemble.listen_on_all_addresses = true;
     ensemble.reconfig_enabled = true;
+    ensemble.linearizable_reads = true;
+    ensemble.lease_clock_bound_ms = Some(100);
     let text = format!(
         "{THREE}{keys}[[ensemble.member]]\nid = 4\nhost = 'zoo4'\n\
-         [ensemble]\nlisten_on_all_addresses = true\nreconfig_enabled = true\n"
+         [ensemble]\nlisten_on_all_addresses = true\nreconfig_enabled = true\n\
+         linearizable_reads = true\nlease_clock_bound_ms = 100\n"
     );
     check(&text, expected);
 }
@@ -221,6 +224,10 @@ fn what_is_wrong_with_an_ensemble_is_named_with_its_line() {
         (
             "[ensemble]\nreconfig_enabled = 1".to_owned(),
             "2: reconfig_enabled: expected true or false, found 1",
+        ),
+        (
+            "[ensemble]\nlease_clock_bound_ms = 501".to_owned(),
+            "2: lease_clock_bound_ms: expected a number of milliseconds from 0 to 500, found 501",
         ),
         (format!("{THREE}name = 'x'"), "14: ensemble.member.name is not a setting that Paddock knows"),
         (

@@ -20,11 +20,7 @@ fn member(id: u8, host: &str) -> EnsembleMember {
 }
 
 fn three() -> Ensemble {
-    Ensemble {
-        members: vec![member(1, "zoo1"), member(2, "zoo2"), member(3, "zoo3")],
-        listen_on_all_addresses: false,
-        reconfig_enabled: false,
-    }
+    Ensemble { members: vec![member(1, "zoo1"), member(2, "zoo2"), member(3, "zoo3")], ..Ensemble::default() }
 }
 
 fn load(lines: &str) -> (Config, Vec<String>) {

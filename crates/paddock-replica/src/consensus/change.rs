@@ -1,0 +1,113 @@
+//! Who takes part: what entries say of it, and how a leader changes it, one step at a time.
+
+use raft::ProgressState;
+use raft::eraftpb::{ConfChangeSingle, ConfChangeTransition, ConfChangeType, ConfChangeV2};
+
+use super::Consensus;
+use crate::Membership;
+use crate::membership::{Standing, Step};
+use crate::payload::About;
+
+/// A member as its leader sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Follower {
+    /// It has everything up to here.
+    pub(crate) matched: u64,
+    /// It was heard a short time ago.
+    pub(crate) is_active: bool,
+    /// It is to get a snapshot first.
+    pub(crate) gets_snapshot: bool,
+}
+
+impl Consensus {
+    /// Carries out what a committed entry says of the membership; true if it has changed.
+    pub(crate) fn apply_about(&mut self, index: u64, about: &About) -> bool {
+        let before = self.membership.clone();
+        match about {
+            _ if index <= self.refounded => {}
+            About::Founding(founders) if self.membership.is_empty() => self.found(founders),
+            About::Founding(_) | About::Refounding { .. } => {}
+            About::Change(step) => self.apply_change(&to_raft(step)),
+        }
+        self.membership != before
+    }
+
+    fn apply_change(&mut self, change: &ConfChangeV2) {
+        match self.node.apply_conf_change(change) {
+            Ok(state) => self.membership = Membership::from_raft(&state),
+            // Every member comes to the same conclusion.
+            Err(error) => tracing::warn!(%error, ?change, "a change of members has no effect"),
+        }
+    }
+
+    fn found(&mut self, founders: &Membership) {
+        let voters = founders.voters.iter().map(|id| (*id, Standing::Voter));
+        let learners = founders.learners.iter().map(|id| (*id, Standing::Learner));
+        voters.chain(learners).for_each(|member| self.apply_change(&to_raft(&vec![member])));
+    }
+
+    /// Whether a step is on its way, so that the next one has to wait.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.node.raft.has_pending_conf()
+    }
+
+    /// Proposes one step. Several members at once go through both majorities, until an empty step lets go of the one
+    /// before.
+    pub(crate) fn change(&mut self, step: &Step) {
+        let context = About::encode_step(step);
+        if let Err(error) = self.node.propose_conf_change(context, to_raft(step)) {
+            tracing::debug!(%error, "a change of members has to wait");
+        }
+    }
+
+    /// Hands the lead over to another voter, when it has everything.
+    pub(crate) fn transfer(&mut self, to: u64) {
+        self.node.transfer_leader(to);
+    }
+
+    /// Whether this member leads and takes proposals: not while it hands the lead over, and not when it was let go.
+    pub(crate) fn takes_proposals(&self) -> bool {
+        let raft = &self.node.raft;
+        self.is_leader() && raft.lead_transferee.is_none() && raft.prs().get(raft.id).is_some()
+    }
+
+    /// A member as this leader sees it; `None` if it has no part.
+    pub(crate) fn follower(&self, member: u64) -> Option<Follower> {
+        let progress = self.node.raft.prs().get(member)?;
+        Some(Follower {
+            matched: progress.matched,
+            is_active: progress.recent_active,
+            gets_snapshot: progress.state == ProgressState::Snapshot,
+        })
+    }
+
+    /// The member says that it has nothing: what it had is lost, and it must be sent everything again.
+    pub(crate) fn begin_anew(&mut self, member: u64) {
+        let progress = self.node.raft.mut_prs().get_mut(member);
+        if let Some(progress) = progress.filter(|progress| progress.matched > 0) {
+            tracing::warn!(member, "a member has lost its data; it gets everything again");
+            progress.matched = 0;
+            progress.next_idx = 1;
+            progress.become_probe();
+        }
+    }
+}
+
+/// A step as the library wants to have it.
+fn to_raft(step: &Step) -> ConfChangeV2 {
+    let mut change = ConfChangeV2::default();
+    if step.len() > 1 {
+        change.set_transition(ConfChangeTransition::Explicit);
+    }
+    let single = |&(node_id, standing): &(u64, Standing)| {
+        let mut single = ConfChangeSingle { node_id, ..ConfChangeSingle::default() };
+        single.set_change_type(match standing {
+            Standing::Voter => ConfChangeType::AddNode,
+            Standing::Learner => ConfChangeType::AddLearnerNode,
+            Standing::Gone => ConfChangeType::RemoveNode,
+        });
+        single
+    };
+    change.set_changes(step.iter().map(single).collect());
+    change
+}

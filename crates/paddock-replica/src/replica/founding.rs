@@ -1,0 +1,210 @@
+//! How an ensemble begins, and how a member without data finds the one that is there.
+//!
+//! A member that has nothing, no entry and no snapshot, asks the members that its configuration names. If most of the
+//! voters have nothing either, this is a new ensemble: each of them writes the same first entry, which says who votes.
+//! If one of them belongs to an ensemble already, this member is new to it, or has lost its data. Then it waits to be
+//! told everything, and has no say before: it might have promised something once that it does not know any more.
+
+use std::collections::BTreeSet;
+
+use paddock_proto::jute::Writer;
+use paddock_proto::{OpCode, SessionId};
+
+use super::{Effects, Item, Replica, ReplicaOptions};
+use crate::consensus::{Consensus, Recovered};
+use crate::message::{Condition, PeerMessage};
+use crate::payload::About;
+use crate::{HardState, LogEntry, Membership, Now};
+use raft::eraftpb::{Message, MessageType};
+
+/// The number of the round that the founding is. No round of the library has it.
+const FOUNDING_ROUND: u64 = 0;
+
+/// Who founds an ensemble with whom: what the configuration says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Founding {
+    pub membership: Membership,
+    /// The lines of `/zookeeper/config`; empty for a member alone, which has no ensemble.
+    pub members: String,
+}
+
+/// How far a member without data has come.
+#[derive(Debug, Default)]
+pub(super) struct Beginning {
+    /// Others without data, besides this one.
+    others: BTreeSet<u64>,
+    /// The first entry is on its way to the disk.
+    is_writing: bool,
+}
+
+impl Replica {
+    /// What this member has to say for itself.
+    pub(super) fn condition(&self) -> Condition {
+        let has_just_begun =
+            self.wanted.is_none() && *self.consensus.membership() == self.options.founding.membership;
+        match self.beginning {
+            Some(_) => Condition::Empty,
+            None if has_just_begun => Condition::Founding,
+            None => Condition::Established,
+        }
+    }
+
+    pub(super) fn tick_beginning(&mut self) {
+        self.catch_up_before_voting();
+        if self.beginning.is_none() {
+            return;
+        }
+        let own = self.options.member;
+        let Membership { voters, learners, .. } = &self.options.founding.membership;
+        let others = voters.iter().chain(learners).copied().filter(|id| *id != own);
+        let question = PeerMessage::Greeting(Condition::Empty).encode();
+        self.letters.extend(others.map(|id| (id, question.clone())));
+    }
+
+    /// Another member says how it stands with it.
+    pub(super) fn on_greeting(&mut self, from: u64, condition: Condition) {
+        if condition == Condition::Empty {
+            let answer = self.condition();
+            self.letters.push((from, PeerMessage::Greeting(answer).encode()));
+            if answer == Condition::Established {
+                self.consensus.begin_anew(from);
+            }
+        }
+        let Some(beginning) = &mut self.beginning else { return };
+        if condition == Condition::Established {
+            tracing::info!(member = from, "there is an ensemble already: waiting to be told its state");
+            beginning.others.clear();
+            self.await_state();
+        } else {
+            beginning.others.insert(from);
+        }
+    }
+
+    /// From now on this member does not vote until it knows as much as the ensemble did when it came.
+    fn await_state(&mut self) {
+        self.beginning = None;
+        self.silent_until = Some(u64::MAX);
+        self.consensus.set_silent(true);
+    }
+
+    /// A leader speaks to this member. If it has nothing, there is an ensemble: what is committed now is what this member
+    /// may have helped to commit before.
+    pub(super) fn note_leader(&mut self, message: &Message) {
+        if message.msg_type != MessageType::MsgAppend {
+            return;
+        }
+        if self.beginning.is_some() {
+            self.await_state();
+        }
+        if self.silent_until == Some(u64::MAX) {
+            self.silent_until = Some(message.commit.max(1));
+        }
+    }
+
+    /// What stands in the log before the leader's own first entry may count too, so one of its term must have come.
+    fn catch_up_before_voting(&mut self) {
+        let Some(until) = self.silent_until else { return };
+        if self.applied >= until && self.applied_term == self.leadership.term {
+            tracing::info!("this member has caught up: it takes part in elections");
+            self.silent_until = None;
+            self.consensus.set_silent(false);
+        }
+    }
+
+    fn is_founded(&self) -> bool {
+        let voters = &self.options.founding.membership.voters;
+        let Some(beginning) = self.beginning.as_ref().filter(|beginning| !beginning.is_writing) else {
+            return false;
+        };
+        let present = beginning.others.iter().filter(|id| voters.contains(id)).count() + 1;
+        voters.contains(&self.options.member) && present > voters.len() / 2 && self.consensus.is_empty()
+    }
+
+    /// Writes the first entry, if it is time.
+    pub(super) fn found(&mut self, effects: &mut Effects) {
+        if !self.is_founded() {
+            return;
+        }
+        if let Some(beginning) = &mut self.beginning {
+            beginning.is_writing = true;
+        }
+        let (entry, hard_state) = self.first_entry();
+        tracing::debug!(voters = ?self.options.founding.membership.voters, "founding");
+        effects.entries.push(entry);
+        effects.hard_state = Some(hard_state);
+        effects.round = Some(FOUNDING_ROUND);
+        self.written = hard_state;
+    }
+
+    fn first_entry(&self) -> (LogEntry, HardState) {
+        let payload = About::Founding(self.options.founding.membership.clone()).encode();
+        let HardState { term, vote, .. } = self.written;
+        let hard_state = HardState { term: term.max(1), vote, commit: 1, silent_until: 0 };
+        (LogEntry { index: 1, term: 1, payload }, hard_state)
+    }
+
+    /// The first entry is on disk: the log begins.
+    pub(super) fn on_founded(&mut self) {
+        let (entry, hard_state) = self.first_entry();
+        let membership = Membership::default();
+        let recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: vec![entry] };
+        let ReplicaOptions { member, seed, entry_bytes_kept, .. } = self.options;
+        self.consensus = Consensus::new(member, seed, entry_bytes_kept, recovered);
+        self.beginning = None;
+    }
+
+    pub(super) fn is_writing_first_entry(&self) -> bool {
+        self.beginning.as_ref().is_some_and(|beginning| beginning.is_writing)
+    }
+
+    pub(super) fn is_founding(&self, round: u64) -> bool {
+        round == FOUNDING_ROUND && self.is_writing_first_entry()
+    }
+
+    /// The first leader says who the members are, and what the ensemble is called.
+    pub(super) fn name_ensemble(&mut self, now: Now) {
+        // Behind the first entry of its own a leader knows all that was ever said.
+        let knows_all = self.consensus.is_leader() && self.applied_term == self.consensus.leadership().term;
+        let is_due = knows_all && self.wanted.is_none() && !self.is_named;
+        if !is_due || self.options.founding.members.is_empty() {
+            return;
+        }
+        self.is_named = true;
+        let cluster = cluster_id(self.options.seed, now);
+        let all = self.options.founding.members.clone();
+        let takes_part = |line: &&str| {
+            let id = line.strip_prefix("server.").and_then(|rest| rest.split('=').next()?.parse().ok());
+            id.is_some_and(|id| self.consensus.membership().contains(id))
+        };
+        let present: String = all.lines().filter(takes_part).map(|line| format!("{line}\n")).collect();
+        let mut body = Vec::new();
+        body.put_i64(cluster as i64);
+        body.put_string(&present);
+        self.submit_own(SessionId::NONE, OpCode::FoundEnsemble, &body, Item::Own);
+        if present.len() < all.len() {
+            tracing::info!("a member alone becomes an ensemble: the others of its configuration are to join");
+            let mut body = Vec::new();
+            [-1, -1].iter().for_each(|&null| body.put_i32(null));
+            body.put_string(&all);
+            body.put_i64(-1);
+            self.submit_own(SessionId::NONE, OpCode::Reconfig, &body, Item::Own);
+        }
+    }
+}
+
+impl Replica {
+    /// What comes behind the entry that names the ensemble waits until that is committed. So whoever has any of it on disk
+    /// knows to which ensemble it belongs, and cannot be taken for a member of another one.
+    pub(super) fn may_go_on_before_name(&mut self) -> bool {
+        if self.wanted.is_some() || self.options.founding.members.is_empty() {
+            return true;
+        }
+        self.is_named && !std::mem::replace(&mut self.is_name_proposed, true)
+    }
+}
+
+/// A number that no other ensemble has, for all that is known: never 0.
+fn cluster_id(seed: u64, now: Now) -> u64 {
+    let mixed = (seed ^ (now.wall_ms as u64).rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 29)) | 1
+}

@@ -1,0 +1,213 @@
+//! What a member does that cannot write: its quorum is lost, its disk is full, or it was removed from the ensemble.
+//!
+//! For a while writes wait, because most losses of a leader are short. Then the connections that wait are closed, for
+//! nobody knows what becomes of their writes, and new writes are refused. Reads go on, and clients that said that they
+//! can do with that get read-only sessions; they are closed when there is a quorum again, so that their clients come
+//! back for real ones.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Xid};
+
+use super::{Item, Local, Replica};
+use crate::outbox::ok;
+use crate::{ConnId, Outboxes, State};
+
+/// So many ticks writes wait for a leader.
+const PATIENCE_TICKS: u32 = 50;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    NoQuorum,
+    DiskFull,
+    Removed,
+}
+
+/// What is answered at once, in this order.
+#[derive(Debug)]
+enum Direct {
+    Item(Item),
+    Refuse { conn: ConnId, xid: Xid },
+    Greet { conn: ConnId, session: Option<SessionId>, timeout_ms: i32, may_only_read: bool },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Refusing {
+    reason: Option<Reason>,
+    ticks_without_leader: u32,
+    is_disk_full: bool,
+    /// It began or ended, and the connections have not been told.
+    has_turned: bool,
+    queue: VecDeque<Direct>,
+    read_only: BTreeSet<ConnId>,
+}
+
+impl Refusing {
+    pub(super) fn reason(&self) -> Option<Reason> {
+        self.reason
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    pub(super) fn is_disk_full(&self) -> bool {
+        self.is_disk_full
+    }
+
+    pub(super) fn has_work(&self) -> bool {
+        self.has_turned || !self.queue.is_empty()
+    }
+
+    pub(super) fn write(&mut self, conn: ConnId, xid: Xid) {
+        self.queue.push_back(Direct::Refuse { conn, xid });
+    }
+
+    pub(super) fn local(&mut self, local: Local, needs_quorum: bool) {
+        self.queue.push_back(match needs_quorum {
+            true => Direct::Refuse { conn: local.client.conn, xid: local.xid },
+            false => Direct::Item(Item::Local(local)),
+        });
+    }
+
+    pub(super) fn disconnect(&mut self, conn: ConnId) {
+        self.read_only.remove(&conn);
+        self.queue.push_back(Direct::Item(Item::Disconnect { conn }));
+    }
+
+    pub(super) fn greet(
+        &mut self,
+        conn: ConnId,
+        session: Option<SessionId>,
+        timeout_ms: i32,
+        may_only_read: bool,
+    ) {
+        self.queue.push_back(Direct::Greet { conn, session, timeout_ms, may_only_read });
+    }
+}
+
+impl Replica {
+    pub(super) fn on_disk_full(&mut self, is_full: bool) {
+        self.refusing.is_disk_full = is_full;
+        if is_full {
+            self.step_down();
+        }
+        self.judge_refusing();
+    }
+
+    /// Hands the lead over, if this member has it and there is somebody to take it.
+    pub(super) fn step_down(&mut self) {
+        if let Some(heir) = self.heir().filter(|_| self.consensus.is_leader()) {
+            tracing::info!(to = heir, "handing the lead over");
+            self.lease_until_ms = 0;
+            self.consensus.transfer(heir);
+        }
+    }
+
+    pub(super) fn tick_refusing(&mut self) {
+        let has_leader = self.consensus.leadership().leader.is_some();
+        let ticks = &mut self.refusing.ticks_without_leader;
+        *ticks = if has_leader { 0 } else { ticks.saturating_add(1) };
+        self.judge_refusing();
+    }
+
+    fn judge_refusing(&mut self) {
+        let refusing = &mut self.refusing;
+        let reason = match () {
+            _ if self.is_removed => Some(Reason::Removed),
+            _ if refusing.is_disk_full => Some(Reason::DiskFull),
+            _ if refusing.ticks_without_leader >= PATIENCE_TICKS => Some(Reason::NoQuorum),
+            _ => None,
+        };
+        if reason == refusing.reason {
+            return;
+        }
+        match reason {
+            Some(Reason::NoQuorum) => {
+                tracing::error!("no quorum: writes are refused until there is one again")
+            }
+            Some(Reason::DiskFull) => {
+                tracing::error!("disk full: writes are refused until there is room again")
+            }
+            Some(Reason::Removed) => {}
+            None => tracing::info!("writes go on"),
+        }
+        refusing.has_turned |= reason.is_some() != refusing.reason.is_some();
+        refusing.reason = reason;
+    }
+
+    /// Answers what can be answered at once.
+    pub(super) fn refuse(&mut self, state: &State, out: &mut Outboxes) {
+        if std::mem::take(&mut self.refusing.has_turned) {
+            match self.refusing.is_active() {
+                true => self.abandon_waiting(state, out),
+                false => {
+                    for conn in std::mem::take(&mut self.refusing.read_only) {
+                        out.close(conn);
+                    }
+                }
+            }
+        }
+        while let Some(direct) = self.refusing.queue.pop_front() {
+            match direct {
+                Direct::Item(item) => self.run(item, state, out),
+                Direct::Refuse { conn, xid } => {
+                    let header =
+                        ReplyHeader { error: Some(ErrorCode::NotReadOnly), ..ok(xid, state.tree().zxid()) };
+                    out.write_reply(conn, header, |_| {});
+                }
+                Direct::Greet { conn, session, timeout_ms, may_only_read } => {
+                    self.greet_read_only(conn, session, timeout_ms, may_only_read, state, out);
+                }
+            }
+        }
+    }
+
+    /// Nobody knows when, and whether, what waits will be carried out. Their clients ask elsewhere.
+    fn abandon_waiting(&mut self, state: &State, out: &mut Outboxes) {
+        let mut waiting = self.outstanding.abandon();
+        // Their commands stay in the batch.
+        let (commands, others) = std::mem::take(&mut self.items).into_iter().partition(Item::is_command);
+        let commands: Vec<Item> = commands;
+        self.items = commands.iter().map(|_| Item::Own).collect();
+        waiting.extend(commands);
+        waiting.extend::<Vec<Item>>(others);
+        for item in waiting {
+            match item {
+                Item::Disconnect { .. } => self.run(item, state, out),
+                item => item.conn().into_iter().for_each(|conn| out.close(conn)),
+            }
+        }
+        if let Some((conn, _)) = self.waits_for_members.take() {
+            out.close(conn);
+        }
+        if self.refusing.reason == Some(Reason::Removed) {
+            self.serving.end_all().into_iter().for_each(|conn| out.close(conn));
+        }
+    }
+
+    fn greet_read_only(
+        &mut self,
+        conn: ConnId,
+        session: Option<SessionId>,
+        timeout_ms: i32,
+        may_only_read: bool,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
+        let is_known = session.is_none_or(|session| state.tree().session_timeout_ms(session).is_some());
+        let may_serve = may_only_read && is_known && self.refusing.reason != Some(Reason::Removed);
+        if !may_serve {
+            return out.close(conn);
+        }
+        // A new one is known here only, and only as long as its connection.
+        let session = session.unwrap_or_else(|| self.take_session_id());
+        self.refusing.read_only.insert(conn);
+        out.connected(conn, session, timeout_ms, true);
+    }
+
+    /// Whether a request has to see what was written anywhere before.
+    pub(super) fn needs_quorum(&self, op: OpCode) -> bool {
+        op == OpCode::Sync || self.options.linearizable_reads
+    }
+}

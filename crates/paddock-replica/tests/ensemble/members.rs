@@ -1,0 +1,289 @@
+//! Members join, leave, lose their data and come back.
+
+use paddock_proto::OpCode;
+use paddock_replica::{ConnId, Role};
+
+use super::stage::{Chance, Stage, founding, seeds, server_line};
+
+fn voters(ids: &[u64]) -> Vec<String> {
+    ids.iter().map(|id| server_line(*id, "participant")).collect()
+}
+
+/// Starts members that are new to the ensemble of `present`.
+fn start_new(stage: &mut Stage, present: &[u64], new: &[u64]) {
+    stage.founding = founding(present.iter().chain(new).copied());
+    new.iter().for_each(|id| stage.start_empty(*id));
+}
+
+#[test]
+fn one_becomes_three_and_five_and_three_again() {
+    let mut stage = Stage::new(1, 20);
+    stage.entries_max = 20;
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    for xid in 1..=40 {
+        stage.create(&client, xid, &format!("/n-{xid}"), &"x".repeat(200));
+    }
+    stage.story(&client);
+    let mut present = vec![1];
+    for (joining, leaving) in [(vec![2, 3], vec![]), (vec![4, 5], vec![]), (vec![], vec![1, 2])] {
+        start_new(&mut stage, &present, &joining);
+        stage.run_ticks(5);
+        stage.reconfig(&client, 100, &voters(&joining), &leaving);
+        stage.get(&client, 101, "/n-1");
+        stage.run_ticks_with(&client, 60);
+        present.extend(&joining);
+        present.retain(|id| !leaving.contains(id));
+        let story = stage.story(&client);
+        assert!(story[0].starts_with("#100 \"server."), "{story:?}");
+        assert!(story[1].starts_with("#101 \"xxx"), "what comes behind is answered behind: {story:?}");
+        // In the end its own member leaves.
+        assert_eq!(story.get(2).map(String::as_str), leaving.first().map(|_| "close"));
+        for id in &present {
+            assert_eq!(stage.config(*id), present);
+            let membership = stage.membership(*id);
+            assert_eq!((membership.voters, membership.learners), (present.clone(), vec![]), "member {id}");
+            assert!(stage.data(*id, "/n-40").is_some());
+        }
+        if leaving.is_empty() {
+            stage.check_agreement();
+        }
+    }
+    // Who left knows it, and serves nobody.
+    assert_eq!(stage.role(1), Role::Looking);
+    stage.ask_for_session(1, 9, true);
+    assert_eq!(stage.story_of(1, 9), ["close"]);
+    [1, 2].into_iter().for_each(|id| stage.stop(id));
+    let leader = stage.elect();
+    assert!(present.contains(&leader));
+    stage.connect(leader, 10);
+}
+
+#[test]
+fn a_change_goes_on_under_the_next_leader() {
+    let mut stage = Stage::new(3, 21);
+    let leader = stage.elect();
+    let client = stage.connect(stage.other_than(leader), 1);
+    // The newcomer is not there yet when the leader that began the change dies.
+    stage.reconfig(&client, 1, &voters(&[4]), &[]);
+    stage.run_ticks(5);
+    stage.stop(leader);
+    stage.elect();
+    start_new(&mut stage, &[1, 2, 3], &[4]);
+    stage.run_ticks(100);
+    let story = stage.story(&client);
+    assert!(story[0].starts_with("#1 \"server.1"), "{story:?}");
+    stage.start(leader);
+    stage.run_ticks(60);
+    assert_eq!(stage.membership(leader).voters, [1, 2, 3, 4]);
+    stage.check_agreement();
+}
+
+#[test]
+fn a_newcomer_that_never_comes_is_given_up() {
+    let mut stage = Stage::new(3, 22);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    stage.reconfig(&client, 1, &voters(&[4]), &[]);
+    let other = stage.connect(leader, 2);
+    stage.reconfig(&other, 1, &voters(&[5]), &[]);
+    assert_eq!(stage.story_of(leader, 2), ["#1 ReconfigInProgress"]);
+    stage.run_ticks_with(&client, 120);
+    assert_eq!(stage.story(&client), ["#1 NewConfigNoQuorum"]);
+    stage.run_ticks(100);
+    assert_eq!(stage.membership(leader).learners, [0; 0], "it is no member in any sense");
+    assert_eq!(stage.config(leader), [1, 2, 3]);
+    stage.create(&client, 2, "/a", "");
+    assert_eq!(stage.story(&client), ["#2 \"/a\""]);
+}
+
+#[test]
+fn an_observer_has_everything_and_no_vote() {
+    let mut stage = Stage::new(3, 23);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    start_new(&mut stage, &[1, 2, 3], &[4]);
+    stage.reconfig(&client, 1, &[server_line(4, "observer")], &[]);
+    stage.run_ticks(60);
+    assert_eq!(stage.role(4), Role::Observer);
+    assert_eq!(stage.membership(4).learners, [4]);
+    let guest = stage.connect(4, 2);
+    stage.create(&guest, 1, "/a", "one");
+    stage.submit_local(&guest, 2, OpCode::Sync, "/a");
+    stage.get(&guest, 3, "/a");
+    assert_eq!(stage.story(&guest), ["#1 \"/a\"", "#2 \"/a\"", "#3 \"one\""]);
+    // Two of the voters are not enough with it.
+    let others: Vec<u64> = (1..=3).filter(|id| *id != leader).collect();
+    others.iter().for_each(|id| stage.stop(*id));
+    stage.submit_sequential(&guest, 4, "/s-");
+    stage.run_ticks(30);
+    assert_eq!(stage.story(&guest), [""; 0]);
+    others.iter().for_each(|id| stage.start(*id));
+    stage.elect();
+
+    // It is promoted by being named again.
+    stage.run_ticks(60);
+    let client = stage.connect(others[0], 3);
+    stage.reconfig(&client, 1, &voters(&[4]), &[]);
+    stage.run_ticks(60);
+    assert_eq!(stage.membership(4).voters, [1, 2, 3, 4]);
+    assert_ne!(stage.role(4), Role::Observer);
+    stage.check_agreement();
+}
+
+#[test]
+fn a_member_that_lost_its_data_gets_it_again_and_has_no_say_before() {
+    let mut stage = Stage::new(3, 24);
+    stage.entries_max = 20;
+    let leader = stage.elect();
+    let (wiped, lagging) = {
+        let wiped = stage.other_than(leader);
+        (wiped, 6 - leader - wiped)
+    };
+    let client = stage.connect(leader, 1);
+    stage.cut(lagging);
+    for xid in 1..=30 {
+        stage.create(&client, xid, &format!("/n-{xid}"), "x");
+    }
+    assert_eq!(stage.story(&client).len(), 30, "two of three are enough");
+    // The leader is gone, its other half of the quorum has forgotten: nobody may lead who does not have the writes.
+    stage.stop(leader);
+    stage.start_empty(wiped);
+    stage.mend(lagging);
+    stage.run_ticks(100);
+    assert_eq!(stage.role(lagging), Role::ReadOnly, "it was elected by one that had forgotten its promises");
+    stage.start(leader);
+    stage.run_ticks(100);
+    for member in 1..=3 {
+        assert!(stage.data(member, "/n-30").is_some(), "member {member}");
+    }
+    stage.check_agreement();
+
+    // Once it has caught up it counts.
+    stage.stop(leader);
+    stage.elect();
+    // With its leader alive it is simply told everything.
+    stage.start(leader);
+    stage.run_ticks(60);
+    let leader = stage.elect();
+    let wiped = stage.other_than(leader);
+    stage.start_empty(wiped);
+    stage.run_ticks(60);
+    assert!(stage.data(wiped, "/n-30").is_some());
+    stage.check_agreement();
+}
+
+#[test]
+fn a_member_alone_becomes_an_ensemble_by_its_configuration() {
+    let mut stage = Stage::new(1, 25);
+    stage.founding.members.clear();
+    stage.start_empty(1);
+    stage.run_ticks(3);
+    assert_eq!(stage.role(1), Role::Alone);
+    let client = stage.connect(1, 1);
+    stage.create(&client, 1, "/a", "one");
+    assert_eq!(stage.cluster(1), None);
+
+    stage.founding = founding(1..=3);
+    stage.stop(1);
+    stage.start(1);
+    [2, 3].into_iter().for_each(|id| stage.start_empty(id));
+    stage.run_ticks(100);
+    for id in 1..=3 {
+        assert_eq!(stage.membership(id).voters, [1, 2, 3], "member {id}");
+        assert_eq!(stage.data(id, "/a").as_deref(), Some("one"));
+        assert_eq!(stage.cluster(id), stage.cluster(1));
+    }
+    stage.check_agreement();
+}
+
+#[test]
+fn an_ensemble_is_founded_by_most_of_its_voters_and_joined_by_the_rest() {
+    let mut stage = Stage::new(3, 26);
+    stage.stop(3);
+    (1..=2).for_each(|id| stage.start_empty(id));
+    stage.elect();
+    let cluster = stage.cluster(1);
+    assert!(cluster.is_some());
+    stage.start_empty(3);
+    stage.run_ticks(60);
+    assert_eq!(stage.cluster(3), cluster);
+    stage.check_agreement();
+
+    // One of three founds nothing.
+    let mut stage = Stage::new(3, 27);
+    [2, 3].into_iter().for_each(|id| stage.stop(id));
+    stage.start_empty(1);
+    stage.run_ticks(100);
+    assert_eq!((stage.cluster(1), stage.entries(1)), (None, 0));
+}
+
+#[test]
+fn members_whose_states_differ_raise_the_alarm() {
+    let mut stage = Stage::new(3, 28);
+    let leader = stage.elect();
+    let corrupt = stage.other_than(leader);
+    let client = stage.connect(leader, 1);
+    stage.create(&client, 1, "/a", "");
+    stage.run_ticks(2);
+    stage.corrupt(corrupt, "/a");
+    for xid in 2..=140 {
+        stage.create(&client, xid, &format!("/n-{xid}"), "");
+    }
+    assert!(stage.differing(leader).contains(&corrupt));
+    assert!(stage.differing(corrupt).contains(&leader));
+    let third = 6 - leader - corrupt;
+    assert_eq!(stage.differing(third), [0; 0]);
+    assert!(!stage.differing(leader).contains(&third));
+}
+
+/// Members join and leave while others crash and links are cut; in the end those that belong together agree, and nothing
+/// that was answered is lost.
+#[test]
+fn members_change_in_any_weather() {
+    let mut changes = 0;
+    for seed in seeds(100, 40) {
+        let mut chance = Chance::from_seed(seed);
+        let mut stage = Stage::new(3, seed);
+        stage.entries_max = 5 + seed as usize % 30;
+        stage.elect();
+        start_new(&mut stage, &[1, 2, 3], &[4, 5]);
+        stage.run_ticks(5);
+        let mut acknowledged = Vec::new();
+        for round in 0..40 {
+            stage.disturb(&mut chance);
+            let member = 1 + chance.below(5);
+            stage.ask_for_session(member, 1000 + round, false);
+            stage.run_ticks(chance.below(6));
+            if stage.story_of(member, 1000 + round) == ["connected"] {
+                let guest = stage.greet(member, ConnId::new(0, 1000 + round));
+                stage.submit_named(&guest, 1, &format!("/w-{round}-1"));
+                let changed = 1 + chance.below(5);
+                match chance.below(3) {
+                    0 => stage.reconfig(&guest, 2, &voters(&[changed]), &[]),
+                    1 => stage.reconfig(&guest, 2, &[], &[changed]),
+                    _ => stage.reconfig(&guest, 2, &[server_line(changed, "observer")], &[]),
+                }
+                stage.run_ticks(chance.below(10));
+                let told = stage.story(&guest);
+                changes += told.iter().filter(|line| line.starts_with("#2 \"server.")).count();
+                acknowledged.extend(
+                    told.iter().filter(|line| line.starts_with("#1 \"/w-")).count().eq(&1).then_some(round),
+                );
+            }
+        }
+        stage.heal();
+        stage.run_ticks(400);
+        let leader = (1..=5).find(|id| matches!(stage.role(*id), Role::Leader));
+        let leader = leader.unwrap_or_else(|| panic!("seed {seed}: nobody leads in the end"));
+        let members = stage.config(leader);
+        for id in &members {
+            assert_eq!(stage.config(*id), members, "seed {seed}: member {id}");
+            for round in &acknowledged {
+                let path = format!("/w-{round}-1");
+                assert!(stage.data(*id, &path).is_some(), "seed {seed}: member {id} has lost {path}");
+            }
+        }
+    }
+    assert!(changes > 0, "no change of members was ever in force");
+}

@@ -1,0 +1,114 @@
+//! What a member does while nothing can be written.
+
+use paddock_proto::OpCode;
+use paddock_replica::Role;
+
+use super::stage::Stage;
+
+#[test]
+fn without_a_quorum_writes_are_refused_and_reads_go_on() {
+    let mut stage = Stage::new(3, 40);
+    let leader = stage.elect();
+    let (waiting, idle) = (stage.connect(leader, 1), stage.connect(leader, 2));
+    stage.create(&idle, 1, "/a", "one");
+    stage.story(&idle);
+    let others: Vec<u64> = (1..=3).filter(|id| *id != leader).collect();
+    others.iter().for_each(|id| stage.stop(*id));
+    stage.submit_sequential(&waiting, 1, "/s-");
+    stage.run_ticks(90);
+    assert_eq!(stage.story(&waiting), ["close"], "nobody knows what becomes of its write");
+    assert_eq!(stage.role(leader), Role::ReadOnly);
+    stage.set(&idle, 2, "/a", "two");
+    stage.get(&idle, 3, "/a");
+    stage.submit_local(&idle, 4, OpCode::Sync, "/a");
+    stage.settle();
+    assert_eq!(stage.story(&idle), ["#2 NotReadOnly", "#3 \"one\"", "#4 NotReadOnly"]);
+
+    // New clients are served if they can do without writing.
+    stage.ask_for_session(leader, 3, false);
+    assert_eq!(stage.story_of(leader, 3), ["close"]);
+    stage.ask_for_session(leader, 4, true);
+    assert_eq!(stage.story_of(leader, 4), ["connected to read"]);
+
+    // With a quorum they come back for a session that lasts; who had one keeps it.
+    others.iter().for_each(|id| stage.start(*id));
+    stage.elect();
+    stage.run_ticks(5);
+    assert_eq!(stage.story_of(leader, 4), ["close"]);
+    stage.set(&idle, 5, "/a", "three");
+    assert!(stage.is_done(&idle, 5));
+    stage.run_ticks(30);
+    assert!(stage.data(leader, "/s-0000000001").is_some(), "the write that waited was carried out after all");
+    stage.check_agreement();
+}
+
+#[test]
+fn a_full_disk_gives_the_lead_away_and_refuses_writes() {
+    let mut stage = Stage::new(3, 41);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    stage.create(&client, 1, "/a", "one");
+    stage.story(&client);
+    stage.disk_full(leader, true);
+    stage.run_ticks(10);
+    let next = stage.elect_beside(leader);
+    stage.set(&client, 2, "/a", "two");
+    assert_eq!(stage.story(&client), ["#2 NotReadOnly"]);
+    let guest = stage.connect(next, 1);
+    stage.set(&guest, 1, "/a", "two");
+    assert!(stage.is_done(&guest, 1));
+    stage.disk_full(leader, false);
+    stage.run_ticks(30);
+    stage.set(&client, 3, "/a", "three");
+    assert!(stage.is_done(&client, 3));
+    stage.check_agreement();
+}
+
+#[test]
+fn every_read_asks_the_quorum_if_it_has_to() {
+    let mut stage = Stage::new(3, 42);
+    stage.linearizable_reads = true;
+    (1..=3).for_each(|id| stage.start_empty(id));
+    let leader = stage.elect();
+    let follower = stage.other_than(leader);
+    let (writer, reader) = (stage.connect(leader, 1), stage.connect(follower, 2));
+    stage.create(&writer, 1, "/a", "old");
+    stage.settle();
+    stage.story(&writer);
+    let entries = stage.entries(follower);
+    stage.get(&reader, 1, "/a");
+    assert_eq!(stage.story(&reader), ["#1 \"old\""]);
+    assert_eq!(stage.entries(follower), entries, "a read is no entry");
+    // Cut off it cannot know, and says nothing from the past.
+    stage.cut(follower);
+    stage.set(&writer, 2, "/a", "new");
+    stage.get(&reader, 2, "/a");
+    assert_eq!(stage.story(&reader), [""; 0]);
+    stage.mend(follower);
+    stage.run_ticks(40);
+    assert_eq!(stage.story(&reader), ["#2 \"new\""]);
+}
+
+#[test]
+fn a_lease_answers_without_asking_and_ends_before_another_can_lead() {
+    let mut stage = Stage::new(3, 43);
+    stage.lease_clock_bound_ms = Some(100);
+    (1..=3).for_each(|id| stage.start_empty(id));
+    let former = stage.elect();
+    let reader = stage.connect(former, 1);
+    stage.create(&reader, 1, "/a", "old");
+    stage.story(&reader);
+    let sync = |stage: &mut Stage, xid| {
+        stage.submit_local(&reader, xid, OpCode::Sync, "/a");
+        stage.settle();
+        stage.story(&reader).len()
+    };
+    assert_eq!(sync(&mut stage, 2), 1, "asked of a quorum");
+    stage.cut(former);
+    stage.run_ticks(7);
+    assert_eq!(sync(&mut stage, 3), 1, "the lease holds: nobody else can lead yet");
+    stage.run_ticks(1);
+    assert_eq!(sync(&mut stage, 4), 0, "the lease is over");
+    stage.mend(former);
+    stage.elect();
+}

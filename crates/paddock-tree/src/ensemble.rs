@@ -1,0 +1,272 @@
+//! Who belongs to the ensemble: what `/zookeeper/config` shows, and the change that is under way.
+//!
+//! The tree says what a change is to lead to, and later that it is in force. In between the leader brings the members
+//! there, one step after the other; if it cannot, it settles the change with an error, and everything is as before.
+
+use std::fmt::Write as _;
+
+use paddock_proto::{EnsembleMember, ErrorCode, EventKind, MemberRole, Perms, Reconfig, Stat, WriteReply};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::outcome::Changes;
+use crate::store::NodeId;
+use crate::tree::{CONFIG, Circumstances, Tree};
+
+/// The version of the members that ZooKeeper takes for any.
+const ANY_VERSION: i64 = -1;
+/// ZooKeeper leaves the znode's own version at this, whatever is written.
+const ZNODE_VERSION: i32 = -1;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ensemble {
+    /// Tells this ensemble from all others; never 0.
+    pub cluster: u64,
+    /// By rising id.
+    pub members: Vec<EnsembleMember>,
+    /// The zxid of the change that brought these members about; 0 for the first ones.
+    pub version: i64,
+    /// The members to be, while a change is under way.
+    pub target: Option<Vec<EnsembleMember>>,
+}
+
+impl Ensemble {
+    /// The members that are, and those to be.
+    pub fn all_members(&self) -> impl Iterator<Item = &EnsembleMember> {
+        self.members.iter().chain(self.target.iter().flatten())
+    }
+
+    /// The members that the leader has to bring about.
+    pub fn wanted(&self) -> &[EnsembleMember] {
+        self.target.as_ref().unwrap_or(&self.members)
+    }
+
+    /// What `/zookeeper/config` holds.
+    fn text(&self) -> String {
+        let mut text = lines(&self.members);
+        let _ = write!(text, "version={:x}", self.version);
+        text
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        let target = self.target.as_deref().map(lines);
+        xxh3_64(format!("{}\n{}\n{target:?}", self.cluster, self.text()).as_bytes())
+    }
+}
+
+/// One line for each member, as `server.N` lines are written.
+pub fn lines(members: &[EnsembleMember]) -> String {
+    members.iter().fold(String::new(), |mut text, member| {
+        let _ = writeln!(text, "{member}");
+        text
+    })
+}
+
+/// The members of lines, or of parts between commas; `None` if one cannot be read or stands there twice.
+pub(crate) fn parse_members(text: &str) -> Option<Vec<EnsembleMember>> {
+    let mut members = Vec::new();
+    for line in parts(text).filter(|line| !line.starts_with("version=")) {
+        let member = parse_member(line)?;
+        if members.iter().any(|other: &EnsembleMember| other.id == member.id) {
+            return None;
+        }
+        members.push(member);
+    }
+    members.sort_by_key(|member| member.id);
+    Some(members)
+}
+
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', '\n']).map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// `server.ID=…`
+fn parse_member(line: &str) -> Option<EnsembleMember> {
+    let (key, value) = line.split_once('=')?;
+    let id = parse_id(key.trim().strip_prefix("server.")?)?;
+    EnsembleMember::parse(id, value.trim()).ok().map(|(member, _)| member)
+}
+
+fn parse_id(text: &str) -> Option<u8> {
+    text.parse().ok().filter(|id| *id != 0)
+}
+
+impl Tree {
+    /// `None` for a member alone.
+    pub fn ensemble(&self) -> Option<&Ensemble> {
+        self.ensemble.as_ref()
+    }
+
+    /// What a client gets that asked for a change of members, when it is in force: the data of `/zookeeper/config`.
+    pub fn config(&self) -> (&[u8], Stat) {
+        let node = self.config_node();
+        (self.store.data(node).unwrap_or_default(), self.store.stat(node))
+    }
+
+    fn config_node(&self) -> NodeId {
+        self.store.find(CONFIG).expect("the system znodes are always there")
+    }
+
+    /// The first leader of an ensemble says who its members are. Said again it changes nothing.
+    pub(crate) fn found_ensemble<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        cluster: u64,
+        members: &str,
+        changes: &mut Changes<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        let members = parse_members(members).filter(|members| !members.is_empty());
+        let members = members.ok_or(ErrorCode::BadArguments)?;
+        if !at.is_service() || cluster == 0 {
+            return Err(ErrorCode::BadArguments);
+        }
+        if self.ensemble.is_none() {
+            self.ensemble = Some(Ensemble { cluster, members, version: 0, target: None });
+            self.show_ensemble(at, changes);
+        }
+        Ok(WriteReply::Done)
+    }
+
+    /// A survivor of a lost quorum begins an ensemble of its own, apart from the others, with all the data it has.
+    /// `members` are lines that `lines` wrote.
+    pub fn refound_ensemble(&mut self, cluster: u64, members: &str) {
+        let members = parse_members(members).expect("the lines of members can be read");
+        let version = self.zxid.0;
+        self.ensemble = Some(Ensemble { cluster, members, version, target: None });
+        let (node, stat) = (self.config_node(), self.config().1);
+        self.write_config(node, stat.mzxid.0, stat.mtime_ms);
+    }
+
+    /// Begins a change of members, if it may be. The answer comes when it has been settled.
+    pub(crate) fn reconfig<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        asked: &Reconfig<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        let ensemble = self.ensemble.as_ref().ok_or(ErrorCode::Unimplemented)?;
+        if ensemble.target.is_some() {
+            return Err(ErrorCode::ReconfigInProgress);
+        }
+        if asked.version != ANY_VERSION && asked.version != ensemble.version {
+            return Err(ErrorCode::BadVersion);
+        }
+        let target = members_asked_for(&ensemble.members, asked).ok_or(ErrorCode::BadArguments)?;
+        if !at.is_service() {
+            self.check_access(self.config_node(), Perms::WRITE, at.ids)?;
+        }
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.target = Some(target);
+        }
+        Ok(WriteReply::Done)
+    }
+
+    /// The leader has brought the change about, or has given it up.
+    pub(crate) fn settle_reconfig<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        error: Option<ErrorCode>,
+        changes: &mut Changes<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        if !at.is_service() {
+            return Err(ErrorCode::BadArguments);
+        }
+        let Some((ensemble, target)) = self.ensemble.as_mut().and_then(|e| e.target.take().map(|t| (e, t)))
+        else {
+            return Ok(WriteReply::Done);
+        };
+        if error.is_none() {
+            (ensemble.members, ensemble.version) = (target, at.zxid.0);
+            self.show_ensemble(at, changes);
+        }
+        Ok(WriteReply::Done)
+    }
+
+    fn show_ensemble<'a>(&mut self, at: &Circumstances<'a>, changes: &mut Changes<'a>) {
+        let node = self.config_node();
+        self.write_config(node, at.zxid.0, at.time_ms);
+        changes.push(self.change(EventKind::NodeDataChanged, CONFIG.into(), node));
+    }
+
+    fn write_config(&mut self, node: NodeId, zxid: i64, time_ms: i64) {
+        let text = self.ensemble.as_ref().map(Ensemble::text).unwrap_or_default();
+        self.store.overwrite(node, text.as_bytes(), ZNODE_VERSION, zxid, time_ms);
+    }
+}
+
+/// What the members are to be, by ZooKeeper's rules; `None` for a request that makes no sense.
+fn members_asked_for(members: &[EnsembleMember], asked: &Reconfig<'_>) -> Option<Vec<EnsembleMember>> {
+    let target = match asked.new_members {
+        Some(all) => parse_members(all)?,
+        None => {
+            let mut next = members.to_vec();
+            for id in parts(asked.leaving.unwrap_or_default()) {
+                let id = parse_id(id)?;
+                next.retain(|member| member.id != id);
+            }
+            for member in parts(asked.joining.unwrap_or_default()) {
+                // As ZooKeeper insists: whoever joins says where its clients connect.
+                let member = parse_member(member).filter(|member| member.client.is_some())?;
+                next.retain(|other| other.id != member.id);
+                next.push(member);
+            }
+            next.sort_by_key(|member| member.id);
+            next
+        }
+    };
+    let has_voter = target.iter().any(|member| member.role == MemberRole::Participant);
+    (has_voter && !addresses_meet(&target)).then_some(target)
+}
+
+/// Whether two members, or two purposes of one, have one address.
+fn addresses_meet(members: &[EnsembleMember]) -> bool {
+    let ports = |member: &EnsembleMember| [member.quorum_port, member.election_port];
+    let mut addresses: Vec<(&str, u16)> =
+        members.iter().flat_map(|member| ports(member).map(|port| (member.host.as_str(), port))).collect();
+    let count = addresses.len();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses.len() < count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked<'a>(joining: Option<&'a str>, leaving: Option<&'a str>, all: Option<&'a str>) -> Reconfig<'a> {
+        Reconfig { joining, leaving, new_members: all, version: -1 }
+    }
+
+    #[track_caller]
+    fn check(asked: Reconfig<'_>, expected: Option<&str>) {
+        let members = parse_members("server.1=a:1:2;9\nserver.2=b:1:2;9").unwrap();
+        let target = members_asked_for(&members, &asked).map(|members| lines(&members).replace('\n', " "));
+        assert_eq!(target.as_deref().map(str::trim_end), expected);
+    }
+
+    const A: &str = "server.1=a:1:2:participant;0.0.0.0:9";
+    const B: &str = "server.2=b:1:2:participant;0.0.0.0:9";
+
+    #[test]
+    fn members_join_and_leave() {
+        let c = "server.3=c:1:2:observer;0.0.0.0:9";
+        check(asked(Some("server.3=c:1:2:observer;9"), None, None), Some(&format!("{A} {B} {c}")));
+        check(asked(Some("server.3=c:1:2:observer;9"), Some("1,2,7"), None), None);
+        check(asked(Some("server.2=b:1:2:observer;9"), Some("1"), None), None);
+        check(asked(None, Some("1, 7"), None), Some(B));
+        check(asked(None, None, Some("server.2=b:1:2;9,server.1=a:1:2;9")), Some(&format!("{A} {B}")));
+        check(asked(None, None, Some("server.2=b:1:2;9\nversion=3")), Some(B));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for joining in
+            ["server.3=c:1:2", "server.0=c:1:2;9", "server.3=a:2:3;9", "server.256=c:1:2;9", "c:1:2;9"]
+        {
+            check(asked(Some(joining), None, None), None);
+        }
+        check(asked(None, Some("one"), None), None);
+        check(asked(None, Some("1,2"), None), None);
+        check(asked(None, None, Some("")), None);
+        check(asked(None, None, Some("server.1=a:1:2;9,server.1=b:1:2;9")), None);
+        check(asked(None, None, Some("server.1=a:1:1;9")), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! Members join, leave, are replaced and lose their data, as processes, while clients write.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use paddock_client::{Client, ClientOptions, CreateMode, Error};
+use paddock_tests::server::{Server, free_port};
+
+/// `super:secret`
+const SUPER: (&str, &str) =
+    ("DigestAuthenticationProvider.superDigest", "super:lK75jTNcA+U9vtVEw5vB51mj/w4=");
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+
+/// A member and the line that names it.
+struct Member {
+    id: u8,
+    line: String,
+    server: Server,
+}
+
+impl Member {
+    /// Starts a member whose configuration names those in `others` and itself.
+    fn start(id: u8, others: &[&Member]) -> Member {
+        let (quorum, election) = (free_port(), free_port());
+        let peers = format!("127.0.0.1:{quorum}:{election}");
+        let mut lines: Vec<(String, String)> =
+            others.iter().map(|other| (format!("server.{}", other.id), other.peers().to_owned())).collect();
+        lines.push((format!("server.{id}"), peers.clone()));
+        let mut settings: Vec<(&str, &str)> =
+            vec![SUPER, ("reconfigEnabled", "true"), ("standaloneEnabled", "false"), ("snapCount", "500")];
+        settings.extend(lines.iter().map(|(key, value)| (&**key, &**value)));
+        let server = Server::start_member(usize::from(id), &settings);
+        let line = format!("server.{id}={peers}:participant;{}", server.address());
+        Member { id, line, server }
+    }
+
+    fn peers(&self) -> &str {
+        let (_, value) = self.line.split_once('=').expect("a line has a value");
+        value.split_once(":participant").expect("it is a participant").0
+    }
+
+    fn mode(&self) -> Option<String> {
+        let srvr = self.server.four_letter_word("srvr").ok()?;
+        srvr.lines().find_map(|line| line.strip_prefix("Mode: ")).map(str::to_owned)
+    }
+
+    fn wait_for_mode(&self, expected: &[&str]) {
+        wait(
+            || self.mode().is_some_and(|mode| expected.contains(&&*mode)),
+            || format!("member {} is {:?} and not one of {expected:?}", self.id, self.mode()),
+        );
+    }
+
+    async fn connect(&self) -> Client {
+        connect(&self.server.address().to_string()).await
+    }
+}
+
+fn wait(mut condition: impl FnMut() -> bool, what: impl Fn() -> String) {
+    let deadline = Instant::now() + SETTLED_WITHIN;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{} after {SETTLED_WITHIN:?}", what());
+        std::thread::yield_now();
+    }
+}
+
+async fn connect(hosts: &str) -> Client {
+    let options = ClientOptions { session_timeout: Duration::from_secs(30), ..ClientOptions::default() };
+    let client = Client::connect(hosts, options).await.expect("connect");
+    client.add_auth("digest", b"super:secret").await.expect("prove to be super");
+    client
+}
+
+/// Writes until it is stopped; returns what was acknowledged.
+async fn write(client: Client, name: &str, stop: tokio::sync::watch::Receiver<bool>) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    for number in 0.. {
+        if *stop.borrow() {
+            break;
+        }
+        let path = format!("/w/{name}-{number}");
+        match client.create(&path, b"x", CreateMode::Persistent).await {
+            Ok(_) => acknowledged.push(path),
+            Err(Error::ConnectionLost) => {}
+            Err(error) => panic!("{path}: {error}"),
+        }
+    }
+    acknowledged
+}
+
+#[tokio::test]
+async fn one_becomes_three_and_five_and_three_again_under_load() {
+    let mut members = vec![Member::start(1, &[])];
+    members[0].wait_for_mode(&["leader"]);
+    let client = members[0].connect().await;
+    client.create("/w", b"", CreateMode::Persistent).await.expect("create the parent");
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let mut writers = Vec::new();
+    for (count, leaving) in [(3, ""), (5, ""), (5, "1,2")] {
+        while members.len() < count {
+            let others: Vec<&Member> = members.iter().collect();
+            members.push(Member::start(members.len() as u8 + 1, &others));
+        }
+        let joining: Vec<&str> = members[1..].iter().map(|member| member.line.as_str()).collect();
+        let joining = if leaving.is_empty() { joining.join(",") } else { String::new() };
+        let hosts: Vec<String> = members.iter().map(|member| member.server.address().to_string()).collect();
+        writers.push(tokio::spawn({
+            let (hosts, stopped, name) = (hosts.join(","), stopped.clone(), format!("{count}-{leaving}"));
+            async move { write(connect(&hosts).await, &name, stopped).await }
+        }));
+        let asker = if leaving.is_empty() { &members[0] } else { &members[3] };
+        let config =
+            asker.connect().await.reconfig(&joining, leaving, None).await.expect("change the members");
+        let text = String::from_utf8(config.bytes.expect("the config has data")).expect("it is text");
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("server.")).count(),
+            if leaving.is_empty() { count } else { 3 }
+        );
+        if leaving.is_empty() {
+            members.iter().for_each(|member| member.wait_for_mode(&["leader", "follower"]));
+        }
+    }
+    // Who left says so, and what remains does without it.
+    members[..2]
+        .iter()
+        .for_each(|member| wait(|| member.mode().is_none(), || format!("member {} serves", member.id)));
+    members.drain(..2).for_each(|mut member| member.server.kill());
+    stop.send(true).expect("the writers listen");
+    let mut acknowledged = Vec::new();
+    for writer in writers {
+        acknowledged.extend(writer.await.expect("a writer ends well"));
+    }
+    assert!(acknowledged.len() > 100, "only {} writes", acknowledged.len());
+    for member in &members {
+        let reader = member.connect().await;
+        reader.sync("/").await.expect("there is a quorum");
+        let there = reader.get_children("/w").await.expect("list what is there");
+        let there: std::collections::HashSet<String> = there.into_iter().collect();
+        let missing: Vec<_> = acknowledged.iter().filter(|path| !there.contains(&path[3..])).collect();
+        assert!(
+            missing.is_empty(),
+            "member {} has lost {} of {}",
+            member.id,
+            missing.len(),
+            acknowledged.len()
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_dead_member_is_replaced_and_a_stranger_is_not_let_in() {
+    let mut members = three().await;
+    members[2].server.kill();
+    members.truncate(2);
+    members.iter().for_each(|member| member.wait_for_mode(&["leader", "follower"]));
+    let client = members[0].connect().await;
+    client.create("/a", b"x", CreateMode::Persistent).await.expect("two of three are a quorum");
+
+    // Not asked for yet, it gets nothing.
+    let others: Vec<&Member> = members.iter().collect();
+    let fourth = Member::start(4, &others);
+    let config = client.reconfig(&fourth.line, "3", None).await.expect("replace the dead member");
+    assert!(String::from_utf8_lossy(&config.bytes.unwrap_or_default()).contains("server.4="));
+    fourth.wait_for_mode(&["leader", "follower"]);
+    let reader = fourth.connect().await;
+    assert!(reader.exists("/a").await.is_ok());
+
+    // A member with the data of another ensemble is refused, and says why.
+    let mut foreign = three().await;
+    let stranger = foreign[2].connect().await;
+    stranger.create("/theirs", b"x", CreateMode::Persistent).await.expect("an ensemble like any other");
+    let foreign = foreign.swap_remove(2);
+    let mut foreign_server = foreign.server;
+    foreign_server.kill();
+    let lines: Vec<(String, String)> =
+        members.iter().map(|other| (format!("server.{}", other.id), other.peers().to_owned())).collect();
+    let mut settings: Vec<(&str, &str)> = vec![("standaloneEnabled", "false")];
+    settings.extend(lines.iter().map(|(key, value)| (&**key, &**value)));
+    let peers = format!("127.0.0.1:{}:{}", free_port(), free_port());
+    settings.push(("server.3", &peers));
+    foreign_server.write_config(&settings);
+    foreign_server.spawn();
+    let failed = client.reconfig(&format!("server.3={peers}:participant;127.0.0.1:1"), "", None).await;
+    assert!(matches!(failed, Err(Error::Refused { .. })), "{failed:?}");
+    let log = fs::read_to_string(foreign_server.log_path()).expect("read its log");
+    assert!(log.contains("different ensembles"), "{log}");
+    client.create("/b", b"x", CreateMode::Persistent).await.expect("nobody else is harmed");
+}
+
+#[tokio::test]
+async fn a_member_that_lost_its_disk_gets_everything_again() {
+    let mut members = three().await;
+    let client = members[0].connect().await;
+    client.create("/w", b"", CreateMode::Persistent).await.expect("create the parent");
+    let pending: Vec<_> = (0..2000)
+        .map(|number| client.create(&format!("/w/{number}"), b"x", CreateMode::Persistent))
+        .collect();
+    for created in pending {
+        created.await.expect("create a znode");
+    }
+    members[2].server.kill();
+    let data = members[2].server.data_directory();
+    for name in ["log", "snapshots"] {
+        fs::remove_dir_all(data.join(name)).expect("lose the data");
+    }
+    fs::remove_file(data.join("identity")).expect("lose the data");
+    members[2].server.spawn();
+    members[2].wait_for_mode(&["follower"]);
+    let reader = members[2].connect().await;
+    reader.sync("/").await.expect("there is a quorum");
+    assert_eq!(reader.get_children("/w").await.expect("list what is there").len(), 2000);
+}
+
+#[tokio::test]
+async fn a_survivor_recovers_alone_and_the_others_join_again() {
+    let mut members = three().await;
+    let client = members[0].connect().await;
+    client.create("/a", b"x", CreateMode::Persistent).await.expect("create a znode");
+    client.sync("/").await.expect("there is a quorum");
+    members.iter_mut().for_each(|member| member.server.kill());
+    members[0].server.spawn_with(&["--recover", "--yes"]);
+    members[0].wait_for_mode(&["leader"]);
+    let client = members[0].connect().await;
+    assert!(client.exists("/a").await.is_ok());
+    client.create("/b", b"x", CreateMode::Persistent).await.expect("it needs nobody");
+
+    // It remembers.
+    members[0].server.kill();
+    members[0].server.spawn();
+    members[0].wait_for_mode(&["leader"]);
+    let others: Vec<&Member> = vec![&members[0]];
+    let second = Member::start(2, &others);
+    let client = members[0].connect().await;
+    client.reconfig(&second.line, "", None).await.expect("a new second member joins");
+    second.wait_for_mode(&["leader", "follower"]);
+    assert!(second.connect().await.exists("/b").await.is_ok());
+    // One that comes back from before belongs to an ensemble that is not there any more.
+    members[2].server.spawn();
+    wait(
+        || {
+            fs::read_to_string(members[2].server.log_path())
+                .is_ok_and(|log| log.contains("different ensembles"))
+        },
+        || "nobody refused the member from before".into(),
+    );
+}
+
+async fn three() -> Vec<Member> {
+    let ids = [1, 2, 3];
+    let ports: Vec<(u16, u16)> = ids.iter().map(|_| (free_port(), free_port())).collect();
+    let lines: Vec<(String, String)> = ids
+        .iter()
+        .zip(&ports)
+        .map(|(id, (quorum, election))| (format!("server.{id}"), format!("127.0.0.1:{quorum}:{election}")))
+        .collect();
+    let mut settings: Vec<(&str, &str)> = vec![SUPER, ("reconfigEnabled", "true"), ("snapCount", "500")];
+    settings.extend(lines.iter().map(|(key, value)| (&**key, &**value)));
+    let members: Vec<Member> = ids
+        .iter()
+        .zip(&lines)
+        .map(|(id, (key, value))| {
+            let server = Server::start_member(usize::from(*id), &settings);
+            let line = format!("{key}={value}:participant;{}", server.address());
+            Member { id: *id, line, server }
+        })
+        .collect();
+    members.iter().for_each(|member| member.wait_for_mode(&["leader", "follower"]));
+    members
+}
