@@ -236,7 +236,7 @@ async fn another_members_directory_is_refused() {
     let history = History::with_snapshots(1, 20).await;
     let dir = history.copy();
     fs::write(dir.path().join("myid"), "7\n").expect("write myid");
-    check_refuses(&dir, &["member [1]", "member 7", "myid"], "myid has changed");
+    check_refuses(&dir, &["member 1", "member 7", "myid"], "myid has changed");
 }
 
 #[tokio::test]

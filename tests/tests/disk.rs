@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const VALUE: [u8; 16_000] = [b'v'; 16_000];
 
 #[tokio::test]
-async fn writes_wait_for_room_and_reads_go_on() {
+async fn writes_are_refused_until_there_is_room_and_reads_go_on() {
     let Some(disk) = Filesystem::mount(DISK_BYTES) else { return };
     let ballast = disk.path().join("ballast");
     fs::write(&ballast, vec![1; BALLAST_BYTES]).expect("take up room");
@@ -30,15 +30,19 @@ async fn writes_wait_for_room_and_reads_go_on() {
     reader.create("/alive", b"", CreateMode::Ephemeral).await.expect("create");
     let writer = connect(&member).await;
 
-    let (acknowledged, waiting) = write_until_full(&writer, &member).await;
+    let session = writer.session();
+    let acknowledged = write_until_full(&writer, &member).await;
     assert!(acknowledged > 0, "nothing was written before the disk was full");
+    let refused = reader.set_data("/alive", b"x", None).await.expect_err("there is no room");
+    assert_eq!(refused.code(), Some(ErrorCode::NotReadOnly));
     check_reads_go_on(&reader, acknowledged, &member).await;
 
     fs::remove_file(&ballast).expect("free some room");
-    for (number, answer) in waiting.into_iter().enumerate() {
-        let answer = timeout(PATIENCE, answer).await.expect("a waiting write goes on");
-        answer.unwrap_or_else(|error| panic!("waiting write {number}: {error:?}"));
+    let deadline = Instant::now() + PATIENCE;
+    while let Err(error) = writer.create("/after", b"", CreateMode::Persistent).await {
+        assert!(Instant::now() < deadline, "there is room, and writes are still refused: {error:?}");
     }
+    assert_eq!(writer.session(), session, "no session ends while nobody can come back to it");
     assert!(member.log().contains("there is room again"), "{}", member.log());
     let tree = read_tree(&reader).await;
     assert_eq!(tree["/alive"].stat.ephemeral_owner, reader.session(), "the reader's session goes on");
@@ -58,8 +62,8 @@ async fn a_crash_with_a_full_disk_loses_nothing() {
     let data_dir = disk.path().join("data");
     let member = member::start(&data_dir, &SETTINGS).serves("a disk with some room");
     let writer = connect(&member).await;
-    let (acknowledged, waiting) = write_until_full(&writer, &member).await;
-    drop((member, writer, waiting));
+    let acknowledged = write_until_full(&writer, &member).await;
+    drop((member, writer));
 
     fs::remove_file(&ballast).expect("free some room");
     let member = member::start(&data_dir, &SETTINGS).serves("after a crash");
@@ -75,14 +79,10 @@ async fn a_full_disk_does_not_hold_up_the_end() {
     let Some(disk) = Filesystem::mount(DISK_BYTES) else { return };
     let member = member::start(&disk.path().join("data"), &SETTINGS).serves("a disk with some room");
     let writer = connect(&member).await;
-    let (_, waiting) = write_until_full(&writer, &member).await;
+    write_until_full(&writer, &member).await;
     let (exit_code, log) = spawn_blocking(|| member.terminate()).await.expect("it ends");
-    assert_eq!(exit_code, Some(1), "writes were left waiting: {log}");
+    assert_eq!(exit_code, Some(1), "a write was left without an answer: {log}");
     assert!(log.lines().last().is_some_and(|line| line.contains("no room on disk")), "{log}");
-    for answer in waiting {
-        let error = answer.await.expect_err("nothing was written");
-        assert!(matches!(error, Error::ConnectionLost), "{error:?}");
-    }
 }
 
 #[tokio::test]
@@ -110,19 +110,18 @@ fn write(client: &Client, number: usize) -> Pending<String> {
     client.create(&path(number), &VALUE, CreateMode::Persistent)
 }
 
-/// Writes one after the other until the member says that the disk is full. Returns how many were acknowledged, and
-/// those that wait.
-async fn write_until_full(client: &Client, member: &Member) -> (usize, Vec<Pending<String>>) {
-    let said_so = || member.log().contains("disk full: writes wait");
-    let deadline = Instant::now() + PATIENCE;
+/// Writes one after the other until the disk is full, when nobody can tell what becomes of the last one. Returns how many
+/// were acknowledged.
+async fn write_until_full(client: &Client, member: &Member) -> usize {
     for number in 0.. {
-        let mut answer = write(client, number);
-        while let Err(_elapsed) = timeout(Duration::from_millis(50), &mut answer).await {
-            assert!(Instant::now() < deadline, "it says nothing of a full disk: {}", member.log());
-            if said_so() {
-                let others = (number + 1..number + 20).map(|number| write(client, number));
-                return (number, std::iter::once(answer).chain(others).collect());
+        let answer = timeout(PATIENCE, write(client, number)).await.expect("every write gets some answer");
+        match answer {
+            Ok(_) => {}
+            Err(Error::ConnectionLost) => {
+                assert!(member.log().contains("disk full"), "{}", member.log());
+                return number;
             }
+            Err(error) => panic!("write {number}: {error:?}"),
         }
     }
     unreachable!("the disk is small")

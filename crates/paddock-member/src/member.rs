@@ -245,7 +245,7 @@ impl Member {
         match self.log.sync() {
             Err(error @ LogError::DiskFull { .. }) => {
                 if self.full.is_none() {
-                    tracing::error!(%error, "free some space");
+                    tracing::error!(%error, "disk full: writes are refused; free some space");
                     self.replica.step(shell.now(), Input::DiskFull(true));
                 }
                 let since_ms = self.full.map_or(now_ms, |full| full.since_ms);
@@ -295,6 +295,10 @@ impl Member {
     /// The member's orderly end, when there is nothing to do: nothing that is on disk can be doubted at the next start.
     pub fn end(mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
         self.snapshots.finish(shell);
+        if self.unsynced.is_some() {
+            // What waited for room was promised to nobody, and the end does not wait for an operator.
+            self.log.sync()?;
+        }
         self.mark()
     }
 }

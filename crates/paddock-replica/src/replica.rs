@@ -392,7 +392,7 @@ impl Replica {
             }
             Input::Persisted { round } if self.is_founding(round) => self.on_founded(),
             Input::Persisted { round } => self.on_persisted(round),
-            Input::DiskFull(is_full) => self.on_disk_full(is_full),
+            Input::DiskFull(is_full) => self.on_disk_full(now, is_full),
             Input::StepDown => self.step_down(),
             Input::Tick => self.on_tick(now),
         }
@@ -514,10 +514,10 @@ impl Replica {
         self.tick_transfer();
         self.is_name_proposed = false;
         self.tick_beginning();
-        self.tick_refusing();
+        self.tick_refusing(now);
         self.ask_questions(now);
         self.reconcile();
-        if !self.consensus.is_leader() {
+        if !self.consensus.is_leader() || self.refusing.is_active() {
             return;
         }
         let delay_ms = match self.consensus.is_alone() {

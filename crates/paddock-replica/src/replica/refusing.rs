@@ -11,7 +11,7 @@ use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Xid};
 
 use super::{Item, Local, Replica};
 use crate::outbox::ok;
-use crate::{ConnId, Outboxes, State};
+use crate::{ConnId, Now, Outboxes, State};
 
 /// So many ticks writes wait for a leader.
 const PATIENCE_TICKS: u32 = 50;
@@ -87,12 +87,12 @@ impl Refusing {
 }
 
 impl Replica {
-    pub(super) fn on_disk_full(&mut self, is_full: bool) {
+    pub(super) fn on_disk_full(&mut self, now: Now, is_full: bool) {
         self.refusing.is_disk_full = is_full;
         if is_full {
             self.step_down();
         }
-        self.judge_refusing();
+        self.judge_refusing(now);
     }
 
     /// Hands the lead over, if this member has it and there is somebody to take it.
@@ -104,14 +104,14 @@ impl Replica {
         }
     }
 
-    pub(super) fn tick_refusing(&mut self) {
+    pub(super) fn tick_refusing(&mut self, now: Now) {
         let has_leader = self.consensus.leadership().leader.is_some();
         let ticks = &mut self.refusing.ticks_without_leader;
         *ticks = if has_leader { 0 } else { ticks.saturating_add(1) };
-        self.judge_refusing();
+        self.judge_refusing(now);
     }
 
-    fn judge_refusing(&mut self) {
+    fn judge_refusing(&mut self, now: Now) {
         let refusing = &mut self.refusing;
         let reason = match () {
             _ if self.is_removed => Some(Reason::Removed),
@@ -126,11 +126,13 @@ impl Replica {
             Some(Reason::NoQuorum) => {
                 tracing::error!("no quorum: writes are refused until there is one again")
             }
-            Some(Reason::DiskFull) => {
-                tracing::error!("disk full: writes are refused until there is room again")
-            }
-            Some(Reason::Removed) => {}
+            // Whoever owns the disk, or the list of members, says so.
+            Some(Reason::DiskFull | Reason::Removed) => {}
             None => tracing::info!("writes go on"),
+        }
+        if reason.is_none() {
+            // Nobody could come back to a session meanwhile.
+            self.liveness.renew_all(now.monotonic_ms);
         }
         refusing.has_turned |= reason.is_some() != refusing.reason.is_some();
         refusing.reason = reason;
