@@ -23,7 +23,7 @@ pub struct Ensemble {
     pub cluster: u64,
     /// By rising id.
     pub members: Vec<EnsembleMember>,
-    /// The zxid of the change that brought these members about; 0 for the first ones.
+    /// The zxid of the write that brought these members about.
     pub version: i64,
     /// The members to be, while a change is under way.
     pub target: Option<Vec<EnsembleMember>>,
@@ -120,7 +120,7 @@ impl Tree {
             return Err(ErrorCode::BadArguments);
         }
         if self.ensemble.is_none() {
-            self.ensemble = Some(Ensemble { cluster, members, version: 0, target: None });
+            self.ensemble = Some(Ensemble { cluster, members, version: at.zxid.0, target: None });
             self.show_ensemble(at, changes);
         }
         Ok(WriteReply::Done)
