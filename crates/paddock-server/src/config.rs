@@ -1,5 +1,7 @@
 //! What a member can be told. File formats that say it are the binary's business.
 
+mod tls;
+
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,6 +9,7 @@ use std::path::{Path, PathBuf};
 pub use paddock_proto::{ClientAddress, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
 use paddock_tree::member_lines;
+pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 
 /// Of applied entries, in memory.
 const ENTRY_BYTES_KEPT: usize = 8 << 20;
@@ -185,6 +188,8 @@ pub struct Ensemble {
     /// How far the members' clocks may drift apart, in milliseconds in a second, if a leader that was confirmed within the
     /// last second may answer syncs and linearizable reads without being confirmed again.
     pub lease_clock_bound_ms: Option<u64>,
+    /// Links without TLS if there is none.
+    pub tls: Option<PeerTls>,
 }
 
 /// Which four-letter words are answered.

@@ -26,12 +26,17 @@ mod shared;
 mod shell;
 mod stats;
 mod status;
+mod tls;
 mod turn;
 mod wire;
 mod words;
 mod worker;
 
-pub use config::{ClientAddress, Config, Ensemble, EnsembleMember, Role, WordList};
+pub use config::{
+    CipherSuite, ClientAddress, Config, Ensemble, EnsembleMember, Password, PeerTls, Role, Secret, Store,
+    TlsMode, TlsVersions, WordList,
+};
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;
 pub use server::{Server, ServerError};
+pub use tls::{StoreError, TlsError};

@@ -9,10 +9,11 @@ use std::sync::atomic::AtomicU64;
 use paddock_replica::Input;
 
 use crate::Config;
-use crate::config::EnsembleMember;
+use crate::config::{EnsembleMember, TlsMode};
 use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::server::ServerError;
 use crate::shared::Shared;
+use crate::tls::Tls;
 
 /// What one message between members has to carry besides a client's request: Raft's fields, other entries.
 const MESSAGE_RESERVE: usize = 16 << 20;
@@ -39,12 +40,10 @@ pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
         peers: ensemble.members.iter().filter(|member| member.id != own.id).map(peer_address).collect(),
         seed: RandomState::new().hash_one(own.id),
         timing: Timing::default(),
+        tls: ensemble.tls.clone().map(|tls| Tls::load(tls, own.host.clone())).transpose()?,
     };
     if !options.listen.ip().is_loopback() {
-        tracing::warn!(
-            address = %options.listen,
-            "what members say to each other is neither encrypted nor authenticated: keep this port in a private network"
-        );
+        warn_of_open_port(options.listen, ensemble.tls.as_ref().map(|tls| tls.mode));
     }
     let engine = Arc::clone(shared);
     let links = Links::start(options, move |event| {
@@ -53,6 +52,20 @@ pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
         }
     })?;
     Ok(Some(links))
+}
+
+fn warn_of_open_port(address: SocketAddr, tls: Option<TlsMode>) {
+    match tls {
+        None => tracing::warn!(
+            %address,
+            "what members say to each other is neither encrypted nor authenticated: keep this port in a private network"
+        ),
+        Some(TlsMode::Accepted | TlsMode::Preferred) => tracing::warn!(
+            %address,
+            "members are taken at their word if they call without TLS: require TLS as soon as all members call with it"
+        ),
+        Some(TlsMode::Required) => {}
+    }
 }
 
 /// Where the other members are, as far as they were ever heard of: one that has left is told so before it is let go.

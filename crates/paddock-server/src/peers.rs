@@ -26,6 +26,7 @@ mod limiter;
 mod link;
 mod outbox;
 mod peer;
+mod session;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::listener;
 use crate::server::spawn;
+use crate::tls::Tls;
 
 pub(crate) use inflow::Received;
 use peer::Peer;
@@ -70,6 +72,8 @@ pub(crate) struct LinkOptions {
     /// Of the generator for pauses and for the numbers that tell connections apart; another one at every start.
     pub(crate) seed: u64,
     pub(crate) timing: Timing,
+    /// Links without TLS if there is none.
+    pub(crate) tls: Option<Tls>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -152,6 +156,7 @@ struct Shared {
     own: u8,
     cluster: Arc<AtomicU64>,
     timing: Timing,
+    tls: Option<Tls>,
     peers: RwLock<BTreeMap<u8, Arc<Peer>>>,
     events: Box<dyn Fn(LinkEvent) + Send + Sync>,
 }
@@ -162,13 +167,13 @@ impl Links {
         options: LinkOptions,
         events: impl Fn(LinkEvent) + Send + Sync + 'static,
     ) -> Result<Links, LinkError> {
-        let LinkOptions { own, listen, cluster, peers, seed, timing } = options;
+        let LinkOptions { own, listen, cluster, peers, seed, timing, tls } = options;
         let failed = |source| LinkError::Listen { address: listen, source };
         let listener = listener::bind(listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let shared =
-            Arc::new(Shared { own, cluster, timing, peers: RwLock::default(), events: Box::new(events) });
+        let events = Box::new(events);
+        let shared = Arc::new(Shared { own, cluster, timing, tls, peers: RwLock::default(), events });
         let (lists, receiver) = unbounded_channel();
         let thread = {
             let shared = shared.clone();

@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::peers::LinkError;
 use crate::shared::Shared;
 use crate::shell::MemberShell;
+use crate::tls::TlsError;
 use crate::{Config, helpers, listener, members, worker};
 
 /// So long a member that stops waits for another one to lead in its place.
@@ -45,6 +46,8 @@ pub enum ServerError {
     NotAlone { path: PathBuf, present: Vec<u64> },
     #[error(transparent)]
     Links(#[from] LinkError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("the log failed, so the member stopped")]
     Log(#[from] LogError),
     #[error("the disk failed, so the member stopped")]

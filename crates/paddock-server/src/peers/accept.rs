@@ -2,7 +2,8 @@
 //!
 //! Until a hello is complete and right, a connection is a stranger's: it costs a task and 32 bytes, has a few seconds,
 //! is told nothing, and only so many exist at a time. When there are more, the oldest has to go: a member greets at
-//! once, so it is never the one that waits.
+//! once, so it is never the one that waits. With TLS a stranger costs a handshake more, within the same few seconds,
+//! and is told what this member's certificate says.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +22,10 @@ use super::greeting::{
 use super::hub::Hub;
 use super::limiter::Limiter;
 use super::link::Greeted;
+use super::peer::host;
 use super::stream::Stream;
+use crate::config::TlsMode;
+use crate::tls::{Tls, TlsFailure};
 
 /// How many connections may be without a greeting.
 pub(super) const STRANGERS_MAX: usize = 64;
@@ -44,6 +48,8 @@ pub(super) struct Strangers {
 enum HelloError {
     #[error("the connection ended before it said who it is")]
     Cut(#[source] io::Error),
+    #[error("no TLS connection: {0}")]
+    Tls(#[source] io::Error),
     #[error(transparent)]
     Greeting(#[from] GreetingError),
 }
@@ -82,32 +88,48 @@ fn admit(hub: &Rc<Hub>, socket: TcpStream, address: SocketAddr) {
 /// Hears the greeting, answers it, and makes a link of the connection or ends it.
 async fn greet(hub: &Rc<Hub>, socket: TcpStream, address: SocketAddr) {
     // Only a socket that is gone already cannot be set up.
-    let Ok(stream) = Stream::accepted(socket) else { return };
-    match timeout(hub.timing().greeting, hear(&stream)).await {
+    let Ok(mut stream) = Stream::accepted(socket) else { return };
+    match timeout(hub.timing().greeting, hear(hub.tls(), &mut stream)).await {
         Ok(Ok(bytes)) => take_hello(hub, stream, address, &bytes).await,
-        Ok(Err(error)) => hub.strangers.borrow_mut().log(Some(address), &error),
+        Ok(Err(error)) => {
+            hub.strangers.borrow_mut().log(Some(address), &error);
+            if let HelloError::Tls(_) = error {
+                say_farewell(&stream).await;
+            }
+        }
         Err(_) => hub.strangers.borrow_mut().log(Some(address), &"it did not say who it is in time"),
     }
 }
 
-/// Reads as many bytes as a hello has, if they begin like one.
-async fn hear(stream: &Stream) -> Result<[u8; GREETING_BYTES], HelloError> {
+/// Reads as many bytes as a hello has, if they begin like one. Goes on with TLS if the other side does.
+async fn hear(tls: Option<&Tls>, stream: &mut Stream) -> Result<[u8; GREETING_BYTES], HelloError> {
+    if let Some(tls) = tls
+        && stream.begins_with_tls().await?
+    {
+        stream.secure(tls.answer().map_err(io::Error::from)?).await?;
+    }
     let mut bytes = [0; GREETING_BYTES];
-    stream.read_exact(&mut bytes[..MAGIC_BYTES]).await.map_err(HelloError::Cut)?;
+    stream.read_exact(&mut bytes[..MAGIC_BYTES]).await?;
     check_magic(Kind::Hello, bytes[..MAGIC_BYTES].try_into().expect("eight bytes"))?;
-    stream.read_exact(&mut bytes[MAGIC_BYTES..]).await.map_err(HelloError::Cut)?;
+    stream.read_exact(&mut bytes[MAGIC_BYTES..]).await?;
     Ok(bytes)
+}
+
+impl From<io::Error> for HelloError {
+    fn from(error: io::Error) -> HelloError {
+        if TlsFailure::is_in(&error) { HelloError::Tls(error) } else { HelloError::Cut(error) }
+    }
 }
 
 async fn take_hello(hub: &Rc<Hub>, stream: Stream, address: SocketAddr, bytes: &[u8; GREETING_BYTES]) {
     let (from, verdict) = match Hello::decode(bytes) {
-        Ok(hello) => {
-            (Some(hello.from), judge(&hello, hub.own(), hub.cluster(), hub.peer(hello.from).is_some()))
-        }
+        Ok(hello) => (Some(hello.from), judge_caller(hub, &stream, address, &hello)),
         Err(GreetingError::OtherVersion(_)) => (None, Verdict::OtherVersion),
         Err(error) => return hub.strangers.borrow_mut().log(Some(address), &error),
     };
-    let answer = Answer { from: hub.own(), verdict, cluster: hub.cluster(), nonce: hub.nonce() }.encode();
+    // Without the TLS that it needs, a caller has not shown that it is a member.
+    let cluster = if verdict == Verdict::TlsNeeded { 0 } else { hub.cluster() };
+    let answer = Answer { from: hub.own(), verdict, cluster, nonce: hub.nonce() }.encode();
     let is_told = timeout(hub.timing().greeting, stream.write_all(&answer)).await;
     // The list of peers may have changed meanwhile.
     match (verdict, from.and_then(|from| hub.peer(from)), is_told) {
@@ -123,6 +145,22 @@ async fn take_hello(hub: &Rc<Hub>, stream: Stream, address: SocketAddr, bytes: &
             hub.strangers.borrow_mut().log_refusal(address, from, verdict);
             say_farewell(&stream).await;
         }
+    }
+}
+
+/// What is answered to a hello, by what it says and by what the connection has shown.
+fn judge_caller(hub: &Hub, stream: &Stream, address: SocketAddr, hello: &Hello) -> Verdict {
+    let peer = hub.peer(hello.from);
+    let verdict = judge(hello, hub.own(), hub.cluster(), peer.is_some());
+    let (Some(tls), certificate) = (hub.tls(), stream.certificate()) else { return verdict };
+    match (certificate, peer) {
+        (None, _) if tls.mode() == TlsMode::Required => Verdict::TlsNeeded,
+        (Some(certificate), Some(peer)) if matches!(verdict, Verdict::Welcome | Verdict::WillCall) => {
+            let Err(failure) = tls.check_caller(&certificate, host(&peer.address())) else { return verdict };
+            hub.strangers.borrow_mut().log(Some(address), &failure);
+            Verdict::OtherHost
+        }
+        _ => verdict,
     }
 }
 

@@ -13,8 +13,10 @@ use super::backoff::Backoff;
 use super::greeting::{Answer, GREETING_BYTES, GreetingError, Hello, Verdict, first_places, same_cluster};
 use super::hub::Hub;
 use super::link::Greeted;
-use super::peer::Peer;
+use super::peer::{Peer, host};
 use super::stream::Stream;
+use crate::config::TlsMode;
+use crate::tls::{Tls, TlsFailure};
 
 /// Why an attempt did not make a link.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +33,8 @@ enum DialError {
     GreetingTimeout { address: SocketAddr },
     #[error("{address} closed the connection without a word: {source}")]
     GreetingCut { address: SocketAddr, source: io::Error },
+    #[error("no TLS connection to {address}: {source}")]
+    Tls { address: SocketAddr, source: io::Error },
     #[error("{address} is not understood: {source}")]
     Greeting { address: SocketAddr, source: GreetingError },
     #[error("{address} is member {id}: check the address")]
@@ -102,7 +106,7 @@ async fn attempt(hub: &Hub, peer: &Peer) -> Result<Reached, DialError> {
     let mut last = None;
     let name = peer.address();
     for address in look_up(hub, &name).await? {
-        match reach(hub, peer.id, address).await {
+        match reach(hub, peer.id, host(&name), address).await {
             Err(error) => last = Some(error),
             reached => return reached,
         }
@@ -118,21 +122,30 @@ async fn look_up(hub: &Hub, address: &str) -> Result<Vec<SocketAddr>, DialError>
     }
 }
 
-async fn reach(hub: &Hub, id: u8, address: SocketAddr) -> Result<Reached, DialError> {
-    let stream = match timeout(hub.timing().connect, Stream::connect(address)).await {
+async fn reach(hub: &Hub, id: u8, host: &str, address: SocketAddr) -> Result<Reached, DialError> {
+    let mut stream = match timeout(hub.timing().connect, Stream::connect(address)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(source)) => return Err(DialError::Connect { address, source }),
         Err(_) => return Err(DialError::ConnectTimeout { address }),
     };
     let hello = Hello { from: hub.own(), to: id, cluster: hub.cluster(), nonce: hub.nonce() };
-    match timeout(hub.timing().greeting, greet(&stream, &hello)).await {
+    match timeout(hub.timing().greeting, greet(hub.tls(), host, &mut stream, &hello)).await {
         Ok(Ok(answer)) => conclude(hub, id, address, stream, &hello, &answer),
+        Ok(Err(source)) if TlsFailure::is_in(&source) => Err(DialError::Tls { address, source }),
         Ok(Err(source)) => Err(DialError::GreetingCut { address, source }),
         Err(_) => Err(DialError::GreetingTimeout { address }),
     }
 }
 
-async fn greet(stream: &Stream, hello: &Hello) -> io::Result<[u8; GREETING_BYTES]> {
+async fn greet(
+    tls: Option<&Tls>,
+    host: &str,
+    stream: &mut Stream,
+    hello: &Hello,
+) -> io::Result<[u8; GREETING_BYTES]> {
+    if let Some(tls) = tls.filter(|tls| tls.mode() != TlsMode::Accepted) {
+        stream.secure(tls.call(host)?).await?;
+    }
     stream.write_all(&hello.encode()).await?;
     let mut answer = [0; GREETING_BYTES];
     stream.read_exact(&mut answer).await?;

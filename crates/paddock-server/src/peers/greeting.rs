@@ -20,6 +20,8 @@ use super::frame::Place;
 pub(super) const GREETING_BYTES: usize = 32;
 pub(super) const MAGIC_BYTES: usize = 8;
 const CRC_AT: usize = 28;
+/// How a connection with TLS begins.
+const TLS_HANDSHAKE: [u8; 2] = [22, 3];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -55,14 +57,30 @@ pub(super) enum Verdict {
     UnknownMember = 5,
     #[error("the two members have the same number: give each its own")]
     SameNumber = 6,
+    #[error("the called member takes calls with TLS only: turn TLS on at the calling one")]
+    TlsNeeded = 7,
+    #[error(
+        "the certificate of the calling member is not for the host that it has in the list of the called one: have \
+         it issued for that host, or correct the list"
+    )]
+    OtherHost = 8,
 }
 
 impl Verdict {
     fn from_byte(byte: u8) -> Option<Verdict> {
         use Verdict::*;
-        [Welcome, WillCall, OtherVersion, OtherCluster, OtherRecipient, UnknownMember, SameNumber]
-            .into_iter()
-            .find(|&verdict| verdict as u8 == byte)
+        let all = [
+            Welcome,
+            WillCall,
+            OtherVersion,
+            OtherCluster,
+            OtherRecipient,
+            UnknownMember,
+            SameNumber,
+            TlsNeeded,
+            OtherHost,
+        ];
+        all.into_iter().find(|&verdict| verdict as u8 == byte)
     }
 }
 
@@ -89,6 +107,8 @@ pub(super) struct Answer {
 pub(super) enum GreetingError {
     #[error("a ZooKeeper member: it cannot be in one ensemble with this one")]
     ZooKeeper,
+    #[error("it speaks TLS, which this member does not: turn TLS on at both members, or at none")]
+    Tls,
     #[error("not a member: it began with \"{}\"", .0.escape_ascii())]
     Stranger([u8; MAGIC_BYTES]),
     #[error("it speaks version {0}, this member {VERSION}: run the same release on both")]
@@ -148,6 +168,8 @@ pub(super) fn check_magic(kind: Kind, magic: [u8; MAGIC_BYTES]) -> Result<(), Gr
         Ok(())
     } else if is_zookeeper(magic) {
         Err(GreetingError::ZooKeeper)
+    } else if magic.starts_with(&TLS_HANDSHAKE) {
+        Err(GreetingError::Tls)
     } else {
         Err(GreetingError::Stranger(magic))
     }
@@ -231,6 +253,7 @@ mod tests {
         check(*b"PADhello", Ok(()));
         check((-65536_i64).to_be_bytes(), Err(GreetingError::ZooKeeper));
         check([0, 0, 0, 11, 0, 0, 0, 0], Err(GreetingError::ZooKeeper));
+        check([22, 3, 1, 2, 0, 1, 0, 1], Err(GreetingError::Tls));
         check(*b"GET / HT", Err(GreetingError::Stranger(*b"GET / HT")));
     }
 

@@ -15,6 +15,7 @@ use super::dial;
 use super::link::{Greeted, Link, LinkEnd, Server};
 use super::peer::Peer;
 use super::{LinkEvent, PeerAddress, Shared, Timing};
+use crate::tls::Tls;
 
 const SCRATCH_BYTES: usize = 256 << 10;
 
@@ -74,6 +75,10 @@ impl Hub {
         self.shared.timing
     }
 
+    pub(super) fn tls(&self) -> Option<&Tls> {
+        self.shared.tls.as_ref()
+    }
+
     /// A number for a new connection.
     pub(super) fn nonce(&self) -> u64 {
         self.random.borrow_mut().u64(..)
@@ -131,9 +136,10 @@ impl Hub {
     /// the other side has long given up.
     pub(super) fn link_up(self: &Rc<Hub>, peer: &Arc<Peer>, greeted: Greeted) {
         self.cut(peer, &LinkEnd::Replaced);
+        let tls = greeted.stream.tls_version();
         let link = Arc::new(Link::new(greeted.stream, greeted.sending));
         peer.set_up(link.clone());
-        tracing::info!(peer = peer.id, address = peer.address(), "link up");
+        tracing::info!(peer = peer.id, address = peer.address(), tls, "link up");
         (self.shared.events)(LinkEvent::Up { peer: peer.id });
         let server = Server::new(link, greeted.receiving, self.timing());
         spawn_local(self.clone().serve(peer.clone(), server));

@@ -28,6 +28,12 @@ struct State {
     reason: String,
 }
 
+/// The host of `host:port`.
+pub(super) fn host(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
 impl Peer {
     pub(super) fn new(id: u8, address: String) -> Peer {
         let reason = "no attempt was made yet".to_owned();

@@ -1,17 +1,26 @@
 //! The bytes between two members: the one place that knows what a connection is made of.
 //!
-//! A TLS connection takes the place of the socket here: its handshake goes into `connect` and `accepted`, and its
-//! records are sealed and opened behind the `try_` methods, which sender and links' thread both call.
+//! With TLS a session lies behind a lock, since the sender of a lone message and the links' thread both use the `try_`
+//! methods. Without TLS they go to the socket, and there is no lock.
 
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 
+use parking_lot::Mutex;
+use rustls::Connection;
+use rustls::pki_types::CertificateDer;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+
+use super::session::Session;
+
+/// The first byte of a connection with TLS: a record of the handshake.
+const HANDSHAKE: u8 = 22;
 
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: TcpStream,
+    session: Option<Box<Mutex<Session>>>,
 }
 
 impl Stream {
@@ -26,19 +35,58 @@ impl Stream {
     fn new(socket: TcpStream) -> io::Result<Stream> {
         // A message is complete when it is written: nothing is gained by waiting for more.
         socket.set_nodelay(true)?;
-        Ok(Stream { socket })
+        Ok(Stream { socket, session: None })
+    }
+
+    /// Whether the other side begins as one does that speaks TLS. Takes nothing from what it sent.
+    pub(super) async fn begins_with_tls(&self) -> io::Result<bool> {
+        let mut first = [0];
+        match self.socket.peek(&mut first).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(first == [HANDSHAKE]),
+        }
+    }
+
+    /// Goes on with TLS.
+    pub(super) async fn secure(&mut self, connection: Connection) -> io::Result<()> {
+        let session = Session::establish(connection, &self.socket).await?;
+        self.session = Some(Box::new(Mutex::new(session)));
+        Ok(())
+    }
+
+    /// The version of TLS, if there is TLS.
+    pub(super) fn tls_version(&self) -> Option<&'static str> {
+        self.session.as_ref().map(|session| session.lock().version())
+    }
+
+    /// What the other side has shown, if there is TLS.
+    pub(super) fn certificate(&self) -> Option<CertificateDer<'static>> {
+        self.session.as_ref()?.lock().certificate().cloned()
     }
 
     pub(super) async fn ready(&self, interest: Interest) -> io::Result<()> {
+        if let (Some(session), true) = (&self.session, interest.is_readable())
+            && session.lock().is_readable()
+        {
+            return Ok(());
+        }
         self.socket.ready(interest).await.map(drop)
     }
 
     pub(super) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.socket.try_read(buffer)
+        match &self.session {
+            None => self.socket.try_read(buffer),
+            Some(session) => session.lock().try_read(&self.socket, buffer),
+        }
     }
 
+    /// Writes the beginning of `pieces` and returns how much that is. After `WouldBlock` the same bytes must be offered
+    /// again, with more behind them or not: TLS has sealed them already.
     pub(super) fn try_write(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.socket.try_write_vectored(pieces)
+        match &self.session {
+            None => self.socket.try_write_vectored(pieces),
+            Some(session) => session.lock().try_write(&self.socket, pieces),
+        }
     }
 
     pub(super) async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
@@ -74,7 +122,14 @@ impl Stream {
         socket2::SockRef::from(&self.socket).shutdown(Shutdown::Write)?;
         let mut rest = [0; 64];
         loop {
-            self.read_exact(&mut rest).await?;
+            // Also lets the thread's other tasks go on, however fast the other side sends.
+            self.socket.readable().await?;
+            match self.socket.try_read(&mut rest) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 }

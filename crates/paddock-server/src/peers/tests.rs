@@ -1,5 +1,6 @@
 //! Members linked over real sockets on loopback: what arrives, what is noticed, and who is kept out.
 
+mod certificates;
 mod delivery;
 mod faults;
 mod membership;
@@ -7,3 +8,5 @@ mod node;
 mod proxy;
 mod speaker;
 mod strangers;
+mod tls;
+mod tls_strangers;

@@ -7,10 +7,10 @@ use super::proxy::{Fault, Proxy};
 use super::speaker::Speaker;
 use crate::peers::MESSAGE_BYTES_MAX;
 
-const MIB: usize = 1 << 20;
+pub(super) const MIB: usize = 1 << 20;
 
 /// A message that differs from all others of its test.
-fn message(number: usize, bytes: usize) -> Vec<u8> {
+pub(super) fn message(number: usize, bytes: usize) -> Vec<u8> {
     let mut message = vec![number as u8; bytes.max(8)];
     message[..8].copy_from_slice(&(number as u64).to_le_bytes());
     message
@@ -19,6 +19,10 @@ fn message(number: usize, bytes: usize) -> Vec<u8> {
 #[test]
 fn messages_arrive_in_order_both_ways() {
     let (one, two) = pair(TIMING);
+    check_order(&one, &two);
+}
+
+pub(super) fn check_order(one: &Node, two: &Node) {
     let sizes = [1, 100, 16 << 10, (16 << 10) + 1, 64 << 10, (64 << 10) + 1, 16 * MIB, 5, 0, 3 * MIB];
     let messages: Vec<Vec<u8>> =
         sizes.into_iter().cycle().take(40).enumerate().map(|(n, s)| message(n, s)).collect();
@@ -46,8 +50,12 @@ fn the_largest_message_arrives_and_a_larger_one_is_dropped() {
 
 #[test]
 fn many_small_messages() {
-    const COUNT: usize = 100_000;
     let (one, two) = pair(TIMING);
+    check_burst(&one, &two);
+}
+
+pub(super) fn check_burst(one: &Node, two: &Node) {
+    const COUNT: usize = 100_000;
     let start = Instant::now();
     (0..COUNT).for_each(|n| one.send(2, &message(n, 100)));
     for n in 0..COUNT {
@@ -58,8 +66,12 @@ fn many_small_messages() {
 
 #[test]
 fn ping_pong() {
-    const COUNT: usize = 5_000;
     let (one, two) = pair(TIMING);
+    check_ping_pong(&one, two);
+}
+
+pub(super) fn check_ping_pong(one: &Node, two: Node) {
+    const COUNT: usize = 5_000;
     let echo = std::thread::spawn(move || {
         for _ in 0..COUNT {
             let ping = two.expect_message(1);
@@ -107,6 +119,10 @@ fn a_full_queue_drops_and_says_so_and_harms_no_other_peer() {
 #[test]
 fn a_member_that_does_not_get_on_with_its_messages_holds_only_so_many() {
     let (one, two) = pair(TIMING);
+    check_back_pressure(&one, &two);
+}
+
+pub(super) fn check_back_pressure(one: &Node, two: &Node) {
     let mut sent = 0;
     let mut send_all = || {
         while one.links.send(2, message(sent, MIB)) {

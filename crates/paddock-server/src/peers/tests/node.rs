@@ -8,6 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, unbounded};
 
 use crate::peers::{LinkEvent, LinkOptions, LinkState, LinkStatus, Links, PeerAddress, Received, Timing};
+use crate::tls::Tls;
 
 /// How long anything may take before a test fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,6 +40,10 @@ impl Node {
     }
 
     pub(super) fn start_at(id: u8, listen: SocketAddr, timing: Timing) -> Node {
+        Node::start_secured(id, listen, timing, None)
+    }
+
+    pub(super) fn start_secured(id: u8, listen: SocketAddr, timing: Timing, tls: Option<Tls>) -> Node {
         let (sender, events) = unbounded();
         let options = LinkOptions {
             own: id,
@@ -47,6 +52,7 @@ impl Node {
             peers: Vec::new(),
             seed: u64::from(id),
             timing,
+            tls,
         };
         // A test that is over listens no more.
         let links = Links::start(options, move |event| drop(sender.send(event))).unwrap();

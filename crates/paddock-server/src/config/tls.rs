@@ -1,0 +1,94 @@
+//! What a member can be told of TLS on its links.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// TLS on the links between members: both sides of a link show a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerTls {
+    pub mode: TlsMode,
+    /// This member's private key, and the certificates that vouch for it.
+    pub key_store: Store,
+    /// Certificates that are trusted, and those whose signature makes another certificate trusted.
+    pub trust_store: Store,
+    /// Whether a member that is called needs a certificate for the host under which it was called.
+    pub verify_called: bool,
+    /// Whether a member that calls needs a certificate for the host that it has in the list of members.
+    pub verify_callers: bool,
+    pub versions: TlsVersions,
+    /// The first is liked best. `None` is all that there are.
+    pub cipher_suites: Option<Vec<CipherSuite>>,
+}
+
+/// How far an ensemble is on its way to TLS. A member in one mode is understood by one in the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsMode {
+    /// Calls without TLS, takes calls with and without.
+    Accepted,
+    /// Calls with TLS, takes calls with and without.
+    Preferred,
+    /// Calls with TLS and takes no other calls.
+    Required,
+}
+
+/// A file of keys or certificates. What format it has, its content says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    pub path: PathBuf,
+    pub password: Option<Password>,
+}
+
+/// What opens a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Password {
+    Text(Secret),
+    /// Its text, but for a line's end.
+    File(PathBuf),
+}
+
+/// A text that is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersions {
+    Both,
+    Only12,
+    Only13,
+}
+
+/// How what is sent is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CipherSuite(&'static str);
+
+impl CipherSuite {
+    /// The suite that Java and the registry of TLS know by this name, if it is offered.
+    pub fn named(name: &str) -> Option<CipherSuite> {
+        crate::tls::cipher_suite_names().find(|known| *known == name).map(CipherSuite)
+    }
+
+    /// All that are offered.
+    pub fn all() -> impl Iterator<Item = CipherSuite> {
+        crate::tls::cipher_suite_names().map(CipherSuite)
+    }
+
+    pub fn name(self) -> &'static str {
+        self.0
+    }
+}

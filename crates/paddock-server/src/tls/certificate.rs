@@ -1,0 +1,47 @@
+//! What a certificate says, as far as the library of TLS does not tell.
+
+use std::fmt;
+use std::time::Duration;
+
+use rustls::pki_types::{CertificateDer, UnixTime};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
+
+pub(super) struct Facts<'a>(X509Certificate<'a>);
+
+impl<'a> Facts<'a> {
+    /// `None` if it cannot be read.
+    pub(super) fn of(certificate: &'a CertificateDer<'_>) -> Option<Facts<'a>> {
+        X509Certificate::from_der(certificate).ok().map(|(_, parsed)| Facts(parsed))
+    }
+
+    pub(super) fn not_before(&self) -> UnixTime {
+        unix_time(self.0.validity().not_before)
+    }
+
+    pub(super) fn not_after(&self) -> UnixTime {
+        unix_time(self.0.validity().not_after)
+    }
+
+    /// The common name of a certificate that has no list of hosts.
+    pub(super) fn common_name_in_place_of_hosts(&self) -> Option<String> {
+        if !matches!(self.0.subject_alternative_name(), Ok(None)) {
+            return None;
+        }
+        let name = self.0.subject().iter_common_name().next()?;
+        name.as_str().ok().map(str::to_owned)
+    }
+}
+
+impl fmt::Display for Facts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last_day = self.0.validity().not_after.to_datetime().date();
+        write!(f, "{}, valid until {last_day}", self.0.subject())
+    }
+}
+
+/// Times before 1970 are as good as 1970.
+fn unix_time(time: ASN1Time) -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(time.timestamp()).unwrap_or(0)))
+}

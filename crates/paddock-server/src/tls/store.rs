@@ -1,0 +1,116 @@
+//! Files of keys and certificates, as operators of ZooKeeper have them: PEM, PKCS12 and JKS.
+//!
+//! What a file is, its content says. Java goes by that too: `keytool` writes PKCS12 whatever the file is called, and
+//! reads either under the name of the other.
+
+use std::fs;
+use std::path::Path;
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::{TlsError, jks, pem, pkcs12};
+use crate::config::{Password, Store};
+
+/// A private key, and the certificates that vouch for it: first its own, then that of who signed it, and so on.
+#[derive(Debug)]
+pub(super) struct KeyEntry {
+    pub(super) key: PrivateKeyDer<'static>,
+    pub(super) chain: Vec<CertificateDer<'static>>,
+}
+
+/// Why a store cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error(
+        "it is neither PEM nor PKCS12 nor JKS; convert it: keytool -importkeystore -srckeystore FILE \
+         -srcstoretype TYPE -destkeystore NEW.p12 -deststoretype PKCS12"
+    )]
+    Format,
+    #[error("it is damaged: {0}")]
+    Damaged(String),
+    #[error("its password is wrong or missing, or it is damaged")]
+    Password,
+    #[error("its private key is encrypted, and there is no password")]
+    PasswordMissing,
+    #[error(
+        "its private key is encrypted in a way that is not offered; encrypt it anew: openssl pkcs8 -topk8 \
+         -v2 aes-256-cbc -in FILE -out NEW.pem"
+    )]
+    Encryption,
+    #[error(
+        "it is protected in a way that is not offered ({0}); make a new store with a current keytool or openssl"
+    )]
+    Protection(String),
+    #[error("it has no private key")]
+    NoKey,
+    #[error("it has no certificate for its private key")]
+    NoChain,
+    #[error("it has no certificate to trust")]
+    NoCertificate,
+}
+
+/// The private key of a store. If there are more, the first one counts.
+pub(super) fn read_key_entry(store: &Store) -> Result<KeyEntry, TlsError> {
+    let (bytes, password) = open(store)?;
+    let entry = match format(&bytes) {
+        Some(Format::Pem) => pem::key_entry(&bytes, password.as_deref()),
+        Some(Format::Pkcs12) => pkcs12::key_entry(&bytes, password.as_deref().unwrap_or_default()),
+        Some(Format::Jks) => jks::key_entry(&bytes, password.as_deref().unwrap_or_default()),
+        None => Err(StoreError::Format),
+    };
+    entry.map_err(|source| TlsError::Store { path: store.path.clone(), source })
+}
+
+/// The certificates that a store says to trust, at least one.
+pub(super) fn read_trusted(store: &Store) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let (bytes, password) = open(store)?;
+    let trusted = match format(&bytes) {
+        Some(Format::Pem) => pem::certificates(&bytes),
+        Some(Format::Pkcs12) => pkcs12::trusted(&bytes, password.as_deref().unwrap_or_default()),
+        Some(Format::Jks) => jks::trusted(&bytes, password.as_deref().unwrap_or_default()),
+        None => Err(StoreError::Format),
+    };
+    let trusted =
+        trusted.and_then(|list| if list.is_empty() { Err(StoreError::NoCertificate) } else { Ok(list) });
+    trusted.map_err(|source| TlsError::Store { path: store.path.clone(), source })
+}
+
+enum Format {
+    Pem,
+    Pkcs12,
+    Jks,
+}
+
+fn format(bytes: &[u8]) -> Option<Format> {
+    const SEQUENCE: u8 = 0x30;
+    if bytes.starts_with(&jks::MAGIC) {
+        Some(Format::Jks)
+    } else if pem::is_pem(bytes) {
+        Some(Format::Pem)
+    } else if bytes.first() == Some(&SEQUENCE) {
+        Some(Format::Pkcs12)
+    } else {
+        None
+    }
+}
+
+fn open(store: &Store) -> Result<(Vec<u8>, Option<String>), TlsError> {
+    let read =
+        |path: &Path| fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source });
+    let bytes = read(&store.path)?;
+    let password = match &store.password {
+        None => None,
+        Some(Password::Text(text)) => Some(text.reveal().to_owned()),
+        Some(Password::File(path)) => {
+            let text =
+                String::from_utf8(read(path)?).map_err(|_| TlsError::PasswordText { path: path.clone() })?;
+            let line = text.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+            Some(line.unwrap_or(&text).to_owned())
+        }
+    };
+    // Java cannot tell an empty password from none either.
+    Ok((bytes, password.filter(|password| !password.is_empty())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Whose certificate is taken: one that the trust store holds, or that somebody in it has signed.
+//!
+//! Two habits of operators of ZooKeeper are honoured as Java honours them. A trust store may hold the members' own
+//! certificates, signed by themselves. And a certificate that names no hosts may have one as its common name, which is
+//! what `keytool` makes unless it is told otherwise.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+};
+
+use super::TlsError;
+use super::certificate::Facts;
+
+/// Of both directions: a member that is called, and one that calls.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    /// The certificates of the trust store.
+    trusted: Vec<CertificateDer<'static>>,
+    /// The same as those that sign others.
+    roots: Arc<RootCertStore>,
+    callers: Arc<dyn ClientCertVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
+    verify_called: bool,
+}
+
+impl Verifier {
+    pub(super) fn new(
+        trusted: Vec<CertificateDer<'static>>,
+        provider: &Arc<CryptoProvider>,
+        verify_called: bool,
+    ) -> Result<Verifier, TlsError> {
+        let mut roots = RootCertStore::empty();
+        // Stores of Java hold many authorities, some of them too old to be read. Those sign nobody.
+        roots.add_parsable_certificates(trusted.iter().cloned());
+        let roots = Arc::new(roots);
+        let callers = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
+            .build()
+            .map_err(|error| TlsError::Trust(error.to_string()))?;
+        let algorithms = provider.signature_verification_algorithms;
+        Ok(Verifier { trusted, roots, callers, algorithms, verify_called })
+    }
+
+    /// Whether a member that calls would be believed, but for its name.
+    pub(super) fn check_caller(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
+        let (own, others) = chain.split_first().ok_or(Error::NoCertificatesPresented)?;
+        if self.is_trusted_itself(own) {
+            return check_times(own, now);
+        }
+        self.callers.verify_client_cert(own, others, now).map(drop)
+    }
+
+    /// Whether a member that is called would be believed, but for its name.
+    pub(super) fn check_called(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
+        let (own, others) = chain.split_first().ok_or(Error::NoCertificatesPresented)?;
+        if self.is_trusted_itself(own) {
+            return check_times(own, now);
+        }
+        let parsed = ParsedCertificate::try_from(own)?;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, others, now, self.algorithms.all)
+    }
+
+    fn is_trusted_itself(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.trusted.contains(certificate)
+    }
+}
+
+/// Whether a certificate is one for `host`.
+pub(super) fn check_host(certificate: &CertificateDer<'_>, host: &ServerName<'_>) -> Result<(), Error> {
+    let parsed = ParsedCertificate::try_from(certificate)?;
+    let refused = match verify_server_name(&parsed, host) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    let common_name = Facts::of(certificate).and_then(|facts| facts.common_name_in_place_of_hosts());
+    match common_name {
+        Some(name) if name.eq_ignore_ascii_case(&host.to_str()) => Ok(()),
+        _ => Err(refused),
+    }
+}
+
+/// Of a certificate that nobody has to vouch for.
+fn check_times(certificate: &CertificateDer<'_>, time: UnixTime) -> Result<(), Error> {
+    let facts = Facts::of(certificate).ok_or(CertificateError::BadEncoding)?;
+    if time > facts.not_after() {
+        return Err(CertificateError::ExpiredContext { time, not_after: facts.not_after() }.into());
+    }
+    if time < facts.not_before() {
+        return Err(CertificateError::NotValidYetContext { time, not_before: facts.not_before() }.into());
+    }
+    Ok(())
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let chain: Vec<_> = std::iter::once(end_entity).chain(intermediates).cloned().collect();
+        self.check_called(&chain, now)?;
+        if self.verify_called {
+            check_host(end_entity, server_name)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+impl ClientCertVerifier for Verifier {
+    /// None: a stranger need not know whom this member trusts, and a member has one certificate anyway.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    /// The name is verified when the caller has said which member it is.
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let chain: Vec<_> = std::iter::once(end_entity).chain(intermediates).cloned().collect();
+        self.check_caller(&chain, now)?;
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
