@@ -17,6 +17,7 @@ mod zoo_cfg;
 mod zoo_keys;
 mod zoo_quorum;
 mod zoo_servers;
+mod zoo_tls;
 mod zoo_values;
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! Paddock's own configuration file. Its keys are the fields of `paddock_server::Config`.
 
 mod ensemble;
+mod tls;
 
 use std::borrow::Cow;
 use std::fs;

@@ -20,7 +20,7 @@ enum Origin {
 }
 
 /// A key and its value, both trimmed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) place: Place,
     pub(super) key: String,

@@ -54,8 +54,10 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("leader.*", OWN_LINKS),
     ("learner.*", OWN_LINKS),
     ("messageTracker.*", OWN_LINKS),
-    ("sslQuorumReloadCertFiles", "it counts only with sslQuorum"),
-    ("ssl.quorum.*", "it counts only with sslQuorum"),
+    (
+        "fips-mode",
+        "the host in a member's certificate is verified unless ssl.quorum.hostnameVerification says no",
+    ),
     ("multiAddress.*", ONE_ADDRESS),
     ("observer.*", FROM_LEADER),
     ("observerMasterPort", FROM_LEADER),
@@ -134,11 +136,6 @@ pub(super) const FIXED: &[Fixed] = &[
         otherwise: Warn("an empty data directory is always served as an empty tree"),
     },
     Fixed {
-        key: "portUnification",
-        values: &["false"],
-        otherwise: Warn("there is no TLS on the client port"),
-    },
-    Fixed {
         key: "client.portUnification",
         values: &["false"],
         otherwise: Warn("there is no TLS on the client port"),
@@ -176,11 +173,6 @@ pub(super) const BETWEEN_MEMBERS: &[Fixed] = &[
         otherwise: Warn("an observer keeps its log on disk like every member"),
     },
     Fixed { key: "oraclePath", values: &[], otherwise: Warn("half of the participants are never a quorum") },
-    Fixed {
-        key: "sslQuorum",
-        values: &["false"],
-        otherwise: Refuse("members would speak to each other without TLS"),
-    },
     Fixed {
         key: "quorum.auth.enableSasl",
         values: &["false"],

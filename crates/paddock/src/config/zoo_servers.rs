@@ -10,6 +10,7 @@ use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_keys::{self, Fixed, NO_PEERS};
 use super::zoo_quorum::{self, QuorumKey};
+use super::zoo_tls::ZooTls;
 use super::zoo_values;
 use super::{Fault, Place, Remark};
 
@@ -21,6 +22,7 @@ pub(super) struct ZooServers {
     reconfig_enabled: bool,
     peer_type: Option<(Place, Role)>,
     quorum: Vec<QuorumKey>,
+    tls: ZooTls,
     between_members: Vec<(Place, &'static Fixed, String)>,
 }
 
@@ -42,6 +44,9 @@ impl ZooServers {
         }
         if line.key.starts_with("group.") || line.key.starts_with("weight.") {
             self.quorum.push(QuorumKey::new(line));
+            return Ok(true);
+        }
+        if self.tls.take(line) {
             return Ok(true);
         }
         if let Some(fixed) = zoo_keys::between_members(&line.key) {
@@ -112,10 +117,12 @@ impl ZooServers {
             ensemble::remark_on_voters(&self.named, place, remarks);
             ensemble::remark_on_hosts(&self.named, member, remarks);
         }
+        let tls = self.tls.settle(remarks)?;
         let ensemble = Ensemble {
             members: self.named.iter().map(|named| named.member.clone()).collect(),
             listen_on_all_addresses: self.listen_on_all_addresses,
             reconfig_enabled: self.reconfig_enabled,
+            tls,
             ..Ensemble::default()
         };
         let own = self.named.into_iter().find(|named| named.member.id == member);
@@ -142,6 +149,7 @@ impl ZooServers {
     fn settle_alone(mut self, own: Option<OwnNumber>, remarks: &mut Vec<Remark>) -> Settled {
         let unused = self.between_members.iter().map(|(place, fixed, _)| (place, fixed.key));
         let unused = unused.chain(self.peer_type.iter().map(|(place, _)| (place, "peerType")));
+        let unused = unused.chain(self.tls.lines().map(|line| (&line.place, line.key.as_str())));
         let unused = unused.chain(self.quorum.iter().map(|key| (&key.place, key.name.as_str())));
         remarks.extend(unused.map(|(place, key)| unused_detail(place, key)));
         let server = self.named.pop();

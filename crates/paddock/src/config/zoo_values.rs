@@ -41,9 +41,13 @@ pub(super) fn connections(value: &Text<'_>) -> Result<u32, String> {
     Ok(limit.max(0).unsigned_abs())
 }
 
-pub(super) fn words(list: &str) -> WordList {
-    let mut words: Vec<String> =
-        list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+/// What stands between commas.
+pub(super) fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+pub(super) fn words(text: &str) -> WordList {
+    let mut words: Vec<String> = list(text).map(str::to_owned).collect();
     if words.iter().any(|word| word == "*") {
         return WordList::All;
     }

@@ -1,4 +1,4 @@
-//! `[ensemble]` and `[[ensemble.member]]`. A key that is not known here is refused: to pass over half of what is said of
+//! `[ensemble]`, with `[ensemble.tls]`, and `[[ensemble.member]]`. A key that is not known here is refused: to pass over half of what is said of
 //! an ensemble is worse than not to start.
 
 use std::net::Ipv6Addr;
@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::super::ensemble::{self, Named, OwnNumber};
 use super::super::value::{self, Value};
 use super::super::{Fault, Place, Remark};
-use super::{File, Item, in_order};
+use super::{File, Item, in_order, tls};
 
 const MEMBER: &str = "ensemble.member";
 const QUORUM_PORT: u16 = 2888;
@@ -54,6 +54,7 @@ impl Table {
                     let bound = value::number(&item, CLOCK_BOUND_MS, A_CLOCK_BOUND);
                     settings.lease_clock_bound_ms = Some(bound.map_err(named(&place, key.get_ref()))?);
                 }
+                "tls" => settings.tls = Some(tls::read(file, &place, value)?),
                 other => return Err(unknown(place, &format!("ensemble.{other}"))),
             }
         }
@@ -161,7 +162,7 @@ impl Draft {
     }
 }
 
-fn boolean(value: &Item<'_>) -> Result<bool, String> {
+pub(super) fn boolean(value: &Item<'_>) -> Result<bool, String> {
     value.value.get_ref().as_bool().ok_or_else(|| value::wrong("true or false", value))
 }
 
@@ -190,11 +191,11 @@ fn role(value: &Item<'_>) -> Result<Role, String> {
 }
 
 /// Turns what is wrong with `key` into a fault.
-fn named(place: &Place, key: &str) -> impl FnOnce(String) -> Fault {
+pub(super) fn named(place: &Place, key: &str) -> impl FnOnce(String) -> Fault {
     let (place, key) = (place.clone(), key.to_owned());
     move |what| place.fault(format!("{key}: {what}"))
 }
 
-fn unknown(place: Place, key: &str) -> Fault {
+pub(super) fn unknown(place: Place, key: &str) -> Fault {
     place.fault(format!("{key} is not a setting that Paddock knows"))
 }

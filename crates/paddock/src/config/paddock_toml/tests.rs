@@ -1,6 +1,9 @@
 use std::fs;
 
-use paddock_server::{ClientAddress, Config, Ensemble, EnsembleMember, Role, WordList};
+use paddock_server::{
+    CipherSuite, ClientAddress, Config, Ensemble, EnsembleMember, Password, PeerTls, Role, Secret, Store,
+    TlsMode, TlsVersions, WordList,
+};
 
 use super::super::{Environment, Loaded, Overrides, load};
 
@@ -139,7 +142,7 @@ fn the_example_says_every_key_and_its_default() {
     );
     let page = include_str!("../../../../../docs/configuration.md");
     for line in example.lines() {
-        let Some((key, _)) = line.trim_start_matches("# ").split_once(" = ") else { continue };
+        let Some((key, _)) = line.trim_start_matches(['#', ' ']).split_once(" = ") else { continue };
         assert!(page.contains(&format!("| `{key}` |")), "{key} is missing in docs/configuration.md");
     }
 }
@@ -273,6 +276,81 @@ fn what_is_wrong_with_an_ensemble_is_named_with_its_line() {
     );
 }
 
+const TLS: &str = "[ensemble.tls]\nkey_store = '/k'\ntrust_store = '/t'\n";
+
+fn tls() -> PeerTls {
+    PeerTls {
+        mode: TlsMode::Required,
+        key_store: Store { path: "/k".into(), password: None },
+        trust_store: Store { path: "/t".into(), password: None },
+        verify_called: true,
+        verify_callers: true,
+        versions: TlsVersions::Both,
+        cipher_suites: None,
+    }
+}
+
+#[test]
+fn every_key_of_tls_sets_its_field() {
+    let text = |password: &str| Some(Password::Text(Secret::new(password)));
+    let file = |path: &str| Some(Password::File(path.into()));
+    let key = |password| Store { path: "/k".into(), password };
+    let trust = |password| Store { path: "/t".into(), password };
+    let suite = CipherSuite::named("TLS_AES_128_GCM_SHA256").unwrap();
+    for (line, expected) in [
+        ("", tls()),
+        ("mode = 'required'", tls()),
+        ("mode = 'preferred'", PeerTls { mode: TlsMode::Preferred, ..tls() }),
+        ("mode = 'accepted'", PeerTls { mode: TlsMode::Accepted, ..tls() }),
+        ("key_store_password = 'p'", PeerTls { key_store: key(text("p")), ..tls() }),
+        ("key_store_password_file = '/p'", PeerTls { key_store: key(file("/p")), ..tls() }),
+        ("trust_store_password = 'p'", PeerTls { trust_store: trust(text("p")), ..tls() }),
+        ("trust_store_password_file = '/p'", PeerTls { trust_store: trust(file("/p")), ..tls() }),
+        ("verify_called = false", PeerTls { verify_called: false, ..tls() }),
+        ("verify_callers = false", PeerTls { verify_callers: false, ..tls() }),
+        ("versions = ['1.2', '1.3']", tls()),
+        ("versions = ['1.2']", PeerTls { versions: TlsVersions::Only12, ..tls() }),
+        ("versions = ['1.3']", PeerTls { versions: TlsVersions::Only13, ..tls() }),
+        ("cipher_suites = ['TLS_AES_128_GCM_SHA256']", PeerTls { cipher_suites: Some(vec![suite]), ..tls() }),
+    ] {
+        let mut config = three();
+        config.ensemble.as_mut().unwrap().tls = Some(expected);
+        check(&format!("{THREE}{TLS}{line}"), config);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_tls_is_named_with_its_line() {
+    for (lines, expected) in [
+        ("ensemble.tls = 1", "1: ensemble.tls: expected a table [ensemble.tls]"),
+        ("[ensemble.tls]\ntrust_store = 't'", "1: ensemble.tls: key_store is missing"),
+        ("[ensemble.tls]\nkey_store = 'k'", "1: ensemble.tls: trust_store is missing"),
+        ("[ensemble.tls]\nkey = 'k'", "2: ensemble.tls.key is not a setting that Paddock knows"),
+        (
+            "[ensemble.tls]\nmode = 'on'",
+            "2: ensemble.tls.mode: expected \"accepted\", \"preferred\" or \"required\", found 'on'",
+        ),
+        ("[ensemble.tls]\nkey_store = 1", "2: ensemble.tls.key_store: expected a path, found 1"),
+        ("[ensemble.tls]\nkey_store_password = 123", "2: ensemble.tls.key_store_password: expected a text"),
+        (
+            "[ensemble.tls]\nkey_store = 'k'\nkey_store_password = 'p'\nkey_store_password_file = 'f'",
+            "1: ensemble.tls: key_store_password and key_store_password_file are both given; keep one",
+        ),
+        (
+            "[ensemble.tls]\nversions = ['1.1']",
+            "2: ensemble.tls.versions: expected a list of \"1.2\" and \"1.3\", found ['1.1']",
+        ),
+        (
+            "[ensemble.tls]\nversions = []",
+            "2: ensemble.tls.versions: expected a list of \"1.2\" and \"1.3\", found []",
+        ),
+    ] {
+        check_refused(lines, &format!("paddock.toml:{expected}"));
+    }
+    let refused = load_text("[ensemble.tls]\ncipher_suites = ['TLS_NULL']").unwrap_err();
+    assert!(refused.contains("expected a list of some of TLS_AES_256_GCM_SHA384, "), "{refused}");
+}
+
 #[test]
 fn the_example_of_an_ensemble_is_three_members() {
     let example = include_str!("../../../../../docs/examples/ensemble/paddock.toml");
@@ -280,9 +358,15 @@ fn the_example_of_an_ensemble_is_three_members() {
     assert_eq!(loaded.remarks, []);
     let ensemble = loaded.config.ensemble.expect("an ensemble");
     assert_eq!(ensemble.members.iter().map(|member| member.id).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(ensemble.tls.is_none());
+    // What needs files stands there as a comment.
+    let with_tls =
+        load_text(&example.replace("# [ensemble.tls]", "[ensemble.tls]").replace("#   ", "")).unwrap();
+    assert_eq!(with_tls.remarks, []);
+    assert!(with_tls.config.ensemble.and_then(|ensemble| ensemble.tls).is_some());
     let page = include_str!("../../../../../docs/configuration.md");
     for line in example.lines() {
-        let Some((key, _)) = line.trim_start_matches("# ").split_once(" = ") else { continue };
+        let Some((key, _)) = line.trim_start_matches(['#', ' ']).split_once(" = ") else { continue };
         assert!(page.contains(&format!("| `{key}` |")), "{key} is missing in docs/configuration.md");
     }
 }

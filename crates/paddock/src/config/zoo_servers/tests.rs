@@ -307,10 +307,6 @@ fn a_quorum_is_more_than_half_of_the_participants() {
 fn what_makes_links_safe_is_not_passed_over() {
     check(&format!("{THREE}sslQuorum=false\nssl.quorum.keyStore.location=/k\nleaderServes=yes"), three());
     check_refused(
-        &format!("{THREE}sslQuorum=true"),
-        "zoo.cfg:7: sslQuorum: \"true\" is not offered: members would speak to each other without TLS",
-    );
-    check_refused(
         &format!("{THREE}quorum.auth.enableSasl=true"),
         "zoo.cfg:7: quorum.auth.enableSasl: \"true\" is not offered: \
          members would take each other's word without SASL",
@@ -323,7 +319,7 @@ fn what_makes_links_safe_is_not_passed_over() {
 
 #[test]
 fn a_member_alone_passes_over_what_is_between_members() {
-    let lines = "leaderServes=no\nsslQuorum=true\npeerType=observer\ngroup.1=1:2:3\nweight.1=x\n";
+    let lines = "leaderServes=no\nsslQuorum=true\nssl.quorum.crl=true\npeerType=observer\ngroup.1=1:2:3\nweight.1=x\n";
     for server in ["", "server.2=zoo2:2888:3888\n"] {
         let (config, warnings) = load(&format!("{lines}{server}"));
         assert_eq!(config.ensemble, None);

@@ -1,0 +1,135 @@
+//! `[ensemble.tls]`.
+
+use std::path::PathBuf;
+
+use paddock_server::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::super::value::{self, Value};
+use super::super::{Fault, Place};
+use super::ensemble::{boolean, named, unknown};
+use super::{File, Item, in_order};
+
+const TLS: &str = "ensemble.tls";
+
+pub(super) fn read(file: &File<'_>, place: &Place, value: &Spanned<DeValue<'_>>) -> Result<PeerTls, Fault> {
+    let fault = |what: &str| place.clone().fault(format!("{TLS}: {what}"));
+    let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [ensemble.tls]"))?;
+    let mut draft = Draft::default();
+    for (key, value) in in_order(table) {
+        let place = file.place(key.span().start);
+        let name = format!("{TLS}.{}", key.get_ref());
+        let known = draft.set(key.get_ref(), &file.item(value)).map_err(named(&place, &name))?;
+        if !known {
+            return Err(unknown(place, &name));
+        }
+    }
+    draft.finish().map_err(|what| fault(&what))
+}
+
+#[derive(Default)]
+struct Draft {
+    mode: Option<TlsMode>,
+    key_store: StoreDraft,
+    trust_store: StoreDraft,
+    verify_called: Option<bool>,
+    verify_callers: Option<bool>,
+    versions: Option<TlsVersions>,
+    cipher_suites: Option<Vec<CipherSuite>>,
+}
+
+#[derive(Default)]
+struct StoreDraft {
+    path: Option<PathBuf>,
+    password: Option<Secret>,
+    password_file: Option<PathBuf>,
+}
+
+impl StoreDraft {
+    fn finish(self, name: &str) -> Result<Store, String> {
+        let password = match (self.password, self.password_file) {
+            (Some(_), Some(_)) => {
+                return Err(format!("{name}_password and {name}_password_file are both given; keep one"));
+            }
+            (Some(text), None) => Some(Password::Text(text)),
+            (None, file) => file.map(Password::File),
+        };
+        let path = self.path.ok_or_else(|| format!("{name} is missing"))?;
+        Ok(Store { path, password })
+    }
+}
+
+impl Draft {
+    /// Takes a setting, unless its key is not known.
+    fn set(&mut self, key: &str, value: &Item<'_>) -> Result<bool, String> {
+        match key {
+            "mode" => self.mode = Some(mode(value)?),
+            "key_store" => self.key_store.path = Some(value::path(value)?),
+            "key_store_password" => self.key_store.password = Some(secret(value)?),
+            "key_store_password_file" => self.key_store.password_file = Some(value::path(value)?),
+            "trust_store" => self.trust_store.path = Some(value::path(value)?),
+            "trust_store_password" => self.trust_store.password = Some(secret(value)?),
+            "trust_store_password_file" => self.trust_store.password_file = Some(value::path(value)?),
+            "verify_called" => self.verify_called = Some(boolean(value)?),
+            "verify_callers" => self.verify_callers = Some(boolean(value)?),
+            "versions" => self.versions = Some(versions(value)?),
+            "cipher_suites" => self.cipher_suites = Some(cipher_suites(value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn finish(self) -> Result<PeerTls, String> {
+        Ok(PeerTls {
+            mode: self.mode.unwrap_or(TlsMode::Required),
+            key_store: self.key_store.finish("key_store")?,
+            trust_store: self.trust_store.finish("trust_store")?,
+            verify_called: self.verify_called.unwrap_or(true),
+            verify_callers: self.verify_callers.unwrap_or(true),
+            versions: self.versions.unwrap_or(TlsVersions::Both),
+            cipher_suites: self.cipher_suites,
+        })
+    }
+}
+
+fn mode(value: &Item<'_>) -> Result<TlsMode, String> {
+    match value.text() {
+        Some("accepted") => Ok(TlsMode::Accepted),
+        Some("preferred") => Ok(TlsMode::Preferred),
+        Some("required") => Ok(TlsMode::Required),
+        _ => Err(value::wrong("\"accepted\", \"preferred\" or \"required\"", value)),
+    }
+}
+
+/// What was found is not shown: it may be a password.
+fn secret(value: &Item<'_>) -> Result<Secret, String> {
+    value.text().map(Secret::new).ok_or_else(|| "expected a text".to_owned())
+}
+
+fn versions(value: &Item<'_>) -> Result<TlsVersions, String> {
+    let wrong = || value::wrong("a list of \"1.2\" and \"1.3\"", value);
+    let list = texts(value).ok_or_else(wrong)?;
+    if list.iter().any(|version| !["1.2", "1.3"].contains(version)) {
+        return Err(wrong());
+    }
+    match (list.contains(&"1.2"), list.contains(&"1.3")) {
+        (true, true) => Ok(TlsVersions::Both),
+        (true, false) => Ok(TlsVersions::Only12),
+        (false, true) => Ok(TlsVersions::Only13),
+        (false, false) => Err(wrong()),
+    }
+}
+
+fn cipher_suites(value: &Item<'_>) -> Result<Vec<CipherSuite>, String> {
+    let suites: Option<Vec<_>> =
+        texts(value).and_then(|list| list.into_iter().map(CipherSuite::named).collect());
+    suites.filter(|suites| !suites.is_empty()).ok_or_else(|| {
+        let offered: Vec<&str> = CipherSuite::all().map(CipherSuite::name).collect();
+        value::wrong(&format!("a list of some of {}", offered.join(", ")), value)
+    })
+}
+
+fn texts<'a>(value: &Item<'a>) -> Option<Vec<&'a str>> {
+    value.value.get_ref().as_array()?.iter().map(|item| item.get_ref().as_str()).collect()
+}

@@ -1,0 +1,277 @@
+//! What a `zoo.cfg` says of TLS between members: `sslQuorum`, `portUnification` and the keys of `ssl.quorum`.
+//!
+//! The keys wait until it is known whether there are other members, and whether TLS is on.
+
+use std::path::PathBuf;
+
+use paddock_server::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
+
+use super::source::Line;
+use super::value::{self, Text};
+use super::zoo_values::{boolean, list};
+use super::{Fault, Remark};
+
+const PREFIX: &str = "ssl.quorum.";
+
+#[derive(Debug, Default)]
+pub(super) struct ZooTls {
+    ssl_quorum: Option<Line>,
+    port_unification: Option<Line>,
+    /// All others.
+    lines: Vec<Line>,
+}
+
+impl ZooTls {
+    /// Takes a line, unless it says something else.
+    pub(super) fn take(&mut self, line: &Line) -> bool {
+        match line.key.as_str() {
+            "sslQuorum" => self.ssl_quorum = Some(line.clone()),
+            "portUnification" => self.port_unification = Some(line.clone()),
+            "sslQuorumReloadCertFiles" => self.lines.push(line.clone()),
+            key if key.starts_with(PREFIX) => self.lines.push(line.clone()),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The lines that were taken.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.ssl_quorum.iter().chain(&self.port_unification).chain(&self.lines)
+    }
+
+    /// What they say to a member that has others.
+    pub(super) fn settle(&self, remarks: &mut Vec<Remark>) -> Result<Option<PeerTls>, Fault> {
+        let (mode, line) = match (is_on(&self.ssl_quorum)?, is_on(&self.port_unification)?) {
+            (Some(line), None) => (TlsMode::Required, line),
+            (Some(line), Some(_)) => (TlsMode::Preferred, line),
+            (None, Some(line)) => (TlsMode::Accepted, line),
+            (None, None) => {
+                remarks.extend(self.lines.iter().map(unused));
+                return Ok(None);
+            }
+        };
+        let mut draft = Draft::default();
+        for line in &self.lines {
+            draft.set(line, remarks)?;
+        }
+        match draft.finish(mode) {
+            Ok(tls) => Ok(Some(tls)),
+            // ZooKeeper has such members too, and they are well as long as nobody calls them with TLS.
+            Err(what) if mode == TlsMode::Accepted => {
+                remarks.push(line.warning(format!("no calls with TLS are taken: {what}")));
+                Ok(None)
+            }
+            Err(what) => Err(line.fault(what)),
+        }
+    }
+}
+
+fn unused(line: &Line) -> Remark {
+    line.place.clone().detail(format!("{} changes nothing: it counts only with sslQuorum", line.key))
+}
+
+/// The line, if it says that something is on.
+fn is_on(line: &Option<Line>) -> Result<Option<&Line>, Fault> {
+    match line {
+        Some(line) => {
+            let is_on = boolean(&Text(&line.value)).map_err(|what| line.fault(what))?;
+            Ok(is_on.then_some(line))
+        }
+        None => Ok(None),
+    }
+}
+
+#[derive(Default)]
+struct Draft {
+    key_store: StoreDraft,
+    trust_store: StoreDraft,
+    no_verification: bool,
+    no_verification_of_callers: bool,
+    protocol: Option<TlsVersions>,
+    enabled: Option<TlsVersions>,
+    cipher_suites: Option<Vec<CipherSuite>>,
+}
+
+#[derive(Default)]
+struct StoreDraft {
+    location: Option<PathBuf>,
+    password: Option<String>,
+    password_path: Option<PathBuf>,
+}
+
+impl StoreDraft {
+    /// As in ZooKeeper, a file with the password counts before the password.
+    fn finish(self) -> Option<Store> {
+        let text = self.password.map(|text| Password::Text(Secret::new(text)));
+        let password = self.password_path.map(Password::File).or(text);
+        self.location.map(|path| Store { path, password })
+    }
+}
+
+impl Draft {
+    fn finish(self, mode: TlsMode) -> Result<PeerTls, String> {
+        let missing =
+            |key, with| format!("{PREFIX}{key} is missing: name a file of PEM, PKCS12 or JKS with {with}");
+        let key_store = self.key_store.finish();
+        let trust_store = self.trust_store.finish();
+        Ok(PeerTls {
+            mode,
+            key_store: key_store
+                .ok_or_else(|| missing("keyStore.location", "this member's key and certificate"))?,
+            trust_store: trust_store
+                .ok_or_else(|| missing("trustStore.location", "the certificates to trust"))?,
+            verify_called: !self.no_verification,
+            verify_callers: !self.no_verification && !self.no_verification_of_callers,
+            versions: self.enabled.or(self.protocol).unwrap_or(TlsVersions::Both),
+            cipher_suites: self.cipher_suites,
+        })
+    }
+
+    fn set(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+        let place = || line.place.clone();
+        let key = line.key.strip_prefix(PREFIX).unwrap_or(&line.key);
+        match self.set_value(key, &Text(&line.value)).map_err(|what| line.fault(what))? {
+            Said::Setting => {}
+            Said::Less(what) => remarks.push(line.warning(what)),
+            Said::Nothing(reason) => {
+                remarks.push(place().detail(format!("{} changes nothing: {reason}", line.key)));
+            }
+            Said::Unknown => {
+                let what = format!("{} is not a setting that Paddock knows; it is ignored", line.key);
+                remarks.push(place().warning(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn set_value(&mut self, key: &str, value: &Text<'_>) -> Result<Said, String> {
+        match key {
+            "keyStore.location" => self.key_store.location = Some(value::path(value)?),
+            "keyStore.password" => self.key_store.password = Some(value.0.to_owned()),
+            "keyStore.passwordPath" => self.key_store.password_path = Some(value::path(value)?),
+            "trustStore.location" => self.trust_store.location = Some(value::path(value)?),
+            "trustStore.password" => self.trust_store.password = Some(value.0.to_owned()),
+            "trustStore.passwordPath" => self.trust_store.password_path = Some(value::path(value)?),
+            "keyStore.type" | "trustStore.type" => return store_type(value),
+            "hostnameVerification" => self.no_verification = !boolean(value)?,
+            "clientHostnameVerification" => self.no_verification_of_callers = !boolean(value)?,
+            "protocol" => self.protocol = Some(protocol(value)?),
+            "enabledProtocols" => {
+                let (versions, said) = enabled_protocols(value)?;
+                self.enabled = Some(versions);
+                return Ok(said);
+            }
+            "ciphersuites" => {
+                let (suites, said) = cipher_suites(value)?;
+                self.cipher_suites = Some(suites);
+                return Ok(said);
+            }
+            "clientAuth" => return client_auth(value),
+            "crl" | "ocsp" if !boolean(value)? => {}
+            "crl" | "ocsp" => {
+                let why = "certificates that were revoked would not be turned away";
+                return Err(format!("{:?} is not offered: {why}", value.0));
+            }
+            "context.supplier.class" => {
+                return Err(
+                    "it is not offered: keys and certificates come from the two stores only".to_owned()
+                );
+            }
+            "handshakeDetectionTimeoutMillis" => {
+                return Ok(Said::Nothing("a link between two members has limits of its own"));
+            }
+            "allowReverseDnsLookup" => {
+                return Ok(Said::Nothing(
+                    "a caller's certificate is verified for the host of its server line",
+                ));
+            }
+            "sslQuorumReloadCertFiles" => {
+                return Ok(Said::Nothing("files that have changed are read again for the next link"));
+            }
+            _ => return Ok(Said::Unknown),
+        }
+        Ok(Said::Setting)
+    }
+}
+
+/// What a key came to.
+enum Said {
+    Setting,
+    /// It sets something, but not all that was asked for.
+    Less(String),
+    /// For this reason.
+    Nothing(&'static str),
+    Unknown,
+}
+
+fn store_type(value: &Text<'_>) -> Result<Said, String> {
+    match value.0.to_ascii_uppercase().as_str() {
+        "" | "JKS" | "PEM" | "PKCS12" => Ok(Said::Nothing("a store's content says of which type it is")),
+        "BCFKS" => {
+            Err("\"BCFKS\" is not offered; convert the store: keytool -importkeystore -srcstoretype BCFKS \
+                        -srckeystore FILE -destkeystore NEW.p12 -deststoretype PKCS12"
+                .to_owned())
+        }
+        _ => Err(value::wrong("PEM, PKCS12 or JKS", value)),
+    }
+}
+
+fn client_auth(value: &Text<'_>) -> Result<Said, String> {
+    match value.0.to_ascii_lowercase().as_str() {
+        "" | "need" => Ok(Said::Setting),
+        "want" | "none" => {
+            Ok(Said::Less(format!("{:?} has no effect: every member must show a certificate", value.0)))
+        }
+        _ => Err(value::wrong("need, want or none", value)),
+    }
+}
+
+/// As in ZooKeeper, the newer version allows the older one too.
+fn protocol(value: &Text<'_>) -> Result<TlsVersions, String> {
+    match value.0 {
+        "TLSv1.3" | "TLS" => Ok(TlsVersions::Both),
+        "TLSv1.2" => Ok(TlsVersions::Only12),
+        _ => Err(value::wrong("TLSv1.3 or TLSv1.2", value)),
+    }
+}
+
+fn enabled_protocols(value: &Text<'_>) -> Result<(TlsVersions, Said), String> {
+    const OLD: [&str; 4] = ["TLSv1.1", "TLSv1", "SSLv3", "SSLv2Hello"];
+    let names: Vec<&str> = list(value.0).collect();
+    let versions = match (names.contains(&"TLSv1.2"), names.contains(&"TLSv1.3")) {
+        (true, true) => TlsVersions::Both,
+        (true, false) => TlsVersions::Only12,
+        (false, true) => TlsVersions::Only13,
+        (false, false) => return Err(value::wrong("TLSv1.3, TLSv1.2 or both", value)),
+    };
+    let others: Vec<&str> = names.into_iter().filter(|name| !["TLSv1.2", "TLSv1.3"].contains(name)).collect();
+    match others.iter().find(|name| !OLD.contains(name)) {
+        Some(_) => Err(value::wrong("TLSv1.3, TLSv1.2 or both", value)),
+        None => Ok((versions, less_than(&others))),
+    }
+}
+
+fn cipher_suites(value: &Text<'_>) -> Result<(Vec<CipherSuite>, Said), String> {
+    let (mut suites, mut others) = (Vec::new(), Vec::new());
+    for name in list(value.0) {
+        match CipherSuite::named(name) {
+            Some(suite) => suites.push(suite),
+            None => others.push(name),
+        }
+    }
+    if suites.is_empty() {
+        let offered: Vec<&str> = CipherSuite::all().map(CipherSuite::name).collect();
+        return Err(value::wrong(&format!("some of {}", offered.join(", ")), value));
+    }
+    Ok((suites, less_than(&others)))
+}
+
+fn less_than(others: &[&str]) -> Said {
+    match others {
+        [] => Said::Setting,
+        others => Said::Less(format!("without {}, which Paddock does not offer", others.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests;
