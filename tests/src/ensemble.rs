@@ -19,13 +19,24 @@ impl Ensemble {
 
     /// The same with more lines in every `zoo.cfg`.
     pub fn start_with(members: usize, settings: &[(&str, &str)]) -> Ensemble {
-        let lines: Vec<(String, String)> = (1..=members)
-            .map(|id| (format!("server.{id}"), format!("127.0.0.1:{}:{}", free_port(), free_port())))
-            .collect();
-        let all: Vec<(&str, &str)> =
-            lines.iter().map(|(key, value)| (&**key, &**value)).chain(settings.iter().copied()).collect();
-        let members = (1..=members).map(|id| Server::start_member(id, &all)).collect();
-        let mut ensemble = Ensemble { members };
+        let settings: Vec<(String, String)> =
+            settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Ensemble::start_each(members, &server_lines(members), |_| settings.clone())
+    }
+
+    /// The same with lines that differ from member to member, which are numbered from 1.
+    pub fn start_each(
+        members: usize,
+        servers: &[(String, String)],
+        settings: impl Fn(usize) -> Vec<(String, String)>,
+    ) -> Ensemble {
+        let start = |id| {
+            let own = settings(id);
+            let all: Vec<(&str, &str)> =
+                servers.iter().chain(&own).map(|(key, value)| (&**key, &**value)).collect();
+            Server::start_member(id, &all)
+        };
+        let mut ensemble = Ensemble { members: (1..=members).map(start).collect() };
         ensemble.leader();
         ensemble
     }
@@ -83,6 +94,12 @@ impl Ensemble {
             std::thread::yield_now();
         }
     }
+}
+
+/// The lines that name so many members, each on ports of its own.
+pub fn server_lines(members: usize) -> Vec<(String, String)> {
+    let line = |id| (format!("server.{id}"), format!("127.0.0.1:{}:{}", free_port(), free_port()));
+    (1..=members).map(line).collect()
 }
 
 fn mode(member: &Server) -> Option<String> {

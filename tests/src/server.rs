@@ -179,6 +179,11 @@ impl Server {
         }
     }
 
+    /// What the process has logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
     /// Writes its `zoo.cfg` anew, for the next start.
     pub fn write_config(&self, settings: &[(&str, &str)]) {
         let mut config = format!(
