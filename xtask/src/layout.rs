@@ -35,6 +35,11 @@ impl Layout {
         self.target.join("compare").join(name)
     }
 
+    /// Where an ensemble of so many members keeps its data, unless another place is named.
+    pub(crate) fn cluster(&self, members: &str) -> PathBuf {
+        self.target.join("cluster").join(members)
+    }
+
     /// A place below the target directory for what the tests install or write.
     pub(crate) fn environment(&self, name: &str) -> PathBuf {
         self.target.join("test-env").join(name)

@@ -1,9 +1,11 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 //!
-//! `stages` says what is tested, `compare` what is measured, `install` puts what both need below the target directory,
-//! `process` runs other programs. Nothing here is part of the product.
+//! `stages` says what is tested, `compare` what is measured, `cluster` starts members to try things on, `install` puts
+//! what tests and comparisons need below the target directory, `process` runs other programs. Nothing here is part of
+//! the product.
 
 mod apt;
+mod cluster;
 mod compare;
 mod counts;
 mod install;
@@ -41,6 +43,9 @@ enum Task {
     /// Measure Paddock beside Apache ZooKeeper and write docs/performance.md
     #[command(after_help = compare::HELP)]
     Compare(compare::Options),
+    /// Start members on loopback and tell what happens to them
+    #[command(after_help = cluster::HELP)]
+    Cluster(cluster::Options),
 }
 
 const TEST_HELP: &str = "\
@@ -79,6 +84,7 @@ fn run(task: Task) -> Result<bool, Error> {
             stages::run(&layout, &[])
         }
         Task::Compare(options) => compare::run(&layout, &options),
+        Task::Cluster(options) => cluster::run(&layout, &options),
     }
 }
 

@@ -75,7 +75,7 @@ impl Program {
         if status.success() {
             return Ok(());
         }
-        let output = log.map(|file| tail(&file)).unwrap_or_default();
+        let output = log.map(|file| last_lines(&file, 200)).unwrap_or_default();
         Err(Error(format!("`{name}` failed: {status}\n{output}")))
     }
 
@@ -122,10 +122,10 @@ fn append_to(path: &Path) -> Result<File, Error> {
     File::options().create(true).append(true).open(path).map_err(Error::io("open", path))
 }
 
-/// The last lines of a log, enough to see why a program failed.
-fn tail(file: &Path) -> String {
+/// The last lines of a log.
+pub(crate) fn last_lines(file: &Path, count: usize) -> String {
     let text = fs::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(200)..].join("\n")
+    lines[lines.len().saturating_sub(count)..].join("\n")
 }
