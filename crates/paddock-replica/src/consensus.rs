@@ -116,6 +116,8 @@ pub(crate) struct Consensus {
     /// might forget what it once promised.
     is_silent: bool,
     seed: u64,
+    /// Ticks until this member stands for election, because its link to the leader has ended.
+    candidacy: Option<usize>,
 }
 
 impl std::fmt::Debug for Consensus {
@@ -166,7 +168,8 @@ impl Consensus {
             // Nobody else can lead: there is no reason to wait for a timeout.
             node.campaign().expect("a follower may always campaign");
         }
-        let mut consensus = Consensus { node, membership, refounded, is_silent: false, seed };
+        let mut consensus =
+            Consensus { node, membership, refounded, is_silent: false, seed, candidacy: None };
         consensus.set_election_timeout();
         consensus
     }
@@ -224,8 +227,38 @@ impl Consensus {
     pub(crate) fn tick(&mut self) {
         if !self.is_silent {
             self.node.tick();
+            self.stand_for_election();
         }
         self.set_election_timeout();
+    }
+
+    /// The link to another member has ended. If that one leads, this member need not wait for a whole election timeout: it
+    /// forgets the leader, so that it may vote for another, and stands for election itself soon. Those who still hear the
+    /// leader ignore that, so a broken link between two members deposes nobody.
+    pub(crate) fn lost_link(&mut self, peer: u64) {
+        let raft = &mut self.node.raft;
+        if raft.leader_id != peer || raft.state != StateRole::Follower {
+            return;
+        }
+        // All followers lose a leader that dies at the same time. They stand one tick after the other: two at once would
+        // each have half of the votes.
+        let earlier =
+            raft.prs().conf().voters().ids().iter().filter(|id| *id != peer && *id < raft.id).count();
+        raft.become_follower(raft.term, raft::INVALID_ID);
+        self.candidacy = raft.promotable().then_some(earlier);
+        self.set_election_timeout();
+    }
+
+    fn stand_for_election(&mut self) {
+        self.candidacy = match self.candidacy {
+            Some(_) if self.leadership().leader.is_some() => None,
+            Some(0) => {
+                self.node.campaign().expect("a follower may always campaign");
+                None
+            }
+            Some(ticks) => Some(ticks - 1),
+            None => None,
+        };
     }
 
     /// Replaces the library's own chance: between one and two timeouts, another one for each member and term.

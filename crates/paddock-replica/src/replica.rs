@@ -78,6 +78,8 @@ pub enum Input {
     Touch { session: SessionId },
     /// Another member says something: what `Effects::messages` gave it. Messages may be lost and come late.
     Peer { from: u64, bytes: Vec<u8> },
+    /// The link to another member has ended: nothing that it says will come before there is another one.
+    LinkLost { peer: u64 },
     /// There is a snapshot file up to this entry, when these took part.
     SnapshotTaken { index: u64, term: u64, membership: Membership },
     /// What `Effects::snapshot_reads` asked for, and whether the snapshot ends with it; none if it is not there any more.
@@ -383,6 +385,7 @@ impl Replica {
             Input::Disconnect { conn } => self.items.push_back(Item::Disconnect { conn }),
             Input::Touch { session } => self.hear(now, session),
             Input::Peer { from, bytes } => self.on_message(now, from, &bytes),
+            Input::LinkLost { peer } => self.on_lost_link(peer),
             Input::SnapshotTaken { index, term, membership } => {
                 self.consensus.has_snapshot(index, term, membership);
             }
@@ -415,6 +418,13 @@ impl Replica {
             }
             Input::Disconnect { conn } => self.refusing.disconnect(conn),
             other => unreachable!("{other:?} does not come from a client"),
+        }
+    }
+
+    fn on_lost_link(&mut self, peer: u64) {
+        // A lease is the promise that nobody else leads before an election timeout is over, whatever becomes of links.
+        if self.options.lease_clock_bound_ms.is_none() {
+            self.consensus.lost_link(peer);
         }
     }
 

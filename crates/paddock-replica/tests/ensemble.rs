@@ -9,6 +9,7 @@ mod ensemble {
 
 use ensemble::stage::{Chance, Stage, seeds};
 use paddock_proto::OpCode;
+use paddock_replica::Role;
 
 #[test]
 fn three_members_elect_a_leader_and_agree() {
@@ -64,6 +65,44 @@ fn writes_survive_a_change_of_leader_and_are_applied_once() {
     stage.mend(leader);
     stage.run_ticks(30);
     stage.check_agreement();
+}
+
+/// A process that dies ends its links: nobody has to wait until it has been silent for long enough.
+#[test]
+fn a_leader_whose_links_end_is_replaced_within_a_few_ticks() {
+    for seed in 0..20 {
+        let mut stage = Stage::new(5, seed);
+        let leader = stage.elect();
+        // One that lags must not lead, and must not keep the others waiting.
+        let lagging = stage.other_than(leader);
+        stage.cut(lagging);
+        let client = stage.connect(leader, 1);
+        stage.create(&client, 1, "/a", "x");
+        assert_eq!(stage.story(&client).len(), 1);
+        stage.mend(lagging);
+        stage.stop(leader);
+        (1..=5).filter(|member| *member != leader).for_each(|member| stage.lose_link(member, leader));
+        stage.run_ticks(3);
+        let roles = stage.roles();
+        assert_eq!(roles.iter().filter(|role| **role == Role::Leader).count(), 1, "seed {seed}: {roles:?}");
+        assert!(!roles.contains(&Role::Looking), "seed {seed}: {roles:?}");
+    }
+}
+
+#[test]
+fn a_broken_link_to_a_leader_that_others_hear_deposes_nobody() {
+    let mut stage = Stage::new(3, 12);
+    let leader = stage.elect();
+    let before = stage.roles();
+    let follower = stage.other_than(leader);
+    for _ in 0..5 {
+        stage.lose_link(follower, leader);
+        stage.run_ticks(3);
+        assert_eq!(stage.roles(), before);
+    }
+    // What ends between two followers means nothing.
+    stage.lose_link(follower, 6 - leader - follower);
+    assert_eq!(stage.roles(), before);
 }
 
 #[test]

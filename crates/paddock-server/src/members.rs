@@ -47,9 +47,12 @@ pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
     }
     let engine = Arc::clone(shared);
     let links = Links::start(options, move |event| {
-        if let LinkEvent::Message { from, bytes } = event {
-            engine.hand_over(&mut vec![Input::Peer { from: from.into(), bytes: bytes.to_vec() }]);
-        }
+        let input = match event {
+            LinkEvent::Message { from, bytes } => Input::Peer { from: from.into(), bytes: bytes.to_vec() },
+            LinkEvent::Down { peer } => Input::LinkLost { peer: peer.into() },
+            LinkEvent::Up { .. } => return,
+        };
+        engine.hand_over(&mut vec![input]);
     })?;
     Ok(Some(links))
 }

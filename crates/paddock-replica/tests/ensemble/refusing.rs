@@ -105,7 +105,9 @@ fn a_lease_answers_without_asking_and_ends_before_another_can_lead() {
     };
     assert_eq!(sync(&mut stage, 2), 1, "asked of a quorum");
     stage.cut(former);
+    (1..=3).filter(|member| *member != former).for_each(|member| stage.lose_link(member, former));
     stage.run_ticks(7);
+    assert_eq!(stage.roles().iter().filter(|role| **role == Role::Leader).count(), 1);
     assert_eq!(sync(&mut stage, 3), 1, "the lease holds: nobody else can lead yet");
     stage.run_ticks(1);
     assert_eq!(sync(&mut stage, 4), 0, "the lease is over");

@@ -184,6 +184,12 @@ impl Stage {
         self.messages.retain(|(from, to, _)| *from != member && *to != member);
     }
 
+    /// A member's link to another one ends, and there is no other for now.
+    pub(crate) fn lose_link(&mut self, member: u64, peer: u64) {
+        self.step(member, Input::LinkLost { peer });
+        self.settle();
+    }
+
     /// Nothing goes in or out.
     pub(crate) fn cut(&mut self, member: u64) {
         self.cut.insert(member);
@@ -333,6 +339,11 @@ impl Stage {
             }
         }
         panic!("no other leader after 500 ticks");
+    }
+
+    /// Who leads, as every member believes.
+    pub(crate) fn roles(&self) -> Vec<Role> {
+        self.running().map(|(_, member)| member.replica.role()).collect()
     }
 
     pub(crate) fn entries(&self, member: u64) -> usize {
