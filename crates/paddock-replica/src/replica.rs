@@ -17,7 +17,7 @@ mod outstanding;
 mod refusing;
 mod transfer;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::{IdList, OpCode, SessionId, Xid};
 use paddock_tree::{Command, Origin};
@@ -242,6 +242,8 @@ pub struct Replica {
     heard: BTreeSet<SessionId>,
     /// A snapshot on its way to this member.
     transfer: Option<Transfer>,
+    /// Ticks since a member that this leader has offered a snapshot has asked for a piece.
+    idle_offers: BTreeMap<u64, u32>,
     /// The last entry that was applied here.
     applied: u64,
     applied_term: u64,
@@ -323,6 +325,7 @@ impl Replica {
             ticks_without_progress: 0,
             heard: BTreeSet::new(),
             transfer: None,
+            idle_offers: BTreeMap::new(),
             applied: state.applied().0,
             applied_term: state.applied().1,
             installed: None,
@@ -495,7 +498,7 @@ impl Replica {
             Ok(PeerMessage::Offer(offer)) if offer.from == from => self.on_offer(offer),
             Ok(PeerMessage::Offer(_)) => tracing::error!(from, "offer in the name of another member dropped"),
             Ok(PeerMessage::Fetch { index, offset }) => {
-                self.reads.push(SnapshotRead { to: from, index, offset });
+                self.on_fetch(SnapshotRead { to: from, index, offset });
             }
             Ok(PeerMessage::Piece(piece)) => self.on_piece(from, piece),
             Ok(PeerMessage::Gone { index }) => self.on_gone(from, index),
@@ -530,6 +533,7 @@ impl Replica {
         if !self.consensus.is_leader() || self.refusing.is_active() {
             return;
         }
+        self.renew_offers();
         let delay_ms = match self.consensus.is_alone() {
             true => Replica::TOUCH_DELAY_MS,
             false => Replica::TOUCH_DELAY_MS + Replica::HEARD_DELAY_MS,
@@ -634,8 +638,7 @@ impl Replica {
         self.leadership = leadership;
         // Its sender will send it again, to whoever leads now.
         self.entry = EntryBuilder::new();
-        // Another leader makes its own offer.
-        self.transfer = None;
+        self.forget_offer_before(leadership.term);
         self.outstanding.send_all_again();
         self.ticks_without_progress = 0;
         self.lease_until_ms = 0;

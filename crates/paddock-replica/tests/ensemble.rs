@@ -281,6 +281,44 @@ fn a_snapshot_comes_whole_though_its_leader_changes_on_the_way() {
     stage.check_agreement();
 }
 
+/// The leader stays, and has offered the snapshot already.
+#[test]
+fn a_snapshot_comes_whole_though_its_taker_is_away_on_the_way() {
+    type Absence = fn(&mut Stage, u64, u64);
+    let absences: [(&str, Absence); 3] = [
+        ("its link ended", |stage, lagging, leader| stage.lose_link(lagging, leader)),
+        ("it was cut off for longer than an election takes", |stage, lagging, _| {
+            stage.cut(lagging);
+            stage.run_ticks(40);
+            stage.mend(lagging);
+        }),
+        ("it was started anew", |stage, lagging, _| {
+            stage.stop(lagging);
+            stage.start(lagging);
+        }),
+    ];
+    for (what, absence) in absences {
+        let mut stage = Stage::new(3, 13);
+        stage.entries_max = 20;
+        let leader = stage.elect();
+        let lagging = stage.other_than(leader);
+        let writer = stage.connect(leader, 1);
+        stage.cut(lagging);
+        for xid in 1..=60 {
+            stage.create(&writer, xid, &format!("/n-{xid}"), &"x".repeat(1000));
+        }
+        stage.mend(lagging);
+        for _ in 0..12 {
+            stage.step_once();
+        }
+        assert!(stage.data(lagging, "/n-60").is_none(), "it is under way");
+        absence(&mut stage, lagging, leader);
+        stage.run_ticks(100);
+        assert!(stage.data(lagging, "/n-60").is_some(), "{what}");
+        stage.check_agreement();
+    }
+}
+
 /// Members crash, links are cut, messages are lost; whatever was answered is there in the end, once, in its order.
 #[test]
 fn whatever_happens_acknowledged_writes_are_there_once() {

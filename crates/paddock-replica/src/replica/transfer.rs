@@ -2,7 +2,8 @@
 //!
 //! The leader only offers; the member that lags asks for one piece after the other, writes it, and asks for the next. So
 //! neither side holds more than a piece in memory, a slow disk slows only itself, and what was written before a link
-//! broke need not come again. The offer, which is the Raft library's own message, is taken when all is written.
+//! broke need not come again. The offer, which is the Raft library's own message, is taken when all is written. An offer
+//! that came to nothing, because it was lost or its taker began anew, is made again.
 
 use raft::eraftpb::Message;
 
@@ -11,6 +12,9 @@ use crate::message::PeerMessage;
 
 /// After so many ticks without a piece it is asked for again.
 const PATIENCE_TICKS: u32 = 10;
+
+/// After so many ticks in which a member has not asked for a piece of what it was offered, it is offered one again.
+const OFFER_TICKS: u32 = 3 * PATIENCE_TICKS;
 
 /// A snapshot on its way to this member.
 #[derive(Debug)]
@@ -52,13 +56,37 @@ pub struct SnapshotWrite {
 
 impl Replica {
     pub(super) fn on_offer(&mut self, offer: Message) {
-        let is_same = |transfer: &Transfer| {
-            transfer.offer.from == offer.from && transfer.index() == offer.get_snapshot().get_metadata().index
-        };
-        if !self.transfer.as_ref().is_some_and(is_same) {
+        // A newer snapshot of the same leader is no reason to begin anew: what the one under way lacks comes as entries.
+        if self.transfer.as_ref().is_none_or(|transfer| transfer.offer.term < offer.term) {
             self.transfer =
                 Some(Transfer { offer, offset: 0, is_writing: false, idle_ticks: 0, is_due: true });
         }
+    }
+
+    /// An offer is worth something for as long as its leader leads: the next one makes its own.
+    pub(super) fn forget_offer_before(&mut self, term: u64) {
+        self.transfer = self.transfer.take().filter(|transfer| transfer.offer.term == term);
+    }
+
+    /// Gives up offers that nobody seems to know of any more, so that they are made again.
+    pub(super) fn renew_offers(&mut self) {
+        let gets_one = |member: u64| self.consensus.follower(member).is_some_and(|f| f.gets_snapshot);
+        let offered: Vec<u64> =
+            self.consensus.membership().all().filter(|member| gets_one(*member)).collect();
+        self.idle_offers.retain(|member, _| offered.contains(member));
+        for member in offered {
+            let ticks = self.idle_offers.entry(member).or_default();
+            *ticks += 1;
+            if *ticks >= OFFER_TICKS {
+                *ticks = 0;
+                self.consensus.snapshot_failed(member);
+            }
+        }
+    }
+
+    pub(super) fn on_fetch(&mut self, read: SnapshotRead) {
+        self.idle_offers.insert(read.to, 0);
+        self.reads.push(read);
     }
 
     pub(super) fn on_piece(&mut self, from: u64, piece: SnapshotWrite) {
