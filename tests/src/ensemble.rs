@@ -1,10 +1,37 @@
-//! An ensemble of Paddock processes on loopback, all started on one `zoo.cfg` but for the client's port.
+//! An ensemble of processes, all started on one `zoo.cfg` but for the client's port: of Paddock's, or of Apache ZooKeeper's
+//! to measure beside it. Its members stand on loopback or wherever their places are.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::server::{Server, free_port};
+use crate::server::{Kind, Member, Server, free_port};
 
-const AGREED_WITHIN: Duration = Duration::from_secs(30);
+const AGREED_WITHIN: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(5);
+
+/// What ZooKeeper insists on, as its sample configuration has it. Paddock takes no notice.
+const LIMITS: [(&str, &str); 2] = [("initLimit", "10"), ("syncLimit", "5")];
+
+/// Where a member stands.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Where its clients connect.
+    pub clients: SocketAddr,
+    /// `host:port:port` for its peers.
+    pub peers: String,
+    pub namespace: Option<String>,
+}
+
+impl Place {
+    fn on_loopback() -> Place {
+        Place {
+            clients: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())),
+            peers: format!("127.0.0.1:{}:{}", free_port(), free_port()),
+            namespace: None,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub struct Ensemble {
@@ -19,9 +46,27 @@ impl Ensemble {
 
     /// The same with more lines in every `zoo.cfg`.
     pub fn start_with(members: usize, settings: &[(&str, &str)]) -> Ensemble {
-        let settings: Vec<(String, String)> =
-            settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        Ensemble::start_each(members, &server_lines(members), |_| settings.clone())
+        Ensemble::start_kind(Kind::Paddock, members, settings)
+    }
+
+    pub fn start_kind(kind: Kind, members: usize, settings: &[(&str, &str)]) -> Ensemble {
+        let places: Vec<Place> = (0..members).map(|_| Place::on_loopback()).collect();
+        Ensemble::start_at(kind, &places, settings)
+    }
+
+    /// Starts a member in each place and waits until one leads.
+    pub fn start_at(kind: Kind, places: &[Place], settings: &[(&str, &str)]) -> Ensemble {
+        let lines: Vec<(String, &str)> =
+            (1..).zip(places).map(|(id, place)| (format!("server.{id}"), &*place.peers)).collect();
+        let lines = lines.iter().map(|(key, value)| (&**key, *value));
+        let settings: Vec<(&str, &str)> = lines.chain(LIMITS).chain(settings.iter().copied()).collect();
+        let member = |(id, place): (usize, &Place)| {
+            let Place { clients, namespace, .. } = place.clone();
+            Server::start_as(&Member { kind, id, address: clients, namespace, settings: &settings })
+        };
+        let mut ensemble = Ensemble { members: (1..).zip(places).map(member).collect() };
+        ensemble.leader();
+        ensemble
     }
 
     /// The same with lines that differ from member to member, which are numbered from 1.
@@ -47,6 +92,12 @@ impl Ensemble {
         addresses.join(",")
     }
 
+    /// Where the clients of all other members connect.
+    pub fn addresses_beside(&self, left_out: usize) -> Vec<SocketAddr> {
+        let others = self.members.iter().enumerate().filter(|(place, _)| *place != left_out);
+        others.map(|(_, member)| member.address()).collect()
+    }
+
     /// By its place from 0.
     pub fn member(&mut self, number: usize) -> &mut Server {
         &mut self.members[number]
@@ -65,9 +116,9 @@ impl Ensemble {
         let deadline = Instant::now() + AGREED_WITHIN;
         loop {
             let modes: Vec<Option<String>> = self.members.iter().map(mode).collect();
-            let running = self.members.iter().filter(|member| member.is_running()).count();
+            let awake = self.members.iter().filter(|member| member.is_awake()).count();
             let count = |wanted: &str| modes.iter().filter(|mode| mode.as_deref() == Some(wanted)).count();
-            if count("leader") == 1 && count("leader") + count("follower") == running {
+            if count("leader") == 1 && count("leader") + count("follower") == awake {
                 return modes
                     .iter()
                     .position(|mode| mode.as_deref() == Some("leader"))
@@ -77,7 +128,7 @@ impl Ensemble {
                 Instant::now() < deadline,
                 "no leader that all follow after {AGREED_WITHIN:?}: {modes:?}"
             );
-            std::thread::yield_now();
+            thread::sleep(POLL);
         }
     }
 
@@ -91,7 +142,7 @@ impl Ensemble {
                 return;
             }
             assert!(Instant::now() < deadline, "members differ after {AGREED_WITHIN:?}: {zxids:?}");
-            std::thread::yield_now();
+            thread::sleep(POLL);
         }
     }
 }
@@ -107,7 +158,7 @@ fn mode(member: &Server) -> Option<String> {
 }
 
 fn word(member: &Server, name: &str) -> Option<String> {
-    if !member.is_running() {
+    if !member.is_awake() {
         return None;
     }
     let srvr = member.four_letter_word("srvr").ok()?;

@@ -5,6 +5,11 @@
 //! - `PADDOCK_BIN`: the `paddock` binary.
 //! - `ZOOKEEPER_CLASSPATH`: a class path for `java -cp` with Apache ZooKeeper's server.
 //!
+//! The tests of ensembles under faults, behind the feature `faults`, want more:
+//!
+//! - `PYTHON_BIN`: a Python with kazoo.
+//! - `JAVA_CLASSES`: the compiled classes of tests/java.
+//!
 //! The tests in a browser, behind the feature `browser`, want others:
 //!
 //! - `CHROMIUM_BIN`: a Chromium.
@@ -18,5 +23,14 @@ pub mod browser;
 pub mod chance;
 pub mod damage;
 pub mod ensemble;
+pub mod load;
 pub mod oracle;
 pub mod server;
+
+/// How often something is done: as the environment says, or so often by default.
+pub fn rounds(variable: &str, default: usize) -> usize {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text:?} is not a number")),
+        Err(_) => default,
+    }
+}

@@ -43,12 +43,29 @@ pub enum Kind {
     ZooKeeper,
 }
 
+/// What a member of an ensemble is started with.
+#[derive(Clone, Debug)]
+pub struct Member<'a> {
+    pub kind: Kind,
+    pub id: usize,
+    /// Where its clients connect.
+    pub address: SocketAddr,
+    /// The network namespace it lives in; none for the one of the test.
+    pub namespace: Option<String>,
+    /// More lines in `zoo.cfg`: the servers' at least.
+    pub settings: &'a [(&'a str, &'a str)],
+}
+
 #[derive(Debug)]
 pub struct Server {
     kind: Kind,
     address: SocketAddr,
+    namespace: Option<String>,
+    /// Whether Apache ZooKeeper waits for its disk; Paddock always does.
+    syncs: bool,
     directory: tempfile::TempDir,
     process: Option<Child>,
+    is_paused: bool,
 }
 
 impl Server {
@@ -59,9 +76,9 @@ impl Server {
 
     /// The same with more lines in `zoo.cfg`.
     pub fn start_with(kind: Kind, settings: &[(&str, &str)]) -> Server {
-        let directory = tempfile::tempdir().expect("make a directory for a server");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let mut server = Server { kind, address, directory, process: None };
+        // What is compared with a single server's are answers: no need to wait for the disk.
+        let mut server = Server::new(kind, address, None, false);
         server.write_config(settings);
         server.restart();
         server
@@ -69,17 +86,31 @@ impl Server {
 
     /// Starts member `id` of an ensemble of Paddock's. It serves only when others do too, so this does not wait.
     pub fn start_member(id: usize, settings: &[(&str, &str)]) -> Server {
-        let directory = tempfile::tempdir().expect("make a directory for a server");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let mut server = Server { kind: Kind::Paddock, address, directory, process: None };
-        server.write_config(settings);
-        fs::write(server.data_directory().join("myid"), id.to_string()).expect("write myid");
+        Server::start_as(&Member { kind: Kind::Paddock, id, address, namespace: None, settings })
+    }
+
+    /// The same for any member.
+    pub fn start_as(member: &Member<'_>) -> Server {
+        let mut server = Server::new(member.kind, member.address, member.namespace.clone(), true);
+        server.write_config(member.settings);
+        fs::write(server.data_directory().join("myid"), member.id.to_string()).expect("write myid");
         server.spawn();
         server
     }
 
+    fn new(kind: Kind, address: SocketAddr, namespace: Option<String>, syncs: bool) -> Server {
+        let directory = tempfile::tempdir().expect("make a directory for a server");
+        Server { kind, address, namespace, syncs, directory, process: None, is_paused: false }
+    }
+
     pub fn is_running(&self) -> bool {
         self.process.is_some()
+    }
+
+    /// Whether it runs and has not been paused.
+    pub fn is_awake(&self) -> bool {
+        self.is_running() && !self.is_paused
     }
 
     pub fn kind(&self) -> Kind {
@@ -98,6 +129,21 @@ impl Server {
     /// Where the transaction log and the snapshots are.
     pub fn data_directory(&self) -> PathBuf {
         self.directory.path().join("data")
+    }
+
+    /// What it has said, over all its starts.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).expect("read the log")
+    }
+
+    /// From now on `log` has only what comes.
+    pub fn forget_log(&self) {
+        // Whoever writes appends, so there is no hole.
+        File::options()
+            .write(true)
+            .open(self.log_path())
+            .and_then(|file| file.set_len(0))
+            .expect("empty the log");
     }
 
     /// Starts the process again on the same data and waits until it serves.
@@ -127,8 +173,26 @@ impl Server {
         self.process = Some(child);
     }
 
+    /// Stops the process from running, as a machine that hangs does: its connections stay open.
+    pub fn pause(&mut self) {
+        self.signal("-STOP");
+        self.is_paused = true;
+    }
+
+    /// Lets a paused process go on.
+    pub fn resume(&mut self) {
+        self.signal("-CONT");
+        self.is_paused = false;
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").arg(signal).arg(self.pid().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()), "send {signal} to {:?}", self.kind);
+    }
+
     /// Ends the process at once, as a crash would: SIGKILL.
     pub fn kill(&mut self) {
+        self.is_paused = false;
         let mut child = self.process.take().expect("the server runs");
         child.kill().expect("kill the server");
         child.wait().expect("wait for the killed server");
@@ -136,9 +200,8 @@ impl Server {
 
     /// Asks the process to end and returns what it exited with.
     pub fn stop(&mut self) -> process::ExitStatus {
-        let mut child = self.process.take().expect("the server runs");
-        let asked = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status();
-        assert!(asked.is_ok_and(|status| status.success()), "send SIGTERM to {:?}", self.kind);
+        self.signal("-TERM");
+        let mut child = self.process.take().expect("it was just sent a signal");
         let deadline = Instant::now() + STOPPED_WITHIN;
         loop {
             if let Some(status) = child.try_wait().expect("ask for the exit status") {
@@ -179,11 +242,6 @@ impl Server {
         }
     }
 
-    /// What the process has logged so far.
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.log_path()).unwrap_or_default()
-    }
-
     /// Writes its `zoo.cfg` anew, for the next start.
     pub fn write_config(&self, settings: &[(&str, &str)]) {
         let mut config = format!(
@@ -201,25 +259,38 @@ impl Server {
         fs::write(self.logback_path(), LOGBACK).expect("write logback.xml");
     }
 
+    /// A program, in the namespace of the server. It keeps its process: `ip` becomes the program.
+    fn program(&self, name: &str) -> Command {
+        match &self.namespace {
+            None => Command::new(name),
+            Some(namespace) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace, name]);
+                command
+            }
+        }
+    }
+
     fn command(&self) -> Command {
         match self.kind {
             Kind::Paddock => {
-                let mut command = Command::new(environment("PADDOCK_BIN"));
+                let mut command = self.program(&environment("PADDOCK_BIN"));
                 command.arg("server").arg("--config").arg(self.config_path());
                 command
             }
             Kind::ZooKeeper => {
-                let mut command = Command::new("java");
+                let mut command = self.program("java");
                 command.args(["-Xmx512m", "-XX:+UseSerialGC", "-cp"]);
                 command.arg(environment("ZOOKEEPER_CLASSPATH"));
                 command.args([
                     "-Dzookeeper.extendedTypesEnabled=true",
                     "-Dzookeeper.admin.enableServer=false",
-                    // What is compared are answers: no need to wait for the disk.
-                    "-Dzookeeper.forceSync=no",
                     // The removal of empty containers would take zxids at times of its own.
                     "-Dznode.container.checkIntervalMs=86400000",
                 ]);
+                if !self.syncs {
+                    command.arg("-Dzookeeper.forceSync=no");
+                }
                 command.arg(format!("-Dlogback.configurationFile={}", self.logback_path().display()));
                 command.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain");
                 command.arg(self.config_path());
@@ -236,8 +307,7 @@ impl Server {
         self.directory.path().join("logback.xml")
     }
 
-    /// What it has said since it was started first.
-    pub fn log_path(&self) -> PathBuf {
+    fn log_path(&self) -> PathBuf {
         self.directory.path().join("server.log")
     }
 }
@@ -258,7 +328,7 @@ impl Drop for Server {
     }
 }
 
-fn environment(name: &str) -> String {
+pub fn environment(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `cargo xtask test`"))
 }
 

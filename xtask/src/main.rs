@@ -91,5 +91,5 @@ fn run(task: Task) -> Result<bool, Error> {
 fn check_style(layout: &Layout) -> Result<(), Error> {
     layout.cargo().args(["fmt", "--all", "--check"]).run()?;
     let clippy = layout.cargo().args(["clippy", "--quiet", "--workspace", "--all-targets"]);
-    clippy.args(["--features", "paddock-tests/browser", "--", "-D", "warnings"]).run()
+    clippy.args(["--features", "paddock-tests/browser,paddock-tests/faults", "--", "-D", "warnings"]).run()
 }

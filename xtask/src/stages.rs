@@ -30,7 +30,7 @@ struct Outcome {
 }
 
 /// In the order in which they run: cheap ones and those that others need first.
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 8] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -43,6 +43,12 @@ const STAGES: [Stage; 7] = [
         about: "server processes: crashes, damaged files, the same requests to Apache ZooKeeper",
         needs_server: true,
         run: rust::process,
+    },
+    Stage {
+        name: "faults",
+        about: "ensembles under load that lose members, beside Apache ZooKeeper's",
+        needs_server: true,
+        run: rust::faults,
     },
     Stage {
         name: "browser",

@@ -15,10 +15,7 @@ const STAGE: &str = "java";
 const LINTS: &str = "-Xlint:all,-try,-classfile";
 
 pub(super) fn run(layout: &Layout) -> Result<Outcome, Error> {
-    install::jars(layout)?;
-    let classes = layout.environment("classes");
-    compile(layout, &classes)?;
-
+    let classes = classes(layout, STAGE)?;
     let reports = layout.environment("reports").join(STAGE);
     empty(&reports)?;
     let status = Program::new("java")
@@ -46,17 +43,21 @@ pub(super) fn run(layout: &Layout) -> Result<Outcome, Error> {
     Ok(Outcome { counts, success: status.success() })
 }
 
-fn compile(layout: &Layout, classes: &Path) -> Result<(), Error> {
+/// The compiled tests, and the jars that they need.
+pub(super) fn classes(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
+    install::jars(layout)?;
+    let classes = layout.environment("classes");
     // A class whose source is gone must not be tested any more.
-    empty(classes)?;
+    empty(&classes)?;
     Program::new("javac")
         .args([LINTS, "-Werror", "-proc:none", "-encoding", "UTF-8", "-cp"])
         .arg(layout.class_path())
         .arg("-d")
-        .arg(classes)
+        .arg(&classes)
         .args(files_in(&layout.tests("java").join("src").join("paddock"))?)
-        .log_to(&layout.log(STAGE))
-        .run()
+        .log_to(&layout.log(stage))
+        .run()?;
+    Ok(classes)
 }
 
 fn empty(directory: &Path) -> Result<(), Error> {

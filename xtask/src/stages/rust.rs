@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::Outcome;
+use super::{Outcome, java};
 use crate::counts::Counts;
 use crate::install;
 use crate::layout::Layout;
@@ -26,7 +26,28 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     test(layout, "process", cargo)
 }
 
+/// The test programs of the stage `faults`.
+const FAULTS: [&str; 1] = ["failover"];
+
 /// Its tests are behind a feature of their package, so that the stage `process` leaves them out.
+pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
+    let stage = "faults";
+    let python = install::python(layout)?;
+    let classes = java::classes(layout, stage)?;
+    let cargo = layout.cargo().args(["test", "--no-fail-fast", "--release", "--package", "paddock-tests"]);
+    let cargo = cargo
+        .args(["--features", "faults"])
+        .args(FAULTS.iter().flat_map(|program| ["--test", program]))
+        // Figures are in the log, and no test disturbs another's.
+        .args(["--", "--nocapture", "--test-threads=1"])
+        .env("PADDOCK_BIN", layout.paddock())
+        .env("ZOOKEEPER_CLASSPATH", layout.class_path())
+        .env("PYTHON_BIN", python)
+        .env("JAVA_CLASSES", classes);
+    test(layout, stage, cargo)
+}
+
+/// Its tests are behind a feature, too.
 pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
     let variables = install::chromium(layout)?;
     let pages = layout.environment("report-pages");
