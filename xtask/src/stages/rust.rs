@@ -27,7 +27,7 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
 }
 
 /// The test programs of the stage `faults`.
-const FAULTS: [&str; 1] = ["failover"];
+const FAULTS: [&str; 2] = ["failover", "rolling_restart"];
 
 /// Its tests are behind a feature of their package, so that the stage `process` leaves them out.
 pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
