@@ -9,6 +9,8 @@
 //!
 //! - `PYTHON_BIN`: a Python with kazoo.
 //! - `JAVA_CLASSES`: the compiled classes of tests/java.
+//! - `PORCUPINE_BIN`: the program of tests/porcupine.
+//! - `HISTORIES`: a directory for what clients saw.
 //!
 //! The tests in a browser, behind the feature `browser`, want others:
 //!
@@ -23,6 +25,7 @@ pub mod browser;
 pub mod chance;
 pub mod damage;
 pub mod ensemble;
+pub mod history;
 pub mod load;
 pub mod oracle;
 pub mod server;

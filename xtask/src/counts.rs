@@ -24,6 +24,18 @@ impl Counts {
         sum
     }
 
+    /// Counts tests that found that they cannot run here and said so: `skipped: REASON`. To their runner they passed.
+    pub(crate) fn with_skipped(self, output: &str) -> Self {
+        let skipped = output.lines().filter(|line| line.contains(" skipped: ")).count() as u64;
+        Self { passed: self.passed.saturating_sub(skipped), skipped: self.skipped + skipped, ..self }
+    }
+
+    /// Counts what `go test -v` says of each test.
+    pub(crate) fn from_go(output: &str) -> Self {
+        let count = |start| output.lines().filter(|line| line.starts_with(start)).count() as u64;
+        Self { passed: count("--- PASS: "), failed: count("--- FAIL: "), skipped: count("--- SKIP: ") }
+    }
+
     /// Adds up the suites of a JUnit report, which pytest and JUnit write alike.
     pub(crate) fn from_junit(report: &str) -> Self {
         let mut sum = Self::default();
@@ -77,6 +89,19 @@ mod tests {
                       test a ... ok\ntest result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured\n";
         assert_eq!(Counts::from_cargo(output), Counts { passed: 15, failed: 2, skipped: 1 });
         assert_eq!(Counts::from_cargo("error: could not compile"), Counts::default());
+    }
+
+    #[test]
+    fn who_says_that_it_was_skipped_has_not_passed() {
+        let output = "running 2 tests\ncut: skipped: no namespaces\ntest cut ... ok\n";
+        let counts = Counts { passed: 2, failed: 0, skipped: 1 };
+        assert_eq!(counts.with_skipped(output), Counts { passed: 1, failed: 0, skipped: 2 });
+    }
+
+    #[test]
+    fn go_tests_are_counted() {
+        let output = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/sub (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\n";
+        assert_eq!(Counts::from_go(output), Counts { passed: 1, failed: 1, skipped: 0 });
     }
 
     #[test]

@@ -41,6 +41,23 @@ pub(crate) fn jars(layout: &Layout) -> Result<(), Error> {
     })
 }
 
+/// A Go toolchain; returns the variables with which it works.
+pub(crate) fn go(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    // Its own network of toolchains and its C compiler are not asked for.
+    let mut variables = vec![("GOTOOLCHAIN", "local".into()), ("CGO_ENABLED", "0".into())];
+    if Program::new("go").arg("version").succeeds() {
+        return Ok(variables);
+    }
+    let directory = layout.environment("go");
+    once(&directory, "golang-go", || apt::unpack(&["golang-go"], &directory, &layout.log("install-go")))?;
+    let root = directory.join("root/usr/lib/go");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([root.join("bin")].into_iter().chain(env::split_paths(&path)));
+    variables.push(("PATH", path.map_err(|error| Error::new(format!("PATH: {error}")))?));
+    variables.push(("GOROOT", root.into()));
+    Ok(variables)
+}
+
 /// A clickhouse-server; returns the variables with which a program finds it.
 pub(crate) fn clickhouse(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
     let path = env::var_os("PATH").unwrap_or_default();

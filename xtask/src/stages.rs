@@ -3,6 +3,7 @@
 //! A stage that could not run, or ended badly without naming a failed test, counts as one failed test; so does a
 //! stage that ran no test. The last line is therefore never better than what happened.
 
+mod go;
 mod java;
 mod python;
 mod rust;
@@ -30,7 +31,7 @@ struct Outcome {
 }
 
 /// In the order in which they run: cheap ones and those that others need first.
-const STAGES: [Stage; 8] = [
+const STAGES: [Stage; 9] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -45,8 +46,14 @@ const STAGES: [Stage; 8] = [
         run: rust::process,
     },
     Stage {
+        name: "porcupine",
+        about: "the checker of histories: that it notices stale reads and lost writes",
+        needs_server: false,
+        run: go::test,
+    },
+    Stage {
         name: "faults",
-        about: "ensembles under load that lose members, beside Apache ZooKeeper's",
+        about: "ensembles that lose members and are cut apart under load, beside Apache ZooKeeper's",
         needs_server: true,
         run: rust::faults,
     },

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Outcome, java};
+use super::{Outcome, go, java};
 use crate::counts::Counts;
 use crate::install;
 use crate::layout::Layout;
@@ -26,25 +26,36 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     test(layout, "process", cargo)
 }
 
-/// The test programs of the stage `faults`.
-const FAULTS: [&str; 2] = ["failover", "rolling_restart"];
+/// The test programs of the stage `faults`, and how many of their tests run at a time: where times are measured, one.
+const FAULTS: [(&[&str], u32); 2] =
+    [(&["failover", "rolling_restart"], 1), (&["histories"], 2)];
 
 /// Its tests are behind a feature of their package, so that the stage `process` leaves them out.
 pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "faults";
     let python = install::python(layout)?;
     let classes = java::classes(layout, stage)?;
-    let cargo = layout.cargo().args(["test", "--no-fail-fast", "--release", "--package", "paddock-tests"]);
-    let cargo = cargo
-        .args(["--features", "faults"])
-        .args(FAULTS.iter().flat_map(|program| ["--test", program]))
-        // Figures are in the log, and no test disturbs another's.
-        .args(["--", "--nocapture", "--test-threads=1"])
-        .env("PADDOCK_BIN", layout.paddock())
-        .env("ZOOKEEPER_CLASSPATH", layout.class_path())
-        .env("PYTHON_BIN", python)
-        .env("JAVA_CLASSES", classes);
-    test(layout, stage, cargo)
+    let checker = go::checker(layout, stage)?;
+    let histories = layout.environment("histories");
+    fs::create_dir_all(&histories).map_err(Error::io("create", &histories))?;
+    let mut success = true;
+    for (programs, threads) in FAULTS {
+        let cargo =
+            layout.cargo().args(["test", "--no-fail-fast", "--release", "--package", "paddock-tests"]);
+        let cargo = cargo
+            .args(["--features", "faults"])
+            .args(programs.iter().flat_map(|program| ["--test", program]))
+            // Figures are in the log.
+            .args(["--", "--nocapture", &format!("--test-threads={threads}")])
+            .env("PADDOCK_BIN", layout.paddock())
+            .env("ZOOKEEPER_CLASSPATH", layout.class_path())
+            .env("PYTHON_BIN", &python)
+            .env("JAVA_CLASSES", &classes)
+            .env("PORCUPINE_BIN", &checker)
+            .env("HISTORIES", &histories);
+        success &= cargo.log_to(&layout.log(stage)).status()?.success();
+    }
+    Ok(Outcome { counts: count(layout, stage)?, success })
 }
 
 /// Its tests are behind a feature, too.
@@ -70,9 +81,13 @@ pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
 }
 
 fn test(layout: &Layout, stage: &str, cargo: Program) -> Result<Outcome, Error> {
+    let status = cargo.log_to(&layout.log(stage)).status()?;
+    Ok(Outcome { counts: count(layout, stage)?, success: status.success() })
+}
+
+fn count(layout: &Layout, stage: &str) -> Result<Counts, Error> {
     let log = layout.log(stage);
-    let status = cargo.log_to(&log).status()?;
     let output = fs::read(&log).map_err(Error::io("read", &log))?;
-    let counts = Counts::from_cargo(&String::from_utf8_lossy(&output));
-    Ok(Outcome { counts, success: status.success() })
+    let output = String::from_utf8_lossy(&output);
+    Ok(Counts::from_cargo(&output).with_skipped(&output))
 }

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// isLinearizable checks a history of one znode in the form in which it comes from the tests.
+func isLinearizable(t *testing.T, lines ...string) bool {
+	t.Helper()
+	parts, err := read(strings.NewReader(strings.Join(lines, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(parts) != 1 {
+		t.Fatalf("%d znodes in the history of one", len(parts))
+	}
+	return porcupine.CheckOperations(register, parts[0].operations)
+}
+
+// asked is a request of a client from start to end; fields and answer are JSON, without braces.
+func asked(client, start, end int, fields, answer string) string {
+	return fmt.Sprintf(`{"client":%d,"key":"/a","start":%d,%s,"answer":{"end":%d,%s}}`, client, start, fields, end, answer)
+}
+
+func unanswered(client, start int, fields string) string {
+	return fmt.Sprintf(`{"client":%d,"key":"/a","start":%d,%s}`, client, start, fields)
+}
+
+const (
+	created = `"code":"ok"`
+	read1   = `"code":"ok","value":1,"version":0`
+	read2   = `"code":"ok","value":2,"version":1`
+	gone    = `"code":"NoNode"`
+	theSet  = `"op":"set","value":2`
+	theRead = `"op":"read"`
+)
+
+func TestVerdicts(t *testing.T) {
+	create := asked(0, 0, 1, `"op":"create","value":1`, created)
+	set := asked(0, 2, 3, theSet, `"code":"ok","version":1`)
+	cases := []struct {
+		name   string
+		isGood bool
+		lines  []string
+	}{
+		{"a read of what was written", true, []string{create, set, asked(1, 4, 5, theRead, read2)}},
+		{"a stale read", false, []string{create, set, asked(1, 4, 5, theRead, read1)}},
+		{"a read that overlaps the write, of before", true, []string{create, set, asked(1, 2, 3, theRead, read1)}},
+		{"a read that overlaps the write, of behind", true, []string{create, set, asked(1, 2, 3, theRead, read2)}},
+		{"a read back in time", false, []string{
+			create, asked(0, 2, 20, theSet, `"code":"ok","version":1`),
+			asked(1, 3, 4, theRead, read2), asked(2, 5, 6, theRead, read1),
+		}},
+		{"a lost write", false, []string{
+			create, set, asked(1, 4, 5, `"op":"set","value":3`, `"code":"ok","version":1`),
+		}},
+		{"a write that was carried out twice", false, []string{
+			create, set, asked(1, 4, 5, theRead, `"code":"ok","value":2,"version":2`),
+		}},
+		{"a lost create", false, []string{create, asked(1, 4, 5, theRead, gone)}},
+		{"a lost delete", false, []string{
+			create, asked(0, 2, 3, `"op":"delete"`, created), asked(1, 4, 5, theRead, read1),
+		}},
+		{"a refusal without a reason", false, []string{
+			create, asked(1, 2, 3, `"op":"set","value":2,"expected":0`, `"code":"BadVersion"`),
+		}},
+		{"two that both had the version they demanded", false, []string{
+			create,
+			asked(0, 2, 9, `"op":"set","value":2,"expected":0`, `"code":"ok","version":1`),
+			asked(1, 2, 9, `"op":"set","value":3,"expected":0`, `"code":"ok","version":1`),
+		}},
+		{"an unanswered write that was carried out", true, []string{
+			create, unanswered(0, 2, theSet), asked(1, 4, 5, theRead, read2),
+		}},
+		{"an unanswered write that was not", true, []string{
+			create, unanswered(0, 2, theSet), asked(1, 4, 5, theRead, read1),
+		}},
+		{"an unanswered write that came late", true, []string{
+			create, unanswered(0, 2, theSet), asked(1, 4, 5, theRead, read1), asked(1, 6, 7, theRead, read2),
+		}},
+		{"an unanswered write that was undone", false, []string{
+			create, unanswered(0, 2, theSet), asked(1, 4, 5, theRead, read2), asked(1, 6, 7, theRead, read1),
+		}},
+		{"a write that was carried out before it was asked for", false, []string{
+			create, asked(1, 2, 3, theRead, read2), unanswered(0, 4, theSet),
+		}},
+	}
+	for _, test := range cases {
+		if isLinearizable(t, test.lines...) != test.isGood {
+			t.Errorf("%s: the verdict is wrong", test.name)
+		}
+	}
+}
+
+// A history as long as the tests make them: clients that take turns at one true znode, so that their answers overlap.
+// With one answer of the past in it, it must be refused.
+func TestAStaleReadInALongHistoryIsFound(t *testing.T) {
+	chance := rand.New(rand.NewSource(1))
+	state, lines, reads := znode{}, []string{}, []int{}
+	var stale string
+	for number := 1; number <= 5000; number++ {
+		fields := []string{
+			fmt.Sprintf(`"op":"create","value":%d`, number), fmt.Sprintf(`"op":"set","value":%d`, number),
+			fmt.Sprintf(`"op":"set","value":%d,"expected":%d`, number, state.version), `"op":"delete"`,
+			theRead, theRead, theRead,
+		}[chance.Intn(7)]
+		request := request{op: strings.Split(fields, `"`)[3], value: int64(number)}
+		if strings.Contains(fields, "expected") {
+			expected := state.version
+			request.expected = &expected
+		}
+		var truth answer
+		truth, state = carryOut(state, request)
+		text := fmt.Sprintf(`"code":"%s"`, truth.code)
+		if truth.code == "ok" && request.op == "read" {
+			text += fmt.Sprintf(`,"value":%d,"version":%d`, *truth.value, *truth.version)
+			reads = append(reads, len(lines))
+			if number < 1000 {
+				stale = text
+			}
+		}
+		// It takes effect at 10 × number, and its question and its answer are up to four requests away.
+		moment := 10 * number
+		lines = append(lines, asked(number%7, moment-chance.Intn(40), moment+chance.Intn(40), fields, text))
+	}
+	if !isLinearizable(t, lines...) {
+		t.Fatal("a true history is refused")
+	}
+	place := reads[len(reads)/2]
+	moment := 10 * (place + 1)
+	lines[place] = asked(place%7, moment, moment+1, theRead, stale)
+	if isLinearizable(t, lines...) {
+		t.Fatal("a stale read is not noticed")
+	}
+}
+
+func TestWhatIsNoHistoryIsRefused(t *testing.T) {
+	for _, text := range []string{
+		`{"key":"/a","op":"set","start":1}`,
+		`{"key":"/a","op":"read","value":1,"start":1}`,
+		`{"key":"/a","op":"swap","start":1}`,
+		`{"key":"/a","op":"read","start":2,"answer":{"end":1,"code":"ok"}}`,
+		`{"key":`,
+	} {
+		if _, err := read(strings.NewReader(text)); err == nil {
+			t.Errorf("taken for a request: %s", text)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+//! The checker of histories, which is written in Go: its own tests, and the program for the stage `faults`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::Outcome;
+use crate::counts::Counts;
+use crate::install;
+use crate::layout::Layout;
+use crate::process::{Error, Program};
+
+const STAGE: &str = "porcupine";
+
+pub(super) fn test(layout: &Layout) -> Result<Outcome, Error> {
+    let log = layout.log(STAGE);
+    let status = go(layout)?.args(["test", "-count=1", "-v", "./..."]).log_to(&log).status()?;
+    let output = fs::read(&log).map_err(Error::io("read", &log))?;
+    let counts = Counts::from_go(&String::from_utf8_lossy(&output));
+    Ok(Outcome { counts, success: status.success() })
+}
+
+/// Builds the checker.
+pub(super) fn checker(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
+    let program = layout.environment(STAGE);
+    let build = go(layout)?.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(".");
+    build.log_to(&layout.log(stage)).run()?;
+    Ok(program)
+}
+
+fn go(layout: &Layout) -> Result<Program, Error> {
+    let mut go = Program::new("go").current_dir(&layout.tests(STAGE));
+    for (name, value) in install::go(layout)? {
+        go = go.env(name, value);
+    }
+    Ok(go)
+}
