@@ -27,6 +27,7 @@ pub mod damage;
 pub mod ensemble;
 pub mod history;
 pub mod load;
+pub mod network;
 pub mod oracle;
 pub mod server;
 

@@ -57,7 +57,7 @@ Examples:
 
 The output of a stage goes to test-env/logs/STAGE.log in the target directory, and here if the stage fails.
 The last line is \"N passed, N failed\"; the exit code is 1 if anything failed.
-Needed beforehand: a JDK with Maven, and Python 3.";
+Needed beforehand: a JDK with Maven, and Python 3. The tests with partitions want root, for network namespaces.";
 
 fn main() -> ExitCode {
     match run(Arguments::parse().task) {

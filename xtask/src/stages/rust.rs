@@ -28,7 +28,7 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
 
 /// The test programs of the stage `faults`, and how many of their tests run at a time: where times are measured, one.
 const FAULTS: [(&[&str], u32); 2] =
-    [(&["failover", "rolling_restart"], 1), (&["histories"], 2)];
+    [(&["failover", "rolling_restart"], 1), (&["histories", "partitions"], 2)];
 
 /// Its tests are behind a feature of their package, so that the stage `process` leaves them out.
 pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
