@@ -1,15 +1,15 @@
-"""Two ClickHouse servers that replicate to each other through one coordination server."""
+"""Two ClickHouse servers that replicate to each other through one coordination server, or an ensemble of some."""
 
 from clickhouse.replica import Ports, Replica
 from clickhouse.waiting import wait_for
-from support.server import free_port
+from support.server import free_ports
 
 TABLES = "/clickhouse/tables"
 COLUMNS = "(day Date, id UInt64, value String)"
 
 
 class Cluster:
-    """The coordination server under test and the replicas `first` and `second`, which ClickHouse knows as `both`."""
+    """What coordinates, and the replicas `first` and `second`, which ClickHouse knows as `both`."""
 
     def __init__(self, workdir, server):
         self.server = server
@@ -70,8 +70,9 @@ class Cluster:
 
     def _replica(self, name, ports, identity=""):
         settings = {
-            "server_host": self.server.host,
-            "server_port": self.server.port,
+            "server_nodes": "".join(
+                f"<node><host>{host}</host><port>{port}</port></node>" for host, port in self.server.addresses
+            ),
             "first_tcp_port": self._ports[0].tcp,
             "second_tcp_port": self._ports[1].tcp,
             "identity": identity,
@@ -111,7 +112,5 @@ def insert_until_acknowledged(replica, table, ids):
 
 def distinct_ports(servers):
     """Ports for so many ClickHouse servers, no two alike."""
-    ports = set()
-    while len(ports) < servers * len(Ports._fields):
-        ports.add(free_port())
+    ports = free_ports(servers * len(Ports._fields))
     return [Ports(ports.pop(), ports.pop(), ports.pop()) for _ in range(servers)]

@@ -1,18 +1,11 @@
 """Crashes and pauses: of a replica, whose session must end in time, and of the coordination server itself."""
 
-import threading
-
 from clickhouse.cluster import COLUMNS, insert, insert_until_acknowledged, replicated, run_on_cluster
 from clickhouse.replica import SESSION_TIMEOUT_S
 from clickhouse.waiting import wait_for
+from clickhouse.writer import KNOWN_FOR_LONG, NEW_ID, check_rows, wait_for_progress, writing
 
 SERVER_KILLS = 2
-BLOCKS_BETWEEN_KILLS = 10
-BLOCK_ROWS = 5
-# Each writer's ids start at its own multiple of this.
-IDS_OF_A_WRITER = 1_000_000
-# No writer gets that far.
-NEW_ID = 10 * IDS_OF_A_WRITER
 
 
 def active_replicas(replica, table):
@@ -66,75 +59,16 @@ def test_a_frozen_replica_gets_a_new_session(cluster, table):
     cluster.wait_healthy(table)
 
 
-class Writer(threading.Thread):
-    """Inserts block after block on one replica. A block that fails is sent again until it is acknowledged."""
-
-    def __init__(self, replica, table, first_id):
-        super().__init__(name=f"writer on {replica.name}", daemon=True)
-        self.replica = replica
-        self.blocks = 0
-        self._table = table
-        self._first_id = first_id
-        self._stopping = threading.Event()
-
-    def run(self):
-        while not self._stopping.is_set():
-            start = self._first_id + self.blocks * BLOCK_ROWS
-            insert_until_acknowledged(self.replica, self._table, range(start, start + BLOCK_ROWS))
-            self.blocks += 1
-
-    def stop(self):
-        self._stopping.set()
-        self.join()
-
-    def acknowledged(self):
-        return range(self._first_id, self._first_id + self.blocks * BLOCK_ROWS)
-
-
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(cluster, new_table):
-    # A block that is sent again must still be known, however many the other writer has inserted since.
-    table = new_table("SETTINGS replicated_deduplication_window = 1000000")
-    writers = [Writer(replica, table, number * IDS_OF_A_WRITER) for number, replica in enumerate(cluster.replicas)]
-    for writer in writers:
-        writer.start()
-    try:
-        wait_for_progress(writers)
+    table = new_table(KNOWN_FOR_LONG)
+    with writing(cluster, table) as writers:
         for _ in range(SERVER_KILLS):
             # The writers go on, so the kill meets inserts at every stage.
             cluster.server.kill()
             cluster.server.restart()
             wait_for_progress(writers)
-    finally:
-        for writer in writers:
-            writer.stop()
-
-    cluster.wait_healthy(table)
-    for writer in writers:
-        wait_for_rows_of(cluster, table, writer)
+    check_rows(cluster, table, writers)
     check_watches_are_back(cluster, table)
-
-
-def wait_for_progress(writers):
-    """Waits until each writer has got some more blocks acknowledged."""
-    goals = {writer: writer.blocks + BLOCKS_BETWEEN_KILLS for writer in writers}
-    wait_for(
-        lambda: [writer.name for writer in writers if writer.blocks < goals[writer]],
-        [],
-        while_true=lambda: all(writer.is_alive() for writer in writers),
-    )
-
-
-def wait_for_rows_of(cluster, table, writer):
-    """Waits until a writer's rows are on its own replica, and exactly once on the other.
-
-    On its own replica there may be a second copy for some minutes: ClickHouse keeps the part of an insert whose answer
-    was lost until it has made sure that the coordination server does not know it.
-    """
-    ids = writer.acknowledged()
-    rows = [[number] for number in ids]
-    where = f"FROM {table} WHERE id BETWEEN {ids[0]} AND {ids[-1] + BLOCK_ROWS} ORDER BY id"
-    wait_for(lambda: writer.replica.query(f"SELECT DISTINCT id {where}"), rows)
-    wait_for(lambda: cluster.other(writer.replica).query(f"SELECT id {where}"), rows)
 
 
 def check_watches_are_back(cluster, table):

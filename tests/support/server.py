@@ -56,6 +56,11 @@ class Server:
         return f"{self.host}:{self.port}"
 
     @property
+    def addresses(self):
+        """Host and port of everything that clients may connect to."""
+        return [(self.host, self.port)]
+
+    @property
     def pid(self):
         return self._process.pid if self.is_running() else None
 
@@ -191,6 +196,14 @@ def free_port():
                 continue
             return port
     raise ServerError("no free port found")
+
+
+def free_ports(count):
+    """So many of them, no two alike."""
+    ports = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
 def environment(name):
