@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+from support.fixtures import MEMBERS
 from support.server import Server
 
 NUMBER = r"-?\d+(\.\d+)?"
+MODE = "standalone" if MEMBERS == 1 else "follower"
 SUMMARY = [
     r"Latency min/avg/max: \d+/\d+\.\d+/\d+",
     r"Received: \d+",
@@ -14,7 +16,7 @@ SUMMARY = [
     r"Connections: \d+",
     r"Outstanding: \d+",
     r"Zxid: 0x[0-9a-f]+",
-    r"Mode: standalone",
+    f"Mode: {MODE}",
     r"Node count: \d+",
 ]
 VERSION = r"Zookeeper version: \d+\.\d+\.\d+\S*, built on .+"
@@ -93,7 +95,7 @@ def test_cons_describes_each_session(server, client):
 def test_mntr_has_the_gauges(server):
     values = mntr(server)
     assert re.fullmatch(VERSION.removeprefix("Zookeeper version: "), values["zk_version"])
-    assert values["zk_server_state"] == "standalone"
+    assert values["zk_server_state"] == MODE
     for gauge in GAUGES:
         assert re.fullmatch(NUMBER, values.get(f"zk_{gauge}", "")), gauge
 

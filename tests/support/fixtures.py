@@ -1,21 +1,41 @@
-"""Pytest fixtures around `Server`, for the conftest.py of each directory of tests to import."""
+"""Pytest fixtures around `Server`, for the conftest.py of each directory of tests to import.
+
+With TEST_MEMBERS=3 in the environment, each server is a follower of an ensemble of three: what it does not decide itself
+it has to get from the leader, and a test should not see the difference.
+"""
+
+import contextlib
+import os
 
 import pytest
 
+from support.ensemble import Ensemble
 from support.server import Server
+
+MEMBERS = int(os.environ.get("TEST_MEMBERS", "1"))
+
+
+@contextlib.contextmanager
+def running_server(workdir):
+    if MEMBERS == 1:
+        with Server(workdir) as server:
+            yield server
+    else:
+        with Ensemble(workdir, MEMBERS) as ensemble:
+            yield ensemble.follower()
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """A server that all tests share. It stays up: who wants to stop or kill one takes `own_server`."""
-    with Server(tmp_path_factory.mktemp("server")) as running:
+    with running_server(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
 @pytest.fixture
 def own_server(tmp_path):
     """A server for one test, which may do with it what it likes."""
-    with Server(tmp_path) as running:
+    with running_server(tmp_path) as running:
         yield running
 
 

@@ -30,6 +30,15 @@ struct Outcome {
     success: bool,
 }
 
+impl Outcome {
+    /// That of two programs of one stage.
+    fn and(mut self, other: Outcome) -> Outcome {
+        self.counts += other.counts;
+        self.success &= other.success;
+        self
+    }
+}
+
 /// In the order in which they run: cheap ones and those that others need first.
 const STAGES: [Stage; 9] = [
     Stage {

@@ -14,8 +14,18 @@ const STAGE: &str = "java";
 /// All of javac's lints but two: `try` dislikes ZooKeeper's own `close`, `classfile` wants what it was built with.
 const LINTS: &str = "-Xlint:all,-try,-classfile";
 
+/// What a member of an ensemble is tested with: recipes and the command line are made of the same requests, and take longer.
+const ON_A_MEMBER: &str = r"--include-classname=paddock\.(ClientTest|RestartTest)";
+
+/// All tests on a server alone, then some on a member of an ensemble.
 pub(super) fn run(layout: &Layout) -> Result<Outcome, Error> {
     let classes = classes(layout, STAGE)?;
+    let alone = junit(layout, &classes, &[], "1")?;
+    let member = junit(layout, &classes, &[ON_A_MEMBER], "3")?;
+    Ok(alone.and(member))
+}
+
+fn junit(layout: &Layout, classes: &Path, options: &[&str], members: &str) -> Result<Outcome, Error> {
     let reports = layout.environment("reports").join(STAGE);
     empty(&reports)?;
     let status = Program::new("java")
@@ -27,10 +37,12 @@ pub(super) fn run(layout: &Layout) -> Result<Outcome, Error> {
         // A test that hangs fails, even when it can't be interrupted.
         .arg("--config=junit.jupiter.execution.timeout.default=60 s")
         .arg("--config=junit.jupiter.execution.timeout.thread.mode.default=SEPARATE_THREAD")
+        .args(options)
         .arg("--scan-classpath")
-        .arg(&classes)
+        .arg(classes)
         .arg("--reports-dir")
         .arg(&reports)
+        .env("TEST_MEMBERS", members)
         .env("PADDOCK_BIN", layout.paddock())
         .env("ZOOKEEPER_CLASSPATH", layout.class_path())
         .log_to(&layout.log(STAGE))

@@ -9,17 +9,29 @@ use crate::install;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
 
+/// What takes longest, and says nothing more of a member than of a server alone.
+const NOT_ON_A_MEMBER: [&str; 2] = ["test_restart.py", "test_upstream.py"];
+
+/// All tests on a server alone, then those that are not slow on a member of an ensemble.
 pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
-    pytest(layout, "kazoo", Vec::new())
+    let alone = pytest(layout, "kazoo", &[], Vec::new())?;
+    let left_out = NOT_ON_A_MEMBER.map(|file| format!("--ignore-glob=*/{file}"));
+    let member = pytest(layout, "kazoo", &left_out, vec![("TEST_MEMBERS", "3".into())])?;
+    Ok(alone.and(member))
 }
 
 pub(super) fn clickhouse(layout: &Layout) -> Result<Outcome, Error> {
     let variables = install::clickhouse(layout)?;
-    pytest(layout, "clickhouse", variables)
+    pytest(layout, "clickhouse", &[], variables)
 }
 
 /// Runs the directory of tests that is named like the stage.
-fn pytest(layout: &Layout, stage: &str, variables: Vec<(&str, OsString)>) -> Result<Outcome, Error> {
+fn pytest(
+    layout: &Layout,
+    stage: &str,
+    options: &[String],
+    variables: Vec<(&str, OsString)>,
+) -> Result<Outcome, Error> {
     let python = install::python(layout)?;
     install::jars(layout)?;
     let report = layout.environment("reports").join(format!("{stage}.xml"));
@@ -28,6 +40,7 @@ fn pytest(layout: &Layout, stage: &str, variables: Vec<(&str, OsString)>) -> Res
     let mut pytest = Program::new(python)
         .args(["-m", "pytest", "-p", "no:cacheprovider", "--junit-xml"])
         .arg(&report)
+        .args(options)
         .arg(layout.tests(stage))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PADDOCK_BIN", layout.paddock())

@@ -1,5 +1,6 @@
 package paddock;
 
+import java.io.File;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -9,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
@@ -16,18 +18,28 @@ import java.util.Random;
  * One server process for the tests: Paddock or Apache ZooKeeper, started on the same zoo.cfg. The environment says
  * which, as in {@code tests/support/server.py}: TEST_SERVER, PADDOCK_BIN, ZOOKEEPER_CLASSPATH.
  *
+ * <p>With TEST_MEMBERS=3 it is a follower of an ensemble of three; the other two are never touched.
+ *
  * <p>It keeps its port and data over {@link #kill} and {@link #restart}, so clients find it again.
  */
 final class Server implements AutoCloseable {
     private static final Duration READY = Duration.ofSeconds(30);
     private static final String KIND = System.getenv().getOrDefault("TEST_SERVER", "paddock");
 
+    private static final int MEMBERS = Integer.parseInt(System.getenv().getOrDefault("TEST_MEMBERS", "1"));
+
     private final Path directory;
     private final int port;
+    private final List<Server> peers = new ArrayList<>();
     private Process process;
 
     /** Starts a server and waits until it serves. */
     Server() throws Exception {
+        this(1, MEMBERS == 1 ? List.of() : serverLines());
+        start();
+    }
+
+    private Server(int id, List<String> serverLines) throws Exception {
         directory = Files.createTempDirectory("server-");
         port = freePort();
         Files.createDirectories(directory.resolve("data"));
@@ -41,8 +53,22 @@ final class Server implements AutoCloseable {
                 "admin.enableServer=false",
                 "extendedTypesEnabled=true",
                 "znode.container.checkIntervalMs=200",
+                "initLimit=10",
+                "syncLimit=5",
+                String.join("\n", serverLines),
                 ""));
-        start();
+        Files.writeString(directory.resolve("data").resolve("myid"), Integer.toString(id));
+        for (int peer = 2; id == 1 && peer <= MEMBERS; peer++) {
+            peers.add(new Server(peer, serverLines));
+        }
+    }
+
+    private static List<String> serverLines() throws IOException {
+        var lines = new ArrayList<String>();
+        for (int id = 1; id <= MEMBERS; id++) {
+            lines.add("server.%d=127.0.0.1:%d:%d".formatted(id, freePort(), freePort()));
+        }
+        return lines;
     }
 
     String hosts() {
@@ -64,6 +90,9 @@ final class Server implements AutoCloseable {
     /** Kills the server and removes what it stored. */
     @Override
     public void close() throws Exception {
+        for (Server peer : peers) {
+            peer.close();
+        }
         kill();
         try (var files = Files.walk(directory)) {
             for (Path file : files.sorted((a, b) -> b.compareTo(a)).toList()) {
@@ -73,9 +102,25 @@ final class Server implements AutoCloseable {
     }
 
     private void start() throws Exception {
-        var log = ProcessBuilder.Redirect.appendTo(directory.resolve("server.log").toFile());
+        for (Server peer : peers) {
+            if (peer.process == null) {
+                peer.launch();
+            }
+        }
+        // Who comes to a leader follows it.
+        Eventually.holds("a peer leads", READY,
+                () -> peers.isEmpty() || peers.stream().anyMatch(peer -> peer.word("srvr").contains("Mode: leader")));
+        launch();
+        Eventually.holds("the server serves\n" + logFile(), READY, () -> word("srvr").contains("Mode: "));
+    }
+
+    private void launch() throws IOException {
+        var log = ProcessBuilder.Redirect.appendTo(logFile());
         process = new ProcessBuilder(command()).redirectErrorStream(true).redirectOutput(log).start();
-        Eventually.holds("the server serves\n" + log.file(), READY, () -> word("srvr").contains("Mode: "));
+    }
+
+    private File logFile() {
+        return directory.resolve("server.log").toFile();
     }
 
     private List<String> command() {
