@@ -26,7 +26,8 @@ final class Server implements AutoCloseable {
     private static final Duration READY = Duration.ofSeconds(30);
     private static final String KIND = System.getenv().getOrDefault("TEST_SERVER", "paddock");
 
-    private static final int MEMBERS = Integer.parseInt(System.getenv().getOrDefault("TEST_MEMBERS", "1"));
+    /** How many there are, this one included. */
+    static final int MEMBERS = Integer.parseInt(System.getenv().getOrDefault("TEST_MEMBERS", "1"));
 
     private final Path directory;
     private final int port;
