@@ -1,18 +1,19 @@
 //! Bytes that are no snapshot, and shapes that would exhaust a stack.
 
+use paddock_model::{Call, Wish, acl, dump};
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, ErrorCode, OpCode, Read, SessionId, WriteReply};
 use paddock_tree::fuzzing::assemble;
 use paddock_tree::{Asker, Command, LoadError, Tree, TreeLoader};
 
-use crate::dump::{dump, load, snapshot};
-use crate::wire::{Call, Wish, acl};
+use crate::saved::{load, snapshot};
 
 /// A tree with something of everything.
 fn motley_tree() -> Tree {
     let mut tree = Tree::new();
     let session = SessionId(7);
-    let mut run = |session, wish| Call { session, time_ms: 5, ids: Vec::new(), wish }.must(&mut tree);
+    let mut run =
+        |session, wish| Call { session, member: 0, time_ms: 5, ids: Vec::new(), wish }.must(&mut tree);
     let create = |op, path: &str, acl, flags, ttl_ms| Wish::Create {
         op,
         path: path.to_owned(),
@@ -186,7 +187,7 @@ fn counters_wrap() {
     assert_eq!(create(), "/x/n--2147483647");
 
     let set = Wish::SetData { path: "/x".to_owned(), data: None, version: i32::MAX };
-    Call { session: SessionId::NONE, time_ms: 0, ids: Vec::new(), wish: set }.must(&mut tree);
+    Call { session: SessionId::NONE, member: 0, time_ms: 0, ids: Vec::new(), wish: set }.must(&mut tree);
     assert_eq!(tree.stat("/x").unwrap().version, i32::MIN);
     assert_eq!(tree.stat("/x").unwrap().cversion, 2i32.wrapping_mul(i32::MIN + 2).wrapping_sub(3));
 }
@@ -204,7 +205,7 @@ fn many_children_and_long_names_are_no_trouble() {
     assert_eq!(tree.apply(&Command::decode(&bytes).unwrap()).result, Err(ErrorCode::NodeExists));
     for n in (0..100_000).step_by(2) {
         let wish = Wish::Delete { path: format!("/d/{n}"), version: -1 };
-        let bytes = Call { session: SessionId::NONE, time_ms: 0, ids: Vec::new(), wish }.encode();
+        let bytes = Call { session: SessionId::NONE, member: 0, time_ms: 0, ids: Vec::new(), wish }.encode();
         assert_eq!(tree.apply(&Command::decode(&bytes).unwrap()).result, Ok(WriteReply::Done));
     }
     assert_eq!(tree.stat("/d").unwrap().num_children, 50_000);

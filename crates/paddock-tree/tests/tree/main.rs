@@ -1,8 +1,6 @@
 //! The tree seen from outside: bytes in, outcomes and replies out.
 
-mod dump;
 mod hostile;
-mod model;
 mod random;
+mod saved;
 mod script;
-mod wire;

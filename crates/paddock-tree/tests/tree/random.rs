@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use paddock_proto::{Acl, Id, OpCode, SessionId};
-use paddock_tree::{Command, Tree};
+use paddock_model::{self as model, Call, Model, Question, Wish, acl, dump};
+use paddock_proto::jute::Reader;
+use paddock_proto::{Acl, ErrorCode, Id, IdList, OpCode, Request, SessionId};
+use paddock_tree::{Asker, Command, Tree};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
 
-use crate::dump::{dump, load, snapshot};
-use crate::model::Model;
-use crate::wire::{Call, Wish, acl};
+use crate::saved::{load, snapshot};
 
 proptest! {
     #![proptest_config(config())]
@@ -22,6 +22,18 @@ proptest! {
             both(&mut tree, &mut model, &call)?;
         }
         prop_assert_eq!(dump(&tree), model.dump());
+    }
+
+    #[test]
+    fn what_is_read_is_as_the_model_says(calls in calls(30), asked in prop::collection::vec((question(), ids()), 20)) {
+        let (mut tree, mut model) = (Tree::new(), Model::new());
+        for call in calls {
+            both(&mut tree, &mut model, &call)?;
+        }
+        for (question, ids) in asked {
+            let asker = model::Asker { session: SessionId(1), ids };
+            prop_assert_eq!(ask(&tree, &question, &asker), model.read(&question, &asker), "{:?}", question);
+        }
     }
 
     #[test]
@@ -68,19 +80,29 @@ fn config() -> ProptestConfig {
 /// The whole outcome, as text.
 fn run(tree: &mut Tree, call: &Call) -> String {
     let bytes = call.encode();
-    let command = Command::decode(&bytes).expect("a command comes back as encoded");
+    let command = Command::decode(&bytes).expect("a command comes back as encoded").taken_by(call.member);
     format!("{:?}", tree.apply(&command))
 }
 
 fn both(tree: &mut Tree, model: &mut Model, call: &Call) -> Result<(), TestCaseError> {
     let bytes = call.encode();
-    let command = Command::decode(&bytes).expect("a command comes back as encoded");
-    let outcome = tree.apply(&command);
-    let (zxid, result, changes) = model.apply(call);
-    prop_assert_eq!(&outcome.result, &result, "{:?}", call);
-    prop_assert_eq!(&outcome.changes[..], &changes[..], "{:?}", call);
-    prop_assert_eq!(outcome.zxid, zxid);
+    let command = Command::decode(&bytes).expect("a command comes back as encoded").taken_by(call.member);
+    let (outcome, expected) = (tree.apply(&command), model.apply(call));
+    prop_assert_eq!(&outcome.result, &expected.result, "{:?}", call);
+    prop_assert_eq!(&outcome.changes[..], &expected.changes[..], "{:?}", call);
+    prop_assert_eq!(outcome.zxid, expected.zxid);
     Ok(())
+}
+
+fn ask(tree: &Tree, question: &Question, asker: &model::Asker) -> Result<model::Answer, ErrorCode> {
+    let (mut body, mut reply, ids) = (Vec::new(), Vec::new(), IdList::encode(&asker.ids));
+    question.put_body(false, &mut body);
+    let ids = IdList::decode(&mut Reader::new(&ids)).expect("ids come back as encoded");
+    let Ok(Request::Read(read)) = Request::decode(question.op(), &body) else {
+        panic!("{question:?} is no read")
+    };
+    tree.read(&read, &Asker { session: asker.session, ids }, &mut reply)?;
+    Ok(question.decode_answer(&mut Reader::new(&reply)).expect("a reply can be read"))
 }
 
 /// Two sessions begin; then anything.
@@ -88,6 +110,7 @@ fn calls(count: usize) -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call(), count).prop_map(|calls| {
         let begin = |id| Call {
             session: SessionId(id),
+            member: 1,
             time_ms: 0,
             ids: Vec::new(),
             wish: Wish::CreateSession { timeout_ms: 1000 },
@@ -104,8 +127,10 @@ fn calls(count: usize) -> impl Strategy<Value = Vec<Call>> {
 
 fn call() -> impl Strategy<Value = Call> {
     let session = prop_oneof![8 => 1..=2i64, 1 => Just(0), 1 => Just(3)].prop_map(SessionId);
-    (session, 0..20i64, ids(), wish()).prop_map(|(session, time_ms, ids, wish)| Call {
+    let member = prop_oneof![12 => Just(1), 1 => Just(2)];
+    (session, member, 0..20i64, ids(), wish()).prop_map(|(session, member, time_ms, ids, wish)| Call {
         session,
+        member,
         time_ms,
         ids,
         wish,
@@ -131,7 +156,37 @@ fn wish() -> impl Strategy<Value = Wish> {
         2 => path().prop_map(|path| Wish::DeleteContainer { path }),
         1 => Just(Wish::CreateSession { timeout_ms: 3000 }),
         1 => Just(Wish::CloseSession),
+        2 => Just(Wish::ResumeSession { timeout_ms: 2000 }),
+        2 => members(),
+        1 => (1..=3i64).prop_map(|id| Wish::ExpireSession { session: SessionId(id) }),
         1 => Just(Wish::Broken),
+    ]
+}
+
+fn members() -> impl Strategy<Value = Wish> {
+    let line = |id: u8, role: &str| format!("server.{id}=h{id}:1:2:{role};9");
+    let list = || {
+        let lines = vec![
+            String::new(),
+            line(1, "participant"),
+            line(2, "observer"),
+            [line(1, "participant"), line(2, "participant")].join(","),
+            [line(2, "observer"), line(3, "participant")].join("\n"),
+            "server.1=h1:1:1;9".to_owned(),
+            "server.1=h1:1:2".to_owned(),
+            "junk".to_owned(),
+        ];
+        select(lines)
+    };
+    let maybe = || prop::option::of(list());
+    let ids = select(vec!["", "1", "2,3", "x"]).prop_map(str::to_owned);
+    let error = select(vec![None, None, Some(ErrorCode::NewConfigNoQuorum)]);
+    prop_oneof![
+        2 => list().prop_map(|members| Wish::FoundEnsemble { cluster: 7, members }),
+        3 => (maybe(), prop::option::of(ids), prop::option::of(list()), -1..3i64).prop_map(
+            |(joining, leaving, new_members, version)| Wish::Reconfig { joining, leaving, new_members, version }
+        ),
+        2 => error.prop_map(|error| Wish::SettleReconfig { error }),
     ]
 }
 
@@ -161,6 +216,25 @@ fn create() -> impl Strategy<Value = Wish> {
 
 fn set_acl() -> impl Strategy<Value = Wish> {
     (path(), acl_list(), version()).prop_map(|(path, acl, version)| Wish::SetAcl { path, acl, version })
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    let prefix = select(vec!["", "/", " ", "/a", "/a/b", "/b"]).prop_map(str::to_owned);
+    prop_oneof![
+        4 => path().prop_map(|path| Question::Exists { path }),
+        4 => path().prop_map(|path| Question::GetData { path }),
+        4 => path().prop_map(|path| Question::GetAcl { path }),
+        4 => path().prop_map(|path| Question::GetChildren { path }),
+        4 => path().prop_map(|path| Question::GetChildren2 { path }),
+        2 => path().prop_map(|path| Question::GetAllChildrenNumber { path }),
+        1 => prefix.prop_map(|prefix| Question::GetEphemerals { prefix }),
+        1 => prop::collection::vec(
+            path().prop_map(|path| if path.len() % 2 == 0 {
+                Question::GetData { path }
+            } else {
+                Question::GetChildren { path }
+            }), 0..4).prop_map(Question::MultiRead),
+    ]
 }
 
 fn path() -> impl Strategy<Value = String> {

@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 use std::path::Path;
 
+use paddock_model::{Call, Wish, dump};
 use paddock_proto::jute::Reader;
 use paddock_proto::{
     Acl, ErrorCode, EventKind, Id, IdList, MultiResult, OpCode, Perms, Read, SessionId, Stat, WriteReply,
 };
 use paddock_tree::{Asker, Change, Command, Outcome, Tree};
 
-use crate::dump::{dump, load, snapshot};
-use crate::wire::{Call, Wish};
+use crate::saved::{load, snapshot};
 
 #[test]
 fn scripts() {
@@ -122,7 +122,8 @@ impl Stage {
             "multi" => Wish::Multi(within.iter().map(Line::wish).collect()),
             _ => line.wish(),
         };
-        let bytes = Call { session: line.session(), time_ms: self.time_ms, ids: line.ids(), wish }.encode();
+        let (session, ids) = (line.session(), line.ids());
+        let bytes = Call { session, member: 0, time_ms: self.time_ms, ids, wish }.encode();
         let command = Command::decode(&bytes).expect("a command comes back as encoded");
         let outcome = self.tree.apply(&command);
         put_outcome(&outcome, out);

@@ -4,28 +4,29 @@ use std::collections::BTreeMap;
 
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, Id, IdList, Read, SessionId, Stat, Zxid};
-use paddock_tree::{Asker, Tree, TreeLoader};
+use paddock_tree::{Asker, Tree};
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Dump {
-    pub(crate) zxid: Zxid,
-    pub(crate) znodes: BTreeMap<String, Znode>,
-    pub(crate) sessions: Vec<(SessionId, i32)>,
-    pub(crate) ephemerals: Vec<(SessionId, Vec<String>)>,
+pub struct Dump {
+    pub zxid: Zxid,
+    pub znodes: BTreeMap<String, Znode>,
+    /// Each with its timeout and the member that serves it.
+    pub sessions: Vec<(SessionId, i32, u8)>,
+    pub ephemerals: Vec<(SessionId, Vec<String>)>,
     /// `Tree::node_count`, `ephemeral_count`, `data_bytes`.
-    pub(crate) counts: (usize, usize, u64),
+    pub counts: (usize, usize, u64),
     /// By the hour of doom, in the order of their paths.
-    pub(crate) perishable: Vec<String>,
+    pub perishable: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Znode {
-    pub(crate) data: Option<Vec<u8>>,
-    pub(crate) acl: Vec<Acl>,
-    pub(crate) stat: Stat,
+pub struct Znode {
+    pub data: Option<Vec<u8>>,
+    pub acl: Vec<Acl>,
+    pub stat: Stat,
 }
 
-pub(crate) fn dump(tree: &Tree) -> Dump {
+pub fn dump(tree: &Tree) -> Dump {
     let mut znodes = BTreeMap::new();
     let mut open = vec!["/".to_owned()];
     while let Some(path) = open.pop() {
@@ -38,11 +39,15 @@ pub(crate) fn dump(tree: &Tree) -> Dump {
     Dump {
         zxid: tree.zxid(),
         znodes,
-        sessions: tree.sessions().collect(),
+        sessions: tree.sessions().map(|(id, timeout_ms)| (id, timeout_ms, owner(tree, id))).collect(),
         ephemerals: tree.ephemerals().collect(),
         counts: (tree.node_count(), tree.ephemeral_count(), tree.data_bytes()),
         perishable,
     }
+}
+
+fn owner(tree: &Tree, session: SessionId) -> u8 {
+    tree.session_owner(session).expect("a session has an owner")
 }
 
 fn znode(tree: &Tree, path: &str) -> Znode {
@@ -57,7 +62,7 @@ fn znode(tree: &Tree, path: &str) -> Znode {
 }
 
 /// Names, sorted: a tree gives them in any order.
-pub(crate) fn children(tree: &Tree, path: &str) -> Vec<String> {
+fn children(tree: &Tree, path: &str) -> Vec<String> {
     let list = ask(tree, &Read::GetChildren { path, watch: false });
     let names = Reader::new(&list).strings().expect("names");
     let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
@@ -73,33 +78,4 @@ fn ask(tree: &Tree, read: &Read<'_>) -> Vec<u8> {
     let asker = Asker { session: SessionId::NONE, ids };
     tree.read(read, &asker, &mut out).unwrap_or_else(|error| panic!("{read:?}: {error:?}"));
     out
-}
-
-/// The blocks of a snapshot, `max_nodes` to a slice; `between` may change the tree after each slice.
-pub(crate) fn snapshot(
-    tree: &mut Tree,
-    max_nodes: usize,
-    mut between: impl FnMut(&mut Tree),
-) -> Vec<Vec<u8>> {
-    let mut blocks = Vec::new();
-    let mut scan = tree.begin_snapshot();
-    loop {
-        let mut block = Vec::new();
-        let more = tree.scan_snapshot(&mut scan, max_nodes, &mut block);
-        blocks.push(block);
-        if !more {
-            break;
-        }
-        between(tree);
-    }
-    tree.end_snapshot(scan);
-    blocks
-}
-
-pub(crate) fn load(blocks: &[Vec<u8>]) -> Tree {
-    let mut loader = TreeLoader::new();
-    for block in blocks {
-        loader.block(block).expect("a block of the tree's own");
-    }
-    loader.finish().expect("a snapshot of the tree's own")
 }

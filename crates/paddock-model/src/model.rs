@@ -1,0 +1,224 @@
+//! The model itself: a map from paths to znodes, copied whole where something may fail half-way.
+//!
+//! A copy costs little, because znodes are shared until they change: whoever wants to know what was true at an earlier
+//! zxid keeps the model of that zxid.
+
+mod members;
+mod read;
+mod rules;
+mod write;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use paddock_proto::{Acl, ErrorCode, Id, SessionId, Stat, WriteReply, Zxid};
+use paddock_tree::{Change, Outcome};
+
+use crate::dump::{Dump, Znode};
+use crate::{Call, Wish, acl};
+use members::Ensemble;
+use rules::{cannot_be_decoded, len, real, up};
+
+pub use read::Asker;
+
+pub type Reply = Result<WriteReply<'static>, ErrorCode>;
+type Changes = Vec<Change<'static>>;
+
+#[derive(Clone, Debug)]
+pub struct Model {
+    zxid: i64,
+    nodes: BTreeMap<Rc<str>, Rc<Node>>,
+    sessions: BTreeMap<SessionId, Session>,
+    ensemble: Option<Ensemble>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Session {
+    timeout_ms: i32,
+    /// The member that serves it.
+    owner: u8,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    data: Option<Vec<u8>>,
+    acl: Vec<Acl>,
+    /// As the wire says it, but for what depends on children.
+    stat: Stat,
+    creates: i32,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Persistent,
+    Ephemeral(SessionId),
+    Container,
+    Ttl(i64),
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        Model::new()
+    }
+}
+
+impl Model {
+    /// What a tree begins with.
+    pub fn new() -> Model {
+        let node = |acl| Node {
+            data: Some(Vec::new()),
+            acl: vec![acl],
+            stat: Stat::default(),
+            creates: 0,
+            kind: Kind::Persistent,
+        };
+        let mut nodes = BTreeMap::new();
+        for path in ["/", "/zookeeper", "/zookeeper/quota"] {
+            nodes.insert(path.into(), Rc::new(node(Acl::open())));
+        }
+        let mut config = node(acl(1, "world", "anyone"));
+        config.stat.aversion = -1;
+        nodes.insert("/zookeeper/config".into(), Rc::new(config));
+        Model { zxid: 0, nodes, sessions: BTreeMap::new(), ensemble: None }
+    }
+
+    pub fn zxid(&self) -> Zxid {
+        Zxid(self.zxid)
+    }
+
+    /// The sessions that live, with their timeouts.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
+        self.sessions.iter().map(|(&id, session)| (id, session.timeout_ms))
+    }
+
+    pub fn has_session(&self, id: SessionId) -> bool {
+        self.sessions.contains_key(&id)
+    }
+
+    /// Carries out one write, or refuses it. Only the return of a client takes no zxid.
+    pub fn apply(&mut self, call: &Call) -> Outcome<'static> {
+        let mut changes = Vec::new();
+        let result = match &call.wish {
+            Wish::ResumeSession { timeout_ms } => self.resume(call, *timeout_ms),
+            _ => {
+                self.zxid += 1;
+                self.answer(call, &mut changes)
+            }
+        };
+        Outcome { zxid: self.zxid(), result, changes: changes.into_iter().collect() }
+    }
+
+    fn answer(&mut self, call: &Call, changes: &mut Changes) -> Reply {
+        let is_service = call.session == SessionId::NONE;
+        if cannot_be_decoded(&call.wish) {
+            return Err(ErrorCode::MarshallingError);
+        }
+        let owner = self.sessions.get(&call.session).map(|session| session.owner);
+        match &call.wish {
+            Wish::CreateSession { timeout_ms } => {
+                if is_service || owner.is_some() {
+                    return Err(ErrorCode::BadArguments);
+                }
+                let session = Session { timeout_ms: *timeout_ms, owner: call.member };
+                self.sessions.insert(call.session, session);
+                return Ok(WriteReply::Done);
+            }
+            Wish::ExpireSession { session } => return self.end(*session, changes),
+            Wish::CloseSession if owner.is_none_or(|owner| owner == call.member) => {
+                return self.end(call.session, changes);
+            }
+            _ if is_service => {}
+            _ if owner.is_none() => return Err(ErrorCode::SessionExpired),
+            _ if owner != Some(call.member) => return Err(ErrorCode::SessionMoved),
+            _ => {}
+        }
+        match &call.wish {
+            Wish::Check { .. } => Err(ErrorCode::Unimplemented),
+            Wish::Reconfig { .. } => self.reconfig(call),
+            // Only the service says so.
+            Wish::FoundEnsemble { .. } | Wish::SettleReconfig { .. } if !is_service => {
+                Err(ErrorCode::BadArguments)
+            }
+            Wish::FoundEnsemble { members, .. } => self.found_ensemble(call, members, changes),
+            Wish::SettleReconfig { error } => self.settle_reconfig(call, *error, changes),
+            Wish::DeleteContainer { path } => self.delete_container(call, path, changes),
+            Wish::Multi(wishes) => self.multi(call, wishes, changes),
+            wish => self.single(call, wish, changes),
+        }
+    }
+
+    fn resume(&mut self, call: &Call, timeout_ms: i32) -> Reply {
+        let session = self.sessions.get_mut(&call.session).ok_or(ErrorCode::SessionExpired)?;
+        *session = Session { timeout_ms, owner: call.member };
+        Ok(WriteReply::Done)
+    }
+
+    fn end(&mut self, session: SessionId, changes: &mut Changes) -> Reply {
+        let owned = |node: &Node| node.kind == Kind::Ephemeral(session);
+        let paths: Vec<Rc<str>> =
+            self.nodes.iter().filter(|(_, node)| owned(node)).map(|(path, _)| path.clone()).collect();
+        paths.iter().for_each(|path| self.remove(path, changes));
+        self.sessions.remove(&session);
+        Ok(WriteReply::Done)
+    }
+
+    fn get(&self, path: &str) -> Result<&Node, ErrorCode> {
+        self.nodes.get(real(path)).map(Rc::as_ref).ok_or(ErrorCode::NoNode)
+    }
+
+    /// A znode that is there, to be changed.
+    fn change(&mut self, path: &str) -> &mut Node {
+        Rc::make_mut(self.nodes.get_mut(path).expect("whoever changes a znode has seen it"))
+    }
+
+    fn may(&self, node: &Node, perm: i32, ids: &[Id]) -> Result<(), ErrorCode> {
+        let meant = |entry: &Acl| entry.id == Id::new("world", "anyone") || ids.contains(&entry.id);
+        let granted = node.acl.iter().any(|entry| entry.perms.0 & perm != 0 && meant(entry));
+        if granted || ids.iter().any(|id| id.scheme == "super") { Ok(()) } else { Err(ErrorCode::NoAuth) }
+    }
+
+    fn names_below(&self, path: &str) -> Vec<&str> {
+        let is_child = |other: &&Rc<str>| &***other != "/" && real(up(other)) == path;
+        self.nodes.keys().filter(is_child).map(Rc::as_ref).collect()
+    }
+
+    /// The Stat of a znode that is there.
+    fn stat_of(&self, path: &str, node: &Node) -> Stat {
+        let num_children = self.names_below(path).len() as i32;
+        let cversion = 2 * node.creates - num_children;
+        Stat { cversion, num_children, data_length: len(&node.data) as i32, ..node.stat }
+    }
+
+    pub fn stat(&self, path: &str) -> Option<Stat> {
+        self.nodes.get(path).map(|node| self.stat_of(path, node))
+    }
+
+    /// All that can be seen of it.
+    pub fn dump(&self) -> Dump {
+        let znode = |(path, node): (&Rc<str>, &Rc<Node>)| {
+            let stat = self.stat_of(path, node);
+            (path.to_string(), Znode { data: node.data.clone(), acl: node.acl.clone(), stat })
+        };
+        let mut ephemerals: BTreeMap<SessionId, Vec<String>> = BTreeMap::new();
+        for (path, node) in &self.nodes {
+            if let Kind::Ephemeral(session) = node.kind {
+                ephemerals.entry(session).or_default().push(path.to_string());
+            }
+        }
+        let is_perishable = |(path, node): &(&Rc<str>, &Rc<Node>)| match node.kind {
+            Kind::Container => node.creates > 0 && self.names_below(path).is_empty(),
+            Kind::Ttl(_) => self.names_below(path).is_empty(),
+            Kind::Persistent | Kind::Ephemeral(_) => false,
+        };
+        let bytes = self.nodes.iter().map(|(path, node)| (path.len() + len(&node.data)) as u64).sum();
+        Dump {
+            zxid: self.zxid(),
+            znodes: self.nodes.iter().map(znode).collect(),
+            sessions: self.sessions.iter().map(|(&id, s)| (id, s.timeout_ms, s.owner)).collect(),
+            counts: (self.nodes.len() + 1, ephemerals.values().map(Vec::len).sum(), bytes),
+            ephemerals: ephemerals.into_iter().collect(),
+            perishable: self.nodes.iter().filter(is_perishable).map(|(path, _)| path.to_string()).collect(),
+        }
+    }
+}
