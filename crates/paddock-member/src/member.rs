@@ -269,6 +269,7 @@ impl Member {
             return;
         }
         let now = shell.now();
+        shell.committed(&self.effects.committed);
         let (replica, effects) = (&mut self.replica, &mut self.effects);
         let (applied, zxid) = shell.change(|state, outboxes| {
             let applied = replica.apply(now, effects, state, outboxes);

@@ -1,6 +1,6 @@
 //! What a member needs of the process that it lives in.
 
-use paddock_replica::{Now, Outboxes, State};
+use paddock_replica::{LogEntry, Now, Outboxes, State};
 use paddock_storage::SnapshotError;
 
 use crate::{SnapshotOrder, Taken};
@@ -30,6 +30,9 @@ pub trait Shell: Clock {
 
     /// The state of another member is not what it should be: that, or this member's, is not what the log made it.
     fn raise_alarm(&mut self, member: u64);
+
+    /// Is told of all that is committed, in order, before it is applied. Nobody has to listen.
+    fn committed(&mut self, _entries: &[LogEntry]) {}
 
     /// Begins to take a snapshot beside everything else. There is never more than one.
     fn begin_snapshot(&mut self, order: SnapshotOrder);

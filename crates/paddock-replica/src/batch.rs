@@ -8,7 +8,8 @@ use bytes::Bytes;
 use paddock_proto::DecodeError;
 use paddock_tree::{Command, Origin};
 
-use crate::payload::COMMANDS;
+use crate::LogEntry;
+use crate::payload::{About, COMMANDS};
 
 const LENGTH_BYTES: usize = 4;
 const ORIGIN_BYTES: usize = 1 + 8;
@@ -113,15 +114,16 @@ fn check(bytes: &[u8]) -> Result<(), DecodeError> {
 
 /// A batch as it lies in an entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch<'a> {
-    pub(crate) origin: Origin,
-    pub(crate) number: u64,
+pub struct Batch<'a> {
+    pub origin: Origin,
+    /// Counted by its origin, from 1.
+    pub number: u64,
     commands: &'a [u8],
 }
 
 impl<'a> Batch<'a> {
     /// Its commands, in order.
-    pub(crate) fn commands(&self) -> impl Iterator<Item = Command<'a>> + use<'a> {
+    pub fn commands(&self) -> impl Iterator<Item = Command<'a>> + use<'a> {
         let (member, mut rest) = (self.origin.member, self.commands);
         std::iter::from_fn(move || {
             if rest.is_empty() {
@@ -143,6 +145,13 @@ pub(crate) fn batches(payload: &[u8]) -> impl Iterator<Item = Batch<'_>> {
         }
         Some(next_batch(&mut rest).expect("an entry whose checksum is right is as it was written"))
     })
+}
+
+impl LogEntry {
+    /// Its batches, in order; none if it says who takes part.
+    pub fn batches(&self) -> impl Iterator<Item = Batch<'_>> {
+        batches(if About::decode(&self.payload).is_none() { &self.payload } else { &[] })
+    }
 }
 
 fn next_batch<'a>(rest: &mut &'a [u8]) -> Result<Batch<'a>, DecodeError> {

@@ -18,9 +18,11 @@ mod serving;
 mod state;
 mod watches;
 
+pub use batch::Batch;
 pub use conn::{Client, ConnId, Now};
 pub use consensus::{HardState, Install, LogEntry, Recovered};
 pub use membership::Membership;
+pub use message::{Glimpse, describe};
 pub use outbox::{Outbox, Outboxes, Parcel};
 pub use replica::{
     Applied, Effects, Founding, Input, Local, Replica, ReplicaOptions, Role, SnapshotRead, SnapshotWrite,

@@ -8,8 +8,9 @@ use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, SessionId};
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
-use crate::Membership;
+use crate::payload::from_raft;
 use crate::replica::SnapshotWrite;
+use crate::{LogEntry, Membership};
 
 /// A message of one member to another.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,6 +151,62 @@ impl PeerMessage {
             })),
             DIGEST => Ok(PeerMessage::Digest { index: reader.i64()? as u64, digest: reader.i64()? as u64 }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
+        }
+    }
+}
+
+/// What a message says, in a line, for whoever writes down what members say to each other.
+pub fn describe(bytes: &[u8]) -> String {
+    match PeerMessage::decode(bytes) {
+        Ok(PeerMessage::Raft(message)) => describe_raft(&message),
+        Ok(PeerMessage::Forward(batch)) => format!("forward of {} bytes", batch.len()),
+        Ok(PeerMessage::Heard(sessions)) => {
+            let sessions: Vec<String> = sessions.iter().map(SessionId::to_string).collect();
+            format!("heard {}", sessions.join(" "))
+        }
+        Ok(PeerMessage::Offer(offer)) => {
+            format!("offer of snapshot {} term={}", offer.get_snapshot().get_metadata().index, offer.term)
+        }
+        Ok(PeerMessage::Fetch { index, offset }) => format!("fetch of snapshot {index} from {offset}"),
+        Ok(PeerMessage::Piece(piece)) => {
+            let SnapshotWrite { index, offset, bytes, is_last } = piece;
+            format!("piece of snapshot {index} from {offset}: {} bytes, last={is_last}", bytes.len())
+        }
+        Ok(PeerMessage::Gone { index }) => format!("snapshot {index} is gone"),
+        Ok(PeerMessage::Greeting(condition)) => format!("greeting: {condition:?}"),
+        Ok(PeerMessage::Digest { index, digest }) => format!("digest {digest:016x} at {index}"),
+        Err(error) => format!("unreadable: {error}"),
+    }
+}
+
+fn describe_raft(message: &Message) -> String {
+    let Message { term, log_term, index, commit, reject, .. } = message;
+    let (kind, entries) = (message.msg_type, message.entries.len());
+    let refused = if *reject { " refused" } else { "" };
+    format!(
+        "{kind:?}{refused} term={term} index={index} log_term={log_term} commit={commit} entries={entries}"
+    )
+}
+
+/// What an onlooker may want to know of a message.
+#[derive(Debug, Default)]
+pub struct Glimpse {
+    /// Sessions that it reports as heard by its sender.
+    pub heard: Vec<SessionId>,
+    /// Entries that it brings to a follower, and the term in which its sender leads.
+    pub entries: Vec<LogEntry>,
+    pub term: u64,
+}
+
+impl Glimpse {
+    pub fn of(bytes: &[u8]) -> Glimpse {
+        match PeerMessage::decode(bytes) {
+            Ok(PeerMessage::Heard(heard)) => Glimpse { heard, ..Glimpse::default() },
+            Ok(PeerMessage::Raft(mut message)) if message.msg_type == MessageType::MsgAppend => {
+                let entries = message.take_entries().into_iter().map(from_raft).collect();
+                Glimpse { entries, term: message.term, ..Glimpse::default() }
+            }
+            _ => Glimpse::default(),
         }
     }
 }
