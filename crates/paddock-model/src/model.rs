@@ -87,6 +87,16 @@ impl Model {
         Zxid(self.zxid)
     }
 
+    /// How many znodes there are.
+    #[expect(clippy::len_without_is_empty, reason = "there are always some")]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.nodes.keys().map(Rc::as_ref)
+    }
+
     /// The sessions that live, with their timeouts.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
         self.sessions.iter().map(|(&id, session)| (id, session.timeout_ms))

@@ -1,0 +1,88 @@
+//! Answers say what the model says. A write is answered with the outcome of that very write, and only once; a read with
+//! what was true at the zxid that stands over the answer.
+
+use std::collections::BTreeSet;
+
+use paddock_model::{Asker, Question, Wish};
+use paddock_proto::jute::Reader;
+use paddock_proto::{ErrorCode, ReplyHeader, SessionId, Zxid};
+
+use super::truth::Truth;
+use super::{Checked, ensure};
+
+const WRITES: &str = "answers to writes";
+const READS: &str = "answers to reads";
+
+/// Which writes have been acknowledged.
+#[derive(Debug, Default)]
+pub(crate) struct Acknowledged {
+    zxids: BTreeSet<Zxid>,
+}
+
+impl Acknowledged {
+    pub(crate) fn check_write(
+        &mut self,
+        truth: &Truth,
+        session: SessionId,
+        wish: &Wish,
+        header: ReplyHeader,
+        body: &[u8],
+    ) -> Checked {
+        let zxid = header.zxid;
+        let Some(happened) = truth.at(zxid) else {
+            ensure!(false, WRITES, "{wish:?} is acknowledged with zxid {zxid}, which nobody has applied");
+            unreachable!("that is false");
+        };
+        let call = &happened.call;
+        ensure!(
+            (call.session, &call.wish) == (session, wish),
+            WRITES,
+            "{wish:?} of session {session} is acknowledged with zxid {zxid}, which is {:?} of session {}",
+            call.wish,
+            call.session
+        );
+        ensure!(self.zxids.insert(zxid), WRITES, "zxid {zxid} is acknowledged twice");
+        let mut expected = Vec::new();
+        let error = match &happened.outcome.result {
+            Ok(reply) => {
+                reply.encode(&mut expected);
+                None
+            }
+            Err(error) => Some(*error),
+        };
+        ensure!(
+            (header.error, body) == (error, &expected[..]),
+            WRITES,
+            "{wish:?} at zxid {zxid} is answered {:?} {body:?}; it came to {:?}",
+            header.error,
+            happened.outcome.result
+        );
+        Ok(())
+    }
+}
+
+/// Returns what was answered: nothing, or an error.
+pub(crate) fn check_read(
+    truth: &Truth,
+    asker: &Asker,
+    question: &Question,
+    header: ReplyHeader,
+    body: &[u8],
+) -> Checked<Result<(), ErrorCode>> {
+    let Some(model) = truth.model_at(header.zxid) else {
+        ensure!(false, READS, "{question:?} is answered at zxid {}, which nobody has applied", header.zxid);
+        unreachable!("that is false");
+    };
+    let expected = model.read(question, asker);
+    let answer = match header.error {
+        Some(error) => Ok(Err(error)),
+        None => question.decode_answer(&mut Reader::new(body)).map(Ok),
+    };
+    ensure!(
+        answer.as_ref() == Ok(&expected),
+        READS,
+        "{question:?} at zxid {} is answered {answer:?}; it should be {expected:?}",
+        header.zxid
+    );
+    Ok(expected.map(drop))
+}

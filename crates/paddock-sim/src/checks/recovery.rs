@@ -1,0 +1,37 @@
+//! A disk can be read again after every crash, and holds what its member has applied. A disk that somebody has damaged is
+//! recognised as such, or does no harm.
+
+use paddock_replica::State;
+
+use super::truth::Truth;
+use super::{Checked, agreement, ensure};
+
+const CHECKER: &str = "recovery";
+
+/// What is on the disk of a member before it starts: the last entry of its log. It had applied up to `applied`.
+pub(crate) fn check_log(member: u8, last_entry: Option<u64>, applied: u64) -> Checked {
+    ensure!(
+        last_entry.is_some_and(|last| last >= applied),
+        CHECKER,
+        "member {member} had applied up to entry {applied}; its log ends with {last_entry:?}"
+    );
+    Ok(())
+}
+
+/// A member could not be started though nothing was done to its disk but what it must bear.
+pub(crate) fn check_start(member: u8, was_disturbed: bool, error: &dyn std::error::Error) -> Checked {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    ensure!(was_disturbed, CHECKER, "member {member} does not start: {error}{cause}");
+    Ok(())
+}
+
+/// What was loaded is what was once true.
+pub(crate) fn check_state(member: u8, state: &State, truth: &Truth) -> Checked {
+    let index = state.applied().0;
+    ensure!(
+        index <= truth.last_index(),
+        CHECKER,
+        "member {member} starts with a state after entry {index}, which nobody has applied"
+    );
+    agreement::check_state(member, state, truth)
+}

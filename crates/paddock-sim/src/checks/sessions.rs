@@ -1,0 +1,168 @@
+//! Sessions: no id is given out twice, none ends while its client is heard, and a client is told the truth about its end.
+//!
+//! A leader may end a session only if it has not heard of it for the whole timeout, by its own clock, since it leads. So for
+//! each leader there is noted when it heard of each session last, and whether there was such a silence. Ends are judged when
+//! their leader proposes them: also those that another wanted who led before, and knows nothing of what was heard since.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paddock_model::Wish;
+use paddock_proto::{SessionId, Write};
+use paddock_replica::LogEntry;
+
+use super::truth::Happened;
+use super::{Checked, ensure};
+
+const CHECKER: &str = "sessions";
+
+#[derive(Debug, Default)]
+struct Pulse {
+    last_ms: u64,
+    /// Whether there was a silence as long as the timeout since the member leads.
+    was_silent: bool,
+}
+
+#[derive(Debug, Default)]
+struct Reign {
+    since_ms: u64,
+    /// What stood in its log when its process began was proposed by another one.
+    log_at_start: u64,
+    pulses: BTreeMap<SessionId, Pulse>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    /// The timeouts of those that live.
+    timeouts_ms: BTreeMap<SessionId, u64>,
+    ended: BTreeSet<SessionId>,
+    /// Of the members that lead, as far as they know.
+    reigns: BTreeMap<u8, Reign>,
+    /// The ends that were judged when they were proposed: index and term of their entry.
+    judged: BTreeSet<(u64, u64, SessionId)>,
+    /// The last entry in the log of each member when its process began.
+    logs_at_start: BTreeMap<u8, u64>,
+    /// The monotonic clock of each member when it was looked at last.
+    clocks_ms: BTreeMap<u8, u64>,
+}
+
+impl Sessions {
+    /// What a member's monotonic clock shows, and whether it leads.
+    pub(crate) fn look_at(&mut self, member: u8, leads: bool, now_ms: u64) {
+        self.clocks_ms.insert(member, now_ms);
+        if !leads {
+            self.reigns.remove(&member);
+        } else if !self.reigns.contains_key(&member) {
+            let log_at_start = self.logs_at_start.get(&member).copied().unwrap_or_default();
+            let reign = Reign { since_ms: now_ms, log_at_start, ..Reign::default() };
+            self.reigns.insert(member, reign);
+        }
+    }
+
+    /// A member's process begins, with a log up to this entry.
+    pub(crate) fn begins(&mut self, member: u8, last_entry: u64) {
+        self.logs_at_start.insert(member, last_entry);
+    }
+
+    /// A member sends an entry of its own term to another. If it proposes to end a session, it must have been silent.
+    pub(crate) fn proposed(&mut self, member: u8, entry: &LogEntry) -> Checked {
+        for batch in entry.batches() {
+            for command in batch.commands() {
+                let Ok(Write::ExpireSession { session }) = command.write else { continue };
+                if self.judged.insert((entry.index, entry.term, session)) {
+                    self.check_silence(member, session)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A member heard of a session: from its client, from another member, or from the log.
+    pub(crate) fn heard(&mut self, member: u8, session: SessionId, now_ms: u64) {
+        let Some(&timeout_ms) = self.timeouts_ms.get(&session) else { return };
+        let Some(reign) = self.reigns.get_mut(&member) else { return };
+        let since_ms = reign.since_ms;
+        let pulse =
+            reign.pulses.entry(session).or_insert_with(|| Pulse { last_ms: since_ms, ..Pulse::default() });
+        pulse.was_silent |= now_ms - pulse.last_ms >= timeout_ms;
+        pulse.last_ms = now_ms;
+    }
+
+    pub(crate) fn happened(&mut self, happened: &Happened) -> Checked {
+        if happened.outcome.result.is_err() {
+            return Ok(());
+        }
+        let session = happened.call.session;
+        match happened.call.wish {
+            Wish::CreateSession { timeout_ms } => {
+                let is_new = !self.timeouts_ms.contains_key(&session) && !self.ended.contains(&session);
+                ensure!(is_new, CHECKER, "the id {session} is given to a session, and was to another before");
+                self.timeouts_ms.insert(session, timeout_ms as u64);
+            }
+            Wish::ResumeSession { timeout_ms } => {
+                self.timeouts_ms.insert(session, timeout_ms as u64);
+            }
+            Wish::CloseSession => self.end(session),
+            Wish::ExpireSession { session } => {
+                self.check_expiry(happened, session)?;
+                self.end(session);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, session: SessionId) {
+        self.timeouts_ms.remove(&session);
+        self.ended.insert(session);
+    }
+
+    /// The end that a leader wanted is carried out. It was judged when it was proposed, unless the leader is alone: then it
+    /// is now.
+    fn check_expiry(&self, happened: &Happened, session: SessionId) -> Checked {
+        let (index, judge) = (happened.index, happened.call.member);
+        let was_judged = self.judged.contains(&(index, happened.term, session));
+        let reigns = |reign: &Reign| reign.log_at_start < index;
+        match !was_judged && self.reigns.get(&judge).is_some_and(reigns) {
+            true => self.check_silence(judge, session),
+            false => Ok(()),
+        }
+    }
+
+    /// Member `judge` ends a session now.
+    fn check_silence(&self, judge: u8, session: SessionId) -> Checked {
+        let (Some(&timeout_ms), Some(reign)) = (self.timeouts_ms.get(&session), self.reigns.get(&judge))
+        else {
+            return Ok(());
+        };
+        let now_ms = self.clocks_ms.get(&judge).copied().unwrap_or_default();
+        let pulse = reign.pulses.get(&session);
+        let last_ms = pulse.map_or(reign.since_ms, |pulse| pulse.last_ms);
+        let was_silent = pulse.is_some_and(|pulse| pulse.was_silent) || now_ms - last_ms >= timeout_ms;
+        ensure!(
+            was_silent,
+            CHECKER,
+            "member {judge}, who leads since {} ms, ends session {session}, of which it heard at {last_ms} ms; it is \
+             {now_ms} ms, the timeout {timeout_ms} ms",
+            reign.since_ms
+        );
+        Ok(())
+    }
+
+    /// A client is told that its session is gone.
+    pub(crate) fn check_end(&self, session: SessionId) -> Checked {
+        ensure!(
+            self.ended.contains(&session),
+            CHECKER,
+            "a client is told that session {session} is gone; it lives"
+        );
+        Ok(())
+    }
+
+    /// A client is told that it has a session, which is another than it asked for or none that lives.
+    pub(crate) fn check_begin(&self, asked: SessionId, got: SessionId) -> Checked {
+        let is_known = self.timeouts_ms.contains_key(&got) || self.ended.contains(&got);
+        let is_right = is_known && (asked == SessionId::NONE || asked == got);
+        ensure!(is_right, CHECKER, "a client that asked for session {asked} got {got}");
+        Ok(())
+    }
+}

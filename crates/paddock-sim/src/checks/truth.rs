@@ -1,0 +1,174 @@
+//! The log as it was first applied by anybody, played to the model: what every later answer and state is compared with.
+//!
+//! Committed entries never change: whoever applies one later must have the same. A batch counts once, and only when it is
+//! the next one of its member; whether that loses or repeats what a client asked for is for others to judge.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use paddock_model::{Call, Model, Wish};
+use paddock_proto::{SessionId, Zxid};
+use paddock_replica::{Batch, LogEntry};
+use paddock_tree::{Command, Origin, Outcome};
+
+use super::{Checked, ensure};
+
+const CHECKER: &str = "committed entries";
+
+/// A command that counted.
+#[derive(Debug)]
+pub(crate) struct Happened {
+    /// The entry it stands in.
+    pub(crate) index: u64,
+    pub(crate) term: u64,
+    pub(crate) call: Call,
+    pub(crate) outcome: Outcome<'static>,
+}
+
+#[derive(Debug)]
+struct Settled {
+    term: u64,
+    payload: Bytes,
+    /// As it is after this entry.
+    model: Model,
+    /// Sessions that it created or brought back.
+    begun: Vec<SessionId>,
+    /// Of the state of the first member that stopped here.
+    digest: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Truth {
+    entries: Vec<Settled>,
+    model: Model,
+    /// What took each zxid, from 1.
+    told: Vec<Rc<Happened>>,
+    /// What was true at each zxid, from 0.
+    models: Vec<Model>,
+    /// The incarnation of each member that counts, and the number of its last batch.
+    origins: BTreeMap<u8, (u64, u64)>,
+}
+
+impl Truth {
+    /// A member applies an entry. Answers with what happened, if nobody has applied it before.
+    pub(crate) fn observe(&mut self, member: u8, entry: &LogEntry) -> Checked<Vec<Rc<Happened>>> {
+        let LogEntry { index, term, payload, .. } = entry;
+        ensure!(
+            *index <= self.last_index() + 1,
+            CHECKER,
+            "member {member} applies entry {index}, but {} is the last that anybody has applied",
+            self.last_index()
+        );
+        if let Some(settled) = self.entries.get(*index as usize - 1) {
+            ensure!(
+                (settled.term, &settled.payload) == (*term, payload),
+                CHECKER,
+                "member {member} applies another entry {index}, of term {term}, than was applied before, of term {}",
+                settled.term
+            );
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::new();
+        for batch in entry.batches() {
+            if batch.number == Batch::UNNUMBERED || self.admit(batch.origin, batch.number) {
+                all.extend(batch.commands().map(|command| self.apply(entry, &command)));
+            }
+        }
+        let began = |happened: &&Rc<Happened>| {
+            let is_begin =
+                matches!(happened.call.wish, Wish::CreateSession { .. } | Wish::ResumeSession { .. });
+            is_begin && happened.outcome.result.is_ok()
+        };
+        let begun = all.iter().filter(began).map(|happened| happened.call.session).collect();
+        let (term, payload, model) = (*term, payload.clone(), self.model.clone());
+        self.entries.push(Settled { term, payload, model, begun, digest: None });
+        Ok(all)
+    }
+
+    fn admit(&mut self, origin: Origin, number: u64) -> bool {
+        let Origin { member, incarnation } = origin;
+        let (current, last) = self.origins.get(&member).copied().unwrap_or_default();
+        let expected = if incarnation == current { last + 1 } else { 1 };
+        let counts = incarnation >= current && number == expected;
+        if counts {
+            self.origins.insert(member, (incarnation, number));
+        }
+        counts
+    }
+
+    fn apply(&mut self, entry: &LogEntry, command: &Command<'_>) -> Rc<Happened> {
+        let ids = command.ids.iter().map(|(scheme, id)| paddock_proto::Id::new(scheme, id)).collect();
+        let call = Call {
+            session: command.session,
+            member: command.member,
+            time_ms: command.time_ms,
+            ids,
+            wish: Wish::of(&command.write),
+        };
+        if self.models.is_empty() {
+            self.models.push(self.model.clone());
+        }
+        let outcome = self.model.apply(&call);
+        let happened = Rc::new(Happened { index: entry.index, term: entry.term, call, outcome });
+        if self.model.zxid().0 as usize == self.models.len() {
+            self.told.push(happened.clone());
+            self.models.push(self.model.clone());
+        }
+        happened
+    }
+
+    pub(crate) fn last_index(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    pub(crate) fn last_zxid(&self) -> Zxid {
+        self.model.zxid()
+    }
+
+    /// As it is now.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// As it was after an entry; 0 is before the first.
+    pub(crate) fn model_after(&self, index: u64) -> Option<Model> {
+        match index.checked_sub(1) {
+            None => Some(Model::new()),
+            Some(position) => self.entries.get(position as usize).map(|settled| settled.model.clone()),
+        }
+    }
+
+    pub(crate) fn zxid_after(&self, index: u64) -> Option<Zxid> {
+        match index.checked_sub(1) {
+            None => Some(Zxid(0)),
+            Some(position) => self.entries.get(position as usize).map(|settled| settled.model.zxid()),
+        }
+    }
+
+    /// The digest of a state after an entry, if it is not the first one: that of the first.
+    pub(crate) fn first_digest(&mut self, index: u64, digest: u64) -> u64 {
+        match index.checked_sub(1).and_then(|position| self.entries.get_mut(position as usize)) {
+            Some(settled) => *settled.digest.get_or_insert(digest),
+            None => digest,
+        }
+    }
+
+    /// The sessions that an entry created or brought back.
+    pub(crate) fn begun_at(&self, index: u64) -> Vec<SessionId> {
+        self.entries.get(index as usize - 1).map(|settled| settled.begun.clone()).unwrap_or_default()
+    }
+
+    /// What was true at a zxid.
+    pub(crate) fn model_at(&self, zxid: Zxid) -> Option<&Model> {
+        match zxid {
+            Zxid(0) if self.models.is_empty() => Some(&self.model),
+            Zxid(zxid) => self.models.get(usize::try_from(zxid).ok()?),
+        }
+    }
+
+    /// What took a zxid.
+    pub(crate) fn at(&self, zxid: Zxid) -> Option<&Rc<Happened>> {
+        self.told.get(usize::try_from(zxid.0).ok()?.checked_sub(1)?)
+    }
+}

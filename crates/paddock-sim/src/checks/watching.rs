@@ -1,0 +1,252 @@
+//! Watches, as a client must be told of them: no event is lost, none comes twice, and each stands in front of the first
+//! answer that shows what it tells.
+//!
+//! Whenever a client is shown a zxid, the changes up to that zxid are played to the table of its watches: what they wake must
+//! have been told by then, in that order.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use paddock_model::Model;
+use paddock_proto::{AddWatchMode, EventKind, Id, Perms, SetWatches, WatcherKind, Zxid};
+use paddock_tree::Change;
+
+use super::truth::Truth;
+use super::{Checked, ensure};
+
+const CHECKER: &str = "watches";
+
+/// A client's watches, by their kinds.
+#[derive(Clone, Debug, Default)]
+struct Table {
+    data: BTreeSet<String>,
+    /// On znodes that were not there.
+    exist: BTreeSet<String>,
+    children: BTreeSet<String>,
+    persistent: BTreeSet<String>,
+    recursive: BTreeSet<String>,
+}
+
+/// What the server tells: of nothing but the znode, or its data.
+type Told = (EventKind, String);
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watching {
+    /// What the client has asked for and was not told yet.
+    known: Table,
+    /// What the member should hold for its connection, after the changes up to `through`.
+    held: Table,
+    through: Zxid,
+    /// What must be told before anything newer is shown.
+    due: VecDeque<(Zxid, Told)>,
+    /// What was told of the time before the watches were set again.
+    caught_up: Vec<Told>,
+}
+
+impl Watching {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// An answer at this zxid has come.
+    pub(crate) fn show(&mut self, truth: &Truth, zxid: Zxid, ids: &[Id]) -> Checked {
+        self.play(truth, zxid, ids);
+        let missing = self.due.front();
+        ensure!(missing.is_none(), CHECKER, "the client is shown zxid {zxid} and was not told {missing:?}");
+        Ok(())
+    }
+
+    /// An event has come.
+    pub(crate) fn tell(
+        &mut self,
+        truth: &Truth,
+        zxid: Zxid,
+        kind: EventKind,
+        path: &str,
+        ids: &[Id],
+    ) -> Checked {
+        let told = (kind, path.to_owned());
+        if zxid == Zxid::NONE {
+            self.caught_up.push(told);
+            return Ok(());
+        }
+        self.play(truth, zxid, ids);
+        let (expected, found) = (self.due.pop_front(), Some((zxid, told)));
+        ensure!(expected == found, CHECKER, "the client is told {found:?} where {expected:?} is due");
+        self.known.forget_woken(kind, path);
+        Ok(())
+    }
+
+    fn play(&mut self, truth: &Truth, zxid: Zxid, ids: &[Id]) {
+        while self.through < zxid && !self.held.is_empty() {
+            self.through = self.through.next();
+            let Some(happened) = truth.at(self.through) else { return };
+            for change in &happened.outcome.changes {
+                let (kind, path) = (change.kind, &*change.path);
+                if self.held.wakes(kind, path) && may_read(change, ids) {
+                    self.due.push_back((self.through, (kind, path.to_owned())));
+                } else if self.held.wakes(kind, path) {
+                    // Used up in silence: a client without the right to know is not told of it.
+                    self.known.forget_woken(kind, path);
+                }
+                self.held.forget_woken(kind, path);
+            }
+        }
+        self.through = self.through.max(zxid);
+    }
+
+    fn watch(&mut self, which: impl Fn(&mut Table) -> &mut BTreeSet<String>, path: &str) {
+        for table in [&mut self.known, &mut self.held] {
+            which(table).insert(path.to_owned());
+        }
+    }
+
+    pub(crate) fn watch_data(&mut self, path: &str) {
+        self.watch(|table| &mut table.data, path);
+    }
+
+    pub(crate) fn watch_exist(&mut self, path: &str) {
+        self.watch(|table| &mut table.exist, path);
+    }
+
+    pub(crate) fn watch_children(&mut self, path: &str) {
+        self.watch(|table| &mut table.children, path);
+    }
+
+    pub(crate) fn watch_mode(&mut self, path: &str, mode: AddWatchMode) {
+        match mode {
+            AddWatchMode::Persistent => self.watch(|table| &mut table.persistent, path),
+            AddWatchMode::PersistentRecursive => self.watch(|table| &mut table.recursive, path),
+        }
+    }
+
+    /// The server says whether there is such a watch.
+    pub(crate) fn check(&self, path: &str, kind: WatcherKind, is_there: bool) -> Checked {
+        let expected = self.held.clone().remove(path, kind);
+        ensure!(
+            expected == is_there,
+            CHECKER,
+            "{kind:?} at {path}: the server says {is_there}, it is {expected}"
+        );
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, path: &str, kind: WatcherKind) {
+        self.known.remove(path, kind);
+        self.held.remove(path, kind);
+    }
+
+    /// The connection is another one: what was on its way is lost, and nothing is watched until it is asked for again.
+    pub(crate) fn lose_connection(&mut self) {
+        self.held = Table::default();
+        self.due.clear();
+        self.caught_up.clear();
+    }
+
+    /// What a client says to set its watches again.
+    pub(crate) fn to_set_again(&self, relative_zxid: Zxid) -> SetWatches<'_> {
+        let Table { data, exist, children, persistent, recursive } = &self.known;
+        SetWatches {
+            relative_zxid,
+            data: data.iter().map(String::as_str).collect(),
+            exist: exist.iter().map(String::as_str).collect(),
+            child: children.iter().map(String::as_str).collect(),
+            persistent: persistent.iter().map(String::as_str).collect(),
+            persistent_recursive: recursive.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// They were set again in the state `now`: what has changed since `relative_zxid` was told at once.
+    pub(crate) fn set_again(&mut self, relative_zxid: Zxid, now: &Model) -> Checked {
+        let mut left = Table::default();
+        let mut expected = Vec::new();
+        let mut tell = |kind, path: &String| expected.push((kind, path.clone()));
+        for path in &self.known.data {
+            match now.stat(path) {
+                None => tell(EventKind::NodeDeleted, path),
+                Some(stat) if stat.mzxid > relative_zxid => tell(EventKind::NodeDataChanged, path),
+                Some(_) => drop(left.data.insert(path.clone())),
+            }
+        }
+        for path in &self.known.exist {
+            match now.stat(path) {
+                Some(_) => tell(EventKind::NodeCreated, path),
+                None => drop(left.exist.insert(path.clone())),
+            }
+        }
+        for path in &self.known.children {
+            match now.stat(path) {
+                None => tell(EventKind::NodeDeleted, path),
+                Some(stat) if stat.pzxid > relative_zxid => tell(EventKind::NodeChildrenChanged, path),
+                Some(_) => drop(left.children.insert(path.clone())),
+            }
+        }
+        let told = std::mem::take(&mut self.caught_up);
+        ensure!(
+            told == expected,
+            CHECKER,
+            "watches are set again, and {told:?} is told; it should be {expected:?}"
+        );
+        left.persistent = std::mem::take(&mut self.known.persistent);
+        left.recursive = std::mem::take(&mut self.known.recursive);
+        (self.known, self.held, self.through) = (left.clone(), left, now.zxid());
+        Ok(())
+    }
+}
+
+impl Table {
+    fn is_empty(&self) -> bool {
+        let Table { data, exist, children, persistent, recursive } = self;
+        [data, exist, children, persistent, recursive].into_iter().all(BTreeSet::is_empty)
+    }
+
+    fn wakes(&self, kind: EventKind, path: &str) -> bool {
+        let on_znode = self.data.contains(path) || self.exist.contains(path);
+        let on_children = self.children.contains(path);
+        let is_persistent = self.persistent.contains(path);
+        match kind {
+            EventKind::NodeCreated | EventKind::NodeDataChanged => {
+                on_znode || is_persistent || self.is_recursive(path)
+            }
+            EventKind::NodeDeleted => on_znode || on_children || is_persistent || self.is_recursive(path),
+            EventKind::NodeChildrenChanged => on_children || is_persistent,
+        }
+    }
+
+    fn is_recursive(&self, path: &str) -> bool {
+        let is_at_or_below = |top: &String| {
+            top == "/"
+                || path.strip_prefix(&**top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.recursive.iter().any(is_at_or_below)
+    }
+
+    /// Removes what tells only once.
+    fn forget_woken(&mut self, kind: EventKind, path: &str) {
+        if kind != EventKind::NodeChildrenChanged {
+            self.data.remove(path);
+            self.exist.remove(path);
+        }
+        if matches!(kind, EventKind::NodeDeleted | EventKind::NodeChildrenChanged) {
+            self.children.remove(path);
+        }
+    }
+
+    /// Removes what `kind` means; false if there was nothing.
+    fn remove(&mut self, path: &str, kind: WatcherKind) -> bool {
+        let Table { data, exist, children, persistent, recursive } = self;
+        let sets: &mut [&mut BTreeSet<String>] = match kind {
+            WatcherKind::Children => &mut [children],
+            WatcherKind::Data => &mut [data, exist],
+            WatcherKind::Any => &mut [data, exist, children, persistent, recursive],
+            WatcherKind::Persistent => &mut [persistent],
+            WatcherKind::PersistentRecursive => &mut [recursive],
+        };
+        sets.iter_mut().fold(false, |found, set| set.remove(path) || found)
+    }
+}
+
+fn may_read(change: &Change<'_>, ids: &[Id]) -> bool {
+    let Some(acl) = &change.readers else { return true };
+    ids.iter().any(|id| id.scheme == "super")
+        || acl.iter().any(|entry| entry.perms.any_of(Perms::READ) && ids.contains(&entry.id))
+}

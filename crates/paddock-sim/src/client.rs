@@ -1,0 +1,273 @@
+//! A client: it connects, asks, moves, comes back, goes. What a client library does for its user it does, too: answers find
+//! their questions, watches are set again, a silent server is left for another.
+
+mod ask;
+mod habits;
+mod hearing;
+
+use std::collections::VecDeque;
+
+use paddock_model::Wish;
+use paddock_proto::{Id, OpCode, SessionId, Xid, Zxid, encode};
+use paddock_replica::ConnId;
+
+use crate::chance::Chance;
+use crate::checks::Checks;
+use crate::checks::watching::Watching;
+use crate::time::{Span, Time};
+use crate::wire::Frame;
+use ask::{Ask, Request};
+pub(crate) use habits::Habits;
+
+/// What a client wants done.
+#[derive(Debug)]
+pub(crate) enum Deed {
+    Connect {
+        member: u8,
+        greeting: Frame,
+    },
+    Send(Frame),
+    /// It will hear nothing more of this connection. The member may not learn of it.
+    Leave {
+        conn: ConnId,
+        says_so: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Without a connection.
+    Away,
+    Greeting,
+    /// It has told who it is, and waits until that was taken.
+    Identifying,
+    Serving,
+}
+
+/// How busy the clients are to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Busy,
+    /// They keep their sessions and wait for what they have asked for.
+    Quiet,
+}
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    number: usize,
+    chance: Chance,
+    habits: Habits,
+    phase: Phase,
+    conn: Option<ConnId>,
+    member: u8,
+    is_gone: bool,
+    session: SessionId,
+    /// The session is known to one member, and ends with the connection.
+    is_temporary: bool,
+    /// Nothing is written on this connection.
+    only_reads: bool,
+    /// This connection is of no use.
+    has_enough: bool,
+    timeout: Span,
+    ids: Vec<Id>,
+    asked: VecDeque<Request>,
+    pings: usize,
+    next_xid: i32,
+    marks: u64,
+    /// The newest zxid of an answer. An event does not count: others may still be on their way.
+    last_zxid: Zxid,
+    /// The newest zxid of all.
+    seen: Zxid,
+    heard: Time,
+    sent: Time,
+    watching: Watching,
+    /// Sessions that it will not come back to.
+    abandoned: Vec<SessionId>,
+    acknowledged: u64,
+}
+
+impl Client {
+    pub(crate) fn new(number: usize, habits: Habits, chance: Chance) -> Client {
+        Client {
+            number,
+            chance,
+            habits,
+            phase: Phase::Away,
+            conn: None,
+            member: 0,
+            is_gone: false,
+            session: SessionId::NONE,
+            is_temporary: false,
+            only_reads: false,
+            has_enough: false,
+            timeout: Span::seconds(4),
+            ids: Vec::new(),
+            asked: VecDeque::new(),
+            pings: 0,
+            next_xid: 1,
+            marks: 0,
+            last_zxid: Zxid(0),
+            seen: Zxid(0),
+            heard: Time(0),
+            sent: Time(0),
+            watching: Watching::default(),
+            abandoned: Vec::new(),
+            acknowledged: 0,
+        }
+    }
+
+    pub(crate) fn conn(&self) -> Option<ConnId> {
+        self.conn
+    }
+
+    /// The identity that a connection has by itself.
+    pub(crate) fn address(&self) -> Id {
+        Id::new("ip", format!("10.0.0.{}", self.number + 1))
+    }
+
+    pub(crate) fn is_content(&self) -> bool {
+        let is_served = self.phase == Phase::Serving && !self.only_reads && self.asked.is_empty();
+        self.is_gone || is_served
+    }
+
+    pub(crate) fn abandoned(&self) -> impl Iterator<Item = SessionId> {
+        self.abandoned.iter().copied()
+    }
+
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// When it wants to act again; never, if it is gone.
+    pub(crate) fn next_act(&mut self, now: Time) -> Option<Time> {
+        let pause = self.habits.pause.0;
+        // Pings must not be late because there is nothing to do.
+        let wait = self.chance.between(pause / 4, pause * 7 / 4).min(self.timeout.0 / 8);
+        (!self.is_gone).then_some(now + Span(wait))
+    }
+
+    /// What it does now. `members` is how many there are.
+    pub(crate) fn act(&mut self, now: Time, members: u8, mood: Mood, checks: &mut Checks) -> Vec<Deed> {
+        if self.is_gone {
+            return Vec::new();
+        }
+        let silence = now - self.heard;
+        match self.phase {
+            Phase::Away => self.connect(now, members),
+            _ if silence.0 > self.timeout.0 * 2 / 3 || self.has_enough => self.leave(),
+            Phase::Greeting | Phase::Identifying => Vec::new(),
+            Phase::Serving if mood == Mood::Busy => self.be_busy(now, checks),
+            Phase::Serving => self.ping_if_due(now),
+        }
+    }
+
+    fn connect(&mut self, now: Time, members: u8) -> Vec<Deed> {
+        self.member = self.chance.between(1, u64::from(members)) as u8;
+        self.phase = Phase::Greeting;
+        self.heard = now;
+        // No client remembers what it was told by events.
+        self.seen = self.last_zxid;
+        self.watching.lose_connection();
+        self.ids = vec![self.address()];
+        let (session, last_zxid) = (self.session, self.last_zxid);
+        let Habits { timeout_ms, may_only_read, .. } = self.habits;
+        let greeting = Frame::Greet { session, last_zxid, timeout_ms, may_only_read };
+        vec![Deed::Connect { member: self.member, greeting }]
+    }
+
+    /// The world has made the connection.
+    pub(crate) fn connected_by(&mut self, conn: ConnId) {
+        self.conn = Some(conn);
+    }
+
+    /// Gives its connection up.
+    fn leave(&mut self) -> Vec<Deed> {
+        let says_so = self.chance.one_in(2);
+        let conn = self.lose_connection();
+        conn.map(|conn| Deed::Leave { conn, says_so }).into_iter().collect()
+    }
+
+    /// Nobody knows what became of what was asked.
+    fn lose_connection(&mut self) -> Option<ConnId> {
+        self.phase = Phase::Away;
+        self.asked.clear();
+        self.pings = 0;
+        self.has_enough = false;
+        if std::mem::take(&mut self.is_temporary) {
+            self.session = SessionId::NONE;
+            self.watching = Watching::default();
+        }
+        self.conn.take()
+    }
+
+    fn be_busy(&mut self, now: Time, checks: &mut Checks) -> Vec<Deed> {
+        if self.chance.one_in(self.habits.vanishes) {
+            self.is_gone = true;
+            if !self.is_temporary {
+                self.abandoned.push(self.session);
+            }
+            return self.leave();
+        }
+        if self.chance.one_in(self.habits.moves) {
+            return self.leave();
+        }
+        if self.chance.one_in(self.habits.closes) {
+            return vec![self.ask(now, Ask::Write(Wish::CloseSession), checks)];
+        }
+        let is_closing = self.asked.iter().any(|request| request.ask == Ask::Write(Wish::CloseSession));
+        let room = self.habits.depth.saturating_sub(self.asked.len() as u64);
+        if is_closing || room == 0 {
+            return self.ping_if_due(now);
+        }
+        let burst = self.chance.mostly_low(1, room);
+        (0..burst).map(|_| self.ask_something(now, checks)).collect()
+    }
+
+    fn ask_something(&mut self, now: Time, checks: &mut Checks) -> Deed {
+        self.marks += 1;
+        let mark = format!("c{}-{}", self.number, self.marks);
+        let ask = self.habits.ask(&mut self.chance, checks.truth.model(), &mark);
+        self.ask(now, ask, checks)
+    }
+
+    fn ping_if_due(&mut self, now: Time) -> Vec<Deed> {
+        if (now - self.sent).0 < self.timeout.0 / 3 {
+            return Vec::new();
+        }
+        self.sent = now;
+        self.pings += 1;
+        vec![Deed::Send(Frame::Request { xid: Xid::PING, op: OpCode::Ping, body: Vec::new() })]
+    }
+
+    fn ask(&mut self, now: Time, ask: Ask, checks: &mut Checks) -> Deed {
+        self.sent = now;
+        let xid = Xid(self.next_xid);
+        self.next_xid += 1;
+        if let Some(wish) = ask.as_logged() {
+            checks.once.ask(self.session, &wish);
+        }
+        let (op, body) = ask.encode();
+        self.asked.push_back(Request { xid, ask, shown: checks.real_time.shown() });
+        Deed::Send(Frame::Request { xid, op, body })
+    }
+
+    /// Sets the watches again that it had on another connection, if there are any.
+    fn set_watches(&mut self, now: Time, checks: &Checks) -> Vec<Deed> {
+        self.phase = Phase::Serving;
+        if self.watching.is_empty() {
+            return Vec::new();
+        }
+        self.sent = now;
+        let relative_zxid = self.last_zxid;
+        let watches = self.watching.to_set_again(relative_zxid);
+        let op = match encode::needs_set_watches2(&watches) {
+            true => OpCode::SetWatches2,
+            false => OpCode::SetWatches,
+        };
+        let mut body = Vec::new();
+        encode::set_watches(&mut body, &watches);
+        let (xid, ask) = (Xid::SET_WATCHES, Ask::SetWatches { relative_zxid });
+        self.asked.push_back(Request { xid, ask, shown: checks.real_time.shown() });
+        vec![Deed::Send(Frame::Request { xid, op, body })]
+    }
+}

@@ -1,0 +1,194 @@
+//! What a client likes to do. Few names, so that clients meet; every piece of data is written once, so that it tells where
+//! it comes from.
+
+use paddock_model::{Model, Question, Wish, acl};
+use paddock_proto::{Acl, AddWatchMode, OpCode, WatcherKind};
+
+use super::ask::Ask;
+use crate::chance::Chance;
+use crate::time::Span;
+
+const TOPS: [&str; 4] = ["/a", "/b", "/c", "/d"];
+const NAMES: [&str; 3] = ["x", "y", "z"];
+const BOXES: [&str; 2] = ["/box-1", "/box-2"];
+/// With so many znodes there is more deleted than created.
+const ZNODES_MAX: usize = 80;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Habits {
+    /// Of a thousand requests.
+    pub(crate) writes: u64,
+    /// Of a thousand reads that can set one.
+    watches: u64,
+    /// So many requests are under way at most.
+    pub(crate) depth: u64,
+    /// Between bursts of requests it thinks about so long.
+    pub(crate) pause: Span,
+    /// One of so many times it moves to another member, without need.
+    pub(crate) moves: u64,
+    /// The same for closing its session, and for vanishing.
+    pub(crate) closes: u64,
+    pub(crate) vanishes: u64,
+    /// The session timeout it asks for.
+    pub(crate) timeout_ms: i32,
+    /// Whether it can do with a session that only reads, while nothing can be written.
+    pub(crate) may_only_read: bool,
+    /// Whether it proves to be somebody.
+    pub(crate) is_ann: bool,
+}
+
+impl Habits {
+    pub(crate) fn throw(tick_ms: u64, chance: &mut Chance) -> Habits {
+        Habits {
+            writes: *chance.pick(&[100, 300, 500, 900]),
+            watches: *chance.pick(&[0, 100, 500]),
+            depth: *chance.pick(&[1, 1, 4, 16, 64]),
+            pause: Span::millis(*chance.pick(&[50, 100, 300, 1000])),
+            moves: *chance.pick(&[30, 100, 1000]),
+            closes: *chance.pick(&[100, 300, 1000]),
+            vanishes: *chance.pick(&[200, 1000, 10_000]),
+            timeout_ms: (tick_ms * chance.between(1, 12)) as i32,
+            may_only_read: chance.one_in(3),
+            is_ann: chance.one_in(3),
+        }
+    }
+
+    /// The next thing to ask for. `seen` is what is there now; `mark` is new each time.
+    pub(crate) fn ask(&self, chance: &mut Chance, seen: &Model, mark: &str) -> Ask {
+        let mut mind = Mind { chance, seen, mark };
+        if mind.chance.permille(self.writes) {
+            return Ask::Write(mind.write());
+        }
+        match mind.chance.below(100) {
+            0..76 => mind.read(self.watches),
+            76..90 => Ask::Sync,
+            90..92 => Ask::WhoAmI,
+            92..95 => Ask::AddWatch { path: mind.path(), mode: mind.mode() },
+            95..98 => Ask::CheckWatches { path: mind.path(), kind: mind.kind() },
+            _ => Ask::RemoveWatches { path: mind.path(), kind: mind.kind() },
+        }
+    }
+}
+
+/// What a client has in mind for one request.
+struct Mind<'a> {
+    chance: &'a mut Chance,
+    seen: &'a Model,
+    mark: &'a str,
+}
+
+impl Mind<'_> {
+    fn write(&mut self) -> Wish {
+        match self.chance.below(100) {
+            0..12 => {
+                let count = self.chance.below(5);
+                Wish::Multi((0..count).map(|_| self.step()).collect())
+            }
+            12..16 => Wish::SetAcl { path: self.path(), acl: self.acl(), version: self.version() },
+            16 => Wish::Broken,
+            17 => Wish::DeleteContainer { path: self.path() },
+            _ => self.step(),
+        }
+    }
+
+    /// What a multi may hold, too.
+    fn step(&mut self) -> Wish {
+        let crowded = self.seen.len() > ZNODES_MAX;
+        match self.chance.below(100) {
+            0..45 if !crowded => self.create(),
+            0..75 => Wish::SetData { path: self.path(), data: self.data(), version: self.version() },
+            75..80 => Wish::Check { path: self.path(), version: self.version() },
+            _ => Wish::Delete { path: self.path(), version: self.version() },
+        }
+    }
+
+    fn create(&mut self) -> Wish {
+        use OpCode::{Create, Create2, CreateContainer, CreateTtl};
+        let (op, flags, path) = match self.chance.below(20) {
+            0..6 => (Create, 0, self.name()),
+            6..8 => (Create2, 0, self.name()),
+            8..12 => (Create, 1, self.name()),
+            12..15 => (Create, 2, format!("{}/s-", self.chance.pick(&TOPS))),
+            15..17 => (Create2, 3, format!("{}/e-", self.chance.pick(&TOPS))),
+            17 => (CreateContainer, 4, self.chance.pick(&BOXES).to_string()),
+            18 => (CreateTtl, 5, format!("/ttl-{}", self.chance.below(3))),
+            _ => (Create, self.chance.below(8) as i32, self.path()),
+        };
+        let ttl_ms = self.chance.between(100, 5000) as i64;
+        Wish::Create { op, path, data: self.data(), acl: self.acl(), flags, ttl_ms }
+    }
+
+    fn read(&mut self, watches: u64) -> Ask {
+        let path = self.path();
+        let question = match self.chance.below(20) {
+            0..4 => Question::Exists { path },
+            4..10 => Question::GetData { path },
+            10..13 => Question::GetChildren { path },
+            13..16 => Question::GetChildren2 { path },
+            16 => Question::GetAcl { path },
+            17 => Question::GetEphemerals { prefix: self.chance.pick(&["", "/", "/a"]).to_string() },
+            18 => Question::GetAllChildrenNumber { path },
+            _ => Question::MultiRead(vec![
+                Question::GetData { path },
+                Question::GetChildren { path: self.path() },
+            ]),
+        };
+        Ask::Read { question, watch: self.chance.permille(watches) }
+    }
+
+    /// A path that somebody may have used, or that is there.
+    fn path(&mut self) -> String {
+        match self.chance.below(20) {
+            0..10 => {
+                let paths: Vec<&str> = self.seen.paths().collect();
+                self.chance.pick(&paths).to_string()
+            }
+            10 => self.chance.pick(&["/", "/zookeeper", "/none/at/all", "bad", "/a//b"]).to_string(),
+            _ => self.name(),
+        }
+    }
+
+    fn name(&mut self) -> String {
+        let top = match self.chance.below(8) {
+            0 => self.chance.pick(&BOXES),
+            _ => self.chance.pick(&TOPS),
+        };
+        match self.chance.below(3) {
+            0 => top.to_string(),
+            1 => format!("{top}/{}", self.chance.pick(&NAMES)),
+            _ => format!("{top}/{}/{}", self.chance.pick(&NAMES), self.chance.pick(&NAMES)),
+        }
+    }
+
+    fn data(&mut self) -> Option<Vec<u8>> {
+        match self.chance.below(30) {
+            0 => None,
+            // So large that a record needs a segment of its own.
+            1 => Some(format!("{}{}", self.mark, " ".repeat(self.chance.between(500, 3000) as usize)).into()),
+            _ => Some(self.mark.as_bytes().to_vec()),
+        }
+    }
+
+    fn version(&mut self) -> i32 {
+        if self.chance.one_in(4) { self.chance.below(3) as i32 } else { -1 }
+    }
+
+    fn acl(&mut self) -> Vec<Acl> {
+        match self.chance.below(30) {
+            0 => vec![acl(31, "auth", "")],
+            1 => vec![acl(31, "digest", "ann:1"), acl(1, "world", "anyone")],
+            2 => vec![acl(30, "world", "anyone"), acl(1, "digest", "ann:1")],
+            3 => vec![acl(31, "digest", "bob")],
+            _ => vec![Acl::open()],
+        }
+    }
+
+    fn mode(&mut self) -> AddWatchMode {
+        *self.chance.pick(&[AddWatchMode::Persistent, AddWatchMode::PersistentRecursive])
+    }
+
+    fn kind(&mut self) -> WatcherKind {
+        use WatcherKind::{Any, Children, Data, Persistent, PersistentRecursive};
+        *self.chance.pick(&[Any, Children, Data, Persistent, PersistentRecursive])
+    }
+}

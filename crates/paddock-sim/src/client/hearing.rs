@@ -1,0 +1,231 @@
+//! What a client hears, and every check of it.
+
+use paddock_model::{Asker, Question, Wish};
+use paddock_proto::jute::Reader;
+use paddock_proto::{ErrorCode, Id, ReplyHeader, SessionId, WatchEvent, Xid, Zxid, frame};
+
+use super::ask::{Ask, Request};
+use super::{Client, Deed, Phase};
+use crate::checks::order::{RealTime, check_monotonic, check_turn};
+use crate::checks::{Checked, Checks, answers, ensure};
+use crate::time::{Span, Time};
+use crate::wire::{Frame, Packet};
+
+const CHECKER: &str = "protocol";
+
+impl Client {
+    /// Takes what came on its connection.
+    pub(crate) fn receive(&mut self, now: Time, packet: Packet, checks: &mut Checks) -> Checked<Vec<Deed>> {
+        self.heard = now;
+        match packet {
+            Packet::Connected { session, timeout_ms, read_only } => {
+                self.only_reads = read_only;
+                self.is_temporary = read_only && self.session == SessionId::NONE;
+                if !self.is_temporary {
+                    checks.sessions.check_begin(self.session, session)?;
+                }
+                if self.session != session {
+                    (self.session, self.seen, self.last_zxid) = (session, Zxid(0), Zxid(0));
+                }
+                self.timeout = Span::millis(timeout_ms as u64);
+                self.sent = now;
+                Ok(self.begin(now, checks))
+            }
+            Packet::Expired => {
+                checks.sessions.check_end(self.session)?;
+                self.forget_session();
+                Ok(Vec::new())
+            }
+            Packet::Frames(bytes) => self.hear_all(now, &bytes, checks),
+            Packet::Closed => {
+                self.lose_connection();
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn begin(&mut self, now: Time, checks: &Checks) -> Vec<Deed> {
+        if !self.habits.is_ann {
+            return self.set_watches(now, checks);
+        }
+        self.phase = Phase::Identifying;
+        let id = Id::new("digest", "ann:1");
+        self.ids.push(id.clone());
+        vec![Deed::Send(Frame::Identify { id })]
+    }
+
+    /// The next connection begins another one.
+    fn forget_session(&mut self) {
+        self.lose_connection();
+        self.session = SessionId::NONE;
+        self.watching = Default::default();
+    }
+
+    fn hear_all(&mut self, now: Time, mut bytes: &[u8], checks: &mut Checks) -> Checked<Vec<Deed>> {
+        let mut deeds = Vec::new();
+        while let Ok(Some((body, len))) = frame::split(bytes, i32::MAX) {
+            let mut reader = Reader::new(body);
+            let header = ReplyHeader::decode(&mut reader);
+            ensure!(header.is_ok(), CHECKER, "a reply without a header: {body:?}");
+            let header = header.expect("that was just looked at");
+            match header.xid {
+                Xid::NOTIFICATION => self.hear_event(header.zxid, reader.rest(), checks)?,
+                Xid::AUTH => deeds.extend(self.set_watches(now, checks)),
+                _ => self.hear_reply(header, reader.rest(), checks)?,
+            }
+            bytes = &bytes[len..];
+        }
+        ensure!(bytes.is_empty(), CHECKER, "a frame that is not whole");
+        Ok(deeds)
+    }
+
+    fn see(&mut self, zxid: Zxid, checks: &mut Checks) -> Checked {
+        check_monotonic(self.seen, zxid)?;
+        ensure!(
+            zxid <= checks.truth.last_zxid(),
+            CHECKER,
+            "the client is shown zxid {zxid}, which nobody has applied"
+        );
+        self.seen = zxid;
+        checks.real_time.show(zxid);
+        Ok(())
+    }
+
+    fn hear_event(&mut self, zxid: Zxid, body: &[u8], checks: &mut Checks) -> Checked {
+        let event = WatchEvent::decode(zxid, body);
+        ensure!(event.is_ok(), CHECKER, "an event that cannot be read: {body:?}");
+        let WatchEvent { kind, path, .. } = event.expect("that was just looked at");
+        if zxid != Zxid::NONE {
+            self.see(zxid, checks)?;
+        }
+        self.watching.tell(&checks.truth, zxid, kind, path, &self.ids)
+    }
+
+    fn hear_reply(&mut self, header: ReplyHeader, body: &[u8], checks: &mut Checks) -> Checked {
+        self.see(header.zxid, checks)?;
+        self.last_zxid = header.zxid;
+        self.watching.show(&checks.truth, header.zxid, &self.ids)?;
+        if header.xid == Xid::PING {
+            ensure!(self.pings > 0, CHECKER, "a ping is answered that nobody sent");
+            self.pings -= 1;
+            return Ok(());
+        }
+        check_turn(self.asked.front().map(|request| request.xid.0), header.xid.0)?;
+        let Some(request) = self.asked.pop_front() else { return Ok(()) };
+        self.check_reply(request, header, body, checks)
+    }
+
+    fn check_reply(
+        &mut self,
+        request: Request,
+        header: ReplyHeader,
+        body: &[u8],
+        checks: &mut Checks,
+    ) -> Checked {
+        let logged = request.ask.as_logged();
+        if header.error == Some(ErrorCode::NotReadOnly) {
+            return self.hear_refusal(&request, logged.as_ref(), checks);
+        }
+        match request.ask {
+            Ask::Write(ref wish) => match logged {
+                Some(logged) => self.hear_write(&request, wish, &logged, header, body, checks)?,
+                None => check_error(&request.ask, header, Some(ErrorCode::MarshallingError))?,
+            },
+            Ask::Read { ref question, watch } => {
+                checks.real_time.check_read(request.shown, header.zxid)?;
+                self.hear_read(question, watch, header, body, checks)?;
+            }
+            Ask::Sync => {
+                check_error(&request.ask, header, None)?;
+                RealTime::check_sync(request.shown, header.zxid)?;
+            }
+            Ask::WhoAmI => {
+                check_error(&request.ask, header, None)?;
+                let count = Reader::new(body).i32();
+                let expected = Ok(self.ids.len() as i32);
+                ensure!(count == expected, CHECKER, "whoami says {count:?} identities, not {expected:?}");
+            }
+            Ask::AddWatch { ref path, mode } => {
+                check_error(&request.ask, header, None)?;
+                self.watching.watch_mode(path, mode);
+            }
+            Ask::CheckWatches { ref path, kind } => {
+                self.watching.check(path, kind, header.error.is_none())?;
+            }
+            Ask::RemoveWatches { ref path, kind } => {
+                self.watching.check(path, kind, header.error.is_none())?;
+                self.watching.remove(path, kind);
+            }
+            Ask::SetWatches { relative_zxid } => {
+                check_error(&request.ask, header, None)?;
+                let model = checks.truth.model_at(header.zxid).expect("see() has seen to that");
+                self.watching.set_again(relative_zxid, model)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing can be written where the client asks, and nothing new be read.
+    fn hear_refusal(&mut self, request: &Request, logged: Option<&Wish>, checks: &mut Checks) -> Checked {
+        if let Some(wish) = logged {
+            checks.once.refuse(self.session, wish)?;
+        }
+        // Who goes on without its watches misses what they would tell.
+        self.has_enough |= matches!(request.ask, Ask::SetWatches { .. });
+        Ok(())
+    }
+
+    fn hear_write(
+        &mut self,
+        request: &Request,
+        wish: &Wish,
+        logged: &Wish,
+        header: ReplyHeader,
+        body: &[u8],
+        checks: &mut Checks,
+    ) -> Checked {
+        checks.acknowledged.check_write(&checks.truth, self.session, logged, header, body)?;
+        RealTime::check_write(request.shown, header.zxid)?;
+        self.acknowledged += 1;
+        if *wish == Wish::CloseSession && header.error.is_none() {
+            self.forget_session();
+        }
+        Ok(())
+    }
+
+    fn hear_read(
+        &mut self,
+        question: &Question,
+        watch: bool,
+        header: ReplyHeader,
+        body: &[u8],
+        checks: &mut Checks,
+    ) -> Checked {
+        let asker = Asker { session: self.session, ids: self.ids.clone() };
+        let answer = answers::check_read(&checks.truth, &asker, question, header, body)?;
+        if !watch {
+            return Ok(());
+        }
+        match (question, answer) {
+            (Question::Exists { path } | Question::GetData { path }, Ok(())) => {
+                self.watching.watch_data(path)
+            }
+            (Question::Exists { path }, Err(ErrorCode::NoNode)) => self.watching.watch_exist(path),
+            (Question::GetChildren { path } | Question::GetChildren2 { path }, Ok(())) => {
+                self.watching.watch_children(path);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn check_error(ask: &Ask, header: ReplyHeader, expected: Option<ErrorCode>) -> Checked {
+    ensure!(
+        header.error == expected,
+        CHECKER,
+        "{ask:?} is answered {:?}; it should be {expected:?}",
+        header.error
+    );
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! The command line.
+
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use clap::Parser;
+
+use crate::plan::{Plan, Wanted};
+use crate::run::{self, Verdict};
+use crate::trace::Telling;
+use crate::world::Account;
+
+#[derive(Debug, Parser)]
+#[command(name = "paddock-sim", about = "Whole ensembles in one thread, from a seed, with faults")]
+struct Arguments {
+    /// One seed
+    #[arg(long, conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Seeds from A to B, without B
+    #[arg(long, value_name = "A..B", value_parser = parse_seeds, default_value = "0..200")]
+    seeds: (u64, u64),
+    /// The size of the ensemble; out of the seed if it is not given
+    #[arg(long, value_parser = ["1", "3", "5"])]
+    members: Option<String>,
+    /// How long things go wrong in each run; less than a minute if it is not given
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// Print the story of the run
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// How many seeds run at a time
+    #[arg(long)]
+    jobs: Option<usize>,
+}
+
+fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
+    let parse = |number: &str| number.parse::<u64>().map_err(|error| format!("{number:?}: {error}"));
+    let (first, end) = text.split_once("..").ok_or("write it as 0..200")?;
+    let (first, end) = (parse(first)?, parse(end)?);
+    if first < end { Ok((first, end)) } else { Err("there is no seed in that range".to_owned()) }
+}
+
+impl Arguments {
+    fn wanted(&self) -> Wanted {
+        let members = self.members.as_deref().map(|members| members.parse().expect("clap has checked it"));
+        Wanted { members, minutes: self.minutes }
+    }
+
+    /// The command that runs this seed again.
+    fn again(&self, seed: u64) -> String {
+        let members = self.members.as_ref().map(|members| format!(" --members {members}"));
+        let minutes = self.minutes.map(|minutes| format!(" --minutes {minutes}"));
+        format!(
+            "cargo run --profile sim -p paddock-sim -- --seed {seed}{}{}",
+            members.unwrap_or_default(),
+            minutes.unwrap_or_default()
+        )
+    }
+}
+
+/// Runs the simulator as the command line says. Fails if there was a violation.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    run::catch_panics();
+    let is_good = match arguments.seed {
+        Some(seed) if arguments.trace => tell(&arguments, seed),
+        Some(seed) => run_all(&arguments, (seed, seed + 1)),
+        None => run_all(&arguments, arguments.seeds),
+    };
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tell(arguments: &Arguments, seed: u64) -> bool {
+    let plan = Plan::new(seed, arguments.wanted());
+    println!("{plan:#?}");
+    let (account, _) = run::run(&plan, Telling::Print);
+    println!("{account:?}");
+    account.violation.is_none()
+}
+
+/// What all runs came to.
+#[derive(Debug, Default)]
+struct Sum {
+    passed: u64,
+    failed: u64,
+    entries: u64,
+    writes: u64,
+    faults: u64,
+    steps: u64,
+}
+
+fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
+    let jobs = arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let (next, sum, begun) = (AtomicU64::new(first), Mutex::new(Sum::default()), Instant::now());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    run_one(arguments, seed, &sum);
+                }
+            });
+        }
+    });
+    let Sum { passed, failed, entries, writes, faults, steps } =
+        sum.into_inner().expect("a thread that runs seeds does not panic");
+    println!(
+        "{passed} seeds passed, {failed} failed in {:.1} s: {writes} writes acknowledged, {entries} entries, {faults} faults, \
+         {steps} steps",
+        begun.elapsed().as_secs_f64()
+    );
+    failed == 0
+}
+
+fn run_one(arguments: &Arguments, seed: u64, sum: &Mutex<Sum>) {
+    let plan = Plan::new(seed, arguments.wanted());
+    let verdict = run::judge(&plan);
+    let mut sum = sum.lock().expect("a thread that runs seeds does not panic");
+    match verdict {
+        Verdict::Good(Account { entries, writes, faults, steps, .. }) => {
+            sum.passed += 1;
+            sum.entries += entries;
+            sum.writes += writes;
+            sum.faults += faults;
+            sum.steps += steps;
+        }
+        Verdict::Violated(account) => {
+            sum.failed += 1;
+            let violation = account.violation.expect("that is why it failed");
+            println!("seed {seed}, step {}, commit {}: {violation}", account.steps, commit());
+            println!("  again: {}", arguments.again(seed));
+        }
+        Verdict::Unsteady => {
+            sum.failed += 1;
+            println!("seed {seed}, commit {}: two runs differ: {:?}", commit(), run::difference(&plan));
+            println!("  again: {}", arguments.again(seed));
+        }
+    }
+}
+
+/// The commit of the source that this was built from, as far as it can be told.
+fn commit() -> String {
+    let git = Command::new("git")
+        .args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"])
+        .output();
+    git.ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+        .map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+}

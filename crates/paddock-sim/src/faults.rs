@@ -1,0 +1,205 @@
+//! What goes wrong in a run: planned from its seed before it begins, so that a fault can be left out and all else stays.
+
+use std::fmt;
+
+use paddock_storage::disk::Fault as DiskFault;
+
+use crate::chance::Chance;
+use crate::machine::disk::Moment;
+use crate::time::{Span, Time};
+
+/// Whom a fault strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    Member(u8),
+    /// Who leads then; or this one, if nobody does.
+    Leader(u8),
+}
+
+/// How a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// What it has written is there, synced or not.
+    Killed,
+    /// What was not synced is lost, or torn.
+    PowerCut,
+    /// As the operator wants it.
+    Orderly,
+}
+
+/// Which of a member's files a bit is flipped in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Log,
+    Snapshots,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    End {
+        whom: Whom,
+        end: End,
+        down: Span,
+    },
+    /// Between two operations on its disk.
+    EndAtDisk {
+        whom: Whom,
+        operations: u64,
+        moment: Moment,
+        end: End,
+    },
+    PowerCutOfAll {
+        down: Span,
+    },
+    Pause {
+        whom: Whom,
+        span: Span,
+    },
+    /// The members of a set of bits and all others do not reach each other.
+    Cut {
+        side: u64,
+        holds: bool,
+        span: Span,
+    },
+    /// What the member says does not reach the others, or what the others say does not reach it.
+    OneWay {
+        whom: Whom,
+        outwards: bool,
+        holds: bool,
+        span: Span,
+    },
+    Slow {
+        whom: Whom,
+        by: Span,
+        span: Span,
+    },
+    Reset {
+        whom: Whom,
+    },
+    Loss {
+        permille: u64,
+        span: Span,
+    },
+    ClientsCut {
+        whom: Whom,
+        span: Span,
+    },
+    ClientReset {
+        client: u64,
+    },
+    SlowDisk {
+        whom: Whom,
+        by: Span,
+        span: Span,
+    },
+    FailingDisk {
+        whom: Whom,
+        fault: DiskFault,
+        after: u64,
+    },
+    FullDisk {
+        whom: Whom,
+        room: u64,
+        span: Span,
+    },
+    Flip {
+        whom: Whom,
+        place: Place,
+        dice: u64,
+    },
+    WallJump {
+        whom: Whom,
+        by_ms: i64,
+    },
+    MonotonicJump {
+        whom: Whom,
+        by: Span,
+    },
+    Drift {
+        whom: Whom,
+        millionths: i64,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) at: Time,
+    pub(crate) fault: Fault,
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.at, self.fault)
+    }
+}
+
+/// The faults of a run of this length. Each run has some kinds of them and not the others: what never happens alone hides
+/// what happens only then.
+pub(crate) fn plan(members: u8, length: Span, chance: &mut Chance) -> Vec<Planned> {
+    let kinds: Vec<u64> = (0..KINDS).filter(|_| chance.one_in(2)).collect();
+    let interval = Span::millis(*chance.pick(&[300, 1000, 3000, 10_000]));
+    let mut faults = Vec::new();
+    let mut at = Time(0) + Span::seconds(2);
+    while !kinds.is_empty() && at < Time(0) + length {
+        let kind = *chance.pick(&kinds);
+        faults.push(Planned { at, fault: throw(kind, members, chance) });
+        at = at + Span(chance.between(0, 2 * interval.0));
+    }
+    faults
+}
+
+const KINDS: u64 = 18;
+
+fn throw(kind: u64, members: u8, chance: &mut Chance) -> Fault {
+    let whom = whom(members, chance);
+    let span = span(chance);
+    match kind {
+        0 => Fault::End { whom, end: end(chance), down: span },
+        1 => {
+            let moment = *chance.pick(&[Moment::Before, Moment::After]);
+            let end = *chance.pick(&[End::Killed, End::PowerCut]);
+            Fault::EndAtDisk { whom, operations: chance.mostly_low(1, 500), moment, end }
+        }
+        2 => Fault::PowerCutOfAll { down: span },
+        3 => Fault::Pause { whom, span },
+        4 => Fault::Cut { side: chance.below(1 << (members + 1)), holds: chance.one_in(2), span },
+        5 => Fault::OneWay { whom, outwards: chance.one_in(2), holds: chance.one_in(2), span },
+        6 => Fault::Slow { whom, by: Span::millis(chance.mostly_low(1, 2000)), span },
+        7 => Fault::Reset { whom },
+        8 => Fault::Loss { permille: chance.between(10, 800), span },
+        9 => Fault::ClientsCut { whom, span },
+        10 => Fault::ClientReset { client: chance.next() },
+        11 => Fault::SlowDisk { whom, by: Span::millis(chance.mostly_low(1, 3000)), span },
+        12 => {
+            let kinds = [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename];
+            Fault::FailingDisk { whom, fault: *chance.pick(&kinds), after: chance.mostly_low(0, 100) }
+        }
+        13 => Fault::FullDisk { whom, room: chance.mostly_low(0, 100_000), span },
+        14 => {
+            let place = *chance.pick(&[Place::Log, Place::Log, Place::Snapshots, Place::Other]);
+            Fault::Flip { whom, place, dice: chance.next() }
+        }
+        15 => {
+            let by_ms = chance.mostly_low(1, 100_000_000) as i64;
+            Fault::WallJump { whom, by_ms: if chance.one_in(2) { by_ms } else { -by_ms } }
+        }
+        16 => Fault::MonotonicJump { whom, by: Span::millis(chance.mostly_low(1, 60_000)) },
+        KINDS.. => unreachable!("there are {KINDS} kinds"),
+        _ => Fault::Drift { whom, millionths: chance.between(0, 100_000) as i64 - 50_000 },
+    }
+}
+
+fn whom(members: u8, chance: &mut Chance) -> Whom {
+    let member = chance.between(1, u64::from(members)) as u8;
+    if chance.one_in(2) { Whom::Leader(member) } else { Whom::Member(member) }
+}
+
+/// Mostly around an election timeout, sometimes much longer than that.
+fn span(chance: &mut Chance) -> Span {
+    Span::millis(chance.mostly_low(50, 20_000))
+}
+
+fn end(chance: &mut Chance) -> End {
+    *chance.pick(&[End::Killed, End::PowerCut, End::Orderly])
+}

@@ -1,0 +1,176 @@
+//! A machine: a disk, two clocks, and perhaps a member's process.
+
+pub(crate) mod clock;
+pub(crate) mod disk;
+mod front;
+pub(crate) mod process;
+pub(crate) mod setup;
+pub(crate) mod shell;
+
+use std::path::Path;
+
+use paddock_member::MemberError;
+use paddock_replica::Now;
+use paddock_storage::disk::Disk;
+
+use crate::chance::Chance;
+use crate::faults::{End, Place};
+use crate::time::{Span, Time};
+use clock::MachineClock;
+use disk::SimDisk;
+use process::Process;
+use setup::Settings;
+
+/// Where a member keeps what it has.
+pub(crate) const DATA_DIR: &str = "/data";
+/// The log is in here, and snapshots.
+const LOG_DIR: &str = "/data/log";
+const SNAPSHOT_DIR: &str = "/data/snapshots";
+/// When the world begins, for clocks that people set.
+const WALL_MS: i64 = 1_700_000_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) number: u8,
+    pub(crate) disk: SimDisk,
+    pub(crate) clock: MachineClock,
+    pub(crate) process: Option<Process>,
+    /// Counts beginnings and ends of processes: what was planned for one does not concern the next.
+    pub(crate) life: u64,
+    pub(crate) paused_until: Time,
+    /// Syncs take longer by so much, until then.
+    pub(crate) slow_disk: (Span, Time),
+    /// How the process ends when it dies at an operation of its disk.
+    pub(crate) death: End,
+    /// There is no room on the disk until then.
+    full_until: Time,
+    /// Something was done to its disk that may make a process end.
+    pub(crate) is_disk_disturbed: bool,
+    /// Bits have been flipped.
+    pub(crate) is_damaged: bool,
+    /// Its disk was found damaged: it waits for an operator.
+    pub(crate) is_out_of_service: bool,
+    /// The last entry that it has applied.
+    pub(crate) applied: u64,
+    has_battery: bool,
+    starts: u64,
+    chance: Chance,
+}
+
+impl Machine {
+    pub(crate) fn new(number: u8, has_battery: bool, mut chance: Chance) -> Machine {
+        let drift = chance.between(0, 2000) as i64 - 1000;
+        let monotonic = Span::seconds(chance.between(1, 1_000_000));
+        let wall_ms = WALL_MS + chance.between(0, 10_000) as i64;
+        Machine {
+            number,
+            disk: SimDisk::new(chance.next()),
+            clock: MachineClock::new(Time(0), monotonic, wall_ms, drift),
+            process: None,
+            life: 0,
+            paused_until: Time(0),
+            slow_disk: (Span::ZERO, Time(0)),
+            death: End::Killed,
+            full_until: Time(0),
+            is_disk_disturbed: false,
+            is_damaged: false,
+            is_out_of_service: false,
+            applied: 0,
+            has_battery,
+            starts: 0,
+            chance,
+        }
+    }
+
+    pub(crate) fn now(&self, now: Time) -> Now {
+        self.clock.now(now)
+    }
+
+    pub(crate) fn is_paused(&self, now: Time) -> bool {
+        self.paused_until > now
+    }
+
+    /// The last entry in the log of a member that does not run, as far as it can be read.
+    pub(crate) fn last_logged_entry(&self) -> Option<u64> {
+        match self.disk.memory().list(Path::new(LOG_DIR)) {
+            Ok(_) => self.disk.last_entry(Path::new(LOG_DIR)),
+            Err(_) => Some(0),
+        }
+    }
+
+    pub(crate) fn start(&mut self, now: Time, settings: &Settings) -> Result<(), MemberError> {
+        self.starts += 1;
+        self.life += 1;
+        let config = settings.config(self.number, self.chance.next());
+        self.process = Some(Process::start(&self.disk, config, settings.workers, self.now(now))?);
+        Ok(())
+    }
+
+    /// The process is gone.
+    pub(crate) fn end(&mut self, now: Time, power_cut: bool) {
+        self.life += 1;
+        self.process = None;
+        self.disk.end_process(power_cut);
+        self.is_disk_disturbed = false;
+        self.paused_until = now;
+        if power_cut {
+            self.clock.boot(now, (!self.has_battery).then_some(WALL_MS));
+        }
+    }
+
+    /// Leaves so little room on the disk, until then.
+    pub(crate) fn fill_disk(&mut self, room: u64, until: Time) {
+        let memory = self.disk.memory();
+        memory.set_capacity(Some(memory.used_bytes() + room));
+        self.full_until = self.full_until.max(until);
+    }
+
+    /// Somebody makes room, unless the disk is to be full for longer.
+    pub(crate) fn make_room(&mut self, now: Time) {
+        if self.full_until <= now {
+            self.disk.memory().set_capacity(None);
+        }
+    }
+
+    pub(crate) fn is_full(&self, now: Time) -> bool {
+        self.full_until > now
+    }
+
+    /// Takes back all that is to come, and what can be taken back of what has come.
+    pub(crate) fn mend(&mut self, now: Time) {
+        self.disk.live_on();
+        self.is_disk_disturbed = false;
+        self.full_until = now;
+        self.make_room(now);
+        self.paused_until = now;
+        self.slow_disk = (Span::ZERO, now);
+    }
+
+    /// How long the next sync takes, if it takes at most `sync` when all is well.
+    pub(crate) fn sync_takes(&mut self, now: Time, sync: Span) -> Span {
+        let (by, until) = self.slow_disk;
+        let slow = if until > now { by } else { Span::ZERO };
+        Span(self.chance.mostly_low(30, sync.0)) + slow
+    }
+
+    /// Flips a bit somewhere. Says where, if there is anything.
+    pub(crate) fn flip(&mut self, place: Place, mut dice: Chance) -> Option<String> {
+        let dir = Path::new(match place {
+            Place::Log => LOG_DIR,
+            Place::Snapshots => SNAPSHOT_DIR,
+            Place::Other => DATA_DIR,
+        });
+        let memory = self.disk.memory();
+        let files: Vec<_> = memory.list(dir).ok()?.iter().map(|name| dir.join(name)).collect();
+        let files: Vec<_> =
+            files.into_iter().filter_map(|path| Some((memory.contents(&path)?, path))).collect();
+        let files: Vec<_> = files.into_iter().filter(|(bytes, _)| !bytes.is_empty()).collect();
+        if files.is_empty() {
+            return None;
+        }
+        let (bytes, path) = dice.pick(&files);
+        let (offset, bit) = (dice.clone().below(bytes.len() as u64), dice.clone().below(8) as u8);
+        self.is_damaged = memory.flip(path, offset, bit);
+        Some(format!("{} at {offset}, bit {bit}", path.display()))
+    }
+}

@@ -1,0 +1,193 @@
+//! A machine's disk: one in memory, whose operations are counted, so that the process can die between any two of them.
+
+use std::any::Any;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use paddock_storage::disk::{Access, Disk, DiskFile};
+use paddock_storage::{Log, MemDisk, Record};
+
+/// When a process dies at an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Before,
+    After,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    operations: u64,
+    dies_at: Option<(u64, Moment)>,
+    is_dead: bool,
+}
+
+/// Clones share the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct SimDisk {
+    memory: MemDisk,
+    process: Arc<Mutex<Process>>,
+}
+
+impl SimDisk {
+    pub(crate) fn new(seed: u64) -> SimDisk {
+        SimDisk { memory: MemDisk::new(seed), process: Arc::default() }
+    }
+
+    /// The disk itself, for whoever does things to it that no process does.
+    pub(crate) fn memory(&self) -> &MemDisk {
+        &self.memory
+    }
+
+    /// Lets the process die at an operation that changes the disk, after so many others.
+    pub(crate) fn die_after(&self, operations: u64, moment: Moment) {
+        let mut process = self.process();
+        process.dies_at = Some((process.operations + operations, moment));
+    }
+
+    /// Takes back what is to happen to the process and to its operations.
+    pub(crate) fn live_on(&self) {
+        self.process().dies_at = None;
+        self.memory.clear_faults();
+    }
+
+    /// Whether the process died at an operation: nothing it does since then reaches anybody.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.process().is_dead
+    }
+
+    /// The process that used the disk is gone: with it what was not synced if the power was cut.
+    pub(crate) fn end_process(&self, power_cut: bool) {
+        *self.process() = Process::default();
+        self.memory.clear_faults();
+        match power_cut {
+            true => self.memory.crash(),
+            false => self.memory.kill(),
+        }
+    }
+
+    /// The last entry in the log of a member that does not run; `None` for a log that cannot be read.
+    pub(crate) fn last_entry(&self, log_dir: &Path) -> Option<u64> {
+        let mut last = 0;
+        let mut note = |record: Record<'_>| match record {
+            Record::Entry { index, .. } | Record::Base { index, .. } => last = index.0,
+            Record::HardState { .. } => {}
+        };
+        Log::inspect(&self.memory, log_dir, &mut note).ok().map(|_| last)
+    }
+
+    fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().expect("one thread runs the world")
+    }
+
+    fn look<T>(&self, look: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        if self.is_dead() { Err(gone()) } else { look() }
+    }
+
+    fn change<T>(&self, change: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let mut process = self.process();
+        if process.is_dead {
+            return Err(gone());
+        }
+        process.operations += 1;
+        match process.dies_at.filter(|(at, _)| *at <= process.operations) {
+            None => change(),
+            Some((_, moment)) => {
+                process.is_dead = true;
+                if moment == Moment::After {
+                    // Nobody is left who could hear of an error.
+                    let _ = change();
+                }
+                Err(gone())
+            }
+        }
+    }
+
+    fn file(&self, inner: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        Box::new(SimFile { disk: self.clone(), inner })
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the process has died")
+}
+
+impl Disk for SimDisk {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn DiskFile>> {
+        self.look(|| self.memory.open(path, access)).map(|file| self.file(file))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.change(|| self.memory.create(path)).map(|file| self.file(file))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.change(|| self.memory.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.change(|| self.memory.remove(path))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.look(|| self.memory.list(dir))
+    }
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        self.change(|| self.memory.create_dir(dir))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.change(|| self.memory.sync_dir(dir))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Any + Send>>> {
+        self.look(|| self.memory.lock(path))
+    }
+}
+
+#[derive(Debug)]
+struct SimFile {
+    disk: SimDisk,
+    inner: Box<dyn DiskFile>,
+}
+
+impl DiskFile for SimFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.disk.look(|| self.inner.read_at(buffer, offset))
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.disk.change(|| self.inner.write_at(data, offset))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.disk.change(|| self.inner.sync_data())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.disk.look(|| self.inner.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_dies_before_or_after_an_operation() {
+        let dir = Path::new("/d");
+        for (moment, expected) in [(Moment::Before, "old"), (Moment::After, "new")] {
+            let disk = SimDisk::new(1);
+            disk.create_dir(dir).unwrap();
+            let file = disk.create(&dir.join("f")).unwrap();
+            file.write_at(b"old", 0).unwrap();
+            disk.die_after(1, moment);
+            assert!(file.write_at(b"new", 0).is_err());
+            assert!(disk.is_dead() && file.len().is_err(), "nothing works after that");
+            disk.end_process(false);
+            assert!(!disk.is_dead());
+            assert_eq!(disk.memory().contents(&dir.join("f")).unwrap(), expected.as_bytes());
+        }
+    }
+}

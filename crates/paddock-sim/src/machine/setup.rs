@@ -1,0 +1,82 @@
+//! How the members of a simulated ensemble are set up: the one place that knows their settings.
+
+use paddock_member::Config;
+use paddock_replica::{Founding, Membership};
+
+use crate::chance::Chance;
+use crate::machine::DATA_DIR;
+
+/// What is the same for all members. Small numbers: so a minute of simulated life has what takes days elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) members: u8,
+    /// The unit of session expiry, in milliseconds.
+    pub(crate) tick_ms: u64,
+    /// How many threads serve connections.
+    pub(crate) workers: usize,
+    pub(crate) garbage_interval_ms: u64,
+    pub(crate) snapshot_writes: u64,
+    pub(crate) snapshot_log_bytes: u64,
+    pub(crate) snapshots_kept: usize,
+    pub(crate) znodes_per_slice: usize,
+    pub(crate) piece_bytes: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) entry_bytes_kept: usize,
+    pub(crate) linearizable_reads: bool,
+    pub(crate) lease_clock_bound_ms: Option<u64>,
+}
+
+/// More than the clocks drift apart, if leases are used: one may run that much faster than another.
+const LEASE_CLOCK_BOUND_MS: u64 = 150;
+
+impl Settings {
+    pub(crate) fn throw(members: u8, chance: &mut Chance) -> Settings {
+        Settings {
+            members,
+            tick_ms: *chance.pick(&[250, 500, 1000, 2000]),
+            workers: chance.between(1, 3) as usize,
+            garbage_interval_ms: chance.between(500, 10_000),
+            snapshot_writes: *chance.pick(&[20, 50, 100, 300, 1000]),
+            snapshot_log_bytes: *chance.pick(&[8 << 10, 64 << 10, 1 << 20]),
+            snapshots_kept: chance.between(1, 3) as usize,
+            znodes_per_slice: chance.between(1, 20) as usize,
+            piece_bytes: chance.between(50, 5000),
+            segment_bytes: *chance.pick(&[1 << 10, 4 << 10, 16 << 10, 64 << 10]),
+            entry_bytes_kept: *chance.pick(&[0, 500, 5000, 50_000]),
+            linearizable_reads: chance.one_in(4),
+            lease_clock_bound_ms: chance.one_in(4).then_some(LEASE_CLOCK_BOUND_MS),
+        }
+    }
+
+    /// The configuration of a member that is started with dice of its own.
+    pub(crate) fn config(&self, member: u8, seed: u64) -> Config {
+        Config {
+            data_dir: DATA_DIR.into(),
+            log_dir: None,
+            member,
+            founding: self.founding(),
+            refounding: None,
+            tick_ms: self.tick_ms,
+            garbage_interval_ms: self.garbage_interval_ms,
+            garbage_max: 5,
+            snapshot_writes: self.snapshot_writes,
+            snapshot_log_bytes: self.snapshot_log_bytes,
+            snapshots_kept: self.snapshots_kept,
+            znodes_per_slice: self.znodes_per_slice,
+            piece_bytes: self.piece_bytes,
+            segment_bytes: self.segment_bytes,
+            entry_bytes_kept: self.entry_bytes_kept,
+            linearizable_reads: self.linearizable_reads,
+            lease_clock_bound_ms: self.lease_clock_bound_ms,
+            seed,
+        }
+    }
+
+    /// All members are there from the beginning. One alone is no ensemble.
+    fn founding(&self) -> Founding {
+        let membership = Membership::new((1..=u64::from(self.members)).collect(), Vec::new());
+        let line = |id| format!("server.{id}=host-{id}:2888:3888:participant;2181\n");
+        let members = if self.members == 1 { String::new() } else { (1..=self.members).map(line).collect() };
+        Founding { membership, members }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a member finds around it: the state, mailboxes, a snapshot that is walked when the world says so. It only collects:
+//! the world hands on what a dead process has not said.
+
+use std::cell::{Ref, RefCell};
+
+use paddock_member::{Clock, Shell, SnapshotOrder, SnapshotWalk, StateLock, Taken};
+use paddock_replica::{LogEntry, Now, Outboxes, State};
+use paddock_storage::SnapshotError;
+
+use super::disk::SimDisk;
+use super::front::Front;
+
+#[derive(Debug)]
+pub(crate) struct Locked(RefCell<State>);
+
+impl Locked {
+    pub(crate) fn new(state: State) -> Locked {
+        Locked(RefCell::new(state))
+    }
+
+    pub(crate) fn read(&self) -> Ref<'_, State> {
+        self.0.borrow()
+    }
+}
+
+impl StateLock for Locked {
+    fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.0.borrow_mut())
+    }
+}
+
+/// The snapshot that is being taken.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotDesk {
+    ordered: Option<SnapshotOrder>,
+    walk: Option<SnapshotWalk>,
+    finished: Option<Result<Taken, SnapshotError>>,
+}
+
+impl SnapshotDesk {
+    /// Goes on with it. Says whether there is more to do.
+    pub(crate) fn step(&mut self, state: &Locked, now: Now) -> bool {
+        if let Some(order) = self.ordered.take() {
+            self.walk = Some(order.begin(state, &now));
+        } else if let Some(mut walk) = self.walk.take() {
+            match walk.step(state) {
+                true => self.walk = Some(walk),
+                false => self.finished = Some(walk.finish(state, &now)),
+            }
+        }
+        self.walk.is_some()
+    }
+}
+
+/// What a member had to say while it worked.
+#[derive(Debug, Default)]
+pub(crate) struct Harvest {
+    pub(crate) letters: Vec<(u8, Vec<u8>)>,
+    pub(crate) committed: Vec<LogEntry>,
+    /// Workers that have mail and had none.
+    pub(crate) woken: Vec<usize>,
+    pub(crate) orders_snapshot: bool,
+    /// Members whose state differs, as this one says.
+    pub(crate) differing: Vec<u64>,
+}
+
+pub(crate) struct SimShell<'a> {
+    pub(crate) now: Now,
+    pub(crate) disk: &'a SimDisk,
+    pub(crate) state: &'a Locked,
+    pub(crate) outboxes: &'a mut Outboxes,
+    pub(crate) front: &'a mut Front,
+    pub(crate) desk: &'a mut SnapshotDesk,
+    pub(crate) harvest: &'a mut Harvest,
+}
+
+impl Clock for SimShell<'_> {
+    fn now(&self) -> Now {
+        self.now
+    }
+}
+
+impl Shell for SimShell<'_> {
+    fn send(&mut self, to: u8, message: Vec<u8>) {
+        if !self.disk.is_dead() {
+            self.harvest.letters.push((to, message));
+        }
+    }
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T {
+        let result = self.state.write(|state| change(state, self.outboxes));
+        if self.disk.is_dead() {
+            self.outboxes.iter_mut().for_each(|(_, outbox)| outbox.clear());
+        }
+        self.harvest.woken.extend(self.front.post(self.outboxes));
+        result
+    }
+
+    fn committed(&mut self, entries: &[LogEntry]) {
+        self.harvest.committed.extend_from_slice(entries);
+    }
+
+    /// Letters go to whoever is there.
+    fn members_changed(&mut self) {}
+
+    fn raise_alarm(&mut self, member: u64) {
+        self.harvest.differing.push(member);
+    }
+
+    fn begin_snapshot(&mut self, order: SnapshotOrder) {
+        self.desk.ordered = Some(order);
+        self.harvest.orders_snapshot = true;
+    }
+
+    fn finished_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {
+        self.desk.finished.take()
+    }
+
+    fn await_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {
+        while self.desk.step(self.state, self.now) || self.desk.walk.is_some() {}
+        self.desk.finished.take()
+    }
+}

@@ -1,0 +1,57 @@
+//! One run of a plan, from its beginning to its end or to the first violation. A broken invariant of a member, which panics,
+//! is one.
+
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
+
+use crate::checks::Violation;
+use crate::plan::Plan;
+use crate::trace::Telling;
+use crate::world::{Account, World};
+
+thread_local! {
+    /// What the last panic of this thread said.
+    static LAST_WORDS: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Lets panics be told as violations and not on the screen.
+pub(crate) fn catch_panics() {
+    panic::set_hook(Box::new(|info| {
+        LAST_WORDS.with_borrow_mut(|words| *words = info.to_string().replace('\n', " "));
+    }));
+}
+
+pub(crate) fn run(plan: &Plan, telling: Telling) -> (Account, Vec<String>) {
+    let lived = panic::catch_unwind(AssertUnwindSafe(|| World::new(plan.clone(), telling).live()));
+    lived.unwrap_or_else(|_| {
+        let what = LAST_WORDS.with_borrow(String::clone);
+        let violation = Some(Violation { checker: "panic", what });
+        (Account { violation, ..Account::default() }, Vec::new())
+    })
+}
+
+/// How a seed fared.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    Good(Account),
+    Violated(Account),
+    /// Two runs were not the same.
+    Unsteady,
+}
+
+/// Runs a plan twice.
+pub(crate) fn judge(plan: &Plan) -> Verdict {
+    let (first, _) = run(plan, Telling::Hash);
+    if first.violation.is_some() {
+        return Verdict::Violated(first);
+    }
+    let (second, _) = run(plan, Telling::Hash);
+    if first == second { Verdict::Good(first) } else { Verdict::Unsteady }
+}
+
+/// The first lines in which two runs of an unsteady plan differ.
+pub(crate) fn difference(plan: &Plan) -> Option<(String, String)> {
+    let (_, first) = run(plan, Telling::Keep);
+    let (_, second) = run(plan, Telling::Keep);
+    first.into_iter().zip(second).find(|(first, second)| first != second)
+}

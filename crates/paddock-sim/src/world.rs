@@ -1,0 +1,214 @@
+//! The world: machines, clients, what is between them, and what is to happen. One thing happens at a time; nothing happens
+//! that was not planned by something that happened before.
+
+mod clients;
+mod healing;
+mod machines;
+mod nemesis;
+
+use std::collections::BTreeMap;
+
+use paddock_replica::ConnId;
+
+use crate::chance::Chance;
+use crate::checks::{Checked, Checks, Violation, ensure};
+use crate::client::{Client, Mood};
+use crate::machine::Machine;
+use crate::network::Network;
+use crate::plan::Plan;
+use crate::queue::Queue;
+use crate::time::{Span, Time};
+use crate::trace::{Telling, Trace};
+use clients::Wire;
+use healing::Stage;
+
+/// A run has no end if it has so many steps.
+const STEPS_MAX: u64 = 5_000_000;
+
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A machine's process is to be started, if it is not running.
+    Start {
+        member: u8,
+    },
+    /// What a process does by itself. It concerns only the process of that life.
+    Process {
+        member: u8,
+        life: u64,
+        what: Act,
+    },
+    Letter {
+        from: u8,
+        to: u8,
+        resets: u64,
+        bytes: Vec<u8>,
+    },
+    /// The next one from a client arrives.
+    Frame {
+        conn: ConnId,
+    },
+    /// The next one to a client arrives.
+    Packet {
+        conn: ConnId,
+    },
+    Client {
+        number: usize,
+    },
+    /// The next fault of the plan.
+    Fault {
+        number: usize,
+    },
+    /// Somebody makes room on a full disk.
+    Room {
+        member: u8,
+    },
+    /// Faults end, and then one thing after the other must become right.
+    Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    /// The engine goes on.
+    Work,
+    Tick,
+    /// A worker looks into its mailbox.
+    Mail {
+        worker: usize,
+    },
+    /// The workers report who was heard.
+    Touches,
+    /// The snapshot's thread goes on.
+    Walk,
+    KeepHouse,
+    /// The disk is done.
+    Done,
+}
+
+/// How a run went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) violation: Option<Violation>,
+    pub(crate) steps: u64,
+    pub(crate) trace: u64,
+    pub(crate) entries: u64,
+    pub(crate) writes: u64,
+    pub(crate) faults: u64,
+}
+
+pub(crate) struct World {
+    plan: Plan,
+    now: Time,
+    steps: u64,
+    queue: Queue<Event>,
+    chance: Chance,
+    trace: Trace,
+    network: Network,
+    machines: Vec<Machine>,
+    clients: Vec<Client>,
+    wires: BTreeMap<ConnId, Wire>,
+    conns: u64,
+    checks: Checks,
+    stage: Stage,
+    mood: Mood,
+    struck: u64,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan, telling: Telling) -> World {
+        let seed = plan.seed;
+        let part = |part: &str, number: usize| Chance::of(seed, &format!("{part} {number}"));
+        let machine = |number: u8| Machine::new(number, plan.has_batteries, part("machine", number.into()));
+        let client = |(number, habits): (usize, &crate::client::Habits)| {
+            Client::new(number, habits.clone(), part("client", number))
+        };
+        let mut world = World {
+            now: Time(0),
+            steps: 0,
+            queue: Queue::new(),
+            chance: part("world", 0),
+            trace: Trace::new(telling),
+            network: Network::new(plan.weather.clone(), part("network", 0)),
+            machines: (1..=plan.settings.members).map(machine).collect(),
+            clients: plan.clients.iter().enumerate().map(client).collect(),
+            wires: BTreeMap::new(),
+            conns: 0,
+            checks: Checks::new(plan.settings.linearizable_reads),
+            stage: Stage::Faults,
+            mood: Mood::Busy,
+            struck: 0,
+            plan,
+        };
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        for member in 1..=self.plan.settings.members {
+            let at = Time(self.chance.below(500_000));
+            self.queue.plan(at, Event::Start { member });
+        }
+        for number in 0..self.clients.len() {
+            self.queue.plan(Time(self.chance.below(3_000_000)), Event::Client { number });
+        }
+        for (number, planned) in self.plan.faults.iter().enumerate() {
+            self.queue.plan(planned.at, Event::Fault { number });
+        }
+        self.queue.plan(Time(0) + self.plan.length, Event::Stage);
+    }
+
+    /// Lives until the end, or until something must not be.
+    pub(crate) fn live(mut self) -> (Account, Vec<String>) {
+        let violation = self.go_on().err();
+        if let Some(violation) = &violation {
+            self.trace.note(self.now, format_args!("VIOLATION {violation}"));
+        }
+        let account = Account {
+            violation,
+            steps: self.steps,
+            trace: self.trace.hash(),
+            entries: self.checks.truth.last_index(),
+            writes: self.clients.iter().map(Client::acknowledged).sum(),
+            faults: self.struck,
+        };
+        (account, self.trace.into_lines())
+    }
+
+    fn go_on(&mut self) -> Checked {
+        while self.stage != Stage::Over {
+            let Some((at, event)) = self.queue.next() else {
+                unreachable!("there is always a stage to come");
+            };
+            self.now = at;
+            self.steps += 1;
+            ensure!(self.steps < STEPS_MAX, "progress", "the run does not come to its end");
+            self.happen(event)?;
+        }
+        Ok(())
+    }
+
+    fn happen(&mut self, event: Event) -> Checked {
+        match event {
+            Event::Start { member } => self.start(member),
+            Event::Process { member, life, what } => self.act(member, life, what),
+            Event::Letter { from, to, resets, bytes } => self.letter(from, to, resets, bytes),
+            Event::Frame { conn } => self.frame(conn),
+            Event::Packet { conn } => self.packet(conn),
+            Event::Client { number } => self.client_acts(number),
+            Event::Fault { number } => self.strike(self.plan.faults[number].fault),
+            Event::Room { member } => {
+                let now = self.now;
+                self.machine(member).make_room(now);
+                Ok(())
+            }
+            Event::Stage => self.next_stage(),
+        }
+    }
+
+    fn plan_in(&mut self, span: Span, event: Event) {
+        self.queue.plan(self.now + span, event);
+    }
+
+    fn machine(&mut self, member: u8) -> &mut Machine {
+        &mut self.machines[usize::from(member) - 1]
+    }
+}

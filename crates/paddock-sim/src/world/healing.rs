@@ -1,0 +1,141 @@
+//! After the faults: the ensemble must elect, converge, serve, and have lost nothing. Then the power of all is cut at once,
+//! and it must do so again.
+
+use paddock_replica::Role;
+
+use super::{Event, World};
+use crate::chance::Chance;
+use crate::checks::{Checked, agreement, ensure, ephemerals};
+use crate::client::{Client, Mood};
+use crate::faults::End;
+use crate::time::{Span, Time};
+
+const CHECKER: &str = "healing";
+/// How often it is looked whether all is well, and for how long.
+const LOOK: Span = Span::millis(250);
+const PATIENCE: Span = Span::seconds(180);
+/// How long clients are busy in a world without faults.
+const BUSY: Span = Span::seconds(4);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Faults,
+    /// Nothing is wrong any more, and clients are busy.
+    Busy {
+        again: bool,
+        acknowledged: u64,
+        until: Time,
+    },
+    /// They wait for what they have asked for.
+    Settling {
+        again: bool,
+        until: Time,
+    },
+    Over,
+}
+
+impl World {
+    pub(super) fn next_stage(&mut self) -> Checked {
+        match self.stage {
+            Stage::Faults => {
+                self.mend_everything();
+                self.replace_gone_clients();
+                self.be_busy(false);
+            }
+            Stage::Busy { again, acknowledged, until } => {
+                let serves = self.acknowledged() > acknowledged;
+                ensure!(
+                    serves || self.now < until,
+                    CHECKER,
+                    "no write is served {PATIENCE} after all was mended"
+                );
+                if serves {
+                    self.mood = Mood::Quiet;
+                    self.stage = Stage::Settling { again, until: self.now + PATIENCE };
+                }
+                self.plan_in(LOOK, Event::Stage);
+            }
+            Stage::Settling { again, until } => match self.unsettled() {
+                None => self.settled(again)?,
+                Some(what) => {
+                    ensure!(self.now < until, CHECKER, "{PATIENCE} after all was mended {what}");
+                    self.plan_in(LOOK, Event::Stage);
+                }
+            },
+            Stage::Over => unreachable!("nothing happens after the end"),
+        }
+        Ok(())
+    }
+
+    fn be_busy(&mut self, again: bool) {
+        self.mood = Mood::Busy;
+        let acknowledged = self.acknowledged();
+        self.stage = Stage::Busy { again, acknowledged, until: self.now + PATIENCE };
+        self.plan_in(BUSY, Event::Stage);
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.clients.iter().map(Client::acknowledged).sum()
+    }
+
+    fn replace_gone_clients(&mut self) {
+        let (first, count) = (self.clients.len(), self.plan.clients.len());
+        for number in first..first + count {
+            let chance = Chance::of(self.plan.seed, &format!("client {number}"));
+            let habits = self.plan.clients[number - first].clone();
+            self.clients.push(Client::new(number, habits, chance));
+            self.plan_in(Span::ZERO, Event::Client { number });
+        }
+    }
+
+    /// What is not yet as it should be.
+    fn unsettled(&self) -> Option<String> {
+        let in_service = || self.machines.iter().filter(|machine| !machine.is_out_of_service);
+        let last = self.checks.truth.last_index();
+        for machine in in_service() {
+            let number = machine.number;
+            let Some(process) = &machine.process else {
+                return Some(format!("member {number} does not run"));
+            };
+            if process.role() == Role::Looking {
+                return Some(format!("member {number} knows no leader"));
+            }
+            let applied = process.state.read().applied().0;
+            if applied != last {
+                return Some(format!("member {number} has applied {applied} entries of {last}"));
+            }
+        }
+        if self.leaders().count() != 1 {
+            return Some(format!("these lead: {:?}", self.leaders().collect::<Vec<_>>()));
+        }
+        if let Some(number) = self.clients.iter().position(|client| !client.is_content()) {
+            return Some(format!("client {number} waits: {:?}", self.clients[number]));
+        }
+        let model = self.checks.truth.model();
+        let mut gone = self.clients.iter().flat_map(Client::abandoned);
+        gone.find(|session| model.has_session(*session)).map(|session| format!("session {session} lives on"))
+    }
+
+    fn settled(&mut self, again: bool) -> Checked {
+        self.trace.note(self.now, format_args!("all is well"));
+        for machine in self.machines.iter().filter(|machine| !machine.is_out_of_service) {
+            let process = machine.process.as_ref().expect("a settled member runs");
+            let (number, state) = (machine.number, process.state.read());
+            agreement::check_state(number, &state, &self.checks.truth)?;
+            ephemerals::check_owners(number, state.tree())?;
+            let gone = self.clients.iter().flat_map(Client::abandoned);
+            ephemerals::check_gone(number, state.tree(), gone)?;
+        }
+        if again {
+            self.stage = Stage::Over;
+            return Ok(());
+        }
+        for member in 1..=self.plan.settings.members {
+            self.end(member, End::PowerCut);
+            let delay = Span(self.chance.below(1_000_000));
+            self.plan_in(delay, Event::Start { member });
+        }
+        self.be_busy(true);
+        Ok(())
+    }
+}

@@ -1,0 +1,275 @@
+//! What happens on machines: their processes begin, work, talk, and end.
+
+use paddock_member::MemberError;
+use paddock_replica::{Glimpse, Input, Role, describe};
+
+use super::{Act, Event, World};
+use crate::checks::{Checked, agreement, ensure, ephemerals, recovery};
+use crate::faults::End;
+use crate::machine::process::{Next, Process};
+use crate::machine::shell::Harvest;
+use crate::network::Fate;
+use crate::time::Span;
+use crate::wire::Packet;
+
+const TICK: Span = Span::millis(paddock_member::Member::TICK_MS);
+/// How often workers report who was heard, and the housekeeper looks after the log.
+const TOUCHES: Span = Span::millis(100);
+const HOUSE: Span = Span::millis(100);
+/// Before a process that ended by itself is started again.
+const RESTART: Span = Span::seconds(1);
+/// One of so many steps that apply something is followed by a look at the whole state.
+const LOOK_ONE_IN: u64 = 50;
+const PROGRESS: &str = "progress";
+const AGREEMENT: &str = "agreement";
+
+impl World {
+    pub(super) fn start(&mut self, member: u8) -> Checked {
+        let (now, settings) = (self.now, self.plan.settings.clone());
+        let machine = self.machine(member);
+        if machine.process.is_some() || machine.is_out_of_service {
+            return Ok(());
+        }
+        let (last, applied) = (machine.last_logged_entry(), machine.applied);
+        let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || machine.is_full(now);
+        if !machine.is_damaged {
+            recovery::check_log(member, last, applied)?;
+        }
+        let started = machine.start(now, &settings);
+        let is_disturbed = is_disturbed || machine.disk.is_dead();
+        if let Err(error) = started {
+            self.trace.note(now, format_args!("{member} does not start: {error}"));
+            recovery::check_start(member, is_disturbed, &error)?;
+            let machine = self.machine(member);
+            machine.is_out_of_service = machine.is_damaged;
+            self.end(member, End::Killed);
+            self.plan_in(RESTART, Event::Start { member });
+            return Ok(());
+        }
+        if let Some(process) = &self.machines[usize::from(member) - 1].process {
+            let state = process.state.read();
+            let applied = state.applied();
+            self.trace.note(now, format_args!("{member} starts, log to {last:?}, state of {applied:?}"));
+            recovery::check_state(member, &state, &self.checks.truth)?;
+            self.checks.sessions.begins(member, last.unwrap_or_default());
+        }
+        self.begin_process(member)
+    }
+
+    fn begin_process(&mut self, member: u8) -> Checked {
+        for (span, what) in [(TICK, Act::Tick), (TOUCHES, Act::Touches), (HOUSE, Act::KeepHouse)] {
+            let first = Span(self.chance.below(span.0));
+            self.plan_act(member, first, what);
+        }
+        self.work(member)
+    }
+
+    fn plan_act(&mut self, member: u8, span: Span, what: Act) {
+        let life = self.machine(member).life;
+        self.plan_in(span, Event::Process { member, life, what });
+    }
+
+    pub(super) fn act(&mut self, member: u8, life: u64, what: Act) -> Checked {
+        let now = self.now;
+        let machine = self.machine(member);
+        if machine.life != life || machine.process.is_none() {
+            return Ok(());
+        }
+        if machine.is_paused(now) {
+            let until = machine.paused_until;
+            self.queue.plan(until, Event::Process { member, life, what });
+            return Ok(());
+        }
+        let (clock, local) = (machine.clock, machine.now(now));
+        let process = machine.process.as_mut().expect("that was just looked at");
+        match what {
+            Act::Work => process.is_woken = false,
+            Act::Tick => process.tick_is_due(),
+            Act::Done => process.is_busy = false,
+            Act::Mail { worker } => {
+                let packets = process.deliver(worker);
+                self.send_packets(packets);
+                self.wake(member);
+                return Ok(());
+            }
+            Act::Touches => {
+                process.report_touches();
+                self.plan_act(member, clock.world_span(TOUCHES), Act::Touches);
+                self.wake(member);
+                return Ok(());
+            }
+            Act::Walk => {
+                if process.walk(local) {
+                    let pause = Span(self.chance.mostly_low(50, 20_000));
+                    self.plan_act(member, pause, Act::Walk);
+                }
+                return self.look_after(member, Ok(()));
+            }
+            Act::KeepHouse => {
+                let kept = process.keep_house();
+                self.plan_act(member, HOUSE, Act::KeepHouse);
+                return self.look_after(member, kept);
+            }
+        }
+        self.work(member)
+    }
+
+    /// Tells the engine, some time from now, that something is in its inbox.
+    pub(super) fn wake(&mut self, member: u8) {
+        let Some(process) = self.machine(member).process.as_mut() else { return };
+        if process.has_work() && !process.is_woken {
+            process.is_woken = true;
+            let delay = Span(self.chance.mostly_low(1, 300));
+            self.plan_act(member, delay, Act::Work);
+        }
+    }
+
+    /// Lets the engine work until it rests, or waits for its disk.
+    fn work(&mut self, member: u8) -> Checked {
+        let (now, sync) = (self.now, self.plan.sync);
+        let machine = self.machine(member);
+        let local = machine.now(now);
+        let Some(process) = machine.process.as_mut().filter(|process| !process.is_busy) else {
+            return Ok(());
+        };
+        let mut harvest = Harvest::default();
+        let next = process.turn(local, &machine.disk, &mut harvest);
+        let applied = process.state.read().applied().0;
+        machine.applied = machine.applied.max(applied);
+        let pause = match next {
+            Ok(Next::Synced) => Some(machine.sync_takes(now, sync)),
+            _ => None,
+        };
+        if let (Some(pause), Some(process)) = (pause, machine.process.as_mut()) {
+            process.is_busy = true;
+            self.plan_act(member, pause, Act::Done);
+        }
+        if self.machine(member).process.as_mut().is_some_and(Process::has_ticked) {
+            let span = self.machine(member).clock.world_span(TICK);
+            self.plan_act(member, span, Act::Tick);
+        }
+        self.look_at_role(member);
+        self.reap(member, harvest, local.monotonic_ms)?;
+        self.look_after(member, next.map(drop))
+    }
+
+    /// Hands on what a member had to say.
+    fn reap(&mut self, member: u8, harvest: Harvest, now_ms: u64) -> Checked {
+        let has_applied = !harvest.committed.is_empty();
+        for entry in &harvest.committed {
+            self.trace.note(
+                self.now,
+                format_args!("{member} applies entry {} of term {}", entry.index, entry.term),
+            );
+            self.checks.committed(member, entry, now_ms)?;
+        }
+        for (to, bytes) in harvest.letters {
+            let Glimpse { entries, term, .. } = Glimpse::of(&bytes);
+            for entry in entries.iter().filter(|entry| entry.term == term) {
+                self.checks.sessions.proposed(member, entry)?;
+            }
+            self.send_letter(member, to, bytes);
+        }
+        for worker in harvest.woken {
+            let delay = Span(self.chance.mostly_low(1, 2000));
+            self.plan_act(member, delay, Act::Mail { worker });
+        }
+        if harvest.orders_snapshot {
+            let delay = Span(self.chance.mostly_low(1, 5000));
+            self.plan_act(member, delay, Act::Walk);
+        }
+        ensure!(
+            harvest.differing.is_empty(),
+            AGREEMENT,
+            "member {member} says that it differs from {:?}",
+            harvest.differing
+        );
+        let looks = has_applied && self.chance.one_in(LOOK_ONE_IN);
+        let Some(process) = &self.machines[usize::from(member) - 1].process else { return Ok(()) };
+        let state = process.state.read();
+        agreement::check_digest(member, &state, &mut self.checks.truth)?;
+        if looks {
+            agreement::check_state(member, &state, &self.checks.truth)?;
+            ephemerals::check_owners(member, state.tree())?;
+        }
+        Ok(())
+    }
+
+    /// Looks whether the process lives and who it thinks that it is.
+    fn look_after(&mut self, member: u8, went: Result<(), MemberError>) -> Checked {
+        let now = self.now;
+        let machine = self.machine(member);
+        let is_dead = machine.disk.is_dead();
+        if let Err(error) = &went {
+            let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || is_dead;
+            self.trace.note(now, format_args!("{member} stops: {error}"));
+            ensure!(is_disturbed, PROGRESS, "member {member} stops without need: {error}");
+        }
+        if went.is_err() || is_dead {
+            let end = self.machine(member).death;
+            self.end(member, end);
+            self.plan_in(RESTART, Event::Start { member });
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    fn look_at_role(&mut self, member: u8) {
+        let now = self.now;
+        let machine = self.machine(member);
+        let role = machine.process.as_ref().map(|process| process.role());
+        let leads = matches!(role, Some(Role::Leader | Role::Alone));
+        let now_ms = machine.now(now).monotonic_ms;
+        self.checks.sessions.look_at(member, leads, now_ms);
+    }
+
+    /// The process is gone. Its connections break; nobody learns that at once from a machine without power.
+    pub(super) fn end(&mut self, member: u8, end: End) {
+        let now = self.now;
+        self.trace.note(now, format_args!("{member} ends: {end:?}"));
+        let machine = self.machine(member);
+        let now_ms = machine.now(now).monotonic_ms;
+        machine.end(now, end == End::PowerCut);
+        self.checks.sessions.look_at(member, false, now_ms);
+        self.network.reset(member);
+        if end != End::PowerCut {
+            let conns = self.wires.iter().filter(|(_, wire)| wire.member == member);
+            let packets = conns.map(|(conn, _)| (*conn, Packet::Closed)).collect();
+            self.send_packets(packets);
+        }
+    }
+
+    fn send_letter(&mut self, from: u8, to: u8, bytes: Vec<u8>) {
+        for (at, resets) in self.network.send(self.now, from, to) {
+            let bytes = bytes.clone();
+            self.queue.plan(at, Event::Letter { from, to, resets, bytes });
+        }
+    }
+
+    pub(super) fn letter(&mut self, from: u8, to: u8, resets: u64, bytes: Vec<u8>) -> Checked {
+        let now = self.now;
+        let until = match self.network.fate(now, from, to, resets) {
+            Fate::Arrives => None,
+            Fate::Lost => return Ok(()),
+            Fate::Held(until) => Some(until),
+        };
+        let machine = self.machine(to);
+        if machine.process.is_none() {
+            return Ok(());
+        }
+        let until = until.or(machine.is_paused(now).then_some(machine.paused_until));
+        if let Some(until) = until {
+            self.queue.plan(until, Event::Letter { from, to, resets, bytes });
+            return Ok(());
+        }
+        let now_ms = machine.now(now).monotonic_ms;
+        self.trace.note(now, format_args!("{from} to {to}: {}", describe(&bytes)));
+        for session in Glimpse::of(&bytes).heard {
+            self.checks.sessions.heard(to, session, now_ms);
+        }
+        let process = self.machine(to).process.as_mut().expect("that was just looked at");
+        process.put(Input::Peer { from: u64::from(from), bytes });
+        self.wake(to);
+        Ok(())
+    }
+}

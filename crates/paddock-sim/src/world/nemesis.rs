@@ -1,0 +1,182 @@
+//! Faults, carried out.
+
+use paddock_replica::Role;
+
+use super::{Event, World};
+use crate::chance::Chance;
+use crate::checks::Checked;
+use crate::faults::{End, Fault, Whom};
+use crate::network::{Disturbance, Trouble};
+use crate::time::Span;
+
+impl World {
+    pub(super) fn strike(&mut self, fault: Fault) -> Checked {
+        if self.stage != super::Stage::Faults {
+            return Ok(());
+        }
+        self.struck += 1;
+        self.trace.note(self.now, format_args!("fault {fault:?}"));
+        match fault {
+            Fault::End { whom, end, down } => self.take_down(self.whom(whom), end, down)?,
+            Fault::EndAtDisk { whom, operations, moment, end } => {
+                let member = self.whom(whom);
+                let machine = self.machine(member);
+                machine.death = end;
+                machine.disk.die_after(operations, moment);
+            }
+            Fault::PowerCutOfAll { down } => {
+                for member in 1..=self.plan.settings.members {
+                    self.take_down(member, End::PowerCut, down)?;
+                }
+            }
+            Fault::Pause { whom, span } => {
+                let (member, until) = (self.whom(whom), self.now + span);
+                let machine = self.machine(member);
+                machine.paused_until = machine.paused_until.max(until);
+            }
+            Fault::WallJump { whom, by_ms } => {
+                let (member, now) = (self.whom(whom), self.now);
+                self.machine(member).clock.jump_wall(now, by_ms);
+            }
+            Fault::MonotonicJump { whom, by } => {
+                let (member, now) = (self.whom(whom), self.now);
+                self.machine(member).clock.jump_monotonic(now, by);
+            }
+            Fault::Drift { whom, millionths } => {
+                let (member, now) = (self.whom(whom), self.now);
+                self.machine(member).clock.set_drift(now, millionths);
+            }
+            Fault::SlowDisk { .. }
+            | Fault::FailingDisk { .. }
+            | Fault::FullDisk { .. }
+            | Fault::Flip { .. } => {
+                self.strike_disk(fault);
+            }
+            _ => self.strike_network(fault),
+        }
+        Ok(())
+    }
+
+    /// Ends a process, if there is one, and lets it begin again after a while.
+    fn take_down(&mut self, member: u8, end: End, down: Span) -> Checked {
+        let now = self.now;
+        let machine = self.machine(member);
+        let is_resting =
+            machine.process.as_ref().is_some_and(|process| !process.is_busy && !process.has_work());
+        if end == End::Orderly && is_resting && !machine.is_paused(now) {
+            let (local, process) = (machine.now(now), machine.process.take());
+            let ended = process.map_or(Ok(()), |process| process.end(local, &machine.disk));
+            if let Err(error) = ended {
+                self.trace.note(now, format_args!("{member} does not end well: {error}"));
+            }
+        }
+        self.end(member, end);
+        self.plan_in(down, Event::Start { member });
+        Ok(())
+    }
+
+    fn strike_disk(&mut self, fault: Fault) {
+        let now = self.now;
+        match fault {
+            Fault::SlowDisk { whom, by, span } => {
+                let member = self.whom(whom);
+                self.machine(member).slow_disk = (by, now + span);
+            }
+            Fault::FailingDisk { whom, fault, after } => {
+                let member = self.whom(whom);
+                let machine = self.machine(member);
+                machine.is_disk_disturbed = true;
+                machine.disk.memory().fail_after(fault, after);
+            }
+            Fault::FullDisk { whom, room, span } => {
+                let member = self.whom(whom);
+                self.machine(member).fill_disk(room, now + span);
+                self.plan_in(span, Event::Room { member });
+            }
+            Fault::Flip { whom, place, dice } => {
+                let member = self.whom(whom);
+                if self.may_damage(member) {
+                    let flipped = self.machine(member).flip(place, Chance::new(dice));
+                    self.trace.note(now, format_args!("{member} has a bit flipped in {flipped:?}"));
+                }
+            }
+            _ => unreachable!("that is no fault of a disk"),
+        }
+    }
+
+    /// Less than half of the members may lose what they were sure of.
+    fn may_damage(&self, member: u8) -> bool {
+        let damaged = self.machines.iter().filter(|machine| machine.is_damaged || machine.number == member);
+        2 * damaged.count() < self.machines.len()
+    }
+
+    fn strike_network(&mut self, fault: Fault) {
+        let all: u64 = !0;
+        let mut disturb = |from, to, what, span| {
+            let until = self.now + span;
+            self.network.disturb(Disturbance { from, to, what, until });
+        };
+        match fault {
+            Fault::Cut { side, holds, span } => {
+                disturb(side, !side, Trouble::Cut { holds }, span);
+                disturb(!side, side, Trouble::Cut { holds }, span);
+            }
+            Fault::Loss { permille, span } => disturb(all, all, Trouble::Loss(permille), span),
+            Fault::OneWay { whom, outwards, holds, span } => {
+                let one = self.bit(whom);
+                let (from, to) = if outwards { (one, all) } else { (all, one) };
+                let (what, until) = (Trouble::Cut { holds }, self.now + span);
+                self.network.disturb(Disturbance { from, to, what, until });
+            }
+            Fault::Slow { whom, by, span } => {
+                let (one, until) = (self.bit(whom), self.now + span);
+                for (from, to) in [(one, all), (all, one)] {
+                    self.network.disturb(Disturbance { from, to, what: Trouble::Slow(by), until });
+                }
+            }
+            Fault::ClientsCut { whom, span } => {
+                let (to, until) = (self.bit(whom), self.now + span);
+                self.network.disturb(Disturbance { from: all, to, what: Trouble::ClientsCut, until });
+            }
+            Fault::Reset { whom } => self.network.reset(self.whom(whom)),
+            Fault::ClientReset { client } => {
+                let number = client % self.clients.len() as u64;
+                self.break_connection(number as usize);
+            }
+            _ => unreachable!("that is no fault of the network"),
+        }
+    }
+
+    fn bit(&self, whom: Whom) -> u64 {
+        1 << self.whom(whom)
+    }
+
+    fn whom(&self, whom: Whom) -> u8 {
+        match whom {
+            Whom::Member(member) => member,
+            Whom::Leader(otherwise) => self.leaders().next().unwrap_or(otherwise),
+        }
+    }
+
+    /// Who thinks that it leads.
+    pub(super) fn leaders(&self) -> impl Iterator<Item = u8> {
+        let leads = |machine: &&crate::machine::Machine| {
+            let role = machine.process.as_ref().map(|process| process.role());
+            matches!(role, Some(Role::Leader | Role::Alone))
+        };
+        self.machines.iter().filter(leads).map(|machine| machine.number)
+    }
+
+    /// Nothing is wrong any more, but for what only an operator can mend.
+    pub(super) fn mend_everything(&mut self) {
+        self.network.heal();
+        let now = self.now;
+        for machine in &mut self.machines {
+            machine.mend(now);
+        }
+        for member in 1..=self.plan.settings.members {
+            self.queue.plan(now + Span(self.chance.below(1_000_000)), Event::Start { member });
+        }
+        self.trace.note(now, format_args!("everything is mended"));
+    }
+}
