@@ -116,9 +116,13 @@ fn check(bytes: &[u8]) -> Result<(), DecodeError> {
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     pub origin: Origin,
-    /// Counted by its origin, from 1.
+    /// Counted by its origin, from 1; `UNNUMBERED` is what a leader says by itself.
     pub number: u64,
     commands: &'a [u8],
+}
+
+impl Batch<'_> {
+    pub const UNNUMBERED: u64 = 0;
 }
 
 impl<'a> Batch<'a> {

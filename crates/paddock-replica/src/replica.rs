@@ -8,6 +8,9 @@
 //! Batches are numbered and stay with the member until they have been applied here (`outstanding.rs`). They go to the
 //! leader, who may be this member, and again to the next leader; the state lets each number count once. So a change of
 //! leader makes answers late, and loses or repeats nothing.
+//!
+//! What a leader says by itself, such as that a session has ended, has no number and is kept nowhere: it counts if it comes
+//! into the log in the leader's term. The next leader judges for itself.
 
 mod apply;
 mod digests;
@@ -22,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use paddock_proto::{IdList, OpCode, SessionId, Xid};
 use paddock_tree::{Command, Origin};
 
-use crate::batch::{BatchBuilder, EntryBuilder, batches};
+use crate::batch::{Batch, BatchBuilder, EntryBuilder, batches};
 use crate::consensus::{Consensus, Install, Leadership, Letters};
 use crate::liveness::Liveness;
 use crate::message::PeerMessage;
@@ -194,8 +197,8 @@ enum Item {
     Session {
         conn: ConnId,
     },
-    /// The member's own command: nobody waits for an answer.
-    Own,
+    /// Nobody waits for the answer any more.
+    Abandoned,
     /// These stand between the commands.
     Local(Local),
     Disconnect {
@@ -205,7 +208,7 @@ enum Item {
 
 impl Item {
     fn is_command(&self) -> bool {
-        matches!(self, Item::Write { .. } | Item::Session { .. } | Item::Own)
+        matches!(self, Item::Write { .. } | Item::Session { .. } | Item::Abandoned)
     }
 
     /// Who waits for it.
@@ -213,7 +216,7 @@ impl Item {
         match self {
             Item::Write { conn, .. } | Item::Session { conn } => Some(*conn),
             Item::Local(local) => Some(local.client.conn),
-            Item::Own | Item::Disconnect { .. } => None,
+            Item::Abandoned | Item::Disconnect { .. } => None,
         }
     }
 
@@ -234,6 +237,8 @@ pub struct Replica {
     outstanding: Outstanding,
     /// What a leader proposes next: batches of all members.
     entry: EntryBuilder,
+    /// What this leader says by itself.
+    words: BatchBuilder,
     /// As it was when the outstanding batches were sent.
     leadership: Leadership,
     /// Ticks since an outstanding batch was sent or applied.
@@ -321,6 +326,7 @@ impl Replica {
             items: VecDeque::new(),
             outstanding: Outstanding::new(Origin { member, incarnation }),
             entry: EntryBuilder::new(),
+            words: BatchBuilder::new(),
             leadership: Leadership::default(),
             ticks_without_progress: 0,
             heard: BTreeSet::new(),
@@ -439,17 +445,23 @@ impl Replica {
         self.items.push_back(item);
     }
 
-    /// Submits what no client has sent in this form.
-    fn submit_own(&mut self, session: SessionId, op: OpCode, body: &[u8], item: Item) {
+    /// Submits what a client waits for who has not sent it in this form.
+    fn submit_session(&mut self, session: SessionId, op: OpCode, timeout_ms: i32, conn: ConnId) {
         let mut command = Vec::new();
-        Command::encode(session, 0, IdList::NONE, op, body, &mut command);
-        self.submit(&command, item);
+        Command::encode(session, 0, IdList::NONE, op, &timeout_ms.to_be_bytes(), &mut command);
+        self.submit(&command, Item::Session { conn });
+    }
+
+    /// A leader's own word.
+    fn say(&mut self, op: OpCode, body: &[u8]) {
+        let mut command = Vec::new();
+        Command::encode(SessionId::NONE, 0, IdList::NONE, op, body, &mut command);
+        self.words.push(&command);
     }
 
     fn on_connect(&mut self, conn: ConnId, timeout_ms: i32) {
         let session = self.take_session_id();
-        let body = timeout_ms.to_be_bytes();
-        self.submit_own(session, OpCode::CreateSession, &body, Item::Session { conn });
+        self.submit_session(session, OpCode::CreateSession, timeout_ms, conn);
     }
 
     fn take_session_id(&mut self) -> SessionId {
@@ -462,8 +474,7 @@ impl Replica {
     /// come after what it asks from now on.
     fn on_resume(&mut self, now: Now, conn: ConnId, session: SessionId, timeout_ms: i32) {
         self.hear(now, session);
-        let body = timeout_ms.to_be_bytes();
-        self.submit_own(session, OpCode::ResumeSession, &body, Item::Session { conn });
+        self.submit_session(session, OpCode::ResumeSession, timeout_ms, conn);
     }
 
     fn hear(&mut self, now: Now, session: SessionId) {
@@ -530,7 +541,7 @@ impl Replica {
         self.tick_refusing(now);
         self.ask_questions(now);
         self.reconcile();
-        if !self.consensus.is_leader() || self.refusing.is_active() {
+        if !self.consensus.takes_proposals() || self.refusing.is_active() {
             return;
         }
         self.renew_offers();
@@ -540,7 +551,7 @@ impl Replica {
         };
         for session in self.liveness.expire(now.monotonic_ms.saturating_sub(delay_ms)) {
             tracing::info!(%session, "session expired");
-            self.submit_own(SessionId::NONE, OpCode::ExpireSession, &session.0.to_be_bytes(), Item::Own);
+            self.say(OpCode::ExpireSession, &session.0.to_be_bytes());
         }
         if now.monotonic_ms >= self.next_garbage_ms {
             self.next_garbage_ms = now.monotonic_ms + self.options.garbage_interval_ms;
@@ -614,6 +625,10 @@ impl Replica {
         if self.consensus.is_leader() && !self.consensus.takes_proposals() {
             return;
         }
+        if self.consensus.is_leader() && self.words.commands() > 0 {
+            let words = self.words.take(self.outstanding.origin(), Batch::UNNUMBERED);
+            self.entry.add(&words, now.wall_ms);
+        }
         for batch in self.outstanding.unsent() {
             if self.consensus.is_leader() {
                 if self.entry.len() + batch.len() > Replica::ENTRY_BYTES {
@@ -638,6 +653,8 @@ impl Replica {
         self.leadership = leadership;
         // Its sender will send it again, to whoever leads now.
         self.entry = EntryBuilder::new();
+        self.words = BatchBuilder::new();
+        self.is_named = false;
         self.forget_offer_before(leadership.term);
         self.outstanding.send_all_again();
         self.ticks_without_progress = 0;
@@ -649,6 +666,9 @@ impl Replica {
     }
 
     fn tell_leader_who_was_heard(&mut self, effects: &mut Effects) {
+        if self.consensus.is_leader() {
+            self.heard.clear();
+        }
         if let Some(leader) = self.leadership.leader.filter(|_| !self.heard.is_empty()) {
             let sessions = std::mem::take(&mut self.heard).into_iter().collect();
             effects.messages.push((leader, PeerMessage::Heard(sessions).encode()));

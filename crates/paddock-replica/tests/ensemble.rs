@@ -151,6 +151,29 @@ fn a_session_that_is_heard_at_a_follower_lives_and_a_silent_one_ends_everywhere(
 }
 
 #[test]
+fn an_end_that_a_former_leader_wanted_is_not_carried_out_by_the_next() {
+    let mut stage = Stage::new(3, 5);
+    let leader = stage.elect();
+    let follower = stage.other_than(leader);
+    let client = stage.connect(follower, 1);
+    // It is cut off just before the session's time is up, and does not know yet that it leads nobody.
+    stage.run_ticks(103);
+    assert!(stage.has_session(&client));
+    stage.cut(leader);
+    stage.run_ticks(5);
+    let next = stage.elect_beside(leader);
+    let client = stage.resume(next, 2, &client);
+    stage.mend(leader);
+    for _ in 0..60 {
+        stage.touch(&client);
+        stage.run_ticks(1);
+    }
+    assert!(stage.has_session(&client));
+    assert_eq!(stage.role(leader), paddock_replica::Role::Follower, "it is back");
+    stage.check_agreement();
+}
+
+#[test]
 fn a_sync_at_a_follower_sees_what_was_written_before_it() {
     let mut stage = Stage::new(3, 6);
     let leader = stage.elect();

@@ -69,11 +69,12 @@ impl Replica {
 
     /// Applies a batch unless it was applied before; returns how many commands that were.
     fn apply_batch(&mut self, now: Now, batch: &Batch<'_>, state: &mut State, out: &mut Outboxes) -> usize {
-        if !state.admit(batch.origin, batch.number) {
+        let is_numbered = batch.number != Batch::UNNUMBERED;
+        if is_numbered && !state.admit(batch.origin, batch.number) {
             return 0;
         }
         let mut items = VecDeque::new();
-        if batch.origin == self.outstanding.origin() {
+        if is_numbered && batch.origin == self.outstanding.origin() {
             items = self.outstanding.applied(batch.number);
             self.ticks_without_progress = 0;
         }
@@ -131,7 +132,7 @@ impl Replica {
                 state.drop_watches(conn);
                 self.serving.end_conn(conn);
             }
-            Item::Write { .. } | Item::Session { .. } | Item::Own => {
+            Item::Write { .. } | Item::Session { .. } | Item::Abandoned => {
                 unreachable!("commands are applied, not run")
             }
         }
@@ -257,7 +258,7 @@ impl Replica {
         for path in state.tree().expired_nodes(now.wall_ms, self.options.garbage_max) {
             let mut body = Vec::new();
             body.put_string(&path);
-            self.submit_own(SessionId::NONE, OpCode::DeleteContainer, &body, Item::Own);
+            self.say(OpCode::DeleteContainer, &body);
         }
     }
 }

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
+use paddock_proto::OpCode;
 use paddock_proto::jute::Writer;
-use paddock_proto::{OpCode, SessionId};
 
-use super::{Effects, Item, Replica, ReplicaOptions};
+use super::{Effects, Replica, ReplicaOptions};
 use crate::consensus::{Consensus, Recovered};
 use crate::message::{Condition, PeerMessage};
 use crate::payload::About;
@@ -180,14 +180,14 @@ impl Replica {
         let mut body = Vec::new();
         body.put_i64(cluster as i64);
         body.put_string(&present);
-        self.submit_own(SessionId::NONE, OpCode::FoundEnsemble, &body, Item::Own);
+        self.say(OpCode::FoundEnsemble, &body);
         if present.len() < all.len() {
             tracing::info!("a member alone becomes an ensemble: the others of its configuration are to join");
             let mut body = Vec::new();
             [-1, -1].iter().for_each(|&null| body.put_i32(null));
             body.put_string(&all);
             body.put_i64(-1);
-            self.submit_own(SessionId::NONE, OpCode::Reconfig, &body, Item::Own);
+            self.say(OpCode::Reconfig, &body);
         }
     }
 }

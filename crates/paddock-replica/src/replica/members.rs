@@ -5,10 +5,10 @@
 //! a leader that is to have no vote hands the lead over before. When the voters are those wanted, the change is settled,
 //! which is what its client waits for.
 
-use paddock_proto::{ErrorCode, MemberRole, OpCode, SessionId};
+use paddock_proto::{ErrorCode, MemberRole, OpCode};
 use paddock_tree::{Ensemble, Tree};
 
-use super::{Item, Replica};
+use super::Replica;
 use crate::membership::{Standing, Step};
 
 /// So many ticks a newcomer may be silent, or make no progress, before a change is given up.
@@ -181,7 +181,7 @@ impl Replica {
 
     fn settle_reconfig(&mut self, error: Option<ErrorCode>) {
         let body = error.map_or(0, ErrorCode::code).to_be_bytes();
-        self.submit_own(SessionId::NONE, OpCode::SettleReconfig, &body, Item::Own);
+        self.say(OpCode::SettleReconfig, &body);
     }
 
     /// Leadership changed: what the leader before had settled may not have come into the log.

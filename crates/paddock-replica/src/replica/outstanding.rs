@@ -155,7 +155,7 @@ impl Outstanding {
             Waiting::Batch { items, .. } => {
                 let commands = items.iter().filter(|item| item.is_command()).count();
                 abandoned.extend(items.drain(..));
-                items.extend((0..commands).map(|_| Item::Own));
+                items.extend((0..commands).map(|_| Item::Abandoned));
                 true
             }
         });

@@ -171,7 +171,7 @@ impl Replica {
         // Their commands stay in the batch.
         let (commands, others) = std::mem::take(&mut self.items).into_iter().partition(Item::is_command);
         let commands: Vec<Item> = commands;
-        self.items = commands.iter().map(|_| Item::Own).collect();
+        self.items = commands.iter().map(|_| Item::Abandoned).collect();
         waiting.extend(commands);
         waiting.extend::<Vec<Item>>(others);
         for item in waiting {
