@@ -342,6 +342,29 @@ fn a_snapshot_comes_whole_though_its_taker_is_away_on_the_way() {
     }
 }
 
+#[test]
+fn a_snapshot_comes_whatever_is_lost_on_the_way() {
+    for lost_after in 0..16 {
+        let mut stage = Stage::new(3, 9);
+        stage.entries_max = 20;
+        let leader = stage.elect();
+        let lagging = stage.other_than(leader);
+        let writer = stage.connect(leader, 1);
+        stage.cut(lagging);
+        for xid in 1..=60 {
+            stage.create(&writer, xid, &format!("/n-{xid}"), &"x".repeat(100));
+        }
+        stage.mend(lagging);
+        (0..lost_after).for_each(|_| stage.step_once());
+        stage.cut(lagging);
+        stage.step_once();
+        stage.mend(lagging);
+        stage.run_ticks(80);
+        assert!(stage.data(lagging, "/n-60").is_some(), "lost after {lost_after} steps");
+        stage.check_agreement();
+    }
+}
+
 /// Members crash, links are cut, messages are lost; whatever was answered is there in the end, once, in its order.
 #[test]
 fn whatever_happens_acknowledged_writes_are_there_once() {

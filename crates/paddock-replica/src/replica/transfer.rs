@@ -56,6 +56,10 @@ pub struct SnapshotWrite {
 
 impl Replica {
     pub(super) fn on_offer(&mut self, offer: Message) {
+        if offer.get_snapshot().get_metadata().index <= self.consensus.committed() {
+            // It was here before, and the answer was lost: the library says what this member has.
+            return self.consensus.step(offer);
+        }
         // A newer snapshot of the same leader is no reason to begin anew: what the one under way lacks comes as entries.
         if self.transfer.as_ref().is_none_or(|transfer| transfer.offer.term < offer.term) {
             self.transfer =
