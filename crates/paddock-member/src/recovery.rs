@@ -127,7 +127,18 @@ pub(crate) fn recover(
         }
         refound(&mut log, &mut recovered, config, members)?;
     }
+    recovered.begin(u64::from(config.member), &state, clock.now());
+    write_down(&mut log, &recovered.hard_state)?;
     Ok(Found { state, recovered, log, locks })
+}
+
+/// Writes the number of this start down. On a full disk it goes with what is written next.
+fn write_down(log: &mut Log, hard_state: &HardState) -> Result<(), LogError> {
+    log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
+    match log.sync() {
+        Err(LogError::DiskFull { .. }) => Ok(()),
+        synced => synced,
+    }
 }
 
 /// Who took part at the snapshot; nobody without one.
@@ -145,7 +156,8 @@ fn refound(log: &mut Log, recovered: &mut Recovered, config: &Config, members: &
         recovered.entries.last().map_or(recovered.snapshot, |entry| (entry.index, entry.term));
     let term = term.max(recovered.hard_state.term) + 1;
     let entry = LogEntry::refounding(index + 1, term, u64::from(config.member), config.seed, members);
-    let hard_state = HardState { term, commit: entry.index, ..HardState::default() };
+    let hard_state =
+        HardState { term, vote: 0, commit: entry.index, silent_until: 0, ..recovered.hard_state };
     log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
     let (index, term) = (Index(entry.index), Term(entry.term));
     log.append(Record::Entry { group: GROUP, term, index, payload: &entry.payload });

@@ -9,7 +9,7 @@ use raft::{Config, RawNode, ReadState, SnapshotStatus, StateRole};
 
 use crate::entry_log::EntryLog;
 use crate::payload::{About, from_raft, to_raft};
-use crate::{Membership, message};
+use crate::{Membership, Now, State, message};
 
 /// An entry of the Raft log as it goes to the transaction log. What its payload holds, `payload.rs` tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct LogEntry {
     pub payload: Bytes,
 }
 
-/// What a member must remember of its votes: 32 bytes in the log.
+/// What a member must remember of its votes, and of itself: 40 bytes in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HardState {
     pub term: u64,
@@ -27,12 +27,14 @@ pub struct HardState {
     pub commit: u64,
     /// A member that lost its data does not vote before it has everything up to this entry; 0 for all others.
     pub silent_until: u64,
+    /// The number of the member's start: higher than that of every start before.
+    pub incarnation: u64,
 }
 
 impl HardState {
-    pub fn encode(&self) -> [u8; 32] {
-        let mut bytes = [0; 32];
-        let values = [self.term, self.vote, self.commit, self.silent_until];
+    pub fn encode(&self) -> [u8; 40] {
+        let mut bytes = [0; 40];
+        let values = [self.term, self.vote, self.commit, self.silent_until, self.incarnation];
         for (chunk, value) in bytes.chunks_exact_mut(8).zip(values) {
             chunk.copy_from_slice(&value.to_le_bytes());
         }
@@ -41,9 +43,10 @@ impl HardState {
 
     /// `None` for bytes that `encode` did not write.
     pub fn decode(bytes: &[u8]) -> Option<HardState> {
-        let bytes: &[u8; 32] = bytes.try_into().ok()?;
+        let bytes: &[u8; 40] = bytes.try_into().ok()?;
         let field = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at * 8 + i]));
-        Some(HardState { term: field(0), vote: field(1), commit: field(2), silent_until: field(3) })
+        let [term, vote, commit, silent_until, incarnation] = std::array::from_fn(field);
+        Some(HardState { term, vote, commit, silent_until, incarnation })
     }
 }
 
@@ -60,6 +63,24 @@ pub struct Recovered {
 }
 
 impl Recovered {
+    /// So many batches of sessions' ids lie between one start and the next, if the clock does not keep them apart.
+    const INCARNATIONS_APART: u64 = 1024;
+
+    /// Numbers this start of the member, higher than every one before, even if the clock went back. The hard state has to be
+    /// on disk before the member is made: what it sends to others counts by this number.
+    pub fn begin(&mut self, member: u64, state: &State, now: Now) {
+        let logged = self.entries.iter().flat_map(LogEntry::batches).map(|batch| batch.origin);
+        let logged =
+            logged.filter(|origin| u64::from(origin.member) == member).map(|origin| origin.incarnation);
+        let known = state.tree().incarnation(member as u8).into_iter().chain([self.hard_state.incarnation]);
+        let next = logged
+            .chain(known)
+            .filter(|last| *last > 0)
+            .max()
+            .map(|last| last + Recovered::INCARNATIONS_APART);
+        self.hard_state.incarnation = next.unwrap_or(1).max(now.wall_ms as u64);
+    }
+
     /// Whether nobody else takes part, as far as the log tells.
     pub fn is_alone(&self, member: u64) -> bool {
         let (membership, since) = membership_at_start(self);
@@ -416,8 +437,10 @@ mod tests {
     #[test]
     fn after_a_restart_everything_in_the_log_is_committed_again() {
         let entry = |index| LogEntry { index, term: 3, payload: Bytes::from_static(b"x") };
-        let mut consensus =
-            alone(vec![entry(1), entry(2)], HardState { term: 3, vote: 1, commit: 1, silent_until: 0 });
+        let mut consensus = alone(
+            vec![entry(1), entry(2)],
+            HardState { term: 3, vote: 1, commit: 1, ..HardState::default() },
+        );
         let committed = settle(&mut consensus);
         assert_eq!(committed[..2], [entry(1), entry(2)]);
         assert!(consensus.node.raft.term > 3);
@@ -425,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_hard_state_comes_back() {
-        let hard_state = HardState { term: 9, vote: 2, commit: 77, silent_until: 5 };
+        let hard_state = HardState { term: 9, vote: 2, commit: 77, silent_until: 5, incarnation: 1 << 40 };
         assert_eq!(HardState::decode(&hard_state.encode()), Some(hard_state));
         assert_eq!(HardState::decode(&[1]), None);
     }

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use paddock_proto::{IdList, OpCode, SessionId, Xid};
 use paddock_tree::{Command, Origin};
 
-use crate::batch::{Batch, BatchBuilder, EntryBuilder, batches};
+use crate::batch::{Batch, BatchBuilder, EntryBuilder};
 use crate::consensus::{Consensus, Install, Leadership, Letters};
 use crate::liveness::Liveness;
 use crate::message::PeerMessage;
@@ -308,7 +308,7 @@ impl Replica {
     /// After so many ticks in which nothing came back, outstanding batches are sent again: they may have been lost.
     const RESEND_TICKS: u32 = 20;
 
-    /// A member with what it found on disk. Every session gets its whole timeout anew.
+    /// A member with what it found on disk, for which `Recovered::begin` was called. Every session gets its whole timeout anew.
     pub fn new(options: ReplicaOptions, recovered: Recovered, state: &State, now: Now) -> Replica {
         assert!(
             (1..=255).contains(&options.member),
@@ -317,9 +317,10 @@ impl Replica {
         assert!(state.applied() == recovered.snapshot, "the state is the snapshot's");
         let written = recovered.hard_state;
         let member = options.member as u8;
-        let incarnation = next_incarnation(member, now, state, &recovered.entries);
+        let incarnation = written.incarnation;
+        assert!(incarnation > 0, "a member begins with the number of its start");
         let mut replica = Replica {
-            next_session: first_session_id(options.member, now.wall_ms),
+            next_session: first_session_id(options.member, incarnation),
             next_garbage_ms: now.monotonic_ms + options.garbage_interval_ms,
             consensus: Consensus::new(options.member, options.seed, options.entry_bytes_kept, recovered),
             batch: BatchBuilder::new(),
@@ -760,7 +761,7 @@ impl Replica {
             true => self.consensus.committed(),
             false => self.written.commit,
         };
-        let promise = HardState { term, vote, commit, silent_until };
+        let promise = HardState { term, vote, commit, silent_until, ..self.written };
         let is_promised = promise == HardState { commit, ..self.written };
         let nothing_new = entries.is_empty() && is_promised && !is_commit_due && effects.install.is_none();
         if nothing_new && self.unsynced_round.is_none() {
@@ -801,17 +802,9 @@ impl Replica {
     }
 }
 
-/// Higher than every incarnation before, even if the clock went back.
-fn next_incarnation(member: u8, now: Now, state: &State, entries: &[LogEntry]) -> u64 {
-    let commands = entries.iter().filter(|entry| About::decode(&entry.payload).is_none());
-    let logged = commands.flat_map(|entry| batches(&entry.payload)).map(|batch| batch.origin);
-    let logged = logged.filter(|origin| origin.member == member).map(|origin| origin.incarnation);
-    let last = logged.chain(state.tree().incarnation(member)).max();
-    (now.wall_ms as u64).max(last.map_or(0, |last| last + 1))
-}
-
-/// Where a member starts to count its sessions, so that ids are never used twice: its number, then the time.
-fn first_session_id(member: u64, wall_ms: i64) -> i64 {
-    let time = ((wall_ms as u64) << 24) >> 8;
-    ((member << 56) | (time & 0x00ff_ffff_ffff_ffff)) as i64
+/// Where a member starts to count its sessions, so that ids are never used twice: its number, then that of its start, which
+/// is a time as a rule.
+fn first_session_id(member: u64, incarnation: u64) -> i64 {
+    let start = (incarnation << 24) >> 8;
+    ((member << 56) | start) as i64
 }

@@ -37,8 +37,10 @@ impl Member {
     fn start(disk: Vec<LogEntry>, hard_state: HardState) -> Member {
         let state = State::new(Tree::new(), (0, 0), Membership::default());
         let membership = Membership::default();
-        let recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: disk.clone() };
+        let mut recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: disk.clone() };
         let now = Now { monotonic_ms: 1000, wall_ms: 5_000 };
+        recovered.begin(1, &state, now);
+        let hard_state = recovered.hard_state;
         let replica = Replica::new(options(), recovered, &state, now);
         let (effects, out) = (Effects::default(), Outboxes::new(1));
         let mut member = Member { replica, state, effects, out, now, disk, hard_state };

@@ -73,8 +73,9 @@ impl Member {
         let state = State::new(Tree::new(), (0, 0), Membership::default());
         let membership = Membership::default();
         let hard_state = HardState::default();
-        let recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: vec![] };
+        let mut recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: vec![] };
         let now = Now { monotonic_ms: 1, wall_ms: 1 };
+        recovered.begin(1, &state, now);
         let mut member = Member {
             config: Config { frame_bytes_max: FRAME_BYTES_MAX, ..Config::new("nowhere") },
             connection: Connection::new(ConnId::new(0, 1), [127, 0, 0, 1].into()),

@@ -235,6 +235,21 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
 }
 
 #[test]
+fn no_session_id_is_given_twice_though_the_clock_goes_back() {
+    let disk = MemDisk::new(1);
+    let mut stage = Stage::start(&disk).unwrap();
+    let first = stage.shell.session.expect("connected at the start");
+    let mut command = Vec::new();
+    Command::encode(first, 0, IdList::NONE, OpCode::CloseSession, &[], &mut command);
+    stage.member.take(&stage.shell, [Input::Write { conn: conn(), xid: Xid(1), command }]);
+    stage.settle().unwrap();
+    drop(stage);
+    disk.crash();
+    let again = Stage::start(&disk).unwrap();
+    assert_ne!(again.shell.session, Some(first));
+}
+
+#[test]
 fn snapshots_let_the_log_go() {
     let disk = MemDisk::new(1);
     let mut stage = Stage::start(&disk).unwrap();

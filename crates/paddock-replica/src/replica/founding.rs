@@ -138,8 +138,8 @@ impl Replica {
 
     fn first_entry(&self) -> (LogEntry, HardState) {
         let payload = About::Founding(self.options.founding.membership.clone()).encode();
-        let HardState { term, vote, .. } = self.written;
-        let hard_state = HardState { term: term.max(1), vote, commit: 1, silent_until: 0 };
+        let term = self.written.term.max(1);
+        let hard_state = HardState { term, commit: 1, silent_until: 0, ..self.written };
         (LogEntry { index: 1, term: 1, payload }, hard_state)
     }
 

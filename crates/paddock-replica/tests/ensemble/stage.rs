@@ -168,9 +168,10 @@ impl Stage {
         };
         let membership = state.membership().clone();
         let entries = disk.entries.clone();
-        let recovered =
+        let mut recovered =
             Recovered { snapshot: state.applied(), membership, hard_state: disk.hard_state, entries };
-        self.now.wall_ms += 1;
+        recovered.begin(member, &state, self.now);
+        disk.hard_state = recovered.hard_state;
         let replica = Replica::new(options, recovered, &state, self.now);
         self.members.insert(
             member,
