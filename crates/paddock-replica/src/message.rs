@@ -33,8 +33,11 @@ pub(crate) enum PeerMessage {
     Gone {
         index: u64,
     },
-    /// How far the sender has come, when members look for each other.
-    Greeting(Condition),
+    /// How far the sender has come, when members look for each other. A question is to be answered with the same.
+    Greeting {
+        condition: Condition,
+        is_question: bool,
+    },
     /// What the sender's state was after an entry.
     Digest {
         index: u64,
@@ -99,8 +102,9 @@ impl PeerMessage {
                 out.push(GONE);
                 out.put_i64(*index as i64);
             }
-            PeerMessage::Greeting(condition) => {
+            PeerMessage::Greeting { condition, is_question } => {
                 out.push(GREETING);
+                out.put_bool(*is_question);
                 out.push(match condition {
                     Condition::Empty => 0,
                     Condition::Founding => 1,
@@ -141,14 +145,18 @@ impl PeerMessage {
                 }))
             }
             GONE => Ok(PeerMessage::Gone { index: reader.i64()? as u64 }),
-            GREETING => Ok(PeerMessage::Greeting(match reader.u8()? {
-                0 => Condition::Empty,
-                1 => Condition::Founding,
-                2 => Condition::Established,
-                other => {
-                    return Err(DecodeError::UnknownValue { field: "condition", value: other.into() });
-                }
-            })),
+            GREETING => {
+                let is_question = reader.bool()?;
+                let condition = match reader.u8()? {
+                    0 => Condition::Empty,
+                    1 => Condition::Founding,
+                    2 => Condition::Established,
+                    other => {
+                        return Err(DecodeError::UnknownValue { field: "condition", value: other.into() });
+                    }
+                };
+                Ok(PeerMessage::Greeting { condition, is_question })
+            }
             DIGEST => Ok(PeerMessage::Digest { index: reader.i64()? as u64, digest: reader.i64()? as u64 }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
@@ -173,7 +181,9 @@ pub fn describe(bytes: &[u8]) -> String {
             format!("piece of snapshot {index} from {offset}: {} bytes, last={is_last}", bytes.len())
         }
         Ok(PeerMessage::Gone { index }) => format!("snapshot {index} is gone"),
-        Ok(PeerMessage::Greeting(condition)) => format!("greeting: {condition:?}"),
+        Ok(PeerMessage::Greeting { condition, is_question }) => {
+            format!("greeting: {condition:?}{}", if is_question { ", and you?" } else { "" })
+        }
         Ok(PeerMessage::Digest { index, digest }) => format!("digest {digest:016x} at {index}"),
         Err(error) => format!("unreadable: {error}"),
     }
@@ -348,7 +358,7 @@ mod tests {
         check(PeerMessage::Gone { index: 7 });
         check(PeerMessage::Digest { index: 7, digest: u64::MAX });
         for condition in [Condition::Empty, Condition::Founding, Condition::Established] {
-            check(PeerMessage::Greeting(condition));
+            [true, false].map(|is_question| check(PeerMessage::Greeting { condition, is_question }));
         }
         let bytes = b"piece".to_vec();
         check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));

@@ -514,7 +514,9 @@ impl Replica {
             }
             Ok(PeerMessage::Piece(piece)) => self.on_piece(from, piece),
             Ok(PeerMessage::Gone { index }) => self.on_gone(from, index),
-            Ok(PeerMessage::Greeting(condition)) => self.on_greeting(from, condition),
+            Ok(PeerMessage::Greeting { condition, is_question }) => {
+                self.on_greeting(from, condition, is_question);
+            }
             Ok(PeerMessage::Digest { index, digest }) => self.on_digest(from, index, digest),
             Err(error) => tracing::error!(from, %error, "message of another member cannot be read"),
         }

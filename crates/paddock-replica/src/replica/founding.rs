@@ -57,16 +57,17 @@ impl Replica {
         let own = self.options.member;
         let Membership { voters, learners, .. } = &self.options.founding.membership;
         let others = voters.iter().chain(learners).copied().filter(|id| *id != own);
-        let question = PeerMessage::Greeting(Condition::Empty).encode();
+        let question = PeerMessage::Greeting { condition: Condition::Empty, is_question: true }.encode();
         self.letters.extend(others.map(|id| (id, question.clone())));
     }
 
     /// Another member says how it stands with it.
-    pub(super) fn on_greeting(&mut self, from: u64, condition: Condition) {
-        if condition == Condition::Empty {
-            let answer = self.condition();
-            self.letters.push((from, PeerMessage::Greeting(answer).encode()));
-            if answer == Condition::Established {
+    pub(super) fn on_greeting(&mut self, from: u64, condition: Condition, is_question: bool) {
+        let own = self.condition();
+        if is_question {
+            let answer = PeerMessage::Greeting { condition: own, is_question: false };
+            self.letters.push((from, answer.encode()));
+            if condition == Condition::Empty && own == Condition::Established {
                 self.consensus.begin_anew(from);
             }
         }

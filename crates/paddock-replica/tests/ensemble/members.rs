@@ -219,6 +219,19 @@ fn an_ensemble_is_founded_by_most_of_its_voters_and_joined_by_the_rest() {
 }
 
 #[test]
+fn too_few_to_found_an_ensemble_ask_once_a_tick_and_wait() {
+    let mut stage = Stage::new(5, 28);
+    (3..=5).for_each(|member| stage.stop(member));
+    // Each tick ends when all is said.
+    stage.run_ticks(20);
+    assert!(stage.cluster(1).is_none());
+    stage.start(4);
+    stage.elect();
+    stage.run_ticks(20);
+    assert!(stage.cluster(1).is_some());
+}
+
+#[test]
 fn members_whose_states_differ_raise_the_alarm() {
     let mut stage = Stage::new(3, 28);
     let leader = stage.elect();
