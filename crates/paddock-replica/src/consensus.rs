@@ -137,6 +137,8 @@ pub(crate) struct Consensus {
     /// might forget what it once promised.
     is_silent: bool,
     seed: u64,
+    /// Ticks in which no vote is given: what this member promised before it was restarted may still hold.
+    withheld: usize,
     /// Ticks until this member stands for election, because its link to the leader has ended.
     candidacy: Option<usize>,
 }
@@ -190,7 +192,7 @@ impl Consensus {
             node.campaign().expect("a follower may always campaign");
         }
         let mut consensus =
-            Consensus { node, membership, refounded, is_silent: false, seed, candidacy: None };
+            Consensus { node, membership, refounded, is_silent: false, seed, withheld: 0, candidacy: None };
         consensus.set_election_timeout();
         consensus
     }
@@ -232,7 +234,7 @@ impl Consensus {
     pub(crate) fn step(&mut self, mut message: Message) {
         let is_vote =
             matches!(message.msg_type, MessageType::MsgRequestVote | MessageType::MsgRequestPreVote);
-        if is_vote && self.is_silent {
+        if is_vote && (self.is_silent || self.withheld > 0) {
             return;
         }
         if message.msg_type == MessageType::MsgHeartbeat {
@@ -245,7 +247,14 @@ impl Consensus {
         self.set_election_timeout();
     }
 
+    /// For a whole election timeout this member votes for nobody: before it was restarted it may have heard a leader whose
+    /// lease still runs.
+    pub(crate) fn withhold_votes(&mut self) {
+        self.withheld = Consensus::ELECTION_TICKS;
+    }
+
     pub(crate) fn tick(&mut self) {
+        self.withheld = self.withheld.saturating_sub(1);
         if !self.is_silent {
             self.node.tick();
             self.stand_for_election();

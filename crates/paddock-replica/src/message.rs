@@ -358,7 +358,9 @@ mod tests {
         check(PeerMessage::Gone { index: 7 });
         check(PeerMessage::Digest { index: 7, digest: u64::MAX });
         for condition in [Condition::Empty, Condition::Founding, Condition::Established] {
-            [true, false].map(|is_question| check(PeerMessage::Greeting { condition, is_question }));
+            for is_question in [true, false] {
+                check(PeerMessage::Greeting { condition, is_question });
+            }
         }
         let bytes = b"piece".to_vec();
         check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));

@@ -365,6 +365,9 @@ impl Replica {
         }
         let is_silent = replica.beginning.is_some() || replica.silent_until.is_some();
         replica.consensus.set_silent(is_silent);
+        if replica.options.lease_clock_bound_ms.is_some() {
+            replica.consensus.withhold_votes();
+        }
         replica.follow_ensemble(state.tree());
         replica.adopt_sessions(now, state);
         replica

@@ -114,3 +114,33 @@ fn a_lease_answers_without_asking_and_ends_before_another_can_lead() {
     stage.mend(former);
     stage.elect();
 }
+
+/// Who is started anew does not know that it has just heard a leader. It votes for nobody for as long as a lease may last.
+#[test]
+fn a_lease_holds_though_who_granted_it_is_started_anew() {
+    for seed in 0..20 {
+        let mut stage = Stage::new(3, seed);
+        stage.lease_clock_bound_ms = Some(0);
+        (1..=3).for_each(|id| stage.start_empty(id));
+        let leader = stage.elect();
+        let reader = stage.connect(leader, 1);
+        stage.create(&reader, 1, "/a", "old");
+        stage.story(&reader);
+        let patient = stage.other_than(leader);
+        let granter = 6 - leader - patient;
+        // One has not heard the leader for long, and will stand for election soon.
+        stage.cut(patient);
+        stage.run_ticks(9);
+        stage.submit_local(&reader, 2, OpCode::Sync, "/a");
+        stage.settle();
+        assert_eq!(stage.story(&reader).len(), 1, "the other one confirms the leader");
+        stage.stop(granter);
+        stage.start(granter);
+        stage.mend(patient);
+        stage.cut(leader);
+        stage.run_ticks(8);
+        for member in [patient, granter] {
+            assert_ne!(stage.role(member), Role::Leader, "seed {seed}: member {member} leads during a lease");
+        }
+    }
+}

@@ -241,7 +241,8 @@ impl Table {
             WatcherKind::Persistent => &mut [persistent],
             WatcherKind::PersistentRecursive => &mut [recursive],
         };
-        sets.iter_mut().fold(false, |found, set| set.remove(path) || found)
+        // All of them, not only the first that has it.
+        sets.iter_mut().map(|set| usize::from(set.remove(path))).sum::<usize>() > 0
     }
 }
 

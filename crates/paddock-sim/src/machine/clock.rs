@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn clocks_drift_and_jump() {
         let mut clock = MachineClock::new(Time(0), Span::seconds(1), 5000, 100_000);
-        let shown = |clock: &MachineClock, second| {
+        let shown = |clock: &MachineClock, second: u64| {
             let now = clock.now(Time(second * 1_000_000));
             (now.monotonic_ms, now.wall_ms)
         };
