@@ -24,6 +24,16 @@ impl Counts {
         sum
     }
 
+    /// What the simulator's last line says of its seeds.
+    pub(crate) fn from_simulator(output: &str) -> Self {
+        let line = output.lines().rfind(|line| line.contains(" seeds passed, ")).unwrap_or_default();
+        Self {
+            passed: number_before(line, " seeds passed"),
+            failed: number_before(line, " failed"),
+            skipped: 0,
+        }
+    }
+
     /// Counts tests that found that they cannot run here and said so: `skipped: REASON`. To their runner they passed.
     pub(crate) fn with_skipped(self, output: &str) -> Self {
         let skipped = output.lines().filter(|line| line.contains(" skipped: ")).count() as u64;
@@ -96,6 +106,14 @@ mod tests {
         let output = "running 2 tests\ncut: skipped: no namespaces\ntest cut ... ok\n";
         let counts = Counts { passed: 2, failed: 0, skipped: 1 };
         assert_eq!(counts.with_skipped(output), Counts { passed: 1, failed: 0, skipped: 2 });
+    }
+
+    #[test]
+    fn seeds_are_counted() {
+        let output =
+            "seed 7, step 9, commit x: lost\n199 seeds passed, 1 failed in 5.0 s: 8 writes acknowledged\n";
+        assert_eq!(Counts::from_simulator(output), Counts { passed: 199, failed: 1, skipped: 0 });
+        assert_eq!(Counts::from_simulator("error: could not compile"), Counts::default());
     }
 
     #[test]

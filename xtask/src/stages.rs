@@ -40,12 +40,18 @@ impl Outcome {
 }
 
 /// In the order in which they run: cheap ones and those that others need first.
-const STAGES: [Stage; 9] = [
+const STAGES: [Stage; 10] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
         needs_server: false,
         run: rust::unit,
+    },
+    Stage {
+        name: "simulator",
+        about: "whole ensembles in one thread, from 200 seeds, with faults",
+        needs_server: false,
+        run: rust::simulator,
     },
     Stage { name: BUILD, about: "the paddock binary, as released", needs_server: false, run: rust::build },
     Stage {

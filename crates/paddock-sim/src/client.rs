@@ -244,7 +244,7 @@ impl Client {
         let xid = Xid(self.next_xid);
         self.next_xid += 1;
         if let Some(wish) = ask.as_logged() {
-            checks.once.ask(self.session, &wish);
+            checks.once.ask(self.session, xid, &wish);
         }
         let (op, body) = ask.encode();
         self.asked.push_back(Request { xid, ask, shown: checks.real_time.shown() });

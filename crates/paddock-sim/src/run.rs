@@ -10,21 +10,27 @@ use crate::trace::Telling;
 use crate::world::{Account, World};
 
 thread_local! {
-    /// What the last panic of this thread said.
-    static LAST_WORDS: RefCell<String> = const { RefCell::new(String::new()) };
+    /// What the last panic of this thread's run said; `None` while there is no run.
+    static LAST_WORDS: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Lets panics be told as violations and not on the screen.
 pub(crate) fn catch_panics() {
-    panic::set_hook(Box::new(|info| {
-        LAST_WORDS.with_borrow_mut(|words| *words = info.to_string().replace('\n', " "));
+    let as_usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        LAST_WORDS.with_borrow_mut(|words| match words {
+            Some(words) => *words = info.to_string().replace('\n', " "),
+            None => as_usual(info),
+        });
     }));
 }
 
 pub(crate) fn run(plan: &Plan, telling: Telling) -> (Account, Vec<String>) {
+    LAST_WORDS.set(Some(String::new()));
     let lived = panic::catch_unwind(AssertUnwindSafe(|| World::new(plan.clone(), telling).live()));
+    let words = LAST_WORDS.take();
     lived.unwrap_or_else(|_| {
-        let what = LAST_WORDS.with_borrow(String::clone);
+        let what = words.unwrap_or_default();
         let violation = Some(Violation { checker: "panic", what });
         (Account { violation, ..Account::default() }, Vec::new())
     })

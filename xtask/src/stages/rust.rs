@@ -13,6 +13,18 @@ pub(super) fn unit(layout: &Layout) -> Result<Outcome, Error> {
     test(layout, "unit", cargo)
 }
 
+/// How many ensembles are simulated, from so many seeds.
+const SEEDS: &str = "0..200";
+
+pub(super) fn simulator(layout: &Layout) -> Result<Outcome, Error> {
+    let log = layout.log("simulator");
+    let cargo = layout.cargo().args(["run", "--profile", "sim", "--package", "paddock-sim", "--"]);
+    let status = cargo.args(["--seeds", SEEDS]).log_to(&log).status()?;
+    let output = fs::read(&log).map_err(Error::io("read", &log))?;
+    let counts = Counts::from_simulator(&String::from_utf8_lossy(&output));
+    Ok(Outcome { counts, success: status.success() })
+}
+
 pub(super) fn build(layout: &Layout) -> Result<Outcome, Error> {
     let cargo = layout.cargo().args(["build", "--release", "--package", "paddock"]);
     let status = cargo.log_to(&layout.log("build")).status()?;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_model::Wish;
-use paddock_proto::{ErrorCode, SessionId};
+use paddock_proto::{ErrorCode, SessionId, Xid};
 
 use super::truth::Happened;
 use super::{Checked, ensure};
@@ -13,7 +13,7 @@ const CHECKER: &str = "exactly once";
 
 #[derive(Debug, Default)]
 struct Asked {
-    wishes: Vec<Wish>,
+    wishes: Vec<(Xid, Wish)>,
     /// Those before this one have counted or never will.
     next: usize,
 }
@@ -26,15 +26,20 @@ pub(crate) struct Once {
 
 impl Once {
     /// A client asks for a write.
-    pub(crate) fn ask(&mut self, session: SessionId, wish: &Wish) {
-        self.sessions.entry(session).or_default().wishes.push(wish.clone());
+    pub(crate) fn ask(&mut self, session: SessionId, xid: Xid, wish: &Wish) {
+        self.sessions.entry(session).or_default().wishes.push((xid, wish.clone()));
     }
 
     /// The client is told that a write was not taken: it must never count.
-    pub(crate) fn refuse(&mut self, session: SessionId, wish: &Wish) -> Checked {
+    pub(crate) fn refuse(&mut self, session: SessionId, xid: Xid) -> Checked {
         let asked = self.sessions.entry(session).or_default();
-        let found = asked.wishes[asked.next..].iter().position(|asked| asked == wish);
-        ensure!(found.is_some(), CHECKER, "{wish:?} of session {session} is refused, and has counted");
+        let found = asked.wishes[asked.next..].iter().position(|(asked, _)| *asked == xid);
+        ensure!(
+            found.is_some(),
+            CHECKER,
+            "request {} of session {session} is refused, and has counted",
+            xid.0
+        );
         if let Some(position) = found {
             asked.wishes.remove(asked.next + position);
         }
@@ -59,7 +64,11 @@ impl Once {
             return Ok(());
         }
         let asked = self.sessions.entry(session).or_default();
-        let found = asked.wishes[asked.next..].iter().position(|asked| asked == wish);
+        let found = asked.wishes[asked.next..].iter().position(|(_, asked)| asked == wish);
+        if found.is_none() && matches!(wish, Wish::Broken) {
+            // What cannot be read is refused before it is asked whose it is: one that a session has left on the way, too.
+            return Ok(());
+        }
         ensure!(
             found.is_some(),
             CHECKER,

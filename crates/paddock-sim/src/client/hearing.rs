@@ -124,7 +124,7 @@ impl Client {
     ) -> Checked {
         let logged = request.ask.as_logged();
         if header.error == Some(ErrorCode::NotReadOnly) {
-            return self.hear_refusal(&request, logged.as_ref(), checks);
+            return self.hear_refusal(&request, logged.is_some(), checks);
         }
         match request.ask {
             Ask::Write(ref wish) => match logged {
@@ -166,9 +166,9 @@ impl Client {
     }
 
     /// Nothing can be written where the client asks, and nothing new be read.
-    fn hear_refusal(&mut self, request: &Request, logged: Option<&Wish>, checks: &mut Checks) -> Checked {
-        if let Some(wish) = logged {
-            checks.once.refuse(self.session, wish)?;
+    fn hear_refusal(&mut self, request: &Request, is_logged: bool, checks: &mut Checks) -> Checked {
+        if is_logged {
+            checks.once.refuse(self.session, request.xid)?;
         }
         // Who goes on without its watches misses what they would tell.
         self.has_enough |= matches!(request.ask, Ask::SetWatches { .. });
