@@ -141,8 +141,12 @@ impl Worker {
 
     /// The connection has ended; its session lives on until its time is up.
     fn leave(&self, conn: ConnId) {
-        self.wires.borrow_mut().remove(&conn);
+        let wire = self.wires.borrow_mut().remove(&conn);
         self.shared.stats.leave(conn);
+        // It was heard until now, whenever the next report would have been.
+        if let Some(wire) = wire.filter(|wire| wire.touched.get() && wire.session() != SessionId::NONE) {
+            self.inputs.borrow_mut().push(Input::Touch { session: wire.session() });
+        }
         self.inputs.borrow_mut().push(Input::Disconnect { conn });
         self.hand_over();
         if self.shared.is_stopping() {

@@ -161,7 +161,10 @@ impl Front {
     }
 
     fn leave(&mut self, conn: ConnId, out: &mut FrontYield) {
-        self.conns.remove(&conn);
+        let heard = self.conns.remove(&conn).filter(|conn| conn.is_touched).map(|conn| conn.client.session);
+        if let Some(session) = heard.filter(|session| *session != SessionId::NONE) {
+            out.inputs.push(Input::Touch { session });
+        }
         out.inputs.push(Input::Disconnect { conn });
     }
 }
