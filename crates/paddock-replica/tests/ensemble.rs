@@ -281,18 +281,25 @@ fn a_member_that_lags_too_far_gets_a_snapshot_and_its_connections_begin_anew() {
     stage.check_agreement();
 }
 
-#[test]
-fn a_snapshot_comes_whole_though_its_leader_changes_on_the_way() {
-    let mut stage = Stage::new(3, 9);
+/// Three members, of which one has missed sixty writes of so many bytes: its leader has no entries for it any more.
+/// Returns the leader and the one that lags.
+fn one_lags(seed: u64, bytes: usize) -> (Stage, u64, u64) {
+    let mut stage = Stage::new(3, seed);
     stage.entries_max = 20;
     let leader = stage.elect();
     let lagging = stage.other_than(leader);
     let writer = stage.connect(leader, 1);
     stage.cut(lagging);
     for xid in 1..=60 {
-        stage.create(&writer, xid, &format!("/n-{xid}"), &"x".repeat(1000));
+        stage.create(&writer, xid, &format!("/n-{xid}"), &"x".repeat(bytes));
     }
     stage.mend(lagging);
+    (stage, leader, lagging)
+}
+
+#[test]
+fn a_snapshot_comes_whole_though_its_leader_changes_on_the_way() {
+    let (mut stage, leader, lagging) = one_lags(9, 1000);
     for _ in 0..12 {
         stage.step_once();
     }
@@ -321,16 +328,7 @@ fn a_snapshot_comes_whole_though_its_taker_is_away_on_the_way() {
         }),
     ];
     for (what, absence) in absences {
-        let mut stage = Stage::new(3, 13);
-        stage.entries_max = 20;
-        let leader = stage.elect();
-        let lagging = stage.other_than(leader);
-        let writer = stage.connect(leader, 1);
-        stage.cut(lagging);
-        for xid in 1..=60 {
-            stage.create(&writer, xid, &format!("/n-{xid}"), &"x".repeat(1000));
-        }
-        stage.mend(lagging);
+        let (mut stage, leader, lagging) = one_lags(13, 1000);
         for _ in 0..12 {
             stage.step_once();
         }
@@ -345,16 +343,7 @@ fn a_snapshot_comes_whole_though_its_taker_is_away_on_the_way() {
 #[test]
 fn a_snapshot_comes_whatever_is_lost_on_the_way() {
     for lost_after in 0..16 {
-        let mut stage = Stage::new(3, 9);
-        stage.entries_max = 20;
-        let leader = stage.elect();
-        let lagging = stage.other_than(leader);
-        let writer = stage.connect(leader, 1);
-        stage.cut(lagging);
-        for xid in 1..=60 {
-            stage.create(&writer, xid, &format!("/n-{xid}"), &"x".repeat(100));
-        }
-        stage.mend(lagging);
+        let (mut stage, _, lagging) = one_lags(9, 100);
         (0..lost_after).for_each(|_| stage.step_once());
         stage.cut(lagging);
         stage.step_once();
