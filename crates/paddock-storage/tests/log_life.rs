@@ -135,7 +135,34 @@ fn one_group_holds_back_what_another_released() {
     log.release(GROUP, Index(30));
     assert_eq!(log.segments(), before);
     log.release(Group(9), Index(77));
+    // Where the group ends has to be in another segment first.
+    log.sync().expect("sync");
+    log.release(GROUP, Index(30));
     assert_eq!(log.segments(), 1);
+    let (log, _) = open(&disk, SEGMENT_BYTES).expect("open");
+    assert_eq!((log.first_index(Group(9)), log.last_index(Group(9))), (None, Some(Index(77))));
+}
+
+#[test]
+fn a_log_of_which_all_is_released_says_where_it_ends() {
+    let disk = MemDisk::new(1);
+    let (mut log, _) = open(&disk, SEGMENT_BYTES).expect("open");
+    append_each(&mut log, &range(1, 30, 100));
+    let hard_state = Record::HardState { group: GROUP, payload: &[7; SEGMENT_BYTES as usize / 2] };
+    for _ in 0..4 {
+        log.append(hard_state);
+        log.sync().expect("sync");
+        log.release(GROUP, Index(30));
+    }
+    log.sync().expect("sync");
+    log.release(GROUP, Index(30));
+    run_all(&log.housekeeper());
+    assert_eq!(log.segments(), 1, "there are only hard states in it");
+    disk.crash();
+    let (mut log, found) = open(&disk, SEGMENT_BYTES).expect("open");
+    assert_eq!(entries(&found), []);
+    assert_eq!((log.first_index(GROUP), log.last_index(GROUP)), (None, Some(Index(30))));
+    append_each(&mut log, &range(31, 33, 100));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::record::Record;
-use crate::{Group, Index};
+use crate::{Group, Index, Term};
 
 /// Where each group's entries begin and end.
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ struct Span {
     /// The first entry that is still wanted. It may be the one after `last`: then there is none yet.
     first: Index,
     last: Index,
+    /// Of the last one.
+    term: Term,
     released: Option<Index>,
 }
 
@@ -30,23 +32,24 @@ impl Groups {
     pub(super) fn note(&mut self, record: &Record<'_>) -> Result<(), Gap> {
         match *record {
             Record::HardState { .. } => Ok(()),
-            Record::Base { group, index, .. } => {
+            Record::Base { group, index, term } => {
                 let released = self.spans.get(&group).and_then(|span| span.released);
-                self.spans.insert(group, Span { first: index.next(), last: index, released });
+                self.spans.insert(group, Span { first: index.next(), last: index, term, released });
                 Ok(())
             }
-            Record::Entry { group, index, .. } => self.note_entry(group, index),
+            Record::Entry { group, index, term, .. } => self.note_entry(group, index, term),
         }
     }
 
-    fn note_entry(&mut self, group: Group, index: Index) -> Result<(), Gap> {
-        let span = self.spans.entry(group).or_insert(Span { first: index, last: index, released: None });
+    fn note_entry(&mut self, group: Group, index: Index, term: Term) -> Result<(), Gap> {
+        let span =
+            self.spans.entry(group).or_insert(Span { first: index, last: index, term, released: None });
         let expected = span.last.next();
         if index > expected {
             return Err(Gap { expected });
         }
         span.first = span.first.min(index);
-        span.last = index;
+        (span.last, span.term) = (index, term);
         Ok(())
     }
 
@@ -69,6 +72,12 @@ impl Groups {
         Some(self.spans.get(&group)?.last)
     }
 
+    /// What stands for the last entry of a group of which nothing is wanted any more.
+    pub(super) fn base(&self, group: Group) -> Option<Record<'static>> {
+        let Span { first, last, term, .. } = *self.spans.get(&group)?;
+        (first > last).then_some(Record::Base { group, term, index: last })
+    }
+
     /// Whether no entry of these ranges is wanted any more.
     pub(super) fn have_released(&self, ranges: &Ranges) -> bool {
         ranges.highest.iter().all(|(group, highest)| self.released(*group) >= Some(*highest))
@@ -88,6 +97,15 @@ impl Ranges {
             let highest = self.highest.entry(group).or_insert(index);
             *highest = index.max(*highest);
         }
+    }
+
+    /// Who has entries, or a base, in the segment.
+    pub(super) fn groups(&self) -> impl Iterator<Item = Group> {
+        self.highest.keys().copied()
+    }
+
+    pub(super) fn hold(&self, group: Group) -> bool {
+        self.highest.contains_key(&group)
     }
 
     pub(super) fn merge(&mut self, other: Self) {

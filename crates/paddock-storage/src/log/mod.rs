@@ -237,14 +237,33 @@ impl Log {
     }
 
     /// Says that the entries of a group up to an index are in a snapshot that is durable. Segments in which nothing else
-    /// is left go to the housekeeper, the oldest first; this itself is quick.
+    /// is left go to the housekeeper, the oldest first; this itself is quick. Where a group ends is never forgotten: once
+    /// all its entries are released, a base takes the place of the last one, with the next sync.
     pub fn release(&mut self, group: Group, through: Index) {
         self.groups.release(group, through);
-        // The last segment is being written, and the ones before it need its copy of the hard states to go.
-        while self.segments.len() > 1 && self.groups.have_released(&self.segments[0].ranges) {
+        if let Some(base) = self.groups.base(group).filter(|_| !self.ends_with(group)) {
+            self.append(base);
+        }
+        while self.may_go_without_first() {
             let segment = self.segments.pop_front().expect("there is more than one");
             self.housekeeper.release(segment.path);
         }
+    }
+
+    /// Whether the last segment, as it is or as it will be, says where a group ends.
+    fn ends_with(&self, group: Group) -> bool {
+        let pending = self.pending.iter().map(|chunk| &chunk.ranges);
+        let written = self.segments.back().map(|segment| &segment.ranges);
+        pending.chain(written).any(|ranges| ranges.hold(group))
+    }
+
+    /// Whether the oldest segment says nothing that those after it do not say. The last one is being written; it has
+    /// a copy of the hard states.
+    fn may_go_without_first(&self) -> bool {
+        let mut segments = self.segments.iter().map(|segment| &segment.ranges);
+        let (Some(first), later) = (segments.next(), segments) else { return false };
+        let goes_on = |group| later.clone().any(|ranges| ranges.hold(group));
+        later.len() > 0 && self.groups.have_released(first) && first.groups().all(goes_on)
     }
 
     /// Who prepares and recycles segments. To be run from another thread.
