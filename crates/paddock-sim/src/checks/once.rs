@@ -11,11 +11,47 @@ use super::{Checked, ensure};
 
 const CHECKER: &str = "exactly once";
 
+#[derive(Debug)]
+struct Line {
+    xid: Xid,
+    wish: Wish,
+    has_counted: bool,
+}
+
+/// What a session has asked for, in its order.
 #[derive(Debug, Default)]
 struct Asked {
-    wishes: Vec<(Xid, Wish)>,
-    /// Those before this one have counted or never will.
-    next: usize,
+    lines: Vec<Line>,
+}
+
+impl Asked {
+    /// A wish counts: the first like it behind all that have counted. False if there is none.
+    fn count(&mut self, wish: &Wish) -> bool {
+        let next = self.lines.iter().rposition(|line| line.has_counted).map_or(0, |last| last + 1);
+        let found = self.lines[next..].iter_mut().find(|line| line.wish == *wish);
+        found.map(|line| line.has_counted = true).is_some()
+    }
+
+    /// A wish will never count. If it seems that it has, then another one like it did, and nothing else in between. False
+    /// if there is no such one.
+    fn refuse(&mut self, xid: Xid) -> bool {
+        let Some(position) = self.lines.iter().position(|line| line.xid == xid) else { return false };
+        let refused = self.lines.remove(position);
+        if !refused.has_counted {
+            return true;
+        }
+        let behind = self.lines[position..].iter_mut();
+        let mut counting = behind.skip_while(|line| line.has_counted == (line.wish == refused.wish));
+        match counting.next().filter(|line| !line.has_counted) {
+            Some(line) => line.has_counted = true,
+            None => return false,
+        }
+        true
+    }
+
+    fn counted(&self) -> usize {
+        self.lines.iter().filter(|line| line.has_counted).count()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -27,22 +63,14 @@ pub(crate) struct Once {
 impl Once {
     /// A client asks for a write.
     pub(crate) fn ask(&mut self, session: SessionId, xid: Xid, wish: &Wish) {
-        self.sessions.entry(session).or_default().wishes.push((xid, wish.clone()));
+        let line = Line { xid, wish: wish.clone(), has_counted: false };
+        self.sessions.entry(session).or_default().lines.push(line);
     }
 
     /// The client is told that a write was not taken: it must never count.
     pub(crate) fn refuse(&mut self, session: SessionId, xid: Xid) -> Checked {
-        let asked = self.sessions.entry(session).or_default();
-        let found = asked.wishes[asked.next..].iter().position(|(asked, _)| *asked == xid);
-        ensure!(
-            found.is_some(),
-            CHECKER,
-            "request {} of session {session} is refused, and has counted",
-            xid.0
-        );
-        if let Some(position) = found {
-            asked.wishes.remove(asked.next + position);
-        }
+        let is_right = self.sessions.entry(session).or_default().refuse(xid);
+        ensure!(is_right, CHECKER, "request {} of session {session} is refused, and has counted", xid.0);
         Ok(())
     }
 
@@ -64,21 +92,17 @@ impl Once {
             return Ok(());
         }
         let asked = self.sessions.entry(session).or_default();
-        let found = asked.wishes[asked.next..].iter().position(|(_, asked)| asked == wish);
-        if found.is_none() && matches!(wish, Wish::Broken) {
-            // What cannot be read is refused before it is asked whose it is: one that a session has left on the way, too.
-            return Ok(());
-        }
+        // What cannot be read is refused before it is asked whose it is: one that a session has left on the way, too.
+        let is_right = asked.count(wish) || matches!(wish, Wish::Broken);
         ensure!(
-            found.is_some(),
+            is_right,
             CHECKER,
             "{wish:?} of session {session} counts in entry {} and was not asked for since the last that counted \
-             ({} of {} are settled)",
+             ({} of {} have)",
             happened.index,
-            asked.next,
-            asked.wishes.len()
+            asked.counted(),
+            asked.lines.len()
         );
-        asked.next += found.unwrap_or_default() + 1;
         Ok(())
     }
 }
