@@ -58,6 +58,10 @@ pub(crate) enum Event {
     Fault {
         number: usize,
     },
+    /// A pause of a machine ends.
+    Thaw {
+        member: u8,
+    },
     /// Somebody makes room on a full disk.
     Room {
         member: u8,
@@ -104,6 +108,8 @@ pub(crate) struct World {
     trace: Trace,
     network: Network,
     machines: Vec<Machine>,
+    /// What has happened to machines since they were paused.
+    frozen: BTreeMap<u8, Vec<Event>>,
     clients: Vec<Client>,
     wires: BTreeMap<ConnId, Wire>,
     conns: u64,
@@ -129,6 +135,7 @@ impl World {
             trace: Trace::new(telling),
             network: Network::new(plan.weather.clone(), part("network", 0)),
             machines: (1..=plan.settings.members).map(machine).collect(),
+            frozen: BTreeMap::new(),
             clients: plan.clients.iter().enumerate().map(client).collect(),
             wires: BTreeMap::new(),
             conns: 0,
@@ -195,6 +202,10 @@ impl World {
             Event::Packet { conn } => self.packet(conn),
             Event::Client { number } => self.client_acts(number),
             Event::Fault { number } => self.strike(self.plan.faults[number].fault),
+            Event::Thaw { member } => {
+                self.thaw(member);
+                Ok(())
+            }
             Event::Room { member } => {
                 let now = self.now;
                 self.machine(member).make_room(now);

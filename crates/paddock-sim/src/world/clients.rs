@@ -93,9 +93,12 @@ impl World {
         let cut = self.network.clients_cut(now, member);
         let address = self.clients[client].address();
         let machine = self.machine(member);
-        let paused = machine.is_paused(now).then_some(machine.paused_until);
-        if let Some(until) = cut.or(paused) {
+        if let Some(until) = cut {
             self.queue.plan(until, Event::Frame { conn });
+            return Ok(());
+        }
+        if machine.is_paused(now) {
+            self.freeze(member, Event::Frame { conn });
             return Ok(());
         }
         let now_ms = machine.now(now).monotonic_ms;

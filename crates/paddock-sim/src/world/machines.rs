@@ -76,8 +76,7 @@ impl World {
             return Ok(());
         }
         if machine.is_paused(now) {
-            let until = machine.paused_until;
-            self.queue.plan(until, Event::Process { member, life, what });
+            self.freeze(member, Event::Process { member, life, what });
             return Ok(());
         }
         let (clock, local) = (machine.clock, machine.now(now));
@@ -223,6 +222,20 @@ impl World {
         self.checks.sessions.look_at(member, leads, now_ms);
     }
 
+    /// Something happens to a paused machine: it waits.
+    pub(super) fn freeze(&mut self, member: u8, event: Event) {
+        self.frozen.entry(member).or_default().push(event);
+    }
+
+    /// What has waited happens now, if the machine goes on.
+    pub(super) fn thaw(&mut self, member: u8) {
+        let now = self.now;
+        if !self.machine(member).is_paused(now) {
+            let frozen = self.frozen.remove(&member).unwrap_or_default();
+            frozen.into_iter().for_each(|event| self.queue.plan(now, event));
+        }
+    }
+
     /// The process is gone. Its connections break; nobody learns that at once from a machine without power.
     pub(super) fn end(&mut self, member: u8, end: End) {
         let now = self.now;
@@ -230,6 +243,7 @@ impl World {
         let machine = self.machine(member);
         let now_ms = machine.now(now).monotonic_ms;
         machine.end(now, end == End::PowerCut);
+        self.thaw(member);
         self.checks.sessions.look_at(member, false, now_ms);
         self.network.reset(member);
         if end != End::PowerCut {
@@ -248,18 +262,20 @@ impl World {
 
     pub(super) fn letter(&mut self, from: u8, to: u8, resets: u64, bytes: Vec<u8>) -> Checked {
         let now = self.now;
-        let until = match self.network.fate(now, from, to, resets) {
-            Fate::Arrives => None,
+        match self.network.fate(now, from, to, resets) {
+            Fate::Arrives => {}
             Fate::Lost => return Ok(()),
-            Fate::Held(until) => Some(until),
-        };
+            Fate::Held(until) => {
+                self.queue.plan(until, Event::Letter { from, to, resets, bytes });
+                return Ok(());
+            }
+        }
         let machine = self.machine(to);
         if machine.process.is_none() {
             return Ok(());
         }
-        let until = until.or(machine.is_paused(now).then_some(machine.paused_until));
-        if let Some(until) = until {
-            self.queue.plan(until, Event::Letter { from, to, resets, bytes });
+        if machine.is_paused(now) {
+            self.freeze(to, Event::Letter { from, to, resets, bytes });
             return Ok(());
         }
         let now_ms = machine.now(now).monotonic_ms;

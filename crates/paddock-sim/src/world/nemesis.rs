@@ -33,6 +33,7 @@ impl World {
                 let (member, until) = (self.whom(whom), self.now + span);
                 let machine = self.machine(member);
                 machine.paused_until = machine.paused_until.max(until);
+                self.plan_in(span, Event::Thaw { member });
             }
             Fault::WallJump { whom, by_ms } => {
                 let (member, now) = (self.whom(whom), self.now);
@@ -175,6 +176,7 @@ impl World {
             machine.mend(now);
         }
         for member in 1..=self.plan.settings.members {
+            self.thaw(member);
             self.queue.plan(now + Span(self.chance.below(1_000_000)), Event::Start { member });
         }
         self.trace.note(now, format_args!("everything is mended"));
