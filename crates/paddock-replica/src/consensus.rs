@@ -64,7 +64,7 @@ pub struct Recovered {
 
 impl Recovered {
     /// So many batches of sessions' ids lie between one start and the next, if the clock does not keep them apart.
-    const INCARNATIONS_APART: u64 = 1024;
+    pub(crate) const INCARNATIONS_APART: u64 = 1024;
 
     /// Numbers this start of the member, higher than every one before, even if the clock went back. The hard state has to be
     /// on disk before the member is made: what it sends to others counts by this number.

@@ -37,7 +37,7 @@ use founding::Beginning;
 pub use founding::Founding;
 use members::Wanted;
 use outstanding::Outstanding;
-use refusing::{Reason, Refusing};
+use refusing::Refusing;
 use transfer::Transfer;
 pub use transfer::{SnapshotRead, SnapshotWrite};
 
@@ -269,6 +269,8 @@ pub struct Replica {
     /// said up to which, up to the end of numbers.
     silent_until: Option<u64>,
     /// This member, as leader, has said who the members are, and has proposed that.
+    /// The number of the last start of this member that the state knows of.
+    last_start: u64,
     is_named: bool,
     is_name_proposed: bool,
     /// Who is to take part, as the state says; `None` while there is no ensemble.
@@ -346,6 +348,7 @@ impl Replica {
             persisted_round: 0,
             beginning: None,
             silent_until: Some(written.silent_until).filter(|until| *until > 0),
+            last_start: 0,
             is_named: false,
             is_name_proposed: false,
             wanted: None,
@@ -365,6 +368,9 @@ impl Replica {
         }
         let is_silent = replica.beginning.is_some() || replica.silent_until.is_some();
         replica.consensus.set_silent(is_silent);
+        if replica.silent_until.is_some() {
+            replica.refusing.begin_learning();
+        }
         if replica.options.lease_clock_bound_ms.is_some() {
             replica.consensus.withhold_votes();
         }
@@ -376,7 +382,7 @@ impl Replica {
     /// What this member is to the others now, as far as it knows.
     pub fn role(&self) -> Role {
         match self.consensus.leadership().leader {
-            _ if self.refusing.reason() == Some(Reason::Removed) => Role::Looking,
+            _ if self.refusing.serves_nobody() => Role::Looking,
             _ if self.refusing.is_active() => Role::ReadOnly,
             _ if self.options.founding.members.is_empty() => Role::Alone,
             Some(leader) if leader == self.options.member => Role::Leader,
@@ -627,7 +633,7 @@ impl Replica {
             self.ticks_without_progress = 0;
             self.outstanding.send_all_again();
         }
-        let Some(leader) = self.leadership.leader else { return };
+        let Some(leader) = self.leadership.leader.filter(|_| !self.refusing.is_learning()) else { return };
         if self.consensus.is_leader() && !self.consensus.takes_proposals() {
             return;
         }
@@ -730,6 +736,7 @@ impl Replica {
     pub fn installed(&mut self, now: Now, state: &State, out: &mut Outboxes) {
         self.installed = Some(state.applied().0);
         (self.applied, self.applied_term) = state.applied();
+        self.last_start = state.tree().incarnation(self.options.member as u8).unwrap_or_default();
         let forgotten =
             self.outstanding.forget_through(state.tree().applied_batch(self.outstanding.origin()));
         let waits = self.waits_for_members.take().map(|(conn, _)| conn);
@@ -766,7 +773,8 @@ impl Replica {
             true => self.consensus.committed(),
             false => self.written.commit,
         };
-        let promise = HardState { term, vote, commit, silent_until, ..self.written };
+        let incarnation = self.outstanding.origin().incarnation;
+        let promise = HardState { term, vote, commit, silent_until, incarnation };
         let is_promised = promise == HardState { commit, ..self.written };
         let nothing_new = entries.is_empty() && is_promised && !is_commit_due && effects.install.is_none();
         if nothing_new && self.unsynced_round.is_none() {

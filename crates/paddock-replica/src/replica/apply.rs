@@ -74,7 +74,10 @@ impl Replica {
             return 0;
         }
         let mut items = VecDeque::new();
-        if is_numbered && batch.origin == self.outstanding.origin() {
+        if is_numbered && u64::from(batch.origin.member) == self.options.member {
+            self.last_start = batch.origin.incarnation;
+        }
+        if is_numbered && batch.origin == self.outstanding.origin() && !self.refusing.is_learning() {
             items = self.outstanding.applied(batch.number);
             self.ticks_without_progress = 0;
         }

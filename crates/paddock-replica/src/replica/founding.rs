@@ -5,16 +5,19 @@
 //! If one of them belongs to an ensemble already, this member is new to it, or has lost its data. Then it waits to be
 //! told everything, and has no say before: it might have promised something once that it does not know any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use paddock_proto::OpCode;
 use paddock_proto::jute::Writer;
 
-use super::{Effects, Replica, ReplicaOptions};
+use super::outstanding::Outstanding;
+use super::{Effects, Replica, ReplicaOptions, first_session_id};
+use crate::batch::BatchBuilder;
 use crate::consensus::{Consensus, Recovered};
 use crate::message::{Condition, PeerMessage};
 use crate::payload::About;
 use crate::{HardState, LogEntry, Membership, Now};
+use paddock_tree::Origin;
 use raft::eraftpb::{Message, MessageType};
 
 /// The number of the round that the founding is. No round of the library has it.
@@ -51,6 +54,7 @@ impl Replica {
 
     pub(super) fn tick_beginning(&mut self) {
         self.catch_up_before_voting();
+        self.finish_learning();
         if self.beginning.is_none() {
             return;
         }
@@ -86,6 +90,7 @@ impl Replica {
         self.beginning = None;
         self.silent_until = Some(u64::MAX);
         self.consensus.set_silent(true);
+        self.refusing.begin_learning();
     }
 
     /// A leader speaks to this member. If it has nothing, there is an ensemble: what is committed now is what this member
@@ -109,6 +114,28 @@ impl Replica {
             tracing::info!("this member has caught up: it takes part in elections");
             self.silent_until = None;
             self.consensus.set_silent(false);
+            self.number_this_start_anew();
+        }
+    }
+
+    /// Without data nobody knows which numbers the starts of this member had before, and the clock may have gone back. What
+    /// came from clients before it was known that there is an ensemble was never sent.
+    fn number_this_start_anew(&mut self) {
+        let Origin { member, incarnation } = self.outstanding.origin();
+        let was_used = self.last_start >= incarnation;
+        let incarnation =
+            if was_used { self.last_start + Recovered::INCARNATIONS_APART } else { incarnation };
+        self.next_session = self.next_session.max(first_session_id(self.options.member, incarnation));
+        self.outstanding = Outstanding::new(Origin { member, incarnation });
+        (self.batch, self.items) = (BatchBuilder::new(), VecDeque::new());
+    }
+
+    /// A member that has learned serves clients once that, and the number of its start, are on disk.
+    fn finish_learning(&mut self) {
+        let incarnation = self.outstanding.origin().incarnation;
+        let is_written = (self.written.silent_until, self.written.incarnation) == (0, incarnation);
+        if self.silent_until.is_none() && is_written && self.unsynced_round.is_none() {
+            self.refusing.end_learning();
         }
     }
 

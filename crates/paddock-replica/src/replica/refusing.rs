@@ -1,4 +1,5 @@
-//! What a member does that cannot write: its quorum is lost, its disk is full, or it was removed from the ensemble.
+//! What a member does that cannot write: its quorum is lost, its disk is full, it has not caught up since it came without
+//! data, or it was removed from the ensemble.
 //!
 //! For a while writes wait, because most losses of a leader are short. Then the connections that wait are closed, for
 //! nobody knows what becomes of their writes, and new writes are refused. Reads go on, and clients that said that they
@@ -20,6 +21,8 @@ const PATIENCE_TICKS: u32 = 50;
 pub(super) enum Reason {
     NoQuorum,
     DiskFull,
+    /// It came without data.
+    Learning,
     Removed,
 }
 
@@ -36,6 +39,7 @@ pub(super) struct Refusing {
     reason: Option<Reason>,
     ticks_without_leader: u32,
     is_disk_full: bool,
+    is_learning: bool,
     /// It began or ended, and the connections have not been told.
     has_turned: bool,
     queue: VecDeque<Direct>,
@@ -43,16 +47,32 @@ pub(super) struct Refusing {
 }
 
 impl Refusing {
-    pub(super) fn reason(&self) -> Option<Reason> {
-        self.reason
-    }
-
     pub(super) fn is_active(&self) -> bool {
         self.reason.is_some()
     }
 
+    /// Not even reads: what this member knows is old, or its own past.
+    pub(super) fn serves_nobody(&self) -> bool {
+        matches!(self.reason, Some(Reason::Learning | Reason::Removed))
+    }
+
     pub(super) fn is_disk_full(&self) -> bool {
         self.is_disk_full
+    }
+
+    pub(super) fn is_learning(&self) -> bool {
+        self.is_learning
+    }
+
+    pub(super) fn begin_learning(&mut self) {
+        self.is_learning = true;
+        self.has_turned |= self.reason.is_none();
+        self.reason = self.reason.or(Some(Reason::Learning));
+    }
+
+    /// Takes effect with the next tick.
+    pub(super) fn end_learning(&mut self) {
+        self.is_learning = false;
     }
 
     pub(super) fn has_work(&self) -> bool {
@@ -115,6 +135,7 @@ impl Replica {
         let refusing = &mut self.refusing;
         let reason = match () {
             _ if self.is_removed => Some(Reason::Removed),
+            _ if refusing.is_learning => Some(Reason::Learning),
             _ if refusing.is_disk_full => Some(Reason::DiskFull),
             _ if refusing.ticks_without_leader >= PATIENCE_TICKS => Some(Reason::NoQuorum),
             _ => None,
@@ -127,7 +148,7 @@ impl Replica {
                 tracing::error!("no quorum: writes are refused until there is one again")
             }
             // Whoever owns the disk, or the list of members, says so.
-            Some(Reason::DiskFull | Reason::Removed) => {}
+            Some(Reason::DiskFull | Reason::Learning | Reason::Removed) => {}
             None => tracing::info!("writes go on"),
         }
         if reason.is_none() {
@@ -183,7 +204,7 @@ impl Replica {
         if let Some((conn, _)) = self.waits_for_members.take() {
             out.close(conn);
         }
-        if self.refusing.reason == Some(Reason::Removed) {
+        if self.refusing.serves_nobody() {
             self.serving.end_all().into_iter().for_each(|conn| out.close(conn));
         }
     }
@@ -198,7 +219,7 @@ impl Replica {
         out: &mut Outboxes,
     ) {
         let is_known = session.is_none_or(|session| state.tree().session_timeout_ms(session).is_some());
-        let may_serve = may_only_read && is_known && self.refusing.reason != Some(Reason::Removed);
+        let may_serve = may_only_read && is_known && !self.refusing.serves_nobody();
         if !may_serve {
             return out.close(conn);
         }

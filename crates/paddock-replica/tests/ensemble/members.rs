@@ -174,6 +174,30 @@ fn a_member_that_lost_its_data_gets_it_again_and_has_no_say_before() {
 }
 
 #[test]
+fn a_member_that_lost_its_data_and_the_time_serves_again() {
+    for entries_max in [usize::MAX, 10] {
+        let mut stage = Stage::new(3, 29);
+        stage.entries_max = entries_max;
+        let leader = stage.elect();
+        let wiped = stage.other_than(leader);
+        let client = stage.connect(wiped, 1);
+        for xid in 1..=30 {
+            stage.create(&client, xid, &format!("/n-{xid}"), "x");
+        }
+        // By its clock this start is the one in which it created all that, or an earlier one.
+        stage.set_wall_clock(if entries_max == 10 { 5 } else { 1_000_000 });
+        stage.start_empty(wiped);
+        stage.ask_for_session(wiped, 2, false);
+        stage.run_ticks(60);
+        assert_eq!(stage.story_of(wiped, 2), ["close"], "it serves nobody before it has learned");
+        let client = stage.connect(wiped, 3);
+        stage.create(&client, 1, "/again", "x");
+        assert_eq!(stage.story(&client), ["#1 \"/again\""]);
+        stage.check_agreement();
+    }
+}
+
+#[test]
 fn a_member_alone_becomes_an_ensemble_by_its_configuration() {
     let mut stage = Stage::new(1, 25);
     stage.founding.members.clear();

@@ -141,6 +141,11 @@ impl Stage {
         stage
     }
 
+    /// Somebody sets everybody's clock.
+    pub(crate) fn set_wall_clock(&mut self, wall_ms: i64) {
+        self.now.wall_ms = wall_ms;
+    }
+
     /// A member with an empty disk, whether it is new or has lost what it had.
     pub(crate) fn start_empty(&mut self, member: u64) {
         self.stop(member);
