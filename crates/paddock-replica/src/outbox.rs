@@ -90,8 +90,6 @@ pub struct Outboxes {
     boxes: Vec<Outbox>,
     /// The bytes of the large replies that a connection got in this round.
     large: HashMap<ConnId, usize>,
-    /// What has to wait because an answer that comes before it is not there yet.
-    held: Option<(ConnId, Outbox)>,
 }
 
 impl Outboxes {
@@ -101,11 +99,7 @@ impl Outboxes {
     const ROUND_BYTES_MAX: usize = 64 << 20;
 
     pub fn new(workers: usize) -> Outboxes {
-        Outboxes {
-            boxes: (0..workers).map(|_| Outbox::default()).collect(),
-            large: HashMap::new(),
-            held: None,
-        }
+        Outboxes { boxes: (0..workers).map(|_| Outbox::default()).collect(), large: HashMap::new() }
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Outbox)> {
@@ -121,31 +115,8 @@ impl Outboxes {
         self.large.get(&conn).is_some_and(|bytes| *bytes > Outboxes::ROUND_BYTES_MAX)
     }
 
-    /// From now on everything for the connection waits, until `release` or its end. One waits at a time.
-    pub(crate) fn hold(&mut self, conn: ConnId) {
-        assert!(self.held.is_none(), "two connections wait for a change of members");
-        self.held = Some((conn, Outbox::default()));
-    }
-
-    /// What has waited for the connection may go out behind what comes next.
-    pub(crate) fn release(&mut self, reply: impl FnOnce(&mut Outboxes)) {
-        let held = self.held.take();
-        reply(self);
-        if let Some((conn, mut outbox)) = held {
-            self.boxes[conn.worker()].append(&mut outbox);
-        }
-    }
-
-    /// The connection is gone, or about to go: what waits for it is of no use.
-    pub(crate) fn forget(&mut self, conn: ConnId) {
-        self.held.take_if(|(held, _)| *held == conn);
-    }
-
     fn of(&mut self, conn: ConnId) -> &mut Outbox {
-        match &mut self.held {
-            Some((held, outbox)) if *held == conn => outbox,
-            _ => &mut self.boxes[conn.worker()],
-        }
+        &mut self.boxes[conn.worker()]
     }
 
     /// A reply whose frame `write` appends, watch events in front of it included.
@@ -185,7 +156,6 @@ impl Outboxes {
     }
 
     pub(crate) fn close(&mut self, conn: ConnId) {
-        self.forget(conn);
         self.boxes[conn.worker()].seal(conn, Kind::Close);
     }
 }
@@ -198,25 +168,6 @@ pub(crate) fn ok(xid: Xid, zxid: Zxid) -> ReplyHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_held_comes_behind_the_answer() {
-        let (a, b) = (ConnId::new(0, 1), ConnId::new(0, 2));
-        let mut outboxes = Outboxes::new(1);
-        outboxes.hold(a);
-        outboxes.reply(a, |out| out.extend_from_slice(b"later"));
-        outboxes.reply(b, |out| out.extend_from_slice(b"other"));
-        outboxes.release(|outboxes| outboxes.reply(a, |out| out.extend_from_slice(b"first")));
-        let parcels: Vec<_> = outboxes.boxes[0].iter().collect();
-        let replies = [(b, &b"other"[..]), (a, b"first"), (a, b"later")];
-        assert_eq!(parcels, replies.map(|(conn, bytes)| (conn, Parcel::Reply(bytes))));
-
-        outboxes.boxes[0].clear();
-        outboxes.hold(a);
-        outboxes.reply(a, |out| out.extend_from_slice(b"never"));
-        outboxes.close(a);
-        assert_eq!(outboxes.boxes[0].iter().collect::<Vec<_>>(), [(a, Parcel::Close)]);
-    }
 
     #[test]
     fn parcels_keep_their_bytes_and_their_order() {

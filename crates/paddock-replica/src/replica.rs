@@ -15,6 +15,7 @@
 mod apply;
 mod digests;
 mod founding;
+mod gates;
 mod members;
 mod outstanding;
 mod refusing;
@@ -35,6 +36,7 @@ use crate::{Client, ConnId, HardState, LogEntry, Membership, Now, Outboxes, Reco
 use digests::Digests;
 use founding::Beginning;
 pub use founding::Founding;
+use gates::Gates;
 use members::Wanted;
 use outstanding::Outstanding;
 use refusing::Refusing;
@@ -279,6 +281,7 @@ pub struct Replica {
     members_changed: bool,
     /// Who waits for the change of members that is under way.
     waits_for_members: Option<(ConnId, Xid)>,
+    gates: Gates,
     refusing: Refusing,
     digests: Digests,
     /// Until then nobody else can have become leader.
@@ -355,6 +358,7 @@ impl Replica {
             is_removed: false,
             members_changed: false,
             waits_for_members: None,
+            gates: Gates::default(),
             refusing: Refusing::default(),
             digests: Digests::default(),
             lease_until_ms: 0,
@@ -393,6 +397,12 @@ impl Replica {
     }
 
     pub fn step(&mut self, now: Now, input: Input) {
+        if let Some(input) = self.gates.pass(input) {
+            self.take(now, input);
+        }
+    }
+
+    fn take(&mut self, now: Now, input: Input) {
         match input {
             input if self.refusing.is_active() && input.is_of_client() => self.on_refused(now, input),
             Input::Write { conn, xid, command } => self.submit(&command, Item::Write { conn, xid }),
@@ -423,7 +433,10 @@ impl Replica {
     /// What comes from clients while nothing can be written.
     fn on_refused(&mut self, now: Now, input: Input) {
         match input {
-            Input::Write { conn, xid, .. } => self.refusing.write(conn, xid),
+            Input::Write { conn, xid, .. } => {
+                self.gates.forget(conn);
+                self.refusing.write(conn, xid);
+            }
             Input::Local(local) => {
                 let needs_quorum = self.needs_quorum(local.op);
                 self.refusing.local(local, needs_quorum);
@@ -701,6 +714,9 @@ impl Replica {
             return;
         }
         self.name_ensemble(now);
+        for input in self.gates.take_free() {
+            self.step(now, input);
+        }
         self.close_batch();
         self.tell_leader_who_was_heard(effects);
         self.tell_digest(effects);

@@ -131,7 +131,6 @@ impl Replica {
             }
             Item::Disconnect { conn } => {
                 self.waits_for_members.take_if(|(waiting, _)| *waiting == conn);
-                out.forget(conn);
                 state.drop_watches(conn);
                 self.serving.end_conn(conn);
             }
@@ -163,10 +162,14 @@ impl Replica {
         }
         match item {
             Some(Item::Write { conn, xid }) if begins_change_of_members(command, &outcome) => {
-                out.hold(conn);
                 self.waits_for_members = Some((conn, xid));
             }
-            Some(Item::Write { conn, xid }) => self.answer_write(conn, xid, &outcome, out),
+            Some(Item::Write { conn, xid }) => {
+                self.answer_write(conn, xid, &outcome, out);
+                if matches!(command.write, Ok(Write::Reconfig(_))) {
+                    self.gates.open(conn);
+                }
+            }
             Some(Item::Session { conn }) => self.answer_session(conn, command, &outcome, state, out),
             _ => {}
         }
@@ -190,15 +193,14 @@ impl Replica {
     /// A change of members is in force, or has failed: whoever asked for it here is told.
     fn answer_change_of_members(&mut self, error: Option<ErrorCode>, state: &State, out: &mut Outboxes) {
         let Some((conn, xid)) = self.waits_for_members.take() else { return };
+        self.gates.open(conn);
         let header = ReplyHeader { error, ..ok(xid, state.tree().zxid()) };
-        out.release(|out| {
-            out.write_reply(conn, header, |out| {
-                if error.is_none() {
-                    let (data, stat) = state.tree().config();
-                    out.put_buffer(Some(data));
-                    stat.encode(out);
-                }
-            });
+        out.write_reply(conn, header, |out| {
+            if error.is_none() {
+                let (data, stat) = state.tree().config();
+                out.put_buffer(Some(data));
+                stat.encode(out);
+            }
         });
     }
 
