@@ -50,8 +50,10 @@ pub(crate) enum PeerMessage {
 pub(crate) enum Condition {
     /// It has nothing, and asks who has.
     Empty,
-    /// It has just founded an ensemble with others.
+    /// It has founded an ensemble with others, and knows of no leader yet.
     Founding,
+    /// It knows of an ensemble and is being told its state: it does not vote.
+    Learning,
     /// It belongs to an ensemble.
     Established,
 }
@@ -109,6 +111,7 @@ impl PeerMessage {
                     Condition::Empty => 0,
                     Condition::Founding => 1,
                     Condition::Established => 2,
+                    Condition::Learning => 3,
                 });
             }
             PeerMessage::Digest { index, digest } => {
@@ -151,6 +154,7 @@ impl PeerMessage {
                     0 => Condition::Empty,
                     1 => Condition::Founding,
                     2 => Condition::Established,
+                    3 => Condition::Learning,
                     other => {
                         return Err(DecodeError::UnknownValue { field: "condition", value: other.into() });
                     }
@@ -357,7 +361,8 @@ mod tests {
         check(PeerMessage::Fetch { index: 7, offset: 1 << 40 });
         check(PeerMessage::Gone { index: 7 });
         check(PeerMessage::Digest { index: 7, digest: u64::MAX });
-        for condition in [Condition::Empty, Condition::Founding, Condition::Established] {
+        use Condition::{Empty, Established, Founding, Learning};
+        for condition in [Empty, Founding, Learning, Established] {
             for is_question in [true, false] {
                 check(PeerMessage::Greeting { condition, is_question });
             }

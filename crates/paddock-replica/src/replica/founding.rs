@@ -4,6 +4,10 @@
 //! voters have nothing either, this is a new ensemble: each of them writes the same first entry, which says who votes.
 //! If one of them belongs to an ensemble already, this member is new to it, or has lost its data. Then it waits to be
 //! told everything, and has no say before: it might have promised something once that it does not know any more.
+//!
+//! Who has written the first entry and knows no leader yet proves nothing. It may have slept since the founding, and the
+//! member that asks may have led the others meanwhile and lost its data: those two must not begin anew. Nobody needs it
+//! either: whoever heard that another member has nothing has told that member the same of itself.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -22,6 +26,8 @@ use raft::eraftpb::{Message, MessageType};
 
 /// The number of the round that the founding is. No round of the library has it.
 const FOUNDING_ROUND: u64 = 0;
+/// The term of the first entry. Nobody leads in it.
+const FIRST_TERM: u64 = 1;
 
 /// Who founds an ensemble with whom: what the configuration says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +49,10 @@ pub(super) struct Beginning {
 impl Replica {
     /// What this member has to say for itself.
     pub(super) fn condition(&self) -> Condition {
-        let has_just_begun =
-            self.wanted.is_none() && *self.consensus.membership() == self.options.founding.membership;
         match self.beginning {
             Some(_) => Condition::Empty,
-            None if has_just_begun => Condition::Founding,
+            None if self.refusing.is_learning() => Condition::Learning,
+            None if self.written.term <= FIRST_TERM => Condition::Founding,
             None => Condition::Established,
         }
     }
@@ -75,12 +80,15 @@ impl Replica {
                 self.consensus.begin_anew(from);
             }
         }
-        let Some(beginning) = &mut self.beginning else { return };
         if condition == Condition::Established {
+            self.note_ready(from);
+        }
+        let Some(beginning) = &mut self.beginning else { return };
+        if matches!(condition, Condition::Established | Condition::Learning) {
             tracing::info!(member = from, "there is an ensemble already: waiting to be told its state");
             beginning.others.clear();
             self.await_state();
-        } else {
+        } else if condition == Condition::Empty {
             beginning.others.insert(from);
         }
     }
@@ -166,9 +174,9 @@ impl Replica {
 
     fn first_entry(&self) -> (LogEntry, HardState) {
         let payload = About::Founding(self.options.founding.membership.clone()).encode();
-        let term = self.written.term.max(1);
+        let term = self.written.term.max(FIRST_TERM);
         let hard_state = HardState { term, commit: 1, silent_until: 0, ..self.written };
-        (LogEntry { index: 1, term: 1, payload }, hard_state)
+        (LogEntry { index: 1, term: FIRST_TERM, payload }, hard_state)
     }
 
     /// The first entry is on disk: the log begins.

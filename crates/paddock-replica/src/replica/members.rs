@@ -5,11 +5,14 @@
 //! a leader that is to have no vote hands the lead over before. When the voters are those wanted, the change is settled,
 //! which is what its client waits for.
 
+use std::collections::BTreeSet;
+
 use paddock_proto::{ErrorCode, MemberRole, OpCode};
 use paddock_tree::{Ensemble, Tree};
 
 use super::Replica;
 use crate::membership::{Standing, Step};
+use crate::message::PeerMessage;
 
 /// So many ticks a newcomer may be silent, or make no progress, before a change is given up.
 const SILENT_TICKS_MAX: u32 = 100;
@@ -36,6 +39,8 @@ pub(super) struct Wanted {
     silent_ticks: u32,
     idle_ticks: u32,
     progress: u64,
+    /// Newcomers that say that they would vote. Before that they would be in the way of the next election.
+    ready: BTreeSet<u64>,
 }
 
 impl Wanted {
@@ -123,12 +128,13 @@ impl Replica {
     }
 
     fn change_voters(&mut self, voters: &[u64], wanted: &mut Wanted) {
-        let late: Vec<u64> = wanted
-            .voters
-            .iter()
-            .copied()
-            .filter(|id| !voters.contains(id) && !self.has_caught_up(*id))
-            .collect();
+        let newcomers = wanted.voters.iter().copied().filter(|id| !voters.contains(id));
+        let (present, mut late): (Vec<u64>, Vec<u64>) = newcomers.partition(|id| self.has_caught_up(*id));
+        for newcomer in present.into_iter().filter(|id| !wanted.ready.contains(id)) {
+            let question = PeerMessage::Greeting { condition: self.condition(), is_question: true };
+            self.letters.push((newcomer, question.encode()));
+            late.push(newcomer);
+        }
         if !late.is_empty() {
             return self.wait_for(&late, wanted);
         }
@@ -148,6 +154,13 @@ impl Replica {
         let step: Step = joining.chain(leaving).collect();
         tracing::info!(from = ?voters, to = ?goal, "the voters change");
         self.consensus.change(&step);
+    }
+
+    /// A member says that it votes.
+    pub(super) fn note_ready(&mut self, member: u64) {
+        if let Some(wanted) = &mut self.wanted {
+            wanted.ready.insert(member);
+        }
     }
 
     fn has_caught_up(&self, member: u64) -> bool {

@@ -174,6 +174,71 @@ fn a_member_that_lost_its_data_gets_it_again_and_has_no_say_before() {
 }
 
 #[test]
+fn who_slept_since_the_founding_does_not_begin_anew_with_who_forgot() {
+    let mut stage = Stage::new(3, 31);
+    // All have said that they have nothing. The third hears no more for a long time.
+    stage.run_ticks(1);
+    stage.cut(3);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    for xid in 1..=5 {
+        stage.create(&client, xid, &format!("/n-{xid}"), "x");
+    }
+    assert_eq!(stage.story(&client).len(), 5);
+    stage.stop(1);
+    stage.start_empty(2);
+    stage.mend(3);
+    stage.run_ticks(100);
+    assert!(stage.entries(3) <= 1 && stage.data(2, "/n-5").is_none());
+    assert_eq!(stage.entries(2), 0, "it began anew without what was acknowledged");
+    stage.start(1);
+    stage.run_ticks(100);
+    for member in 1..=3 {
+        assert!(stage.data(member, "/n-5").is_some(), "member {member}");
+    }
+    stage.check_agreement();
+}
+
+#[test]
+fn a_newcomer_has_a_vote_only_when_it_would_give_one() {
+    for rounds in 0..20 {
+        let mut stage = Stage::new(3, 32);
+        let leader = stage.elect();
+        let client = stage.connect(leader, 1);
+        (1..=20).for_each(|xid| stage.create(&client, xid, &format!("/n-{xid}"), "x"));
+        start_new(&mut stage, &[1, 2, 3], &[4]);
+        stage.run_ticks(5);
+        stage.submit_reconfig(&client, 21, &voters(&[4]), &[]);
+        (0..rounds).for_each(|_| stage.step_once());
+        // Whether it has a vote by now or not: without the leader the others need it then.
+        (1..=4).for_each(|member| stage.stop(member));
+        (1..=4).filter(|member| *member != leader).for_each(|member| stage.start(member));
+        stage.elect();
+    }
+}
+
+#[test]
+fn what_is_asked_behind_a_change_of_members_waits_and_events_do_not() {
+    let mut stage = Stage::new(3, 33);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    stage.create(&client, 1, "/a", "one");
+    stage.watch(&client, 2, "/a");
+    stage.story(&client);
+    // The newcomer does not come yet.
+    stage.reconfig(&client, 3, &voters(&[4]), &[]);
+    stage.get(&client, 4, "/a");
+    let other = stage.connect(leader, 2);
+    stage.set(&other, 1, "/a", "two");
+    assert_eq!(stage.story(&client), ["NodeDataChanged /a"]);
+    start_new(&mut stage, &[1, 2, 3], &[4]);
+    stage.run_ticks_with(&client, 60);
+    let story = stage.story(&client);
+    assert!(story[0].starts_with("#3 \"server.1"), "{story:?}");
+    assert_eq!(story[1], "#4 \"two\"");
+}
+
+#[test]
 fn a_member_that_lost_its_data_and_the_time_serves_again() {
     for entries_max in [usize::MAX, 10] {
         let mut stage = Stage::new(3, 29);

@@ -480,10 +480,20 @@ impl Stage {
     }
 
     pub(crate) fn submit_local(&mut self, guest: &Guest, xid: i32, op: OpCode, path: &str) {
+        self.submit_read(guest, xid, op, path, false);
+    }
+
+    /// A getData that sets a watch.
+    pub(crate) fn watch(&mut self, guest: &Guest, xid: i32, path: &str) {
+        self.submit_read(guest, xid, OpCode::GetData, path, true);
+        self.settle();
+    }
+
+    fn submit_read(&mut self, guest: &Guest, xid: i32, op: OpCode, path: &str, watch: bool) {
         let mut body = Vec::new();
         body.put_string(path);
         if op == OpCode::GetData {
-            body.put_bool(false);
+            body.put_bool(watch);
         }
         let local = Local { client: guest.client.clone(), xid: Xid(xid), op, body };
         self.step(guest.member, Input::Local(local));
@@ -500,6 +510,11 @@ impl Stage {
 
     /// Asks for another set of members as one who may.
     pub(crate) fn reconfig(&mut self, guest: &Guest, xid: i32, joining: &[String], leaving: &[u64]) {
+        self.submit_reconfig(guest, xid, joining, leaving);
+        self.settle();
+    }
+
+    pub(crate) fn submit_reconfig(&mut self, guest: &Guest, xid: i32, joining: &[String], leaving: &[u64]) {
         let leaving: Vec<String> = leaving.iter().map(u64::to_string).collect();
         let mut body = Vec::new();
         body.put_string(&joining.join(","));
@@ -511,7 +526,6 @@ impl Stage {
         let mut command = Vec::new();
         Command::encode(guest.client.session, 0, ids, OpCode::Reconfig, &body, &mut command);
         self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), command });
-        self.settle();
     }
 
     /// Who takes part, as the member knows.
