@@ -19,6 +19,9 @@ use crate::wire::Frame;
 use ask::{Ask, Request};
 pub(crate) use habits::Habits;
 
+/// So often a client acts on a connection that only reads, about.
+const READ_ONLY_ACTS: u64 = 50;
+
 /// What a client wants done.
 #[derive(Debug)]
 pub(crate) enum Deed {
@@ -146,23 +149,25 @@ impl Client {
         (!self.is_gone).then_some(now + Span(wait))
     }
 
-    /// What it does now. `members` is how many there are.
-    pub(crate) fn act(&mut self, now: Time, members: u8, mood: Mood, checks: &mut Checks) -> Vec<Deed> {
+    /// What it does now. There are so many machines.
+    pub(crate) fn act(&mut self, now: Time, machines: u8, mood: Mood, checks: &mut Checks) -> Vec<Deed> {
         if self.is_gone {
             return Vec::new();
         }
         let silence = now - self.heard;
         match self.phase {
-            Phase::Away => self.connect(now, members),
+            Phase::Away => self.connect(now, machines),
             _ if silence.0 > self.timeout.0 * 2 / 3 || self.has_enough => self.leave(),
             Phase::Greeting | Phase::Identifying => Vec::new(),
+            // Meanwhile it has found a member that writes, or thinks so.
+            Phase::Serving if self.only_reads && self.chance.one_in(READ_ONLY_ACTS) => self.leave(),
             Phase::Serving if mood == Mood::Busy => self.be_busy(now, checks),
             Phase::Serving => self.ping_if_due(now),
         }
     }
 
-    fn connect(&mut self, now: Time, members: u8) -> Vec<Deed> {
-        self.member = self.chance.between(1, u64::from(members)) as u8;
+    fn connect(&mut self, now: Time, machines: u8) -> Vec<Deed> {
+        self.member = self.chance.between(1, u64::from(machines)) as u8;
         self.phase = Phase::Greeting;
         self.heard = now;
         // No client remembers what it was told by events.

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::fmt;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,6 +10,7 @@ use clap::Parser;
 
 use crate::plan::{Plan, Wanted};
 use crate::run::{self, Verdict};
+use crate::shrink;
 use crate::trace::Telling;
 use crate::world::Account;
 
@@ -30,9 +32,38 @@ struct Arguments {
     /// Print the story of the run
     #[arg(long, requires = "seed")]
     trace: bool,
+    /// Leave out the faults that a failing run does not need
+    #[arg(long, requires = "seed", conflicts_with_all = ["trace", "faults"])]
+    shrink: bool,
+    /// Only these faults of the plan, by their numbers: 3,17,20, or none
+    #[arg(long, requires = "seed", value_name = "NUMBERS", value_parser = parse_numbers)]
+    faults: Option<Numbers>,
+    /// Stop at the first seed that fails
+    #[arg(long)]
+    until_failure: bool,
     /// How many seeds run at a time
     #[arg(long)]
     jobs: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Numbers(Vec<usize>);
+
+fn parse_numbers(text: &str) -> Result<Numbers, String> {
+    let parse = |number: &str| number.trim().parse().map_err(|error| format!("{number:?}: {error}"));
+    match text {
+        "none" => Ok(Numbers(Vec::new())),
+        _ => text.split(',').map(parse).collect::<Result<_, _>>().map(Numbers),
+    }
+}
+
+impl fmt::Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Numbers(numbers) = self;
+        let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+        f.write_str(if numbers.is_empty() { "none" } else { "" })?;
+        f.write_str(&numbers.join(","))
+    }
 }
 
 fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
@@ -45,18 +76,16 @@ fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
 impl Arguments {
     fn wanted(&self) -> Wanted {
         let members = self.members.as_deref().map(|members| members.parse().expect("clap has checked it"));
-        Wanted { members, minutes: self.minutes }
+        Wanted { members, minutes: self.minutes, faults: self.faults.clone().map(|Numbers(numbers)| numbers) }
     }
 
     /// The command that runs this seed again.
     fn again(&self, seed: u64) -> String {
         let members = self.members.as_ref().map(|members| format!(" --members {members}"));
         let minutes = self.minutes.map(|minutes| format!(" --minutes {minutes}"));
-        format!(
-            "cargo run --profile sim -p paddock-sim -- --seed {seed}{}{}",
-            members.unwrap_or_default(),
-            minutes.unwrap_or_default()
-        )
+        let faults = self.faults.as_ref().map(|numbers| format!(" --faults {numbers}"));
+        let options: String = [members, minutes, faults].into_iter().flatten().collect();
+        format!("cargo run --profile sim -p paddock-sim -- --seed {seed}{options}")
     }
 }
 
@@ -66,6 +95,7 @@ pub fn main() -> ExitCode {
     run::catch_panics();
     let is_good = match arguments.seed {
         Some(seed) if arguments.trace => tell(&arguments, seed),
+        Some(seed) if arguments.shrink => shrink(&arguments, seed),
         Some(seed) => run_all(&arguments, (seed, seed + 1)),
         None => run_all(&arguments, arguments.seeds),
     };
@@ -73,11 +103,28 @@ pub fn main() -> ExitCode {
 }
 
 fn tell(arguments: &Arguments, seed: u64) -> bool {
-    let plan = Plan::new(seed, arguments.wanted());
+    let plan = Plan::new(seed, &arguments.wanted());
     println!("{plan:#?}");
     let (account, _) = run::run(&plan, Telling::Print);
     println!("{account:?}");
     account.violation.is_none()
+}
+
+/// Prints the faults that are needed, and how to see what they do. Fails if there was a violation.
+fn shrink(arguments: &Arguments, seed: u64) -> bool {
+    let plan = Plan::new(seed, &arguments.wanted());
+    let whole = plan.faults.len();
+    let Some(shrunk) = shrink::shrink(&plan, |left| eprintln!("{left} of {whole} faults")) else {
+        println!("seed {seed} does not fail");
+        return true;
+    };
+    println!("seed {seed} fails with {} of {whole} faults: {}", shrunk.faults.len(), shrunk.violation);
+    for (number, planned) in &shrunk.faults {
+        println!("  {number}: {planned}");
+    }
+    let numbers = Numbers(shrunk.faults.iter().map(|(number, _)| *number).collect());
+    println!("  again: {} --faults {numbers} --trace", arguments.again(seed));
+    false
 }
 
 /// What all runs came to.
@@ -99,7 +146,8 @@ fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Relaxed);
-                    if seed >= end {
+                    let has_failed = || sum.lock().is_ok_and(|sum| sum.failed > 0);
+                    if seed >= end || arguments.until_failure && has_failed() {
                         return;
                     }
                     run_one(arguments, seed, &sum);
@@ -118,7 +166,7 @@ fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
 }
 
 fn run_one(arguments: &Arguments, seed: u64, sum: &Mutex<Sum>) {
-    let plan = Plan::new(seed, arguments.wanted());
+    let plan = Plan::new(seed, &arguments.wanted());
     let verdict = run::judge(&plan);
     let mut sum = sum.lock().expect("a thread that runs seeds does not panic");
     match verdict {

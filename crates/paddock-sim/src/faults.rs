@@ -108,6 +108,11 @@ pub(crate) enum Fault {
         place: Place,
         dice: u64,
     },
+    /// The machine gets a new disk.
+    NewDisk {
+        whom: Whom,
+        down: Span,
+    },
     WallJump {
         whom: Whom,
         by_ms: i64,
@@ -134,25 +139,39 @@ impl fmt::Display for Planned {
     }
 }
 
-/// The faults of a run of this length. Each run has some kinds of them and not the others: what never happens alone hides
-/// what happens only then.
-pub(crate) fn plan(members: u8, length: Span, chance: &mut Chance) -> Vec<Planned> {
-    let kinds: Vec<u64> = (0..KINDS).filter(|_| chance.one_in(2)).collect();
-    let interval = Span::millis(*chance.pick(&[300, 1000, 3000, 10_000]));
-    let mut faults = Vec::new();
-    let mut at = Time(0) + Span::seconds(2);
-    while !kinds.is_empty() && at < Time(0) + length {
-        let kind = *chance.pick(&kinds);
-        faults.push(Planned { at, fault: throw(kind, members, chance) });
-        at = at + Span(chance.between(0, 2 * interval.0));
-    }
-    faults
+/// What may go wrong in a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    pub(crate) machines: u8,
+    pub(crate) length: Span,
+    /// Whether a few machines may forget, or hold what nobody has written.
+    pub(crate) may_lose_data: bool,
 }
 
-const KINDS: u64 = 18;
+impl Faults {
+    /// Each run has some kinds of faults and not the others: what never happens alone hides what happens only then.
+    pub(crate) fn plan(self, chance: &mut Chance) -> Vec<Planned> {
+        let kinds: Vec<u64> = (0..KINDS).filter(|_| chance.one_in(2)).collect();
+        let is_allowed = |kind: &u64| self.may_lose_data || ![FLIP, NEW_DISK].contains(kind);
+        let kinds: Vec<u64> = kinds.into_iter().filter(is_allowed).collect();
+        let interval = Span::millis(*chance.pick(&[300, 1000, 3000, 10_000]));
+        let mut faults = Vec::new();
+        let mut at = Time(0) + Span::seconds(2);
+        while !kinds.is_empty() && at < Time(0) + self.length {
+            let kind = *chance.pick(&kinds);
+            faults.push(Planned { at, fault: throw(kind, self.machines, chance) });
+            at = at + Span(chance.between(0, 2 * interval.0));
+        }
+        faults
+    }
+}
 
-fn throw(kind: u64, members: u8, chance: &mut Chance) -> Fault {
-    let whom = whom(members, chance);
+const KINDS: u64 = 19;
+const FLIP: u64 = 14;
+const NEW_DISK: u64 = 17;
+
+fn throw(kind: u64, machines: u8, chance: &mut Chance) -> Fault {
+    let whom = whom(machines, chance);
     let span = span(chance);
     match kind {
         0 => Fault::End { whom, end: end(chance), down: span },
@@ -163,7 +182,7 @@ fn throw(kind: u64, members: u8, chance: &mut Chance) -> Fault {
         }
         2 => Fault::PowerCutOfAll { down: span },
         3 => Fault::Pause { whom, span },
-        4 => Fault::Cut { side: chance.below(1 << (members + 1)), holds: chance.one_in(2), span },
+        4 => Fault::Cut { side: chance.below(1 << (machines + 1)), holds: chance.one_in(2), span },
         5 => Fault::OneWay { whom, outwards: chance.one_in(2), holds: chance.one_in(2), span },
         6 => Fault::Slow { whom, by: Span::millis(chance.mostly_low(1, 2000)), span },
         7 => Fault::Reset { whom },
@@ -176,7 +195,7 @@ fn throw(kind: u64, members: u8, chance: &mut Chance) -> Fault {
             Fault::FailingDisk { whom, fault: *chance.pick(&kinds), after: chance.mostly_low(0, 100) }
         }
         13 => Fault::FullDisk { whom, room: chance.mostly_low(0, 100_000), span },
-        14 => {
+        FLIP => {
             let place = *chance.pick(&[Place::Log, Place::Log, Place::Snapshots, Place::Other]);
             Fault::Flip { whom, place, dice: chance.next() }
         }
@@ -185,13 +204,14 @@ fn throw(kind: u64, members: u8, chance: &mut Chance) -> Fault {
             Fault::WallJump { whom, by_ms: if chance.one_in(2) { by_ms } else { -by_ms } }
         }
         16 => Fault::MonotonicJump { whom, by: Span::millis(chance.mostly_low(1, 60_000)) },
+        NEW_DISK => Fault::NewDisk { whom, down: span },
         KINDS.. => unreachable!("there are {KINDS} kinds"),
         _ => Fault::Drift { whom, millionths: chance.between(0, 100_000) as i64 - 50_000 },
     }
 }
 
-fn whom(members: u8, chance: &mut Chance) -> Whom {
-    let member = chance.between(1, u64::from(members)) as u8;
+fn whom(machines: u8, chance: &mut Chance) -> Whom {
+    let member = chance.between(1, u64::from(machines)) as u8;
     if chance.one_in(2) { Whom::Leader(member) } else { Whom::Member(member) }
 }
 

@@ -46,8 +46,10 @@ pub(crate) struct Machine {
     full_until: Time,
     /// Something was done to its disk that may make a process end.
     pub(crate) is_disk_disturbed: bool,
-    /// Bits have been flipped.
+    /// Bits have been flipped on its disk.
     pub(crate) is_damaged: bool,
+    /// That, or its disk was replaced: what it had promised may be forgotten.
+    pub(crate) has_lost_data: bool,
     /// Its disk was found damaged: it waits for an operator.
     pub(crate) is_out_of_service: bool,
     /// The last entry that it has applied.
@@ -74,6 +76,7 @@ impl Machine {
             full_until: Time(0),
             is_disk_disturbed: false,
             is_damaged: false,
+            has_lost_data: false,
             is_out_of_service: false,
             applied: 0,
             has_battery,
@@ -98,6 +101,11 @@ impl Machine {
         }
     }
 
+    /// Whether it has promises to keep that it knows of.
+    pub(crate) fn has_a_say(&self) -> bool {
+        !self.has_lost_data && self.disk.has_a_say(Path::new(LOG_DIR))
+    }
+
     pub(crate) fn start(&mut self, now: Time, settings: &Settings) -> Result<(), MemberError> {
         self.starts += 1;
         self.life += 1;
@@ -116,6 +124,14 @@ impl Machine {
         if power_cut {
             self.clock.boot(now, (!self.has_battery).then_some(WALL_MS));
         }
+    }
+
+    /// It has a disk on which nothing is. No process runs.
+    pub(crate) fn replace_disk(&mut self) {
+        self.disk = SimDisk::new(self.chance.next());
+        (self.applied, self.has_lost_data) = (0, true);
+        (self.is_damaged, self.is_out_of_service, self.is_disk_disturbed) = (false, false, false);
+        self.full_until = Time(0);
     }
 
     /// Leaves so little room on the disk, until then.
@@ -170,7 +186,8 @@ impl Machine {
         }
         let (bytes, path) = dice.pick(&files);
         let (offset, bit) = (dice.clone().below(bytes.len() as u64), dice.clone().below(8) as u8);
-        self.is_damaged = memory.flip(path, offset, bit);
+        self.is_damaged |= memory.flip(path, offset, bit);
+        self.has_lost_data |= self.is_damaged;
         Some(format!("{} at {offset}, bit {bit}", path.display()))
     }
 }

@@ -2,16 +2,18 @@
 
 use crate::chance::Chance;
 use crate::client::Habits;
-use crate::faults::{self, Planned};
+use crate::faults::{Faults, Planned};
 use crate::machine::setup::Settings;
 use crate::network::Weather;
 use crate::time::Span;
 
 /// What the command line decides.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) members: Option<u8>,
     pub(crate) minutes: Option<u64>,
+    /// The numbers of the faults that happen; all do if this is not given.
+    pub(crate) faults: Option<Vec<usize>>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,22 +32,37 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(seed: u64, wanted: Wanted) -> Plan {
+    pub(crate) fn new(seed: u64, wanted: &Wanted) -> Plan {
         let mut chance = Chance::of(seed, "plan");
         let thrown = *chance.pick(&[1, 3, 3, 3, 3, 5, 5, 5]);
         let members = wanted.members.unwrap_or(thrown);
         let thrown = Span::seconds(chance.between(20, 60));
         let length = wanted.minutes.map_or(thrown, |minutes| Span::seconds(60 * minutes));
-        let settings = Settings::throw(members, &mut chance);
-        let clients = chance.between(2, 8);
+        let mut dice = Chance::of(seed, "members");
+        let changes_members = members > 1 && dice.one_in(3);
+        let spares = if changes_members { dice.below(3) as u8 } else { 0 };
+        let settings = Settings::throw(members, spares, &mut chance);
+        let count = chance.between(2, 8);
+        let mut clients: Vec<Habits> =
+            (0..count).map(|_| Habits::throw(settings.tick_ms, &mut chance)).collect();
+        if changes_members {
+            let habits = Habits::throw(settings.tick_ms, &mut dice);
+            clients.push(habits.of_operator(settings.machines(), &mut dice));
+        }
+        // Who has fewer voters tomorrow cannot do without a disk today.
+        let faults = Faults { machines: settings.machines(), length, may_lose_data: !changes_members };
+        let mut faults = faults.plan(&mut Chance::of(seed, "faults"));
+        if let Some(wanted) = &wanted.faults {
+            faults = wanted.iter().filter_map(|number| faults.get(*number).copied()).collect();
+        }
         Plan {
             seed,
             weather: Weather::throw(&mut chance),
             sync: Span::micros(*chance.pick(&[100, 1000, 10_000, 50_000])),
             length,
-            clients: (0..clients).map(|_| Habits::throw(settings.tick_ms, &mut chance)).collect(),
+            clients,
             has_batteries: !chance.one_in(8),
-            faults: faults::plan(members, length, &mut Chance::of(seed, "faults")),
+            faults,
             settings,
         }
     }

@@ -134,7 +134,7 @@ impl World {
             chance: part("world", 0),
             trace: Trace::new(telling),
             network: Network::new(plan.weather.clone(), part("network", 0)),
-            machines: (1..=plan.settings.members).map(machine).collect(),
+            machines: (1..=plan.settings.machines()).map(machine).collect(),
             frozen: BTreeMap::new(),
             clients: plan.clients.iter().enumerate().map(client).collect(),
             wires: BTreeMap::new(),
@@ -150,7 +150,7 @@ impl World {
     }
 
     fn begin(&mut self) {
-        for member in 1..=self.plan.settings.members {
+        for member in 1..=self.plan.settings.machines() {
             let at = Time(self.chance.below(500_000));
             self.queue.plan(at, Event::Start { member });
         }

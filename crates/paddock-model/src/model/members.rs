@@ -21,6 +21,16 @@ pub(super) struct Ensemble {
 }
 
 impl Model {
+    /// Who belongs to the ensemble, if there is one.
+    pub fn members(&self) -> Option<Vec<u8>> {
+        self.ensemble.as_ref().map(|ensemble| ensemble.members.keys().copied().collect())
+    }
+
+    /// Whether others are to belong to it.
+    pub fn changes_members(&self) -> bool {
+        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.target.is_some())
+    }
+
     pub(super) fn found_ensemble(&mut self, call: &Call, members: &str, changes: &mut Changes) -> Reply {
         let members = parse_all(members).filter(|members| !members.is_empty()).ok_or(BadArguments)?;
         if self.ensemble.is_none() {

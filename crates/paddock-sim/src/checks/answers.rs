@@ -33,6 +33,9 @@ impl Acknowledged {
             ensure!(false, WRITES, "{wish:?} is acknowledged with zxid {zxid}, which nobody has applied");
             unreachable!("that is false");
         };
+        if let (Wish::Reconfig { .. }, Wish::SettleReconfig { error }) = (wish, &happened.call.wish) {
+            return check_change_of_members(truth, (session, wish), *error, header, body);
+        }
         let call = &happened.call;
         ensure!(
             (call.session, &call.wish) == (session, wish),
@@ -42,6 +45,8 @@ impl Acknowledged {
             call.session
         );
         ensure!(self.zxids.insert(zxid), WRITES, "zxid {zxid} is acknowledged twice");
+        let is_early = matches!(wish, Wish::Reconfig { .. }) && happened.outcome.result.is_ok();
+        ensure!(!is_early, WRITES, "a change of members is answered before it is in force");
         let mut expected = Vec::new();
         let error = match &happened.outcome.result {
             Ok(reply) => {
@@ -58,6 +63,35 @@ impl Acknowledged {
             happened.outcome.result
         );
         Ok(())
+    }
+}
+
+/// The answer to a change of members: it is in force, or was given up.
+fn check_change_of_members(
+    truth: &Truth,
+    asked: (SessionId, &Wish),
+    error: Option<ErrorCode>,
+    header: ReplyHeader,
+    body: &[u8],
+) -> Checked {
+    let zxid = header.zxid;
+    let begun = truth.change_of_members_before(zxid);
+    ensure!(
+        begun.is_some_and(|begun| (begun.call.session, &begun.call.wish) == asked),
+        WRITES,
+        "{asked:?} is answered at zxid {zxid}, where {begun:?} is settled"
+    );
+    ensure!(
+        header.error == error,
+        WRITES,
+        "a change of members came to {error:?} and is told {:?}",
+        header.error
+    );
+    let question = Question::GetData { path: "/zookeeper/config".to_owned() };
+    let asker = Asker { session: asked.0, ids: Vec::new() };
+    match error {
+        Some(_) => Ok(()),
+        None => check_read(truth, &asker, &question, header, body).map(drop),
     }
 }
 

@@ -167,6 +167,15 @@ impl Truth {
         }
     }
 
+    /// The last change of members that was begun before a zxid.
+    pub(crate) fn change_of_members_before(&self, zxid: Zxid) -> Option<&Happened> {
+        let begins = |happened: &&Rc<Happened>| {
+            matches!(happened.call.wish, Wish::Reconfig { .. }) && happened.outcome.result.is_ok()
+        };
+        let before = &self.told[..(zxid.0 as usize - 1).min(self.told.len())];
+        before.iter().rev().find(begins).map(Rc::as_ref)
+    }
+
     /// What took a zxid.
     pub(crate) fn at(&self, zxid: Zxid) -> Option<&Rc<Happened>> {
         self.told.get(usize::try_from(zxid.0).ok()?.checked_sub(1)?)

@@ -2,10 +2,11 @@
 //! it comes from.
 
 use paddock_model::{Model, Question, Wish, acl};
-use paddock_proto::{Acl, AddWatchMode, OpCode, WatcherKind};
+use paddock_proto::{Acl, AddWatchMode, Id, MemberRole, OpCode, WatcherKind};
 
 use super::ask::Ask;
 use crate::chance::Chance;
+use crate::names;
 use crate::time::Span;
 
 const TOPS: [&str; 4] = ["/a", "/b", "/c", "/d"];
@@ -33,8 +34,10 @@ pub(crate) struct Habits {
     pub(crate) timeout_ms: i32,
     /// Whether it can do with a session that only reads, while nothing can be written.
     pub(crate) may_only_read: bool,
-    /// Whether it proves to be somebody.
-    pub(crate) is_ann: bool,
+    /// Who it proves to be.
+    pub(crate) identity: Option<Id>,
+    /// It changes who takes part, and knows of so many machines.
+    changes_members_of: Option<u8>,
 }
 
 impl Habits {
@@ -49,13 +52,31 @@ impl Habits {
             vanishes: *chance.pick(&[200, 1000, 10_000]),
             timeout_ms: (tick_ms * chance.between(1, 12)) as i32,
             may_only_read: chance.one_in(3),
-            is_ann: chance.one_in(3),
+            identity: chance.one_in(3).then(|| Id::new("digest", "ann:1")),
+            changes_members_of: None,
+        }
+    }
+
+    /// The same for somebody who may do everything, and changes members now and then.
+    pub(crate) fn of_operator(self, machines: u8, chance: &mut Chance) -> Habits {
+        Habits {
+            depth: 1,
+            pause: Span::millis(*chance.pick(&[100, 500, 2000])),
+            vanishes: 10_000,
+            identity: Some(Id::new("super", "")),
+            changes_members_of: Some(machines),
+            ..self
         }
     }
 
     /// The next thing to ask for. `seen` is what is there now; `mark` is new each time.
     pub(crate) fn ask(&self, chance: &mut Chance, seen: &Model, mark: &str) -> Ask {
         let mut mind = Mind { chance, seen, mark };
+        if let Some(machines) = self.changes_members_of
+            && mind.chance.one_in(5)
+        {
+            return Ask::Write(mind.change_members(machines));
+        }
         if mind.chance.permille(self.writes) {
             return Ask::Write(mind.write());
         }
@@ -89,6 +110,30 @@ impl Mind<'_> {
             17 => Wish::DeleteContainer { path: self.path() },
             _ => self.step(),
         }
+    }
+
+    /// Some join or get another role, some leave; now and then all are named anew.
+    fn change_members(&mut self, machines: u8) -> Wish {
+        let mut some = |most: u64| -> Vec<u8> {
+            let count = self.chance.below(most + 1);
+            (0..count).map(|_| self.chance.between(1, machines.into()) as u8).collect()
+        };
+        let (joining, leaving, all) = (some(2), some(1), some(machines.into()));
+        let mut lines = |mut ids: Vec<u8>| {
+            ids.sort_unstable();
+            ids.dedup();
+            let roles = [MemberRole::Participant, MemberRole::Participant, MemberRole::Observer];
+            let lines = ids.into_iter().map(|id| names::member(id, *self.chance.pick(&roles)));
+            lines.collect::<Vec<String>>().join(",")
+        };
+        let (joining, all) = (lines(joining), lines(all));
+        let ids: Vec<String> = leaving.iter().map(u8::to_string).collect();
+        let leaving = Some(ids.join(",")).filter(|ids| !ids.is_empty());
+        let (joining, leaving, new_members) = match self.chance.one_in(5) {
+            true => (None, None, Some(all)),
+            false => (Some(joining).filter(|lines| !lines.is_empty()), leaving, None),
+        };
+        Wish::Reconfig { joining, leaving, new_members, version: -1 }
     }
 
     /// What a multi may hold, too.

@@ -2,7 +2,7 @@
 
 use paddock_model::{Asker, Question, Wish};
 use paddock_proto::jute::Reader;
-use paddock_proto::{ErrorCode, Id, ReplyHeader, SessionId, WatchEvent, Xid, Zxid, frame};
+use paddock_proto::{ErrorCode, ReplyHeader, SessionId, WatchEvent, Xid, Zxid, frame};
 
 use super::ask::{Ask, Request};
 use super::{Client, Deed, Phase};
@@ -45,11 +45,8 @@ impl Client {
     }
 
     fn begin(&mut self, now: Time, checks: &Checks) -> Vec<Deed> {
-        if !self.habits.is_ann {
-            return self.set_watches(now, checks);
-        }
+        let Some(id) = self.habits.identity.clone() else { return self.set_watches(now, checks) };
         self.phase = Phase::Identifying;
-        let id = Id::new("digest", "ann:1");
         self.ids.push(id.clone());
         vec![Deed::Send(Frame::Identify { id })]
     }

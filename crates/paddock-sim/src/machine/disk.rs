@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use paddock_replica::HardState;
 use paddock_storage::disk::{Access, Disk, DiskFile};
 use paddock_storage::{Log, MemDisk, Record};
 
@@ -74,6 +75,18 @@ impl SimDisk {
             Record::HardState { .. } => {}
         };
         Log::inspect(&self.memory, log_dir, &mut note).ok().map(|_| last)
+    }
+
+    /// Whether the member whose log this is takes part in elections, as far as its log can be read.
+    pub(crate) fn has_a_say(&self, log_dir: &Path) -> bool {
+        let (mut is_empty, mut is_silent) = (true, true);
+        let mut note = |record: Record<'_>| match record {
+            Record::Entry { .. } | Record::Base { .. } => is_empty = false,
+            Record::HardState { payload, .. } => {
+                is_silent = HardState::decode(payload).is_none_or(|state| state.silent_until > 0);
+            }
+        };
+        Log::inspect(&self.memory, log_dir, &mut note).is_ok() && !is_empty && !is_silent
     }
 
     fn process(&self) -> MutexGuard<'_, Process> {

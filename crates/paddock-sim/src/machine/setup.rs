@@ -1,15 +1,19 @@
 //! How the members of a simulated ensemble are set up: the one place that knows their settings.
 
 use paddock_member::Config;
+use paddock_proto::MemberRole;
 use paddock_replica::{Founding, Membership};
 
 use crate::chance::Chance;
 use crate::machine::DATA_DIR;
+use crate::names;
 
 /// What is the same for all members. Small numbers: so a minute of simulated life has what takes days elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) members: u8,
+    /// Machines that are not among those who found the ensemble, and may join it.
+    pub(crate) spares: u8,
     /// The unit of session expiry, in milliseconds.
     pub(crate) tick_ms: u64,
     /// How many threads serve connections.
@@ -30,9 +34,10 @@ pub(crate) struct Settings {
 const LEASE_CLOCK_BOUND_MS: u64 = 150;
 
 impl Settings {
-    pub(crate) fn throw(members: u8, chance: &mut Chance) -> Settings {
+    pub(crate) fn throw(members: u8, spares: u8, chance: &mut Chance) -> Settings {
         Settings {
             members,
+            spares,
             tick_ms: *chance.pick(&[250, 500, 1000, 2000]),
             workers: chance.between(1, 3) as usize,
             garbage_interval_ms: chance.between(500, 10_000),
@@ -48,13 +53,21 @@ impl Settings {
         }
     }
 
+    pub(crate) fn machines(&self) -> u8 {
+        self.members + self.spares
+    }
+
+    pub(crate) fn is_spare(&self, member: u8) -> bool {
+        member > self.members
+    }
+
     /// The configuration of a member that is started with dice of its own.
     pub(crate) fn config(&self, member: u8, seed: u64) -> Config {
         Config {
             data_dir: DATA_DIR.into(),
             log_dir: None,
             member,
-            founding: self.founding(),
+            founding: self.founding(member),
             refounding: None,
             tick_ms: self.tick_ms,
             garbage_interval_ms: self.garbage_interval_ms,
@@ -72,11 +85,13 @@ impl Settings {
         }
     }
 
-    /// All members are there from the beginning. One alone is no ensemble.
-    fn founding(&self) -> Founding {
-        let membership = Membership::new((1..=u64::from(self.members)).collect(), Vec::new());
-        let line = |id| format!("server.{id}=host-{id}:2888:3888:participant;2181\n");
-        let members = if self.members == 1 { String::new() } else { (1..=self.members).map(line).collect() };
+    /// Who joins later has its own line in its configuration, too. One alone is no ensemble.
+    fn founding(&self, member: u8) -> Founding {
+        let all: Vec<u8> =
+            (1..=self.members).chain(Some(member).filter(|member| self.is_spare(*member))).collect();
+        let lines = all.iter().map(|id| names::member(*id, MemberRole::Participant) + "\n");
+        let members = if self.members == 1 { String::new() } else { lines.collect() };
+        let membership = Membership::new(all.iter().copied().map(u64::from).collect(), Vec::new());
         Founding { membership, members }
     }
 }

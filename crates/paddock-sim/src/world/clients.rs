@@ -26,9 +26,9 @@ pub(super) struct Wire {
 
 impl World {
     pub(super) fn client_acts(&mut self, number: usize) -> Checked {
-        let (now, members, mood) = (self.now, self.plan.settings.members, self.mood);
+        let (now, machines, mood) = (self.now, self.plan.settings.machines(), self.mood);
         let client = &mut self.clients[number];
-        let deeds = client.act(now, members, mood, &mut self.checks);
+        let deeds = client.act(now, machines, mood, &mut self.checks);
         let next = client.next_act(now);
         self.carry_out(number, deeds);
         if let Some(at) = next {

@@ -8,6 +8,7 @@ use crate::chance::Chance;
 use crate::checks::{Checked, agreement, ensure, ephemerals};
 use crate::client::{Client, Mood};
 use crate::faults::End;
+use crate::machine::Machine;
 use crate::time::{Span, Time};
 
 const CHECKER: &str = "healing";
@@ -88,11 +89,19 @@ impl World {
         }
     }
 
+    /// Those that belong to the ensemble, and do not wait for an operator.
+    fn members(&self) -> impl Iterator<Item = &Machine> {
+        let members = self.checks.truth.model().members();
+        self.machines.iter().filter(move |machine| {
+            let belongs = members.as_ref().is_none_or(|members| members.contains(&machine.number));
+            belongs && !machine.is_out_of_service
+        })
+    }
+
     /// What is not yet as it should be.
     fn unsettled(&self) -> Option<String> {
-        let in_service = || self.machines.iter().filter(|machine| !machine.is_out_of_service);
         let last = self.checks.truth.last_index();
-        for machine in in_service() {
+        for machine in self.members() {
             let number = machine.number;
             let Some(process) = &machine.process else {
                 return Some(format!("member {number} does not run"));
@@ -112,13 +121,16 @@ impl World {
             return Some(format!("client {number} waits: {:?}", self.clients[number]));
         }
         let model = self.checks.truth.model();
+        if model.changes_members() {
+            return Some("members are changing".to_owned());
+        }
         let mut gone = self.clients.iter().flat_map(Client::abandoned);
         gone.find(|session| model.has_session(*session)).map(|session| format!("session {session} lives on"))
     }
 
     fn settled(&mut self, again: bool) -> Checked {
         self.trace.note(self.now, format_args!("all is well"));
-        for machine in self.machines.iter().filter(|machine| !machine.is_out_of_service) {
+        for machine in self.members() {
             let process = machine.process.as_ref().expect("a settled member runs");
             let (number, state) = (machine.number, process.state.read());
             agreement::check_state(number, &state, &self.checks.truth)?;
@@ -130,7 +142,7 @@ impl World {
             self.stage = Stage::Over;
             return Ok(());
         }
-        for member in 1..=self.plan.settings.members {
+        for member in 1..=self.plan.settings.machines() {
             self.end(member, End::PowerCut);
             let delay = Span(self.chance.below(1_000_000));
             self.plan_in(delay, Event::Start { member });

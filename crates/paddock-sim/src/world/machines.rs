@@ -30,6 +30,12 @@ impl World {
         if machine.process.is_some() || machine.is_out_of_service {
             return Ok(());
         }
+        if settings.is_spare(member) && self.checks.truth.model().members().is_none() {
+            // Nobody adds a member to an ensemble that is not there yet.
+            self.plan_in(RESTART, Event::Start { member });
+            return Ok(());
+        }
+        let machine = self.machine(member);
         let (last, applied) = (machine.last_logged_entry(), machine.applied);
         let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || machine.is_full(now);
         if !machine.is_damaged {
@@ -200,7 +206,9 @@ impl World {
         let machine = self.machine(member);
         let is_dead = machine.disk.is_dead();
         if let Err(error) = &went {
-            let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || is_dead;
+            // A snapshot that has come takes the place of the log, and there is no way back.
+            let has_no_room = machine.is_full(now) && matches!(error, MemberError::Incoming(_));
+            let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || is_dead || has_no_room;
             self.trace.note(now, format_args!("{member} stops: {error}"));
             ensure!(is_disturbed, PROGRESS, "member {member} stops without need: {error}");
         }

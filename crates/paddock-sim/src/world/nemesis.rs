@@ -6,6 +6,7 @@ use super::{Event, World};
 use crate::chance::Chance;
 use crate::checks::Checked;
 use crate::faults::{End, Fault, Whom};
+use crate::machine::Machine;
 use crate::network::{Disturbance, Trouble};
 use crate::time::Span;
 
@@ -25,8 +26,15 @@ impl World {
                 machine.disk.die_after(operations, moment);
             }
             Fault::PowerCutOfAll { down } => {
-                for member in 1..=self.plan.settings.members {
+                for member in 1..=self.plan.settings.machines() {
                     self.take_down(member, End::PowerCut, down)?;
+                }
+            }
+            Fault::NewDisk { whom, down } => {
+                let member = self.whom(whom);
+                if self.may_lose_data(member) {
+                    self.take_down(member, End::PowerCut, down)?;
+                    self.machine(member).replace_disk();
                 }
             }
             Fault::Pause { whom, span } => {
@@ -96,7 +104,7 @@ impl World {
             }
             Fault::Flip { whom, place, dice } => {
                 let member = self.whom(whom);
-                if self.may_damage(member) {
+                if self.may_lose_data(member) {
                     let flipped = self.machine(member).flip(place, Chance::new(dice));
                     self.trace.note(now, format_args!("{member} has a bit flipped in {flipped:?}"));
                 }
@@ -105,10 +113,11 @@ impl World {
         }
     }
 
-    /// Less than half of the members may lose what they were sure of.
-    fn may_damage(&self, member: u8) -> bool {
-        let damaged = self.machines.iter().filter(|machine| machine.is_damaged || machine.number == member);
-        2 * damaged.count() < self.machines.len()
+    /// Less than half of the members may lose, in the whole run, what they were sure of. Those that know nothing yet would
+    /// be missed as much.
+    fn may_lose_data(&self, member: u8) -> bool {
+        let stay = |machine: &&Machine| machine.number != member && machine.has_a_say();
+        2 * self.machines.iter().filter(stay).count() > self.machines.len()
     }
 
     fn strike_network(&mut self, fault: Fault) {
@@ -161,21 +170,24 @@ impl World {
 
     /// Who thinks that it leads.
     pub(super) fn leaders(&self) -> impl Iterator<Item = u8> {
-        let leads = |machine: &&crate::machine::Machine| {
+        let leads = |machine: &&Machine| {
             let role = machine.process.as_ref().map(|process| process.role());
             matches!(role, Some(Role::Leader | Role::Alone))
         };
         self.machines.iter().filter(leads).map(|machine| machine.number)
     }
 
-    /// Nothing is wrong any more, but for what only an operator can mend.
+    /// Nothing is wrong any more, and whoever found its disk damaged has a new one.
     pub(super) fn mend_everything(&mut self) {
         self.network.heal();
         let now = self.now;
         for machine in &mut self.machines {
             machine.mend(now);
+            if machine.is_out_of_service {
+                machine.replace_disk();
+            }
         }
-        for member in 1..=self.plan.settings.members {
+        for member in 1..=self.plan.settings.machines() {
             self.thaw(member);
             self.queue.plan(now + Span(self.chance.below(1_000_000)), Event::Start { member });
         }
