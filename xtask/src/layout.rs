@@ -26,6 +26,16 @@ impl Layout {
         self.root.join("tests").join(name)
     }
 
+    /// A file of the repository.
+    pub(crate) fn source(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// Where mistakes are planted.
+    pub(crate) fn breaks(&self, name: &str) -> PathBuf {
+        self.target.join("breaks").join(name)
+    }
+
     pub(crate) fn document(&self, name: &str) -> PathBuf {
         self.root.join("docs").join(name)
     }
@@ -57,6 +67,10 @@ impl Layout {
     /// A class path with Apache ZooKeeper's server and client, and the logging settings for both.
     pub(crate) fn class_path(&self) -> String {
         format!("{}:{}/*", self.tests("java").display(), self.environment("jars").display())
+    }
+
+    pub(crate) fn git(&self) -> Program {
+        Program::new("git").current_dir(&self.root)
     }
 
     pub(crate) fn cargo(&self) -> Program {

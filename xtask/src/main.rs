@@ -1,10 +1,11 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 //!
-//! `stages` says what is tested, `compare` what is measured, `cluster` starts members to try things on, `install` puts
+//! `stages` says what is tested, `compare` what is measured, `breaks` proves the simulator, `cluster` starts members to try things on, `install` puts
 //! what tests and comparisons need below the target directory, `process` runs other programs. Nothing here is part of
 //! the product.
 
 mod apt;
+mod breaks;
 mod cluster;
 mod compare;
 mod counts;
@@ -43,6 +44,9 @@ enum Task {
     /// Measure Paddock beside Apache ZooKeeper and write docs/performance.md
     #[command(after_help = compare::HELP)]
     Compare(compare::Options),
+    /// Prove that the simulator would notice mistakes
+    #[command(after_help = breaks::HELP)]
+    Breaks(breaks::Options),
     /// Start members on loopback and tell what happens to them
     #[command(after_help = cluster::HELP)]
     Cluster(cluster::Options),
@@ -84,6 +88,7 @@ fn run(task: Task) -> Result<bool, Error> {
             stages::run(&layout, &[])
         }
         Task::Compare(options) => compare::run(&layout, &options),
+        Task::Breaks(options) => breaks::run(&layout, &options),
         Task::Cluster(options) => cluster::run(&layout, &options),
     }
 }

@@ -1,0 +1,181 @@
+//! `cargo xtask breaks`: proof that the simulator would notice.
+//!
+//! Each file in `crates/paddock-sim/breaks` is a mistake that somebody could make, as a patch. It is put into a copy of the
+//! sources, and the simulator is built from that and runs seeds until a checker notices. The product's own sources know
+//! nothing of it. A mistake that nobody notices fails the task, and so does one that another checker notices than it says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::layout::Layout;
+use crate::process::{Error, Program};
+
+pub(crate) const HELP: &str = "\
+Examples:
+  cargo xtask breaks                                 every mistake; prints the table of docs/testing.md
+  cargo xtask breaks --only vote-forgotten           one of them
+  cargo xtask breaks --check                         only whether the patches still fit
+
+A patch begins with what is wrong, the checkers that may notice it, and within how many seeds one of them does:
+  what: a follower promises what is not on its disk yet
+  found by: committed entries, recovery
+  within: 100";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// One mistake, by the name of its file
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// See whether the patches fit, and build nothing
+    #[arg(long)]
+    check: bool,
+}
+
+/// A mistake.
+#[derive(Debug)]
+struct Break {
+    name: String,
+    patch: PathBuf,
+    what: String,
+    checkers: Vec<String>,
+    within: u64,
+}
+
+impl Break {
+    fn read(patch: PathBuf) -> Result<Break, Error> {
+        let text = fs::read_to_string(&patch).map_err(Error::io("read", &patch))?;
+        let head = |key: &str| {
+            let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
+            found.ok_or_else(|| Error::new(format!("{} has no line \"{key}: ...\"", patch.display())))
+        };
+        let within = head("within")?;
+        let no_number = |_| Error::new(format!("{}: {within:?} is no number of seeds", patch.display()));
+        Ok(Break {
+            name: patch.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            what: head("what")?.to_owned(),
+            checkers: head("found by")?.split(", ").map(str::to_owned).collect(),
+            within: within.parse().map_err(no_number)?,
+            patch,
+        })
+    }
+}
+
+/// Whether every mistake was noticed.
+pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
+    let breaks = all(layout, options.only.as_deref())?;
+    let copy = Copy::of(layout)?;
+    if !options.check {
+        println!("| mistake | noticed by | seeds until then |\n|---|---|---|");
+    }
+    let mut all_found = true;
+    for planted in &breaks {
+        copy.renew()?;
+        copy.plant(planted)?;
+        if options.check {
+            println!("{} fits", planted.name);
+            continue;
+        }
+        let found = copy.hunt(planted)?;
+        all_found &= found.is_right(planted);
+        println!("| {} (`{}`) | {} | {} |", planted.what, planted.name, found.checker, found.seeds);
+    }
+    copy.renew()?;
+    Ok(all_found)
+}
+
+fn all(layout: &Layout, only: Option<&str>) -> Result<Vec<Break>, Error> {
+    let directory = layout.source("crates/paddock-sim/breaks");
+    let entries = fs::read_dir(&directory).map_err(Error::io("list", &directory))?;
+    let mut patches: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    patches.retain(|path| path.extension().is_some_and(|extension| extension == "patch"));
+    patches.sort();
+    let breaks: Vec<Break> = patches.into_iter().map(Break::read).collect::<Result<_, _>>()?;
+    let Some(only) = only else { return Ok(breaks) };
+    let names: Vec<String> = breaks.iter().map(|planted| planted.name.clone()).collect();
+    let found: Vec<Break> = breaks.into_iter().filter(|planted| planted.name == only).collect();
+    if found.is_empty() {
+        return Err(Error::new(format!("there is no mistake {only}; there are {}", names.join(", "))));
+    }
+    Ok(found)
+}
+
+/// What the simulator said of a mistake.
+#[derive(Debug)]
+struct Found {
+    /// Or that it was nobody.
+    checker: String,
+    seeds: u64,
+}
+
+impl Found {
+    fn is_right(&self, planted: &Break) -> bool {
+        planted.checkers.contains(&self.checker)
+    }
+}
+
+/// The sources, where mistakes may be made.
+struct Copy<'a> {
+    layout: &'a Layout,
+    root: PathBuf,
+    files: Vec<PathBuf>,
+}
+
+impl<'a> Copy<'a> {
+    fn of(layout: &'a Layout) -> Result<Copy<'a>, Error> {
+        let listed =
+            layout.git().args(["ls-files", "--cached", "--others", "--exclude-standard"]).output()?;
+        let files = listed.lines().map(PathBuf::from).filter(|file| layout.source(file).is_file()).collect();
+        let copy = Copy { layout, root: layout.breaks("sources"), files };
+        let _ = fs::remove_dir_all(&copy.root);
+        Ok(copy)
+    }
+
+    /// Takes mistakes back. What is as it should be is not touched, so that it is not built again.
+    fn renew(&self) -> Result<(), Error> {
+        for file in &self.files {
+            let (from, to) = (self.layout.source(file), self.root.join(file));
+            let right = fs::read(&from).map_err(Error::io("read", &from))?;
+            if fs::read(&to).is_ok_and(|there| there == right) {
+                continue;
+            }
+            let directory = to.parent().unwrap_or(Path::new("."));
+            fs::create_dir_all(directory).map_err(Error::io("create", directory))?;
+            fs::write(&to, right).map_err(Error::io("write", &to))?;
+        }
+        Ok(())
+    }
+
+    fn plant(&self, planted: &Break) -> Result<(), Error> {
+        // The copy lies within a repository whose files it must not be taken for.
+        let git = Program::new("git")
+            .current_dir(&self.root)
+            .env("GIT_CEILING_DIRECTORIES", self.layout.breaks(""));
+        git.args(["apply", "--unidiff-zero"]).arg(&planted.patch).run()
+    }
+
+    fn hunt(&self, planted: &Break) -> Result<Found, Error> {
+        let log = self.layout.breaks(&format!("{}.log", planted.name));
+        let _ = fs::remove_file(&log);
+        let seeds = format!("0..{}", planted.within);
+        let target = self.layout.breaks("target");
+        let cargo = self.layout.cargo().current_dir(&self.root).env("CARGO_TARGET_DIR", target);
+        let cargo = cargo.args(["run", "--quiet", "--profile", "sim", "--package", "paddock-sim", "--"]);
+        cargo.args(["--seeds", &seeds, "--jobs", "1", "--until-failure"]).log_to(&log).status()?;
+        let told = fs::read_to_string(&log).map_err(Error::io("read", &log))?;
+        let violation = told.lines().find(|line| line.starts_with("seed "));
+        let Some(line) = violation else {
+            if !told.contains(" seeds passed, 0 failed") {
+                return Err(Error::new(format!(
+                    "{} cannot be built or run: {}",
+                    planted.name,
+                    log.display()
+                )));
+            }
+            return Ok(Found { checker: "nobody".to_owned(), seeds: planted.within });
+        };
+        // seed N, step N, commit ID: CHECKER: WHAT
+        let seed = line.strip_prefix("seed ").and_then(|rest| rest.split(',').next()?.parse::<u64>().ok());
+        let checker = line.split(": ").nth(1).unwrap_or_default().to_owned();
+        Ok(Found { checker, seeds: seed.unwrap_or_default() + 1 })
+    }
+}
