@@ -1,7 +1,7 @@
 //! From the members that are to those that are wanted: what the leader does about it, one step at a time.
 //!
 //! What is wanted stands in the replicated state, so that the next leader goes on where this one stopped. A newcomer
-//! learns first and votes when it has everything; who leaves has no vote first and is let go when it knows that it left;
+//! learns first and votes when it has everything, and most of those who are to vote have to be there; who leaves has no vote first and is let go when it knows that it left;
 //! a leader that is to have no vote hands the lead over before. When the voters are those wanted, the change is settled,
 //! which is what its client waits for.
 
@@ -39,7 +39,7 @@ pub(super) struct Wanted {
     silent_ticks: u32,
     idle_ticks: u32,
     progress: u64,
-    /// Newcomers that say that they would vote. Before that they would be in the way of the next election.
+    /// Members that say that they would vote. Those that would not are in the way of the next election.
     ready: BTreeSet<u64>,
 }
 
@@ -128,15 +128,11 @@ impl Replica {
     }
 
     fn change_voters(&mut self, voters: &[u64], wanted: &mut Wanted) {
-        let newcomers = wanted.voters.iter().copied().filter(|id| !voters.contains(id));
-        let (present, mut late): (Vec<u64>, Vec<u64>) = newcomers.partition(|id| self.has_caught_up(*id));
-        for newcomer in present.into_iter().filter(|id| !wanted.ready.contains(id)) {
-            let question = PeerMessage::Greeting { condition: self.condition(), is_question: true };
-            self.letters.push((newcomer, question.encode()));
-            late.push(newcomer);
-        }
-        if !late.is_empty() {
-            return self.wait_for(&late, wanted);
+        let missing = self.missing(wanted);
+        let is_newcomer = |id: &u64| !voters.contains(id);
+        let has_quorum = 2 * (wanted.voters.len() - missing.len()) > wanted.voters.len();
+        if missing.iter().any(is_newcomer) || !has_quorum {
+            return self.wait_for(&missing, wanted);
         }
         let own = self.options.member;
         let mut goal = wanted.voters.clone();
@@ -154,6 +150,18 @@ impl Replica {
         let step: Step = joining.chain(leaving).collect();
         tracing::info!(from = ?voters, to = ?goal, "the voters change");
         self.consensus.change(&step);
+    }
+
+    /// The voters to be that are not there, have not caught up, or would not vote. Whoever has caught up is asked that.
+    fn missing(&mut self, wanted: &Wanted) -> Vec<u64> {
+        let others = wanted.voters.iter().copied().filter(|id| *id != self.options.member);
+        let (present, mut missing): (Vec<u64>, Vec<u64>) = others.partition(|id| self.has_caught_up(*id));
+        for member in present.into_iter().filter(|id| !wanted.ready.contains(id)) {
+            let question = PeerMessage::Greeting { condition: self.condition(), is_question: true };
+            self.letters.push((member, question.encode()));
+            missing.push(member);
+        }
+        missing
     }
 
     /// A member says that it votes.
@@ -174,7 +182,7 @@ impl Replica {
         self.consensus.follower(member).is_some_and(|follower| follower.matched >= index)
     }
 
-    /// Newcomers have to catch up before they vote. Who is not there, or does not get on, is not waited for for ever.
+    /// Who is not there, or does not get on, is not waited for for ever.
     fn wait_for(&mut self, late: &[u64], wanted: &mut Wanted) {
         let followers: Vec<_> = late.iter().filter_map(|id| self.consensus.follower(*id)).collect();
         let is_silent = followers.len() < late.len() || followers.iter().any(|follower| !follower.is_active);
@@ -186,7 +194,7 @@ impl Replica {
         let is_over = wanted.silent_ticks > SILENT_TICKS_MAX || wanted.idle_ticks > IDLE_TICKS_MAX;
         if is_over && wanted.is_change && !wanted.is_settled {
             let why = if is_silent { "cannot be reached" } else { "do not catch up" };
-            tracing::error!(members = ?late, "change of members given up: new members {why}");
+            tracing::error!(members = ?late, "change of members given up: members {why}");
             wanted.is_settled = true;
             self.settle_reconfig(Some(ErrorCode::NewConfigNoQuorum));
         }

@@ -98,6 +98,21 @@ fn a_newcomer_that_never_comes_is_given_up() {
 }
 
 #[test]
+fn a_change_is_given_up_if_those_who_are_to_stay_are_not_there() {
+    let mut stage = Stage::new(3, 34);
+    let leader = stage.elect();
+    let (leaving, gone) = (stage.other_than(leader), 6 - leader - stage.other_than(leader));
+    let client = stage.connect(leader, 1);
+    stage.stop(gone);
+    stage.reconfig(&client, 1, &[], &[leaving]);
+    stage.run_ticks_with(&client, 120);
+    assert_eq!(stage.story(&client), ["#1 NewConfigNoQuorum"]);
+    assert_eq!(stage.membership(leader).voters, [1, 2, 3]);
+    stage.create(&client, 2, "/a", "");
+    assert_eq!(stage.story(&client), ["#2 \"/a\""]);
+}
+
+#[test]
 fn an_observer_has_everything_and_no_vote() {
     let mut stage = Stage::new(3, 23);
     let leader = stage.elect();
