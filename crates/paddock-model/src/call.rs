@@ -2,7 +2,7 @@
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
-    Acl, DecodeError, ErrorCode, Id, IdList, OpCode, Perms, Reconfig, SessionId, Write, encode,
+    Acl, DecodeError, ErrorCode, Id, IdList, OpCode, Perms, Reconfig, SessionId, Stat, Write, encode,
 };
 use paddock_tree::{Command, Tree};
 
@@ -47,6 +47,23 @@ pub enum Wish {
     Check {
         path: String,
         version: i32,
+    },
+    CheckNotExists {
+        path: String,
+        version: i32,
+    },
+    CheckStat {
+        path: String,
+        version: i32,
+        stat: Stat,
+    },
+    TryRemove {
+        path: String,
+        version: i32,
+    },
+    RemoveRecursive {
+        path: String,
+        nodes_max: u32,
     },
     Reconfig {
         joining: Option<String>,
@@ -99,6 +116,16 @@ impl Wish {
                 Wish::SetAcl { path: path.to_owned(), acl: acl.to_vec(), version }
             }
             Write::Check { path, version } => Wish::Check { path: path.to_owned(), version },
+            Write::CheckNotExists { path, version } => {
+                Wish::CheckNotExists { path: path.to_owned(), version }
+            }
+            Write::CheckStat { path, version, stat } => {
+                Wish::CheckStat { path: path.to_owned(), version, stat }
+            }
+            Write::TryRemove { path, version } => Wish::TryRemove { path: path.to_owned(), version },
+            Write::RemoveRecursive { path, nodes_max } => {
+                Wish::RemoveRecursive { path: path.to_owned(), nodes_max }
+            }
             Write::Reconfig(Reconfig { joining, leaving, new_members, version }) => Wish::Reconfig {
                 joining: joining.map(str::to_owned),
                 leaving: leaving.map(str::to_owned),
@@ -125,6 +152,10 @@ impl Wish {
             Wish::SetData { .. } => OpCode::SetData,
             Wish::SetAcl { .. } => OpCode::SetAcl,
             Wish::Check { .. } => OpCode::Check,
+            Wish::CheckNotExists { .. } => OpCode::CheckNotExists,
+            Wish::CheckStat { .. } => OpCode::CheckStat,
+            Wish::TryRemove { .. } => OpCode::TryRemove,
+            Wish::RemoveRecursive { .. } => OpCode::RemoveRecursive,
             Wish::Reconfig { .. } => OpCode::Reconfig,
             Wish::FoundEnsemble { .. } => OpCode::FoundEnsemble,
             Wish::SettleReconfig { .. } => OpCode::SettleReconfig,
@@ -150,9 +181,21 @@ impl Wish {
                     out.put_i64(*ttl_ms);
                 }
             }
-            Wish::Delete { path, version } | Wish::Check { path, version } => {
+            Wish::Delete { path, version }
+            | Wish::Check { path, version }
+            | Wish::CheckNotExists { path, version }
+            | Wish::TryRemove { path, version } => {
                 out.put_string(path);
                 out.put_i32(*version);
+            }
+            Wish::CheckStat { path, version, stat } => {
+                out.put_string(path);
+                out.put_i32(*version);
+                stat.encode(out);
+            }
+            Wish::RemoveRecursive { path, nodes_max } => {
+                out.put_string(path);
+                out.put_i32(*nodes_max as i32);
             }
             Wish::DeleteContainer { path } => out.put_string(path),
             Wish::SetData { path, data, version } => {

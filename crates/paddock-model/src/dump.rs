@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, Id, IdList, Read, SessionId, Stat, Zxid};
+use paddock_proto::{Acl, Dialect, Id, IdList, Read, SessionId, Stat, Zxid};
 use paddock_tree::{Asker, Tree};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,7 @@ fn ask(tree: &Tree, read: &Read<'_>) -> Vec<u8> {
     let ids = IdList::encode(&[Id::new("super", "")]);
     let ids = IdList::decode(&mut Reader::new(&ids)).expect("ids come back as encoded");
     let mut out = Vec::new();
-    let asker = Asker { session: SessionId::NONE, ids };
+    let asker = Asker { session: SessionId::NONE, ids, dialect: Dialect::default() };
     tree.read(read, &asker, &mut out).unwrap_or_else(|error| panic!("{read:?}: {error:?}"));
     out
 }

@@ -3,6 +3,7 @@
 //! A copy costs little, because znodes are shared until they change: whoever wants to know what was true at an earlier
 //! zxid keeps the model of that zxid.
 
+mod extended;
 mod members;
 mod read;
 mod rules;

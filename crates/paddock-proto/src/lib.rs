@@ -6,6 +6,7 @@
 
 mod acl;
 mod connect;
+mod dialect;
 pub mod encode;
 mod error;
 pub mod frame;
@@ -21,6 +22,7 @@ mod watch;
 
 pub use acl::{Acl, AclList, Id, IdList, Perms};
 pub use connect::{ConnectRequest, ConnectResponse, PASSWORD_BYTES, Password};
+pub use dialect::Dialect;
 pub use error::ErrorCode;
 pub use ids::{SessionId, Xid, Zxid};
 pub use jute::DecodeError;
@@ -29,7 +31,8 @@ pub use op::OpCode;
 pub use path::{InvalidPath, parent_and_name, validate_path};
 pub use reply::{MultiResult, ReplyHeader, WriteReply};
 pub use request::{
-    Auth, Create, CreateMode, Read, Reconfig, Request, RequestHeader, SetWatches, WatchRequest, Write,
+    Auth, ChildFilter, Create, CreateMode, Read, Reconfig, Request, RequestHeader, SetWatches, WatchRequest,
+    Write,
 };
 pub use stat::Stat;
 pub use watch::{AddWatchMode, EventKind, WatchEvent, WatcherKind};

@@ -51,6 +51,15 @@ op_codes! {
     SetWatches2 = 105, "STW2";
     AddWatch = 106, "ADDW";
     WhoAmI = 107, "HOMI";
+    // ClickHouse Keeper's own. ZooKeeper knows no abbreviations for them.
+    FilteredList = 500, "NA";
+    CheckNotExists = 501, "NA";
+    CreateIfNotExists = 502, "NA";
+    RemoveRecursive = 503, "NA";
+    CheckStat = 504, "NA";
+    TryRemove = 505, "NA";
+    FilteredListWithStatsAndData = 506, "NA";
+    ListRecursive = 507, "NA";
     CreateSession = -10, "SESS";
     CloseSession = -11, "CLOS";
     // Between members only: a client that sends them is told that they do not exist.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::jute::{DecodeError, Reader, Writer};
 use crate::request::MultiHeader;
-use crate::{ErrorCode, OpCode, Stat, Xid, Zxid};
+use crate::{Dialect, ErrorCode, OpCode, Stat, Xid, Zxid};
 
 /// In front of every reply but the first. With an error, nothing follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +39,9 @@ impl ReplyHeader {
 /// The body of the reply to a write that was carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WriteReply<'a> {
-    /// delete, check, closeSession: the header says it all. createSession: the connect response does.
+    /// delete, check and their kin, closeSession: the header says it all. createSession: the connect response does.
     Done,
-    /// create: the path, with its suffix if it is sequential.
+    /// create, createIfNotExists: the path, with its suffix if it is sequential.
     Created { path: Cow<'a, str> },
     /// create2, createContainer, createTTL.
     CreatedWithStat { path: Cow<'a, str>, stat: Stat },
@@ -97,11 +97,22 @@ impl MultiResult<'_> {
         }
     }
 
-    /// A failed operation: of a multi, or of a multi read.
-    pub fn encode_error(error: Option<ErrorCode>, out: &mut Vec<u8>) {
+    /// A failed operation of a multi.
+    fn encode_error(error: Option<ErrorCode>, out: &mut Vec<u8>) {
         let error = error.map_or(0, ErrorCode::code);
         MultiHeader { op: MultiResult::ERROR_OP, done: false, error }.encode(out);
         out.put_i32(error);
+    }
+
+    /// A failed operation of a multi read. The two dialects cannot read each other's form.
+    pub fn encode_read_error(dialect: Dialect, op: OpCode, error: ErrorCode, out: &mut Vec<u8>) {
+        match dialect {
+            Dialect::ZooKeeper => MultiResult::encode_error(Some(error), out),
+            Dialect::ClickHouse => {
+                let error = dialect.error(error).code();
+                MultiHeader { op: op.code(), done: false, error }.encode(out);
+            }
+        }
     }
 
     /// In front of the body of one operation of a multi read.

@@ -4,7 +4,7 @@
 //! member; a `Read` and a `WatchRequest` are answered by the member itself; the rest concerns the connection.
 
 use crate::jute::{DecodeError, Reader, Writer};
-use crate::{AclList, AddWatchMode, ErrorCode, OpCode, SessionId, WatcherKind, Xid, Zxid};
+use crate::{AclList, AddWatchMode, Dialect, ErrorCode, OpCode, SessionId, Stat, WatcherKind, Xid, Zxid};
 
 /// In front of every request but the first. The operation is a bare number here: an unknown one must be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,27 @@ pub enum Write<'a> {
         path: &'a str,
         version: i32,
     },
+    /// Refused if there is a znode with this version; -1 stands for any.
+    CheckNotExists {
+        path: &'a str,
+        version: i32,
+    },
+    /// Every field must be as given; -1 stands for anything.
+    CheckStat {
+        path: &'a str,
+        version: i32,
+        stat: Stat,
+    },
+    /// A delete that is content if it cannot be done.
+    TryRemove {
+        path: &'a str,
+        version: i32,
+    },
+    /// The znode and all below it, if they are not more than `nodes_max`.
+    RemoveRecursive {
+        path: &'a str,
+        nodes_max: u32,
+    },
     /// A change of the ensemble's members. It is answered when the change is in force.
     Reconfig(Reconfig<'a>),
     /// The service's own word on who belongs to an ensemble that has just begun; refused from clients.
@@ -91,7 +112,7 @@ pub enum Write<'a> {
     SettleReconfig {
         error: Option<ErrorCode>,
     },
-    /// All or nothing. Holds only creates, deletes, setDatas and checks.
+    /// All or nothing. Holds only creates, deletes, setDatas and checks, ClickHouse Keeper's kinds included.
     Multi(Vec<Write<'a>>),
 }
 
@@ -108,10 +129,10 @@ pub struct Reconfig<'a> {
     pub version: i64,
 }
 
-/// A create, by any of its four operations.
+/// A create, by any of its five operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Create<'a> {
-    /// `Create`, `Create2`, `CreateContainer` or `CreateTtl`: it decides the form of the reply.
+    /// `Create`, `Create2`, `CreateContainer`, `CreateTtl` or `CreateIfNotExists`: it decides the form of the reply.
     pub op: OpCode,
     pub path: &'a str,
     pub data: Option<&'a [u8]>,
@@ -208,8 +229,46 @@ pub enum Read<'a> {
     GetAllChildrenNumber {
         path: &'a str,
     },
-    /// Holds only `GetData` and `GetChildren`, without watches.
+    /// As `GetChildren2`, of some children only.
+    FilteredList {
+        path: &'a str,
+        watch: bool,
+        filter: ChildFilter,
+    },
+    /// As `FilteredList`, and what the children hold.
+    FilteredListWithStatsAndData {
+        path: &'a str,
+        watch: bool,
+        filter: ChildFilter,
+        with_stats: bool,
+        with_data: bool,
+    },
+    /// The paths of what is below a znode, the nearest first, at most `nodes_max` of them.
+    ListRecursive {
+        path: &'a str,
+        nodes_max: u32,
+    },
+    /// From a ZooKeeper client it holds only `GetData` and `GetChildren`, without watches.
     MultiRead(Vec<Read<'a>>),
+}
+
+/// Which children a filtered list tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildFilter {
+    All,
+    Persistent,
+    Ephemeral,
+}
+
+impl ChildFilter {
+    fn decode(r: &mut Reader<'_>) -> Result<ChildFilter, DecodeError> {
+        match r.u8()? {
+            0 => Ok(ChildFilter::All),
+            1 => Ok(ChildFilter::Persistent),
+            2 => Ok(ChildFilter::Ephemeral),
+            other => Err(DecodeError::UnknownValue { field: "child filter", value: other.into() }),
+        }
+    }
 }
 
 /// What concerns the watches of the connection.
@@ -240,7 +299,7 @@ pub struct Auth<'a> {
 
 impl<'a> Request<'a> {
     /// Reads the body of a request. Bytes after its last field are ignored, as ZooKeeper does.
-    pub fn decode(op: OpCode, body: &'a [u8]) -> Result<Request<'a>, DecodeError> {
+    pub fn decode(op: OpCode, body: &'a [u8], dialect: Dialect) -> Result<Request<'a>, DecodeError> {
         let r = &mut Reader::new(body);
         if is_write(op) {
             return Write::decode(op, body).map(Request::Write);
@@ -266,7 +325,10 @@ impl<'a> Request<'a> {
                 path: r.string()?,
                 kind: WatcherKind::from_code(r.i32()?)?,
             }),
-            OpCode::MultiRead => Request::Read(Read::MultiRead(decode_multi(r, Read::decode_in_multi)?)),
+            OpCode::MultiRead => {
+                let read = |op, r: &mut Reader<'a>| Read::decode_in_multi(op, r, dialect);
+                Request::Read(Read::MultiRead(decode_multi(r, read)?))
+            }
             _ => Request::Read(Read::decode(op, r)?),
         })
     }
@@ -286,6 +348,11 @@ fn is_write(op: OpCode) -> bool {
             | OpCode::SetAcl
             | OpCode::Check
             | OpCode::Multi
+            | OpCode::CheckNotExists
+            | OpCode::CreateIfNotExists
+            | OpCode::RemoveRecursive
+            | OpCode::CheckStat
+            | OpCode::TryRemove
             | OpCode::CreateSession
             | OpCode::CloseSession
             | OpCode::ResumeSession
@@ -323,9 +390,11 @@ impl<'a> Write<'a> {
 
     fn decode_single(op: OpCode, r: &mut Reader<'a>) -> Result<Write<'a>, DecodeError> {
         Ok(match op {
-            OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => {
-                Write::Create(Create::decode(op, r)?)
-            }
+            OpCode::Create
+            | OpCode::Create2
+            | OpCode::CreateContainer
+            | OpCode::CreateTtl
+            | OpCode::CreateIfNotExists => Write::Create(Create::decode(op, r)?),
             OpCode::Delete => Write::Delete { path: r.string()?, version: r.i32()? },
             OpCode::DeleteContainer => Write::DeleteContainer { path: r.string()? },
             OpCode::SetData => Write::SetData { path: r.string()?, data: r.buffer()?, version: r.i32()? },
@@ -333,6 +402,14 @@ impl<'a> Write<'a> {
                 Write::SetAcl { path: r.string()?, acl: AclList::decode(r)?, version: r.i32()? }
             }
             OpCode::Check => Write::Check { path: r.string()?, version: r.i32()? },
+            OpCode::CheckNotExists => Write::CheckNotExists { path: r.string()?, version: r.i32()? },
+            OpCode::CheckStat => {
+                Write::CheckStat { path: r.string()?, version: r.i32()?, stat: Stat::decode(r)? }
+            }
+            OpCode::TryRemove => Write::TryRemove { path: r.string()?, version: r.i32()? },
+            OpCode::RemoveRecursive => {
+                Write::RemoveRecursive { path: r.string()?, nodes_max: r.i32()? as u32 }
+            }
             OpCode::CreateSession => Write::CreateSession { timeout_ms: r.i32()? },
             OpCode::CloseSession => Write::CloseSession,
             OpCode::ResumeSession => Write::ResumeSession { timeout_ms: r.i32()? },
@@ -352,7 +429,12 @@ impl<'a> Write<'a> {
             | OpCode::CreateTtl
             | OpCode::Delete
             | OpCode::SetData
-            | OpCode::Check => Write::decode_single(op, r)?,
+            | OpCode::Check
+            | OpCode::CheckNotExists
+            | OpCode::CreateIfNotExists
+            | OpCode::RemoveRecursive
+            | OpCode::CheckStat
+            | OpCode::TryRemove => Write::decode_single(op, r)?,
             other => {
                 return Err(DecodeError::UnknownValue { field: "operation in multi", value: other.code() });
             }
@@ -391,17 +473,44 @@ impl<'a> Read<'a> {
             OpCode::GetChildren2 => Read::GetChildren2 { path: r.string()?, watch: r.bool()? },
             OpCode::GetEphemerals => Read::GetEphemerals { prefix: r.nullable_string()? },
             OpCode::GetAllChildrenNumber => Read::GetAllChildrenNumber { path: r.string()? },
+            OpCode::FilteredList => {
+                Read::FilteredList { path: r.string()?, watch: r.bool()?, filter: ChildFilter::decode(r)? }
+            }
+            OpCode::FilteredListWithStatsAndData => Read::FilteredListWithStatsAndData {
+                path: r.string()?,
+                watch: r.bool()?,
+                filter: ChildFilter::decode(r)?,
+                with_stats: r.bool()?,
+                with_data: r.bool()?,
+            },
+            OpCode::ListRecursive => Read::ListRecursive { path: r.string()?, nodes_max: r.i32()? as u32 },
             other => return Err(DecodeError::UnknownValue { field: "read operation", value: other.code() }),
         })
     }
 
-    fn decode_in_multi(op: OpCode, r: &mut Reader<'a>) -> Result<Read<'a>, DecodeError> {
-        // ZooKeeper drops the watch flag of reads in a multi.
-        let (path, _watch) = (r.string()?, r.bool()?);
-        match op {
-            OpCode::GetData => Ok(Read::GetData { path, watch: false }),
-            OpCode::GetChildren => Ok(Read::GetChildren { path, watch: false }),
-            other => Err(DecodeError::UnknownValue { field: "operation in multi read", value: other.code() }),
+    fn decode_in_multi(op: OpCode, r: &mut Reader<'a>, dialect: Dialect) -> Result<Read<'a>, DecodeError> {
+        let unknown = DecodeError::UnknownValue { field: "operation in multi read", value: op.code() };
+        match (dialect, op) {
+            (
+                Dialect::ClickHouse,
+                OpCode::Exists
+                | OpCode::GetData
+                | OpCode::GetChildren
+                | OpCode::GetChildren2
+                | OpCode::FilteredList
+                | OpCode::FilteredListWithStatsAndData
+                | OpCode::ListRecursive,
+            ) => Read::decode(op, r),
+            (Dialect::ClickHouse, _) => Err(unknown),
+            (Dialect::ZooKeeper, _) => {
+                // ZooKeeper drops the watch flag of reads in a multi.
+                let (path, _watch) = (r.string()?, r.bool()?);
+                match op {
+                    OpCode::GetData => Ok(Read::GetData { path, watch: false }),
+                    OpCode::GetChildren => Ok(Read::GetChildren { path, watch: false }),
+                    _ => Err(unknown),
+                }
+            }
         }
     }
 }

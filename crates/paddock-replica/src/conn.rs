@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{Id, IdList, SessionId};
+use paddock_proto::{Dialect, Id, IdList, SessionId};
 
 /// A client connection of this member. The number is never used again, and says which worker owns the connection,
 /// so that an answer finds its way.
@@ -28,12 +28,13 @@ impl ConnId {
 pub struct Client {
     pub conn: ConnId,
     pub session: SessionId,
+    pub dialect: Dialect,
     ids: Arc<[u8]>,
 }
 
 impl Client {
     pub fn new(conn: ConnId, session: SessionId, ids: &[Id]) -> Client {
-        Client { conn, session, ids: IdList::encode(ids).into() }
+        Client { conn, session, dialect: Dialect::default(), ids: IdList::encode(ids).into() }
     }
 
     pub fn ids(&self) -> IdList<'_> {

@@ -8,7 +8,7 @@ use paddock_proto::{
     ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SetWatches, WatchEvent, WatchRequest, Write,
     Xid, Zxid, frame,
 };
-use paddock_tree::{Asker, Command, Origin, Outcome, Tree};
+use paddock_tree::{Asker, Command, Origin, Outcome, Tree, multi_read};
 use parking_lot::Mutex;
 
 use crate::watches::{WatchSummary, Watches};
@@ -80,7 +80,7 @@ impl State {
     /// events of setWatches.
     pub fn answer(&self, client: &Client, xid: Xid, op: OpCode, body: &[u8], out: &mut Vec<u8>) {
         let zxid = self.tree.zxid();
-        let request = match Request::decode(op, body) {
+        let request = match Request::decode(op, body, client.dialect) {
             Ok(request) => request,
             Err(_) => return refuse(xid, zxid, ErrorCode::MarshallingError, out),
         };
@@ -124,7 +124,10 @@ impl State {
     }
 
     fn read(&self, client: &Client, read: &Read<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
-        let asker = Asker { session: client.session, ids: client.ids() };
+        if let Read::MultiRead(reads) = read {
+            return multi_read(reads, client.dialect, out, |read, out| self.read(client, read, out));
+        }
+        let asker = Asker { session: client.session, ids: client.ids(), dialect: client.dialect };
         let result = self.tree.read(read, &asker, out);
         match *read {
             // A client may wait for a znode that does not exist yet.
@@ -134,7 +137,10 @@ impl State {
             Read::GetData { path, watch: true } if result.is_ok() => {
                 self.watches.lock().add_data(client, path)
             }
-            Read::GetChildren { path, watch: true } | Read::GetChildren2 { path, watch: true }
+            Read::GetChildren { path, watch: true }
+            | Read::GetChildren2 { path, watch: true }
+            | Read::FilteredList { path, watch: true, .. }
+            | Read::FilteredListWithStatsAndData { path, watch: true, .. }
                 if result.is_ok() =>
             {
                 self.watches.lock().add_children(client, path);

@@ -192,7 +192,7 @@ impl Connection {
     }
 
     fn on_auth<'f>(&mut self, xid: Xid, body: &[u8], config: &Config) -> Step<'f> {
-        let Ok(Request::Auth(auth)) = Request::decode(OpCode::Auth, body) else {
+        let Ok(Request::Auth(auth)) = Request::decode(OpCode::Auth, body, Dialect::default()) else {
             return silently("malformed auth packet");
         };
         let Some(ids) = self.prove(&auth, config) else {

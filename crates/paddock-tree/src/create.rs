@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use paddock_proto::{Create, CreateMode, ErrorCode, EventKind, OpCode, Perms, WriteReply, validate_path};
 
 use crate::access::resolve_acl;
+use crate::computed::refuse_computed;
 use crate::outcome::{Change, Changes};
 use crate::store::{Kind, NewNode, NodeId};
 use crate::tree::{Circumstances, Tree};
@@ -19,6 +20,7 @@ impl Tree {
         create: &Create<'a>,
         changes: &mut Changes<'a>,
     ) -> Result<WriteReply<'a>, ErrorCode> {
+        refuse_computed(create.path)?;
         let (kind, is_sequential) = wanted_kind(at, create)?;
         let (parent_path, _) = split_path(create.path)?;
         let acl = resolve_acl(create.acl, at.ids)?;
@@ -29,7 +31,12 @@ impl Tree {
             false => Cow::Borrowed(create.path),
         };
         validate_path(&path).map_err(|_| ErrorCode::BadArguments)?;
-        self.check_vacant(parent, &path)?;
+        match self.check_vacant(parent, &path) {
+            Err(ErrorCode::NodeExists) if create.op == OpCode::CreateIfNotExists => {
+                return Ok(WriteReply::Created { path });
+            }
+            vacant => vacant?,
+        }
 
         let new =
             NewNode { parent, path: &path, data: create.data, acl, kind, zxid: at.zxid, time_ms: at.time_ms };
@@ -41,7 +48,7 @@ impl Tree {
         self.quota_after_create(node, &path, stat.data_length as usize);
 
         Ok(match create.op {
-            OpCode::Create => WriteReply::Created { path },
+            OpCode::Create | OpCode::CreateIfNotExists => WriteReply::Created { path },
             _ => WriteReply::CreatedWithStat { path, stat },
         })
     }
@@ -76,6 +83,9 @@ fn wanted_kind(at: &Circumstances<'_>, create: &Create<'_>) -> Result<(Kind, boo
     if mode.has_ttl() != (create.op == OpCode::CreateTtl) {
         return Err(ErrorCode::BadArguments);
     }
+    if create.op == OpCode::CreateIfNotExists && (mode.is_sequential() || mode == CreateMode::Container) {
+        return Err(ErrorCode::BadArguments);
+    }
     let kind = match (create.op, create.ttl_ms) {
         (OpCode::CreateTtl, Some(ms @ 1..=TTL_MS_MAX)) => Kind::Ttl { ms },
         (OpCode::CreateTtl, _) => return Err(ErrorCode::BadArguments),
@@ -99,6 +109,7 @@ fn ephemeral_of(at: &Circumstances<'_>) -> Result<Kind, ErrorCode> {
 pub(crate) fn as_in_multi<'a>(create: &Create<'a>) -> Option<Create<'a>> {
     let op = match create.mode() {
         Some(mode) if mode.has_ttl() => create.ttl_ms.map(|_| OpCode::CreateTtl)?,
+        _ if create.op == OpCode::CreateIfNotExists => create.op,
         Some(CreateMode::Container) => OpCode::CreateContainer,
         _ if create.op == OpCode::CreateTtl => OpCode::Create,
         _ => create.op,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use paddock_proto::{ErrorCode, EventKind, Perms, SessionId, WriteReply, Zxid};
 
+use crate::computed::refuse_computed;
 use crate::create::split_path;
 use crate::outcome::{Change, Changes};
 use crate::set::check_version;
@@ -66,12 +67,23 @@ impl Tree {
 
     /// The child that a path's last component names. A second slash at the front of a path leads to the root, but not
     /// from there to its children.
-    fn named_child(&self, parent_path: &str, parent: NodeId, name: &str) -> Result<NodeId, ErrorCode> {
+    pub(crate) fn named_child(
+        &self,
+        parent_path: &str,
+        parent: NodeId,
+        name: &str,
+    ) -> Result<NodeId, ErrorCode> {
         let child = if parent_path == "/" { None } else { self.store.child(parent, name) };
         child.ok_or(ErrorCode::NoNode)
     }
 
-    fn remove<'a>(&mut self, zxid: Zxid, node: NodeId, path: Cow<'a, str>, changes: &mut Changes<'a>) {
+    pub(crate) fn remove<'a>(
+        &mut self,
+        zxid: Zxid,
+        node: NodeId,
+        path: Cow<'a, str>,
+        changes: &mut Changes<'a>,
+    ) {
         let parent = self.store.parent(node);
         let deleted = self.change(EventKind::NodeDeleted, path.clone(), node);
         let data_len = self.store.data_len(node);
@@ -86,7 +98,8 @@ impl Tree {
     }
 }
 
-fn split_deletable(path: &str) -> Result<(&str, &str), ErrorCode> {
+pub(crate) fn split_deletable(path: &str) -> Result<(&str, &str), ErrorCode> {
+    refuse_computed(path)?;
     match SYSTEM_PATHS.contains(&path) {
         true => Err(ErrorCode::BadArguments),
         false => split_path(path),

@@ -9,12 +9,15 @@
 
 mod access;
 mod command;
+mod computed;
 mod create;
 mod delete;
 mod ensemble;
+mod extended;
 #[doc(hidden)]
 pub mod fuzzing;
 mod ip;
+mod list;
 mod load;
 mod multi;
 mod origins;
@@ -29,10 +32,11 @@ mod tree;
 
 pub use access::allows;
 pub use command::Command;
+pub use computed::COMPUTED;
 pub use ensemble::{Ensemble, lines as member_lines};
 pub use load::{LoadError, TreeLoader};
 pub use origins::Origin;
 pub use outcome::{Change, Changes, Outcome};
-pub use read::Asker;
+pub use read::{Asker, multi_read};
 pub use snapshot::SnapshotScan;
 pub use tree::Tree;

@@ -44,6 +44,10 @@ fn step<'a>(write: &Write<'a>) -> Option<(OpCode, Write<'a>)> {
         Write::Delete { .. } => OpCode::Delete,
         Write::SetData { .. } => OpCode::SetData,
         Write::Check { .. } => OpCode::Check,
+        Write::CheckNotExists { .. } => OpCode::CheckNotExists,
+        Write::CheckStat { .. } => OpCode::CheckStat,
+        Write::TryRemove { .. } => OpCode::TryRemove,
+        Write::RemoveRecursive { .. } => OpCode::RemoveRecursive,
         _ => return None,
     };
     Some((op, write.clone()))

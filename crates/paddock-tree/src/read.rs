@@ -1,10 +1,11 @@
 //! Answering questions. Nothing here changes the state, and nothing but the state decides the answer.
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{Acl, ErrorCode, IdList, MultiResult, OpCode, Perms, Read, SessionId};
+use paddock_proto::{Acl, Dialect, ErrorCode, IdList, MultiResult, OpCode, Perms, Read, SessionId};
 
 use crate::Tree;
 use crate::access::allows;
+use crate::list::Wanted;
 use crate::store::NodeId;
 
 /// Who wants to know.
@@ -12,7 +13,11 @@ use crate::store::NodeId;
 pub struct Asker<'a> {
     pub session: SessionId,
     pub ids: IdList<'a>,
+    pub dialect: Dialect,
 }
+
+/// So much fits into one reply: the length of a frame has 31 bits.
+pub(crate) const REPLY_BYTES_MAX: usize = 1 << 30;
 
 impl Tree {
     /// Appends the body of the reply; after an error `out` is as before. Watches are not set here.
@@ -37,14 +42,19 @@ impl Tree {
                 Ok(())
             }
             Read::GetAllChildrenNumber { path } => self.get_all_children_number(path, asker, out),
+            Read::FilteredList { path, filter, .. } => self.filtered_list(path, *filter, asker, out),
+            Read::FilteredListWithStatsAndData { path, filter, with_stats, with_data, .. } => {
+                let wanted = Wanted { filter: *filter, stats: *with_stats, data: *with_data };
+                self.list_with_stats_and_data(path, wanted, asker, out)
+            }
+            Read::ListRecursive { path, nodes_max } => self.list_recursive(path, *nodes_max, asker, out),
             Read::MultiRead(reads) => {
-                self.multi_read(reads, asker, out);
-                Ok(())
+                multi_read(reads, asker.dialect, out, |read, out| self.read(read, asker, out))
             }
         }
     }
 
-    fn find_readable(&self, path: &str, asker: &Asker<'_>) -> Result<NodeId, ErrorCode> {
+    pub(crate) fn find_readable(&self, path: &str, asker: &Asker<'_>) -> Result<NodeId, ErrorCode> {
         let node = self.store.find(path).ok_or(ErrorCode::NoNode)?;
         self.check_access(node, Perms::READ, asker.ids)?;
         Ok(node)
@@ -84,7 +94,7 @@ impl Tree {
         Ok(())
     }
 
-    fn put_children(&self, node: NodeId, out: &mut Vec<u8>) {
+    pub(crate) fn put_children(&self, node: NodeId, out: &mut Vec<u8>) {
         out.put_count(self.store.child_count(node) as usize);
         for child in self.store.children(node) {
             out.put_buffer(Some(self.store.name(child)));
@@ -115,19 +125,32 @@ impl Tree {
         out.put_i32(descendants as i32);
         Ok(())
     }
+}
 
-    /// Each read fails on its own.
-    fn multi_read(&self, reads: &[Read<'_>], asker: &Asker<'_>, out: &mut Vec<u8>) {
-        for read in reads {
-            let before = out.len();
-            MultiResult::encode_read_header(op_of(read), out);
-            if let Err(error) = self.read(read, asker, out) {
-                out.truncate(before);
-                MultiResult::encode_error(Some(error), out);
-            }
+/// Appends what `answer` makes of each read. Each fails on its own, unless all together are too much for one reply.
+pub fn multi_read(
+    reads: &[Read<'_>],
+    dialect: Dialect,
+    out: &mut Vec<u8>,
+    mut answer: impl FnMut(&Read<'_>, &mut Vec<u8>) -> Result<(), ErrorCode>,
+) -> Result<(), ErrorCode> {
+    let start = out.len();
+    for read in reads {
+        let before = out.len();
+        MultiResult::encode_read_header(op_of(read), out);
+        if let Err(error) = answer(read, out) {
+            out.truncate(before);
+            MultiResult::encode_read_error(dialect, op_of(read), error, out);
         }
-        MultiResult::encode_end(out);
+        check_reply_bytes(out.len() - start)?;
     }
+    MultiResult::encode_end(out);
+    Ok(())
+}
+
+/// A reply can be larger than all that is stored, if it tells of the same thing again and again.
+pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), ErrorCode> {
+    if bytes > REPLY_BYTES_MAX { Err(ErrorCode::BadArguments) } else { Ok(()) }
 }
 
 fn op_of(read: &Read<'_>) -> OpCode {
@@ -139,6 +162,9 @@ fn op_of(read: &Read<'_>) -> OpCode {
         Read::GetChildren2 { .. } => OpCode::GetChildren2,
         Read::GetEphemerals { .. } => OpCode::GetEphemerals,
         Read::GetAllChildrenNumber { .. } => OpCode::GetAllChildrenNumber,
+        Read::FilteredList { .. } => OpCode::FilteredList,
+        Read::FilteredListWithStatsAndData { .. } => OpCode::FilteredListWithStatsAndData,
+        Read::ListRecursive { .. } => OpCode::ListRecursive,
         Read::MultiRead(_) => OpCode::MultiRead,
     }
 }

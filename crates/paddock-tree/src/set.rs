@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use paddock_proto::{AclList, ErrorCode, EventKind, Perms, WriteReply, validate_path};
 
 use crate::access::resolve_acl;
+use crate::computed::refuse_computed;
 use crate::outcome::Changes;
 use crate::store::NodeId;
 use crate::tree::{Circumstances, Tree};
@@ -41,6 +42,7 @@ impl Tree {
         acl: AclList<'a>,
         version: i32,
     ) -> Result<WriteReply<'a>, ErrorCode> {
+        refuse_computed(path)?;
         validate_path(path).map_err(|_| ErrorCode::BadArguments)?;
         let acl = resolve_acl(acl, at.ids)?;
         let node = self.store.find(path).ok_or(ErrorCode::NoNode)?;
@@ -63,7 +65,9 @@ impl Tree {
         Ok(WriteReply::Done)
     }
 
-    fn find_valid(&self, path: &str) -> Result<NodeId, ErrorCode> {
+    /// The znode that a write is about.
+    pub(crate) fn find_valid(&self, path: &str) -> Result<NodeId, ErrorCode> {
+        refuse_computed(path)?;
         validate_path(path).map_err(|_| ErrorCode::BadArguments)?;
         self.store.find(path).ok_or(ErrorCode::NoNode)
     }

@@ -143,6 +143,10 @@ impl Tree {
             Write::Delete { path, version } => self.delete(at, path, version, changes),
             Write::SetData { path, data, version } => self.set_data(at, path, data, version, changes),
             Write::Check { path, version } => self.check(at, path, version),
+            Write::CheckNotExists { path, version } => self.check_not_exists(at, path, version),
+            Write::CheckStat { path, version, ref stat } => self.check_stat(at, path, version, stat),
+            Write::TryRemove { path, version } => self.try_remove(at, path, version, changes),
+            Write::RemoveRecursive { path, nodes_max } => self.remove_recursive(at, path, nodes_max, changes),
             ref other => unreachable!("{other:?} is neither alone nor in a multi an operation on one znode"),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    ErrorCode, MultiResult, OpCode, Read, Request as Decoded, RequestHeader, Write, Xid, frame,
+    Dialect, ErrorCode, MultiResult, OpCode, Read, Request as Decoded, RequestHeader, Write, Xid, frame,
     parent_and_name, validate_path,
 };
 
@@ -71,11 +71,12 @@ impl Model {
         let header = RequestHeader::decode(&mut reader).unwrap();
         let op = OpCode::from_code(header.op).unwrap();
         let mut out = Vec::new();
-        let result = match Decoded::decode(op, reader.rest()).unwrap() {
+        let result = match Decoded::decode(op, reader.rest(), Dialect::ZooKeeper).unwrap() {
             Decoded::Write(write) => self.write(&write),
             Decoded::Read(Read::MultiRead(reads)) => {
-                let errors = reads.iter().filter_map(|read| self.read(read).err());
-                errors.for_each(|error| MultiResult::encode_error(Some(error), &mut out));
+                // ZooKeeper's form of an error does not say what was asked for.
+                let put = |error| MultiResult::encode_read_error(Dialect::ZooKeeper, op, error, &mut out);
+                reads.iter().filter_map(|read| self.read(read).err()).for_each(put);
                 MultiResult::encode_end(&mut out);
                 Ok(())
             }

@@ -46,7 +46,7 @@ fn first_error(body: &[u8]) -> Result<i32, DecodeError> {
 mod tests {
     use std::time::Instant;
 
-    use paddock_proto::{ErrorCode, MultiResult, jute::Writer};
+    use paddock_proto::{Dialect, ErrorCode, MultiResult, jute::Writer};
 
     use super::super::Operation;
     use super::*;
@@ -79,7 +79,7 @@ mod tests {
         check(
             |out| {
                 good_parts(out);
-                MultiResult::encode_error(Some(ErrorCode::NoNode), out);
+                MultiResult::encode_read_error(Dialect::ZooKeeper, OpCode::GetData, ErrorCode::NoNode, out);
                 MultiResult::encode_end(out);
             },
             ErrorCode::NoNode.code(),

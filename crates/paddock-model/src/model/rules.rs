@@ -39,6 +39,8 @@ pub(super) fn cannot_be_decoded(wish: &Wish) -> bool {
             *op == OpCode::CreateTtl || CreateMode::from_flags(*flags).is_some()
         }
         Wish::Delete { .. } | Wish::SetData { .. } | Wish::Check { .. } => true,
+        Wish::CheckNotExists { .. } | Wish::CheckStat { .. } => true,
+        Wish::TryRemove { .. } | Wish::RemoveRecursive { .. } => true,
         _ => false,
     };
     match wish {
@@ -56,7 +58,7 @@ pub(super) fn cannot_be_in_multi(wish: &Wish) -> bool {
 pub(super) fn as_in_multi(wish: &Wish) -> Wish {
     let mut wish = wish.clone();
     if let Wish::Create { op, flags, .. } = &mut wish {
-        if *flags == 4 {
+        if *flags == 4 && *op != OpCode::CreateIfNotExists {
             *op = OpCode::CreateContainer;
         } else if *op == OpCode::CreateTtl && *flags < 4 {
             *op = OpCode::Create;

@@ -90,6 +90,10 @@ impl Model {
                 fits(*version, node.stat.version)?;
                 Ok(WriteReply::Done)
             }
+            Wish::CheckNotExists { .. }
+            | Wish::CheckStat { .. }
+            | Wish::TryRemove { .. }
+            | Wish::RemoveRecursive { .. } => self.extended(call, wish, changes),
             other => panic!("{other:?} is not on one znode"),
         }
     }
@@ -102,6 +106,9 @@ impl Model {
                 Kind::Ttl(*ttl_ms)
             }
             OpCode::CreateTtl => return Err(BadArguments),
+            OpCode::CreateIfNotExists if mode.is_sequential() || mode == CreateMode::Container => {
+                return Err(BadArguments);
+            }
             _ if mode.has_ttl() => return Err(BadArguments),
             OpCode::CreateContainer => Kind::Container,
             _ if mode.is_ephemeral() && call.session == SessionId::NONE => return Err(SessionExpired),
@@ -116,6 +123,9 @@ impl Model {
         self.may(parent, 4, &call.ids)?;
         let path = if mode.is_sequential() { format!("{path}{:010}", parent.creates) } else { path.clone() };
         validate_path(&path).map_err(|_| BadArguments)?;
+        if self.nodes.contains_key(&*path) && *op == OpCode::CreateIfNotExists {
+            return Ok(WriteReply::Created { path: Cow::Owned(path) });
+        }
         if self.nodes.contains_key(&*path) {
             return Err(NodeExists);
         }
@@ -154,7 +164,7 @@ impl Model {
         self.count_for_quota(&path, 1, len(data) as i64);
         let path = Cow::Owned(path);
         Ok(match op {
-            OpCode::Create => WriteReply::Created { path },
+            OpCode::Create | OpCode::CreateIfNotExists => WriteReply::Created { path },
             _ => WriteReply::CreatedWithStat { path, stat },
         })
     }

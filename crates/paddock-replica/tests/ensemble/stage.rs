@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{AclList, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
+use paddock_proto::{
+    AclList, Dialect, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame,
+};
 use paddock_replica::{
     Client, ConnId, Effects, Founding, HardState, Input, Install, Local, LogEntry, Membership, Now, Outboxes,
     Parcel, Recovered, Replica, ReplicaOptions, Role, State,
@@ -577,7 +579,7 @@ impl Stage {
 
     pub(crate) fn data(&self, member: u64, path: &str) -> Option<String> {
         let mut out = Vec::new();
-        let asker = Asker { session: SessionId::NONE, ids: IdList::NONE };
+        let asker = Asker { session: SessionId::NONE, ids: IdList::NONE, dialect: Dialect::default() };
         let read = Read::GetData { path, watch: false };
         self.state(member).tree().read(&read, &asker, &mut out).ok()?;
         let data = Reader::new(&out).buffer().expect("a reply begins with the data");

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use paddock_model::{self as model, Call, Model, Question, Wish, acl, dump};
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, ErrorCode, Id, IdList, OpCode, Request, SessionId};
+use paddock_proto::{Acl, Dialect, ErrorCode, Id, IdList, OpCode, Request, SessionId, Stat, Zxid};
 use paddock_tree::{Asker, Command, Tree};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -98,10 +98,10 @@ fn ask(tree: &Tree, question: &Question, asker: &model::Asker) -> Result<model::
     let (mut body, mut reply, ids) = (Vec::new(), Vec::new(), IdList::encode(&asker.ids));
     question.put_body(false, &mut body);
     let ids = IdList::decode(&mut Reader::new(&ids)).expect("ids come back as encoded");
-    let Ok(Request::Read(read)) = Request::decode(question.op(), &body) else {
+    let Ok(Request::Read(read)) = Request::decode(question.op(), &body, Dialect::default()) else {
         panic!("{question:?} is no read")
     };
-    tree.read(&read, &Asker { session: asker.session, ids }, &mut reply)?;
+    tree.read(&read, &Asker { session: asker.session, ids, dialect: Dialect::default() }, &mut reply)?;
     Ok(question.decode_answer(&mut Reader::new(&reply)).expect("a reply can be read"))
 }
 
@@ -197,16 +197,23 @@ fn step() -> impl Strategy<Value = Wish> {
         4 => (path(), data(), version())
             .prop_map(|(path, data, version)| Wish::SetData { path, data, version }),
         1 => (path(), version()).prop_map(|(path, version)| Wish::Check { path, version }),
+        1 => (path(), version()).prop_map(|(path, version)| Wish::CheckNotExists { path, version }),
+        1 => (path(), version(), stat())
+            .prop_map(|(path, version, stat)| Wish::CheckStat { path, version, stat }),
+        1 => (path(), version()).prop_map(|(path, version)| Wish::TryRemove { path, version }),
+        1 => (path(), select(vec![0, 1, 2, 4, u32::MAX]))
+            .prop_map(|(path, nodes_max)| Wish::RemoveRecursive { path, nodes_max }),
     ]
 }
 
 fn create() -> impl Strategy<Value = Wish> {
-    use OpCode::{Create, Create2, CreateContainer, CreateTtl};
+    use OpCode::{Create, Create2, CreateContainer, CreateIfNotExists, CreateTtl};
     // Mostly what clients send, now and then what does not fit together.
     let kind = prop_oneof![
         8 => select(vec![(Create, 0), (Create2, 0), (Create, 1), (Create2, 2), (Create, 3), (CreateContainer, 4)]),
         3 => (Just(CreateTtl), 5..=6),
-        1 => (select(vec![Create, Create2, CreateContainer, CreateTtl]), -1..=7),
+        2 => (Just(CreateIfNotExists), 0..=1),
+        1 => (select(vec![Create, Create2, CreateContainer, CreateTtl, CreateIfNotExists]), -1..=7),
     ];
     let ttl_ms = select(vec![1, 10, 10, 10, 0, -1, 0xff_ffff_ffff, 0x100_0000_0000]);
     (kind, path(), data(), acl_list(), ttl_ms).prop_map(|((op, flags), path, data, acl, ttl_ms)| {
@@ -256,6 +263,24 @@ fn path() -> impl Strategy<Value = String> {
 fn data() -> impl Strategy<Value = Option<Vec<u8>>> {
     select(vec![None, Some(""), Some("x"), Some("count=4,bytes=-7"), Some("junk")])
         .prop_map(|data| data.map(|data| data.as_bytes().to_vec()))
+}
+
+/// Little is asked for: a znode with all of it would never be there.
+fn stat() -> impl Strategy<Value = Stat> {
+    let field = || select(vec![-1, -1, -1, 0, 1]);
+    (field(), field(), field(), field()).prop_map(|(cversion, aversion, data_length, num_children)| Stat {
+        czxid: Zxid(-1),
+        mzxid: Zxid(-1),
+        ctime_ms: -1,
+        mtime_ms: -1,
+        version: -1,
+        cversion,
+        aversion,
+        ephemeral_owner: SessionId(-1),
+        data_length,
+        num_children,
+        pzxid: Zxid(-1),
+    })
 }
 
 fn version() -> impl Strategy<Value = i32> {

@@ -11,7 +11,8 @@ use std::path::Path;
 use paddock_model::{Call, Wish, dump};
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    Acl, ErrorCode, EventKind, Id, IdList, MultiResult, OpCode, Perms, Read, SessionId, Stat, WriteReply,
+    Acl, ChildFilter, Dialect, ErrorCode, EventKind, Id, IdList, MultiResult, OpCode, Perms, Read, SessionId,
+    Stat, WriteReply, Zxid,
 };
 use paddock_tree::{Asker, Change, Command, Outcome, Tree};
 
@@ -110,7 +111,8 @@ impl Stage {
                 paths.sort();
                 put(out, format_args!("expired [{}]", paths.join(" ")));
             }
-            "exists" | "get" | "getacl" | "ls" | "ls2" | "ephemerals" | "count" | "multiread" => {
+            "exists" | "get" | "getacl" | "ls" | "ls2" | "ephemerals" | "count" | "multiread"
+            | "filtered" | "contents" | "below" => {
                 self.ask(line, within, out);
             }
             _ => self.write(line, within, out),
@@ -132,7 +134,7 @@ impl Stage {
     fn ask(&self, line: &Line, within: &[Line], out: &mut String) {
         let ids = IdList::encode(&line.ids());
         let ids = IdList::decode(&mut Reader::new(&ids)).expect("ids come back as encoded");
-        let asker = Asker { session: line.session(), ids };
+        let asker = Asker { session: line.session(), ids, dialect: Dialect::ZooKeeper };
         let read = match line.verb() {
             "multiread" => Read::MultiRead(within.iter().map(Line::read).collect()),
             _ => line.read(),
@@ -239,11 +241,12 @@ impl Line {
         match self.verb() {
             "open" => Wish::CreateSession { timeout_ms: self.number("timeout", 30000) },
             "close" => Wish::CloseSession,
-            "create" | "create2" | "container" | "ttl" => Wish::Create {
+            "create" | "create2" | "container" | "ttl" | "create-if-not-exists" => Wish::Create {
                 op: match self.verb() {
                     "create" => OpCode::Create,
                     "create2" => OpCode::Create2,
                     "container" => OpCode::CreateContainer,
+                    "create-if-not-exists" => OpCode::CreateIfNotExists,
                     _ => OpCode::CreateTtl,
                 },
                 path: path(),
@@ -257,8 +260,43 @@ impl Line {
             "set" => Wish::SetData { path: path(), data: self.data(), version: self.number("version", -1) },
             "setacl" => Wish::SetAcl { path: path(), acl: self.acl(), version: self.number("version", -1) },
             "check" => Wish::Check { path: path(), version: self.number("version", -1) },
+            "check-not-exists" => Wish::CheckNotExists { path: path(), version: self.number("version", -1) },
+            "check-stat" => {
+                Wish::CheckStat { path: path(), version: self.number("version", -1), stat: self.stat() }
+            }
+            "try-remove" => Wish::TryRemove { path: path(), version: self.number("version", -1) },
+            "remove-recursive" => {
+                Wish::RemoveRecursive { path: path(), nodes_max: self.number("max", u32::MAX) }
+            }
             "broken" => Wish::Broken,
             other => panic!("{other} is no command"),
+        }
+    }
+
+    /// What a stat must be; -1 where the line says nothing.
+    fn stat(&self) -> Stat {
+        let zxid = |key| Zxid(self.number(key, -1));
+        Stat {
+            czxid: zxid("czxid"),
+            mzxid: zxid("mzxid"),
+            ctime_ms: self.number("ctime", -1),
+            mtime_ms: self.number("mtime", -1),
+            version: self.number("dataversion", -1),
+            cversion: self.number("cversion", -1),
+            aversion: self.number("aversion", -1),
+            ephemeral_owner: SessionId(self.number("owner", -1)),
+            data_length: self.number("length", -1),
+            num_children: self.number("children", -1),
+            pzxid: zxid("pzxid"),
+        }
+    }
+
+    fn filter(&self) -> ChildFilter {
+        match self.values("filter").next() {
+            None => ChildFilter::All,
+            Some("persistent") => ChildFilter::Persistent,
+            Some("ephemeral") => ChildFilter::Ephemeral,
+            Some(other) => panic!("{other} is no filter"),
         }
     }
 
@@ -272,6 +310,15 @@ impl Line {
             "ls2" => Read::GetChildren2 { path: self.word(1), watch },
             "ephemerals" => Read::GetEphemerals { prefix: self.values("prefix").next() },
             "count" => Read::GetAllChildrenNumber { path: self.word(1) },
+            "filtered" => Read::FilteredList { path: self.word(1), watch, filter: self.filter() },
+            "contents" => Read::FilteredListWithStatsAndData {
+                path: self.word(1),
+                watch,
+                filter: self.filter(),
+                with_stats: self.0.iter().any(|word| word == "stats"),
+                with_data: self.0.iter().any(|word| word == "data"),
+            },
+            "below" => Read::ListRecursive { path: self.word(1), nodes_max: self.number("max", u32::MAX) },
             other => panic!("{other} is no question"),
         }
     }
@@ -375,8 +422,44 @@ fn put_reply(read: &Read<'_>, r: &mut Reader<'_>, out: &mut String) {
             }
         }
         Read::GetAllChildrenNumber { .. } => put(out, format_args!("{}", r.i32().expect("a number"))),
+        Read::FilteredList { .. } => {
+            let mut names = r.strings().expect("names");
+            names.sort_unstable();
+            put(out, format_args!("[{}]", names.join(" ")));
+            put(out, format_args!("{}", stat_text(&Stat::decode(r).expect("a stat"))));
+        }
+        Read::FilteredListWithStatsAndData { .. } => put_contents(r, out),
+        Read::ListRecursive { .. } => {
+            let paths = r.strings().expect("paths");
+            let depth = |path: &&str| path.matches('/').count();
+            assert!(paths.is_sorted_by_key(depth), "the nearest come first: {paths:?}");
+            let mut paths = paths;
+            paths.sort_unstable_by_key(|path| (depth(path), *path));
+            put(out, format_args!("[{}]", paths.join(" ")));
+        }
         Read::MultiRead(reads) => put_multi_reply(reads, r, out),
     }
+}
+
+/// The children in order, each with what is told of it.
+fn put_contents(r: &mut Reader<'_>, out: &mut String) {
+    let names = r.strings().expect("names");
+    put(out, format_args!("{}", stat_text(&Stat::decode(r).expect("a stat"))));
+    let stats = r.list(Stat::decode).expect("stats");
+    let data = r.list(Reader::buffer).expect("data");
+    assert!(stats.is_empty() || stats.len() == names.len(), "all stats or none");
+    assert!(data.is_empty() || data.len() == names.len(), "all data or none");
+    let mut lines: Vec<String> = Vec::new();
+    for (n, name) in names.iter().enumerate() {
+        let stat = stats.get(n).map_or(String::new(), |stat| format!(" {}", stat_text(stat)));
+        let text = |data: &Option<&[u8]>| match data {
+            Some(data) => format!(" \"{}\"", String::from_utf8_lossy(data)),
+            None => " null".to_owned(),
+        };
+        lines.push(format!("  {name}{}{stat}", data.get(n).map_or(String::new(), text)));
+    }
+    lines.sort();
+    lines.iter().for_each(|line| put(out, format_args!("{line}")));
 }
 
 fn put_multi_reply(reads: &[Read<'_>], r: &mut Reader<'_>, out: &mut String) {

@@ -1,0 +1,14 @@
+//! `/keeper`: what ClickHouse asks its keeper about itself. A member computes it when it is read, so nobody can write it.
+
+use paddock_proto::ErrorCode;
+
+/// Where the computed znodes are.
+pub const COMPUTED: &str = "/keeper";
+
+/// Refuses a write to a znode that is computed.
+pub(crate) fn refuse_computed(path: &str) -> Result<(), ErrorCode> {
+    match path.strip_prefix(COMPUTED) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => Err(ErrorCode::BadArguments),
+        _ => Ok(()),
+    }
+}
