@@ -319,6 +319,7 @@ fn echo(mut stream: TcpStream) -> io::Result<()> {
     let mut greeting = [0; 49];
     stream.read_exact(&mut greeting)?;
     let granted = ConnectResponse {
+        protocol_version: 0,
         timeout_ms: 30_000,
         session: SessionId(1),
         password: Password::ZERO,

@@ -170,11 +170,12 @@ async fn an_expired_session_says_so() {
 }
 
 fn close_session_of(client: &Client, mut connection: paddock_tests::oracle::connection::RawConnection) {
-    use paddock_proto::{ConnectRequest, Password, RequestHeader, Xid, Zxid, frame};
+    use paddock_proto::{ConnectRequest, Extensions, Password, RequestHeader, Xid, Zxid, frame};
     let session = client.session();
     let mut bytes = Vec::new();
     ConnectRequest {
         protocol_version: 0,
+        extensions: Extensions::default(),
         last_zxid_seen: Zxid(0),
         timeout_ms: 30_000,
         session,

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use paddock_proto::{ConnectRequest, ConnectResponse, Password, SessionId, Zxid, frame};
+use paddock_proto::{ConnectRequest, ConnectResponse, Extensions, Password, SessionId, Zxid, frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -36,6 +36,7 @@ pub(crate) fn request<'a>(
 ) -> ConnectRequest<'a> {
     ConnectRequest {
         protocol_version: 0,
+        extensions: Extensions::default(),
         last_zxid_seen,
         timeout_ms: i32::try_from(options.session_timeout.as_millis()).unwrap_or(i32::MAX),
         session,

@@ -215,7 +215,7 @@ impl Member {
         let now = shell.now();
         let replica = &mut self.replica;
         shell.change(|state, outboxes| {
-            *state = State::new(tree, (install.index, install.term), install.membership.clone());
+            state.replace(tree, (install.index, install.term), install.membership.clone());
             replica.installed(now, state, outboxes);
         });
         shell.members_changed();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::frame;
+use crate::frame::{self, BadFrameLength};
 use crate::jute::{DecodeError, Reader, Writer};
 use crate::{SessionId, Zxid};
 
@@ -39,10 +39,53 @@ impl fmt::Debug for Password {
     }
 }
 
+/// What a ClickHouse client asks for by the version in its greeting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extensions {
+    /// Xids have 64 bits, in requests and replies.
+    pub wide_xids: bool,
+    /// All behind the greetings is a stream of compressed blocks, in both directions.
+    pub compression: bool,
+    /// Each request is followed by what tells of the trace it belongs to.
+    pub tracing: bool,
+}
+
+impl Extensions {
+    const COMPRESSION: i32 = 10;
+    const WIDE_XIDS: i32 = 11;
+    const TRACING: i32 = 12;
+
+    /// Whether a greeting with this version is ClickHouse's.
+    pub fn are_meant_by(version: i32) -> bool {
+        (Extensions::COMPRESSION..=Extensions::TRACING).contains(&version)
+    }
+
+    fn decode(version: i32, reader: &mut Reader<'_>) -> Result<Extensions, DecodeError> {
+        let tracing = version == Extensions::TRACING;
+        let wide_xids = if tracing { reader.bool()? } else { version == Extensions::WIDE_XIDS };
+        let compression = match version {
+            Extensions::COMPRESSION => true,
+            Extensions::WIDE_XIDS | Extensions::TRACING => reader.bool()?,
+            _ => false,
+        };
+        Ok(Extensions { wide_xids, compression, tracing })
+    }
+
+    /// The bytes that `decode` reads. The length in front of a greeting does not count them.
+    fn bytes(version: i32) -> usize {
+        match version {
+            Extensions::WIDE_XIDS => 1,
+            Extensions::TRACING => 2,
+            _ => 0,
+        }
+    }
+}
+
 /// The client's first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectRequest<'a> {
     pub protocol_version: i32,
+    pub extensions: Extensions,
     /// The newest zxid the client has seen from any server.
     pub last_zxid_seen: Zxid,
     /// The session timeout the client asks for, in milliseconds.
@@ -55,10 +98,21 @@ pub struct ConnectRequest<'a> {
 }
 
 impl<'a> ConnectRequest<'a> {
+    /// As `frame::split`, for the first frame of a connection: its version says by how much its length lies.
+    pub fn split(bytes: &[u8], max: i32) -> Result<Option<(&[u8], usize)>, BadFrameLength> {
+        frame::split(&bytes[..bytes.len().min(4)], max)?;
+        let Some((head, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
+        let version = rest.first_chunk::<4>().map_or(0, |version| i32::from_be_bytes(*version));
+        let len = i32::from_be_bytes(*head) as usize + Extensions::bytes(version);
+        Ok(rest.get(..len).map(|body| (body, 4 + len)))
+    }
+
     pub fn decode(body: &'a [u8]) -> Result<ConnectRequest<'a>, DecodeError> {
         let mut reader = Reader::new(body);
+        let protocol_version = reader.i32()?;
         Ok(ConnectRequest {
-            protocol_version: reader.i32()?,
+            protocol_version,
+            extensions: Extensions::decode(protocol_version, &mut reader)?,
             last_zxid_seen: Zxid(reader.i64()?),
             timeout_ms: reader.i32()?,
             session: SessionId(reader.i64()?),
@@ -67,9 +121,21 @@ impl<'a> ConnectRequest<'a> {
         })
     }
 
+    /// The whole frame, as ClickHouse sends it where the version is one of its own.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.encode_truly(out);
+        let extra = Extensions::bytes(self.protocol_version);
+        let len = i32::try_from(out.len() - start - 4 - extra).expect("a greeting is short");
+        out[start..start + 4].copy_from_slice(&len.to_be_bytes());
+    }
+
+    fn encode_truly(&self, out: &mut Vec<u8>) {
         frame::write(out, |out| {
             out.put_i32(self.protocol_version);
+            let extensions = [self.extensions.wide_xids, self.extensions.compression];
+            let extra = Extensions::bytes(self.protocol_version);
+            extensions[extensions.len() - extra..].iter().for_each(|&asked| out.put_bool(asked));
             out.put_i64(self.last_zxid_seen.0);
             out.put_i32(self.timeout_ms);
             out.put_i64(self.session.0);
@@ -84,6 +150,8 @@ impl<'a> ConnectRequest<'a> {
 /// The server's first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectResponse {
+    /// The version of the request, if it is one of ClickHouse's; else 0.
+    pub protocol_version: i32,
     /// What was agreed, in milliseconds; 0 tells the client that its session is gone.
     pub timeout_ms: i32,
     pub session: SessionId,
@@ -93,14 +161,22 @@ pub struct ConnectResponse {
 }
 
 impl ConnectResponse {
+    const NO_LEADER: i32 = 42;
+
     /// "Your session has expired", or never was.
     pub fn expired(read_only: Option<bool>) -> ConnectResponse {
-        ConnectResponse { timeout_ms: 0, session: SessionId::NONE, password: Password::ZERO, read_only }
+        let (session, password) = (SessionId::NONE, Password::ZERO);
+        ConnectResponse { protocol_version: 0, timeout_ms: 0, session, password, read_only }
+    }
+
+    /// "Nobody leads: try another server", in a form that only ClickHouse understands.
+    pub fn no_leader() -> ConnectResponse {
+        ConnectResponse { protocol_version: ConnectResponse::NO_LEADER, ..ConnectResponse::expired(None) }
     }
 
     pub fn encode(&self, out: &mut Vec<u8>) {
         frame::write(out, |out| {
-            out.put_i32(0);
+            out.put_i32(self.protocol_version);
             out.put_i32(self.timeout_ms);
             out.put_i64(self.session.0);
             out.put_buffer(Some(&self.password.0));
@@ -112,7 +188,7 @@ impl ConnectResponse {
 
     pub fn decode(body: &[u8]) -> Result<ConnectResponse, DecodeError> {
         let mut reader = Reader::new(body);
-        reader.i32()?;
+        let protocol_version = reader.i32()?;
         let timeout_ms = reader.i32()?;
         let session = SessionId(reader.i64()?);
         let mut password = Password::ZERO;
@@ -120,7 +196,8 @@ impl ConnectResponse {
             let len = bytes.len().min(PASSWORD_BYTES);
             password.0[..len].copy_from_slice(&bytes[..len]);
         }
-        Ok(ConnectResponse { timeout_ms, session, password, read_only: reader.bool().ok() })
+        let read_only = reader.bool().ok();
+        Ok(ConnectResponse { protocol_version, timeout_ms, session, password, read_only })
     }
 }
 
@@ -139,6 +216,7 @@ mod tests {
     fn an_old_client_gets_a_response_without_the_read_only_byte() {
         let request = ConnectRequest {
             protocol_version: 0,
+            extensions: Extensions::default(),
             last_zxid_seen: Zxid(5),
             timeout_ms: 10_000,
             session: SessionId::NONE,
@@ -155,5 +233,38 @@ mod tests {
         assert_eq!(reply.len(), 4 + 36);
         ConnectResponse::expired(Some(false)).encode(&mut reply);
         assert_eq!(reply.len(), 4 + 36 + 4 + 37);
+    }
+    #[test]
+    fn the_length_of_a_clickhouse_greeting_lies() {
+        let ask = |wide_xids, compression, tracing| Extensions { wide_xids, compression, tracing };
+        for (protocol_version, extensions, len) in [
+            (0, ask(false, false, false), 45),
+            (10, ask(false, true, false), 45),
+            (11, ask(true, false, false), 46),
+            (11, ask(true, true, false), 46),
+            (12, ask(false, false, true), 47),
+            (12, ask(true, false, true), 47),
+            (12, ask(false, true, true), 47),
+        ] {
+            let request = ConnectRequest {
+                protocol_version,
+                extensions,
+                last_zxid_seen: Zxid(5),
+                timeout_ms: 30_000,
+                session: SessionId::NONE,
+                password: Some(&[0; 16]),
+                read_only: Some(true),
+            };
+            let mut bytes = Vec::new();
+            request.encode(&mut bytes);
+            assert_eq!((bytes.len(), &bytes[..4]), (4 + len, &[0, 0, 0, 45][..]));
+            for end in 0..bytes.len() {
+                assert_eq!(ConnectRequest::split(&bytes[..end], 100), Ok(None), "cut at {end}");
+            }
+            bytes.extend_from_slice(b"next");
+            let (body, taken) = ConnectRequest::split(&bytes, 100).unwrap().unwrap();
+            assert_eq!((ConnectRequest::decode(body), taken), (Ok(request), 4 + len));
+        }
+        assert!(ConnectRequest::split(&[0, 1, 0, 0], 100).is_err());
     }
 }

@@ -21,7 +21,7 @@ mod stat;
 mod watch;
 
 pub use acl::{Acl, AclList, Id, IdList, Perms};
-pub use connect::{ConnectRequest, ConnectResponse, PASSWORD_BYTES, Password};
+pub use connect::{ConnectRequest, ConnectResponse, Extensions, PASSWORD_BYTES, Password};
 pub use dialect::Dialect;
 pub use error::ErrorCode;
 pub use ids::{SessionId, Xid, Zxid};

@@ -73,4 +73,9 @@ impl OpCode {
     pub fn code(self) -> i32 {
         self as i32
     }
+
+    /// Whether ClickHouse Keeper knows the operation and ZooKeeper does not.
+    pub fn is_of_clickhouse(self) -> bool {
+        self.code() >= OpCode::FilteredList.code()
+    }
 }

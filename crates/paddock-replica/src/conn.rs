@@ -37,6 +37,14 @@ impl Client {
         Client { conn, session, dialect: Dialect::default(), ids: IdList::encode(ids).into() }
     }
 
+    pub fn with_dialect(self, dialect: Dialect) -> Client {
+        Client { dialect, ..self }
+    }
+
+    pub fn with_session(self, session: SessionId) -> Client {
+        Client { session, ..self }
+    }
+
     pub fn ids(&self) -> IdList<'_> {
         IdList::decode(&mut Reader::new(&self.ids)).expect("the list was encoded by IdList::encode")
     }

@@ -5,6 +5,7 @@
 //! events leave through [`Outboxes`]. Time comes in as [`Now`]; the Raft library is known to this crate alone.
 
 mod batch;
+mod computed;
 mod conn;
 mod consensus;
 mod entry_log;

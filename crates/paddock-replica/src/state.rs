@@ -11,6 +11,7 @@ use paddock_proto::{
 use paddock_tree::{Asker, Command, Origin, Outcome, Tree, multi_read};
 use parking_lot::Mutex;
 
+use crate::computed;
 use crate::watches::{WatchSummary, Watches};
 use crate::{Client, ConnId, Membership, Outboxes};
 
@@ -22,12 +23,25 @@ pub struct State {
     applied: (u64, u64),
     /// Who takes part, as of that entry.
     membership: Membership,
+    /// What `/keeper/max_request_size` says; `None` for nothing.
+    request_bytes_max: Option<i32>,
 }
 
 impl State {
     /// A tree as it was after entry `applied` (index and term), when these took part.
     pub fn new(tree: Tree, applied: (u64, u64), membership: Membership) -> State {
-        State { tree, watches: Mutex::default(), applied, membership }
+        State { tree, watches: Mutex::default(), applied, membership, request_bytes_max: None }
+    }
+
+    /// Puts another tree in the place of this one, without the watches.
+    pub fn replace(&mut self, tree: Tree, applied: (u64, u64), membership: Membership) {
+        let request_bytes_max = self.request_bytes_max;
+        *self = State { request_bytes_max, ..State::new(tree, applied, membership) };
+    }
+
+    /// The largest request that this member takes, for clients that ask.
+    pub fn set_request_bytes_max(&mut self, bytes: i32) {
+        self.request_bytes_max = Some(bytes);
     }
 
     pub fn tree(&self) -> &Tree {
@@ -126,6 +140,9 @@ impl State {
     fn read(&self, client: &Client, read: &Read<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
         if let Read::MultiRead(reads) = read {
             return multi_read(reads, client.dialect, out, |read, out| self.read(client, read, out));
+        }
+        if let Some(result) = computed::read(read, &self.tree, self.request_bytes_max, out) {
+            return result;
         }
         let asker = Asker { session: client.session, ids: client.ids(), dialect: client.dialect };
         let result = self.tree.read(read, &asker, out);

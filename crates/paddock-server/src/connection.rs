@@ -5,16 +5,18 @@
 
 use std::net::IpAddr;
 
+use paddock_proto::frame::{self, BadFrameLength};
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    Auth, ConnectRequest, ConnectResponse, ErrorCode, Id, OpCode, Password, ReplyHeader, Request,
-    RequestHeader, SessionId, Write, Xid, Zxid,
+    Auth, ConnectRequest, ConnectResponse, Dialect, ErrorCode, Extensions, Id, OpCode, Password, ReplyHeader,
+    Request, RequestHeader, SessionId, Write, Xid, Zxid,
 };
 use paddock_replica::{Client, ConnId, Input};
 use paddock_tree::Command;
 
 use crate::Config;
 use crate::auth;
+use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
 
 /// Before a session there is only a connect request, which is small. A stranger cannot make us wait for gigabytes.
 const GREETING_BYTES_MAX: i32 = 64 << 10;
@@ -50,6 +52,16 @@ pub(crate) enum Refusal {
     Silently { why: &'static str },
     Reply(ReplyHeader),
     Expired { read_only: Option<bool> },
+    NoLeader,
+}
+
+/// Why what came is no frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadInput {
+    #[error(transparent)]
+    Length(#[from] BadFrameLength),
+    #[error(transparent)]
+    Trace(#[from] BadTrace),
 }
 
 /// What a connection must know of the member.
@@ -58,6 +70,8 @@ pub(crate) struct Context<'a> {
     pub(crate) config: &'a Config,
     /// The newest zxid applied here.
     pub(crate) zxid: Zxid,
+    /// Whether there is no leader, as far as this member knows.
+    pub(crate) is_looking: bool,
 }
 
 #[derive(Debug)]
@@ -67,13 +81,15 @@ pub(crate) struct Connection {
     read_only: Option<bool>,
     ids: Vec<Id>,
     client: Client,
+    /// `None` for a client that speaks ZooKeeper's dialect.
+    clickhouse: Option<Box<ClickHouse>>,
 }
 
 impl Connection {
     pub(crate) fn new(conn: ConnId, address: IpAddr) -> Connection {
         let ids = vec![auth::address_id(address)];
         let client = Client::new(conn, SessionId::NONE, &ids);
-        Connection { address, phase: Phase::Greeting, read_only: None, ids, client }
+        Connection { address, phase: Phase::Greeting, read_only: None, ids, client, clickhouse: None }
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -89,11 +105,54 @@ impl Connection {
         matches!(self.phase, Phase::Greeting | Phase::Serving)
     }
 
-    pub(crate) fn frame_bytes_max(&self, config: &Config) -> i32 {
-        match self.phase {
-            Phase::Greeting | Phase::Connecting => GREETING_BYTES_MAX.min(config.frame_bytes_max),
-            Phase::Serving | Phase::Ended => config.frame_bytes_max,
+    /// The first frame of `bytes` and how many bytes are taken with it, or `None` while it is incomplete.
+    pub(crate) fn split<'f>(
+        &self,
+        bytes: &'f [u8],
+        config: &Config,
+    ) -> Result<Option<(&'f [u8], usize)>, BadInput> {
+        if self.phase == Phase::Greeting {
+            return Ok(ConnectRequest::split(bytes, GREETING_BYTES_MAX.min(config.frame_bytes_max))?);
         }
+        let split = frame::split(bytes, config.frame_bytes_max)?;
+        match (split, &self.clickhouse) {
+            (Some((frame, len)), Some(clickhouse)) if clickhouse.extensions.tracing => {
+                Ok(clickhouse::trace_bytes(&bytes[len..])?.map(|trace| (frame, len + trace)))
+            }
+            _ => Ok(split),
+        }
+    }
+
+    /// Whether what comes now, and what goes out, lies in compressed blocks.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.phase != Phase::Greeting && self.extensions().compression
+    }
+
+    /// How many bytes of an xid stand before those that a member knows.
+    pub(crate) fn xid_bytes_ahead(&self) -> usize {
+        if self.extensions().wide_xids { 4 } else { 0 }
+    }
+
+    fn extensions(&self) -> Extensions {
+        self.clickhouse.as_ref().map_or(Extensions::default(), |clickhouse| clickhouse.extensions)
+    }
+
+    /// Whether the client would take the last answer for an error.
+    pub(crate) fn wants_no_farewell(&self) -> bool {
+        self.clickhouse.as_ref().is_some_and(|clickhouse| clickhouse.wants_no_farewell)
+    }
+
+    /// Brings the whole frames from `start` on into the client's form.
+    pub(crate) fn translate(&mut self, packet: Packet, out: &mut Vec<u8>, start: usize) {
+        if let Some(clickhouse) = &mut self.clickhouse {
+            clickhouse.translate(packet, out, start);
+        }
+    }
+
+    /// What tells a client that waits for its session that there is none to be had here now, if it can be told.
+    pub(crate) fn on_turned_away(&self) -> Option<ConnectResponse> {
+        let is_told = self.phase == Phase::Connecting && self.extensions() != Extensions::default();
+        is_told.then(ConnectResponse::no_leader)
     }
 
     pub(crate) fn on_frame<'f>(&mut self, frame: &'f [u8], context: &Context<'_>) -> Step<'f> {
@@ -117,10 +176,18 @@ impl Connection {
             return silently("client has seen a newer zxid than this member");
         }
         self.read_only = request.read_only;
+        if Extensions::are_meant_by(request.protocol_version) {
+            if context.is_looking {
+                return Step::Refuse(Refusal::NoLeader);
+            }
+            // Its byte always says that it may only read, and it takes none.
+            self.read_only = None;
+            self.speak(ClickHouse::new(request.protocol_version, request.extensions));
+        }
         self.phase = Phase::Connecting;
         let (conn, session) = (self.client.conn, request.session);
         let timeout_ms = context.config.negotiate_timeout_ms(request.timeout_ms);
-        let may_only_read = request.read_only == Some(true);
+        let may_only_read = self.read_only == Some(true);
         if session == SessionId::NONE {
             return Step::Hand(Input::Connect { conn, timeout_ms, may_only_read });
         }
@@ -139,26 +206,44 @@ impl Connection {
     ) -> ConnectResponse {
         assert!(self.phase == Phase::Connecting, "a session for a connection that did not ask");
         self.phase = Phase::Serving;
-        self.client = Client::new(self.client.conn, session, &self.ids);
+        self.client = self.client.clone().with_session(session);
         let read_only = self.read_only.map(|_| read_only);
-        ConnectResponse { timeout_ms, session, password: Password::of(session), read_only }
+        let password = Password::of(session);
+        ConnectResponse { protocol_version: self.version(), timeout_ms, session, password, read_only }
     }
 
     /// The session it asked for is gone.
     pub(crate) fn on_expired(&mut self) -> ConnectResponse {
         self.phase = Phase::Ended;
-        ConnectResponse::expired(self.read_only.map(|_| false))
+        let response = ConnectResponse::expired(self.read_only.map(|_| false));
+        ConnectResponse { protocol_version: self.version(), ..response }
+    }
+
+    fn version(&self) -> i32 {
+        self.clickhouse.as_ref().map_or(0, |clickhouse| clickhouse.version)
+    }
+
+    /// The client has shown that it is a ClickHouse client.
+    fn speak(&mut self, clickhouse: ClickHouse) {
+        self.client.dialect = Dialect::ClickHouse;
+        self.clickhouse = Some(Box::new(clickhouse));
     }
 
     fn on_request<'f>(&mut self, frame: &'f [u8], context: &Context<'_>) -> Step<'f> {
         let mut reader = Reader::new(frame);
-        let Ok(header) = RequestHeader::decode(&mut reader) else {
-            return silently("malformed request header");
+        let header = match &mut self.clickhouse {
+            None => RequestHeader::decode(&mut reader),
+            Some(clickhouse) => clickhouse.decode_header(&mut reader),
         };
+        let Ok(header) = header else { return silently("malformed request header") };
         let body = reader.rest();
         let (xid, Some(op)) = (header.xid, OpCode::from_code(header.op)) else {
             return unimplemented(header.xid);
         };
+        let is_clickhouse = op == OpCode::GetData && clickhouse::is_known_by(body) || op.is_of_clickhouse();
+        if is_clickhouse && self.clickhouse.is_none() {
+            self.speak(ClickHouse::default());
+        }
         match op {
             OpCode::Ping => Step::Ping,
             OpCode::Auth => self.on_auth(xid, body, context.config),
@@ -185,6 +270,9 @@ impl Connection {
         }
         if op == OpCode::CloseSession {
             self.phase = Phase::Ended;
+            if let Some(clickhouse) = &mut self.clickhouse {
+                clickhouse.wants_no_farewell = clickhouse.is_farewell(xid);
+            }
         }
         let mut command = Vec::with_capacity(64 + body.len());
         Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
@@ -203,7 +291,8 @@ impl Connection {
                 self.ids.push(id);
             }
         }
-        self.client = Client::new(self.client.conn, self.client.session, &self.ids);
+        let client = Client::new(self.client.conn, self.client.session, &self.ids);
+        self.client = client.with_dialect(self.client.dialect);
         Step::Identify { xid }
     }
 
@@ -235,13 +324,14 @@ mod tests {
     }
 
     fn on_frame<'f>(connection: &mut Connection, frame: &'f [u8]) -> Step<'f> {
-        connection.on_frame(frame, &Context { config: &Config::new("x"), zxid: Zxid(100) })
+        connection.on_frame(frame, &Context { config: &Config::new("x"), zxid: Zxid(100), is_looking: false })
     }
 
     fn greeting(session: i64, password: &[u8], last_zxid_seen: i64) -> Vec<u8> {
         let mut out = Vec::new();
         let request = ConnectRequest {
             protocol_version: 0,
+            extensions: Extensions::default(),
             last_zxid_seen: Zxid(last_zxid_seen),
             timeout_ms: 10_000,
             session: SessionId(session),

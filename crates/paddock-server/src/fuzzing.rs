@@ -1,7 +1,7 @@
 //! A member that is talked to by whoever sends any bytes, without sockets and disk. For the fuzzer, and for replaying
 //! what it found.
 
-use paddock_proto::{ConnectRequest, SessionId, Zxid, frame};
+use paddock_proto::{ConnectRequest, Extensions, SessionId, Zxid, frame};
 use paddock_replica::{
     ConnId, Effects, Founding, HardState, Input, Local, Membership, Now, Outboxes, Parcel, Recovered,
     Replica, ReplicaOptions, State,
@@ -49,6 +49,7 @@ pub fn conversation(data: &[u8]) {
 fn good_greeting() -> ConnectRequest<'static> {
     ConnectRequest {
         protocol_version: 0,
+        extensions: Extensions::default(),
         last_zxid_seen: Zxid(0),
         timeout_ms: 10_000,
         session: SessionId::NONE,
@@ -91,7 +92,7 @@ impl Member {
     }
 
     fn take(&mut self, frame: &[u8]) {
-        let context = Context { config: &self.config, zxid: self.state.tree().zxid() };
+        let context = Context { config: &self.config, zxid: self.state.tree().zxid(), is_looking: false };
         match self.connection.on_frame(frame, &context) {
             Step::Hand(input) => self.replica.step(self.now, input),
             Step::Ask { xid, op, body } => {

@@ -10,6 +10,8 @@
 //! ```
 
 mod auth;
+mod blocks;
+mod clickhouse;
 mod clock;
 mod config;
 mod connection;

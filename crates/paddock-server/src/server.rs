@@ -83,7 +83,7 @@ impl Server {
         config: Config,
         clock: Clock,
         member: Member,
-        state: State,
+        mut state: State,
         listener: TcpListener,
         address: SocketAddr,
     ) -> Result<Server, ServerError> {
@@ -95,6 +95,7 @@ impl Server {
 
         let frame_bytes_max = members::frame_bytes_max(&config);
         let config = Config { listen: address, frame_bytes_max, ..config };
+        state.set_request_bytes_max(frame_bytes_max);
         let shared = Arc::new(Shared::new(config, clock, state, inputs_in));
         let shell = MemberShell::new(shared.clone(), members::link(&shared)?);
         let mut engine = Engine::new(shared.clone(), member, shell, inputs_out);

@@ -6,19 +6,46 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, Xid, Zxid, frame};
-use paddock_replica::{Input, Local, State};
+use paddock_replica::{Input, Local, Role, State};
 use parking_lot::RwLockReadGuard;
 
+use crate::clickhouse::Packet;
 use crate::connection::{Context, Refusal, Step};
-use crate::wire::{BUFFER_BYTES_KEPT, Wire};
+use crate::wire::{BUFFER_BYTES_KEPT, Input as Received, Wire};
 use crate::worker::Worker;
-use crate::{clock, words};
+use crate::{blocks, clock, words};
 
 /// So many requests are answered from the state before a writer gets its turn.
 const READS_PER_LOCK: usize = 256;
 
-/// Takes the whole frames at the front of `input`, as far as the connection takes any.
-pub(crate) fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
+/// Takes the whole frames at the front of what came, as far as the connection takes any.
+pub(crate) fn take_input(wire: &Wire, worker: &Rc<Worker>, input: &mut Received) {
+    if !wire.machine.borrow().is_compressed() {
+        return take_frames(wire, worker, &mut input.bytes);
+    }
+    let mut taken = 0;
+    loop {
+        take_frames(wire, worker, &mut input.unpacked);
+        if !wire.takes_requests(worker) {
+            break;
+        }
+        match blocks::unpack(&input.bytes[taken..], &mut input.unpacked) {
+            Ok(Some(len)) => taken += len,
+            Ok(None) => break,
+            Err(error) => {
+                tracing::warn!(client = %wire.stats.address, %error, "connection closed");
+                wire.close();
+                break;
+            }
+        }
+    }
+    input.bytes.drain(..taken);
+    if input.bytes.is_empty() {
+        input.bytes.shrink_to(BUFFER_BYTES_KEPT);
+    }
+}
+
+fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
     let mut taken = 0;
     if wire.machine.borrow().is_greeting()
         && input.len() >= 4
@@ -30,8 +57,8 @@ pub(crate) fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>)
     }
     let mut turn = Turn { wire, worker, state: None, reads: 0, replies: 0, since_ms: worker.now_ms() };
     while wire.takes_requests(worker) {
-        let max = wire.machine.borrow().frame_bytes_max(&worker.shared.config);
-        match frame::split(&input[taken..], max) {
+        let split = wire.machine.borrow().split(&input[taken..], &worker.shared.config);
+        match split {
             Ok(None) => break,
             Ok(Some((frame, len))) => {
                 turn.take(frame);
@@ -65,7 +92,8 @@ impl Turn<'_> {
         let shared = &self.worker.shared;
         let greeting = self.wire.machine.borrow().is_greeting();
         let zxid = if greeting { shared.state.read().tree().zxid() } else { Zxid(0) };
-        let context = Context { config: &shared.config, zxid };
+        let is_looking = greeting && shared.role() == Role::Looking;
+        let context = Context { config: &shared.config, zxid, is_looking };
         let step = self.wire.machine.borrow_mut().on_frame(frame, &context);
         self.note(frame, greeting);
         match step {
@@ -85,7 +113,8 @@ impl Turn<'_> {
         let stats = &self.wire.stats;
         stats.received.fetch_add(1, Relaxed);
         self.worker.shared.stats.received.fetch_add(1, Relaxed);
-        if let (false, Some((head, _))) = (greeting, frame.split_first_chunk::<8>()) {
+        let header = frame.get(self.wire.machine.borrow().xid_bytes_ahead()..).unwrap_or_default();
+        if let (false, Some((head, _))) = (greeting, header.split_first_chunk::<8>()) {
             let number = u64::from_be_bytes(*head);
             stats.last_xid.store((number >> 32) as i32, Relaxed);
             stats.last_op.store(number as i32, Relaxed);
@@ -120,9 +149,10 @@ impl Turn<'_> {
         }
         self.state();
         let state = self.state.as_ref().expect("it was just locked");
-        let (machine, mut out) = (self.wire.machine.borrow(), self.wire.out.borrow_mut());
+        let (mut machine, mut out) = (self.wire.machine.borrow_mut(), self.wire.out.borrow_mut());
         let before = out.len();
         state.answer(machine.client(), xid, op, body, &mut out);
+        machine.translate(if op == OpCode::Ping { Packet::Unasked } else { Packet::Reply }, &mut out, before);
         self.worker.shared.stats.replies.record(out.len() - before);
         self.replies += 1;
     }
@@ -136,7 +166,10 @@ impl Turn<'_> {
     }
 
     fn reply(&mut self, header: ReplyHeader) {
-        frame::write(&mut self.wire.out.borrow_mut(), |out| header.encode(out));
+        let mut out = self.wire.out.borrow_mut();
+        let before = out.len();
+        frame::write(&mut out, |out| header.encode(out));
+        self.wire.machine.borrow_mut().translate(Packet::Reply, &mut out, before);
         self.replies += 1;
     }
 
@@ -152,8 +185,9 @@ impl Turn<'_> {
                 self.reply(header);
             }
             Refusal::Expired { read_only } => {
-                ConnectResponse::expired(read_only.map(|_| false)).encode(&mut self.wire.out.borrow_mut());
+                self.wire.send_greeting(&ConnectResponse::expired(read_only.map(|_| false)));
             }
+            Refusal::NoLeader => self.wire.send_greeting(&ConnectResponse::no_leader()),
         }
         self.wire.close();
     }

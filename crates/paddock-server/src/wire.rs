@@ -3,7 +3,7 @@
 //! The task of the connection reads and parses. Replies are appended to `out` by whoever makes them, in the order
 //! in which the client must see them, and written at once as far as the socket takes them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -18,10 +18,12 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::blocks;
+use crate::clickhouse::Packet;
 use crate::clock;
 use crate::connection::Connection;
 use crate::stats::ConnStats;
-use crate::turn::take_frames;
+use crate::turn::take_input;
 use crate::worker::Worker;
 
 /// A connection that has so much unanswered or unsent is not read from until there is less.
@@ -46,7 +48,9 @@ pub(crate) struct Wire {
     socket: TcpStream,
     pub(crate) machine: RefCell<Connection>,
     pub(crate) out: RefCell<Vec<u8>>,
-    /// How much of `out` the socket has taken.
+    /// What goes to the socket in the place of `out` where the client wants it compressed.
+    packed: RefCell<Vec<u8>>,
+    /// How much of `out`, or of `packed`, the socket has taken.
     sent: Cell<usize>,
     /// When each request that the engine has to answer was handed over.
     waiting: RefCell<VecDeque<u64>>,
@@ -70,6 +74,7 @@ impl Wire {
             socket,
             machine: RefCell::new(machine),
             out: RefCell::default(),
+            packed: RefCell::default(),
             sent: Cell::new(0),
             waiting: RefCell::default(),
             reply_bytes_expected: Cell::new(REPLY_BYTES_FIRST),
@@ -92,7 +97,11 @@ impl Wire {
     pub(crate) fn deliver(&self, parcel: Parcel<'_>, worker: &Worker) {
         match parcel {
             Parcel::Reply(bytes) => {
-                self.out.borrow_mut().extend_from_slice(bytes);
+                let is_farewell =
+                    self.waiting.borrow().len() == 1 && self.machine.borrow().wants_no_farewell();
+                if !is_farewell {
+                    self.send(Packet::Reply, bytes);
+                }
                 self.answered(bytes, worker);
             }
             Parcel::Event(bytes) => {
@@ -100,7 +109,7 @@ impl Wire {
                     tracing::warn!(client = %self.stats.address, "connection closed: it does not read its events");
                     return self.abandon();
                 }
-                self.out.borrow_mut().extend_from_slice(bytes);
+                self.send(Packet::Unasked, bytes);
                 self.stats.sent.fetch_add(1, Relaxed);
                 worker.shared.stats.sent.fetch_add(1, Relaxed);
             }
@@ -114,8 +123,27 @@ impl Wire {
                 self.greet(response, worker);
                 self.close();
             }
-            Parcel::Close => self.close(),
+            Parcel::Close => {
+                if let Some(response) = self.machine.borrow().on_turned_away() {
+                    self.send_greeting(&response);
+                }
+                self.close();
+            }
         }
+    }
+
+    /// In the client's form.
+    fn send(&self, packet: Packet, frames: &[u8]) {
+        let mut out = self.out.borrow_mut();
+        let before = out.len();
+        out.extend_from_slice(frames);
+        self.machine.borrow_mut().translate(packet, &mut out, before);
+    }
+
+    /// The first packet, which is never compressed.
+    pub(crate) fn send_greeting(&self, response: &ConnectResponse) {
+        let is_compressed = self.machine.borrow().is_compressed();
+        response.encode(&mut if is_compressed { &self.packed } else { &self.out }.borrow_mut());
     }
 
     /// A request has been handed to the engine, which will answer it.
@@ -131,7 +159,7 @@ impl Wire {
     }
 
     fn greet(&self, response: ConnectResponse, worker: &Worker) {
-        response.encode(&mut self.out.borrow_mut());
+        self.send_greeting(&response);
         self.answered(&[], worker);
         self.changed.notify_one();
     }
@@ -158,6 +186,7 @@ impl Wire {
     /// Closes without sending what is left.
     fn abandon(&self) {
         self.out.take();
+        self.packed.take();
         self.sent.set(0);
         self.close();
     }
@@ -174,7 +203,10 @@ impl Wire {
 
     /// Writes what the socket takes. False if it does not take all: then the task has to wait until it does.
     pub(crate) fn flush(&self) -> bool {
-        let mut out = self.out.borrow_mut();
+        let mut out = match self.machine.borrow().is_compressed() {
+            false => self.out.borrow_mut(),
+            true => self.pack(),
+        };
         while self.sent.get() < out.len() {
             match self.socket.try_write(&out[self.sent.get()..]) {
                 Ok(n) => self.sent.set(self.sent.get() + n),
@@ -193,8 +225,17 @@ impl Wire {
         true
     }
 
+    /// What is to be sent, compressed.
+    fn pack(&self) -> RefMut<'_, Vec<u8>> {
+        let (mut out, mut packed) = (self.out.borrow_mut(), self.packed.borrow_mut());
+        blocks::pack(&out, &mut packed);
+        out.clear();
+        out.shrink_to(BUFFER_BYTES_KEPT);
+        packed
+    }
+
     fn unsent(&self) -> usize {
-        self.out.borrow().len() - self.sent.get()
+        self.out.borrow().len() + self.packed.borrow().len() - self.sent.get()
     }
 
     /// Whether requests are read now.
@@ -223,14 +264,29 @@ impl Wire {
     }
 }
 
+/// What has come and is not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    /// As the socket gave it.
+    pub(crate) bytes: Vec<u8>,
+    /// What was in compressed blocks.
+    pub(crate) unpacked: Vec<u8>,
+}
+
+impl Input {
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.unpacked.is_empty()
+    }
+}
+
 /// Serves a connection until it ends.
 pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
-    let mut input = Vec::new();
+    let mut input = Input::default();
     let greeted_until = Instant::now() + GREETING_TIMEOUT;
     let mut gone_by = None;
     loop {
         if wire.takes_requests(&worker) && !input.is_empty() {
-            take_frames(&wire, &worker, &mut input);
+            take_input(&wire, &worker, &mut input);
         }
         wire.flush();
         if (wire.closing.get() || wire.is_drained(&worker)) && wire.unsent() == 0 {
@@ -279,14 +335,14 @@ async fn next_readiness(wire: &Wire, worker: &Worker, deadline: Option<Instant>)
 }
 
 /// Reads what has come and takes the frames in it. False when the client is gone.
-fn receive(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) -> bool {
+fn receive(wire: &Wire, worker: &Rc<Worker>, input: &mut Input) -> bool {
     let mut scratch = worker.scratch.borrow_mut();
     match wire.socket.try_read(&mut scratch) {
         Ok(0) => false,
         Ok(n) => {
-            input.extend_from_slice(&scratch[..n]);
+            input.bytes.extend_from_slice(&scratch[..n]);
             drop(scratch);
-            take_frames(wire, worker, input);
+            take_input(wire, worker, input);
             true
         }
         Err(error) => error.kind() == io::ErrorKind::WouldBlock,

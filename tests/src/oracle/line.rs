@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
-    ConnectRequest, ConnectResponse, OpCode, Password, RequestHeader, SessionId, WatchEvent, Xid, Zxid, frame,
+    ConnectRequest, ConnectResponse, Extensions, OpCode, Password, RequestHeader, SessionId, WatchEvent, Xid,
+    Zxid, frame,
 };
 
 use super::answer::{Names, code};
@@ -192,6 +193,7 @@ fn connect_request(connect: &Connect, names: &Names) -> Vec<u8> {
     let mut bytes = Vec::new();
     ConnectRequest {
         protocol_version: connect.protocol_version,
+        extensions: Extensions::default(),
         last_zxid_seen: Zxid(match connect.last_zxid {
             Seen::Nothing => 0,
             Seen::Newest => names.base,

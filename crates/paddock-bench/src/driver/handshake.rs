@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use paddock_proto::{
-    ConnectRequest, ConnectResponse, OpCode, Password, RequestHeader, SessionId, Xid, Zxid, frame,
+    ConnectRequest, ConnectResponse, Extensions, OpCode, Password, RequestHeader, SessionId, Xid, Zxid, frame,
 };
 
 use crate::BenchError;
@@ -31,6 +31,7 @@ impl Wanted {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         ConnectRequest {
             protocol_version: 0,
+            extensions: Extensions::default(),
             last_zxid_seen: self.last_zxid,
             timeout_ms: i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX),
             session: self.id,

@@ -36,6 +36,7 @@ fn server() {
 fn serve(mut stream: TcpStream) {
     read_frame(&mut stream).expect("a connect request");
     let response = ConnectResponse {
+        protocol_version: 0,
         timeout_ms: 30_000,
         session: SessionId(1),
         password: Password::ZERO,

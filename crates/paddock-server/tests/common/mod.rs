@@ -2,13 +2,15 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod clickhouse;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{ConnectRequest, OpCode, SessionId, Zxid, frame};
+use paddock_proto::{ConnectRequest, Extensions, OpCode, SessionId, Zxid, frame};
 use paddock_server::{Config, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -57,6 +59,7 @@ impl Stranger {
         let mut greeting = Vec::new();
         ConnectRequest {
             protocol_version: 0,
+            extensions: Extensions::default(),
             last_zxid_seen: Zxid(0),
             timeout_ms: 30_000,
             session: SessionId::NONE,

@@ -1,0 +1,126 @@
+//! What a connection to a ClickHouse client does differently on the wire.
+//!
+//! Within the member there is one form of requests and replies, ZooKeeper's. Here requests are brought into it, and
+//! what goes out is brought out of it: a connection that speaks ZooKeeper's dialect has none of this.
+
+use std::collections::VecDeque;
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{DecodeError, Dialect, ErrorCode, Extensions, OpCode, RequestHeader, Xid, Zxid};
+
+/// What ClickHouse asks before anything else, so that it is known by it. Both begin like this.
+const COMPUTED: &[u8] = b"/keeper/";
+const FIRST_QUESTIONS: [&[u8]; 2] = [b"/keeper/feature_flags", b"/keeper/api_version"];
+/// Nobody writes so much about a trace.
+const TRACE_BYTES_MAX: usize = 4096;
+/// An identifier, a span, a state, flags.
+const TRACE_LINES: usize = 4;
+
+/// What a packet is that goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packet {
+    /// The answer to the oldest request, perhaps with events in front of it.
+    Reply,
+    /// A ping's answer, which overtakes others, or an event.
+    Unasked,
+}
+
+/// The trace behind a request is not one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed tracing context")]
+pub(crate) struct BadTrace;
+
+#[derive(Debug, Default)]
+pub(crate) struct ClickHouse {
+    pub(crate) extensions: Extensions,
+    /// The version of the greeting, which the answer repeats.
+    pub(crate) version: i32,
+    /// Of the requests that wait for their replies, where xids are wide: a member knows 32 bits of them only.
+    wide_xids: VecDeque<i64>,
+    /// It has closed its session, and takes an answer to that for an error.
+    pub(crate) wants_no_farewell: bool,
+}
+
+impl ClickHouse {
+    pub(crate) fn new(version: i32, extensions: Extensions) -> ClickHouse {
+        ClickHouse { extensions, version, ..ClickHouse::default() }
+    }
+
+    pub(crate) fn decode_header(&mut self, reader: &mut Reader<'_>) -> Result<RequestHeader, DecodeError> {
+        if !self.extensions.wide_xids {
+            return RequestHeader::decode(reader);
+        }
+        let (xid, op) = (reader.i64()?, reader.i32()?);
+        if op != OpCode::Ping.code() {
+            self.wide_xids.push_back(xid);
+        }
+        Ok(RequestHeader { xid: Xid(xid as i32), op })
+    }
+
+    /// Whether a close with this xid is one that ClickHouse wants no answer to.
+    pub(crate) fn is_farewell(&self, xid: Xid) -> bool {
+        match self.wide_xids.back() {
+            Some(wide) => *wide == i64::MAX,
+            None => xid.0 == i32::MAX,
+        }
+    }
+
+    /// Brings the whole frames from `start` on into the client's form.
+    pub(crate) fn translate(&mut self, packet: Packet, out: &mut Vec<u8>, start: usize) {
+        let mut at = start;
+        while at < out.len() {
+            let len = i32::from_be_bytes(array(out, at)) as usize;
+            let end = at + 4 + len;
+            let is_reply = packet == Packet::Reply && end == out.len();
+            let xid = i32::from_be_bytes(array(out, at + 4));
+            if !is_reply && xid == Xid::NOTIFICATION.0 {
+                out[at + 8..at + 16].copy_from_slice(&Zxid::NONE.0.to_be_bytes());
+            }
+            let error = ErrorCode::from_code(i32::from_be_bytes(array(out, at + 16)));
+            let code = error.map_or(0, |error| Dialect::ClickHouse.error(error).code());
+            out[at + 16..at + 20].copy_from_slice(&code.to_be_bytes());
+            at = end;
+            if self.extensions.wide_xids {
+                let wide = if is_reply { self.wide_xids.pop_front() } else { None };
+                self.widen(wide.unwrap_or(xid.into()), out, end - 4 - len);
+                at += 4;
+            }
+        }
+    }
+
+    fn widen(&self, xid: i64, out: &mut Vec<u8>, at: usize) {
+        let len = i32::from_be_bytes(array(out, at)) + 4;
+        let (mut head, xid) = (Vec::with_capacity(12), xid);
+        head.put_i32(len);
+        head.put_i64(xid);
+        out.splice(at..at + 8, head);
+    }
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    *bytes[at..].first_chunk().expect("a reply is as long as its header")
+}
+
+/// Whether whoever reads this data is a ClickHouse client.
+pub(crate) fn is_known_by(body: &[u8]) -> bool {
+    let path = body.get(4..).unwrap_or_default();
+    path.starts_with(COMPUTED) && FIRST_QUESTIONS.iter().any(|question| path.starts_with(question))
+}
+
+/// The size of the trace at the front of `bytes`; `None` while it is incomplete. Nobody looks into it yet.
+pub(crate) fn trace_bytes(bytes: &[u8]) -> Result<Option<usize>, BadTrace> {
+    match bytes.split_first() {
+        None => Ok(None),
+        Some((0, _)) => Ok(Some(1)),
+        Some((1, trace)) => {
+            let trace = &trace[..trace.len().min(TRACE_BYTES_MAX)];
+            let mut ends = trace.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+            match ends.nth(TRACE_LINES - 1) {
+                Some(end) => Ok(Some(1 + end + 1)),
+                None if trace.len() == TRACE_BYTES_MAX => Err(BadTrace),
+                None => Ok(None),
+            }
+        }
+        Some(_) => Err(BadTrace),
+    }
+}
