@@ -210,6 +210,10 @@ pub struct Glimpse {
     /// Entries that it brings to a follower, and the term in which its sender leads.
     pub entries: Vec<LogEntry>,
     pub term: u64,
+    /// The term for which its sender asks for votes, unless the leader has told it to.
+    pub campaign: Option<u64>,
+    /// The term for which its sender would vote, if it was asked.
+    pub promise: Option<u64>,
 }
 
 impl Glimpse {
@@ -219,6 +223,15 @@ impl Glimpse {
             Ok(PeerMessage::Raft(mut message)) if message.msg_type == MessageType::MsgAppend => {
                 let entries = message.take_entries().into_iter().map(from_raft).collect();
                 Glimpse { entries, term: message.term, ..Glimpse::default() }
+            }
+            Ok(PeerMessage::Raft(message)) if message.msg_type == MessageType::MsgRequestVote => {
+                let is_told = &message.context[..] == raft::CAMPAIGN_TRANSFER;
+                Glimpse { campaign: (!is_told).then_some(message.term), ..Glimpse::default() }
+            }
+            Ok(PeerMessage::Raft(message))
+                if message.msg_type == MessageType::MsgRequestPreVoteResponse && !message.reject =>
+            {
+                Glimpse { promise: Some(message.term), ..Glimpse::default() }
             }
             _ => Glimpse::default(),
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod agreement;
 pub(crate) mod answers;
+pub(crate) mod elections;
 pub(crate) mod ephemerals;
 pub(crate) mod once;
 pub(crate) mod order;
@@ -15,6 +16,7 @@ use std::fmt;
 use paddock_replica::LogEntry;
 
 use answers::Acknowledged;
+use elections::Elections;
 use once::Once;
 use order::RealTime;
 use sessions::Sessions;
@@ -51,6 +53,7 @@ pub(crate) struct Checks {
     pub(crate) truth: Truth,
     pub(crate) once: Once,
     pub(crate) sessions: Sessions,
+    pub(crate) elections: Elections,
     pub(crate) real_time: RealTime,
     pub(crate) acknowledged: Acknowledged,
 }

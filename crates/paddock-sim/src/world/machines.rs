@@ -169,7 +169,10 @@ impl World {
             self.checks.committed(member, entry, now_ms)?;
         }
         for (to, bytes) in harvest.letters {
-            let Glimpse { entries, term, .. } = Glimpse::of(&bytes);
+            let Glimpse { entries, term, campaign, .. } = Glimpse::of(&bytes);
+            if let Some(term) = campaign {
+                self.checks.elections.check_campaign(member, term)?;
+            }
             for entry in entries.iter().filter(|entry| entry.term == term) {
                 self.checks.sessions.proposed(member, entry)?;
             }
@@ -288,8 +291,12 @@ impl World {
         }
         let now_ms = machine.now(now).monotonic_ms;
         self.trace.note(now, format_args!("{from} to {to}: {}", describe(&bytes)));
-        for session in Glimpse::of(&bytes).heard {
+        let glimpse = Glimpse::of(&bytes);
+        for session in glimpse.heard {
             self.checks.sessions.heard(to, session, now_ms);
+        }
+        if let Some(term) = glimpse.promise {
+            self.checks.elections.promised(to, term);
         }
         let process = self.machine(to).process.as_mut().expect("that was just looked at");
         process.put(Input::Peer { from: u64::from(from), bytes });
