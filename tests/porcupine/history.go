@@ -65,7 +65,7 @@ func read(input io.Reader) ([]history, error) {
 }
 
 func (l line) check() error {
-	takesValue := l.Op == "create" || l.Op == "set"
+	takesValue := request{op: l.Op}.takesValue()
 	switch {
 	case !takesValue && l.Op != "delete" && l.Op != "read":
 		return fmt.Errorf("%q is no operation", l.Op)

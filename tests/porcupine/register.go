@@ -6,12 +6,15 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A request to a znode. Value is the data of a create or a set; Expected the version that a set or a delete demands.
+// A request to a znode. Value is the data of a create, a set or a replace; Expected the version that a set, a delete or
+// a replace demands. A replace is a delete and a create in one multi.
 type request struct {
 	op       string
 	value    int64
 	expected *int32
 }
+
+func (r request) takesValue() bool { return r.op == "create" || r.op == "set" || r.op == "replace" }
 
 // What came of a request. An unknown answer is that of a client that lost its connection: the request may have been
 // carried out, and may still be.
@@ -71,6 +74,8 @@ func carryOut(before znode, request request) (answer, znode) {
 		return refused("BadVersion")
 	case request.op == "set":
 		return done(znode{exists: true, value: request.value, version: before.version + 1})
+	case request.op == "replace":
+		return done(znode{exists: true, value: request.value})
 	case request.op == "delete":
 		return done(znode{})
 	case request.op == "read":
@@ -88,7 +93,7 @@ func (z znode) String() string {
 
 func (r request) String() string {
 	text := r.op
-	if r.op == "create" || r.op == "set" {
+	if r.takesValue() {
 		text += fmt.Sprintf(" %d", r.value)
 	}
 	if r.expected != nil {

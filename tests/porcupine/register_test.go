@@ -86,6 +86,17 @@ func TestVerdicts(t *testing.T) {
 		{"an unanswered write that was undone", false, []string{
 			create, unanswered(0, 2, theSet), asked(1, 4, 5, theRead, read2), asked(1, 6, 7, theRead, read1),
 		}},
+		{"a replace", true, []string{
+			create, set, asked(0, 4, 5, `"op":"replace","value":3`, created),
+			asked(1, 6, 7, theRead, `"code":"ok","value":3,"version":0`),
+		}},
+		{"half a replace", false, []string{
+			create, asked(0, 2, 3, `"op":"replace","value":2`, created), asked(1, 4, 5, theRead, gone),
+		}},
+		{"half an unanswered replace", false, []string{
+			create, unanswered(0, 2, `"op":"replace","value":2`), asked(1, 4, 5, theRead, gone),
+		}},
+		{"a replace of nothing", false, []string{asked(0, 0, 1, `"op":"replace","value":2`, created)}},
 		{"a write that was carried out before it was asked for", false, []string{
 			create, asked(1, 2, 3, theRead, read2), unanswered(0, 4, theSet),
 		}},
@@ -107,8 +118,8 @@ func TestAStaleReadInALongHistoryIsFound(t *testing.T) {
 		fields := []string{
 			fmt.Sprintf(`"op":"create","value":%d`, number), fmt.Sprintf(`"op":"set","value":%d`, number),
 			fmt.Sprintf(`"op":"set","value":%d,"expected":%d`, number, state.version), `"op":"delete"`,
-			theRead, theRead, theRead,
-		}[chance.Intn(7)]
+			fmt.Sprintf(`"op":"replace","value":%d`, number), theRead, theRead, theRead,
+		}[chance.Intn(8)]
 		request := request{op: strings.Split(fields, `"`)[3], value: int64(number)}
 		if strings.Contains(fields, "expected") {
 			expected := state.version

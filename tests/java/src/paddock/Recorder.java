@@ -1,0 +1,248 @@
+package paddock;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static org.apache.zookeeper.ZooDefs.Ids.OPEN_ACL_UNSAFE;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.Op;
+import org.apache.zookeeper.OpResult;
+import org.apache.zookeeper.WatchedEvent;
+import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.data.Stat;
+
+/**
+ * Sessions of ZooKeeper's client that ask things of a few znodes and write down what they were told: what
+ * {@code tests/support/recorder.py} does with kazoo, with the same arguments and the same lines on standard output.
+ */
+public final class Recorder {
+    private static final int KEYS = 4;
+    private static final Duration PAUSE = Duration.ofMillis(8);
+    private static final Duration SESSION_TIMEOUT = Duration.ofSeconds(4);
+    private static final CountDownLatch STOP = new CountDownLatch(1);
+
+    private enum Kind { CREATE, SET, CHECKED_SET, REPLACE, DELETE, READ }
+
+    /** As often as they stand here. */
+    private static final Kind[] KINDS = {
+        Kind.CREATE, Kind.CREATE, Kind.SET, Kind.SET, Kind.SET, Kind.CHECKED_SET, Kind.REPLACE, Kind.DELETE,
+        Kind.READ, Kind.READ, Kind.READ, Kind.READ, Kind.READ,
+    };
+
+    /** What is asked of a znode; null is nothing. */
+    private record Request(Kind kind, String key, Long value, Integer expected) {
+        byte[] text() {
+            return Long.toString(value).getBytes(US_ASCII);
+        }
+
+        int version() {
+            return expected == null ? -1 : expected;
+        }
+
+        /** As the checker knows it: a check and a set in one multi is a set. */
+        String op() {
+            return kind == Kind.CHECKED_SET ? "set" : kind.name().toLowerCase();
+        }
+    }
+
+    /** What was told; null is nothing. */
+    private record Answer(String code, Long value, Integer version) {
+        static final Answer DONE = new Answer("ok", null, null);
+
+        static Answer at(Stat stat) {
+            return new Answer("ok", null, stat.getVersion());
+        }
+    }
+
+    /** A read whose connection is not that of its sync: another kind of read. */
+    private static final class Unsynced extends Exception {
+        private static final long serialVersionUID = 1;
+    }
+
+    private final int number;
+    private final Random chance;
+    private final String hosts;
+    private final Thread thread = new Thread(this::work);
+    /** What the session knows of each znode, so that its requests often fit. */
+    private final Map<String, Integer> versions = new HashMap<>();
+    /** Counted by the thread that also delivers answers to asynchronous requests, in their order. */
+    private final AtomicInteger connections = new AtomicInteger();
+    private long values;
+    private ZooKeeper client;
+
+    private Recorder(int number, long seed, String hosts) throws Exception {
+        this.number = number;
+        this.hosts = hosts;
+        chance = new Random(seed + number);
+        values = number * 1_000_000L;
+        connect();
+    }
+
+    private void connect() throws Exception {
+        client = new ZooKeeper(hosts, (int) SESSION_TIMEOUT.toMillis(), this::countConnection);
+    }
+
+    private void countConnection(WatchedEvent event) {
+        connections.incrementAndGet();
+    }
+
+    private void work() {
+        try {
+            while (!STOP.await(PAUSE.toMillis(), TimeUnit.MILLISECONDS)) {
+                ask(choose());
+            }
+        } catch (Exception error) {
+            say("complaint %d %s", number, error);
+        }
+    }
+
+    private void ask(Request request) throws Exception {
+        long start = System.nanoTime();
+        Answer answer;
+        try {
+            answer = perform(request);
+        } catch (KeeperException.NoNodeException | KeeperException.NodeExistsException
+                | KeeperException.BadVersionException refusal) {
+            answer = new Answer(refusal.getClass().getSimpleName().replace("Exception", ""), null, null);
+        } catch (KeeperException.NotReadOnlyException refusal) {
+            say("refused %d %s", number, refusal.code());
+            return;
+        } catch (KeeperException.ConnectionLossException | KeeperException.SessionExpiredException
+                | KeeperException.SessionMovedException unknown) {
+            tell(request, start, "null");
+            if (unknown.code() == KeeperException.Code.SESSIONEXPIRED) {
+                client.close();
+                connect();
+            }
+            return;
+        } catch (Unsynced another) {
+            return;
+        } catch (KeeperException error) {
+            say("complaint %d %s of %s: %s", number, request.kind, request.key, error);
+            return;
+        }
+        long end = System.nanoTime();
+        remember(request, answer);
+        tell(request, start, "{\"end\":%d,\"code\":\"%s\",\"value\":%s,\"version\":%s}".formatted(
+                end, answer.code, answer.value, answer.version));
+    }
+
+    private Request choose() {
+        String key = "/register-" + chance.nextInt(KEYS);
+        Integer known = versions.get(key);
+        Kind kind = KINDS[chance.nextInt(KINDS.length)];
+        if (kind == Kind.CHECKED_SET && known == null) {
+            kind = Kind.SET;
+        }
+        Integer expected = kind == Kind.CHECKED_SET || chance.nextInt(10) < 7 ? known : null;
+        values++;
+        return switch (kind) {
+            case CREATE -> new Request(kind, key, values, null);
+            case SET, CHECKED_SET, REPLACE -> new Request(kind, key, values, expected);
+            case DELETE -> new Request(kind, key, null, expected);
+            case READ -> new Request(kind, key, null, null);
+        };
+    }
+
+    private Answer perform(Request request) throws Exception {
+        switch (request.kind) {
+            case CREATE -> client.create(request.key, request.text(), OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
+            case SET -> {
+                return Answer.at(client.setData(request.key, request.text(), request.version()));
+            }
+            case CHECKED_SET -> {
+                List<OpResult> results = multi(
+                        Op.check(request.key, request.version()), Op.setData(request.key, request.text(), -1));
+                return Answer.at(((OpResult.SetDataResult) results.get(1)).getStat());
+            }
+            case REPLACE -> multi(
+                    Op.delete(request.key, request.version()),
+                    Op.create(request.key, request.text(), OPEN_ACL_UNSAFE, CreateMode.PERSISTENT));
+            case DELETE -> client.delete(request.key, request.version());
+            case READ -> {
+                return read(request.key);
+            }
+        }
+        return Answer.DONE;
+    }
+
+    private List<OpResult> multi(Op... operations) throws Exception {
+        return client.multi(List.of(operations));
+    }
+
+    /** A sync and a read behind it, over one connection. */
+    private Answer read(String key) throws Exception {
+        var synced = new CompletableFuture<Integer>();
+        var answered = new CompletableFuture<Answer>();
+        int before = connections.get();
+        client.sync(key, (code, path, context) -> synced.complete(code), null);
+        client.getData(key, false, (code, path, context, data, stat) -> {
+            if (connections.get() != before) {
+                answered.completeExceptionally(new Unsynced());
+            } else if (code != KeeperException.Code.OK.intValue()) {
+                answered.completeExceptionally(KeeperException.create(KeeperException.Code.get(code), path));
+            } else {
+                answered.complete(new Answer("ok", Long.valueOf(new String(data, US_ASCII)), stat.getVersion()));
+            }
+        }, null);
+        if (synced.get() != KeeperException.Code.OK.intValue()) {
+            throw KeeperException.create(KeeperException.Code.get(synced.get()), key);
+        }
+        try {
+            return answered.get();
+        } catch (java.util.concurrent.ExecutionException error) {
+            throw (Exception) error.getCause();
+        }
+    }
+
+    private void remember(Request request, Answer answer) {
+        if (!answer.code.equals("ok") || request.kind == Kind.DELETE) {
+            versions.remove(request.key);
+        } else {
+            versions.put(request.key, answer.version == null ? 0 : answer.version);
+        }
+    }
+
+    private void tell(Request request, long start, String answer) {
+        say("{\"client\":%d,\"key\":\"%s\",\"op\":\"%s\",\"value\":%s,\"expected\":%s,\"start\":%d,\"answer\":%s}",
+                number, request.key, request.op(), request.value, request.expected, start, answer);
+    }
+
+    private void close() throws Exception {
+        thread.join();
+        client.close();
+    }
+
+    private static void say(String format, Object... words) {
+        // One call for a line: threads share the stream.
+        System.out.println(String.format(format, words));
+    }
+
+    public static void main(String... arguments) throws Exception {
+        long seed = Long.parseUnsignedLong(arguments[0]);
+        int first = Integer.parseInt(arguments[1]);
+        var sessions = new ArrayList<Recorder>();
+        for (int place = 0; place + 2 < arguments.length; place++) {
+            sessions.add(new Recorder(first + place, seed, arguments[place + 2]));
+        }
+        say("ready");
+        sessions.forEach(session -> session.thread.start());
+        while (System.in.read() >= 0) {
+            // The end of the input is all that counts.
+        }
+        STOP.countDown();
+        for (Recorder session : sessions) {
+            session.close();
+        }
+    }
+}
