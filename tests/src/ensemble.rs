@@ -21,14 +21,17 @@ pub struct Place {
     /// `host:port:port` for its peers.
     pub peers: String,
     pub namespace: Option<String>,
+    /// The size of the disk that its data are on; none for the disk of the test.
+    pub disk_bytes: Option<usize>,
 }
 
 impl Place {
-    fn on_loopback() -> Place {
+    pub fn on_loopback() -> Place {
         Place {
             clients: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())),
             peers: format!("127.0.0.1:{}:{}", free_port(), free_port()),
             namespace: None,
+            disk_bytes: None,
         }
     }
 }
@@ -56,17 +59,22 @@ impl Ensemble {
 
     /// Starts a member in each place and waits until one leads.
     pub fn start_at(kind: Kind, places: &[Place], settings: &[(&str, &str)]) -> Ensemble {
+        let mut ensemble = Ensemble::spawn_at(kind, places, settings);
+        ensemble.leader();
+        ensemble
+    }
+
+    /// Starts a member in each place; `leader` waits until one leads.
+    pub fn spawn_at(kind: Kind, places: &[Place], settings: &[(&str, &str)]) -> Ensemble {
         let lines: Vec<(String, &str)> =
             (1..).zip(places).map(|(id, place)| (format!("server.{id}"), &*place.peers)).collect();
         let lines = lines.iter().map(|(key, value)| (&**key, *value));
         let settings: Vec<(&str, &str)> = lines.chain(LIMITS).chain(settings.iter().copied()).collect();
         let member = |(id, place): (usize, &Place)| {
-            let Place { clients, namespace, .. } = place.clone();
-            Server::start_as(&Member { kind, id, address: clients, namespace, settings: &settings })
+            let Place { clients: address, namespace, disk_bytes, .. } = place.clone();
+            Server::start_as(&Member { kind, id, address, namespace, disk_bytes, settings: &settings })
         };
-        let mut ensemble = Ensemble { members: (1..).zip(places).map(member).collect() };
-        ensemble.leader();
-        ensemble
+        Ensemble { members: (1..).zip(places).map(member).collect() }
     }
 
     /// The same with lines that differ from member to member, which are numbered from 1.
@@ -130,6 +138,11 @@ impl Ensemble {
             );
             thread::sleep(POLL);
         }
+    }
+
+    /// The place of a member that says now that it leads. Others may not know of it, or no more.
+    pub fn self_declared_leader(&self) -> Option<usize> {
+        self.members.iter().position(|member| mode(member).as_deref() == Some("leader"))
     }
 
     /// Waits until all members have applied as much as the one that has applied most.

@@ -5,60 +5,33 @@
 //! A read is a `sync` with a `getData` behind it on the same session, and counts from the one's start to the other's end: what
 //! ZooKeeper's documentation tells those to do who want to read what was written before.
 
+mod operation;
+
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 use std::{env, fs};
 
-use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode};
-use serde_json::{Value, json};
+use paddock_client::{Client, ClientOptions, Error};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::chance::Chance;
+use crate::judge::{Verdict, judge};
 use crate::load::now_ns;
 use crate::server::environment;
+use operation::{KEYS, Operation, Request, path, perform, version_after};
 
-/// Few, so that clients meet.
-const KEYS: usize = 4;
 /// Of a client, after each request: the machine has few cores.
 const PAUSE: Duration = Duration::from_millis(3);
 const POLL: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Short, so that clients soon look for another member when theirs is silent.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Request {
-    Create { value: i64 },
-    Set { value: i64, version: Option<i32> },
-    Delete { version: Option<i32> },
-    Read,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
-    /// With the version behind it, of a set or a read.
-    Done {
-        value: Option<i64>,
-        version: Option<i32>,
-    },
-    Refused(ErrorCode),
-}
-
-#[derive(Clone, Debug)]
-struct Operation {
-    client: usize,
-    key: usize,
-    request: Request,
-    start_ns: i64,
-    /// None: nobody knows whether it was carried out, or when it will be.
-    end: Option<(i64, Answer)>,
-}
 
 /// Of what is asked: another one every time, unless the environment says which.
 pub fn seed() -> u64 {
@@ -190,55 +163,20 @@ impl Shared {
     }
 }
 
-async fn perform(client: &Client, key: usize, request: Request) -> Result<Answer, Error> {
-    let path = path(key);
-    let text = |value: i64| value.to_string().into_bytes();
-    let result = match request {
-        Request::Create { value } => {
-            let created = client.create(&path, &text(value), CreateMode::Persistent).await;
-            created.map(|_| Answer::Done { value: None, version: None })
-        }
-        Request::Set { value, version } => {
-            let stat = client.set_data(&path, &text(value), version).await;
-            stat.map(|stat| Answer::Done { value: None, version: Some(stat.version) })
-        }
-        Request::Delete { version } => {
-            client.delete(&path, version).await.map(|()| Answer::Done { value: None, version: None })
-        }
-        Request::Read => {
-            let (sync, data) = (client.sync(&path), client.get_data(&path));
-            match (sync.await, data.await) {
-                // Without its sync it is another kind of read.
-                (Err(error), _) => Err(error),
-                (Ok(_), data) => data.map(|data| {
-                    let text = String::from_utf8(data.bytes.unwrap_or_default());
-                    let value = text.ok().and_then(|text| text.parse().ok()).expect("all data are numbers");
-                    Answer::Done { value: Some(value), version: Some(data.stat.version) }
-                }),
-            }
-        }
-    };
-    match result {
-        Err(Error::Refused {
-            code: code @ (ErrorCode::NoNode | ErrorCode::NodeExists | ErrorCode::BadVersion),
-            ..
-        }) => Ok(Answer::Refused(code)),
-        // The session's new connection was faster than what was on its way from the former one.
-        Err(Error::Refused { code: ErrorCode::SessionMoved, .. }) => Err(Error::ConnectionLost),
-        result => result,
+/// The lines of one client more, which reads every znode at a member.
+pub async fn last_reads(client: usize, member: SocketAddr) -> Vec<String> {
+    let connected = Client::connect(&member.to_string(), ClientOptions::default()).await;
+    let connected = connected.unwrap_or_else(|error| panic!("connect to {member}: {error}"));
+    let mut lines = Vec::new();
+    for key in 0..KEYS {
+        let (request, start_ns) = (Request::Read, now_ns());
+        let answer = perform(&connected, key, request).await;
+        let answer = answer.unwrap_or_else(|error| panic!("read {} at {member}: {error}", path(key)));
+        let operation = Operation { client, key, request, start_ns, end: Some((now_ns(), answer)) };
+        lines.push(operation.to_json().to_string());
     }
-}
-
-fn version_after(request: Request, answer: &Answer) -> Option<i32> {
-    match (request, answer) {
-        (Request::Create { .. }, Answer::Done { .. }) => Some(0),
-        (_, Answer::Done { version, .. }) => *version,
-        _ => None,
-    }
-}
-
-fn path(key: usize) -> String {
-    format!("/register-{key}")
+    connected.close().await.expect("close");
+    lines
 }
 
 /// What the clients have seen.
@@ -264,31 +202,9 @@ impl History {
             writeln!(out, "{}", operation.to_json()).expect("a vector takes everything");
         }
         fs::write(&file, out).unwrap_or_else(|error| panic!("write {}: {error}", file.display()));
-        let output = Command::new(environment("PORCUPINE_BIN")).arg(&file).output().expect("run Porcupine");
-        let told = String::from_utf8_lossy(&output.stdout);
-        println!("{name}: {}", told.trim());
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name}: {errors}");
-    }
-}
-
-impl Operation {
-    fn to_json(&self) -> Value {
-        let (op, value, expected) = match self.request {
-            Request::Create { value } => ("create", Some(value), None),
-            Request::Set { value, version } => ("set", Some(value), version),
-            Request::Delete { version } => ("delete", None, version),
-            Request::Read => ("read", None, None),
-        };
-        let answer = self.end.as_ref().map(|(end_ns, answer)| match answer {
-            Answer::Done { value, version } => {
-                json!({"end": end_ns, "code": "ok", "value": value, "version": version})
-            }
-            Answer::Refused(code) => json!({"end": end_ns, "code": format!("{code:?}")}),
-        });
-        json!({
-            "client": self.client, "key": path(self.key), "op": op, "value": value, "expected": expected,
-            "start": self.start_ns, "answer": answer,
-        })
+        match judge(&file) {
+            Verdict::Linearizable(told) => println!("{name}: {told}"),
+            Verdict::Violated(told) | Verdict::None(told) => panic!("{name}: {told}"),
+        }
     }
 }

@@ -26,10 +26,14 @@ pub mod chance;
 pub mod damage;
 pub mod ensemble;
 pub mod history;
+pub mod judge;
+pub mod library;
 pub mod load;
 pub mod network;
 pub mod oracle;
 pub mod server;
+pub mod teller;
+//pub mod torture;
 
 /// How often something is done: as the environment says, or so often by default.
 pub fn rounds(variable: &str, default: usize) -> usize {

@@ -4,26 +4,14 @@
 //! A session counts in a znode of its own, which nobody else writes. So the znode's version says how often its writes were
 //! carried out, and its data which of them was the last. An ephemeral znode below it says whether the session lives.
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use paddock_client::{Client, ClientOptions};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::server::environment;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(5);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Library {
-    Kazoo,
-    Java,
-}
+use crate::library::{Library, Program};
+use crate::teller::{Listener, Teller};
 
 /// A request to set a session's data, as its client saw it.
 #[derive(Clone, Debug)]
@@ -90,102 +78,50 @@ impl Session {
 /// A process full of sessions.
 #[derive(Debug)]
 pub struct Load {
-    library: Library,
-    process: Child,
-    input: Option<ChildStdin>,
-    seen: Arc<Mutex<Seen>>,
+    teller: Teller<Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
     sessions: Vec<Session>,
     is_ready: bool,
-    has_ended: bool,
 }
 
 impl Load {
     /// One of each library.
     pub fn start_all(root: &str, hosts: &[String]) -> [Load; 2] {
-        [Library::Kazoo, Library::Java]
-            .map(|library| Load::start(library, &format!("{root}-{library:?}"), hosts))
+        Library::ALL.map(|library| Load::start(library, &format!("{root}-{library:?}"), hosts))
     }
 
     /// Opens one session for each connection string and lets them write, as soon as all are there, below `root`.
     pub fn start(library: Library, root: &str, hosts: &[String]) -> Load {
-        let mut process = command(library)
-            .arg(root)
-            .args(hosts)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("start the load of {library:?}: {error}"));
-        let input = process.stdin.take();
-        let output = BufReader::new(process.stdout.take().expect("its output is piped"));
+        let mut command = library.command(Program::Load);
         let path = |number| Session { path: format!("{root}/{number}"), ..Session::default() };
         let sessions = (0..hosts.len()).map(path).collect();
-        let seen = Arc::new(Mutex::new(Seen { sessions, ..Seen::default() }));
-        let shared = Arc::clone(&seen);
-        thread::spawn(move || {
-            for line in output.lines() {
-                let line = line.expect("a load writes lines");
-                shared.lock().expect("nobody panics while he holds it").take(&line);
-            }
-            shared.lock().expect("nobody panics while he holds it").has_ended = true;
-        });
-        Load { library, process, input, seen }
+        let seen = Seen { sessions, is_ready: false };
+        let name = format!("the load of {library:?}");
+        Load { teller: Teller::start(name, command.arg(root).args(hosts), seen) }
     }
 
     /// Waits until every session has got so many more writes acknowledged.
     pub fn wait_for_writes(&self, more: usize) {
-        let counts = || self.look(|seen| seen.sessions.iter().map(Session::acknowledged).collect::<Vec<_>>());
-        self.wait("is not ready", |seen| seen.is_ready);
-        let before = counts();
-        self.wait(&format!("has not made {more} writes more than {before:?}"), |seen| {
+        self.teller.wait("is not ready", |seen| seen.is_ready);
+        let before: Vec<usize> =
+            self.teller.look(|seen| seen.sessions.iter().map(Session::acknowledged).collect());
+        self.teller.wait(&format!("has not made {more} writes more than {before:?}"), |seen| {
             seen.sessions.iter().zip(&before).all(|(session, before)| session.acknowledged() >= before + more)
         });
     }
 
     /// Lets the sessions end, and returns what is known of them.
     pub fn stop(mut self) -> Vec<Session> {
-        drop(self.input.take());
-        self.wait("does not end", |seen| seen.has_ended);
-        let status = self.process.wait().expect("wait for the load");
-        let sessions = self.look(|seen| seen.sessions.clone());
-        assert!(
-            status.success() && sessions.iter().all(|session| session.end.is_some()),
-            "the load of {:?} ended with {status}",
-            self.library
-        );
+        let sessions = self.teller.stop().sessions;
+        assert!(sessions.iter().all(|session| session.end.is_some()), "a session was not closed");
         sessions
     }
-
-    fn look<T>(&self, at: impl FnOnce(&Seen) -> T) -> T {
-        at(&self.seen.lock().expect("nobody panics while he holds it"))
-    }
-
-    fn wait(&self, otherwise: &str, condition: impl Fn(&Seen) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.look(&condition) {
-            let has_ended = self.look(|seen| seen.has_ended);
-            assert!(
-                !has_ended && Instant::now() < deadline,
-                "the load of {:?} {otherwise} (ended: {has_ended})",
-                self.library
-            );
-            thread::sleep(POLL);
-        }
-    }
 }
 
-impl Drop for Load {
-    fn drop(&mut self) {
-        // It has ended by itself, unless a test failed.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Seen {
+impl Listener for Seen {
     fn take(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         if words == ["ready"] {
@@ -221,7 +157,7 @@ pub fn spread(members: &[SocketAddr], sessions: usize) -> Vec<String> {
 pub async fn check_ephemerals(member: SocketAddr, loads: &[Load]) {
     let client = connect(member).await;
     client.sync("/").await.expect("a sync asks the quorum");
-    for session in loads.iter().flat_map(|load| load.look(|seen| seen.sessions.clone())) {
+    for session in loads.iter().flat_map(|load| load.teller.look(|seen| seen.sessions.clone())) {
         let path = format!("{}/here", session.path);
         let stat = client.exists(&path).await.unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(format!("{:#x}", stat.ephemeral_owner.0), session.id, "{path}");
@@ -261,29 +197,4 @@ pub fn longest_gap(sessions: &[Session], from_ns: i64, to_ns: i64) -> Duration {
 pub fn now_ns() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
-fn command(library: Library) -> Command {
-    match library {
-        Library::Kazoo => {
-            let mut command = Command::new(environment("PYTHON_BIN"));
-            command.args(["-m", "support.load"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-            command.env("PYTHONDONTWRITEBYTECODE", "1");
-            command
-        }
-        Library::Java => {
-            let mut command = Command::new("java");
-            let class_path =
-                format!("{}:{}", environment("JAVA_CLASSES"), environment("ZOOKEEPER_CLASSPATH"));
-            command.args([
-                "-Xmx128m",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
-                "-DLOG_LEVEL=OFF",
-                "-cp",
-            ]);
-            command.arg(class_path).arg("paddock.Load");
-            command
-        }
-    }
 }

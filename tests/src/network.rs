@@ -79,6 +79,7 @@ impl Network {
             clients: SocketAddr::from((Ipv4Addr::new(10, 78, 0, id), CLIENT_PORT)),
             peers: format!("10.77.0.{id}:2888:3888"),
             namespace: Some(member.clone()),
+            disk_bytes: None,
         };
         (1..).zip(&self.members).map(place).collect()
     }
@@ -102,6 +103,12 @@ impl Network {
     /// Nothing that the member sends reaches others.
     pub fn mute(&self, member: usize) {
         self.others(member).for_each(|other| self.cut(member, other));
+    }
+
+    /// Nothing reaches the one from the other, nor the other way.
+    pub fn separate(&self, one: usize, other: usize) {
+        self.cut(one, other);
+        self.cut(other, one);
     }
 
     pub fn isolate(&self, member: usize) {

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
+use crate::damage::filesystem::Filesystem;
+
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const STOPPED_WITHIN: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
@@ -52,6 +54,8 @@ pub struct Member<'a> {
     pub address: SocketAddr,
     /// The network namespace it lives in; none for the one of the test.
     pub namespace: Option<String>,
+    /// The size of the disk that its data are on; none for the disk of the test.
+    pub disk_bytes: Option<usize>,
     /// More lines in `zoo.cfg`: the servers' at least.
     pub settings: &'a [(&'a str, &'a str)],
 }
@@ -64,6 +68,7 @@ pub struct Server {
     /// Whether Apache ZooKeeper waits for its disk; Paddock always does.
     syncs: bool,
     directory: tempfile::TempDir,
+    disk: Option<Filesystem>,
     process: Option<Child>,
     is_paused: bool,
 }
@@ -87,12 +92,14 @@ impl Server {
     /// Starts member `id` of an ensemble of Paddock's. It serves only when others do too, so this does not wait.
     pub fn start_member(id: usize, settings: &[(&str, &str)]) -> Server {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        Server::start_as(&Member { kind: Kind::Paddock, id, address, namespace: None, settings })
+        let (namespace, disk_bytes) = (None, None);
+        Server::start_as(&Member { kind: Kind::Paddock, id, address, namespace, disk_bytes, settings })
     }
 
     /// The same for any member.
     pub fn start_as(member: &Member<'_>) -> Server {
         let mut server = Server::new(member.kind, member.address, member.namespace.clone(), true);
+        server.disk = member.disk_bytes.map(|bytes| Filesystem::try_mount(bytes).expect("mount a disk"));
         server.write_config(member.settings);
         fs::write(server.data_directory().join("myid"), member.id.to_string()).expect("write myid");
         server.spawn();
@@ -101,7 +108,7 @@ impl Server {
 
     fn new(kind: Kind, address: SocketAddr, namespace: Option<String>, syncs: bool) -> Server {
         let directory = tempfile::tempdir().expect("make a directory for a server");
-        Server { kind, address, namespace, syncs, directory, process: None, is_paused: false }
+        Server { kind, address, namespace, syncs, directory, disk: None, process: None, is_paused: false }
     }
 
     pub fn is_running(&self) -> bool {
@@ -111,6 +118,14 @@ impl Server {
     /// Whether it runs and has not been paused.
     pub fn is_awake(&self) -> bool {
         self.is_running() && !self.is_paused
+    }
+
+    /// What the process exited with, if it ended without being told to; it can be spawned again then.
+    pub fn ended_by_itself(&mut self) -> Option<process::ExitStatus> {
+        let status = self.process.as_mut()?.try_wait().expect("ask for the exit status")?;
+        self.process = None;
+        self.is_paused = false;
+        Some(status)
     }
 
     pub fn kind(&self) -> Kind {
@@ -128,12 +143,29 @@ impl Server {
 
     /// Where the transaction log and the snapshots are.
     pub fn data_directory(&self) -> PathBuf {
-        self.directory.path().join("data")
+        self.disk.as_ref().map_or(self.directory.path(), Filesystem::path).join("data")
+    }
+
+    /// The disk that its data are on, if it was started with one of its own.
+    pub fn disk(&self) -> Option<&Filesystem> {
+        self.disk.as_ref()
     }
 
     /// What it has said, over all its starts.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).expect("read the log")
+    }
+
+    /// Copies its data, its log and its configuration into a directory.
+    pub fn keep(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory)?;
+        let mut copy = Command::new("cp");
+        copy.arg("-a").args([self.data_directory(), self.log_path(), self.config_path()]).arg(directory);
+        let output = copy.output()?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        }
     }
 
     /// From now on `log` has only what comes.

@@ -1,6 +1,8 @@
 //! A small file system in memory, for disks that are full or must not be written.
 
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A mounted file system; unmounted when this is dropped.
@@ -12,19 +14,42 @@ pub struct Filesystem {
 impl Filesystem {
     /// `None`, and a line that says why, where mounting is not allowed.
     pub fn mount(bytes: usize) -> Option<Filesystem> {
+        Filesystem::try_mount(bytes).inspect_err(|reason| println!("skipped: {reason}")).ok()
+    }
+
+    /// An error says why mounting is not allowed.
+    pub fn try_mount(bytes: usize) -> Result<Filesystem, String> {
         let mount_point = tempfile::tempdir().expect("make a directory");
         let size = format!("size={bytes}");
-        match mount(&["-t", "tmpfs", "-o", &size, "tmpfs"], mount_point.path()) {
-            Ok(()) => Some(Filesystem { mount_point }),
-            Err(reason) => {
-                println!("skipped: {reason}");
-                None
-            }
-        }
+        mount(&["-t", "tmpfs", "-o", &size, "tmpfs"], mount_point.path())?;
+        Ok(Filesystem { mount_point })
     }
 
     pub fn path(&self) -> &Path {
         self.mount_point.path()
+    }
+
+    /// Takes all room that is left, until `free` gives it back.
+    pub fn fill(&self) {
+        let mut ballast = File::create(self.ballast()).expect("create a file that takes up room");
+        // The last bytes go one page at a time.
+        for piece in [1 << 16, 1 << 12] {
+            loop {
+                match ballast.write_all(&vec![1; piece]) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::StorageFull => break,
+                    Err(error) => panic!("fill {}: {error}", self.path().display()),
+                }
+            }
+        }
+    }
+
+    pub fn free(&self) {
+        fs::remove_file(self.ballast()).expect("remove the file that takes up room");
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.path().join("ballast")
     }
 
     /// From now on nothing can be written.

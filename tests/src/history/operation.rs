@@ -1,0 +1,107 @@
+//! One request of a history: asked of a server, and as a line that the checker reads.
+
+use paddock_client::{Client, CreateMode, Error, ErrorCode};
+use serde_json::{Value, json};
+
+/// Few, so that clients meet.
+pub(super) const KEYS: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    Create { value: i64 },
+    Set { value: i64, version: Option<i32> },
+    Delete { version: Option<i32> },
+    Read,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// With the version behind it, of a set or a read.
+    Done {
+        value: Option<i64>,
+        version: Option<i32>,
+    },
+    Refused(ErrorCode),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    pub(super) client: usize,
+    pub(super) key: usize,
+    pub(super) request: Request,
+    pub(super) start_ns: i64,
+    /// None: nobody knows whether it was carried out, or when it will be.
+    pub(super) end: Option<(i64, Answer)>,
+}
+
+impl Operation {
+    pub(super) fn to_json(&self) -> Value {
+        let (op, value, expected) = match self.request {
+            Request::Create { value } => ("create", Some(value), None),
+            Request::Set { value, version } => ("set", Some(value), version),
+            Request::Delete { version } => ("delete", None, version),
+            Request::Read => ("read", None, None),
+        };
+        let answer = self.end.as_ref().map(|(end_ns, answer)| match answer {
+            Answer::Done { value, version } => {
+                json!({"end": end_ns, "code": "ok", "value": value, "version": version})
+            }
+            Answer::Refused(code) => json!({"end": end_ns, "code": format!("{code:?}")}),
+        });
+        json!({
+            "client": self.client, "key": path(self.key), "op": op, "value": value, "expected": expected,
+            "start": self.start_ns, "answer": answer,
+        })
+    }
+}
+
+pub(super) async fn perform(client: &Client, key: usize, request: Request) -> Result<Answer, Error> {
+    let path = path(key);
+    let text = |value: i64| value.to_string().into_bytes();
+    let result = match request {
+        Request::Create { value } => {
+            let created = client.create(&path, &text(value), CreateMode::Persistent).await;
+            created.map(|_| Answer::Done { value: None, version: None })
+        }
+        Request::Set { value, version } => {
+            let stat = client.set_data(&path, &text(value), version).await;
+            stat.map(|stat| Answer::Done { value: None, version: Some(stat.version) })
+        }
+        Request::Delete { version } => {
+            client.delete(&path, version).await.map(|()| Answer::Done { value: None, version: None })
+        }
+        Request::Read => {
+            let (sync, data) = (client.sync(&path), client.get_data(&path));
+            match (sync.await, data.await) {
+                // Without its sync it is another kind of read.
+                (Err(error), _) => Err(error),
+                (Ok(_), data) => data.map(|data| {
+                    let text = String::from_utf8(data.bytes.unwrap_or_default());
+                    let value = text.ok().and_then(|text| text.parse().ok()).expect("all data are numbers");
+                    Answer::Done { value: Some(value), version: Some(data.stat.version) }
+                }),
+            }
+        }
+    };
+    match result {
+        Err(Error::Refused {
+            code: code @ (ErrorCode::NoNode | ErrorCode::NodeExists | ErrorCode::BadVersion),
+            ..
+        }) => Ok(Answer::Refused(code)),
+        // The session's new connection was faster than what was on its way from the former one.
+        Err(Error::Refused { code: ErrorCode::SessionMoved, .. }) => Err(Error::ConnectionLost),
+        result => result,
+    }
+}
+
+pub(super) fn version_after(request: Request, answer: &Answer) -> Option<i32> {
+    match (request, answer) {
+        (Request::Create { .. }, Answer::Done { .. }) => Some(0),
+        (_, Answer::Done { version, .. }) => *version,
+        _ => None,
+    }
+}
+
+pub(super) fn path(key: usize) -> String {
+    format!("/register-{key}")
+}
