@@ -33,7 +33,7 @@ pub mod network;
 pub mod oracle;
 pub mod server;
 pub mod teller;
-//pub mod torture;
+pub mod torture;
 
 /// How often something is done: as the environment says, or so often by default.
 pub fn rounds(variable: &str, default: usize) -> usize {

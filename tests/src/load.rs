@@ -81,7 +81,7 @@ pub struct Load {
     teller: Teller<Seen>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Seen {
     sessions: Vec<Session>,
     is_ready: bool,
@@ -115,7 +115,8 @@ impl Load {
 
     /// Lets the sessions end, and returns what is known of them.
     pub fn stop(mut self) -> Vec<Session> {
-        let sessions = self.teller.stop().sessions;
+        self.teller.stop();
+        let sessions = self.teller.look(|seen| seen.sessions.clone());
         assert!(sessions.iter().all(|session| session.end.is_some()), "a session was not closed");
         sessions
     }

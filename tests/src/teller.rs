@@ -1,7 +1,6 @@
 //! A program that tells what it does, a line for each thing, until its standard input ends.
 
 use std::io::{BufRead, BufReader};
-use std::mem;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -70,11 +69,8 @@ impl<L: Listener> Teller<L> {
         }
     }
 
-    /// Lets the program end, and returns what was heard of it.
-    pub fn stop(&mut self) -> L
-    where
-        L: Default,
-    {
+    /// Lets the program end.
+    pub fn stop(&mut self) {
         drop(self.input.take());
         let deadline = Instant::now() + PATIENCE;
         while !lock(&self.heard).has_ended {
@@ -83,7 +79,6 @@ impl<L: Listener> Teller<L> {
         }
         let status = self.process.wait().expect("wait for a child");
         assert!(status.success(), "{} ended with {status}", self.name);
-        mem::take(&mut lock(&self.heard).listener)
     }
 }
 

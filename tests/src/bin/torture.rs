@@ -1,0 +1,45 @@
+//! Torture by itself, as `cargo xtask torture` runs it; its environment says what is wanted (tests/src/torture.rs).
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use paddock_tests::torture::{Options, Outcome, run};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What a shell says of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    let shared = Arc::clone(&is_interrupted);
+    thread::spawn(move || wait_for_signal(&shared));
+    match run(&Options::from_environment(100), &is_interrupted) {
+        Outcome::Good => ExitCode::SUCCESS,
+        Outcome::Violated => ExitCode::FAILURE,
+        Outcome::Interrupted => ExitCode::from(INTERRUPTED),
+    }
+}
+
+/// Signals that would end this process at once, with its namespaces and disks left behind.
+fn wait_for_signal(is_interrupted: &AtomicBool) {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("make a runtime");
+    runtime.block_on(async {
+        let listen = |kind| signal(kind).expect("listen for a signal");
+        let mut interrupt = listen(SignalKind::interrupt());
+        let mut terminate = listen(SignalKind::terminate());
+        let mut hang_up = listen(SignalKind::hangup());
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hang_up.recv() => {}
+            }
+            if !is_interrupted.swap(true, Ordering::Relaxed) {
+                println!("stopping: members, namespaces and disks are removed");
+            }
+        }
+    });
+}

@@ -1,0 +1,277 @@
+//! One round: members and clients from nothing, what the plan does to them, and what has to be true behind it.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paddock_client::{Client, ClientOptions};
+use tokio::runtime::Builder;
+
+use super::abilities::{Abilities, DISK_BYTES};
+use super::clients::Clients;
+use super::evidence::Evidence;
+use super::faults::{self, Struck};
+use super::plan::{MEMBERS, Plan};
+use crate::damage::tree::{Tree, check_same, read_tree};
+use crate::ensemble::{Ensemble, Place};
+use crate::history::last_reads;
+use crate::judge::{Verdict, judge};
+use crate::library::Library;
+use crate::load::spread;
+use crate::network::Network;
+use crate::server::Kind;
+
+/// Of each library: one at each member and nowhere else, and so many more that go from one member to the next.
+const MOVING_CLIENTS: usize = 2;
+/// So many answers of every client before the first fault and behind the last one.
+const ANSWERS: usize = 10;
+const POLL: Duration = Duration::from_millis(20);
+/// Segments and snapshots come and go in a round.
+const SETTINGS: [(&str, &str); 2] = [("preAllocSize", "64"), ("snapCount", "300")];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Good,
+    /// Why, and where to look.
+    Violated(String, PathBuf),
+    Interrupted,
+}
+
+/// What is told of a round.
+#[derive(Debug)]
+pub(super) struct Played {
+    pub(super) seed: u64,
+    /// Those of a spell together.
+    pub(super) spells: Vec<Vec<Struck>>,
+    pub(super) requests: usize,
+    pub(super) unknown: usize,
+    pub(super) refused: usize,
+    pub(super) ended: Ended,
+    pub(super) time: Duration,
+}
+
+/// Why a round did not go on.
+enum Stop {
+    Interrupted,
+    Violated(String),
+}
+
+struct Round<'a> {
+    plan: Plan,
+    network: Option<&'a Network>,
+    is_interrupted: &'a AtomicBool,
+    evidence: Evidence,
+    ensemble: Ensemble,
+    clients: Vec<Clients>,
+    /// Of those who read at the end.
+    last_lines: Vec<String>,
+    spells: Vec<Vec<Struck>>,
+}
+
+pub(super) fn play(seed: u64, abilities: &Abilities, is_interrupted: &AtomicBool) -> Played {
+    let begun = Instant::now();
+    let network = abilities.has_networks.then(|| {
+        Network::new(MEMBERS).unwrap_or_else(|reason| panic!("a network could be had a moment ago: {reason}"))
+    });
+    // A thread that has entered a network does not come back.
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if let Some(network) = &network {
+                network.enter();
+            }
+            let mut round = Round::new(seed, abilities, network.as_ref(), is_interrupted);
+            let ended = round.play();
+            round.end(seed, ended, begun)
+        });
+        thread.join().expect("what a round may fail of is caught in it")
+    })
+}
+
+impl<'a> Round<'a> {
+    fn new(
+        seed: u64,
+        abilities: &Abilities,
+        network: Option<&'a Network>,
+        is_interrupted: &'a AtomicBool,
+    ) -> Round<'a> {
+        let plan = Plan::from_seed(seed, &abilities.faults());
+        let places =
+            network.map_or_else(|| (0..MEMBERS).map(|_| Place::on_loopback()).collect(), Network::places);
+        let disk_bytes = abilities.has_disks.then_some(DISK_BYTES);
+        let places: Vec<Place> = places.into_iter().map(|place| Place { disk_bytes, ..place }).collect();
+        Round {
+            plan,
+            network,
+            is_interrupted,
+            evidence: Evidence::new(seed),
+            ensemble: Ensemble::spawn_at(Kind::Paddock, &places, &SETTINGS),
+            clients: Vec::new(),
+            last_lines: Vec::new(),
+            spells: Vec::new(),
+        }
+    }
+
+    /// Whatever fails, a panic included, is told as what it is.
+    fn play(&mut self) -> Result<(), Stop> {
+        let played = catch_unwind(AssertUnwindSafe(|| self.play_story()));
+        let played = played.unwrap_or_else(|panic| Err(Stop::Violated(message(&*panic))));
+        // Ctrl-C reaches the members and the clients, too: what they come to then proves nothing.
+        if self.is_interrupted.load(Ordering::Relaxed) { Err(Stop::Interrupted) } else { played }
+    }
+
+    fn play_story(&mut self) -> Result<(), Stop> {
+        self.start_clients();
+        for spell in self.plan.spells.clone() {
+            self.wait(spell.calm)?;
+            self.check_running()?;
+            let struck = faults::strike(&mut self.ensemble, self.network, &spell.strikes);
+            self.spells.push(struck.clone());
+            self.wait(spell.length)?;
+            faults::mend(&mut self.ensemble, self.network, &struck);
+            faults::revive(&mut self.ensemble, &struck).map_err(Stop::Violated)?;
+        }
+        self.wait_until_all_serve();
+        self.stop_clients()?;
+        self.check_agreement()?;
+        self.check_history()?;
+        self.check_running()
+    }
+
+    fn start_clients(&mut self) {
+        self.ensemble.leader();
+        let members: Vec<_> = (0..MEMBERS).map(|member| self.ensemble.member(member).address()).collect();
+        let pinned = members.iter().map(ToString::to_string);
+        let hosts: Vec<String> = pinned.chain(spread(&members, MOVING_CLIENTS)).collect();
+        let start = |(place, library)| {
+            let (seed, errors) = (self.plan.clients_seed, self.evidence.errors());
+            Clients::start(library, seed, place * hosts.len(), &hosts, errors)
+        };
+        self.clients = (0..).zip(Library::ALL).map(start).collect();
+        self.clients.iter().for_each(Clients::wait_until_ready);
+        self.wait_for_answers();
+    }
+
+    fn wait_for_answers(&self) {
+        let before: Vec<Vec<usize>> = self.clients.iter().map(Clients::answers).collect();
+        for (clients, before) in self.clients.iter().zip(before) {
+            clients.wait_for_answers(&before, ANSWERS);
+        }
+    }
+
+    /// A time that the plan says, unless somebody does not want to wait for its end.
+    fn wait(&self, time: Duration) -> Result<(), Stop> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            if self.is_interrupted.load(Ordering::Relaxed) {
+                return Err(Stop::Interrupted);
+            }
+            thread::sleep(POLL.min(until.saturating_duration_since(Instant::now())));
+        }
+        Ok(())
+    }
+
+    fn check_running(&mut self) -> Result<(), Stop> {
+        faults::revive(&mut self.ensemble, &[]).map_err(Stop::Violated)
+    }
+
+    fn wait_until_all_serve(&mut self) {
+        self.ensemble.leader();
+        self.wait_for_answers();
+    }
+
+    fn stop_clients(&mut self) -> Result<(), Stop> {
+        self.clients.iter_mut().for_each(Clients::stop);
+        let complaints = self.clients.iter().flat_map(|clients| clients.told().complaints);
+        let complaints: Vec<String> = complaints.collect();
+        match complaints.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::Violated(format!(
+                "clients were told what no server says: {}",
+                complaints.join("; ")
+            ))),
+        }
+    }
+
+    /// Every member holds the same, to whoever reads the tree and by the digests that members compare.
+    fn check_agreement(&mut self) -> Result<(), Stop> {
+        self.ensemble.leader();
+        self.ensemble.settle();
+        let runtime = Builder::new_current_thread().enable_all().build().expect("make a runtime");
+        let mut trees: Vec<Tree> = Vec::new();
+        for member in 0..MEMBERS {
+            let server = self.ensemble.member(member);
+            let (address, number) = (server.address(), self.clients_count() + member);
+            let monitor = self.ensemble.member(member).four_letter_word("mntr");
+            let monitor = monitor.map_err(|error| Stop::Violated(format!("ask a member: {error}")))?;
+            if !monitor.lines().any(|line| line == "zk_digest_mismatches_count\t0") {
+                return Err(Stop::Violated(format!("digests of members differ: {monitor}")));
+            }
+            runtime.block_on(async {
+                self.last_lines.extend(last_reads(number, address).await);
+                let options = ClientOptions::default();
+                let client =
+                    Client::connect(&address.to_string(), options).await.expect("connect to a member");
+                trees.push(read_tree(&client).await);
+                client.close().await.expect("close");
+            });
+            check_same(
+                &trees[member],
+                &trees[0],
+                &format!("member {} has not what member 1 has", member + 1),
+            );
+        }
+        Ok(())
+    }
+
+    fn check_history(&self) -> Result<(), Stop> {
+        match judge(&self.evidence.write_history(&self.history())) {
+            Verdict::Linearizable(_) => Ok(()),
+            Verdict::Violated(told) => Err(Stop::Violated(told)),
+            Verdict::None(told) => Err(Stop::Violated(format!("Porcupine has no verdict: {told}"))),
+        }
+    }
+
+    fn history(&self) -> Vec<String> {
+        let lines = self.clients.iter().flat_map(|clients| clients.told().lines);
+        lines.chain(self.last_lines.iter().cloned()).collect()
+    }
+
+    fn clients_count(&self) -> usize {
+        self.clients.iter().map(|clients| clients.answers().len()).sum()
+    }
+
+    /// Keeps what there is to see of a violation.
+    fn end(mut self, seed: u64, ended: Result<(), Stop>, begun: Instant) -> Played {
+        let told: Vec<_> = self.clients.iter().map(Clients::told).collect();
+        let requests = self.history().len();
+        let ended = match ended {
+            Err(Stop::Violated(why)) => {
+                self.evidence.write_history(&self.history());
+                self.evidence.keep(&mut self.ensemble, &self.spells.concat(), &why);
+                Ended::Violated(why, self.evidence.directory().to_owned())
+            }
+            Ok(()) | Err(Stop::Interrupted) => {
+                self.evidence.remove();
+                if ended.is_ok() { Ended::Good } else { Ended::Interrupted }
+            }
+        };
+        Played {
+            seed,
+            spells: self.spells,
+            requests,
+            unknown: told.iter().map(|told| told.unknown).sum(),
+            refused: told.iter().map(|told| told.refused).sum(),
+            ended,
+            time: begun.elapsed(),
+        }
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_else(|| "panic".to_owned())
+}
