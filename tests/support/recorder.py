@@ -30,6 +30,8 @@ KEYS = 4
 PAUSE_S = 0.008
 # Short, so that a session soon looks for another member when its own is silent.
 SESSION_TIMEOUT_S = 4
+# Data are numbers with blanks behind them, so that the log grows: disks fill, files of the log come and go.
+DATA_BYTES = 1000
 # A request that takes longer may still be carried out.
 PATIENCE_S = 20
 
@@ -193,7 +195,7 @@ def commit(transaction):
 
 
 def text(request):
-    return b"%d" % request["value"]
+    return (b"%d" % request["value"]).ljust(DATA_BYTES)
 
 
 def version(request):

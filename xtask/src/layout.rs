@@ -21,6 +21,10 @@ impl Layout {
         Self { root, target }
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// A directory or file of the repository's tests.
     pub(crate) fn tests(&self, name: &str) -> PathBuf {
         self.root.join("tests").join(name)
@@ -62,6 +66,21 @@ impl Layout {
     /// The binary under test, as the stage `build` makes it.
     pub(crate) fn paddock(&self) -> PathBuf {
         self.target.join("release").join("paddock")
+    }
+
+    /// A binary of the tests.
+    pub(crate) fn program(&self, name: &str) -> Program {
+        Program::new(self.target.join("release").join(name))
+    }
+
+    /// The simulator, in the profile of its own.
+    pub(crate) fn simulator(&self) -> PathBuf {
+        self.target.join("sim").join("paddock-sim")
+    }
+
+    /// Where summaries of `soak` are kept.
+    pub(crate) fn soak(&self, name: &str) -> PathBuf {
+        self.target.join("soak").join(name)
     }
 
     /// A class path with Apache ZooKeeper's server and client, and the logging settings for both.

@@ -1,7 +1,8 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 //!
-//! `stages` says what is tested, `compare` what is measured, `breaks` proves the simulator, `cluster` starts members to try things on, `install` puts
-//! what tests and comparisons need below the target directory, `process` runs other programs. Nothing here is part of
+//! `stages` says what is tested, `torture` and `soak` look for what tests have not found, `breaks` proves the simulator,
+//! `compare` says what is measured, `cluster` starts members to try things on, `install` puts what tests and comparisons
+//! need below the target directory, `process` runs other programs. Nothing here is part of
 //! the product.
 
 mod apt;
@@ -12,7 +13,9 @@ mod counts;
 mod install;
 mod layout;
 mod process;
+mod soak;
 mod stages;
+mod torture;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -41,6 +44,12 @@ enum Task {
     },
     /// Check format and lints, then run every test
     Ci,
+    /// Kill, pause, cut off and fill real members under kazoo and ZooKeeper's Java client; Porcupine judges
+    #[command(after_help = torture::HELP)]
+    Torture(torture::Options),
+    /// Run the simulator for hours over ever new seeds
+    #[command(after_help = soak::HELP)]
+    Soak(soak::Options),
     /// Measure Paddock beside Apache ZooKeeper and write docs/performance.md
     #[command(after_help = compare::HELP)]
     Compare(compare::Options),
@@ -87,6 +96,8 @@ fn run(task: Task) -> Result<bool, Error> {
             check_style(&layout)?;
             stages::run(&layout, &[])
         }
+        Task::Torture(options) => torture::run(&layout, &options),
+        Task::Soak(options) => soak::run(&layout, &options),
         Task::Compare(options) => compare::run(&layout, &options),
         Task::Breaks(options) => breaks::run(&layout, &options),
         Task::Cluster(options) => cluster::run(&layout, &options),

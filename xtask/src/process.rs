@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -88,6 +89,12 @@ impl Program {
         }
         let name = self.name();
         self.command.status().map_err(|error| Error(format!("can't run `{name}`: {error}")))
+    }
+
+    /// Becomes the program, with this process's number and terminal. What it returns is why that failed.
+    pub(crate) fn replace_this_process(mut self) -> Error {
+        let name = self.name();
+        Error(format!("can't run `{name}`: {}", self.command.exec()))
     }
 
     /// What it prints; an error if it can't be started or fails.

@@ -16,6 +16,8 @@ use crate::counts::Counts;
 use crate::layout::Layout;
 use crate::process::Error;
 
+pub(crate) use rust::fault_variables;
+
 struct Stage {
     name: &'static str,
     about: &'static str,

@@ -77,7 +77,7 @@ pub(super) async fn perform(client: &Client, key: usize, request: Request) -> Re
                 (Err(error), _) => Err(error),
                 (Ok(_), data) => data.map(|data| {
                     let text = String::from_utf8(data.bytes.unwrap_or_default());
-                    let value = text.ok().and_then(|text| text.parse().ok()).expect("all data are numbers");
+                    let value = text.ok().and_then(|text| text.trim().parse().ok()).expect("all data are numbers");
                     Answer::Done { value: Some(value), version: Some(data.stat.version) }
                 }),
             }

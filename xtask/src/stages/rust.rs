@@ -1,5 +1,6 @@
 //! The stages that Cargo runs.
 
+use std::ffi::OsString;
 use std::fs;
 
 use super::{Outcome, go, java};
@@ -40,34 +41,44 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
 
 /// The test programs of the stage `faults`, and how many of their tests run at a time: where times are measured, one.
 const FAULTS: [(&[&str], u32); 2] =
-    [(&["failover", "rolling_restart"], 1), (&["histories", "partitions"], 2)];
+    [(&["failover", "rolling_restart"], 1), (&["histories", "partitions", "torture"], 2)];
 
 /// Its tests are behind a feature of their package, so that the stage `process` leaves them out.
 pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "faults";
+    let variables = fault_variables(layout, stage)?;
+    let mut success = true;
+    for (programs, threads) in FAULTS {
+        let cargo =
+            layout.cargo().args(["test", "--no-fail-fast", "--release", "--package", "paddock-tests"]);
+        let mut cargo = cargo
+            .args(["--features", "faults"])
+            .args(programs.iter().flat_map(|program| ["--test", program]))
+            // Figures are in the log.
+            .args(["--", "--nocapture", &format!("--test-threads={threads}")]);
+        for (name, value) in &variables {
+            cargo = cargo.env(name, value);
+        }
+        success &= cargo.log_to(&layout.log(stage)).status()?.success();
+    }
+    Ok(Outcome { counts: count(layout, stage)?, success })
+}
+
+/// Installs and builds what the tests with faults need besides the server; how they find it. What is built logs for `stage`.
+pub(crate) fn fault_variables(layout: &Layout, stage: &str) -> Result<Vec<(&'static str, OsString)>, Error> {
     let python = install::python(layout)?;
     let classes = java::classes(layout, stage)?;
     let checker = go::checker(layout, stage)?;
     let histories = layout.environment("histories");
     fs::create_dir_all(&histories).map_err(Error::io("create", &histories))?;
-    let mut success = true;
-    for (programs, threads) in FAULTS {
-        let cargo =
-            layout.cargo().args(["test", "--no-fail-fast", "--release", "--package", "paddock-tests"]);
-        let cargo = cargo
-            .args(["--features", "faults"])
-            .args(programs.iter().flat_map(|program| ["--test", program]))
-            // Figures are in the log.
-            .args(["--", "--nocapture", &format!("--test-threads={threads}")])
-            .env("PADDOCK_BIN", layout.paddock())
-            .env("ZOOKEEPER_CLASSPATH", layout.class_path())
-            .env("PYTHON_BIN", &python)
-            .env("JAVA_CLASSES", &classes)
-            .env("PORCUPINE_BIN", &checker)
-            .env("HISTORIES", &histories);
-        success &= cargo.log_to(&layout.log(stage)).status()?.success();
-    }
-    Ok(Outcome { counts: count(layout, stage)?, success })
+    Ok(vec![
+        ("PADDOCK_BIN", layout.paddock().into()),
+        ("ZOOKEEPER_CLASSPATH", layout.class_path().into()),
+        ("PYTHON_BIN", python.into()),
+        ("JAVA_CLASSES", classes.into()),
+        ("PORCUPINE_BIN", checker.into()),
+        ("HISTORIES", histories.into()),
+    ])
 }
 
 /// Its tests are behind a feature, too.

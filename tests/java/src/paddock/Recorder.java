@@ -27,6 +27,8 @@ import org.apache.zookeeper.data.Stat;
  */
 public final class Recorder {
     private static final int KEYS = 4;
+    /** Data are numbers with blanks behind them, so that the log grows: disks fill, files of the log come and go. */
+    private static final int DATA_BYTES = 1000;
     private static final Duration PAUSE = Duration.ofMillis(8);
     private static final Duration SESSION_TIMEOUT = Duration.ofSeconds(4);
     private static final CountDownLatch STOP = new CountDownLatch(1);
@@ -42,7 +44,7 @@ public final class Recorder {
     /** What is asked of a znode; null is nothing. */
     private record Request(Kind kind, String key, Long value, Integer expected) {
         byte[] text() {
-            return Long.toString(value).getBytes(US_ASCII);
+            return ("%-" + DATA_BYTES + "d").formatted(value).getBytes(US_ASCII);
         }
 
         int version() {
@@ -192,7 +194,7 @@ public final class Recorder {
             } else if (code != KeeperException.Code.OK.intValue()) {
                 answered.completeExceptionally(KeeperException.create(KeeperException.Code.get(code), path));
             } else {
-                answered.complete(new Answer("ok", Long.valueOf(new String(data, US_ASCII)), stat.getVersion()));
+                answered.complete(new Answer("ok", Long.valueOf(new String(data, US_ASCII).trim()), stat.getVersion()));
             }
         }, null);
         if (synced.get() != KeeperException.Code.OK.intValue()) {
