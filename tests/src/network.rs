@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -187,7 +188,9 @@ fn words(command: &str) -> Vec<&str> {
 /// What the program says, or what it complains of.
 fn run(program: &str, words: &[&str]) -> Result<String, String> {
     let told = |what: &dyn std::fmt::Display| format!("`{program} {}`: {what}", words.join(" "));
-    let output = Command::new(program).args(words).output().map_err(|error: io::Error| told(&error))?;
+    // Ctrl-C is for the test, which needs these programs to remove what it has made.
+    let output = Command::new(program).args(words).process_group(0).output();
+    let output = output.map_err(|error: io::Error| told(&error))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(told(&String::from_utf8_lossy(&output.stderr).trim())),

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -60,14 +61,14 @@ impl Filesystem {
 
 impl Drop for Filesystem {
     fn drop(&mut self) {
-        // Lazy: a process that was just killed may not have let go of it yet.
-        let unmounted = Command::new("umount").arg("--lazy").arg(self.path()).status();
+        // Lazy: a process that was just killed may not have let go of it yet. Ctrl-C must not keep it from its work.
+        let unmounted = Command::new("umount").arg("--lazy").arg(self.path()).process_group(0).status();
         assert!(unmounted.is_ok_and(|status| status.success()), "unmount {}", self.path().display());
     }
 }
 
 fn mount(arguments: &[&str], mount_point: &Path) -> Result<(), String> {
-    let output = Command::new("mount").args(arguments).arg(mount_point).output();
+    let output = Command::new("mount").args(arguments).arg(mount_point).process_group(0).output();
     let output = output.map_err(|error| format!("run mount: {error}"))?;
     match output.status.success() {
         true => Ok(()),

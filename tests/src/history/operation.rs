@@ -3,7 +3,7 @@
 use paddock_client::{Client, CreateMode, Error, ErrorCode};
 use serde_json::{Value, json};
 
-/// Few, so that clients meet.
+/// Few, so that clients meet. Those of other libraries (`torture`) have as many.
 pub(super) const KEYS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,8 @@ pub(super) async fn perform(client: &Client, key: usize, request: Request) -> Re
                 (Err(error), _) => Err(error),
                 (Ok(_), data) => data.map(|data| {
                     let text = String::from_utf8(data.bytes.unwrap_or_default());
-                    let value = text.ok().and_then(|text| text.trim().parse().ok()).expect("all data are numbers");
+                    let value =
+                        text.ok().and_then(|text| text.trim().parse().ok()).expect("all data are numbers");
                     Answer::Done { value: Some(value), version: Some(data.stat.version) }
                 }),
             }

@@ -36,7 +36,7 @@ impl Fault {
         Fault::FillDisk,
     ];
 
-    /// Those of the network are four of seven: they share the weight that each other one has.
+    /// Four of the seven are cuts: without weights there would be little else.
     fn weight(self) -> usize {
         match self {
             Fault::Kill => 5,
