@@ -5,10 +5,12 @@
 mod account;
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use crate::layout::Layout;
 use crate::process::{Error, Program};
@@ -26,7 +28,9 @@ directory. Ctrl-C ends it early, with a summary of what was done.";
 
 /// One range of seeds takes about so long.
 const CHUNK: Duration = Duration::from_secs(10);
-const FIRST_CHUNK: u64 = 50;
+const FIRST_CHUNK: u64 = 10;
+/// A range that takes longer hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(20 * 60);
 /// Where nobody watches, a line is enough so often.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
@@ -56,16 +60,21 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     let mut account = Account::new(facts(layout, options)?, first);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(format!("can't wait for the simulator: {error}")))?;
-    let soaked = runtime.block_on(soak(layout, options, &mut account));
-    // Whatever ended it, what was done counts.
     let summary = layout.soak(&format!("{first}.txt"));
+    let soaked = runtime.block_on(soak(layout, options, &mut account, &summary));
+    // Whatever ended it, what was done counts.
     account.write(&summary)?;
     println!("{account}\nthis is in {}", summary.display());
     soaked?;
     Ok(account.is_good())
 }
 
-async fn soak(layout: &Layout, options: &Options, account: &mut Account) -> Result<(), Error> {
+async fn soak(
+    layout: &Layout,
+    options: &Options,
+    account: &mut Account,
+    summary: &Path,
+) -> Result<(), Error> {
     let (begun, mut progress) = (Instant::now(), Progress::new());
     let mut seeds = FIRST_CHUNK;
     while begun.elapsed() < options.hours {
@@ -86,6 +95,8 @@ async fn soak(layout: &Layout, options: &Options, account: &mut Account) -> Resu
             chunk.violations.iter().for_each(|violation| println!("{violation}"));
         }
         account.add(chunk, begun.elapsed());
+        // For whoever looks in between, and for a run that does not live to its end.
+        account.write(summary)?;
         let left = options.hours.saturating_sub(begun.elapsed());
         progress.tell(&account.progress(left));
         let per_second = seeds as f64 / chunk_begun.elapsed().as_secs_f64();
@@ -108,8 +119,12 @@ async fn simulator(layout: &Layout, options: &Options, first: u64, seeds: u64) -
     if let Some(members) = &options.members {
         command.args(["--members", members]);
     }
-    command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
-    let output = command.output().await.map_err(Error::io("run", &program))?;
+    // Ctrl-C is for us: a simulator that died of it would look like one that failed.
+    command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true).process_group(0);
+    let Ok(output) = timeout(HANGS_AFTER, command.output()).await else {
+        return Ok(Output { text: String::new(), is_good: false });
+    };
+    let output = output.map_err(Error::io("run", &program))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(Output { text, is_good: output.status.success() })
 }

@@ -42,7 +42,8 @@ impl Chunk {
         }
         let mut failed = counts.failed;
         if !is_good && (failed == 0 || last.is_none()) {
-            violations.push(format!("seeds {first}..{}: the simulator itself failed", first + seeds));
+            violations
+                .push(format!("seeds {first}..{}: the simulator itself failed, or hung", first + seeds));
             failed += 1;
         }
         let totals =
