@@ -20,6 +20,8 @@ impl Abilities {
         let disks = Filesystem::try_mount(DISK_BYTES).map(drop);
         for (what, reason) in [("cuts", networks.as_ref().err()), ("full disks", disks.as_ref().err())] {
             if let Some(reason) = reason {
+                // Programs tend to give advice below.
+                let reason = reason.lines().next().unwrap_or_default();
                 println!("skipped: {what}: {reason}; they take root on Linux, with `ip` and `mount`");
             }
         }
