@@ -123,6 +123,7 @@ impl Ensemble {
     pub fn leader(&mut self) -> usize {
         let deadline = Instant::now() + AGREED_WITHIN;
         loop {
+            self.check_running();
             let modes: Vec<Option<String>> = self.members.iter().map(mode).collect();
             let awake = self.members.iter().filter(|member| member.is_awake()).count();
             let count = |wanted: &str| modes.iter().filter(|mode| mode.as_deref() == Some(wanted)).count();
@@ -146,9 +147,10 @@ impl Ensemble {
     }
 
     /// Waits until all members have applied as much as the one that has applied most.
-    pub fn settle(&self) {
+    pub fn settle(&mut self) {
         let deadline = Instant::now() + AGREED_WITHIN;
         loop {
+            self.check_running();
             let zxids: Vec<Option<String>> =
                 self.members.iter().map(|member| word(member, "Zxid: ")).collect();
             if zxids.iter().all(|zxid| zxid.is_some() && *zxid == zxids[0]) {
@@ -156,6 +158,15 @@ impl Ensemble {
             }
             assert!(Instant::now() < deadline, "members differ after {AGREED_WITHIN:?}: {zxids:?}");
             thread::sleep(POLL);
+        }
+    }
+
+    /// Who waits for a member that has ended waits in vain.
+    fn check_running(&mut self) {
+        for (id, member) in (1..).zip(&mut self.members) {
+            if let Some(status) = member.ended_by_itself() {
+                panic!("member {id} ended by itself, with {status}");
+            }
         }
     }
 }

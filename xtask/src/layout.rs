@@ -69,8 +69,8 @@ impl Layout {
     }
 
     /// A binary of the tests.
-    pub(crate) fn program(&self, name: &str) -> Program {
-        Program::new(self.target.join("release").join(name))
+    pub(crate) fn test_program(&self, name: &str) -> Program {
+        Program::new(self.target.join("debug").join(name))
     }
 
     /// The simulator, in the profile of its own.

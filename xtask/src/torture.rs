@@ -35,11 +35,11 @@ pub(crate) struct Options {
 /// Comes back only if it could not be started.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     let name = "torture";
-    let build = layout.cargo().args(["build", "--release", "--package", "paddock"]);
-    build.run()?;
-    let build = layout.cargo().args(["build", "--release", "--package", "paddock-tests"]);
-    build.args(["--features", "faults", "--bin", name]).run()?;
-    let mut torture = layout.program(name);
+    layout.cargo().args(["build", "--release", "--package", "paddock"]).run()?;
+    // Not as a release: a panic would end it before it has tidied up.
+    let build = layout.cargo().args(["build", "--package", "paddock-tests", "--features", "faults"]);
+    build.args(["--bin", name]).run()?;
+    let mut torture = layout.test_program(name);
     for (variable, value) in stages::fault_variables(layout, name)? {
         torture = torture.env(variable, value);
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{panic, thread};
 
 use paddock_tests::torture::{Options, Outcome, run};
 use tokio::runtime::Builder;
@@ -16,6 +16,14 @@ fn main() -> ExitCode {
     let is_interrupted = Arc::new(AtomicBool::new(false));
     let shared = Arc::clone(&is_interrupted);
     thread::spawn(move || wait_for_signal(&shared));
+    let shared = Arc::clone(&is_interrupted);
+    let tell = panic::take_hook();
+    // Ctrl-C reaches members and clients, too. What then fails of it is not worth telling.
+    panic::set_hook(Box::new(move |panicked| {
+        if !shared.load(Ordering::Relaxed) {
+            tell(panicked);
+        }
+    }));
     match run(&Options::from_environment(100), &is_interrupted) {
         Outcome::Good => ExitCode::SUCCESS,
         Outcome::Violated => ExitCode::FAILURE,
