@@ -15,7 +15,8 @@ pub(super) struct Account {
     wanted: usize,
     seed: u64,
     begun: Instant,
-    date: String,
+    /// When it began, and with which source.
+    origin: String,
     played: usize,
     requests: usize,
     unknown: usize,
@@ -33,7 +34,11 @@ impl Account {
             wanted: options.rounds,
             seed: options.seed,
             begun: Instant::now(),
-            date: said_by("date", &["-u", "+%F %H:%M:%S UTC"]),
+            origin: format!(
+                "{}, commit {}",
+                said_by("date", &["-u", "+%F %H:%M:%S UTC"]),
+                said_by("git", &["describe", "--always", "--dirty"])
+            ),
             played: 0,
             requests: 0,
             unknown: 0,
@@ -100,9 +105,7 @@ impl Account {
 
     pub(super) fn write(&self, file: Option<&Path>) {
         let Some(file) = file else { return };
-        let head =
-            format!("{}, commit {}\n", self.date, said_by("git", &["describe", "--always", "--dirty"]));
-        fs::write(file, format!("{head}{self}\n"))
+        fs::write(file, format!("{}\n{self}\n", self.origin))
             .unwrap_or_else(|error| panic!("write {}: {error}", file.display()));
         println!("this is in {}", file.display());
     }
