@@ -108,6 +108,12 @@ struct Found {
 }
 
 impl Found {
+    /// Out of `seed N, step N, commit ID: CHECKER: WHAT`.
+    fn parse(line: &str) -> Option<Found> {
+        let seed: u64 = line.strip_prefix("seed ")?.split(',').next()?.parse().ok()?;
+        Some(Found { checker: line.split(": ").nth(1)?.to_owned(), seeds: seed + 1 })
+    }
+
     fn is_right(&self, planted: &Break) -> bool {
         planted.checkers.contains(&self.checker)
     }
@@ -160,22 +166,16 @@ impl<'a> Copy<'a> {
         let target = self.layout.breaks("target");
         let cargo = self.layout.cargo().current_dir(&self.root).env("CARGO_TARGET_DIR", target);
         let cargo = cargo.args(["run", "--quiet", "--profile", "sim", "--package", "paddock-sim", "--"]);
-        cargo.args(["--seeds", &seeds, "--jobs", "1", "--until-failure"]).log_to(&log).status()?;
+        cargo.args(["--seeds", &seeds, "--until-failure"]).log_to(&log).status()?;
         let told = fs::read_to_string(&log).map_err(Error::io("read", &log))?;
-        let violation = told.lines().find(|line| line.starts_with("seed "));
-        let Some(line) = violation else {
-            if !told.contains(" seeds passed, 0 failed") {
-                return Err(Error::new(format!(
-                    "{} cannot be built or run: {}",
-                    planted.name,
-                    log.display()
-                )));
-            }
-            return Ok(Found { checker: "nobody".to_owned(), seeds: planted.within });
-        };
-        // seed N, step N, commit ID: CHECKER: WHAT
-        let seed = line.strip_prefix("seed ").and_then(|rest| rest.split(',').next()?.parse::<u64>().ok());
-        let checker = line.split(": ").nth(1).unwrap_or_default().to_owned();
-        Ok(Found { checker, seeds: seed.unwrap_or_default() + 1 })
+        // Seeds that began before the first one failed may have failed, too.
+        if let Some(found) = told.lines().filter_map(Found::parse).min_by_key(|found| found.seeds) {
+            return Ok(found);
+        }
+        if !told.contains(" seeds passed, 0 failed") {
+            let log = log.display();
+            return Err(Error::new(format!("{} cannot be built or run: {log}", planted.name)));
+        }
+        Ok(Found { checker: "nobody".to_owned(), seeds: planted.within })
     }
 }

@@ -136,6 +136,8 @@ struct Sum {
     writes: u64,
     faults: u64,
     steps: u64,
+    /// Of all stories, whatever their order.
+    trace: u64,
 }
 
 fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
@@ -155,11 +157,11 @@ fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
             });
         }
     });
-    let Sum { passed, failed, entries, writes, faults, steps } =
+    let Sum { passed, failed, entries, writes, faults, steps, trace } =
         sum.into_inner().expect("a thread that runs seeds does not panic");
     println!(
         "{passed} seeds passed, {failed} failed in {:.1} s: {writes} writes acknowledged, {entries} entries, {faults} faults, \
-         {steps} steps",
+         {steps} steps, trace {trace:016x}",
         begun.elapsed().as_secs_f64()
     );
     failed == 0
@@ -170,12 +172,13 @@ fn run_one(arguments: &Arguments, seed: u64, sum: &Mutex<Sum>) {
     let verdict = run::judge(&plan);
     let mut sum = sum.lock().expect("a thread that runs seeds does not panic");
     match verdict {
-        Verdict::Good(Account { entries, writes, faults, steps, .. }) => {
+        Verdict::Good(Account { entries, writes, faults, steps, trace, .. }) => {
             sum.passed += 1;
             sum.entries += entries;
             sum.writes += writes;
             sum.faults += faults;
             sum.steps += steps;
+            sum.trace = sum.trace.wrapping_add(trace);
         }
         Verdict::Violated(account) => {
             sum.failed += 1;

@@ -1,4 +1,7 @@
 //! A machine's disk: one in memory, whose operations are counted, so that the process can die between any two of them.
+//!
+//! A sync takes its time. The engine waits for it, but what it had said before goes its way meanwhile, and the power may be
+//! cut. So the last sync of a turn is put off until the world says that it is done.
 
 use std::any::Any;
 use std::io;
@@ -6,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use paddock_replica::HardState;
-use paddock_storage::disk::{Access, Disk, DiskFile};
+use paddock_storage::disk::{Access, Disk, DiskFile, Fault};
 use paddock_storage::{Log, MemDisk, Record};
 
 /// When a process dies at an operation.
@@ -16,11 +19,18 @@ pub(crate) enum Moment {
     After,
 }
 
+const ONE_THREAD: &str = "one thread runs the world";
+
 #[derive(Debug, Default)]
 struct Process {
     operations: u64,
     dies_at: Option<(u64, Moment)>,
     is_dead: bool,
+    /// A fault waits for one of the operations, which has to see it.
+    has_fault: bool,
+    /// Whether the next sync may be put off.
+    defers: bool,
+    deferred: Option<SharedFile>,
 }
 
 /// Clones share the disk.
@@ -46,10 +56,28 @@ impl SimDisk {
         process.dies_at = Some((process.operations + operations, moment));
     }
 
+    /// Lets an operation of this kind fail, after so many others.
+    pub(crate) fn fail_after(&self, fault: Fault, others: u64) {
+        let mut process = self.process();
+        process.complete_sync();
+        process.has_fault = true;
+        self.memory.fail_after(fault, others);
+    }
+
     /// Takes back what is to happen to the process and to its operations.
     pub(crate) fn live_on(&self) {
-        self.process().dies_at = None;
+        let mut process = self.process();
+        (process.dies_at, process.has_fault) = (None, false);
         self.memory.clear_faults();
+    }
+
+    /// From now on a sync that nothing follows is put off until `complete_sync`, or is not.
+    pub(crate) fn defer_sync(&self, defers: bool) {
+        self.process().defers = defers;
+    }
+
+    pub(crate) fn complete_sync(&self) {
+        self.process().complete_sync();
     }
 
     /// Whether the process died at an operation: nothing it does since then reaches anybody.
@@ -90,7 +118,7 @@ impl SimDisk {
     }
 
     fn process(&self) -> MutexGuard<'_, Process> {
-        self.process.lock().expect("one thread runs the world")
+        self.process.lock().expect(ONE_THREAD)
     }
 
     fn look<T>(&self, look: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
@@ -102,6 +130,7 @@ impl SimDisk {
         if process.is_dead {
             return Err(gone());
         }
+        process.complete_sync();
         process.operations += 1;
         match process.dies_at.filter(|(at, _)| *at <= process.operations) {
             None => change(),
@@ -117,7 +146,16 @@ impl SimDisk {
     }
 
     fn file(&self, inner: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
-        Box::new(SimFile { disk: self.clone(), inner })
+        Box::new(SimFile { disk: self.clone(), inner: Arc::new(Mutex::new(inner)) })
+    }
+}
+
+impl Process {
+    fn complete_sync(&mut self) {
+        if let Some(file) = self.deferred.take() {
+            let synced = file.lock().expect(ONE_THREAD).sync_data();
+            synced.expect("a sync that was put off has no fault before it");
+        }
     }
 }
 
@@ -159,27 +197,44 @@ impl Disk for SimDisk {
     }
 }
 
+type SharedFile = Arc<Mutex<Box<dyn DiskFile>>>;
+
 #[derive(Debug)]
 struct SimFile {
     disk: SimDisk,
-    inner: Box<dyn DiskFile>,
+    inner: SharedFile,
+}
+
+impl SimFile {
+    fn inner(&self) -> MutexGuard<'_, Box<dyn DiskFile>> {
+        self.inner.lock().expect(ONE_THREAD)
+    }
 }
 
 impl DiskFile for SimFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.disk.look(|| self.inner.read_at(buffer, offset))
+        self.disk.look(|| self.inner().read_at(buffer, offset))
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.disk.change(|| self.inner.write_at(data, offset))
+        self.disk.change(|| self.inner().write_at(data, offset))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.disk.change(|| self.inner.sync_data())
+        let mut process = self.disk.process();
+        let may_wait = process.defers && !process.has_fault && process.dies_at.is_none();
+        if may_wait && !process.is_dead {
+            process.complete_sync();
+            process.operations += 1;
+            process.deferred = Some(self.inner.clone());
+            return Ok(());
+        }
+        drop(process);
+        self.disk.change(|| self.inner().sync_data())
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.disk.look(|| self.inner.len())
+        self.disk.look(|| self.inner().len())
     }
 }
 

@@ -91,6 +91,16 @@ impl Process {
         disk: &SimDisk,
         harvest: &mut Harvest,
     ) -> Result<Next, MemberError> {
+        disk.defer_sync(true);
+        let next = self.work(now, disk, harvest);
+        disk.defer_sync(false);
+        if !matches!(next, Ok(Next::Synced)) {
+            disk.complete_sync();
+        }
+        next
+    }
+
+    fn work(&mut self, now: Now, disk: &SimDisk, harvest: &mut Harvest) -> Result<Next, MemberError> {
         let Process { member, state, outboxes, desk, front, .. } = self;
         let mut shell = SimShell { now, disk, state, outboxes, front, desk, harvest };
         for _ in 0..ROUNDS_MAX {

@@ -90,7 +90,10 @@ impl World {
         match what {
             Act::Work => process.is_woken = false,
             Act::Tick => process.tick_is_due(),
-            Act::Done => process.is_busy = false,
+            Act::Done => {
+                process.is_busy = false;
+                machine.disk.complete_sync();
+            }
             Act::Mail { worker } => {
                 let packets = process.deliver(worker);
                 self.send_packets(packets);

@@ -95,7 +95,7 @@ impl World {
                 let member = self.whom(whom);
                 let machine = self.machine(member);
                 machine.is_disk_disturbed = true;
-                machine.disk.memory().fail_after(fault, after);
+                machine.disk.fail_after(fault, after);
             }
             Fault::FullDisk { whom, room, span } => {
                 let member = self.whom(whom);
