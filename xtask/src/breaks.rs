@@ -27,7 +27,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// See whether the patches fit, and build nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "only")]
     check: bool,
 }
 
@@ -62,25 +62,35 @@ impl Break {
 
 /// Whether every mistake was noticed.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
+    if options.check {
+        println!("{} patches fit", check(layout)?);
+        return Ok(true);
+    }
     let breaks = all(layout, options.only.as_deref())?;
     let copy = Copy::of(layout)?;
-    if !options.check {
-        println!("| mistake | noticed by | seeds until then |\n|---|---|---|");
-    }
+    println!("| mistake | noticed by | seeds until then |\n|---|---|---|");
     let mut all_found = true;
     for planted in &breaks {
         copy.renew()?;
         copy.plant(planted)?;
-        if options.check {
-            println!("{} fits", planted.name);
-            continue;
-        }
         let found = copy.hunt(planted)?;
         all_found &= found.is_right(planted);
         println!("| {} (`{}`) | {} | {} |", planted.what, planted.name, found.checker, found.seeds);
     }
     copy.renew()?;
     Ok(all_found)
+}
+
+/// How many patches there are, which all fit the sources.
+pub(crate) fn check(layout: &Layout) -> Result<usize, Error> {
+    let breaks = all(layout, None)?;
+    let copy = Copy::of(layout)?;
+    for planted in &breaks {
+        copy.renew()?;
+        copy.plant(planted)?;
+    }
+    copy.renew()?;
+    Ok(breaks.len())
 }
 
 fn all(layout: &Layout, only: Option<&str>) -> Result<Vec<Break>, Error> {
@@ -119,6 +129,23 @@ impl Found {
     }
 }
 
+/// What a build of the simulator wants to see, below the root of the repository.
+const SOURCES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "crates", "tests", "xtask"];
+
+/// The files at a path, or below it.
+fn list(layout: &Layout, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let place = layout.source(path);
+    if !place.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in fs::read_dir(&place).map_err(Error::io("list", &place))? {
+        let name = entry.map_err(Error::io("list", &place))?.file_name();
+        list(layout, &path.join(name), files)?;
+    }
+    Ok(())
+}
+
 /// The sources, where mistakes may be made.
 struct Copy<'a> {
     layout: &'a Layout,
@@ -128,12 +155,11 @@ struct Copy<'a> {
 
 impl<'a> Copy<'a> {
     fn of(layout: &'a Layout) -> Result<Copy<'a>, Error> {
-        let listed =
-            layout.git().args(["ls-files", "--cached", "--others", "--exclude-standard"]).output()?;
-        let files = listed.lines().map(PathBuf::from).filter(|file| layout.source(file).is_file()).collect();
-        let copy = Copy { layout, root: layout.breaks("sources"), files };
-        let _ = fs::remove_dir_all(&copy.root);
-        Ok(copy)
+        let mut files = Vec::new();
+        for part in SOURCES {
+            list(layout, Path::new(part), &mut files)?;
+        }
+        Ok(Copy { layout, root: layout.breaks("sources"), files })
     }
 
     /// Takes mistakes back. What is as it should be is not touched, so that it is not built again.

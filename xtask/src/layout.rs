@@ -88,10 +88,6 @@ impl Layout {
         format!("{}:{}/*", self.tests("java").display(), self.environment("jars").display())
     }
 
-    pub(crate) fn git(&self) -> Program {
-        Program::new("git").current_dir(&self.root)
-    }
-
     pub(crate) fn cargo(&self) -> Program {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         Program::new(cargo).current_dir(&self.root)
