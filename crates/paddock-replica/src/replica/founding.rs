@@ -13,6 +13,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use paddock_proto::OpCode;
 use paddock_proto::jute::Writer;
+use paddock_tree::Origin;
+use raft::eraftpb::{Message, MessageType};
 
 use super::outstanding::Outstanding;
 use super::{Effects, Replica, ReplicaOptions, first_session_id};
@@ -21,8 +23,6 @@ use crate::consensus::{Consensus, Recovered};
 use crate::message::{Condition, PeerMessage};
 use crate::payload::About;
 use crate::{HardState, LogEntry, Membership, Now};
-use paddock_tree::Origin;
-use raft::eraftpb::{Message, MessageType};
 
 /// The number of the round that the founding is. No round of the library has it.
 const FOUNDING_ROUND: u64 = 0;
