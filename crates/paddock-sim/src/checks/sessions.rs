@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_model::Wish;
 use paddock_proto::{SessionId, Write};
-use paddock_replica::LogEntry;
+use paddock_replica::{LogEntry, Role};
 
 use super::truth::Happened;
 use super::{Checked, ensure};
@@ -25,6 +25,8 @@ struct Pulse {
 #[derive(Debug, Default)]
 struct Reign {
     since_ms: u64,
+    /// There are no other members, to which it would send what it proposes.
+    is_alone: bool,
     /// What stood in its log when its process began was proposed by another one.
     log_at_start: u64,
     pulses: BTreeMap<SessionId, Pulse>,
@@ -46,14 +48,15 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// What a member's monotonic clock shows, and whether it leads.
-    pub(crate) fn look_at(&mut self, member: u8, leads: bool, now_ms: u64) {
+    /// What a member's monotonic clock shows, and what it is.
+    pub(crate) fn look_at(&mut self, member: u8, role: Option<Role>, now_ms: u64) {
         self.clocks_ms.insert(member, now_ms);
-        if !leads {
+        let is_alone = role == Some(Role::Alone);
+        if !is_alone && role != Some(Role::Leader) {
             self.reigns.remove(&member);
         } else if !self.reigns.contains_key(&member) {
             let log_at_start = self.logs_at_start.get(&member).copied().unwrap_or_default();
-            let reign = Reign { since_ms: now_ms, log_at_start, ..Reign::default() };
+            let reign = Reign { since_ms: now_ms, is_alone, log_at_start, ..Reign::default() };
             self.reigns.insert(member, reign);
         }
     }
@@ -121,7 +124,7 @@ impl Sessions {
     fn check_expiry(&self, happened: &Happened, session: SessionId) -> Checked {
         let (index, judge) = (happened.index, happened.call.member);
         let was_judged = self.judged.contains(&(index, happened.term, session));
-        let reigns = |reign: &Reign| reign.log_at_start < index;
+        let reigns = |reign: &Reign| reign.is_alone && reign.log_at_start < index;
         match !was_judged && self.reigns.get(&judge).is_some_and(reigns) {
             true => self.check_silence(judge, session),
             false => Ok(()),

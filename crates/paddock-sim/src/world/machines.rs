@@ -1,7 +1,7 @@
 //! What happens on machines: their processes begin, work, talk, and end.
 
 use paddock_member::MemberError;
-use paddock_replica::{Glimpse, Input, Role, describe};
+use paddock_replica::{Glimpse, Input, describe};
 
 use super::{Act, Event, World};
 use crate::checks::{Checked, agreement, ensure, ephemerals, recovery};
@@ -231,9 +231,8 @@ impl World {
         let now = self.now;
         let machine = self.machine(member);
         let role = machine.process.as_ref().map(|process| process.role());
-        let leads = matches!(role, Some(Role::Leader | Role::Alone));
         let now_ms = machine.now(now).monotonic_ms;
-        self.checks.sessions.look_at(member, leads, now_ms);
+        self.checks.sessions.look_at(member, role, now_ms);
     }
 
     /// Something happens to a paused machine: it waits.
@@ -258,7 +257,7 @@ impl World {
         let now_ms = machine.now(now).monotonic_ms;
         machine.end(now, end == End::PowerCut);
         self.thaw(member);
-        self.checks.sessions.look_at(member, false, now_ms);
+        self.checks.sessions.look_at(member, None, now_ms);
         self.network.reset(member);
         if end != End::PowerCut {
             let conns = self.wires.iter().filter(|(_, wire)| wire.member == member);
