@@ -18,13 +18,22 @@ const FEATURE_FLAGS: [u8; 2] = [0b1111_1111, 0b1111_1100];
 const API_VERSION: &str = "2";
 /// ClickHouse takes a smaller limit for an error.
 const REQUEST_BYTES_MIN: i32 = 1024;
-const NAMES: [&str; 4] = ["api_version", "config", "feature_flags", "max_request_size"];
+const NAMES: [&str; 5] = ["api_version", "availability_zone", "config", "feature_flags", "max_request_size"];
+
+/// What a member is configured to say of itself.
+#[derive(Clone, Debug, Default)]
+pub struct MemberFacts {
+    /// The largest request that it takes.
+    pub request_bytes_max: Option<i32>,
+    /// Where it stands, so that clients can prefer members that are near.
+    pub availability_zone: Option<String>,
+}
 
 /// Appends the body of the reply, if the read is of a computed znode.
 pub(crate) fn read(
     read: &Read<'_>,
     tree: &Tree,
-    request_bytes_max: Option<i32>,
+    facts: &MemberFacts,
     out: &mut Vec<u8>,
 ) -> Option<Result<(), ErrorCode>> {
     let (Read::Exists { path, .. }
@@ -37,7 +46,7 @@ pub(crate) fn read(
         return None;
     };
     let name = path.strip_prefix(COMPUTED)?;
-    let nodes = Nodes { tree, request_bytes_max };
+    let nodes = Nodes { tree, facts };
     let (data, children) = match name.strip_prefix('/') {
         Some(name) => (nodes.data(name)?, Vec::new()),
         None if name.is_empty() => (Cow::default(), nodes.children()),
@@ -68,17 +77,18 @@ pub(crate) fn read(
 
 struct Nodes<'a> {
     tree: &'a Tree,
-    request_bytes_max: Option<i32>,
+    facts: &'a MemberFacts,
 }
 
 impl Nodes<'_> {
     fn data(&self, name: &str) -> Option<Cow<'static, [u8]>> {
         match name {
             "api_version" => Some(API_VERSION.as_bytes().into()),
+            "availability_zone" => Some(self.facts.availability_zone.clone()?.into_bytes().into()),
             "config" => Some(config(self.tree).into_bytes().into()),
             "feature_flags" => Some(FEATURE_FLAGS[..].into()),
             "max_request_size" => {
-                let bytes = self.request_bytes_max.filter(|bytes| *bytes >= REQUEST_BYTES_MIN)?;
+                let bytes = self.facts.request_bytes_max.filter(|bytes| *bytes >= REQUEST_BYTES_MIN)?;
                 Some(bytes.to_string().into_bytes().into())
             }
             _ => None,

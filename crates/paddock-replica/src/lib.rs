@@ -20,6 +20,7 @@ mod state;
 mod watches;
 
 pub use batch::Batch;
+pub use computed::MemberFacts;
 pub use conn::{Client, ConnId, Now};
 pub use consensus::{HardState, Install, LogEntry, Recovered};
 pub use membership::Membership;

@@ -12,6 +12,7 @@ use paddock_tree::{Asker, Command, Origin, Outcome, Tree, multi_read};
 use parking_lot::Mutex;
 
 use crate::computed;
+use crate::computed::MemberFacts;
 use crate::watches::{WatchSummary, Watches};
 use crate::{Client, ConnId, Membership, Outboxes};
 
@@ -23,25 +24,25 @@ pub struct State {
     applied: (u64, u64),
     /// Who takes part, as of that entry.
     membership: Membership,
-    /// What `/keeper/max_request_size` says; `None` for nothing.
-    request_bytes_max: Option<i32>,
+    /// What `/keeper` says of the member itself.
+    facts: MemberFacts,
 }
 
 impl State {
     /// A tree as it was after entry `applied` (index and term), when these took part.
     pub fn new(tree: Tree, applied: (u64, u64), membership: Membership) -> State {
-        State { tree, watches: Mutex::default(), applied, membership, request_bytes_max: None }
+        State { tree, watches: Mutex::default(), applied, membership, facts: MemberFacts::default() }
     }
 
     /// Puts another tree in the place of this one, without the watches.
     pub fn replace(&mut self, tree: Tree, applied: (u64, u64), membership: Membership) {
-        let request_bytes_max = self.request_bytes_max;
-        *self = State { request_bytes_max, ..State::new(tree, applied, membership) };
+        let facts = std::mem::take(&mut self.facts);
+        *self = State { facts, ..State::new(tree, applied, membership) };
     }
 
-    /// The largest request that this member takes, for clients that ask.
-    pub fn set_request_bytes_max(&mut self, bytes: i32) {
-        self.request_bytes_max = Some(bytes);
+    /// What clients are told that ask about this member.
+    pub fn set_facts(&mut self, facts: MemberFacts) {
+        self.facts = facts;
     }
 
     pub fn tree(&self) -> &Tree {
@@ -141,7 +142,7 @@ impl State {
         if let Read::MultiRead(reads) = read {
             return multi_read(reads, client.dialect, out, |read, out| self.read(client, read, out));
         }
-        if let Some(result) = computed::read(read, &self.tree, self.request_bytes_max, out) {
+        if let Some(result) = computed::read(read, &self.tree, &self.facts, out) {
             return result;
         }
         let asker = Asker { session: client.session, ids: client.ids(), dialect: client.dialect };

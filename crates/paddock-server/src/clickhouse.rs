@@ -33,7 +33,7 @@ pub(crate) struct BadTrace;
 #[derive(Debug, Default)]
 pub(crate) struct ClickHouse {
     pub(crate) extensions: Extensions,
-    /// The version of the greeting, which the answer repeats.
+    /// What the answer to the greeting has.
     pub(crate) version: i32,
     /// Of the requests that wait for their replies, where xids are wide: a member knows 32 bits of them only.
     wide_xids: VecDeque<i64>,
@@ -42,7 +42,9 @@ pub(crate) struct ClickHouse {
 }
 
 impl ClickHouse {
-    pub(crate) fn new(version: i32, extensions: Extensions) -> ClickHouse {
+    /// Greeted by this version, which the answer repeats if it is one of ClickHouse's.
+    pub(crate) fn new(extensions: Extensions, greeted: i32) -> ClickHouse {
+        let version = if Extensions::are_meant_by(greeted) { greeted } else { 0 };
         ClickHouse { extensions, version, ..ClickHouse::default() }
     }
 

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-pub use paddock_proto::{ClientAddress, EnsembleMember, MemberRole as Role};
+pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
 use paddock_tree::member_lines;
 pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
@@ -46,6 +46,10 @@ pub struct Config {
     pub connections_max: u32,
     /// The largest request in bytes. A larger one closes its connection.
     pub frame_bytes_max: i32,
+    /// Whose protocol clients speak. `None` lets each connection show it.
+    pub dialect: Option<Dialect>,
+    /// What `/keeper/availability_zone` says to ClickHouse.
+    pub availability_zone: Option<String>,
     /// Which four-letter words are answered.
     pub words: WordList,
     /// `super:` and the Base64 of the SHA-1 of `super:password`: who shows that password may do everything.
@@ -83,6 +87,8 @@ impl Config {
             connections_per_address_max: 60,
             connections_max: 0,
             frame_bytes_max: i32::MAX,
+            dialect: None,
+            availability_zone: None,
             words: WordList::Only(vec!["srvr".into()]),
             super_digest: None,
             garbage_interval_ms: 60_000,

@@ -20,6 +20,8 @@ use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
 
 /// Before a session there is only a connect request, which is small. A stranger cannot make us wait for gigabytes.
 const GREETING_BYTES_MAX: i32 = 64 << 10;
+/// What ClickHouse Keeper gives a client that asks for no timeout in particular, in milliseconds.
+const CLICKHOUSE_TIMEOUT_MS: i32 = 30_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -151,7 +153,7 @@ impl Connection {
 
     /// What tells a client that waits for its session that there is none to be had here now, if it can be told.
     pub(crate) fn on_turned_away(&self) -> Option<ConnectResponse> {
-        let is_told = self.phase == Phase::Connecting && self.extensions() != Extensions::default();
+        let is_told = self.phase == Phase::Connecting && self.clickhouse.is_some();
         is_told.then(ConnectResponse::no_leader)
     }
 
@@ -176,17 +178,23 @@ impl Connection {
             return silently("client has seen a newer zxid than this member");
         }
         self.read_only = request.read_only;
-        if Extensions::are_meant_by(request.protocol_version) {
-            if context.is_looking {
-                return Step::Refuse(Refusal::NoLeader);
+        let mut asked_ms = request.timeout_ms;
+        match dialect_of(&request, context.config.dialect) {
+            None => return silently("ClickHouse's greeting where only ZooKeeper's protocol is spoken"),
+            Some(Dialect::ZooKeeper) => {}
+            Some(Dialect::ClickHouse) if context.is_looking => return Step::Refuse(Refusal::NoLeader),
+            Some(Dialect::ClickHouse) => {
+                // Its byte always says that it may only read, and it takes none.
+                self.read_only = None;
+                self.speak(ClickHouse::new(request.extensions, request.protocol_version));
+                if asked_ms == 0 {
+                    asked_ms = CLICKHOUSE_TIMEOUT_MS;
+                }
             }
-            // Its byte always says that it may only read, and it takes none.
-            self.read_only = None;
-            self.speak(ClickHouse::new(request.protocol_version, request.extensions));
         }
         self.phase = Phase::Connecting;
         let (conn, session) = (self.client.conn, request.session);
-        let timeout_ms = context.config.negotiate_timeout_ms(request.timeout_ms);
+        let timeout_ms = context.config.negotiate_timeout_ms(asked_ms);
         let may_only_read = self.read_only == Some(true);
         if session == SessionId::NONE {
             return Step::Hand(Input::Connect { conn, timeout_ms, may_only_read });
@@ -242,7 +250,11 @@ impl Connection {
         };
         let is_clickhouse = op == OpCode::GetData && clickhouse::is_known_by(body) || op.is_of_clickhouse();
         if is_clickhouse && self.clickhouse.is_none() {
-            self.speak(ClickHouse::default());
+            match context.config.dialect {
+                Some(Dialect::ZooKeeper) if op.is_of_clickhouse() => return unimplemented(xid),
+                Some(Dialect::ZooKeeper) => {}
+                _ => self.speak(ClickHouse::default()),
+            }
         }
         match op {
             OpCode::Ping => Step::Ping,
@@ -298,6 +310,15 @@ impl Connection {
 
     fn prove(&self, auth: &Auth<'_>, config: &Config) -> Option<Vec<Id>> {
         auth::authenticate(auth, self.address, config.super_digest.as_deref())
+    }
+}
+
+/// In which dialect a connection begins; `None` if it greets in another than it must.
+fn dialect_of(request: &ConnectRequest<'_>, pinned: Option<Dialect>) -> Option<Dialect> {
+    match (pinned, Extensions::are_meant_by(request.protocol_version)) {
+        (Some(Dialect::ZooKeeper), true) => None,
+        (None, true) => Some(Dialect::ClickHouse),
+        (pinned, _) => Some(pinned.unwrap_or_default()),
     }
 }
 

@@ -35,8 +35,8 @@ mod words;
 mod worker;
 
 pub use config::{
-    CipherSuite, ClientAddress, Config, Ensemble, EnsembleMember, Password, PeerTls, Role, Secret, Store,
-    TlsMode, TlsVersions, WordList,
+    CipherSuite, ClientAddress, Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls, Role, Secret,
+    Store, TlsMode, TlsVersions, WordList,
 };
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use paddock_member::{Member, MemberError, RecoveryError};
-use paddock_replica::{Input, Role, State};
+use paddock_replica::{Input, MemberFacts, Role, State};
 use paddock_storage::{Disk, LogError, OsDisk};
 
 use crate::clock::Clock;
@@ -95,7 +95,10 @@ impl Server {
 
         let frame_bytes_max = members::frame_bytes_max(&config);
         let config = Config { listen: address, frame_bytes_max, ..config };
-        state.set_request_bytes_max(frame_bytes_max);
+        state.set_facts(MemberFacts {
+            request_bytes_max: Some(frame_bytes_max),
+            availability_zone: config.availability_zone.clone(),
+        });
         let shared = Arc::new(Shared::new(config, clock, state, inputs_in));
         let shell = MemberShell::new(shared.clone(), members::link(&shared)?);
         let mut engine = Engine::new(shared.clone(), member, shell, inputs_out);

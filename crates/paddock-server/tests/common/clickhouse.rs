@@ -43,22 +43,20 @@ impl ClickHouse {
         extensions: Extensions,
         session: SessionId,
     ) -> ClickHouse {
+        ClickHouse::greet(server, version, extensions, session, 30_000).await
+    }
+
+    pub(crate) async fn greet(
+        server: &Server,
+        version: i32,
+        extensions: Extensions,
+        session: SessionId,
+        timeout_ms: i32,
+    ) -> ClickHouse {
         let stream = TcpStream::connect(server.address()).await.expect("connect");
-        let (received, incoming, greeting) = (Vec::new(), Vec::new(), Vec::new());
-        let mut client = ClickHouse { stream, extensions, received, incoming, greeting, session };
-        let password = if session == SessionId::NONE { Password::ZERO } else { Password::of(session) };
-        let mut bytes = Vec::new();
-        ConnectRequest {
-            protocol_version: version,
-            extensions,
-            last_zxid_seen: Zxid(0),
-            timeout_ms: 30_000,
-            session,
-            password: Some(&password.0),
-            read_only: Some(true),
-        }
-        .encode(&mut bytes);
-        client.send_bytes(&bytes).await;
+        let (received, incoming) = (Vec::new(), Vec::new());
+        let mut client = ClickHouse { stream, extensions, received, incoming, greeting: Vec::new(), session };
+        client.send_bytes(&greeting(version, extensions, session, timeout_ms)).await;
         while client.received.len() < 4 || client.received.len() < 4 + client.received[3] as usize {
             assert!(client.read().await, "closed before the greeting was answered");
         }
@@ -134,6 +132,23 @@ impl ClickHouse {
             }
         }
     }
+}
+
+/// What ClickHouse sends first; it would never ask for a session that it had.
+pub(crate) fn greeting(version: i32, extensions: Extensions, session: SessionId, timeout_ms: i32) -> Vec<u8> {
+    let password = if session == SessionId::NONE { Password::ZERO } else { Password::of(session) };
+    let mut bytes = Vec::new();
+    ConnectRequest {
+        protocol_version: version,
+        extensions,
+        last_zxid_seen: Zxid(0),
+        timeout_ms,
+        session,
+        password: Some(&password.0),
+        read_only: Some(true),
+    }
+    .encode(&mut bytes);
+    bytes
 }
 
 fn checksum(block: &[u8]) -> [u8; CHECKSUM_BYTES] {

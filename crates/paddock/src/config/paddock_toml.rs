@@ -94,6 +94,8 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         }
         "connections_max" => config.connections_max = value::amount(value, 0..=COUNT_MAX, "connections")?,
         "frame_bytes_max" => config.frame_bytes_max = value::amount(value, 1..=i32::MAX.into(), "bytes")?,
+        "dialect" => config.dialect = value::dialect(value)?,
+        "availability_zone" => config.availability_zone = Some(value::availability_zone(value)?),
         "words" => config.words = words(value)?,
         "super_digest" => config.super_digest = Some(value::super_digest(value)?),
         "garbage_interval_ms" => config.garbage_interval_ms = value::milliseconds(value)?,

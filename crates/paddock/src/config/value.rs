@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use paddock_server::Dialect;
+
 /// The sizes that a segment of the log can have.
 pub(super) const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
 
@@ -110,6 +112,22 @@ pub(super) fn host_address(host: &str) -> Result<IpAddr, String> {
         .collect();
     let preferred = found.iter().find(|ip| ip.is_ipv4()).or(found.first());
     preferred.copied().ok_or_else(|| unresolved(String::new()))
+}
+
+/// Whose protocol clients speak, if it is one only.
+pub(super) fn dialect(value: &impl Value) -> Result<Option<Dialect>, String> {
+    match value.text() {
+        Some("each") => Ok(None),
+        Some("zookeeper") => Ok(Some(Dialect::ZooKeeper)),
+        Some("clickhouse") => Ok(Some(Dialect::ClickHouse)),
+        _ => Err(wrong("\"each\", \"zookeeper\" or \"clickhouse\"", value)),
+    }
+}
+
+/// A name that clients compare with their own.
+pub(super) fn availability_zone(value: &impl Value) -> Result<String, String> {
+    let zone = value.text().filter(|text| !text.is_empty());
+    zone.map(str::to_owned).ok_or_else(|| wrong("the name of a zone", value))
 }
 
 /// `USER:HASH` as ZooKeeper's digest scheme writes it. What was found is not shown: it may be a password.

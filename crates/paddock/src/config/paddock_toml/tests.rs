@@ -1,8 +1,8 @@
 use std::fs;
 
 use paddock_server::{
-    CipherSuite, ClientAddress, Config, Ensemble, EnsembleMember, Password, PeerTls, Role, Secret, Store,
-    TlsMode, TlsVersions, WordList,
+    CipherSuite, ClientAddress, Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls, Role, Secret,
+    Store, TlsMode, TlsVersions, WordList,
 };
 
 use super::super::{Environment, Loaded, Overrides, load};
@@ -50,6 +50,10 @@ fn every_key_sets_its_field() {
         ("connections_per_address_max = 0", Config { connections_per_address_max: 0, ..defaults() }),
         ("connections_max = 9", Config { connections_max: 9, ..defaults() }),
         ("frame_bytes_max = 0xfffff", Config { frame_bytes_max: 0xfffff, ..defaults() }),
+        ("dialect = 'each'", defaults()),
+        ("dialect = 'zookeeper'", Config { dialect: Some(Dialect::ZooKeeper), ..defaults() }),
+        ("dialect = 'clickhouse'", Config { dialect: Some(Dialect::ClickHouse), ..defaults() }),
+        ("availability_zone = 'a'", Config { availability_zone: Some("a".into()), ..defaults() }),
         ("words = ['ruok']", Config { words: WordList::Only(vec!["ruok".into()]), ..defaults() }),
         ("words = []", Config { words: WordList::Only(vec![]), ..defaults() }),
         ("words = ['*']", Config { words: WordList::All, ..defaults() }),
