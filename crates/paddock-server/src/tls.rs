@@ -162,7 +162,8 @@ impl Credentials {
         let provider = Arc::new(provider(settings.cipher_suites.as_deref()));
         let trusted = store::read_trusted(&settings.trust_store)?;
         let verifier = Arc::new(Verifier::new(trusted, &provider, settings.verify_called)?);
-        let KeyEntry { key, chain } = store::read_key_entry(&settings.key_store)?;
+        let KeyEntry { key, chain } =
+            store::read_key_entry(&settings.key_store, settings.certificates.as_deref())?;
         let unsuitable = |error: rustls::Error| TlsError::Key {
             path: settings.key_store.path.clone(),
             reason: error.to_string(),
@@ -224,7 +225,7 @@ fn stamps(settings: &PeerTls) -> Vec<Stamp> {
     let stores = [&settings.key_store, &settings.trust_store];
     let files =
         stores.into_iter().flat_map(|store| [Some(store.path.clone()), password_file(&store.password)]);
-    files.flatten().map(|path| stamp(&path)).collect()
+    files.chain([settings.certificates.clone()]).flatten().map(|path| stamp(&path)).collect()
 }
 
 fn stamp(path: &Path) -> Stamp {

@@ -1,14 +1,17 @@
 //! What a member is told: the command line counts before the file, the file before the environment, the environment
 //! before the defaults.
 //!
-//! The two file formats fill the same `Draft`; the environment does it by way of one of them. Nothing is logged here: what the operator should know comes back as
-//! remarks, and a configuration that cannot be used is one `Fault`, which prints as one line.
+//! The three file formats fill the same `Draft`; the environment does it by way of one of them. Nothing is logged here:
+//! what the operator should know comes back as remarks, and a configuration that cannot be used is one `Fault`, which
+//! prints as one line.
 
 #[cfg(test)]
 mod case;
 mod draft;
 mod ensemble;
 mod environment;
+mod keeper;
+mod known_keys;
 mod paddock_toml;
 mod properties;
 mod source;
@@ -61,6 +64,9 @@ pub(crate) fn load(
         (Some(file), _) if file.extension().is_some_and(|extension| extension == "toml") => {
             (Place::new(file), paddock_toml::load(file, environment, &mut remarks)?)
         }
+        (Some(file), _) if keeper::is_keeper_file(file) => {
+            (Place::new(file), keeper::load(file, overrides, environment, &mut remarks)?)
+        }
         (Some(file), _) => {
             let source = Source::open(file)?;
             (source.whole(), zoo_cfg::load(&source, overrides, environment, &mut remarks)?)
@@ -74,8 +80,14 @@ pub(crate) fn load(
     Ok(Loaded { config, remarks })
 }
 
-/// ZooKeeper's own data is not read. To serve an empty tree in its place would look to clients as if all was lost.
+/// Another server's data is not read. To serve an empty tree in its place would look to clients as if all was lost.
 fn refuse_foreign_data(config: Config) -> Result<Config, String> {
+    if let Some(file) = data_of_clickhouse_keeper(&config) {
+        return Err(format!(
+            "{} is ClickHouse Keeper's data, which this version does not read; name an empty directory",
+            file.display()
+        ));
+    }
     if !config.data_dir.join("version-2").is_dir() {
         return Ok(config);
     }
@@ -83,6 +95,16 @@ fn refuse_foreign_data(config: Config) -> Result<Config, String> {
         "{} holds ZooKeeper's data (version-2), which this version does not read; name an empty directory",
         config.data_dir.display()
     ))
+}
+
+fn data_of_clickhouse_keeper(config: &Config) -> Option<PathBuf> {
+    let data_dir = &config.data_dir;
+    let places = [data_dir.join("log"), data_dir.join("logs"), data_dir.join("snapshots"), data_dir.clone()];
+    let files = places.into_iter().chain(config.log_dir.clone()).filter_map(|place| place.read_dir().ok());
+    files.flatten().flatten().map(|entry| entry.path()).find(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.contains(".bin") && (name.starts_with("changelog_") || name.starts_with("snapshot_"))
+    })
 }
 
 /// `ADDR:PORT`, where `ADDR` may be a name.

@@ -23,7 +23,6 @@ mod read;
 mod requests;
 mod setup;
 mod values;
-pub(crate) mod yaml;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -49,9 +49,14 @@ pub enum StoreError {
     NoCertificate,
 }
 
-/// The private key of a store. If there are more, the first one counts.
-pub(super) fn read_key_entry(store: &Store) -> Result<KeyEntry, TlsError> {
-    let (bytes, password) = open(store)?;
+/// The private key of a store. If there are more, the first one counts. Its certificates may be in a file of their own,
+/// if both are PEM.
+pub(super) fn read_key_entry(store: &Store, certificates: Option<&Path>) -> Result<KeyEntry, TlsError> {
+    let (mut bytes, password) = open(store)?;
+    if let Some(path) = certificates.filter(|path| *path != store.path) {
+        bytes.push(b'\n');
+        bytes.extend(read(path)?);
+    }
     let entry = match format(&bytes) {
         Some(Format::Pem) => pem::key_entry(&bytes, password.as_deref()),
         Some(Format::Pkcs12) => pkcs12::key_entry(&bytes, password.as_deref().unwrap_or_default()),
@@ -95,8 +100,6 @@ fn format(bytes: &[u8]) -> Option<Format> {
 }
 
 fn open(store: &Store) -> Result<(Vec<u8>, Option<String>), TlsError> {
-    let read =
-        |path: &Path| fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source });
     let bytes = read(&store.path)?;
     let password = match &store.password {
         None => None,
@@ -110,6 +113,10 @@ fn open(store: &Store) -> Result<(Vec<u8>, Option<String>), TlsError> {
     };
     // Java cannot tell an empty password from none either.
     Ok((bytes, password.filter(|password| !password.is_empty())))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

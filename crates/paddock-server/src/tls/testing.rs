@@ -79,6 +79,7 @@ pub(crate) fn settings(dir: &Path, key: &str, trusted: &str) -> PeerTls {
     PeerTls {
         mode: TlsMode::Required,
         key_store: store("key.pem", key),
+        certificates: None,
         trust_store: store("trust.pem", trusted),
         verify_called: true,
         verify_callers: true,

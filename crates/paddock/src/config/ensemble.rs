@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use paddock_server::{ClientAddress, EnsembleMember, Role};
+use paddock_server::{ClientAddress, Ensemble, EnsembleMember, Role};
 
 use super::value;
 use super::{Fault, Place, Remark};
@@ -14,6 +14,8 @@ pub(super) struct Named {
     /// How the file calls it: `server.2`.
     pub(super) name: String,
     pub(super) member: EnsembleMember,
+    /// Whether its peers know one port of it only, so that the port for elections says nothing.
+    pub(super) has_one_port: bool,
 }
 
 impl Named {
@@ -41,7 +43,7 @@ pub(super) fn sort(members: &mut [Named]) -> Result<(), Fault> {
             );
             return Err(named.fault(what));
         }
-        for new in uses(&named.member) {
+        for new in uses(named) {
             if let Some(earlier) = used.iter().find(|earlier| new.meets(earlier)) {
                 return Err(named.fault(format!("its {new} is the {earlier} of member {}", earlier.id)));
             }
@@ -50,6 +52,26 @@ pub(super) fn sort(members: &mut [Named]) -> Result<(), Fault> {
     }
     members.sort_by_key(|named| named.member.id);
     Ok(())
+}
+
+/// The ensemble of these members, with what is said of it as a whole, and the member of it that `own` is.
+pub(super) fn settle(
+    mut members: Vec<Named>,
+    own: &OwnNumber,
+    place: &Place,
+    settings: Ensemble,
+    remarks: &mut Vec<Remark>,
+) -> Result<(Ensemble, Named), Fault> {
+    sort(&mut members)?;
+    let own = self::own(&members, own)?.member.id;
+    if members.len() > 1 {
+        remark_on_voters(&members, place, remarks);
+        remark_on_hosts(&members, own, remarks);
+    }
+    let ensemble =
+        Ensemble { members: members.iter().map(|named| named.member.clone()).collect(), ..settings };
+    let own = members.into_iter().find(|named| named.member.id == own);
+    Ok((ensemble, own.expect("it was found among them just now")))
 }
 
 /// What a port of a host is for.
@@ -77,12 +99,12 @@ impl std::fmt::Display for Use {
     }
 }
 
-fn uses(member: &EnsembleMember) -> Vec<Use> {
+fn uses(Named { member, has_one_port, .. }: &Named) -> Vec<Use> {
     let of = |purpose, host: &str, port| Use { id: member.id, purpose, host: host.to_owned(), port };
-    let mut uses = vec![
-        of("quorum address", &member.host, member.quorum_port),
-        of("election address", &member.host, member.election_port),
-    ];
+    let mut uses = vec![of("quorum address", &member.host, member.quorum_port)];
+    if !has_one_port {
+        uses.push(of("election address", &member.host, member.election_port));
+    }
     if let Some(ClientAddress { address: Some(address), port }) = &member.client {
         // Every machine has such addresses of its own.
         let is_local = address.eq_ignore_ascii_case("localhost")

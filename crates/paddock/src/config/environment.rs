@@ -37,7 +37,7 @@ const MEANINGLESS: &[(&str, &str)] = &[
     ("ZOO_LOG4J_PROP", "--log and PADDOCK_LOG say what is logged"),
 ];
 
-/// The variables whose names begin with `ZOO_` and that are not empty. An empty one is as good as none.
+/// The variables that are not empty. An empty one is as good as none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment(BTreeMap<String, String>);
 
@@ -48,23 +48,22 @@ impl Environment {
     }
 
     pub(super) fn new(variables: impl IntoIterator<Item = (String, String)>) -> Environment {
-        let counts = |(name, value): &(String, String)| name.starts_with("ZOO_") && !value.is_empty();
-        Environment(variables.into_iter().filter(counts).collect())
+        Environment(variables.into_iter().filter(|(_, value)| !value.is_empty()).collect())
     }
 
-    fn get(&self, variable: &str) -> Option<&str> {
-        self.0.get(variable).map(String::as_str)
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
     }
 
     /// The file that counts before the variables: `zoo.cfg`, if it is in the directory of `ZOO_CONF_DIR`.
     pub(super) fn file(&self) -> Option<PathBuf> {
-        let file = Path::new(self.get(CONF_DIR)?).join("zoo.cfg");
+        let file = Path::new(self.variable(CONF_DIR)?).join("zoo.cfg");
         file.is_file().then_some(file)
     }
 
     /// This member's number, which counts if nothing else says it.
     pub(super) fn own_number(&self) -> Result<Option<OwnNumber>, Fault> {
-        let Some(text) = self.get(MY_ID) else { return Ok(None) };
+        let Some(text) = self.variable(MY_ID) else { return Ok(None) };
         let place = Place::new(Path::new(MY_ID));
         let number = value::number(&Text(text.trim()), value::MEMBER, value::A_MEMBER)
             .map_err(|what| place.clone().fault(what))?;
@@ -78,16 +77,16 @@ impl Environment {
         }
         let mut source = Source::of_environment();
         for (variable, key, default) in KEYS {
-            if let Some(value) = self.get(variable).or(*default) {
+            if let Some(value) = self.variable(variable).or(*default) {
                 source.add(variable, &format!("{key}={value}"));
             }
         }
-        match self.get(SERVERS) {
+        match self.variable(SERVERS) {
             Some(servers) => servers.split_whitespace().for_each(|server| source.add(SERVERS, server)),
             // The image names itself a lone server here, with this port for clients.
             None => source.add(SERVERS, "clientPort=2181"),
         }
-        for line in self.get(CFG_EXTRA).unwrap_or_default().split_whitespace() {
+        for line in self.variable(CFG_EXTRA).unwrap_or_default().split_whitespace() {
             source.add(CFG_EXTRA, line);
         }
         Some(source)
@@ -95,7 +94,7 @@ impl Environment {
 
     /// Names what is not known. `file` is what counts in place of the variables, if there is one.
     pub(super) fn remark(&self, file: Option<&Path>, remarks: &mut Vec<Remark>) {
-        for name in self.0.keys() {
+        for name in self.0.keys().filter(|name| name.starts_with("ZOO_")) {
             let place = Place::new(Path::new(name));
             let meaningless = MEANINGLESS.iter().find(|(known, _)| known == name);
             if let Some((_, reason)) = meaningless {

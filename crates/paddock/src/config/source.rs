@@ -87,6 +87,11 @@ impl Line {
         self.place.clone().fault(format!("{}: {}", self.key, what.as_ref()))
     }
 
+    /// Of a key that sets nothing, for this reason.
+    pub(super) fn changes_nothing(&self, reason: &str) -> Remark {
+        self.place.clone().detail(format!("{} changes nothing: {reason}", self.key))
+    }
+
     pub(super) fn warning(&self, what: impl AsRef<str>) -> Remark {
         self.place.clone().warning(format!("{}: {}", self.key, what.as_ref()))
     }

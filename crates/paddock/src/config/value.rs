@@ -1,6 +1,6 @@
 //! Values of settings, whatever file they stand in. An error says what was expected and what was found.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -98,6 +98,16 @@ pub(super) fn address(value: &impl Value) -> Result<SocketAddr, String> {
         return Err(wrong());
     }
     Ok(SocketAddr::new(host_address(host)?, port))
+}
+
+/// Where a machine can be reached: a name, or an address without brackets.
+pub(super) fn host(value: &impl Value) -> Result<String, String> {
+    let is_host = |text: &&str| match text.contains(':') {
+        true => text.parse::<Ipv6Addr>().is_ok(),
+        false => !text.is_empty() && !text.contains(char::is_whitespace),
+    };
+    let host = value.text().filter(is_host);
+    host.map(str::to_owned).ok_or_else(|| wrong("a name or an address without a port", value))
 }
 
 /// The address of a host: of a name the IPv4 address, if it has one, as in Java.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::draft::Draft;
 use super::ensemble::{self, Named, OwnNumber};
 use super::environment::{Environment, MY_ID};
+use super::known_keys;
 use super::properties;
 use super::source::{Line, Source};
 use super::value::{self, Text};
@@ -76,7 +77,9 @@ impl ZooCfg {
             Err(what) => return Err(line.fault(what)),
             Ok(Known::Yes) => {}
             Ok(Known::Adjusted(what)) => remarks.push(line.warning(what)),
-            Ok(Known::No) => remarks.extend(remark_on(line)?),
+            Ok(Known::No) => {
+                remarks.extend(known_keys::remark_on(line, zoo_keys::MEANINGLESS, zoo_keys::FIXED)?);
+            }
         }
         Ok(())
     }
@@ -197,18 +200,6 @@ enum Known {
     No,
     /// It is known, but this value is not taken as it is.
     Adjusted(String),
-}
-
-/// What there is to say of a key that sets nothing.
-fn remark_on(line: &Line) -> Result<Option<Remark>, Fault> {
-    let (place, key) = (line.place.clone(), &line.key);
-    if let Some(reason) = zoo_keys::meaningless(key) {
-        return Ok(Some(place.detail(format!("{key} changes nothing: {reason}"))));
-    }
-    match zoo_keys::fixed(key) {
-        Some(fixed) => fixed.remark_on(place, &line.value),
-        None => Ok(Some(place.warning(format!("{key} is not a setting that Paddock knows; it is ignored")))),
-    }
 }
 
 /// This member's number, from `myid` or from the environment.

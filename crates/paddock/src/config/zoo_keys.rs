@@ -1,29 +1,7 @@
 //! Keys of ZooKeeper that change nothing here, each with the reason. `docs/configuration.md` has the same table.
 
-use super::{Fault, Place, Remark};
-
-/// A key that may stand in `zoo.cfg` with any value. A `*` at its end stands for all keys that begin so.
-pub(super) type Meaningless = (&'static str, &'static str);
-
-/// A key of which Paddock offers one value only.
-#[derive(Debug)]
-pub(super) struct Fixed {
-    pub(super) key: &'static str,
-    /// Ways to write what Paddock does anyway; none if no value asks for that.
-    pub(super) values: &'static [&'static str],
-    /// For any other value.
-    pub(super) otherwise: Otherwise,
-}
-
-#[derive(Debug)]
-pub(super) enum Otherwise {
-    /// The member starts, and says that the setting has no effect.
-    Warn(&'static str),
-    /// The member does not start: it would be less safe than its operator believes.
-    Refuse(&'static str),
-}
-
-use Otherwise::{Refuse, Warn};
+use super::known_keys::Otherwise::{Refuse, Warn};
+use super::known_keys::{Fixed, Meaningless};
 
 /// Why a key that counts between members only changes nothing for a member alone.
 pub(super) const NO_PEERS: &str = "a single member has no peers";
@@ -179,34 +157,3 @@ pub(super) const BETWEEN_MEMBERS: &[Fixed] = &[
         otherwise: Refuse("members would take each other's word without SASL"),
     },
 ];
-
-impl Fixed {
-    /// What there is to say of a value.
-    pub(super) fn remark_on(&self, place: Place, value: &str) -> Result<Option<Remark>, Fault> {
-        if self.values.iter().any(|known| known.eq_ignore_ascii_case(value)) {
-            return Ok(None);
-        }
-        let key = self.key;
-        match self.otherwise {
-            Warn(reason) => Ok(Some(place.warning(format!("{key}: {value:?} has no effect: {reason}")))),
-            Refuse(reason) => Err(place.fault(format!("{key}: {value:?} is not offered: {reason}"))),
-        }
-    }
-}
-
-/// Why a key means nothing.
-pub(super) fn meaningless(key: &str) -> Option<&'static str> {
-    let matches = |pattern: &str| match pattern.strip_suffix('*') {
-        Some(prefix) => key.starts_with(prefix),
-        None => key == pattern,
-    };
-    MEANINGLESS.iter().find(|(pattern, _)| matches(pattern)).map(|(_, reason)| *reason)
-}
-
-pub(super) fn fixed(key: &str) -> Option<&'static Fixed> {
-    FIXED.iter().find(|fixed| fixed.key == key)
-}
-
-pub(super) fn between_members(key: &str) -> Option<&'static Fixed> {
-    BETWEEN_MEMBERS.iter().find(|fixed| fixed.key == key)
-}

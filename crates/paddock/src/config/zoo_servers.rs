@@ -6,9 +6,10 @@
 use paddock_server::{Ensemble, EnsembleMember, Role};
 
 use super::ensemble::{self, Named, OwnNumber};
+use super::known_keys::{self, Fixed};
 use super::source::Line;
 use super::value::{self, Text};
-use super::zoo_keys::{self, Fixed, NO_PEERS};
+use super::zoo_keys::{BETWEEN_MEMBERS, NO_PEERS};
 use super::zoo_quorum::{self, QuorumKey};
 use super::zoo_tls::ZooTls;
 use super::zoo_values;
@@ -23,7 +24,7 @@ pub(super) struct ZooServers {
     peer_type: Option<(Place, Role)>,
     quorum: Vec<QuorumKey>,
     tls: ZooTls,
-    between_members: Vec<(Place, &'static Fixed, String)>,
+    between_members: Vec<(Line, &'static Fixed)>,
 }
 
 /// What became of the server lines.
@@ -49,8 +50,8 @@ impl ZooServers {
         if self.tls.take(line) {
             return Ok(true);
         }
-        if let Some(fixed) = zoo_keys::between_members(&line.key) {
-            self.between_members.push((line.place.clone(), fixed, line.value.clone()));
+        if let Some(fixed) = known_keys::find(BETWEEN_MEMBERS, &line.key) {
+            self.between_members.push((line.clone(), fixed));
             return Ok(true);
         }
         self.set(line).map_err(|what| line.fault(what))
@@ -85,7 +86,7 @@ impl ZooServers {
             remarks.push(line.warning(format!("of its addresses only the first, {first}, is used")));
         }
         let (place, name) = (line.place.clone(), line.key.clone());
-        self.named.push(Named { place, name, member });
+        self.named.push(Named { place, name, member, has_one_port: false });
         Ok(())
     }
 
@@ -147,7 +148,7 @@ impl ZooServers {
     }
 
     fn settle_alone(mut self, own: Option<OwnNumber>, remarks: &mut Vec<Remark>) -> Settled {
-        let unused = self.between_members.iter().map(|(place, fixed, _)| (place, fixed.key));
+        let unused = self.between_members.iter().map(|(line, _)| (&line.place, line.key.as_str()));
         let unused = unused.chain(self.peer_type.iter().map(|(place, _)| (place, "peerType")));
         let unused = unused.chain(self.tls.lines().map(|line| (&line.place, line.key.as_str())));
         let unused = unused.chain(self.quorum.iter().map(|key| (&key.place, key.name.as_str())));
@@ -166,8 +167,8 @@ impl ZooServers {
     /// What else there is to say of the keys, now that there is an ensemble.
     fn check_keys(&self, own: u8, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
         zoo_quorum::check(&self.quorum, &self.named, remarks)?;
-        for (place, fixed, value) in &self.between_members {
-            remarks.extend(fixed.remark_on(place.clone(), value)?);
+        for (line, fixed) in &self.between_members {
+            remarks.extend(fixed.remark_on(line)?);
         }
         let own = self.named.iter().find(|named| named.member.id == own);
         if let (Some((place, role)), Some(own)) = (&self.peer_type, own)

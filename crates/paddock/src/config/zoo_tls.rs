@@ -118,6 +118,7 @@ impl Draft {
             mode,
             key_store: key_store
                 .ok_or_else(|| missing("keyStore.location", "this member's key and certificate"))?,
+            certificates: None,
             trust_store: trust_store
                 .ok_or_else(|| missing("trustStore.location", "the certificates to trust"))?,
             verify_called: !self.no_verification,

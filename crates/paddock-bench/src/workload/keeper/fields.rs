@@ -1,4 +1,4 @@
-//! Typed reading of a `yaml::Node`, with refusals that name file, line and key.
+//! Typed reading of a `paddock_yaml::Node`, with refusals that name file, line and key.
 //!
 //! Wherever a key may come several times, a sequence in its place means the same, and so does a key with a number or a
 //! word behind it: `node`, `node_2`, `node-small`.
@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::yaml::{Entry, Node, Value};
+use paddock_yaml::{Entry, Node, Value};
+
 use crate::BenchError;
 
 /// The keys that a mapping may have.
@@ -197,7 +198,6 @@ fn unknown_key(key: &str, keys: &Keys) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::yaml;
     use super::*;
 
     const KEYS: Keys =
@@ -205,7 +205,7 @@ mod tests {
 
     fn check(text: &str, read: impl Fn(&Fields<'_>) -> Result<String, BenchError>, expected: &str) {
         let file = Path::new("f.yaml");
-        let node = yaml::parse(file, text).unwrap();
+        let node = paddock_yaml::parse(text).unwrap();
         let read = Fields::of_file(file, &node, &KEYS).and_then(|fields| read(&fields));
         assert_eq!(read.unwrap_or_else(|error| error.to_string()), expected, "{text}");
     }

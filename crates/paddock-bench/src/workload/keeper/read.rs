@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::fields::{Field, Fields, Keys};
-use super::{Connection, KeeperFile, Output, OutputFile, check, requests, setup, yaml};
+use super::{Connection, KeeperFile, Output, OutputFile, check, requests, setup};
 use crate::BenchError;
 
 /// With the spellings of older files, which newer versions of keeper-bench overlook.
@@ -58,7 +58,11 @@ const OUTPUT_KEYS: Keys = Keys { once: &["file", "stdout"], many: &[] };
 const OUTPUT_FILE_KEYS: Keys = Keys { once: &["path", "with_timestamp"], many: &[] };
 
 pub(super) fn file(path: &Path, text: &str) -> Result<KeeperFile, BenchError> {
-    let root = yaml::parse(path, text)?;
+    let root = paddock_yaml::parse(text).map_err(|error| BenchError::InFile {
+        file: path.to_owned(),
+        line: error.line,
+        message: error.to_string(),
+    })?;
     let fields = Fields::of_file(path, &root, &FILE_KEYS)?;
     let generator = fields.needed("generator")?.fields(&GENERATOR_KEYS)?;
     let nodes = match either(fields.one("setup"), generator.one("setup"))? {

@@ -179,12 +179,11 @@ impl Level<'_> {
 mod tests {
     use std::path::Path;
 
-    use super::super::yaml;
     use super::*;
 
     fn check(text: &str, expected: &str) {
         let file = Path::new("f.yaml");
-        let root = yaml::parse(file, text).unwrap();
+        let root = paddock_yaml::parse(text).unwrap();
         let keys = Keys { once: &["setup"], many: &[] };
         let nodes = Fields::of_file(file, &root, &keys).and_then(|f| f.needed("setup")).and_then(read);
         let shown = match &nodes {

@@ -25,10 +25,29 @@ fn certificate() -> CertificateDer<'static> {
 
 #[track_caller]
 fn check_key_entry(name: &str, password: Option<&str>) {
-    let entry = read_key_entry(&store(name, password)).unwrap();
+    let entry = read_key_entry(&store(name, password), None).unwrap();
     assert_eq!(entry.chain, [certificate()], "{name}");
     // This also compares the key with the certificate.
     CertifiedKey::from_der(entry.chain, entry.key, &aws_lc_rs::default_provider()).unwrap();
+}
+
+#[test]
+fn certificates_may_be_in_a_file_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let both = fs::read_to_string(fixture("key.pem")).unwrap();
+    let key: String = both
+        .split_inclusive("-----END PRIVATE KEY-----")
+        .filter(|part| part.contains("PRIVATE KEY"))
+        .map(|part| &part[part.find("-----BEGIN PRIVATE").unwrap()..])
+        .collect();
+    let path = directory.path().join("key.pem");
+    // Without a line's end behind it, as some tools write it.
+    fs::write(&path, key).unwrap();
+    let store = Store { path: path.clone(), password: None };
+    check_refused(read_key_entry(&store, None), &StoreError::NoChain);
+    check_refused(read_key_entry(&store, Some(&path)), &StoreError::NoChain);
+    let entry = read_key_entry(&store, Some(&fixture("certificate.pem"))).unwrap();
+    assert_eq!(entry.chain, [certificate()]);
 }
 
 #[track_caller]
@@ -79,32 +98,32 @@ fn a_wrong_or_missing_password_is_told() {
     for name in
         ["key.jks", "key-as-pkcs12.jks", "key-openssl.p12", "key-openssl-legacy.p12", "key-encrypted.pem"]
     {
-        check_refused(read_key_entry(&store(name, Some("wrong"))), &StoreError::Password);
+        check_refused(read_key_entry(&store(name, Some("wrong")), None), &StoreError::Password);
     }
     for name in ["key.jks", "key-openssl.p12"] {
-        check_refused(read_key_entry(&store(name, None)), &StoreError::Password);
+        check_refused(read_key_entry(&store(name, None), None), &StoreError::Password);
     }
-    check_refused(read_key_entry(&store("key-encrypted.pem", None)), &StoreError::PasswordMissing);
-    check_refused(read_key_entry(&store("key-encrypted.pem", Some(""))), &StoreError::PasswordMissing);
+    check_refused(read_key_entry(&store("key-encrypted.pem", None), None), &StoreError::PasswordMissing);
+    check_refused(read_key_entry(&store("key-encrypted.pem", Some("")), None), &StoreError::PasswordMissing);
     check_refused(read_trusted(&store("trust.jks", None)), &StoreError::Password);
 }
 
 #[test]
 fn what_is_not_offered_is_told() {
     for name in ["key-encrypted-pbes1.pem", "key-encrypted-traditional.pem"] {
-        check_refused(read_key_entry(&store(name, PASSWORD)), &StoreError::Encryption);
+        check_refused(read_key_entry(&store(name, PASSWORD), None), &StoreError::Encryption);
     }
-    check_refused(read_key_entry(&store("make.sh", PASSWORD)), &StoreError::Format);
+    check_refused(read_key_entry(&store("make.sh", PASSWORD), None), &StoreError::Format);
     check_refused(read_trusted(&store("make.sh", PASSWORD)), &StoreError::Format);
-    check_refused(read_key_entry(&store("certificate.pem", None)), &StoreError::NoKey);
+    check_refused(read_key_entry(&store("certificate.pem", None), None), &StoreError::NoKey);
     for name in ["trust.jks", "trust.p12"] {
-        check_refused(read_key_entry(&store(name, PASSWORD)), &StoreError::NoKey);
+        check_refused(read_key_entry(&store(name, PASSWORD), None), &StoreError::NoKey);
     }
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    match read_key_entry(&store("none.pem", None)) {
+    match read_key_entry(&store("none.pem", None), None) {
         Err(TlsError::Read { path, .. }) => assert_eq!(path, fixture("none.pem")),
         other => panic!("{other:?}"),
     }
@@ -117,12 +136,12 @@ fn a_password_stands_in_a_file() {
     let store = Store { path: fixture("key.jks"), password: Some(Password::File(path.clone())) };
     for text in ["changeit", "changeit\n", "changeit\r\n"] {
         fs::write(&path, text).unwrap();
-        read_key_entry(&store).unwrap();
+        read_key_entry(&store, None).unwrap();
     }
     fs::write(&path, "changeit\n\n").unwrap();
-    check_refused(read_key_entry(&store), &StoreError::Password);
+    check_refused(read_key_entry(&store, None), &StoreError::Password);
     fs::write(&path, [0xFF]).unwrap();
-    assert!(matches!(read_key_entry(&store), Err(TlsError::PasswordText { .. })));
+    assert!(matches!(read_key_entry(&store, None), Err(TlsError::PasswordText { .. })));
 }
 
 /// Whatever a file holds, it is read or refused.
@@ -134,7 +153,7 @@ fn damage_is_told() {
         let damaged = Store { path: dir.path().join(name), ..store(name, PASSWORD) };
         for length in 0..whole.len() {
             fs::write(&damaged.path, &whole[..length]).unwrap();
-            let read = (read_key_entry(&damaged), read_trusted(&damaged));
+            let read = (read_key_entry(&damaged, None), read_trusted(&damaged));
             assert!(name.ends_with(".pem") || matches!(read, (Err(_), Err(_))), "{name} cut at {length}");
         }
     }

@@ -1,7 +1,6 @@
 //! `[ensemble]`, with `[ensemble.tls]`, and `[[ensemble.member]]`. A key that is not known here is refused: to pass over half of what is said of
 //! an ensemble is worse than not to start.
 
-use std::net::Ipv6Addr;
 use std::ops::RangeInclusive;
 
 use paddock_server::{ClientAddress, Ensemble, EnsembleMember, Role};
@@ -63,11 +62,10 @@ impl Table {
 
     /// The ensemble, and the member of it that `own` is.
     pub(super) fn settle(
-        mut self,
+        self,
         own: Option<&OwnNumber>,
         remarks: &mut Vec<Remark>,
     ) -> Result<(Ensemble, Named), Fault> {
-        ensemble::sort(&mut self.named)?;
         if ensemble::voters(&self.named) == 0 {
             return Err(self.place.fault("ensemble: there is no participant"));
         }
@@ -78,17 +76,7 @@ impl Table {
             );
             return Err(self.place.whole().fault(what));
         };
-        let own = ensemble::own(&self.named, own)?.member.id;
-        if self.named.len() > 1 {
-            ensemble::remark_on_voters(&self.named, &self.place, remarks);
-            ensemble::remark_on_hosts(&self.named, own, remarks);
-        }
-        let ensemble = Ensemble {
-            members: self.named.iter().map(|named| named.member.clone()).collect(),
-            ..self.settings
-        };
-        let own = self.named.into_iter().find(|named| named.member.id == own);
-        Ok((ensemble, own.expect("it was found among them just now")))
+        ensemble::settle(self.named, own, &self.place, self.settings, remarks)
     }
 }
 
@@ -114,7 +102,7 @@ fn member(file: &File<'_>, place: Place, table: &DeTable<'_>) -> Result<Named, F
         }
     }
     let member = draft.finish().map_err(named(&place, MEMBER))?;
-    Ok(Named { place, name: MEMBER.to_owned(), member })
+    Ok(Named { place, name: MEMBER.to_owned(), member, has_one_port: false })
 }
 
 #[derive(Default)]
@@ -133,11 +121,11 @@ impl Draft {
     fn set(&mut self, key: &str, value: &Item<'_>) -> Result<bool, String> {
         match key {
             "id" => self.id = Some(value::number(value, value::MEMBER, value::A_MEMBER)?),
-            "host" => self.host = Some(host(value)?),
+            "host" => self.host = Some(value::host(value)?),
             "quorum_port" => self.quorum_port = Some(port(value)?),
             "election_port" => self.election_port = Some(port(value)?),
             "role" => self.role = Some(role(value)?),
-            "client_address" => self.client_address = Some(host(value)?),
+            "client_address" => self.client_address = Some(value::host(value)?),
             "client_port" => self.client_port = Some(port(value)?),
             _ => return Ok(false),
         }
@@ -164,18 +152,6 @@ impl Draft {
 
 pub(super) fn boolean(value: &Item<'_>) -> Result<bool, String> {
     value.value.get_ref().as_bool().ok_or_else(|| value::wrong("true or false", value))
-}
-
-fn host(value: &Item<'_>) -> Result<String, String> {
-    let is_host = |text: &&str| match text.contains(':') {
-        true => text.parse::<Ipv6Addr>().is_ok(),
-        false => !text.is_empty() && !text.contains(char::is_whitespace),
-    };
-    value
-        .text()
-        .filter(is_host)
-        .map(str::to_owned)
-        .ok_or_else(|| value::wrong("a name or an address without a port", value))
 }
 
 fn port(value: &Item<'_>) -> Result<u16, String> {

@@ -286,6 +286,7 @@ fn tls() -> PeerTls {
     PeerTls {
         mode: TlsMode::Required,
         key_store: Store { path: "/k".into(), password: None },
+        certificates: None,
         trust_store: Store { path: "/t".into(), password: None },
         verify_called: true,
         verify_callers: true,
@@ -308,6 +309,7 @@ fn every_key_of_tls_sets_its_field() {
         ("mode = 'accepted'", PeerTls { mode: TlsMode::Accepted, ..tls() }),
         ("key_store_password = 'p'", PeerTls { key_store: key(text("p")), ..tls() }),
         ("key_store_password_file = '/p'", PeerTls { key_store: key(file("/p")), ..tls() }),
+        ("certificates = '/c'", PeerTls { certificates: Some("/c".into()), ..tls() }),
         ("trust_store_password = 'p'", PeerTls { trust_store: trust(text("p")), ..tls() }),
         ("trust_store_password_file = '/p'", PeerTls { trust_store: trust(file("/p")), ..tls() }),
         ("verify_called = false", PeerTls { verify_called: false, ..tls() }),

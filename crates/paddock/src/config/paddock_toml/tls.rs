@@ -32,6 +32,7 @@ pub(super) fn read(file: &File<'_>, place: &Place, value: &Spanned<DeValue<'_>>)
 struct Draft {
     mode: Option<TlsMode>,
     key_store: StoreDraft,
+    certificates: Option<PathBuf>,
     trust_store: StoreDraft,
     verify_called: Option<bool>,
     verify_callers: Option<bool>,
@@ -68,6 +69,7 @@ impl Draft {
             "key_store" => self.key_store.path = Some(value::path(value)?),
             "key_store_password" => self.key_store.password = Some(secret(value)?),
             "key_store_password_file" => self.key_store.password_file = Some(value::path(value)?),
+            "certificates" => self.certificates = Some(value::path(value)?),
             "trust_store" => self.trust_store.path = Some(value::path(value)?),
             "trust_store_password" => self.trust_store.password = Some(secret(value)?),
             "trust_store_password_file" => self.trust_store.password_file = Some(value::path(value)?),
@@ -84,6 +86,7 @@ impl Draft {
         Ok(PeerTls {
             mode: self.mode.unwrap_or(TlsMode::Required),
             key_store: self.key_store.finish("key_store")?,
+            certificates: self.certificates,
             trust_store: self.trust_store.finish("trust_store")?,
             verify_called: self.verify_called.unwrap_or(true),
             verify_callers: self.verify_callers.unwrap_or(true),

@@ -4,7 +4,7 @@ use paddock_server::{Config, WordList};
 
 use super::super::Weight;
 use super::super::case::Case;
-use super::super::zoo_keys::Otherwise;
+use super::super::known_keys::Otherwise;
 use super::*;
 
 const BASE: &str = "dataDir=data\nclientPort=2181\nclientPortAddress=127.0.0.1\n";

@@ -44,6 +44,7 @@ fn guide() -> PeerTls {
     PeerTls {
         mode: TlsMode::Required,
         key_store: store("/path/to/keystore.jks"),
+        certificates: None,
         trust_store: store("/path/to/truststore.jks"),
         verify_called: true,
         verify_callers: true,

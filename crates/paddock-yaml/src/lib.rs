@@ -1,24 +1,21 @@
 //! A YAML file as a tree that knows its lines.
 //!
 //! Made for files in the manner of ClickHouse's configuration: a mapping may give a key several times, and the order of
-//! its entries is kept. What the entries mean is for `fields.rs` and its callers.
+//! its entries is kept. What the entries mean is for who reads them.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-use crate::BenchError;
-
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
+pub struct Node {
     /// Counted from 1.
-    pub(crate) line: usize,
-    pub(crate) value: Value,
+    pub line: usize,
+    pub value: Value,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
     /// As it is written, without its quotes; empty if there is none.
     Scalar(String),
     Sequence(Vec<Node>),
@@ -26,33 +23,34 @@ pub(crate) enum Value {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
+pub struct Entry {
+    pub key: String,
     /// Where the key is.
-    pub(crate) line: usize,
-    pub(crate) value: Node,
+    pub line: usize,
+    pub value: Node,
 }
 
-/// Reads the one document of a file; `file` is only for the messages.
-pub(crate) fn parse(file: &Path, text: &str) -> Result<Node, BenchError> {
+/// Why a text cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not YAML: {message}")]
+pub struct Malformed {
+    pub line: usize,
+    message: String,
+}
+
+/// Reads the one document of a file.
+pub fn parse(text: &str) -> Result<Node, Malformed> {
     let mut tree = Tree::default();
     for event in Parser::new_from_str(text) {
-        let step = match event {
-            Ok((event, span)) => tree.on_event(event, span.start.line()),
-            Err(error) => Err(Fault { line: error.marker().line(), message: error.info().to_string() }),
-        };
-        step.map_err(|Fault { line, message }| BenchError::InFile {
-            file: file.to_path_buf(),
-            line,
-            message: format!("not YAML: {message}"),
-        })?;
+        match event {
+            Ok((event, span)) => tree.on_event(event, span.start.line())?,
+            Err(error) => {
+                let (line, message) = (error.marker().line(), error.info().to_string());
+                return Err(Malformed { line, message });
+            }
+        }
     }
     Ok(tree.root.unwrap_or(Node { line: 1, value: Value::Mapping(Vec::new()) }))
-}
-
-struct Fault {
-    line: usize,
-    message: String,
 }
 
 /// The tree while its events come in.
@@ -73,7 +71,7 @@ struct Open {
 }
 
 impl Tree {
-    fn on_event(&mut self, event: Event<'_>, line: usize) -> Result<(), Fault> {
+    fn on_event(&mut self, event: Event<'_>, line: usize) -> Result<(), Malformed> {
         match event {
             Event::Scalar(text, style, anchor, _) => {
                 let absent = style == ScalarStyle::Plain && matches!(&*text, "~" | "null");
@@ -82,7 +80,7 @@ impl Tree {
             }
             Event::Alias(anchor) => {
                 let unknown =
-                    || Fault { line, message: "alias of something that has not ended yet".to_string() };
+                    || Malformed { line, message: "alias of something that has not ended yet".to_string() };
                 let node = self.anchors.get(&anchor).ok_or_else(unknown)?.clone();
                 self.add(node, 0)
             }
@@ -90,18 +88,18 @@ impl Tree {
             Event::MappingStart(anchor, _) => self.open(line, anchor, Value::Mapping(Vec::new())),
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(Fault { line, message: "a second document".to_string() })
+                Err(Malformed { line, message: "a second document".to_string() })
             }
             _ => Ok(()),
         }
     }
 
-    fn open(&mut self, line: usize, anchor: usize, value: Value) -> Result<(), Fault> {
+    fn open(&mut self, line: usize, anchor: usize, value: Value) -> Result<(), Malformed> {
         self.open.push(Open { line, anchor, key: None, value });
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Fault> {
+    fn close(&mut self) -> Result<(), Malformed> {
         let Open { line, anchor, value, .. } = self.open.pop().expect("the parser ends only what it began");
         let value = match value {
             Value::Mapping(entries) => Value::Mapping(merge(entries)),
@@ -110,7 +108,7 @@ impl Tree {
         self.add(Node { line, value }, anchor)
     }
 
-    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Fault> {
+    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Malformed> {
         // Anchors are numbered from 1; 0 is none.
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
@@ -131,10 +129,10 @@ impl Tree {
     }
 }
 
-fn key_of(node: Node) -> Result<(String, usize), Fault> {
+fn key_of(node: Node) -> Result<(String, usize), Malformed> {
     match node.value {
         Value::Scalar(key) => Ok((key, node.line)),
-        _ => Err(Fault { line: node.line, message: "a key must be a plain word".to_string() }),
+        _ => Err(Malformed { line: node.line, message: "a key must be a plain word".to_string() }),
     }
 }
 
@@ -177,8 +175,7 @@ mod tests {
     }
 
     fn check(text: &str, expected: &str) {
-        let shown =
-            parse(Path::new("f.yaml"), text).map_or_else(|error| error.to_string(), |node| show(&node));
+        let shown = parse(text).map_or_else(|error| format!("{}: {error}", error.line), |node| show(&node));
         assert_eq!(shown, expected, "{text}");
     }
 
@@ -202,8 +199,8 @@ mod tests {
 
     #[test]
     fn what_is_not_yaml_is_named_with_its_line() {
-        check("a: 1\nb: [1, 2\nc: 3\n", "f.yaml:3: not YAML: illegal placement of ':' indicator");
-        check("a: 1\n---\nb: 2\n", "f.yaml:2: not YAML: a second document");
-        check("a: 1\n[x]: 2\n", "f.yaml:2: not YAML: a key must be a plain word");
+        check("a: 1\nb: [1, 2\nc: 3\n", "3: not YAML: illegal placement of ':' indicator");
+        check("a: 1\n---\nb: 2\n", "2: not YAML: a second document");
+        check("a: 1\n[x]: 2\n", "2: not YAML: a key must be a plain word");
     }
 }

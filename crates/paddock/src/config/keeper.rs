@@ -1,0 +1,280 @@
+//! ClickHouse Keeper's `keeper_config.xml` and `keeper_config.yaml`, and the configuration of a ClickHouse server that has
+//! a keeper in it.
+//!
+//! Always true: a key of `keeper_server` is taken, known to change nothing, refused, or named in a remark.
+
+mod keys;
+mod raft;
+mod settings;
+mod tls;
+mod values;
+mod xml;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use paddock_server::Ensemble;
+use paddock_yaml::{Entry, Node, Value};
+
+use super::draft::Draft;
+use super::ensemble::OwnNumber;
+use super::environment::Environment;
+use super::known_keys;
+use super::source::Line;
+use super::value::{self, Text};
+use super::zoo_values;
+use super::{Fault, Overrides, Place, Remark};
+use raft::Raft;
+use settings::File;
+pub(super) use settings::is_keeper_file;
+use tls::KeeperTls;
+
+/// What ClickHouse Keeper does unless it is told otherwise, where that is not what Paddock does.
+const CONNECTIONS_MAX: u32 = 1024;
+const SESSION_TIMEOUT_MS_MIN: u32 = 10_000;
+const SESSION_TIMEOUT_MS_MAX: u32 = 100_000;
+const EXPIRY_MS: u32 = 500;
+const WORDS: &str = "conf,cons,crst,envi,ruok,srst,srvr,stat,wchs,dirs,mntr,isro,rcvr,apiv,csnp,lgif,rqld,rclc,clrs,\
+                     ftfl,ydld,pfev,lgrq";
+
+const SERVER: &str = "keeper_server";
+const TCP_PORT: &str = "keeper_server.tcp_port";
+const STORAGE_PATH: &str = "keeper_server.storage_path";
+const LISTEN_HOST: &str = "listen_host";
+/// What else of a file is about the keeper.
+const SECTIONS: [&str; 10] = [
+    LISTEN_HOST,
+    "interserver_listen_host",
+    "listen_try",
+    "listen_backlog",
+    "listen_reuse_port",
+    "max_connections",
+    "logger",
+    "prometheus",
+    "placement",
+    "include_from",
+];
+
+pub(super) fn load(
+    path: &Path,
+    overrides: &Overrides,
+    environment: &Environment,
+    remarks: &mut Vec<Remark>,
+) -> Result<Draft, Fault> {
+    let (file, root) = File::read(path, environment)?;
+    let mut keeper = Keeper::new();
+    for entry in entries(&root) {
+        keeper.take_section(&file, entry, remarks)?;
+    }
+    keeper.finish(&Place::new(path), overrides, environment, remarks)
+}
+
+fn entries(node: &Node) -> &[Entry] {
+    match &node.value {
+        Value::Mapping(entries) => entries,
+        _ => &[],
+    }
+}
+
+/// What the file says. Keys that depend on others wait outside `draft`.
+struct Keeper {
+    draft: Draft,
+    has_server: bool,
+    tcp_port: Option<u16>,
+    listen_hosts: Vec<(Line, IpAddr)>,
+    own: Option<OwnNumber>,
+    storage_path: Option<PathBuf>,
+    snapshot_path: Option<PathBuf>,
+    settings: Ensemble,
+    raft: Raft,
+    tls: KeeperTls,
+    seen: BTreeMap<String, Place>,
+}
+
+impl Keeper {
+    fn new() -> Keeper {
+        let mut draft = Draft::default();
+        draft.config.connections_per_address_max = 0;
+        draft.config.connections_max = CONNECTIONS_MAX;
+        draft.config.tick_ms = EXPIRY_MS;
+        draft.config.words = values::words(WORDS);
+        draft.session_timeout_ms_min = Some(SESSION_TIMEOUT_MS_MIN);
+        draft.session_timeout_ms_max = Some(SESSION_TIMEOUT_MS_MAX);
+        Keeper {
+            draft,
+            has_server: false,
+            tcp_port: None,
+            listen_hosts: Vec::new(),
+            own: None,
+            storage_path: None,
+            snapshot_path: None,
+            // A member of ClickHouse Keeper listens to the others at every address.
+            settings: Ensemble { listen_on_all_addresses: true, ..Ensemble::default() },
+            raft: Raft::default(),
+            tls: KeeperTls::default(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    fn take_section(
+        &mut self,
+        file: &File<'_>,
+        section: &Entry,
+        remarks: &mut Vec<Remark>,
+    ) -> Result<(), Fault> {
+        match section.key.as_str() {
+            SERVER => {
+                self.has_server = true;
+                for entry in entries(&section.value) {
+                    if entry.key == raft::SECTION {
+                        self.raft.read(file, entry, remarks)?;
+                    } else {
+                        self.take(file, &format!("{SERVER}.{}", entry.key), entry, remarks)?;
+                    }
+                }
+                Ok(())
+            }
+            tls::SECTION => {
+                self.tls.take(file.settings(tls::SECTION, section)?);
+                Ok(())
+            }
+            key if SECTIONS.contains(&key) => self.take(file, key, section, remarks),
+            key => {
+                let what = format!("{key} changes nothing: it is for ClickHouse servers");
+                remarks.push(file.place(section.line).detail(what));
+                Ok(())
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        file: &File<'_>,
+        path: &str,
+        entry: &Entry,
+        remarks: &mut Vec<Remark>,
+    ) -> Result<(), Fault> {
+        for line in file.settings(path, entry)? {
+            let earlier = self.seen.insert(line.key.clone(), line.place.clone());
+            if let Some(earlier) = earlier.filter(|_| line.key != LISTEN_HOST) {
+                return Err(line.fault(format!("it is said at {earlier} already; say it once")));
+            }
+            if !self.set(&line, &Text(&line.value)).map_err(|what| line.fault(what))? {
+                remarks.extend(known_keys::remark_on(&line, keys::MEANINGLESS, keys::FIXED)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a setting, unless its key sets nothing.
+    fn set(&mut self, line: &Line, value: &Text<'_>) -> Result<bool, String> {
+        let config = &mut self.draft.config;
+        match line.key.strip_prefix("keeper_server.").unwrap_or(&line.key) {
+            LISTEN_HOST => self.listen_hosts.push((line.clone(), value::host_address(value.0)?)),
+            "max_connections" => {
+                config.connections_max = value::amount(value, 0..=i32::MAX.into(), "connections")?;
+            }
+            "tcp_port" => self.tcp_port = Some(value::number(value, value::PORT, value::A_PORT)?),
+            "server_id" => {
+                let number = value::number(value, value::MEMBER, value::A_MEMBER)?;
+                self.own = Some(OwnNumber { place: line.place.clone(), number });
+            }
+            "storage_path" => self.storage_path = Some(value::path(value)?),
+            "snapshot_storage_path" => self.snapshot_path = Some(value::path(value)?),
+            "log_storage_path" => config.log_dir = Some(value::path(value)?),
+            "four_letter_word_white_list" | "four_letter_word_allow_list" => {
+                config.words = values::words(value.0);
+            }
+            "superdigest" => config.super_digest = Some(value::super_digest(value)?),
+            "enable_reconfiguration" => self.settings.reconfig_enabled = values::boolean(value)?,
+            "availability_zone.value" | "placement.availability_zone" => {
+                config.availability_zone = Some(value::availability_zone(value)?);
+            }
+            // What was found is not shown.
+            key if key.starts_with("client_password") && !value.0.is_empty() => {
+                return Err("it is not offered: clients without the password would not be turned away".into());
+            }
+            key => match key.strip_prefix("coordination_settings.") {
+                Some(key) => return self.set_coordination(key, value),
+                None => return Ok(false),
+            },
+        }
+        Ok(true)
+    }
+
+    fn set_coordination(&mut self, key: &str, value: &Text<'_>) -> Result<bool, String> {
+        let draft = &mut self.draft;
+        let config = &mut draft.config;
+        match key {
+            "min_session_timeout_ms" => draft.session_timeout_ms_min = Some(value::milliseconds(value)?),
+            "session_timeout_ms" => draft.session_timeout_ms_max = Some(value::milliseconds(value)?),
+            "dead_session_check_period_ms" => config.tick_ms = value::milliseconds(value)?,
+            "container_gc_period_ms" => config.garbage_interval_ms = value::milliseconds(value)?,
+            "container_gc_batch_size" => {
+                config.garbage_max = value::amount(value, 1..=i32::MAX.into(), "znodes")?;
+            }
+            "snapshot_distance" => config.snapshot_writes = value::amount(value, 1..=i64::MAX, "writes")?,
+            "snapshots_to_keep" => {
+                config.snapshots_kept = value::amount(value, 1..=i32::MAX.into(), "snapshots")?;
+            }
+            "max_log_file_size" => {
+                config.segment_bytes = values::segment_bytes(value)?.unwrap_or(config.segment_bytes);
+            }
+            "max_request_size" => config.frame_bytes_max = values::request_bytes(value)?,
+            "quorum_reads" => self.settings.linearizable_reads = values::boolean(value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn finish(
+        mut self,
+        place: &Place,
+        overrides: &Overrides,
+        environment: &Environment,
+        remarks: &mut Vec<Remark>,
+    ) -> Result<Draft, Fault> {
+        if !self.has_server {
+            return Err(place.clone().fault(format!("{SERVER} is missing")));
+        }
+        self.draft.data_dir = self.snapshot_path.take().or(self.storage_path.take());
+        if overrides.data_dir.is_none() && self.draft.data_dir.is_none() {
+            return Err(place.clone().fault(format!("{STORAGE_PATH} is missing")));
+        }
+        if overrides.listen.is_none() {
+            let port = self.tcp_port.ok_or_else(|| place.clone().fault(format!("{TCP_PORT} is missing")))?;
+            self.draft.listen = Some(SocketAddr::new(self.listen_address()?, port));
+        }
+        let own = match self.own.take() {
+            Some(own) => Some(own),
+            None => environment.own_number()?,
+        };
+        self.draft.member = own.as_ref().map(|own| own.number);
+        self.settings.tls = if self.raft.has_peers() && self.raft.is_secure() {
+            Some(self.tls.settle(place, remarks)?)
+        } else {
+            self.tls.remark_on_unused(remarks);
+            None
+        };
+        self.draft.config.ensemble = self.raft.settle(own, place, self.settings, remarks)?;
+        Ok(self.draft)
+    }
+
+    /// Without an address, this machine only, as in ClickHouse.
+    fn listen_address(&self) -> Result<IpAddr, Fault> {
+        if self.listen_hosts.iter().any(|(_, address)| address.is_unspecified()) {
+            return Ok(zoo_values::all_addresses());
+        }
+        match &self.listen_hosts[..] {
+            [] => Ok(Ipv4Addr::LOCALHOST.into()),
+            [(_, address)] => Ok(*address),
+            [_, (line, _), ..] => {
+                Err(line.fault("a member listens at one address or, with 0.0.0.0 or ::, at all; keep one"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,412 @@
+use std::fs;
+
+use paddock_server::{
+    Config, EnsembleMember, Password, PeerTls, Role, Secret, Store, TlsMode, TlsVersions, WordList,
+};
+
+use super::super::case::Case;
+use super::super::known_keys::Otherwise;
+use super::*;
+
+const XML: &str = "keeper_config.xml";
+
+/// A file with `sections` beside the keys of `keeper_server`.
+fn xml(keys: &str, sections: &str) -> String {
+    format!(
+        "<clickhouse>\n<keeper_server><tcp_port>9181</tcp_port><storage_path>data</storage_path>\n\
+         {keys}</keeper_server>\n{sections}</clickhouse>\n"
+    )
+}
+
+/// What a member alone has if only a port and a path are said.
+fn alone() -> Config {
+    Config {
+        listen: "127.0.0.1:9181".parse().unwrap(),
+        tick_ms: 500,
+        session_timeout_ms_min: 10_000,
+        session_timeout_ms_max: 100_000,
+        connections_per_address_max: 0,
+        connections_max: 1024,
+        words: values::words(WORDS),
+        ..Config::new("data")
+    }
+}
+
+#[track_caller]
+fn check(text: &str, expected: &Config) {
+    let case = Case::new();
+    let (config, warnings) = case.warned(case.load_as(XML, text).unwrap());
+    assert_eq!((&config, warnings), (expected, Vec::new()), "{text}");
+}
+
+#[track_caller]
+fn check_refused(text: &str, expected: &str) {
+    assert_eq!(Case::new().load_as(XML, text).unwrap_err(), expected, "{text}");
+}
+
+#[track_caller]
+fn check_warned(text: &str, expected: &str) {
+    let case = Case::new();
+    let (_, warnings) = case.warned(case.load_as(XML, text).unwrap());
+    assert_eq!(warnings, [expected], "{text}");
+}
+
+#[test]
+fn what_is_not_said_is_as_in_clickhouse_keeper_or_by_default() {
+    check(&xml("", ""), &alone());
+}
+
+#[test]
+fn every_key_sets_its_field() {
+    const DIGEST: &str = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=";
+    let coordination = |text: &str| format!("<coordination_settings>{text}</coordination_settings>");
+    for (keys, expected) in [
+        ("<server_id>7</server_id>", Config { member: 7, ..alone() }),
+        ("<log_storage_path>/l</log_storage_path>", Config { log_dir: Some("/l".into()), ..alone() }),
+        ("<snapshot_storage_path>/s</snapshot_storage_path>", Config { data_dir: "/s".into(), ..alone() }),
+        (
+            "<four_letter_word_white_list>*</four_letter_word_white_list>",
+            Config { words: WordList::All, ..alone() },
+        ),
+        (
+            "<four_letter_word_allow_list>ruok, mntr</four_letter_word_allow_list>",
+            Config { words: WordList::Only(vec!["ruok".into(), "mntr".into()]), ..alone() },
+        ),
+        (
+            &format!("<superdigest>{DIGEST}</superdigest>"),
+            Config { super_digest: Some(DIGEST.into()), ..alone() },
+        ),
+        (
+            "<availability_zone><value>z</value></availability_zone>",
+            Config { availability_zone: Some("z".into()), ..alone() },
+        ),
+        (
+            &coordination("<min_session_timeout_ms>5</min_session_timeout_ms>"),
+            Config { session_timeout_ms_min: 5, ..alone() },
+        ),
+        (
+            &coordination("<session_timeout_ms>30000</session_timeout_ms>"),
+            Config { session_timeout_ms_max: 30_000, ..alone() },
+        ),
+        (
+            &coordination("<dead_session_check_period_ms>100</dead_session_check_period_ms>"),
+            Config { tick_ms: 100, ..alone() },
+        ),
+        (
+            &coordination("<container_gc_period_ms>70</container_gc_period_ms>"),
+            Config { garbage_interval_ms: 70, ..alone() },
+        ),
+        (
+            &coordination("<container_gc_batch_size>8</container_gc_batch_size>"),
+            Config { garbage_max: 8, ..alone() },
+        ),
+        (&coordination("<snapshot_distance>9</snapshot_distance>"), Config { snapshot_writes: 9, ..alone() }),
+        (&coordination("<snapshots_to_keep>1</snapshots_to_keep>"), Config { snapshots_kept: 1, ..alone() }),
+        (
+            &coordination("<max_log_file_size>52428801</max_log_file_size>"),
+            Config { segment_bytes: 52_428_800, ..alone() },
+        ),
+        (&coordination("<max_log_file_size>0</max_log_file_size>"), alone()),
+        (&coordination("<max_request_size>0</max_request_size>"), alone()),
+        (
+            &coordination("<max_request_size>1024</max_request_size>"),
+            Config { frame_bytes_max: 1024, ..alone() },
+        ),
+    ] {
+        check(&xml(keys, ""), &expected);
+    }
+    check(&xml("", "<max_connections>5</max_connections>"), &Config { connections_max: 5, ..alone() });
+    let zone = "<placement><availability_zone>z</availability_zone></placement>";
+    check(&xml("", zone), &Config { availability_zone: Some("z".into()), ..alone() });
+    let host = "<listen_host>::1</listen_host>";
+    check(&xml("", host), &Config { listen: "[::1]:9181".parse().unwrap(), ..alone() });
+}
+
+#[test]
+fn any_address_among_several_is_all_of_them() {
+    let hosts = "<listen_host>::</listen_host><listen_host>127.0.0.1</listen_host>";
+    let loaded = Case::new().load_as(XML, xml("", hosts)).unwrap();
+    assert!(loaded.config.listen.ip().is_unspecified());
+    check_refused(
+        &xml("", "<listen_host>::1</listen_host>\n<listen_host>127.0.0.1</listen_host>"),
+        "keeper_config.xml:5: listen_host: a member listens at one address or, with 0.0.0.0 or ::, at all; keep one",
+    );
+}
+
+fn member(id: u8, role: Role) -> EnsembleMember {
+    let host = format!("keeper{id}.example.org");
+    EnsembleMember { id, host, quorum_port: 9234, election_port: 9234, role, client: None }
+}
+
+/// What the example of an ensemble says.
+fn three() -> Config {
+    let file = |name: &str| PathBuf::from(format!("/etc/paddock/{name}"));
+    let members = vec![member(1, Role::Participant), member(2, Role::Participant), member(3, Role::Observer)];
+    Config {
+        listen: SocketAddr::new(zoo_values::all_addresses(), 9181),
+        data_dir: "/var/lib/paddock/snapshots".into(),
+        log_dir: Some("/var/lib/paddock/log".into()),
+        member: 2,
+        connections_max: 4096,
+        words: values::words("ruok,mntr,srvr,stat,conf,isro"),
+        availability_zone: Some("eu-1a".into()),
+        snapshot_writes: 100_000,
+        ensemble: Some(Ensemble {
+            members,
+            listen_on_all_addresses: true,
+            tls: Some(PeerTls {
+                mode: TlsMode::Required,
+                key_store: Store { path: file("server.key"), password: None },
+                certificates: Some(file("server.crt")),
+                trust_store: Store { path: file("ca.crt"), password: None },
+                verify_called: false,
+                verify_callers: false,
+                versions: TlsVersions::Both,
+                cipher_suites: None,
+            }),
+            ..Ensemble::default()
+        }),
+        ..alone()
+    }
+}
+
+const ENSEMBLE: &str = include_str!("../../../../../docs/examples/clickhouse/keeper_config.xml");
+const ALONE: &str = include_str!("../../../../../docs/examples/clickhouse/keeper_config.yaml");
+const TWO: &str =
+    "keeper_config.xml: two participants serve only while both are up; a third lets one of them fail";
+
+/// The example with something else in the place of some of its text.
+#[track_caller]
+fn example(from: &str, to: &str) -> Result<(Config, Vec<String>), String> {
+    assert!(ENSEMBLE.contains(from), "{from}");
+    let case = Case::with_environment(&[("KEEPER_ID", "2")]);
+    case.load_as(XML, ENSEMBLE.replace(from, to)).map(|loaded| case.warned(loaded))
+}
+
+#[test]
+fn the_examples_can_be_used() {
+    assert_eq!(example("", ""), Ok((three(), vec![TWO.to_owned()])));
+
+    let case = Case::new();
+    let (config, warnings) = case.warned(case.load_as("keeper_config.yaml", ALONE).unwrap());
+    assert_eq!(warnings, [""; 0]);
+    let expected = Config {
+        data_dir: "/var/lib/paddock".into(),
+        session_timeout_ms_max: 30_000,
+        words: WordList::All,
+        ..alone()
+    };
+    assert_eq!(config, expected);
+}
+
+#[test]
+fn what_is_said_of_an_ensemble_is_honoured_or_refused() {
+    let with = |to: &str| example("<secure>true</secure>", to).unwrap().0.ensemble.unwrap();
+    assert_eq!(with("<secure>false</secure>").tls, None);
+    let (config, _) = example(
+        "</hostname_checks_enabled>",
+        "</hostname_checks_enabled><enable_reconfiguration>1</enable_reconfiguration>",
+    )
+    .unwrap();
+    assert!(config.ensemble.unwrap().reconfig_enabled);
+    let (config, _) =
+        example("<raft_logs_level>", "<quorum_reads>true</quorum_reads><raft_logs_level>").unwrap();
+    assert!(config.ensemble.unwrap().linearizable_reads);
+
+    for (from, to, expected) in [
+        (
+            "<secure>true</secure>",
+            "<observers>1</observers>",
+            ":30: raft_configuration.observers is not a setting that Paddock knows",
+        ),
+        ("<port>9234</port>", "", ":31: raft_configuration.server: port is missing"),
+        (
+            "<id>3</id>",
+            "<id>2</id>",
+            ":41: raft_configuration.server: member 2 is raft_configuration.server at keeper_config.xml:36 already; \
+             give each its own number",
+        ),
+        (
+            "<id>2</id>",
+            "<id>256</id>",
+            ":37: raft_configuration.server.id: expected a number from 1 to 255, found \"256\"",
+        ),
+        (
+            "<server_id from_env=\"KEEPER_ID\"/>",
+            "<server_id>4</server_id>",
+            ":14: this is member 4, but the members are 1, 2 and 3; correct this number, or name member 4 among them",
+        ),
+        (
+            "<server_id from_env=\"KEEPER_ID\"/>",
+            "",
+            ": keeper_server.server_id is missing; say which of the members 1, 2 and 3 this is",
+        ),
+        (
+            "KEEPER_ID",
+            "OTHER_ID",
+            ":14: keeper_server.server_id: the environment variable \"OTHER_ID\" is not set",
+        ),
+    ] {
+        assert_eq!(example(from, to).unwrap_err(), format!("{XML}{expected}"), "{to}");
+    }
+}
+
+#[test]
+fn what_open_ssl_says_is_honoured_or_refused() {
+    let tls = |from: &str, to: &str| example(from, to).unwrap().0.ensemble.unwrap().tls.unwrap();
+    let password = "<privateKeyPassphraseHandler><name>KeyFileHandler</name><options><password>p</password></options>\
+                    </privateKeyPassphraseHandler><privateKeyFile>";
+    assert_eq!(tls("<privateKeyFile>", password).key_store.password, Some(Password::Text(Secret::new("p"))));
+    assert_eq!(tls("tlsv1,tlsv1_1", "tlsv1_2").versions, TlsVersions::Only13);
+    assert_eq!(tls("tlsv1,tlsv1_1", "tlsv1_3").versions, TlsVersions::Only12);
+    let verified = tls("<client>", "<client><extendedVerification>true</extendedVerification>");
+    assert!(verified.verify_called && !verified.verify_callers);
+
+    for (from, to, expected) in [
+        (
+            "<verificationMode>strict</verificationMode>\n        </client>",
+            "<verificationMode>none</verificationMode>\n        </client>",
+            ":59: openSSL.client.verificationMode: \"none\" has no effect: both sides of a link must show a certificate \
+             that is trusted",
+        ),
+        (
+            "<disableProtocols>",
+            "<cipherList>ALL</cipherList><disableProtocols>",
+            ":55: openSSL.server.cipherList: it has no effect: all cipher suites are offered that are not weak",
+        ),
+    ] {
+        let warnings = example(from, to).unwrap().1;
+        assert!(warnings.contains(&format!("{XML}{expected}")), "{warnings:?}");
+    }
+    for (from, to, expected) in [
+        (
+            "<caConfig>/etc/paddock/ca.crt</caConfig>\n            <verificationMode>strict</verificationMode>\n        </client>",
+            "<caConfig>/other</caConfig></client>",
+            ":58: openSSL.client.caConfig: it differs from that of keeper_config.xml:53; a member has one for both sides",
+        ),
+        (
+            "<certificateFile>/etc/paddock/server.crt</certificateFile>",
+            "",
+            ":52: openSSL: certificateFile is missing: name a file of PEM with this member's certificate",
+        ),
+        (
+            "<client>",
+            "<client><colour>1</colour>",
+            ":57: openSSL.client.colour: it is not a setting that Paddock knows",
+        ),
+        (
+            &ENSEMBLE[ENSEMBLE.find("<openSSL>").unwrap()..ENSEMBLE.find("</clickhouse>").unwrap()],
+            "",
+            ": openSSL: privateKeyFile is missing: name a file of PEM with this member's key",
+        ),
+        ("tlsv1,tlsv1_1", "tlsv1_2,tlsv1_3", ":51: openSSL: disableProtocols leaves no version of TLS"),
+    ] {
+        assert_eq!(example(from, to).unwrap_err(), format!("{XML}{expected}"), "{to}");
+    }
+}
+
+#[test]
+fn what_cannot_be_honoured_is_refused_with_its_line() {
+    for (keys, expected) in [
+        (
+            "<tcp_port_secure>9281</tcp_port_secure>",
+            ":3: keeper_server.tcp_port_secure: \"9281\" is not offered: there is no TLS for clients yet; set tcp_port, \
+             and let a proxy on this machine take the TLS",
+        ),
+        (
+            "<client_password>secret</client_password>",
+            ":3: keeper_server.client_password: it is not offered: clients without the password would not be turned away",
+        ),
+        (
+            "\n<force_recovery>1</force_recovery>",
+            ":4: keeper_server.force_recovery: \"1\" is not offered: start the member once with --recover instead",
+        ),
+        (
+            "<tcp_port>1</tcp_port>",
+            ":3: keeper_server.tcp_port: it is said at keeper_config.xml:2 already; say it once",
+        ),
+        (
+            "<server_id incl=\"id\"/>",
+            ":3: keeper_server.server_id: the attribute incl is not offered; write the value itself, or take from_env",
+        ),
+        (
+            "<coordination_settings><max_request_size>1000</max_request_size></coordination_settings>",
+            ":3: keeper_server.coordination_settings.max_request_size: \
+             expected 0 or a number of bytes from 1024 to 2147483647, found \"1000\"",
+        ),
+    ] {
+        check_refused(&xml(keys, ""), &format!("{XML}{expected}"));
+    }
+    check_refused("<clickhouse/>", "keeper_config.xml: keeper_server is missing");
+    check_refused("<a><keeper_server/></a>", "keeper_config.xml: keeper_server.storage_path is missing");
+    let line = Case::new().load_as(XML, "<clickhouse>\n<a>\n</clickhouse>").unwrap_err();
+    assert!(line.starts_with("keeper_config.xml:3: not XML: "), "{line}");
+    let line = Case::new().load_as("keeper.yml", "a: 1\nb: [1\nc: 3\n").unwrap_err();
+    assert!(line.starts_with("keeper.yml:3: not YAML: "), "{line}");
+    let entity = "<!DOCTYPE a [<!ENTITY e \"e\">]><a>&e;</a>";
+    assert!(Case::new().load_as(XML, entity).is_err(), "an entity could be endless");
+}
+
+#[test]
+fn what_has_no_effect_is_warned_of() {
+    check_warned(
+        &xml("<feature_flags><multi_read>0</multi_read></feature_flags>", ""),
+        "keeper_config.xml:3: keeper_server.feature_flags.multi_read: \"0\" has no effect: \
+         ClickHouse is told of every feature that Paddock has, and of all that it has",
+    );
+    check_warned(
+        &xml("<storage_pth>/d</storage_pth>", ""),
+        "keeper_config.xml:3: keeper_server.storage_pth is not a setting that Paddock knows; it is ignored",
+    );
+    // The rest of a file of a ClickHouse server is not about the keeper.
+    check(&xml("", "<users><default/></users><tcp_port>9000</tcp_port>"), &alone());
+}
+
+#[test]
+fn files_that_would_be_merged_are_not_passed_over() {
+    for directory in ["keeper_config.d", "conf.d"] {
+        let case = Case::new();
+        fs::create_dir(case.path().join(directory)).unwrap();
+        case.write(&format!("{directory}/notes.txt"), "");
+        case.load_as(XML, xml("", "")).unwrap();
+        case.write(&format!("{directory}/more.xml"), "<clickhouse/>");
+        let line = case.load_as(XML, xml("", "")).unwrap_err();
+        let expected =
+            format!("{XML}: {directory}/more.xml would count too, and is not read; put all into one file");
+        assert_eq!(line, expected);
+    }
+}
+
+#[test]
+fn the_data_of_clickhouse_keeper_is_not_passed_over() {
+    for name in ["log/changelog_1_100000.bin.zstd", "snapshots/snapshot_100.bin.zstd", "snapshot_1.bin"] {
+        let mut case = Case::new();
+        let data_dir = case.path().join("data");
+        let file = data_dir.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "").unwrap();
+        case.overrides.data_dir = Some(data_dir);
+        let expected = format!(
+            "{XML}: data/{name} is ClickHouse Keeper's data, which this version does not read; name an empty directory"
+        );
+        assert_eq!(case.load_as(XML, xml("", "")).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn the_documentation_lists_every_key() {
+    let page = include_str!("../../../../../docs/configuration.md");
+    let check = |key: &str, reason: &str| {
+        let key = key.strip_prefix("keeper_server.").unwrap_or(key);
+        let is_row = |line: &&str| line.starts_with('|') && line.contains(&format!("`{key}`"));
+        let found = page.lines().filter(is_row).any(|row| row.ends_with(&format!("| {reason} |")));
+        assert!(found, "{key}, because {reason}, is missing in docs/configuration.md");
+    };
+    for (key, reason) in keys::MEANINGLESS {
+        check(key, reason);
+    }
+    for fixed in keys::FIXED {
+        let (Otherwise::Warn(reason) | Otherwise::Refuse(reason)) = fixed.otherwise;
+        check(fixed.key, reason);
+    }
+}

@@ -1,0 +1,44 @@
+//! Values that ClickHouse reads in a way of its own.
+
+use paddock_server::WordList;
+
+use super::super::value::{self, SEGMENT_BYTES, Text};
+use super::super::zoo_values::list;
+
+/// ClickHouse takes a smaller limit of requests for an error.
+const REQUEST_BYTES_MIN: i64 = 1024;
+/// What the size of a file of the log is a multiple of.
+const SEGMENT_STEP: u64 = 4096;
+
+pub(super) fn boolean(value: &Text<'_>) -> Result<bool, String> {
+    match value.0.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => Err(value::wrong("true or false", value)),
+    }
+}
+
+pub(super) fn words(text: &str) -> WordList {
+    let words: Vec<String> = list(text).map(str::to_owned).collect();
+    if words.iter().any(|word| word == "*") { WordList::All } else { WordList::Only(words) }
+}
+
+/// 0 is no limit.
+pub(super) fn request_bytes(value: &Text<'_>) -> Result<i32, String> {
+    if value.0 == "0" {
+        return Ok(i32::MAX);
+    }
+    value::number(
+        value,
+        REQUEST_BYTES_MIN..=i32::MAX.into(),
+        "0 or a number of bytes from 1024 to 2147483647",
+    )
+}
+
+/// The nearest size that a file of the log can have; 0 leaves it to the member.
+pub(super) fn segment_bytes(value: &Text<'_>) -> Result<Option<u64>, String> {
+    let bytes: i64 = value::amount(value, 0..=i64::MAX, "bytes")?;
+    let (min, max) = SEGMENT_BYTES.into_inner();
+    let bytes = Some(bytes).filter(|bytes| *bytes > 0);
+    Ok(bytes.map(|bytes| bytes.clamp(min, max).unsigned_abs() / SEGMENT_STEP * SEGMENT_STEP))
+}
