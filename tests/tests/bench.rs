@@ -90,6 +90,37 @@ fn every_workload_runs_without_an_error_on_zookeeper() {
     every_workload_runs_without_an_error(Kind::ZooKeeper);
 }
 
+#[test]
+fn what_is_said_can_be_compressed() {
+    let server = Server::start(Kind::Paddock);
+    let hosts = server.address().to_string();
+    for workload in ["clickhouse", "mixed", "sessions", "watches"] {
+        let load = ["--hosts", &hosts, "--time", "1s", "--use-compression"];
+        let report = report(&[&[workload], &load[..]].concat());
+        assert_eq!((&report["errors"], &report["ended"]), (&0.into(), &"complete".into()), "{report}");
+        assert!(report["requests"].as_u64() > Some(0), "{report}");
+    }
+    // What is alike in a large value needs no room.
+    let sent = |more: &[&str]| {
+        let load = ["create", "--hosts", &hosts, "--requests", "500", "--value-bytes", "100000"];
+        let report = report(&[&load, more].concat());
+        let number = |key: &str| report[key].as_f64().unwrap_or_else(|| panic!("no {key} in {report}"));
+        number("bytes_sent_per_second") / number("requests_per_second")
+    };
+    let (plain, compressed) = (sent(&[]), sent(&["--use-compression"]));
+    assert!(compressed < plain, "{compressed} bytes a request instead of {plain}");
+}
+
+#[test]
+fn a_server_that_does_not_compress_is_not_measured_as_if_it_did() {
+    let server = Server::start(Kind::ZooKeeper);
+    let hosts = server.address().to_string();
+    let output = output(&["create", "--hosts", &hosts, "--time", "1s", "--use-compression", "--quiet"]);
+    assert_ne!(output.status.code(), Some(0), "{}", stdout(&output));
+    let said = format!("{}{}", stderr(&output), stdout(&output));
+    assert!(said.contains("it does not compress"), "{said}");
+}
+
 /// Files in keeper-bench's form and a recorded log, as they lie in the repository.
 fn files_run_as_they_are(kind: Kind) {
     let server = Server::start(kind);

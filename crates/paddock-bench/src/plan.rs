@@ -19,6 +19,8 @@ pub struct Plan {
     /// Threads that drive the sessions.
     pub threads: usize,
     pub session_timeout: Duration,
+    /// Whether what is said lies in ClickHouse's compressed blocks, which ClickHouse Keeper and Paddock understand.
+    pub use_compression: bool,
     /// How long a session may take to open.
     pub connect_timeout: Duration,
     /// Whether a failed request or a lost connection ends the run.

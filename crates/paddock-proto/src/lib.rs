@@ -5,6 +5,7 @@
 //! into the buffer that goes to the socket.
 
 mod acl;
+pub mod blocks;
 mod connect;
 mod dialect;
 pub mod encode;

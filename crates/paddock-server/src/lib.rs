@@ -10,7 +10,6 @@
 //! ```
 
 mod auth;
-mod blocks;
 mod clickhouse;
 mod clock;
 mod config;

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, Xid, Zxid, frame};
+use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, Xid, Zxid, blocks, frame};
 use paddock_replica::{Input, Local, Role, State};
 use parking_lot::RwLockReadGuard;
 
@@ -13,7 +13,7 @@ use crate::clickhouse::Packet;
 use crate::connection::{Context, Refusal, Step};
 use crate::wire::{BUFFER_BYTES_KEPT, Input as Received, Wire};
 use crate::worker::Worker;
-use crate::{blocks, clock, words};
+use crate::{clock, words};
 
 /// So many requests are answered from the state before a writer gets its turn.
 const READS_PER_LOCK: usize = 256;

@@ -18,7 +18,6 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::blocks;
 use crate::clickhouse::Packet;
 use crate::clock;
 use crate::connection::Connection;
@@ -228,7 +227,7 @@ impl Wire {
     /// What is to be sent, compressed.
     fn pack(&self) -> RefMut<'_, Vec<u8>> {
         let (mut out, mut packed) = (self.out.borrow_mut(), self.packed.borrow_mut());
-        blocks::pack(&out, &mut packed);
+        paddock_proto::blocks::pack(&out, &mut packed);
         out.clear();
         out.shrink_to(BUFFER_BYTES_KEPT);
         packed

@@ -118,7 +118,7 @@ pub(super) fn any(chance: &mut Chance, paths: &Paths) -> Call {
             Call::of("check", OpCode::Check, path(chance).int("version", version(chance))).ending()
         }
         Kind::Unknown => {
-            let op = *chance.pick(&[0, 10, 23, 99, 108, 500, -1, -12, i32::MIN]);
+            let op = *chance.pick(&[0, 10, 23, 99, 108, 508, -1, -12, i32::MIN]);
             Call::new("unknown", op, path(chance)).ending()
         }
     };

@@ -15,6 +15,7 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use mio::{Events, Poll, Token, Waker};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::handshake::Wanted;
 use super::pacer::Pacer;
 use super::session::{Broken, Mood, Round, Session};
 use super::timer::Timer;
@@ -43,6 +44,7 @@ pub(crate) struct Share {
     pub(crate) names: Arc<[String]>,
     pub(crate) pace: Pace,
     pub(crate) session_timeout: Duration,
+    pub(crate) use_compression: bool,
     pub(crate) connect_timeout: Duration,
     pub(crate) stop_on_error: bool,
     /// Whether lanes may wait for what comes for others.
@@ -169,7 +171,10 @@ impl Reactor {
         let now = Instant::now();
         let (servers, sessions): (Vec<usize>, Vec<Session>) = std::mem::take(&mut share.lanes)
             .into_iter()
-            .map(|(server, lane)| (server, Session::new(share.session_timeout, lane)))
+            .map(|(server, lane)| {
+                let wanted = Wanted::new(share.session_timeout, share.use_compression);
+                (server, Session::new(wanted, lane))
+            })
             .unzip();
         let links = Links {
             servers,

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use paddock_proto::jute::Reader;
-use paddock_proto::{OpCode, RequestHeader, WatchEvent, Xid, Zxid, frame};
+use paddock_proto::{OpCode, RequestHeader, WatchEvent, Xid, Zxid, blocks, frame};
 
 use super::handshake::{self, Wanted};
 use crate::measure::Slice;
@@ -100,8 +100,12 @@ pub(crate) struct Session {
     told: Option<Instant>,
     in_flight: VecDeque<Flight>,
     outgoing: Vec<u8>,
+    /// What of `outgoing` is compressed and not written yet.
+    packed: Vec<u8>,
     /// The start of a frame whose rest has not come.
     partial: Vec<u8>,
+    /// The start of a compressed block whose rest has not come.
+    partial_block: Vec<u8>,
     last_xid: i32,
     last_sent: Instant,
     /// Since when the connection is being made, and as which operation that counts.
@@ -109,18 +113,20 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(timeout: Duration, lane: Box<dyn Lane>) -> Session {
+    pub(crate) fn new(wanted: Wanted, lane: Box<dyn Lane>) -> Session {
         let now = Instant::now();
         Session {
             stream: None,
             link: Link::Down,
-            wanted: Wanted::new(timeout),
+            wanted,
             lane,
             mood: Mood::Done,
             told: None,
             in_flight: VecDeque::new(),
             outgoing: Vec::new(),
+            packed: Vec::new(),
             partial: Vec::new(),
+            partial_block: Vec::new(),
             last_xid: 0,
             last_sent: now,
             connecting: (now, None),
@@ -168,8 +174,7 @@ impl Session {
         registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         self.stream = Some(stream);
         self.link = Link::Greeting;
-        self.partial.clear();
-        self.outgoing.clear();
+        self.clear_buffers();
         self.wanted.encode(&mut self.outgoing);
         self.connecting.0 = now;
         Ok(())
@@ -179,26 +184,39 @@ impl Session {
     pub(crate) fn disconnect(&mut self, why: &Broken, round: &mut Round) {
         self.stream = None;
         self.link = Link::Down;
-        self.partial.clear();
-        self.outgoing.clear();
+        self.clear_buffers();
         round.in_flight -= self.in_flight.len();
         for flight in self.in_flight.drain(..) {
             round.fail(flight.operation, "ConnectionLost");
         }
         if matches!(why, Broken::Expired) {
-            self.wanted = Wanted::new(self.wanted.timeout);
+            self.renew();
         }
         if self.mood != Mood::Done {
             self.mood = Mood::Ready;
         }
     }
 
+    fn clear_buffers(&mut self) {
+        [&mut self.outgoing, &mut self.packed, &mut self.partial, &mut self.partial_block]
+            .into_iter()
+            .for_each(Vec::clear);
+    }
+
+    /// The next session is a new one.
+    fn renew(&mut self) {
+        self.wanted = Wanted::new(self.wanted.timeout, self.wanted.compression);
+    }
+
+    /// Whether compressed blocks go over the connection now.
+    fn is_compressed(&self) -> bool {
+        self.wanted.compression && self.link != Link::Greeting
+    }
+
     /// Ends the session when the run is over. Best effort: it would expire anyway.
     pub(crate) fn close(&mut self) {
-        if let Some(stream) = &mut self.stream {
-            write_request(&mut self.outgoing, Xid(self.last_xid), OpCode::CloseSession);
-            let _ = stream.write(&self.outgoing);
-        }
+        write_request(&mut self.outgoing, Xid(self.last_xid), OpCode::CloseSession);
+        let _ = self.write();
     }
 
     /// Keeps an idle session alive.
@@ -263,19 +281,31 @@ impl Session {
 
     /// Writes what there is to write, as far as the socket takes it.
     pub(crate) fn flush(&mut self, slice: &mut Slice) -> Result<(), Broken> {
-        let Some(stream) = &mut self.stream else { return Ok(()) };
+        slice.bytes_sent += self.write()?;
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<u64, Broken> {
+        let is_compressed = self.is_compressed();
+        let Some(stream) = &mut self.stream else { return Ok(0) };
+        let outgoing = if is_compressed {
+            blocks::pack(&self.outgoing, &mut self.packed);
+            self.outgoing.clear();
+            &mut self.packed
+        } else {
+            &mut self.outgoing
+        };
         let mut written = 0;
-        while written < self.outgoing.len() {
-            match stream.write(&self.outgoing[written..]) {
+        while written < outgoing.len() {
+            match stream.write(&outgoing[written..]) {
                 Ok(len) => written += len,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if is_not_ready(&error) => break,
                 Err(error) => return Err(error.into()),
             }
         }
-        slice.bytes_sent += written as u64;
-        self.outgoing.drain(..written);
-        Ok(())
+        outgoing.drain(..written);
+        Ok(written as u64)
     }
 
     /// Takes what the socket has. Returns whether anything came for the lane.
@@ -299,8 +329,27 @@ impl Session {
         }
     }
 
+    /// Handles the frames in the compressed blocks that are whole now.
+    fn take_blocks(&mut self, len: usize, round: &mut Round) -> Result<bool, Broken> {
+        self.partial_block.extend_from_slice(&round.buffer[..len]);
+        let (mut frames, mut taken) = (std::mem::take(&mut self.partial), 0);
+        while let Some(len) = blocks::unpack(&self.partial_block[taken..], &mut frames)
+            .map_err(|error| Broken::Stranger(error.to_string()))?
+        {
+            taken += len;
+        }
+        self.partial_block.drain(..taken);
+        let used = self.handle(&frames, round)?;
+        frames.drain(..used);
+        self.partial = frames;
+        Ok(used > 0)
+    }
+
     /// Handles the frames in the first `len` bytes of the buffer, behind those that were left from before.
     fn take(&mut self, len: usize, round: &mut Round) -> Result<bool, Broken> {
+        if self.is_compressed() {
+            return self.take_blocks(len, round);
+        }
         let mut partial = std::mem::take(&mut self.partial);
         if partial.is_empty() {
             // The buffer goes aside while its frames are handled with the rest of the round.
@@ -349,6 +398,9 @@ impl Session {
         if response.timeout_ms <= 0 {
             return Err(Broken::Expired);
         }
+        if response.protocol_version != self.wanted.version() {
+            return Err(Broken::Stranger("it does not compress; leave that out".to_owned()));
+        }
         self.wanted.id = response.session;
         self.wanted.password = response.password;
         self.link = Link::Up;
@@ -393,7 +445,7 @@ impl Session {
             round.slice.record(flight.operation, round.now.duration_since(flight.since));
             self.stream = None;
             self.link = Link::Down;
-            self.wanted = Wanted::new(self.wanted.timeout);
+            self.renew();
             self.connecting.1 = Some(connect);
             return;
         }

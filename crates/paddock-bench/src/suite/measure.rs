@@ -75,6 +75,7 @@ impl Runner for Measure<'_> {
             warm_up: Duration::from_secs_f64(cell.warm_up_s),
             threads: 1,
             session_timeout: SESSION_TIMEOUT,
+            use_compression: false,
             connect_timeout: CONNECT_TIMEOUT,
             stop_on_error: true,
             // A fresh server is wiped, which is quicker.

@@ -59,6 +59,8 @@ pub struct KeeperFile {
     pub warm_up: Duration,
     pub continue_on_error: bool,
     pub seed: Option<u64>,
+    /// On every connection.
+    pub use_compression: bool,
     pub connections: Vec<Connection>,
     pub setup: Vec<SetupNode>,
     pub requests: Vec<Weighted<RequestKind>>,

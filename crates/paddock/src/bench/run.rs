@@ -74,6 +74,9 @@ pub(crate) struct Args {
     /// Session timeout to ask for [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(super) session_timeout: Option<Duration>,
+    /// Compress what is said, as ClickHouse does; for ClickHouse Keeper and Paddock only
+    #[arg(long)]
+    pub(super) use_compression: bool,
     /// How long a server may take to answer a connect request [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(super) connect_timeout: Option<Duration>,

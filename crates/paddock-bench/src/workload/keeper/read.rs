@@ -86,6 +86,7 @@ pub(super) fn file(path: &Path, text: &str) -> Result<KeeperFile, BenchError> {
         continue_on_error: either(fields.one("continue_on_error"), fields.one("continue_on_errors"))?
             .map_or(Ok(false), |go_on| go_on.flag())?,
         seed: generator.one("seed").map(|seed| seed.count()).transpose()?,
+        use_compression: fields.one("connections").map_or(Ok(false), use_compression)?,
         connections: fields.one("connections").map_or(Ok(Vec::new()), connections)?,
         setup: nodes,
         requests,
@@ -123,7 +124,9 @@ fn refuse_if_set(fields: &Fields<'_>, keys: &[&str]) -> Result<(), BenchError> {
     Ok(())
 }
 
-const UNSUPPORTED: [&str; 3] = ["secure", "use_compression", "use_xid_64"];
+const UNSUPPORTED: [&str; 2] = ["secure", "use_xid_64"];
+/// All connections are alike in this.
+const FOR_ALL: &str = "use_compression";
 
 fn connections(field: Field<'_>) -> Result<Vec<Connection>, BenchError> {
     let fields = field.fields(&CONNECTIONS_KEYS)?;
@@ -136,9 +139,15 @@ fn connections(field: Field<'_>) -> Result<Vec<Connection>, BenchError> {
     fields.many().iter().map(each).collect()
 }
 
+fn use_compression(connections: Field<'_>) -> Result<bool, BenchError> {
+    let fields = connections.fields(&CONNECTIONS_KEYS)?;
+    fields.one(FOR_ALL).map_or(Ok(false), |field| field.flag())
+}
+
 fn connection(field: Field<'_>, defaults: &Connection) -> Result<Connection, BenchError> {
     let fields = field.fields(&CONNECTION_KEYS)?;
     refuse_if_set(&fields, &UNSUPPORTED)?;
+    refuse_if_set(&fields, &[FOR_ALL])?;
     let own = timeouts(&fields, host(fields.needed("host")?)?)?;
     Ok(Connection {
         session_timeout: own.session_timeout.or(defaults.session_timeout),

@@ -209,7 +209,12 @@ fn what_is_not_supported_is_refused() {
     let message = |key: &str| format!("`{key}` is not supported; leave it out or set it to false");
     refused(&format!("{good}enable_tracing: true"), &format!("5: {}", message("enable_tracing")));
     for key in ["secure", "use_compression", "use_xid_64"] {
-        refused(&format!("{good}connections:\n  {key}: true"), &format!("6: {}", message(key)));
+        let file = format!("{good}connections:\n  {key}: true");
+        if key == "use_compression" {
+            assert!(parse(&file).unwrap().use_compression, "on all connections, but not on some");
+        } else {
+            refused(&file, &format!("6: {}", message(key)));
+        }
         let connection = format!("{good}connections:\n  connection:\n    host: a:1\n    {key}: true");
         refused(&connection, &format!("8: {}", message(key)));
     }

@@ -1,6 +1,6 @@
 //! ClickHouse's compressed blocks: a checksum, a header, and LZ4.
 //!
-//! A client decides what is in them, so nothing they claim is believed: no memory is reserved that the bytes at hand
+//! The other side decides what is in them, so nothing they claim is believed: no memory is reserved that the bytes at hand
 //! could not fill.
 
 /// CityHash128 of version 1.0.2 over all that follows: the low half, then the high half, little-endian.
@@ -18,7 +18,7 @@ const EXPANSION_MAX: usize = 255;
 
 /// Why bytes are no block. Their connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadBlock {
+pub enum BadBlock {
     #[error("compression method 0x{0:02x} is not LZ4 (0x82)")]
     Method(u8),
     #[error("compressed block claims {compressed} bytes that make {content}")]
@@ -31,7 +31,7 @@ pub(crate) enum BadBlock {
 
 /// Appends what the first block of `bytes` holds to `content` and returns the size of the block; `None` while it is
 /// incomplete.
-pub(crate) fn unpack(bytes: &[u8], content: &mut Vec<u8>) -> Result<Option<usize>, BadBlock> {
+pub fn unpack(bytes: &[u8], content: &mut Vec<u8>) -> Result<Option<usize>, BadBlock> {
     let Some((checksum, rest)) = bytes.split_first_chunk::<CHECKSUM_BYTES>() else { return Ok(None) };
     let Some(&[method, c0, c1, c2, c3, u0, u1, u2, u3]) = rest.first_chunk::<HEADER_BYTES>() else {
         return Ok(None);
@@ -63,7 +63,7 @@ pub(crate) fn unpack(bytes: &[u8], content: &mut Vec<u8>) -> Result<Option<usize
 }
 
 /// Appends `content` as blocks.
-pub(crate) fn pack(content: &[u8], out: &mut Vec<u8>) {
+pub fn pack(content: &[u8], out: &mut Vec<u8>) {
     for content in content.chunks(CONTENT_BYTES) {
         let start = out.len();
         let room = lz4_flex::block::get_maximum_output_size(content.len());
