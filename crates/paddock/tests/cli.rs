@@ -203,7 +203,7 @@ fn all_addresses_are_reached_through_the_loopback_address() {
 
 #[test]
 fn the_examples_start() {
-    for name in ["zoo.cfg", "paddock.toml"] {
+    for name in ["zoo.cfg", "paddock.toml", "clickhouse/keeper_config.yaml"] {
         let dir = directory();
         let config = format!("{EXAMPLES}/{name}");
         let server = Server::start(dir.path(), &["--config", &config, "--listen", "127.0.0.1:0"]);
@@ -228,6 +228,32 @@ fn a_configuration_reaches_the_member() {
         assert!(conf.lines().any(|found| found == line), "{line} is missing:\n{conf}");
     }
     assert_eq!(server.ask("mntr"), "mntr is not executed because it is not in the whitelist.\n");
+    server.stop();
+}
+
+#[test]
+fn a_configuration_of_clickhouse_keeper_reaches_the_member() {
+    let dir = directory();
+    let xml = "<clickhouse><keeper_server><tcp_port>9181</tcp_port><server_id from_env=\"KEEPER_ID\"/>\
+               <storage_path>data</storage_path><four_letter_word_white_list>conf</four_letter_word_white_list>\
+               <coordination_settings><session_timeout_ms>20000</session_timeout_ms></coordination_settings>\
+               <raft_configuration><server><id>9</id><hostname>localhost</hostname><port>9234</port></server>\
+               </raft_configuration></keeper_server></clickhouse>";
+    fs::write(dir.path().join("keeper_config.xml"), xml).unwrap();
+    let arguments = ["--config", "keeper_config.xml", "--listen", "127.0.0.1:0"];
+    let line =
+        "keeper_config.xml:1: keeper_server.server_id: the environment variable \"KEEPER_ID\" is not set";
+    check_refused(dir.path(), &[&["server"], &arguments[..]].concat(), 2, line);
+    fs::write(
+        dir.path().join("keeper_config.xml"),
+        xml.replace(" from_env=\"KEEPER_ID\"/>", ">9</server_id>"),
+    )
+    .unwrap();
+    let server = Server::start(dir.path(), &arguments);
+    let conf = server.ask("conf");
+    for line in ["minSessionTimeout=10000", "maxSessionTimeout=20000", "maxClientCnxns=0", "serverId=9"] {
+        assert!(conf.lines().any(|found| found == line), "{line} is missing:\n{conf}");
+    }
     server.stop();
 }
 

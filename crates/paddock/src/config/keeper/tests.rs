@@ -191,7 +191,7 @@ fn the_examples_can_be_used() {
     let (config, warnings) = case.warned(case.load_as("keeper_config.yaml", ALONE).unwrap());
     assert_eq!(warnings, [""; 0]);
     let expected = Config {
-        data_dir: "/var/lib/paddock".into(),
+        data_dir: "paddock-data".into(),
         session_timeout_ms_max: 30_000,
         words: WordList::All,
         ..alone()
