@@ -1,5 +1,5 @@
-//! ClickHouse Keeper's `keeper_config.xml` and `keeper_config.yaml`, and the configuration of a ClickHouse server that has
-//! a keeper in it.
+//! ClickHouse Keeper's `keeper_config.xml` and `keeper_config.yaml`, and the configuration of a ClickHouse server that
+//! has a keeper in it.
 //!
 //! Always true: a key of `keeper_server` is taken, known to change nothing, refused, or named in a remark.
 

@@ -5,7 +5,8 @@ use Otherwise::{Refuse, Warn};
 use super::source::Line;
 use super::{Fault, Remark};
 
-/// A key that may stand in a file with any value, and why it changes nothing. A `*` at its end stands for all keys that begin so.
+/// A key that may stand in a file with any value, and why it changes nothing. A `*` at its end stands for all keys that
+/// begin so.
 pub(super) type Meaningless = (&'static str, &'static str);
 
 /// A key of which Paddock offers one value only.

@@ -46,7 +46,9 @@ impl ZooTls {
             (Some(line), Some(_)) => (TlsMode::Preferred, line),
             (None, Some(line)) => (TlsMode::Accepted, line),
             (None, None) => {
-                remarks.extend(self.lines.iter().map(unused));
+                remarks.extend(
+                    self.lines.iter().map(|line| line.changes_nothing("it counts only with sslQuorum")),
+                );
                 return Ok(None);
             }
         };
@@ -64,10 +66,6 @@ impl ZooTls {
             Err(what) => Err(line.fault(what)),
         }
     }
-}
-
-fn unused(line: &Line) -> Remark {
-    line.place.clone().detail(format!("{} changes nothing: it counts only with sslQuorum", line.key))
 }
 
 /// The line, if it says that something is on.
@@ -135,7 +133,7 @@ impl Draft {
             Said::Setting => {}
             Said::Less(what) => remarks.push(line.warning(what)),
             Said::Nothing(reason) => {
-                remarks.push(place().detail(format!("{} changes nothing: {reason}", line.key)));
+                remarks.push(line.changes_nothing(reason));
             }
             Said::Unknown => {
                 let what = format!("{} is not a setting that Paddock knows; it is ignored", line.key);
