@@ -293,6 +293,8 @@ pub struct Replica {
     /// A round that was handed out to be synced and has not been reported.
     unsynced_round: Option<u64>,
     persisted_round: u64,
+    /// The last round in which this member began a term, or gave its vote.
+    vote_round: u64,
     /// Messages that promise what stands on disk after a round.
     held: VecDeque<(u64, Letters)>,
 }
@@ -349,6 +351,7 @@ impl Replica {
             garbage_due: false,
             unsynced_round: None,
             persisted_round: 0,
+            vote_round: 0,
             beginning: None,
             silent_until: Some(written.silent_until).filter(|until| *until > 0),
             last_start: 0,
@@ -730,7 +733,7 @@ impl Replica {
         effects.locals |= self.garbage_due || self.refusing.has_work();
         while let Some(round) = self.consensus.round() {
             effects.committed.extend(round.committed);
-            effects.messages.extend(round.messages);
+            self.send_of_leader(round.vote, round.number, round.messages, effects);
             round.answers.into_iter().for_each(|(question, index)| self.on_answer(question, index));
             self.held.push_back((round.number, round.messages_once_persisted));
             if round.install.is_some() {
@@ -813,6 +816,24 @@ impl Replica {
         }
         self.unsynced_round = self.unsynced_round.filter(|&last| last > round);
         self.persisted_round = round;
+    }
+
+    /// A leader's messages need not wait for its disk, but for the term in which it leads. The only voter leads as soon as it
+    /// begins a term, which it must not forget: it would lead again in the same one, and others have entries of it.
+    fn send_of_leader(
+        &mut self,
+        vote: Option<(u64, u64)>,
+        round: u64,
+        messages: Letters,
+        effects: &mut Effects,
+    ) {
+        if vote.is_some_and(|vote| vote != (self.written.term, self.written.vote)) {
+            self.vote_round = round;
+        }
+        match self.vote_round > self.persisted_round {
+            true => self.held.push_back((self.vote_round, messages)),
+            false => effects.messages.extend(messages),
+        }
     }
 
     /// What the disk now holds may be promised.
