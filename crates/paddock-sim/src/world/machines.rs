@@ -258,6 +258,7 @@ impl World {
         machine.end(now, end == End::PowerCut);
         self.thaw(member);
         self.checks.sessions.look_at(member, None, now_ms);
+        self.checks.elections.ends(member);
         self.network.reset(member);
         if end != End::PowerCut {
             let conns = self.wires.iter().filter(|(_, wire)| wire.member == member);
@@ -297,8 +298,8 @@ impl World {
         for session in glimpse.heard {
             self.checks.sessions.heard(to, session, now_ms);
         }
-        if let Some(term) = glimpse.promise {
-            self.checks.elections.promised(to, term);
+        if glimpse.promises {
+            self.checks.elections.promised(to);
         }
         let process = self.machine(to).process.as_mut().expect("that was just looked at");
         process.put(Input::Peer { from: u64::from(from), bytes });
