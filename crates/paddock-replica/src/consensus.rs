@@ -225,6 +225,15 @@ impl Consensus {
         self.is_silent = is_silent;
     }
 
+    /// From now on nobody leads this member in an earlier term.
+    pub(crate) fn adopt_term(&mut self, term: u64) {
+        let raft = &mut self.node.raft;
+        if term > raft.term {
+            raft.become_follower(term, raft::INVALID_ID);
+            self.set_election_timeout();
+        }
+    }
+
     /// Up to here everything is committed, as far as this member knows.
     pub(crate) fn committed(&self) -> u64 {
         self.node.raft.raft_log.committed

@@ -33,16 +33,22 @@ pub(crate) enum PeerMessage {
     Gone {
         index: u64,
     },
-    /// How far the sender has come, when members look for each other. A question is to be answered with the same.
-    Greeting {
-        condition: Condition,
-        is_question: bool,
-    },
+    Greeting(Greeting),
     /// What the sender's state was after an entry.
     Digest {
         index: u64,
         digest: u64,
     },
+}
+
+/// How far the sender has come, when members look for each other. A question is to be answered with the same.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Greeting {
+    pub(crate) condition: Condition,
+    pub(crate) is_question: bool,
+    pub(crate) term: u64,
+    /// Who takes part, as far as the sender knows.
+    pub(crate) membership: Membership,
 }
 
 /// How far a member has come.
@@ -104,7 +110,7 @@ impl PeerMessage {
                 out.push(GONE);
                 out.put_i64(*index as i64);
             }
-            PeerMessage::Greeting { condition, is_question } => {
+            PeerMessage::Greeting(Greeting { condition, is_question, term, membership }) => {
                 out.push(GREETING);
                 out.put_bool(*is_question);
                 out.push(match condition {
@@ -113,6 +119,8 @@ impl PeerMessage {
                     Condition::Established => 2,
                     Condition::Learning => 3,
                 });
+                out.put_i64(*term as i64);
+                out.put_buffer(Some(&membership.encode()));
             }
             PeerMessage::Digest { index, digest } => {
                 out.push(DIGEST);
@@ -159,7 +167,10 @@ impl PeerMessage {
                         return Err(DecodeError::UnknownValue { field: "condition", value: other.into() });
                     }
                 };
-                Ok(PeerMessage::Greeting { condition, is_question })
+                let term = reader.i64()? as u64;
+                let membership = Membership::decode(reader.buffer()?.unwrap_or_default());
+                let membership = membership.ok_or(DecodeError::Truncated)?;
+                Ok(PeerMessage::Greeting(Greeting { condition, is_question, term, membership }))
             }
             DIGEST => Ok(PeerMessage::Digest { index: reader.i64()? as u64, digest: reader.i64()? as u64 }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
@@ -185,8 +196,8 @@ pub fn describe(bytes: &[u8]) -> String {
             format!("piece of snapshot {index} from {offset}: {} bytes, last={is_last}", bytes.len())
         }
         Ok(PeerMessage::Gone { index }) => format!("snapshot {index} is gone"),
-        Ok(PeerMessage::Greeting { condition, is_question }) => {
-            format!("greeting: {condition:?}{}", if is_question { ", and you?" } else { "" })
+        Ok(PeerMessage::Greeting(Greeting { condition, is_question, term, .. })) => {
+            format!("greeting: {condition:?} term={term}{}", if is_question { ", and you?" } else { "" })
         }
         Ok(PeerMessage::Digest { index, digest }) => format!("digest {digest:016x} at {index}"),
         Err(error) => format!("unreadable: {error}"),
@@ -212,8 +223,8 @@ pub struct Glimpse {
     pub term: u64,
     /// The term for which its sender asks for votes, unless the leader has told it to.
     pub campaign: Option<u64>,
-    /// The term for which its sender would vote, if it was asked.
-    pub promise: Option<u64>,
+    /// Its sender would vote for the receiver, if it was asked.
+    pub promises: bool,
 }
 
 impl Glimpse {
@@ -231,7 +242,7 @@ impl Glimpse {
             Ok(PeerMessage::Raft(message))
                 if message.msg_type == MessageType::MsgRequestPreVoteResponse && !message.reject =>
             {
-                Glimpse { promise: Some(message.term), ..Glimpse::default() }
+                Glimpse { promises: true, ..Glimpse::default() }
             }
             _ => Glimpse::default(),
         }
@@ -377,7 +388,8 @@ mod tests {
         use Condition::{Empty, Established, Founding, Learning};
         for condition in [Empty, Founding, Learning, Established] {
             for is_question in [true, false] {
-                check(PeerMessage::Greeting { condition, is_question });
+                let membership = Membership::new(vec![1, 2, 3], vec![4]);
+                check(PeerMessage::Greeting(Greeting { condition, is_question, term: 7, membership }));
             }
         }
         let bytes = b"piece".to_vec();

@@ -16,6 +16,7 @@ mod apply;
 mod digests;
 mod founding;
 mod gates;
+mod inquiry;
 mod members;
 mod outstanding;
 mod refusing;
@@ -37,6 +38,7 @@ use digests::Digests;
 use founding::Beginning;
 pub use founding::Founding;
 use gates::Gates;
+use inquiry::Inquiry;
 use members::Wanted;
 use outstanding::Outstanding;
 use refusing::Refusing;
@@ -267,6 +269,7 @@ pub struct Replica {
     garbage_due: bool,
     /// While this member has nothing.
     beginning: Option<Beginning>,
+    inquiry: Option<Inquiry>,
     /// This member had nothing and has not caught up: see `founding.rs`. Up to this entry it has to; before its leader
     /// said up to which, up to the end of numbers.
     silent_until: Option<u64>,
@@ -353,6 +356,7 @@ impl Replica {
             persisted_round: 0,
             vote_round: 0,
             beginning: None,
+            inquiry: None,
             silent_until: Some(written.silent_until).filter(|until| *until > 0),
             last_start: 0,
             is_named: false,
@@ -518,6 +522,9 @@ impl Replica {
             _ if self.refusing.is_disk_full() && !self.consensus.is_leader() => {}
             Ok(PeerMessage::Raft(message)) if message.from == from => {
                 self.note_leader(&message);
+                if self.is_inquiring() {
+                    return;
+                }
                 self.consensus.step(message);
                 self.follow_leadership(now);
             }
@@ -532,6 +539,7 @@ impl Replica {
             Ok(PeerMessage::Heard(sessions)) => {
                 sessions.into_iter().for_each(|session| self.liveness.touch(session, now.monotonic_ms));
             }
+            Ok(PeerMessage::Offer(_)) if self.is_inquiring() => {}
             Ok(PeerMessage::Offer(offer)) if offer.from == from => self.on_offer(offer),
             Ok(PeerMessage::Offer(_)) => tracing::error!(from, "offer in the name of another member dropped"),
             Ok(PeerMessage::Fetch { index, offset }) => {
@@ -539,9 +547,7 @@ impl Replica {
             }
             Ok(PeerMessage::Piece(piece)) => self.on_piece(from, piece),
             Ok(PeerMessage::Gone { index }) => self.on_gone(from, index),
-            Ok(PeerMessage::Greeting { condition, is_question }) => {
-                self.on_greeting(from, condition, is_question);
-            }
+            Ok(PeerMessage::Greeting(greeting)) => self.on_greeting(from, greeting),
             Ok(PeerMessage::Digest { index, digest }) => self.on_digest(from, index, digest),
             Err(error) => tracing::error!(from, %error, "message of another member cannot be read"),
         }
@@ -759,7 +765,8 @@ impl Replica {
         let forgotten =
             self.outstanding.forget_through(state.tree().applied_batch(self.outstanding.origin()));
         let waits = self.waits_for_members.take().map(|(conn, _)| conn);
-        for conn in forgotten.iter().filter_map(Item::conn).chain(self.serving.end_all()).chain(waits) {
+        let served = self.serving.end_all().into_iter().chain(self.refusing.take_read_only());
+        for conn in forgotten.iter().filter_map(Item::conn).chain(served).chain(waits) {
             out.close(conn);
         }
         self.follow_ensemble(state.tree());

@@ -16,11 +16,12 @@ use paddock_proto::jute::Writer;
 use paddock_tree::Origin;
 use raft::eraftpb::{Message, MessageType};
 
+use super::inquiry::Inquiry;
 use super::outstanding::Outstanding;
 use super::{Effects, Replica, ReplicaOptions, first_session_id};
 use crate::batch::BatchBuilder;
 use crate::consensus::{Consensus, Recovered};
-use crate::message::{Condition, PeerMessage};
+use crate::message::{Condition, Greeting, PeerMessage};
 use crate::payload::About;
 use crate::{HardState, LogEntry, Membership, Now};
 
@@ -60,34 +61,42 @@ impl Replica {
     pub(super) fn tick_beginning(&mut self) {
         self.catch_up_before_voting();
         self.finish_learning();
-        if self.beginning.is_none() {
+        if self.beginning.is_none() && !self.is_inquiring() {
             return;
         }
-        let own = self.options.member;
-        let Membership { voters, learners, .. } = &self.options.founding.membership;
-        let others = voters.iter().chain(learners).copied().filter(|id| *id != own);
-        let question = PeerMessage::Greeting { condition: Condition::Empty, is_question: true }.encode();
-        self.letters.extend(others.map(|id| (id, question.clone())));
+        let question = self.greeting(true);
+        let asked = self.asked();
+        self.letters.extend(asked.into_iter().map(|id| (id, question.clone())));
+    }
+
+    /// What this member says when it meets another one.
+    pub(super) fn greeting(&self, is_question: bool) -> Vec<u8> {
+        let (condition, term) = (self.condition(), self.consensus.leadership().term);
+        let membership = self.consensus.membership().clone();
+        PeerMessage::Greeting(Greeting { condition, is_question, term, membership }).encode()
     }
 
     /// Another member says how it stands with it.
-    pub(super) fn on_greeting(&mut self, from: u64, condition: Condition, is_question: bool) {
-        let own = self.condition();
-        if is_question {
-            let answer = PeerMessage::Greeting { condition: own, is_question: false };
-            self.letters.push((from, answer.encode()));
-            if condition == Condition::Empty && own == Condition::Established {
+    pub(super) fn on_greeting(&mut self, from: u64, greeting: Greeting) {
+        let condition = greeting.condition;
+        if greeting.is_question {
+            self.letters.push((from, self.greeting(false)));
+            let has_nothing = matches!(condition, Condition::Empty | Condition::Learning);
+            if has_nothing && self.condition() == Condition::Established {
                 self.consensus.begin_anew(from);
             }
         }
         if condition == Condition::Established {
             self.note_ready(from);
         }
-        let Some(beginning) = &mut self.beginning else { return };
+        let Some(beginning) = &mut self.beginning else {
+            return self.on_inquiry_answered(from, greeting);
+        };
         if matches!(condition, Condition::Established | Condition::Learning) {
             tracing::info!(member = from, "there is an ensemble already: waiting to be told its state");
             beginning.others.clear();
             self.await_state();
+            self.on_inquiry_answered(from, greeting);
         } else if condition == Condition::Empty {
             beginning.others.insert(from);
         }
@@ -96,6 +105,7 @@ impl Replica {
     /// From now on this member does not vote until it knows as much as the ensemble did when it came.
     fn await_state(&mut self) {
         self.beginning = None;
+        self.inquiry = Some(Inquiry::default());
         self.silent_until = Some(u64::MAX);
         self.consensus.set_silent(true);
         self.refusing.begin_learning();
@@ -109,6 +119,10 @@ impl Replica {
         }
         if self.beginning.is_some() {
             self.await_state();
+        }
+        self.note_unheard_leader(message.from);
+        if self.is_inquiring() || message.term < self.consensus.leadership().term {
+            return;
         }
         if self.silent_until == Some(u64::MAX) {
             self.silent_until = Some(message.commit.max(1));

@@ -12,7 +12,6 @@ use paddock_tree::{Ensemble, Tree};
 
 use super::Replica;
 use crate::membership::{Standing, Step};
-use crate::message::PeerMessage;
 
 /// So many ticks a newcomer may be silent, or make no progress, before a change is given up.
 const SILENT_TICKS_MAX: u32 = 100;
@@ -157,8 +156,7 @@ impl Replica {
         let others = wanted.voters.iter().copied().filter(|id| *id != self.options.member);
         let (present, mut missing): (Vec<u64>, Vec<u64>) = others.partition(|id| self.has_caught_up(*id));
         for member in present.into_iter().filter(|id| !wanted.ready.contains(id)) {
-            let question = PeerMessage::Greeting { condition: self.condition(), is_question: true };
-            self.letters.push((member, question.encode()));
+            self.letters.push((member, self.greeting(true)));
             missing.push(member);
         }
         missing

@@ -75,6 +75,11 @@ impl Refusing {
         self.is_learning = false;
     }
 
+    /// The connections with sessions that only read. They are to be closed.
+    pub(super) fn take_read_only(&mut self) -> BTreeSet<ConnId> {
+        std::mem::take(&mut self.read_only)
+    }
+
     pub(super) fn has_work(&self) -> bool {
         self.has_turned || !self.queue.is_empty()
     }
@@ -165,9 +170,7 @@ impl Replica {
             match self.refusing.is_active() {
                 true => self.abandon_waiting(state, out),
                 false => {
-                    for conn in std::mem::take(&mut self.refusing.read_only) {
-                        out.close(conn);
-                    }
+                    self.refusing.take_read_only().into_iter().for_each(|conn| out.close(conn));
                 }
             }
         }

@@ -254,6 +254,32 @@ fn what_is_asked_behind_a_change_of_members_waits_and_events_do_not() {
 }
 
 #[test]
+fn a_member_that_lost_its_data_does_not_listen_to_a_leader_of_old() {
+    let mut stage = Stage::new(3, 35);
+    let old = stage.elect();
+    let late = stage.connect(old, 1);
+    stage.sleep(old);
+    let new = stage.elect_beside(old);
+    let third = 6 - old - new;
+    let client = stage.connect(new, 2);
+    (1..=5).for_each(|xid| stage.create(&client, xid, &format!("/n-{xid}"), "x"));
+    assert_eq!(stage.story(&client).len(), 5);
+    // The old leader wakes up and finds one that has forgotten it, and nobody else.
+    stage.stop(third);
+    stage.start_empty(new);
+    stage.wake(old);
+    stage.create(&late, 1, "/other", "x");
+    stage.run_ticks(60);
+    assert!(!stage.story(&late).contains(&"#1 \"/other\"".to_owned()), "two of three have lost /n-5");
+    stage.start(third);
+    stage.run_ticks(100);
+    for member in 1..=3 {
+        assert!(stage.data(member, "/n-5").is_some(), "member {member}");
+    }
+    stage.check_agreement();
+}
+
+#[test]
 fn a_member_that_lost_its_data_and_the_time_serves_again() {
     for entries_max in [usize::MAX, 10] {
         let mut stage = Stage::new(3, 29);

@@ -117,6 +117,8 @@ pub(crate) struct Stage {
     pub(crate) lease_clock_bound_ms: Option<u64>,
     messages: VecDeque<(u64, u64, Vec<u8>)>,
     cut: BTreeSet<u64>,
+    /// Nothing happens there, as if the process was stopped.
+    asleep: BTreeSet<u64>,
     /// A member takes a snapshot when its log has more entries than this.
     pub(crate) entries_max: usize,
     stories: BTreeMap<(u64, ConnId), Vec<String>>,
@@ -135,6 +137,7 @@ impl Stage {
             lease_clock_bound_ms: None,
             messages: VecDeque::new(),
             cut: BTreeSet::new(),
+            asleep: BTreeSet::new(),
             entries_max: usize::MAX,
             stories: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -207,6 +210,16 @@ impl Stage {
         self.cut.remove(&member);
     }
 
+    pub(crate) fn sleep(&mut self, member: u64) {
+        self.asleep.insert(member);
+        self.cut(member);
+    }
+
+    pub(crate) fn wake(&mut self, member: u64) {
+        self.asleep.remove(&member);
+        self.mend(member);
+    }
+
     /// Stops, starts, cuts or mends some member, or loses some messages, but leaves a majority of disks in peace.
     pub(crate) fn disturb(&mut self, chance: &mut Chance) {
         let count = self.members.len() as u64;
@@ -233,6 +246,9 @@ impl Stage {
 
     fn step(&mut self, member: u64, input: Input) {
         let now = self.now;
+        if self.asleep.contains(&member) {
+            return;
+        }
         if let Some(member) = self.members.get_mut(&member).and_then(Option::as_mut) {
             member.replica.step(now, input);
         }
