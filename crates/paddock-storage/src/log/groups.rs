@@ -74,8 +74,8 @@ impl Groups {
 
     /// What stands for the last entry of a group of which nothing is wanted any more.
     pub(super) fn base(&self, group: Group) -> Option<Record<'static>> {
-        let Span { first, last, term, .. } = *self.spans.get(&group)?;
-        (first > last).then_some(Record::Base { group, term, index: last })
+        let Span { last, term, released, .. } = *self.spans.get(&group)?;
+        (released >= Some(last)).then_some(Record::Base { group, term, index: last })
     }
 
     /// Whether no entry of these ranges is wanted any more.
