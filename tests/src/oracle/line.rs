@@ -29,6 +29,8 @@ pub(super) struct Line {
     pub(super) connection: RawConnection,
     waiting: VecDeque<Expected>,
     next_xid: i32,
+    /// The one that it serves; 0 for none.
+    session: i64,
 }
 
 #[derive(Debug)]
@@ -47,8 +49,12 @@ impl Line {
         names: &mut Names,
         root: &str,
     ) -> (Option<Line>, String) {
-        let mut line =
-            Line { connection: RawConnection::open(address), waiting: VecDeque::new(), next_xid: 1 };
+        let mut line = Line {
+            connection: RawConnection::open(address),
+            waiting: VecDeque::new(),
+            next_xid: 1,
+            session: 0,
+        };
         let mut bytes = connect_request(connect, names);
         connect.then.iter().for_each(|call| line.put_call(call, root, names.base, &mut bytes));
         line.connection.write(&bytes);
@@ -60,6 +66,8 @@ impl Line {
         if id != 0 && !names.sessions.contains(&id) {
             names.sessions.push(id);
         }
+        let is_granted = response.timeout_ms > 0;
+        line.session = if is_granted { id } else { 0 };
         let password = match response.password {
             Password::ZERO => "zero",
             password if password == Password::of(response.session) => "right",
@@ -71,9 +79,14 @@ impl Line {
             response.timeout_ms,
             response.read_only,
             body.len(),
-            if response.timeout_ms > 0 { "granted" } else { REFUSED },
+            if is_granted { "granted" } else { REFUSED },
         );
         (Some(line), answer)
+    }
+
+    /// Whether the session that `other` serves has come here: the server closes the connection that it leaves, soon.
+    pub(super) fn has_taken_over(&self, other: &Line) -> bool {
+        self.session != 0 && self.session == other.session
     }
 
     pub(super) fn put_call(&mut self, call: &Call, root: &str, base: i64, out: &mut Vec<u8>) {

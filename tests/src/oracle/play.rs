@@ -105,7 +105,11 @@ impl Player<'_> {
         }
         self.collect(slot, &mut lines);
         if others_notice {
-            (0..self.lines.len()).filter(|&other| other != slot).for_each(|other| self.send_barrier(other));
+            for other in (0..self.lines.len()).filter(|&other| other != slot) {
+                if !self.has_taken_over(slot, other) {
+                    self.send_barrier(other);
+                }
+            }
             (0..self.lines.len())
                 .filter(|&other| other != slot)
                 .for_each(|other| self.collect(other, &mut lines));
@@ -114,6 +118,12 @@ impl Player<'_> {
             sort_events_of_one_zxid(&mut lines);
         }
         lines
+    }
+
+    /// Whether nothing but the end of `other` is to be waited for.
+    fn has_taken_over(&self, slot: Slot, other: Slot) -> bool {
+        let line = |slot: Slot| self.lines.get(slot).and_then(Option::as_ref);
+        line(slot).zip(line(other)).is_some_and(|(line, other)| line.has_taken_over(other))
     }
 
     fn send_barrier(&mut self, slot: Slot) {
