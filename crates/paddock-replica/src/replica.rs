@@ -567,7 +567,11 @@ impl Replica {
     }
 
     fn on_tick(&mut self, now: Now) {
-        self.consensus.tick();
+        // A snapshot that is not on disk yet has taken the place of entries that the library would look at before it stands
+        // for election.
+        if self.installed.is_none() {
+            self.consensus.tick();
+        }
         self.ticks_without_progress += 1;
         self.tick_transfer();
         self.is_name_proposed = false;
