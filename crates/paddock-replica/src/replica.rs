@@ -72,7 +72,7 @@ pub struct ReplicaOptions {
 #[derive(Debug)]
 pub enum Input {
     /// A write of a connection, encoded by `Command::encode`.
-    Write { conn: ConnId, xid: Xid, command: Vec<u8> },
+    Write { conn: ConnId, xid: Xid, op: OpCode, command: Vec<u8> },
     /// Anything else that has to wait for the connection's writes.
     Local(Local),
     /// A client wants a new session. Some can do with one that only reads, while nothing can be written.
@@ -412,7 +412,7 @@ impl Replica {
     fn take(&mut self, now: Now, input: Input) {
         match input {
             input if self.refusing.is_active() && input.is_of_client() => self.on_refused(now, input),
-            Input::Write { conn, xid, command } => self.submit(&command, Item::Write { conn, xid }),
+            Input::Write { conn, xid, command, .. } => self.submit(&command, Item::Write { conn, xid }),
             Input::Local(local) => self.items.push_back(Item::Local(local)),
             Input::Connect { conn, timeout_ms, .. } => self.on_connect(conn, timeout_ms),
             Input::Resume { conn, session, timeout_ms, .. } => {

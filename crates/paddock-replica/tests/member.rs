@@ -111,7 +111,7 @@ impl Member {
     fn write(&mut self, client: &Client, xid: i32, op: OpCode, body: &[u8]) {
         let mut command = Vec::new();
         Command::encode(client.session, 0, IdList::NONE, op, body, &mut command);
-        self.step(Input::Write { conn: client.conn, xid: Xid(xid), command });
+        self.step(Input::Write { conn: client.conn, xid: Xid(xid), op, command });
     }
 
     fn create(&mut self, client: &Client, xid: i32, path: &str, data: &str, flags: i32) {

@@ -288,7 +288,7 @@ impl Connection {
         }
         let mut command = Vec::with_capacity(64 + body.len());
         Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
-        Step::Hand(Input::Write { conn: self.client.conn, xid, command })
+        Step::Hand(Input::Write { conn: self.client.conn, xid, op, command })
     }
 
     fn on_auth<'f>(&mut self, xid: Xid, body: &[u8], config: &Config) -> Step<'f> {

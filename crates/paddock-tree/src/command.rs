@@ -54,15 +54,6 @@ impl<'a> Command<'a> {
         Ok(Command { session, time_ms, member: 0, ids, write: Write::decode(op, reader.rest()) })
     }
 
-    /// The operation of an encoded command.
-    pub fn op_of(bytes: &[u8]) -> Option<OpCode> {
-        let mut reader = Reader::new(bytes);
-        let _session = reader.i64().ok()?;
-        let _time_ms = reader.i64().ok()?;
-        IdList::decode(&mut reader).ok()?;
-        OpCode::from_code(reader.i32().ok()?)
-    }
-
     /// The same, taken from its client by `member`.
     pub fn taken_by(self, member: u8) -> Command<'a> {
         Command { member, ..self }

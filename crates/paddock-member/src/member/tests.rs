@@ -151,8 +151,9 @@ impl Stage {
         body.extend_from_slice(AclList::OPEN.wire());
         body.put_i32(0);
         let session = self.shell.session.expect("connected at the start");
-        Command::encode(session, 0, IdList::NONE, OpCode::Create, &body, &mut command);
-        self.member.take(&self.shell, [Input::Write { conn: conn(), xid: Xid(1), command }]);
+        let op = OpCode::Create;
+        Command::encode(session, 0, IdList::NONE, op, &body, &mut command);
+        self.member.take(&self.shell, [Input::Write { conn: conn(), xid: Xid(1), op, command }]);
         self.created += 1;
     }
 
@@ -240,8 +241,9 @@ fn no_session_id_is_given_twice_though_the_clock_goes_back() {
     let mut stage = Stage::start(&disk).unwrap();
     let first = stage.shell.session.expect("connected at the start");
     let mut command = Vec::new();
-    Command::encode(first, 0, IdList::NONE, OpCode::CloseSession, &[], &mut command);
-    stage.member.take(&stage.shell, [Input::Write { conn: conn(), xid: Xid(1), command }]);
+    let op = OpCode::CloseSession;
+    Command::encode(first, 0, IdList::NONE, op, &[], &mut command);
+    stage.member.take(&stage.shell, [Input::Write { conn: conn(), xid: Xid(1), op, command }]);
     stage.settle().unwrap();
     drop(stage);
     disk.crash();

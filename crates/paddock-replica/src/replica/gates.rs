@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use paddock_proto::OpCode;
-use paddock_tree::Command;
 
 use super::Local;
 use crate::{ConnId, Input};
@@ -23,13 +22,11 @@ impl Gates {
     /// Keeps an input that has to wait, and gives any other one back.
     pub(super) fn pass(&mut self, input: Input) -> Option<Input> {
         let conn = match &input {
-            Input::Write { conn, command, .. } => {
-                if !self.waiting.contains_key(conn) && Command::op_of(command) == Some(OpCode::Reconfig) {
-                    self.waiting.insert(*conn, Vec::new());
-                    return Some(input);
-                }
-                *conn
+            Input::Write { conn, op: OpCode::Reconfig, .. } if !self.waiting.contains_key(conn) => {
+                self.waiting.insert(*conn, Vec::new());
+                return Some(input);
             }
+            Input::Write { conn, .. } => *conn,
             Input::Local(Local { client, .. }) => client.conn,
             Input::Disconnect { conn } => {
                 self.forget(*conn);

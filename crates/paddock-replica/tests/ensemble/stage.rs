@@ -446,7 +446,7 @@ impl Stage {
     fn submit(&mut self, guest: &Guest, xid: i32, op: OpCode, body: &[u8]) {
         let mut command = Vec::new();
         Command::encode(guest.client.session, 0, IdList::NONE, op, body, &mut command);
-        self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), command });
+        self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), op, command });
     }
 
     fn submit_create(&mut self, guest: &Guest, xid: i32, path: &str, data: &str, flags: i32) {
@@ -542,8 +542,9 @@ impl Stage {
         let ids = IdList::encode(&[Id::new("super", "")]);
         let ids = IdList::decode(&mut Reader::new(&ids)).expect("it was just encoded");
         let mut command = Vec::new();
-        Command::encode(guest.client.session, 0, ids, OpCode::Reconfig, &body, &mut command);
-        self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), command });
+        let op = OpCode::Reconfig;
+        Command::encode(guest.client.session, 0, ids, op, &body, &mut command);
+        self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), op, command });
     }
 
     /// Who takes part, as the member knows.

@@ -192,7 +192,7 @@ impl Conn {
             let mut command = Vec::new();
             Command::encode(self.client.session, 0, self.client.ids(), op, &body, &mut command);
             self.waiting += 1;
-            out.inputs.push(Input::Write { conn, xid, command });
+            out.inputs.push(Input::Write { conn, xid, op, command });
         } else if op != OpCode::Ping && (op == OpCode::Sync || asks_quorum || self.waiting > 0) {
             self.waiting += 1;
             out.inputs.push(Input::Local(Local { client: self.client.clone(), xid, op, body }));
