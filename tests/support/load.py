@@ -15,22 +15,17 @@ data to N, one write at a time. Below that it has an ephemeral znode, `here`. Th
 It ends when its standard input does.
 """
 
-import logging
 import sys
 import threading
 import time
 
 from kazoo.client import KazooClient
 
+from support.sessions import live, say
+
 # Enough to leave the machine's cores to the servers, and little beside the gaps that are measured.
 PAUSE_S = 0.004
 SESSION_TIMEOUT_S = 20
-
-
-def say(*words):
-    # One call for a line: threads share the stream.
-    sys.stdout.write(" ".join(map(str, words)) + "\n")
-    sys.stdout.flush()
 
 
 class Session:
@@ -80,17 +75,7 @@ class Session:
 
 
 def main(root, *all_hosts):
-    # Lost connections are told by `state`.
-    logging.getLogger("kazoo").setLevel(logging.CRITICAL)
-    sessions = [Session(number, root, hosts) for number, hosts in enumerate(all_hosts)]
-    say("ready")
-    for session in sessions:
-        session.start()
-    sys.stdin.read()
-    for session in sessions:
-        session.stop()
-    for session in sessions:
-        session.close()
+    live(lambda: [Session(number, root, hosts) for number, hosts in enumerate(all_hosts)])
 
 
 if __name__ == "__main__":

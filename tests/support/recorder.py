@@ -15,7 +15,6 @@ another try.
 """
 
 import json
-import logging
 import random
 import sys
 import threading
@@ -24,6 +23,8 @@ import time
 from kazoo import exceptions
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
+
+from support.sessions import live, say
 
 KEYS = 4
 # Of a session, after each request: the machine has few cores.
@@ -203,23 +204,8 @@ def version(request):
     return -1 if expected is None else expected
 
 
-def say(*words):
-    # One call for a line: threads share the stream.
-    sys.stdout.write(" ".join(map(str, words)) + "\n")
-    sys.stdout.flush()
-
-
 def main(seed, first, *all_hosts):
-    logging.getLogger("kazoo").setLevel(logging.CRITICAL)
-    sessions = [Session(int(first) + place, seed, hosts) for place, hosts in enumerate(all_hosts)]
-    say("ready")
-    for session in sessions:
-        session.start()
-    sys.stdin.read()
-    for session in sessions:
-        session.stop()
-    for session in sessions:
-        session.close()
+    live(lambda: [Session(int(first) + place, seed, hosts) for place, hosts in enumerate(all_hosts)])
 
 
 if __name__ == "__main__":

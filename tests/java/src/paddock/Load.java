@@ -5,8 +5,6 @@ import static org.apache.zookeeper.ZooDefs.Ids.OPEN_ACL_UNSAFE;
 
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.ZooKeeper;
@@ -15,15 +13,13 @@ import org.apache.zookeeper.ZooKeeper;
  * Sessions of ZooKeeper's client that write, and tell of each write: what {@code tests/support/load.py} does with kazoo,
  * with the same arguments and the same lines on standard output.
  */
-public final class Load {
+public final class Load extends Worker {
     private static final Duration PAUSE = Duration.ofMillis(4);
     private static final Duration SESSION_TIMEOUT = Duration.ofSeconds(20);
-    private static final CountDownLatch STOP = new CountDownLatch(1);
 
     private final int number;
     private final String path;
     private final ZooKeeper client;
-    private final Thread thread = new Thread(this::write);
 
     private Load(int number, String root, String hosts) throws Exception {
         this.number = number;
@@ -40,9 +36,10 @@ public final class Load {
         client.register(event -> say("state %d %s", number, event.getState()));
     }
 
-    private void write() {
+    @Override
+    void work() {
         try {
-            for (int count = 1; !STOP.await(PAUSE.toMillis(), TimeUnit.MILLISECONDS); count++) {
+            for (int count = 1; goesOn(PAUSE); count++) {
                 long start = System.nanoTime();
                 try {
                     int version = client.setData(path, text(count), -1).getVersion();
@@ -56,8 +53,8 @@ public final class Load {
         }
     }
 
-    private void close() throws Exception {
-        thread.join();
+    @Override
+    void close() throws Exception {
         Eventually.holds("session " + number + " reads what it wrote", this::tellEnd);
         client.register(event -> {});
         client.close();
@@ -77,24 +74,11 @@ public final class Load {
         return Integer.toString(count).getBytes(US_ASCII);
     }
 
-    private static void say(String format, Object... words) {
-        // One call for a line: threads share the stream.
-        System.out.println(String.format(format, words));
-    }
-
     public static void main(String... arguments) throws Exception {
         var sessions = new ArrayList<Load>();
         for (int number = 0; number + 1 < arguments.length; number++) {
             sessions.add(new Load(number, arguments[0], arguments[number + 1]));
         }
-        say("ready");
-        sessions.forEach(session -> session.thread.start());
-        while (System.in.read() >= 0) {
-            // The end of the input is all that counts.
-        }
-        STOP.countDown();
-        for (Load session : sessions) {
-            session.close();
-        }
+        live(sessions);
     }
 }

@@ -10,8 +10,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
@@ -25,13 +23,12 @@ import org.apache.zookeeper.data.Stat;
  * Sessions of ZooKeeper's client that ask things of a few znodes and write down what they were told: what
  * {@code tests/support/recorder.py} does with kazoo, with the same arguments and the same lines on standard output.
  */
-public final class Recorder {
+public final class Recorder extends Worker {
     private static final int KEYS = 4;
     /** Data are numbers with blanks behind them, so that the log grows: disks fill, files of the log come and go. */
     private static final int DATA_BYTES = 1000;
     private static final Duration PAUSE = Duration.ofMillis(8);
     private static final Duration SESSION_TIMEOUT = Duration.ofSeconds(4);
-    private static final CountDownLatch STOP = new CountDownLatch(1);
 
     private enum Kind { CREATE, SET, CHECKED_SET, REPLACE, DELETE, READ }
 
@@ -74,7 +71,6 @@ public final class Recorder {
     private final int number;
     private final Random chance;
     private final String hosts;
-    private final Thread thread = new Thread(this::work);
     /** What the session knows of each znode, so that its requests often fit. */
     private final Map<String, Integer> versions = new HashMap<>();
     /** Counted by the thread that also delivers answers to asynchronous requests, in their order. */
@@ -98,9 +94,10 @@ public final class Recorder {
         connections.incrementAndGet();
     }
 
-    private void work() {
+    @Override
+    void work() {
         try {
-            while (!STOP.await(PAUSE.toMillis(), TimeUnit.MILLISECONDS)) {
+            while (goesOn(PAUSE)) {
                 ask(choose());
             }
         } catch (Exception error) {
@@ -220,14 +217,9 @@ public final class Recorder {
                 number, request.key, request.op(), request.value, request.expected, start, answer);
     }
 
-    private void close() throws Exception {
-        thread.join();
+    @Override
+    void close() throws Exception {
         client.close();
-    }
-
-    private static void say(String format, Object... words) {
-        // One call for a line: threads share the stream.
-        System.out.println(String.format(format, words));
     }
 
     public static void main(String... arguments) throws Exception {
@@ -237,14 +229,6 @@ public final class Recorder {
         for (int place = 0; place + 2 < arguments.length; place++) {
             sessions.add(new Recorder(first + place, seed, arguments[place + 2]));
         }
-        say("ready");
-        sessions.forEach(session -> session.thread.start());
-        while (System.in.read() >= 0) {
-            // The end of the input is all that counts.
-        }
-        STOP.countDown();
-        for (Recorder session : sessions) {
-            session.close();
-        }
+        live(sessions);
     }
 }
