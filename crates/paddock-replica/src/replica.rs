@@ -500,10 +500,13 @@ impl Replica {
         session
     }
 
-    /// A client comes back. That goes through the log too: what the session has on its way on another member must not
-    /// come after what it asks from now on.
+    /// A client comes back. That goes through the log too: what the session has on its way on another member, or on another
+    /// connection here, must not come after what it asks from now on.
     fn on_resume(&mut self, now: Now, conn: ConnId, session: SessionId, timeout_ms: i32) {
         self.hear(now, session);
+        if let Some(former) = self.serving.conn(session) {
+            self.gates.close_forever(former);
+        }
         self.submit_session(session, OpCode::ResumeSession, timeout_ms, conn);
     }
 

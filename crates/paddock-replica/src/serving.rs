@@ -22,6 +22,11 @@ impl Serving {
         Some(former)
     }
 
+    /// The connection that serves the session.
+    pub(crate) fn conn(&self, session: SessionId) -> Option<ConnId> {
+        self.conns.get(&session).copied()
+    }
+
     pub(crate) fn end_session(&mut self, session: SessionId) -> Option<ConnId> {
         let conn = self.conns.remove(&session)?;
         self.sessions.remove(&conn);

@@ -3,6 +3,9 @@
 //! The change is one request that takes several entries. What is asked behind it must not be carried out between them: it
 //! would see what was before, and be answered with an earlier zxid. Watch events go on meanwhile, each before anything
 //! that is newer.
+//!
+//! A session that goes on over another connection of this member leaves the former one behind a gate that never opens: what
+//! came over that, and has not found its place in the log, must not come after what the session asks for from now on.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +14,26 @@ use paddock_proto::OpCode;
 use super::Local;
 use crate::{ConnId, Input};
 
+#[derive(Debug)]
+enum Gate {
+    Closed(Vec<Input>),
+    /// Until the connection ends, as it is about to.
+    Forever,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Gates {
-    waiting: BTreeMap<ConnId, Vec<Input>>,
+    gates: BTreeMap<ConnId, Gate>,
     /// Those whose change was answered.
     open: Vec<ConnId>,
 }
 
 impl Gates {
-    /// Keeps an input that has to wait, and gives any other one back.
+    /// Keeps an input that has to wait, drops one that came too late, and gives any other one back.
     pub(super) fn pass(&mut self, input: Input) -> Option<Input> {
         let conn = match &input {
-            Input::Write { conn, op: OpCode::Reconfig, .. } if !self.waiting.contains_key(conn) => {
-                self.waiting.insert(*conn, Vec::new());
+            Input::Write { conn, op: OpCode::Reconfig, .. } if !self.gates.contains_key(conn) => {
+                self.gates.insert(*conn, Gate::Closed(Vec::new()));
                 return Some(input);
             }
             Input::Write { conn, .. } => *conn,
@@ -34,27 +44,41 @@ impl Gates {
             }
             _ => return Some(input),
         };
-        match self.waiting.get_mut(&conn) {
-            Some(waiting) => waiting.push(input),
-            None => return Some(input),
+        match self.gates.get_mut(&conn) {
+            None => Some(input),
+            Some(Gate::Forever) => None,
+            Some(Gate::Closed(waiting)) => {
+                waiting.push(input);
+                None
+            }
         }
-        None
     }
 
     /// The connection has its answer.
     pub(super) fn open(&mut self, conn: ConnId) {
-        if self.waiting.contains_key(&conn) {
+        if self.gates.contains_key(&conn) {
             self.open.push(conn);
         }
     }
 
+    /// The session of the connection goes on over another one.
+    pub(super) fn close_forever(&mut self, conn: ConnId) {
+        self.gates.insert(conn, Gate::Forever);
+    }
+
     pub(super) fn forget(&mut self, conn: ConnId) {
-        self.waiting.remove(&conn);
+        self.gates.remove(&conn);
     }
 
     /// What need not wait any more, in the order in which it came.
     pub(super) fn take_free(&mut self) -> Vec<Input> {
-        let open = std::mem::take(&mut self.open);
-        open.into_iter().filter_map(|conn| self.waiting.remove(&conn)).flatten().collect()
+        let mut free = Vec::new();
+        for conn in std::mem::take(&mut self.open) {
+            if let Some(Gate::Closed(waiting)) = self.gates.get_mut(&conn) {
+                free.append(waiting);
+                self.forget(conn);
+            }
+        }
+        free
     }
 }

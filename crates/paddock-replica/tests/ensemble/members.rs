@@ -254,6 +254,32 @@ fn what_is_asked_behind_a_change_of_members_waits_and_events_do_not() {
 }
 
 #[test]
+fn a_session_that_comes_anew_leaves_behind_what_waits_for_a_change_of_members() {
+    for rounds in 0..20 {
+        let mut stage = Stage::new(3, 34);
+        let leader = stage.elect();
+        let client = stage.connect(leader, 1);
+        // The newcomer does not come yet.
+        stage.reconfig(&client, 1, &voters(&[4]), &[]);
+        stage.submit_create(&client, 2, "/behind", "x", 0);
+        start_new(&mut stage, &[1, 2, 3], &[4]);
+        (0..rounds).for_each(|_| stage.step_once());
+        // The client has given its connection up, with a request under way, when the change is or is not in force yet.
+        let resumed = stage.submit_resume(leader, 2, &client);
+        stage.submit_create(&client, 3, "/late", "x", 0);
+        stage.run_ticks_with(&client, 60);
+        let resumed = stage.greet(leader, resumed);
+        let story = stage.story(&client);
+        let heard = story.iter().take_while(|line| *line != "close");
+        let was_done = heard.filter(|line| line.starts_with("#2 ")).count() > 0;
+        assert_eq!(stage.data(leader, "/behind").is_some(), was_done, "after {rounds} rounds");
+        assert_eq!(stage.data(leader, "/late"), None, "after {rounds} rounds");
+        stage.create(&resumed, 4, "/new", "x");
+        assert!(stage.is_done(&resumed, 4));
+    }
+}
+
+#[test]
 fn a_member_that_lost_its_data_does_not_listen_to_a_leader_of_old() {
     let mut stage = Stage::new(3, 35);
     let old = stage.elect();

@@ -399,12 +399,15 @@ impl Stage {
     }
 
     pub(crate) fn resume(&mut self, member: u64, number: u64, former: &Guest) -> Guest {
-        let (conn, session) = (ConnId::new(0, number), former.client.session);
-        self.step(
-            member,
-            Input::Resume { conn, session, timeout_ms: SESSION_TIMEOUT_MS, may_only_read: false },
-        );
+        let conn = self.submit_resume(member, number, former);
         self.greet(member, conn)
+    }
+
+    pub(crate) fn submit_resume(&mut self, member: u64, number: u64, former: &Guest) -> ConnId {
+        let (conn, session) = (ConnId::new(0, number), former.client.session);
+        let resume = Input::Resume { conn, session, timeout_ms: SESSION_TIMEOUT_MS, may_only_read: false };
+        self.step(member, resume);
+        conn
     }
 
     pub(crate) fn greet(&mut self, member: u64, conn: ConnId) -> Guest {
@@ -449,7 +452,7 @@ impl Stage {
         self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), op, command });
     }
 
-    fn submit_create(&mut self, guest: &Guest, xid: i32, path: &str, data: &str, flags: i32) {
+    pub(crate) fn submit_create(&mut self, guest: &Guest, xid: i32, path: &str, data: &str, flags: i32) {
         let mut body = Vec::new();
         body.put_string(path);
         body.put_string(data);
