@@ -52,9 +52,11 @@ pub(crate) enum Fault {
     PowerCutOfAll {
         down: Span,
     },
+    /// What comes from other members is taken so much later than what comes from clients, when the machine goes on.
     Pause {
         whom: Whom,
         span: Span,
+        deaf: Span,
     },
     /// The members of a set of bits and all others do not reach each other.
     Cut {
@@ -181,7 +183,7 @@ fn throw(kind: u64, machines: u8, chance: &mut Chance) -> Fault {
             Fault::EndAtDisk { whom, operations: chance.mostly_low(1, 500), moment, end }
         }
         2 => Fault::PowerCutOfAll { down: span },
-        3 => Fault::Pause { whom, span },
+        3 => Fault::Pause { whom, span, deaf: Span::millis(chance.mostly_low(0, 1000)) },
         4 => Fault::Cut { side: chance.below(1 << (machines + 1)), holds: chance.one_in(2), span },
         5 => Fault::OneWay { whom, outwards: chance.one_in(2), holds: chance.one_in(2), span },
         6 => Fault::Slow { whom, by: Span::millis(chance.mostly_low(1, 2000)), span },

@@ -38,6 +38,8 @@ pub(crate) struct Machine {
     /// Counts beginnings and ends of processes: what was planned for one does not concern the next.
     pub(crate) life: u64,
     pub(crate) paused_until: Time,
+    /// Until then nothing of other members is taken, though it arrives.
+    pub(crate) deaf_until: Time,
     /// Syncs take longer by so much, until then.
     pub(crate) slow_disk: (Span, Time),
     /// How the process ends when it dies at an operation of its disk.
@@ -71,6 +73,7 @@ impl Machine {
             process: None,
             life: 0,
             paused_until: Time(0),
+            deaf_until: Time(0),
             slow_disk: (Span::ZERO, Time(0)),
             death: End::Killed,
             full_until: Time(0),
@@ -91,6 +94,10 @@ impl Machine {
 
     pub(crate) fn is_paused(&self, now: Time) -> bool {
         self.paused_until > now
+    }
+
+    pub(crate) fn is_deaf(&self, now: Time) -> bool {
+        self.is_paused(now) || self.deaf_until > now
     }
 
     /// The last entry in the log of a member that does not run, as far as it can be read.
@@ -120,7 +127,7 @@ impl Machine {
         self.process = None;
         self.disk.end_process(power_cut);
         self.is_disk_disturbed = false;
-        self.paused_until = now;
+        (self.paused_until, self.deaf_until) = (now, now);
         if power_cut {
             self.clock.boot(now, (!self.has_battery).then_some(WALL_MS));
         }
@@ -158,7 +165,7 @@ impl Machine {
         self.is_disk_disturbed = false;
         self.full_until = now;
         self.make_room(now);
-        self.paused_until = now;
+        (self.paused_until, self.deaf_until) = (now, now);
         self.slow_disk = (Span::ZERO, now);
     }
 

@@ -45,6 +45,8 @@ impl Plan {
         let count = chance.between(2, 8);
         let mut clients: Vec<Habits> =
             (0..count).map(|_| Habits::throw(settings.tick_ms, &mut chance)).collect();
+        // Others may only read.
+        clients[0].writes = clients[0].writes.max(100);
         if changes_members {
             let habits = Habits::throw(settings.tick_ms, &mut dice);
             clients.push(habits.of_operator(settings.machines(), &mut dice));

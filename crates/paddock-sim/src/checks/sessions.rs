@@ -25,11 +25,26 @@ struct Pulse {
 #[derive(Debug, Default)]
 struct Reign {
     since_ms: u64,
+    /// From then on the member was not sure that anything could be written.
+    until_ms: Option<u64>,
     /// There are no other members, to which it would send what it proposes.
     is_alone: bool,
     /// What stood in its log when its process began was proposed by another one.
     log_at_start: u64,
     pulses: BTreeMap<SessionId, Pulse>,
+}
+
+impl Reign {
+    fn heard_ms(&self, session: SessionId) -> u64 {
+        self.pulses.get(&session).map_or(self.since_ms, |pulse| pulse.last_ms)
+    }
+
+    /// Whether the session was, up to now or to the end of the reign, not heard for its whole timeout.
+    fn was_silent(&self, session: SessionId, timeout_ms: u64, now_ms: u64) -> bool {
+        let until_ms = self.until_ms.unwrap_or(now_ms);
+        let was_silent = self.pulses.get(&session).is_some_and(|pulse| pulse.was_silent);
+        was_silent || until_ms - self.heard_ms(session) >= timeout_ms
+    }
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +54,8 @@ pub(crate) struct Sessions {
     ended: BTreeSet<SessionId>,
     /// Of the members that lead, as far as they know.
     reigns: BTreeMap<u8, Reign>,
+    /// Those before them, of members that led and could not write for a while. What they proposed may be sent much later.
+    former: BTreeMap<u8, Reign>,
     /// The ends that were judged when they were proposed: index and term of their entry.
     judged: BTreeSet<(u64, u64, SessionId)>,
     /// The last entry in the log of each member when its process began.
@@ -53,7 +70,12 @@ impl Sessions {
         self.clocks_ms.insert(member, now_ms);
         let is_alone = role == Some(Role::Alone);
         if !is_alone && role != Some(Role::Leader) {
-            self.reigns.remove(&member);
+            let ended = self.reigns.remove(&member);
+            if role != Some(Role::ReadOnly) {
+                self.former.remove(&member);
+            } else if let Some(ended) = ended {
+                self.former.insert(member, Reign { until_ms: Some(now_ms), ..ended });
+            }
         } else if !self.reigns.contains_key(&member) {
             let log_at_start = self.logs_at_start.get(&member).copied().unwrap_or_default();
             let reign = Reign { since_ms: now_ms, is_alone, log_at_start, ..Reign::default() };
@@ -138,15 +160,14 @@ impl Sessions {
             return Ok(());
         };
         let now_ms = self.clocks_ms.get(&judge).copied().unwrap_or_default();
-        let pulse = reign.pulses.get(&session);
-        let last_ms = pulse.map_or(reign.since_ms, |pulse| pulse.last_ms);
-        let was_silent = pulse.is_some_and(|pulse| pulse.was_silent) || now_ms - last_ms >= timeout_ms;
+        let mut reigns = self.former.get(&judge).into_iter().chain([reign]);
         ensure!(
-            was_silent,
+            reigns.any(|reign| reign.was_silent(session, timeout_ms, now_ms)),
             CHECKER,
-            "member {judge}, who leads since {} ms, ends session {session}, of which it heard at {last_ms} ms; it is \
+            "member {judge}, who leads since {} ms, ends session {session}, of which it heard at {} ms; it is \
              {now_ms} ms, the timeout {timeout_ms} ms",
-            reign.since_ms
+            reign.since_ms,
+            reign.heard_ms(session)
         );
         Ok(())
     }

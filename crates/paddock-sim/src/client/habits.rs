@@ -19,6 +19,8 @@ const ZNODES_MAX: usize = 80;
 pub(crate) struct Habits {
     /// Of a thousand requests.
     pub(crate) writes: u64,
+    /// Of a thousand others: those that ask for what is newest, and nothing else.
+    syncs: u64,
     /// Of a thousand reads that can set one.
     watches: u64,
     /// So many requests are under way at most.
@@ -43,7 +45,8 @@ pub(crate) struct Habits {
 impl Habits {
     pub(crate) fn throw(tick_ms: u64, chance: &mut Chance) -> Habits {
         Habits {
-            writes: *chance.pick(&[100, 300, 500, 900]),
+            writes: *chance.pick(&[0, 100, 300, 500, 900]),
+            syncs: *chance.pick(&[50, 150, 150, 600]),
             watches: *chance.pick(&[0, 100, 500]),
             depth: *chance.pick(&[1, 1, 4, 16, 64]),
             pause: Span::millis(*chance.pick(&[50, 100, 300, 1000])),
@@ -80,9 +83,11 @@ impl Habits {
         if mind.chance.permille(self.writes) {
             return Ask::Write(mind.write());
         }
+        if mind.chance.permille(self.syncs) {
+            return Ask::Sync;
+        }
         match mind.chance.below(100) {
-            0..76 => mind.read(self.watches),
-            76..90 => Ask::Sync,
+            0..90 => mind.read(self.watches),
             90..92 => Ask::WhoAmI,
             92..95 => Ask::AddWatch { path: mind.path(), mode: mind.mode() },
             95..98 => Ask::CheckWatches { path: mind.path(), kind: mind.kind() },

@@ -288,7 +288,7 @@ impl World {
         if machine.process.is_none() {
             return Ok(());
         }
-        if machine.is_paused(now) {
+        if machine.is_deaf(now) {
             self.freeze(to, Event::Letter { from, to, resets, bytes });
             return Ok(());
         }

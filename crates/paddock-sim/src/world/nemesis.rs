@@ -37,11 +37,13 @@ impl World {
                     self.machine(member).replace_disk();
                 }
             }
-            Fault::Pause { whom, span } => {
+            Fault::Pause { whom, span, deaf } => {
                 let (member, until) = (self.whom(whom), self.now + span);
                 let machine = self.machine(member);
                 machine.paused_until = machine.paused_until.max(until);
+                machine.deaf_until = machine.deaf_until.max(until + deaf);
                 self.plan_in(span, Event::Thaw { member });
+                self.plan_in(span + deaf, Event::Thaw { member });
             }
             Fault::WallJump { whom, by_ms } => {
                 let (member, now) = (self.whom(whom), self.now);
