@@ -45,8 +45,10 @@ impl Plan {
         let count = chance.between(2, 8);
         let mut clients: Vec<Habits> =
             (0..count).map(|_| Habits::throw(settings.tick_ms, &mut chance)).collect();
-        // Others may only read.
+        // Where a leader has nothing to write it goes on answering, though another may lead by now.
+        let only_one_writes = chance.one_in(3);
         clients[0].writes = clients[0].writes.max(100);
+        clients[1..].iter_mut().filter(|_| only_one_writes).for_each(|client| client.writes = 0);
         if changes_members {
             let habits = Habits::throw(settings.tick_ms, &mut dice);
             clients.push(habits.of_operator(settings.machines(), &mut dice));
