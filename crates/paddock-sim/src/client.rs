@@ -19,8 +19,8 @@ use crate::wire::Frame;
 use ask::{Ask, Request};
 pub(crate) use habits::Habits;
 
-/// So often a client acts on a connection that only reads, about.
-const READ_ONLY_ACTS: u64 = 50;
+/// So long a client stays on a connection that only reads, about.
+const READ_ONLY: Span = Span::seconds(5);
 
 /// What a client wants done.
 #[derive(Debug)]
@@ -155,12 +155,13 @@ impl Client {
             return Vec::new();
         }
         let silence = now - self.heard;
+        let read_only_acts = READ_ONLY.0 / self.habits.pause.0 + 1;
         match self.phase {
             Phase::Away => self.connect(now, machines),
             _ if silence.0 > self.timeout.0 * 2 / 3 || self.has_enough => self.leave(),
             Phase::Greeting | Phase::Identifying => Vec::new(),
             // Meanwhile it has found a member that writes, or thinks so.
-            Phase::Serving if self.only_reads && self.chance.one_in(READ_ONLY_ACTS) => self.leave(),
+            Phase::Serving if self.only_reads && self.chance.one_in(read_only_acts) => self.leave(),
             Phase::Serving if mood == Mood::Busy => self.be_busy(now, checks),
             Phase::Serving => self.ping_if_due(now),
         }

@@ -45,11 +45,11 @@ pub(crate) struct Habits {
 impl Habits {
     pub(crate) fn throw(tick_ms: u64, chance: &mut Chance) -> Habits {
         Habits {
-            writes: *chance.pick(&[0, 100, 300, 500, 900]),
+            writes: *chance.pick(&[0, 100, 300, 500, 700, 900]),
             syncs: *chance.pick(&[50, 150, 150, 600]),
             watches: *chance.pick(&[0, 100, 500]),
             depth: *chance.pick(&[1, 1, 4, 16, 64]),
-            pause: Span::millis(*chance.pick(&[50, 100, 300, 1000, 5000])),
+            pause: Span::millis(*chance.pick(&[50, 50, 100, 100, 300, 300, 1000, 5000])),
             moves: *chance.pick(&[30, 100, 1000]),
             closes: *chance.pick(&[100, 300, 1000]),
             vanishes: *chance.pick(&[200, 1000, 10_000]),
