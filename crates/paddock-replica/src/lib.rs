@@ -24,7 +24,7 @@ pub use computed::MemberFacts;
 pub use conn::{Client, ConnId, Now};
 pub use consensus::{HardState, Install, LogEntry, Recovered};
 pub use membership::Membership;
-pub use message::{Glimpse, describe};
+pub use message::{Glimpse, describe, is_of_log};
 pub use outbox::{Outbox, Outboxes, Parcel};
 pub use replica::{
     Applied, Effects, Founding, Input, Local, Replica, ReplicaOptions, Role, SnapshotRead, SnapshotWrite,

@@ -74,6 +74,11 @@ const GONE: u8 = 7;
 const GREETING: u8 = 8;
 const DIGEST: u8 = 9;
 
+/// Whether a message is about the log and who leads, as most are, and not about a snapshot.
+pub fn is_of_log(message: &[u8]) -> bool {
+    matches!(message.first(), Some(&(RAFT | FORWARD | HEARD)))
+}
+
 impl PeerMessage {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();

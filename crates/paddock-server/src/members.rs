@@ -6,7 +6,7 @@ use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use paddock_replica::Input;
+use paddock_replica::{Input, is_of_log};
 
 use crate::Config;
 use crate::config::{EnsembleMember, TlsMode};
@@ -17,6 +17,8 @@ use crate::tls::Tls;
 
 /// What one message between members has to carry besides a client's request: Raft's fields, other entries.
 const MESSAGE_RESERVE: usize = 16 << 20;
+/// What a larger message asks for takes so long that the links' thread is needed for others meanwhile.
+const QUICK_BYTES_MAX: usize = 4 << 10;
 
 /// The largest request that can travel between members.
 pub(crate) fn frame_bytes_max(config: &Config) -> i32 {
@@ -46,13 +48,18 @@ pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
         warn_of_open_port(options.listen, ensemble.tls.as_ref().map(|tls| tls.mode));
     }
     let engine = Arc::clone(shared);
-    let links = Links::start(options, move |event| {
-        let input = match event {
-            LinkEvent::Message { from, bytes } => Input::Peer { from: from.into(), bytes: bytes.to_vec() },
-            LinkEvent::Down { peer } => Input::LinkLost { peer: peer.into() },
-            LinkEvent::Up { .. } => return,
-        };
-        engine.hand_over(&mut vec![input]);
+    let links = Links::start(options, move |event| match event {
+        LinkEvent::Message { from, bytes, is_last } => {
+            let is_quick = is_last && bytes.len() <= QUICK_BYTES_MAX && is_of_log(&bytes);
+            let mut inputs = vec![Input::Peer { from: from.into(), bytes: bytes.to_vec() }];
+            if is_quick {
+                engine.work_off(&mut inputs);
+            } else {
+                engine.hand_over(&mut inputs);
+            }
+        }
+        LinkEvent::Down { peer } => engine.hand_over(&mut vec![Input::LinkLost { peer: peer.into() }]),
+        LinkEvent::Up { .. } => {}
     })?;
     Ok(Some(links))
 }

@@ -107,9 +107,18 @@ impl Default for Timing {
 /// What the links tell. For one peer `Up` and `Down` alternate, and its messages come between them.
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
-    Message { from: u8, bytes: Received },
-    Up { peer: u8 },
-    Down { peer: u8 },
+    Message {
+        from: u8,
+        bytes: Received,
+        /// Nothing else has come with it that was not told yet.
+        is_last: bool,
+    },
+    Up {
+        peer: u8,
+    },
+    Down {
+        peer: u8,
+    },
 }
 
 /// How it stands with one peer.

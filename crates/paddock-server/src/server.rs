@@ -104,7 +104,8 @@ impl Server {
         let mut engine = Engine::new(shared.clone(), member, shell, inputs_out);
         engine.catch_up()?;
         check_ensemble(&shared)?;
-        let engine = spawn("engine", move || engine.run());
+        let room = shared.clone();
+        let engine = spawn("engine", move || room.engine_room.run(engine));
         let others = listener::start(listener, &shared);
         Ok(Server { address, shared, engine, others, housekeeper, housekeeper_stop })
     }

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::Config;
 use crate::clock::Clock;
+use crate::engine::EngineRoom;
 use crate::stats::Stats;
 
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub(crate) struct Shared {
     pub(crate) state: RwLock<State>,
     pub(crate) stats: Stats,
     mailboxes: Vec<Mailbox>,
+    pub(crate) engine_room: EngineRoom,
     /// Empty once the workers have ended: that ends the engine.
     engine: RwLock<Option<Sender<Vec<Input>>>>,
     /// Set once: no new connection, no new request.
@@ -37,6 +39,7 @@ impl Shared {
             stop_listening: Notify::new(),
             role: Mutex::new(Role::Looking),
             mailboxes,
+            engine_room: EngineRoom::default(),
             engine: RwLock::new(Some(engine)),
             config,
             clock,
@@ -53,6 +56,13 @@ impl Shared {
         if let Some(engine) = self.engine.read().as_ref() {
             let _ = engine.send(inputs);
         }
+    }
+
+    /// The same, and lets the engine work at once on this thread if it can. True if it did.
+    pub(crate) fn work_off(&self, inputs: &mut Vec<Input>) -> bool {
+        let is_done = !inputs.is_empty() && self.engine_room.work_here(self, inputs);
+        self.hand_over(inputs);
+        is_done
     }
 
     /// Lets the engine end when it has done what was handed over.

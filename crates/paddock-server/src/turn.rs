@@ -201,6 +201,6 @@ impl Turn<'_> {
             self.worker.shared.stats.sent.fetch_add(self.replies, Relaxed);
         }
         drop(self.state);
-        self.worker.hand_over();
+        self.worker.end_turn(self.wire.conn);
     }
 }

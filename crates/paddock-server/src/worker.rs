@@ -21,6 +21,8 @@ use crate::stats::ConnStats;
 use crate::wire::{self, Wire};
 
 const SCRATCH_BYTES: usize = 64 << 10;
+/// After this time without another a connection is taken to be the only one that wants something.
+const ALONE_MS: u64 = 20;
 /// How often sessions that were heard are reported; well within what expiry allows for.
 const TOUCH_INTERVAL: Duration = Duration::from_millis(Replica::TOUCH_DELAY_MS / 2);
 
@@ -40,6 +42,8 @@ pub(crate) struct Worker {
     /// Emptied mail, kept for its memory.
     mail: RefCell<Outbox>,
     touched: RefCell<Vec<ConnId>>,
+    /// The connection that asked for something last, and since when no other one has.
+    talker: Cell<Option<(ConnId, u64)>>,
 }
 
 /// Runs a worker until the member stops and its last connection has ended.
@@ -57,6 +61,7 @@ pub(crate) fn run(number: usize, shared: Arc<Shared>, sockets: UnboundedReceiver
         scratch: RefCell::new(vec![0; SCRATCH_BYTES].into()),
         mail: RefCell::default(),
         touched: RefCell::default(),
+        talker: Cell::default(),
     });
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
@@ -160,6 +165,24 @@ impl Worker {
 
     pub(crate) fn touch(&self, conn: ConnId) {
         self.touched.borrow_mut().push(conn);
+    }
+
+    /// A connection has had its turn: the engine gets what is for it. If nobody else is there, this thread need not be kept
+    /// free for them while the engine works.
+    pub(crate) fn end_turn(&self, conn: ConnId) {
+        let now_ms = self.now_ms();
+        let since_ms = match self.talker.get() {
+            Some((talker, since_ms)) if talker == conn => since_ms,
+            _ => now_ms,
+        };
+        self.talker.set(Some((conn, since_ms)));
+        if now_ms - since_ms < ALONE_MS {
+            return self.hand_over();
+        }
+        let mut inputs = std::mem::take(&mut *self.inputs.borrow_mut());
+        if self.shared.work_off(&mut inputs) {
+            self.deliver();
+        }
     }
 
     pub(crate) fn hand_over(&self) {

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Instant;
 
-use common::{PATIENCE, config, connect, connect_with, shutdown};
+use common::{PATIENCE, Stranger, config, connect, connect_with, get_data, set_data, shutdown};
 use paddock_client::{Client, ClientOptions, CreateMode, Error, Event};
 use paddock_server::{Config, Server};
 use tokio::sync::mpsc::unbounded_channel;
@@ -124,4 +124,37 @@ async fn a_member_whose_directory_is_gone_says_so() {
     let error = spawn_blocking(|| server.shutdown()).await.unwrap().expect_err("it failed");
     let cause = std::error::Error::source(&error).expect("it has a cause").to_string();
     assert!(cause.contains(&data_dir.display().to_string()), "{error}: {cause}");
+}
+
+/// Whoever is alone has its writes carried out on its worker's thread, and on the engine's as soon as there are others.
+#[tokio::test]
+async fn order_holds_when_a_client_that_was_alone_gets_company() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(Config { workers: 1, ..config(directory.path()) }).unwrap();
+    let client = connect(&server).await;
+    for path in ["/first", "/second"] {
+        client.create(path, b"", CreateMode::Persistent).await.unwrap();
+    }
+    client.close().await.unwrap();
+    let mut first = Stranger::with_session(&server).await;
+    for xid in 1..=200 {
+        first.send(&set_data(xid, "/first", b"alone")).await;
+        assert_eq!(first.reply().await, Some((xid, 0)));
+    }
+    let mut second = Stranger::with_session(&server).await;
+    for round in 0..50 {
+        let (set, get) = (1000 + 2 * round, 1001 + 2 * round);
+        let data = format!("round {round}").into_bytes();
+        for (stranger, path) in [(&mut first, "/first"), (&mut second, "/second")] {
+            stranger.send(&[set_data(set, path, &data), get_data(get, path)].concat()).await;
+        }
+        for stranger in [&mut first, &mut second] {
+            assert_eq!(stranger.reply().await, Some((set, 0)));
+            let answer = stranger.receive().await.expect("an answer");
+            let read = &answer[16..][..4 + data.len()];
+            assert_eq!((&answer[..4], &read[4..]), (&get.to_be_bytes()[..], &data[..]));
+        }
+    }
+    drop((first, second));
+    shutdown(server).await;
 }

@@ -146,7 +146,9 @@ impl Hub {
     }
 
     async fn serve(self: Rc<Hub>, peer: Arc<Peer>, server: Server) {
-        let deliver = |bytes| (self.shared.events)(LinkEvent::Message { from: peer.id, bytes });
+        let deliver = |bytes, is_last| {
+            (self.shared.events)(LinkEvent::Message { from: peer.id, bytes, is_last });
+        };
         if let Some(end) = server.run(&self.scratch, deliver).await {
             self.cut(&peer, &end);
         }

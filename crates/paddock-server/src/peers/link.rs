@@ -116,12 +116,13 @@ impl Server {
         }
     }
 
-    /// Serves the link until it ends. All links read into `scratch`. `None` if somebody closed the link, who then knows
+    /// Serves the link until it ends. All links read into `scratch`. Messages are delivered with whether they are the last
+    /// of those that came together. `None` if somebody closed the link, who then knows
     /// why.
     pub(super) async fn run(
         mut self,
         scratch: &RefCell<Box<[u8]>>,
-        deliver: impl Fn(Received),
+        deliver: impl Fn(Received, bool),
     ) -> Option<LinkEnd> {
         let mut ticks = interval(self.timing.heartbeat / 4);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -162,7 +163,12 @@ impl Server {
 
     /// Reads once and writes once. What came in counts before time does: a member that was stopped for a while has not
     /// been silent to itself.
-    fn turn(&mut self, ticked: bool, scratch: &mut [u8], deliver: &impl Fn(Received)) -> Result<(), LinkEnd> {
+    fn turn(
+        &mut self,
+        ticked: bool,
+        scratch: &mut [u8],
+        deliver: &impl Fn(Received, bool),
+    ) -> Result<(), LinkEnd> {
         if self.is_paused && self.link.inflow.has_drained() {
             self.is_paused = false;
             self.heard_at = Instant::now();
@@ -179,7 +185,7 @@ impl Server {
         self.transmit()
     }
 
-    fn receive(&mut self, scratch: &mut [u8], deliver: &impl Fn(Received)) -> Result<(), LinkEnd> {
+    fn receive(&mut self, scratch: &mut [u8], deliver: &impl Fn(Received, bool)) -> Result<(), LinkEnd> {
         let bytes = match self.link.stream.try_read(scratch) {
             Ok(0) => return Err(LinkEnd::Closed),
             Ok(count) => &scratch[..count],
@@ -188,7 +194,16 @@ impl Server {
         };
         self.heard_at = Instant::now();
         let inflow = &self.link.inflow;
-        self.decoder.feed(bytes, |message| deliver(Received::new(message, inflow.clone())))?;
+        let mut latest = None;
+        let fed = self.decoder.feed(bytes, |message| {
+            if let Some(message) = latest.replace(Received::new(message, inflow.clone())) {
+                deliver(message, false);
+            }
+        });
+        if let Some(message) = latest {
+            deliver(message, true);
+        }
+        fed?;
         self.is_paused = inflow.is_full();
         Ok(())
     }

@@ -88,7 +88,7 @@ impl Node {
 
     pub(super) fn expect_message(&self, expected_from: u8) -> Received {
         match self.next_event() {
-            LinkEvent::Message { from, bytes } if from == expected_from => bytes,
+            LinkEvent::Message { from, bytes, .. } if from == expected_from => bytes,
             event => panic!("member {}: {event:?}", self.id),
         }
     }
