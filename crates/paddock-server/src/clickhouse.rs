@@ -109,7 +109,7 @@ pub(crate) fn is_known_by(body: &[u8]) -> bool {
     path.starts_with(COMPUTED) && FIRST_QUESTIONS.iter().any(|question| path.starts_with(question))
 }
 
-/// The size of the trace at the front of `bytes`; `None` while it is incomplete. Nobody looks into it yet.
+/// The size of the trace at the front of `bytes`; `None` while it is incomplete. What it says is nobody's business here.
 pub(crate) fn trace_bytes(bytes: &[u8]) -> Result<Option<usize>, BadTrace> {
     match bytes.split_first() {
         None => Ok(None),

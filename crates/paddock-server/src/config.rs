@@ -1,6 +1,7 @@
 //! What a member can be told. File formats that say it are the binary's business.
 
 mod tls;
+mod tracing;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Ro
 use paddock_replica::{Founding, Membership};
 use paddock_tree::member_lines;
 pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
+pub use tracing::{EndpointError, TracesEndpoint, Tracing};
 
 /// Of applied entries, in memory.
 const ENTRY_BYTES_KEPT: usize = 8 << 20;
@@ -50,6 +52,8 @@ pub struct Config {
     pub dialect: Option<Dialect>,
     /// What `/keeper/availability_zone` says to ClickHouse.
     pub availability_zone: Option<String>,
+    /// Where spans of requests with a tracing context are exported to. `None` makes none.
+    pub tracing: Option<Tracing>,
     /// Which four-letter words are answered.
     pub words: WordList,
     /// `super:` and the Base64 of the SHA-1 of `super:password`: who shows that password may do everything.
@@ -89,6 +93,7 @@ impl Config {
             frame_bytes_max: i32::MAX,
             dialect: None,
             availability_zone: None,
+            tracing: None,
             words: WordList::Only(vec!["srvr".into()]),
             super_digest: None,
             garbage_interval_ms: 60_000,

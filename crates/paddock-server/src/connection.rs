@@ -57,6 +57,16 @@ pub(crate) enum Refusal {
     NoLeader,
 }
 
+/// The front of what came.
+#[derive(Debug)]
+pub(crate) struct Front<'f> {
+    pub(crate) frame: &'f [u8],
+    /// What stands behind it where a connection has tracing contexts; else empty.
+    pub(crate) trace: &'f [u8],
+    /// How many bytes are taken with it.
+    pub(crate) len: usize,
+}
+
 /// Why what came is no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadInput {
@@ -107,22 +117,18 @@ impl Connection {
         matches!(self.phase, Phase::Greeting | Phase::Serving)
     }
 
-    /// The first frame of `bytes` and how many bytes are taken with it, or `None` while it is incomplete.
-    pub(crate) fn split<'f>(
-        &self,
-        bytes: &'f [u8],
-        config: &Config,
-    ) -> Result<Option<(&'f [u8], usize)>, BadInput> {
-        if self.phase == Phase::Greeting {
-            return Ok(ConnectRequest::split(bytes, GREETING_BYTES_MAX.min(config.frame_bytes_max))?);
+    /// The first frame of `bytes` with what belongs to it, or `None` while it is incomplete.
+    pub(crate) fn split<'f>(&self, bytes: &'f [u8], config: &Config) -> Result<Option<Front<'f>>, BadInput> {
+        let split = match self.phase {
+            Phase::Greeting => ConnectRequest::split(bytes, GREETING_BYTES_MAX.min(config.frame_bytes_max))?,
+            _ => frame::split(bytes, config.frame_bytes_max)?,
+        };
+        let Some((frame, len)) = split else { return Ok(None) };
+        if !self.extensions().tracing {
+            return Ok(Some(Front { frame, trace: &[], len }));
         }
-        let split = frame::split(bytes, config.frame_bytes_max)?;
-        match (split, &self.clickhouse) {
-            (Some((frame, len)), Some(clickhouse)) if clickhouse.extensions.tracing => {
-                Ok(clickhouse::trace_bytes(&bytes[len..])?.map(|trace| (frame, len + trace)))
-            }
-            _ => Ok(split),
-        }
+        let trace_len = clickhouse::trace_bytes(&bytes[len..])?;
+        Ok(trace_len.map(|trace| Front { frame, trace: &bytes[len..len + trace], len: len + trace }))
     }
 
     /// Whether what comes now, and what goes out, lies in compressed blocks.

@@ -25,6 +25,7 @@ mod peers;
 mod server;
 mod shared;
 mod shell;
+mod spans;
 mod stats;
 mod status;
 mod tls;
@@ -34,8 +35,8 @@ mod words;
 mod worker;
 
 pub use config::{
-    CipherSuite, ClientAddress, Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls, Role, Secret,
-    Store, TlsMode, TlsVersions, WordList,
+    CipherSuite, ClientAddress, Config, Dialect, EndpointError, Ensemble, EnsembleMember, Password, PeerTls,
+    Role, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;

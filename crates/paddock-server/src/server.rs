@@ -134,6 +134,9 @@ impl Server {
                 thread.join().map_err(|_| ServerError::Panicked)?;
             }
         }
+        if let Some(spans) = &self.shared.spans {
+            spans.flush();
+        }
         self.shared.end_engine();
         let engine = self.engine.join().map_err(|_| ServerError::Panicked)?;
         drop(self.housekeeper_stop);

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use crate::Config;
 use crate::clock::Clock;
 use crate::engine::EngineRoom;
+use crate::spans::{Ending, Span, Spans};
 use crate::stats::Stats;
 
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) state: RwLock<State>,
     pub(crate) stats: Stats,
+    /// `None` if nobody wants any.
+    pub(crate) spans: Option<Spans>,
     mailboxes: Vec<Mailbox>,
     pub(crate) engine_room: EngineRoom,
     /// Empty once the workers have ended: that ends the engine.
@@ -32,7 +35,9 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(config: Config, clock: Clock, state: State, engine: Sender<Vec<Input>>) -> Shared {
         let mailboxes = (0..config.worker_count()).map(|_| Mailbox::default()).collect();
+        let spans = config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member));
         Shared {
+            spans,
             state: RwLock::new(state),
             stats: Stats::new(clock.monotonic_ms()),
             stopping: AtomicBool::new(false),
@@ -44,6 +49,11 @@ impl Shared {
             config,
             clock,
         }
+    }
+
+    /// A request that was traced has come to its end.
+    pub(crate) fn end_span(&self, span: Box<Span>, ending: Ending) {
+        self.spans.as_ref().expect("who began a span wants spans").end(span, ending);
     }
 
     /// Hands `inputs` to the engine and leaves the vector empty. After the engine's end they go nowhere, and their

@@ -37,6 +37,8 @@ pub(crate) struct Status {
     /// How often a state was seen to differ from that of another member.
     pub(crate) differing: u64,
     pub(crate) voters: usize,
+    /// Exported, and dropped, if there are any.
+    pub(crate) spans: Option<(u64, u64)>,
 }
 
 impl Status {
@@ -65,6 +67,10 @@ impl Status {
             fsyncs: stats.fsyncs.load(Relaxed),
             differing: stats.differing.load(Relaxed),
             voters: state.membership().voters.len(),
+            spans: shared
+                .spans
+                .as_ref()
+                .map(|spans| (spans.counts.exported.load(Relaxed), spans.counts.dropped.load(Relaxed))),
         }
     }
 }

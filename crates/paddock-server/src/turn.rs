@@ -11,6 +11,7 @@ use parking_lot::RwLockReadGuard;
 
 use crate::clickhouse::Packet;
 use crate::connection::{Context, Refusal, Step};
+use crate::spans::{Ending, Span, TraceContext};
 use crate::wire::{BUFFER_BYTES_KEPT, Input as Received, Wire};
 use crate::worker::Worker;
 use crate::{clock, words};
@@ -55,14 +56,15 @@ fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
         input.clear();
         return wire.close();
     }
-    let mut turn = Turn { wire, worker, state: None, reads: 0, replies: 0, since_ms: worker.now_ms() };
+    let mut turn =
+        Turn { wire, worker, state: None, span: None, reads: 0, replies: 0, since_ms: worker.now_ms() };
     while wire.takes_requests(worker) {
         let split = wire.machine.borrow().split(&input[taken..], &worker.shared.config);
         match split {
             Ok(None) => break,
-            Ok(Some((frame, len))) => {
-                turn.take(frame);
-                taken += len;
+            Ok(Some(front)) => {
+                turn.take(front.frame, front.trace);
+                taken += front.len;
             }
             Err(error) => {
                 tracing::warn!(client = %wire.stats.address, %error, "connection closed");
@@ -82,14 +84,19 @@ struct Turn<'a> {
     wire: &'a Wire,
     worker: &'a Rc<Worker>,
     state: Option<RwLockReadGuard<'a, State>>,
+    /// Of the request that is taken just now, if it is traced.
+    span: Option<Box<Span>>,
     reads: usize,
     replies: u64,
     since_ms: u64,
 }
 
 impl Turn<'_> {
-    fn take(&mut self, frame: &[u8]) {
+    fn take(&mut self, frame: &[u8], trace: &[u8]) {
         let shared = &self.worker.shared;
+        if shared.spans.is_some() && !trace.is_empty() {
+            self.span = self.begin_span(frame, trace);
+        }
         let greeting = self.wire.machine.borrow().is_greeting();
         let zxid = if greeting { shared.state.read().tree().zxid() } else { Zxid(0) };
         let is_looking = greeting && shared.role() == Role::Looking;
@@ -106,6 +113,21 @@ impl Turn<'_> {
                 self.reply(ReplyHeader { xid, zxid: Zxid(0), error: None });
             }
             Step::Refuse(refusal) => self.refuse(refusal),
+        }
+        self.end_span(Ending::Unanswered);
+    }
+
+    fn begin_span(&self, frame: &[u8], trace: &[u8]) -> Option<Box<Span>> {
+        let context = TraceContext::decode(trace)?;
+        let machine = self.wire.machine.borrow();
+        let wide_xids = machine.xid_bytes_ahead() > 0;
+        Span::begin(context, frame, wide_xids, machine.client().session, self.wire.stats.address.ip())
+    }
+
+    /// Unless it has ended already, or the request went on to the engine.
+    fn end_span(&mut self, ending: Ending) {
+        if let Some(span) = self.span.take() {
+            self.worker.shared.end_span(span, ending);
         }
     }
 
@@ -126,7 +148,7 @@ impl Turn<'_> {
 
     /// To the engine, which will answer.
     fn hand(&mut self, input: Input) {
-        self.wire.wait_for_engine(self.since_ms);
+        self.wire.wait_for_engine(self.since_ms, self.span.take());
         self.worker.inputs.borrow_mut().push(input);
     }
 
@@ -152,6 +174,9 @@ impl Turn<'_> {
         let (mut machine, mut out) = (self.wire.machine.borrow_mut(), self.wire.out.borrow_mut());
         let before = out.len();
         state.answer(machine.client(), xid, op, body, &mut out);
+        if let Some(span) = self.span.take() {
+            self.worker.shared.end_span(span, Ending::of_reply(&out[before..]));
+        }
         machine.translate(if op == OpCode::Ping { Packet::Unasked } else { Packet::Reply }, &mut out, before);
         self.worker.shared.stats.replies.record(out.len() - before);
         self.replies += 1;
@@ -169,6 +194,9 @@ impl Turn<'_> {
         let mut out = self.wire.out.borrow_mut();
         let before = out.len();
         frame::write(&mut out, |out| header.encode(out));
+        if let Some(span) = self.span.take() {
+            self.worker.shared.end_span(span, Ending::Replied { zxid: header.zxid, error: header.error });
+        }
         self.wire.machine.borrow_mut().translate(Packet::Reply, &mut out, before);
         self.replies += 1;
     }

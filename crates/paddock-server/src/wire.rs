@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::clickhouse::Packet;
 use crate::clock;
 use crate::connection::Connection;
+use crate::spans::{Ending, Span};
 use crate::stats::ConnStats;
 use crate::turn::take_input;
 use crate::worker::Worker;
@@ -41,6 +42,15 @@ const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 /// and then to close its side.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// A request that the engine has to answer.
+#[derive(Debug)]
+struct Waiting {
+    /// When it was handed over.
+    since_ms: u64,
+    /// If it is traced.
+    span: Option<Box<Span>>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) conn: ConnId,
@@ -51,8 +61,8 @@ pub(crate) struct Wire {
     packed: RefCell<Vec<u8>>,
     /// How much of `out`, or of `packed`, the socket has taken.
     sent: Cell<usize>,
-    /// When each request that the engine has to answer was handed over.
-    waiting: RefCell<VecDeque<u64>>,
+    /// The requests that the engine has to answer.
+    waiting: RefCell<VecDeque<Waiting>>,
     /// How large the next reply may be, by those before it. A connection begins with few requests under way, so that
     /// an unknown client cannot make the member hold gigabytes for it.
     reply_bytes_expected: Cell<usize>,
@@ -146,10 +156,17 @@ impl Wire {
     }
 
     /// A request has been handed to the engine, which will answer it.
-    pub(crate) fn wait_for_engine(&self, since_ms: u64) {
+    pub(crate) fn wait_for_engine(&self, since_ms: u64, span: Option<Box<Span>>) {
         let mut waiting = self.waiting.borrow_mut();
-        waiting.push_back(since_ms);
+        waiting.push_back(Waiting { since_ms, span });
         self.stats.waiting.store(waiting.len() as u64, Relaxed);
+    }
+
+    /// The connection has ended: what waits will not be answered.
+    pub(crate) fn end_spans(&self, worker: &Worker) {
+        for span in self.waiting.take().into_iter().filter_map(|waiting| waiting.span) {
+            worker.shared.end_span(span, Ending::Unanswered);
+        }
     }
 
     /// Whether all that was handed to the engine has been answered.
@@ -166,7 +183,10 @@ impl Wire {
     /// The oldest request with the engine has been answered.
     fn answered(&self, reply: &[u8], worker: &Worker) {
         let mut waiting = self.waiting.borrow_mut();
-        let since_ms = waiting.pop_front().expect("the engine answers each request once");
+        let Waiting { since_ms, span } = waiting.pop_front().expect("the engine answers each request once");
+        if let Some(span) = span {
+            worker.shared.end_span(span, Ending::of_reply(reply));
+        }
         self.stats.waiting.store(waiting.len() as u64, Relaxed);
         let was_full = waiting.len() + 1 >= self.waiting_max();
         self.expect_replies_like(reply.len());

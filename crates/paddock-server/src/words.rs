@@ -184,7 +184,12 @@ fn monitor(shared: &Shared) -> String {
         ("open_file_descriptor_count", open_files.to_string()),
         ("max_file_descriptor_count", max_files.to_string()),
     ];
-    facts.iter().map(|(name, value)| format!("zk_{name}\t{value}\n")).collect()
+    // Beyond ZooKeeper's own, and only where someone asked for them.
+    let spans = s.spans.map(|(exported, dropped)| {
+        [("spans_exported", exported.to_string()), ("spans_dropped", dropped.to_string())]
+    });
+    let facts = facts.into_iter().chain(spans.into_iter().flatten());
+    facts.map(|(name, value)| format!("zk_{name}\t{value}\n")).collect()
 }
 
 fn configuration(shared: &Shared) -> String {

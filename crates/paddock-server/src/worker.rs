@@ -147,6 +147,9 @@ impl Worker {
     /// The connection has ended; its session lives on until its time is up.
     fn leave(&self, conn: ConnId) {
         let wire = self.wires.borrow_mut().remove(&conn);
+        if let Some(wire) = &wire {
+            wire.end_spans(self);
+        }
         self.shared.stats.leave(conn);
         // It was heard until now, whenever the next report would have been.
         if let Some(wire) = wire.filter(|wire| wire.touched.get() && wire.session() != SessionId::NONE) {

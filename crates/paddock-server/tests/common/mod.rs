@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod clickhouse;
+pub(crate) mod collector;
 
 use std::net::SocketAddr;
 use std::path::Path;

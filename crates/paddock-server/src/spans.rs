@@ -1,0 +1,76 @@
+//! Spans: what this member did for requests that carry a tracing context, as OpenTelemetry collects it.
+//!
+//! A worker begins a span when it takes such a request and ends it with the reply. Ended spans go into a bounded queue;
+//! a thread of their own posts them (`exporter.rs`). Nobody who serves clients ever waits for it: a span that finds the
+//! queue full is dropped and counted.
+
+mod context;
+mod exporter;
+mod otlp;
+mod span;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use crate::config::Tracing;
+use crate::server::spawn;
+pub(crate) use context::TraceContext;
+use exporter::Exporter;
+pub(crate) use span::{Ending, Span};
+
+/// Beside a batch that is under way. A span has a few hundred bytes.
+const QUEUE_SPANS: usize = 4096;
+/// How long the last spans may take when the member stops.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How many spans left this member, and how many did not.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) exported: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+}
+
+/// The way of ended spans to the thread that posts them.
+#[derive(Debug)]
+pub(crate) struct Spans {
+    queue: Sender<Box<Span>>,
+    pub(crate) counts: Arc<Counts>,
+    stop: Sender<()>,
+    /// Closes when the thread has ended.
+    ended: Receiver<()>,
+}
+
+impl Spans {
+    /// Starts the thread.
+    pub(crate) fn start(config: &Tracing, member: u8) -> Spans {
+        let (queue, queued) = bounded(QUEUE_SPANS);
+        let (stop, stopped) = bounded(1);
+        let (end, ended) = bounded(0);
+        let counts = Arc::new(Counts::default());
+        let exporter = Exporter::new(config, member, queued, stopped, counts.clone());
+        spawn("spans", move || {
+            exporter.run();
+            drop(end);
+        });
+        Spans { queue, counts, stop, ended }
+    }
+
+    pub(crate) fn end(&self, mut span: Box<Span>, ending: Ending) {
+        span.end(ending);
+        if self.queue.try_send(span).is_err() {
+            self.counts.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Lets the thread post what it has, and waits for that as long as is bearable.
+    pub(crate) fn flush(&self) {
+        // A stop that is in the channel already is as good as another one.
+        let _ = self.stop.try_send(());
+        if self.ended.recv_timeout(FLUSH_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("the last spans are lost: the OpenTelemetry endpoint does not answer");
+        }
+    }
+}
