@@ -12,6 +12,7 @@ mod ensemble;
 mod environment;
 mod keeper;
 mod known_keys;
+mod opentelemetry;
 mod paddock_toml;
 mod properties;
 mod source;
@@ -60,7 +61,7 @@ pub(crate) fn load(
     let found = environment.file();
     let file = file.or(found.as_deref());
     environment.remark(file, &mut remarks);
-    let (place, draft) = match (file, environment.zoo_cfg()) {
+    let (place, mut draft) = match (file, environment.zoo_cfg()) {
         (Some(file), _) if file.extension().is_some_and(|extension| extension == "toml") => {
             (Place::new(file), paddock_toml::load(file, environment, &mut remarks)?)
         }
@@ -76,6 +77,7 @@ pub(crate) fn load(
         }
         (None, None) => (Place::new(Path::new("command line")), Draft::default()),
     };
+    draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, &mut remarks);
     let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
     Ok(Loaded { config, remarks })
 }

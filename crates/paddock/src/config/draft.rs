@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use paddock_server::Config;
 
+use super::opentelemetry::TracingDraft;
 use super::{DEFAULT_DATA_DIR, Overrides};
 
 /// Session timeouts are told to clients as 32 bits with a sign.
@@ -17,6 +18,7 @@ pub(super) struct Draft {
     pub(super) listen: Option<SocketAddr>,
     pub(super) data_dir: Option<PathBuf>,
     pub(super) member: Option<u8>,
+    pub(super) tracing: Option<TracingDraft>,
     pub(super) session_timeout_ms_min: Option<u32>,
     pub(super) session_timeout_ms_max: Option<u32>,
 }
@@ -28,6 +30,7 @@ impl Default for Draft {
             listen: None,
             data_dir: None,
             member: None,
+            tracing: None,
             session_timeout_ms_min: None,
             session_timeout_ms_max: None,
         }

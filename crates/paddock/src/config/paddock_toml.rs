@@ -2,6 +2,7 @@
 
 mod ensemble;
 mod tls;
+mod tracing;
 
 use std::borrow::Cow;
 use std::fs;
@@ -45,6 +46,7 @@ pub(super) fn load(
                 own = Some(OwnNumber { place, number });
             }
             "ensemble" => ensemble = Some(ensemble::Table::read(&file, place, value)?),
+            "tracing" => draft.tracing = Some(tracing::read(&file, &place, value, remarks)?),
             _ if set(&mut draft, key, &file.item(value)).map_err(named)? => {}
             _ => {
                 let what = format!("{key} is not a setting that Paddock knows; it is ignored");
