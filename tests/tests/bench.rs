@@ -112,6 +112,24 @@ fn what_is_said_can_be_compressed() {
 }
 
 #[test]
+fn what_else_clickhouse_has_can_be_asked_for() {
+    let server = Server::start(Kind::Paddock);
+    let hosts = server.address().to_string();
+    for extensions in [
+        &["--use-xid-64"][..],
+        &["--enable-tracing"],
+        &["--use-xid-64", "--enable-tracing"],
+        &["--use-xid-64", "--enable-tracing", "--use-compression"],
+    ] {
+        for workload in ["clickhouse", "mixed", "sessions", "watches"] {
+            let load = [workload, "--hosts", &hosts, "--requests", "2000"];
+            let report = report(&[&load, extensions].concat());
+            assert_eq!((&report["errors"], &report["ended"]), (&0.into(), &"complete".into()), "{report}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_does_not_compress_is_not_measured_as_if_it_did() {
     let server = Server::start(Kind::ZooKeeper);
     let hosts = server.address().to_string();

@@ -3,6 +3,7 @@
 //! Each thread is a `Reactor` with its share of the sessions and nothing shared with the others. It is told to play a
 //! phase, plays it to its end, and sends what it measured once a second.
 
+mod form;
 mod handshake;
 mod pacer;
 mod reactor;

@@ -19,6 +19,7 @@ mod tally;
 pub mod workload;
 
 pub use error::BenchError;
+pub use paddock_proto::Extensions;
 pub use plan::{Pace, Plan, Source, Until};
 pub use progress::{Progress, Silence, Tick};
 pub use run::run;

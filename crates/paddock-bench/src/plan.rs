@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use paddock_proto::Extensions;
+
 use crate::workload::Workload;
 
 pub struct Plan {
@@ -19,8 +21,8 @@ pub struct Plan {
     /// Threads that drive the sessions.
     pub threads: usize,
     pub session_timeout: Duration,
-    /// Whether what is said lies in ClickHouse's compressed blocks, which ClickHouse Keeper and Paddock understand.
-    pub use_compression: bool,
+    /// What of ClickHouse's protocol is asked for, which ClickHouse Keeper and Paddock understand.
+    pub extensions: Extensions,
     /// How long a session may take to open.
     pub connect_timeout: Duration,
     /// Whether a failed request or a lost connection ends the run.

@@ -269,7 +269,7 @@ fn start_drivers(
             names: Arc::clone(&names),
             pace: plan.pace,
             session_timeout: plan.session_timeout,
-            use_compression: plan.use_compression,
+            extensions: plan.extensions,
             connect_timeout: plan.connect_timeout,
             stop_on_error: plan.stop_on_error,
             has_onlookers: plan.workload.is_one_thread(),

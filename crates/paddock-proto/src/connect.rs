@@ -60,6 +60,16 @@ impl Extensions {
         (Extensions::COMPRESSION..=Extensions::TRACING).contains(&version)
     }
 
+    /// The version of a greeting that asks for them; 0 asks for none.
+    pub fn version(self) -> i32 {
+        match self {
+            Extensions { tracing: true, .. } => Extensions::TRACING,
+            Extensions { wide_xids: true, .. } => Extensions::WIDE_XIDS,
+            Extensions { compression: true, .. } => Extensions::COMPRESSION,
+            _ => 0,
+        }
+    }
+
     fn decode(version: i32, reader: &mut Reader<'_>) -> Result<Extensions, DecodeError> {
         let tracing = version == Extensions::TRACING;
         let wide_xids = if tracing { reader.bool()? } else { version == Extensions::WIDE_XIDS };

@@ -13,9 +13,6 @@ use crate::BenchError;
 /// A connect response has 37 bytes; an answer that is much longer comes from something else.
 const RESPONSE_BYTES_MAX: i32 = 1024;
 
-/// ClickHouse's version of a greeting that asks for compression and nothing else.
-const COMPRESSED: i32 = 10;
-
 /// A session that a connection asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
@@ -23,25 +20,20 @@ pub(crate) struct Wanted {
     pub(crate) password: Password,
     pub(crate) last_zxid: Zxid,
     pub(crate) timeout: Duration,
-    /// In ClickHouse's blocks.
-    pub(crate) compression: bool,
+    /// What of ClickHouse's protocol goes beyond ZooKeeper's.
+    pub(crate) extensions: Extensions,
 }
 
 impl Wanted {
     /// A new session.
-    pub(crate) fn new(timeout: Duration, compression: bool) -> Wanted {
-        Wanted { id: SessionId::NONE, password: Password::ZERO, last_zxid: Zxid(0), timeout, compression }
-    }
-
-    /// The version of the greeting, which the answer must have too.
-    pub(crate) fn version(&self) -> i32 {
-        if self.compression { COMPRESSED } else { 0 }
+    pub(crate) fn new(timeout: Duration, extensions: Extensions) -> Wanted {
+        Wanted { id: SessionId::NONE, password: Password::ZERO, last_zxid: Zxid(0), timeout, extensions }
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         ConnectRequest {
-            protocol_version: self.version(),
-            extensions: Extensions { compression: self.compression, ..Extensions::default() },
+            protocol_version: self.extensions.version(),
+            extensions: self.extensions,
             last_zxid_seen: self.last_zxid,
             timeout_ms: i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX),
             session: self.id,
@@ -112,7 +104,7 @@ fn connect(host: &str, within: Duration) -> io::Result<(SocketAddr, TcpStream)> 
 /// Sends a connect request and reads until the answer is whole, plainly wrong, or the connection ends.
 fn greet(stream: &mut TcpStream, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    Wanted::new(Duration::from_secs(10), false).encode(&mut bytes);
+    Wanted::new(Duration::from_secs(10), Extensions::default()).encode(&mut bytes);
     stream.write_all(&bytes)?;
     bytes.clear();
     loop {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use mio::{Events, Poll, Token, Waker};
+use paddock_proto::Extensions;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::handshake::Wanted;
@@ -44,7 +45,7 @@ pub(crate) struct Share {
     pub(crate) names: Arc<[String]>,
     pub(crate) pace: Pace,
     pub(crate) session_timeout: Duration,
-    pub(crate) use_compression: bool,
+    pub(crate) extensions: Extensions,
     pub(crate) connect_timeout: Duration,
     pub(crate) stop_on_error: bool,
     /// Whether lanes may wait for what comes for others.
@@ -172,7 +173,7 @@ impl Reactor {
         let (servers, sessions): (Vec<usize>, Vec<Session>) = std::mem::take(&mut share.lanes)
             .into_iter()
             .map(|(server, lane)| {
-                let wanted = Wanted::new(share.session_timeout, share.use_compression);
+                let wanted = Wanted::new(share.session_timeout, share.extensions);
                 (server, Session::new(wanted, lane))
             })
             .unzip();

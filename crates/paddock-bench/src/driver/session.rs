@@ -12,8 +12,9 @@ use std::time::Instant;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use paddock_proto::jute::Reader;
-use paddock_proto::{OpCode, RequestHeader, WatchEvent, Xid, Zxid, blocks, frame};
+use paddock_proto::{Extensions, OpCode, RequestHeader, WatchEvent, Xid, Zxid, blocks, frame};
 
+use super::form;
 use super::handshake::{self, Wanted};
 use crate::measure::Slice;
 use crate::workload::{Answer, Lane, Next, Operation, Request, Verdict, error_name};
@@ -205,24 +206,30 @@ impl Session {
 
     /// The next session is a new one.
     fn renew(&mut self) {
-        self.wanted = Wanted::new(self.wanted.timeout, self.wanted.compression);
+        self.wanted = Wanted::new(self.wanted.timeout, self.wanted.extensions);
     }
 
     /// Whether compressed blocks go over the connection now.
     fn is_compressed(&self) -> bool {
-        self.wanted.compression && self.link != Link::Greeting
+        self.wanted.extensions.compression && self.link != Link::Greeting
     }
 
     /// Ends the session when the run is over. Best effort: it would expire anyway.
     pub(crate) fn close(&mut self) {
-        write_request(&mut self.outgoing, Xid(self.last_xid), OpCode::CloseSession);
+        self.write_request(Xid(self.last_xid), OpCode::CloseSession);
         let _ = self.write();
+    }
+
+    fn write_request(&mut self, xid: Xid, op: OpCode) {
+        let start = self.outgoing.len();
+        frame::write(&mut self.outgoing, |out| RequestHeader { xid, op: op.code() }.encode(out));
+        form::dress(self.wanted.extensions, &mut self.outgoing, start);
     }
 
     /// Keeps an idle session alive.
     pub(crate) fn ping_if_idle(&mut self, now: Instant) {
         if self.link == Link::Up && now.duration_since(self.last_sent) > self.wanted.timeout / 3 {
-            write_request(&mut self.outgoing, Xid::PING, OpCode::Ping);
+            self.write_request(Xid::PING, OpCode::Ping);
             self.last_sent = now;
         }
     }
@@ -244,9 +251,11 @@ impl Session {
             _ => since,
         };
         let xid = Xid(if self.last_xid == i32::MAX { 1 } else { self.last_xid + 1 });
+        let start = self.outgoing.len();
         let mut request = Request::new(&mut self.outgoing, xid, round.now);
         let next = self.lane.next(&mut request);
         let op = request.op;
+        form::dress(self.wanted.extensions, &mut self.outgoing, start);
         self.mood = match next {
             Next::Send(operation) => {
                 let op = op.expect("a lane that says Send has written a request");
@@ -254,7 +263,7 @@ impl Session {
                 Mood::Ready
             }
             Next::Renew { close, connect } => {
-                write_request(&mut self.outgoing, xid, OpCode::CloseSession);
+                self.write_request(xid, OpCode::CloseSession);
                 self.launch(Flight { operation: close, op: OpCode::CloseSession, xid, since }, round);
                 self.link = Link::Closing { connect };
                 Mood::Ready
@@ -398,8 +407,8 @@ impl Session {
         if response.timeout_ms <= 0 {
             return Err(Broken::Expired);
         }
-        if response.protocol_version != self.wanted.version() {
-            return Err(Broken::Stranger("it does not compress; leave that out".to_owned()));
+        if response.protocol_version != self.wanted.extensions.version() {
+            return Err(Broken::Stranger(refused(self.wanted.extensions)));
         }
         self.wanted.id = response.session;
         self.wanted.password = response.password;
@@ -413,7 +422,8 @@ impl Session {
 
     fn reply(&mut self, frame: &[u8], round: &mut Round) -> Result<(), paddock_proto::DecodeError> {
         let mut reader = Reader::new(frame);
-        let (xid, zxid, error) = (Xid(reader.i32()?), Zxid(reader.i64()?), reader.i32()?);
+        let xid = form::read_xid(self.wanted.extensions, &mut reader)?;
+        let (zxid, error) = (Zxid(reader.i64()?), reader.i32()?);
         self.wanted.last_zxid = self.wanted.last_zxid.max(zxid);
         if xid == Xid::NOTIFICATION {
             let event = WatchEvent::decode(zxid, reader.rest())?;
@@ -459,8 +469,16 @@ impl Session {
     }
 }
 
-fn write_request(out: &mut Vec<u8>, xid: Xid, op: OpCode) {
-    frame::write(out, |out| RequestHeader { xid, op: op.code() }.encode(out));
+/// What to leave out.
+fn refused(extensions: Extensions) -> String {
+    let asked = [
+        (extensions.compression, "compress"),
+        (extensions.wide_xids, "have 64-bit xids"),
+        (extensions.tracing, "take traces"),
+    ];
+    let asked: Vec<&str> =
+        asked.into_iter().filter_map(|(is_asked, what)| is_asked.then_some(what)).collect();
+    format!("it does not {}; leave that out", asked.join(" and "))
 }
 
 /// A socket that is not ready, or whose connection is still being made.

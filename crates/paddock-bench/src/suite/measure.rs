@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use paddock_proto::Extensions;
+
 use super::{Cell, End, Runner, Suite};
 use crate::report::{Load, RunReport};
 use crate::workload::builtin::{Builtin, Shape};
@@ -75,7 +77,7 @@ impl Runner for Measure<'_> {
             warm_up: Duration::from_secs_f64(cell.warm_up_s),
             threads: 1,
             session_timeout: SESSION_TIMEOUT,
-            use_compression: false,
+            extensions: Extensions::default(),
             connect_timeout: CONNECT_TIMEOUT,
             stop_on_error: true,
             // A fresh server is wiped, which is quicker.

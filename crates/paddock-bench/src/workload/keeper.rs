@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
+use paddock_proto::Extensions;
 
 pub use requests::{Paths, RequestKind, Single, Source, Weighted};
 pub use setup::SetupNode;
@@ -60,7 +61,7 @@ pub struct KeeperFile {
     pub continue_on_error: bool,
     pub seed: Option<u64>,
     /// On every connection.
-    pub use_compression: bool,
+    pub extensions: Extensions,
     pub connections: Vec<Connection>,
     pub setup: Vec<SetupNode>,
     pub requests: Vec<Weighted<RequestKind>>,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use paddock_bench::workload::builtin::{self, Builtin, Shape};
 use paddock_bench::workload::keeper::{self, Output};
 use paddock_bench::workload::{Workload, replay};
-use paddock_bench::{BenchError, Pace, Plan, Source, Until};
+use paddock_bench::{BenchError, Extensions, Pace, Plan, Source, Until};
 
 use super::run::Args;
 
@@ -25,7 +25,7 @@ struct Choice {
     until: Until,
     warm_up: Duration,
     session_timeout: Option<Duration>,
-    use_compression: bool,
+    extensions: Extensions,
     connect_timeout: Option<Duration>,
     continue_on_errors: bool,
     json_file: Option<PathBuf>,
@@ -49,7 +49,11 @@ pub(super) fn plan(args: &Args) -> Result<(Plan, Option<PathBuf>), BenchError> {
         warm_up: args.warm_up.unwrap_or(choice.warm_up),
         threads: args.threads,
         session_timeout: args.session_timeout.or(choice.session_timeout).unwrap_or(SESSION_TIMEOUT),
-        use_compression: args.use_compression || choice.use_compression,
+        extensions: Extensions {
+            wide_xids: args.use_xid_64 || choice.extensions.wide_xids,
+            compression: args.use_compression || choice.extensions.compression,
+            tracing: args.enable_tracing || choice.extensions.tracing,
+        },
         connect_timeout: args.connect_timeout.or(choice.connect_timeout).unwrap_or(CONNECT_TIMEOUT),
         stop_on_error: !(args.continue_on_errors || choice.continue_on_errors),
         keep: args.keep,
@@ -104,7 +108,7 @@ fn keeper_file(args: &Args, path: &Path) -> Result<Choice, BenchError> {
         until,
         warm_up: file.warm_up,
         session_timeout: file.session_timeout(),
-        use_compression: file.use_compression,
+        extensions: file.extensions,
         connect_timeout: file.connection_timeout(),
         continue_on_errors: file.continue_on_error,
         json_file: json_file(&file.output),
@@ -135,7 +139,7 @@ impl Choice {
             until: Until::default(),
             warm_up: Duration::ZERO,
             session_timeout: None,
-            use_compression: false,
+            extensions: Extensions::default(),
             connect_timeout: None,
             continue_on_errors: false,
             json_file: None,

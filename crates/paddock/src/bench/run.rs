@@ -77,6 +77,12 @@ pub(crate) struct Args {
     /// Compress what is said, as ClickHouse does; for ClickHouse Keeper and Paddock only
     #[arg(long)]
     pub(super) use_compression: bool,
+    /// 64-bit xids, as ClickHouse has them; for ClickHouse Keeper and Paddock only
+    #[arg(long)]
+    pub(super) use_xid_64: bool,
+    /// A trace for each request, as ClickHouse sends it; for ClickHouse Keeper and Paddock only
+    #[arg(long)]
+    pub(super) enable_tracing: bool,
     /// How long a server may take to answer a connect request [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(super) connect_timeout: Option<Duration>,

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use paddock_proto::Extensions;
+
 use super::fields::{Field, Fields, Keys};
 use super::{Connection, KeeperFile, Output, OutputFile, check, requests, setup};
 use crate::BenchError;
@@ -72,7 +74,6 @@ pub(super) fn file(path: &Path, text: &str) -> Result<KeeperFile, BenchError> {
     let asked = generator.needed("requests")?;
     let requests = requests::read(asked)?;
     check::check(path, asked.line, &nodes, &requests)?;
-    refuse_if_set(&fields, &["enable_tracing"])?;
     Ok(KeeperFile {
         path: path.to_path_buf(),
         concurrency: at_least_one(&fields, "concurrency")?,
@@ -86,7 +87,7 @@ pub(super) fn file(path: &Path, text: &str) -> Result<KeeperFile, BenchError> {
         continue_on_error: either(fields.one("continue_on_error"), fields.one("continue_on_errors"))?
             .map_or(Ok(false), |go_on| go_on.flag())?,
         seed: generator.one("seed").map(|seed| seed.count()).transpose()?,
-        use_compression: fields.one("connections").map_or(Ok(false), use_compression)?,
+        extensions: extensions(&fields)?,
         connections: fields.one("connections").map_or(Ok(Vec::new()), connections)?,
         setup: nodes,
         requests,
@@ -124,13 +125,14 @@ fn refuse_if_set(fields: &Fields<'_>, keys: &[&str]) -> Result<(), BenchError> {
     Ok(())
 }
 
-const UNSUPPORTED: [&str; 2] = ["secure", "use_xid_64"];
-/// All connections are alike in this.
-const FOR_ALL: &str = "use_compression";
+const UNSUPPORTED: &str = "secure";
+/// All connections are alike in these.
+const USE_COMPRESSION: &str = "use_compression";
+const USE_XID_64: &str = "use_xid_64";
 
 fn connections(field: Field<'_>) -> Result<Vec<Connection>, BenchError> {
     let fields = field.fields(&CONNECTIONS_KEYS)?;
-    refuse_if_set(&fields, &UNSUPPORTED)?;
+    refuse_if_set(&fields, &[UNSUPPORTED])?;
     let defaults = timeouts(&fields, String::new())?;
     let each = |&(kind, field): &(&str, Field<'_>)| match kind {
         "host" => Ok(Connection { host: host(field)?, ..defaults.clone() }),
@@ -139,15 +141,20 @@ fn connections(field: Field<'_>) -> Result<Vec<Connection>, BenchError> {
     fields.many().iter().map(each).collect()
 }
 
-fn use_compression(connections: Field<'_>) -> Result<bool, BenchError> {
+fn extensions(file: &Fields<'_>) -> Result<Extensions, BenchError> {
+    let flag = |fields: &Fields<'_>, key| fields.one(key).map_or(Ok(false), |field| field.flag());
+    let tracing = flag(file, "enable_tracing")?;
+    let Some(connections) = file.one("connections") else {
+        return Ok(Extensions { tracing, ..Extensions::default() });
+    };
     let fields = connections.fields(&CONNECTIONS_KEYS)?;
-    fields.one(FOR_ALL).map_or(Ok(false), |field| field.flag())
+    let (compression, wide_xids) = (flag(&fields, USE_COMPRESSION)?, flag(&fields, USE_XID_64)?);
+    Ok(Extensions { wide_xids, compression, tracing })
 }
 
 fn connection(field: Field<'_>, defaults: &Connection) -> Result<Connection, BenchError> {
     let fields = field.fields(&CONNECTION_KEYS)?;
-    refuse_if_set(&fields, &UNSUPPORTED)?;
-    refuse_if_set(&fields, &[FOR_ALL])?;
+    refuse_if_set(&fields, &[UNSUPPORTED, USE_COMPRESSION, USE_XID_64])?;
     let own = timeouts(&fields, host(fields.needed("host")?)?)?;
     Ok(Connection {
         session_timeout: own.session_timeout.or(defaults.session_timeout),

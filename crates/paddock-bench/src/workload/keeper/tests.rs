@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use paddock_proto::OpCode;
+use paddock_proto::{Extensions, OpCode};
 
 use super::*;
 use crate::workload::model::Model;
@@ -207,13 +207,12 @@ fn wrong_settings_are_named_with_their_line() {
 fn what_is_not_supported_is_refused() {
     let good = with_requests("    get: {path: /a}\n");
     let message = |key: &str| format!("`{key}` is not supported; leave it out or set it to false");
-    refused(&format!("{good}enable_tracing: true"), &format!("5: {}", message("enable_tracing")));
     for key in ["secure", "use_compression", "use_xid_64"] {
         let file = format!("{good}connections:\n  {key}: true");
-        if key == "use_compression" {
-            assert!(parse(&file).unwrap().use_compression, "on all connections, but not on some");
-        } else {
-            refused(&file, &format!("6: {}", message(key)));
+        match key {
+            "secure" => refused(&file, &format!("6: {}", message(key))),
+            // On all connections, but not on some.
+            _ => drop(parse(&file).unwrap()),
         }
         let connection = format!("{good}connections:\n  connection:\n    host: a:1\n    {key}: true");
         refused(&connection, &format!("8: {}", message(key)));
@@ -222,6 +221,21 @@ fn what_is_not_supported_is_refused() {
     refused(&slip, "5: unknown key `connection_timout_ms`; did you mean `connection_timeout_ms`?");
     refused(&format!("{good}connections: {{host: 'fdb://'}}"), "5: `fdb://` must be host:port");
     refused(&format!("{good}connections: {{connection: {{sessions: 1}}}}"), "5: `host` is missing");
+}
+
+#[test]
+fn a_file_may_ask_for_what_is_clickhouses() {
+    let good = with_requests("    get: {path: /a}\n");
+    let none = Extensions::default();
+    for (text, expected) in [
+        ("", none),
+        ("connections: {use_compression: false, use_xid_64: false}", none),
+        ("enable_tracing: true", Extensions { tracing: true, ..none }),
+        ("connections: {use_compression: true}", Extensions { compression: true, ..none }),
+        ("connections: {use_xid_64: true}", Extensions { wide_xids: true, ..none }),
+    ] {
+        assert_eq!(parse(&format!("{good}{text}")).unwrap().extensions, expected, "{text}");
+    }
 }
 
 #[test]
