@@ -38,7 +38,6 @@ def wiretap(server):
 @pytest.fixture
 def clickhouse(wiretap, tmp_path):
     with Engine(tmp_path, wiretap.port, SETTINGS) as engine:
-        engine.query("SET opentelemetry_start_trace_probability = 1")
         engine.query("CREATE TABLE t (k UInt64, v String) ENGINE = KeeperMap('/t') PRIMARY KEY k")
         yield engine
 

@@ -41,6 +41,9 @@ fn unescape(text: &str) -> String {
                 Some('n') => '\n',
                 Some('t') => '\t',
                 Some('r') => '\r',
+                Some('b') => '\u{8}',
+                Some('f') => '\u{c}',
+                Some('0') => '\0',
                 Some(other) => other,
                 None => '\\',
             },
@@ -68,7 +71,7 @@ mod tests {
         };
         assert_eq!(decode(ID, "77", "", "1"), context(77, ""));
         assert_eq!(decode(ID, "18446744073709551615", "a=1,b=2", "3"), context(u64::MAX, "a=1,b=2"));
-        assert_eq!(decode(ID, "0", r"a=\'\\\'\n", "1"), context(0, "a='\\'\n"));
+        assert_eq!(decode(ID, "0", r"a=\'\\\'\n\0", "1"), context(0, "a='\\'\n\0"));
     }
 
     #[test]
