@@ -18,9 +18,11 @@ Examples:
   cargo xtask compare --quick     about a minute, to see that it works; writes no page
   cargo xtask compare --long      also with 6.4 million requests
   cargo xtask compare --nodes 3   ensembles of three members; about 7 minutes
+  cargo xtask compare --compression
+                                  Paddock with and without ClickHouse's compression; about 4 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
-Needed beforehand: a JDK with Maven.";
+Needed beforehand: a JDK with Maven, but for --compression.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -33,11 +35,17 @@ pub(crate) struct Options {
     /// Also the runs that take long
     #[arg(long)]
     long: bool,
+    /// ClickHouse's workload with and without its compression, on Paddock alone
+    #[arg(long, conflicts_with_all = ["nodes", "quick", "long"])]
+    compression: bool,
 }
 
 impl Options {
     /// Which suite of tests/compare is played.
     fn suite(&self) -> Result<&'static str, Error> {
+        if self.compression {
+            return Ok("compression");
+        }
         match (self.nodes.as_str(), self.quick, self.long) {
             ("1", true, _) => Ok("quick"),
             ("1", _, true) => Ok("long"),
@@ -49,6 +57,9 @@ impl Options {
     }
 
     fn command(&self) -> &'static str {
+        if self.compression {
+            return "cargo xtask compare --compression";
+        }
         match (self.nodes.as_str(), self.long) {
             ("3", _) => "cargo xtask compare --nodes 3",
             (_, true) => "cargo xtask compare --long",
@@ -58,6 +69,9 @@ impl Options {
 
     /// The lines of the page between which the table stands.
     fn marks(&self) -> (&'static str, &'static str) {
+        if self.compression {
+            return ("<!-- compare compression: begin -->", "<!-- compare compression: end -->");
+        }
         match self.nodes.as_str() {
             "3" => ("<!-- compare three: begin -->", "<!-- compare three: end -->"),
             _ => ("<!-- compare: begin -->", "<!-- compare: end -->"),
@@ -70,7 +84,9 @@ const PAGE: &str = "performance.md";
 /// Whether all was measured without an error.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     let name = options.suite()?;
-    install::jars(layout)?;
+    if !options.compression {
+        install::jars(layout)?;
+    }
     layout.cargo().args(["build", "--release", "--package", "paddock"]).run()?;
     let results = layout.comparison(name);
     forget_finished(&results, options.quick)?;
@@ -104,7 +120,7 @@ fn describe(layout: &Layout, options: &Options, results: &Path) -> Result<String
     let table = results.join("summary.md");
     let table = fs::read_to_string(&table).map_err(Error::io("read", &table))?;
     let command = options.command();
-    let facts = machine::facts(layout, results)?;
+    let facts = machine::facts(layout, results, !options.compression)?;
     let date = Program::new("date").args(["-u", "+%F"]).output()?;
     Ok(format!("`{command}`, {date}.\n\n{facts}\n{table}"))
 }

@@ -69,6 +69,8 @@ pub struct ServerTemplate {
     pub members: usize,
     pub command: Vec<String>,
     pub ready_within: Duration,
+    /// Whether what is said with it lies in ClickHouse's compressed blocks.
+    pub use_compression: bool,
     /// By path below the member's directory.
     pub files: BTreeMap<String, String>,
 }
@@ -80,10 +82,16 @@ pub struct WorkloadFile {
     pub sha1: String,
 }
 
-/// Measures one cell on servers that serve; `pids` are their processes. The suite's own tests have one that measures
+/// Measures one cell on a server that serves; `pids` are its processes. The suite's own tests have one that measures
 /// nothing.
 pub trait Runner {
-    fn run(&mut self, cell: &Cell, hosts: &[String], pids: &[u32]) -> Result<RunReport, BenchError>;
+    fn run(
+        &mut self,
+        cell: &Cell,
+        server: &ServerTemplate,
+        hosts: &[String],
+        pids: &[u32],
+    ) -> Result<RunReport, BenchError>;
 }
 
 impl Suite {

@@ -8,23 +8,29 @@ use crate::layout::Layout;
 use crate::process::{Error, Program};
 
 /// The machine and the versions, as a Markdown list.
-pub(super) fn facts(layout: &Layout, results: &Path) -> Result<String, Error> {
-    let pom = layout.tests("java").join("pom.xml");
-    let pom = fs::read_to_string(&pom).map_err(Error::io("read", &pom))?;
-    let zookeeper =
-        between(&pom, "<zookeeper.version>", "</zookeeper.version>").unwrap_or("of unknown version");
-    let paddock = Program::new(layout.paddock()).arg("--version").output()?;
-    let java = Program::new("java").arg("--version").output()?;
+pub(super) fn facts(layout: &Layout, results: &Path, with_zookeeper: bool) -> Result<String, Error> {
+    let mut servers = Program::new(layout.paddock()).arg("--version").output()?;
+    if with_zookeeper {
+        servers += &format!("; {}", zookeeper(layout)?);
+    }
     let file_system = Program::new("df").arg("--output=fstype").arg(results).output()?;
     let cores = thread::available_parallelism().map_or(0, |cores| cores.get());
     Ok(format!(
-        "- Machine: {cores} cores of {}, {} of memory, {} on {}\n- Servers: {paddock}; Apache ZooKeeper {zookeeper} on {}\n",
+        "- Machine: {cores} cores of {}, {} of memory, {} on {}\n- Servers: {servers}\n",
         cpu(&read("/proc/cpuinfo")?),
         memory(&read("/proc/meminfo")?),
         file_system.lines().last().unwrap_or("unknown file system"),
         kernel(&read("/proc/sys/kernel/osrelease")?),
-        java.lines().next().unwrap_or("unknown Java"),
     ))
+}
+
+fn zookeeper(layout: &Layout) -> Result<String, Error> {
+    let pom = layout.tests("java").join("pom.xml");
+    let pom = fs::read_to_string(&pom).map_err(Error::io("read", &pom))?;
+    let version =
+        between(&pom, "<zookeeper.version>", "</zookeeper.version>").unwrap_or("of unknown version");
+    let java = Program::new("java").arg("--version").output()?;
+    Ok(format!("Apache ZooKeeper {version} on {}", java.lines().next().unwrap_or("unknown Java")))
 }
 
 fn read(path: &str) -> Result<String, Error> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::results::{Place, Record, Results};
 use super::server::{NotServing, Server, wipe};
-use super::{Measurement, Outcome, Runner, Suite, Summary, causes, memory, page, table};
+use super::{Measurement, Outcome, Runner, ServerTemplate, Suite, Summary, causes, memory, page, table};
 use crate::BenchError;
 use crate::report::Ended;
 
@@ -120,7 +120,7 @@ impl Conductor<'_> {
         for &place in places {
             let step = self.suite.step(place);
             self.watcher.begin(&step);
-            let Some(outcome) = self.measure(&step, &server)? else {
+            let Some(outcome) = self.measure(&step, template, &server)? else {
                 return server.stop().map(|()| false);
             };
             self.watcher.end(&step, &outcome);
@@ -132,12 +132,17 @@ impl Conductor<'_> {
     }
 
     /// None if the user stopped it.
-    fn measure(&mut self, step: &Step<'_>, server: &Server) -> Result<Option<Outcome>, BenchError> {
+    fn measure(
+        &mut self,
+        step: &Step<'_>,
+        template: &ServerTemplate,
+        server: &Server,
+    ) -> Result<Option<Outcome>, BenchError> {
         let (hosts, pids) = (server.hosts(), server.pids()?);
         let measured = match step.measurement {
             Measurement::Run(cell) => self
                 .runner
-                .run(cell, &hosts, &pids)
+                .run(cell, template, &hosts, &pids)
                 .map(|report| (report.ended != Ended::Interrupted).then(|| Outcome::Run(Box::new(report)))),
             Measurement::Memory(znodes) => {
                 let told = &mut |znodes| self.watcher.loaded(step, znodes);

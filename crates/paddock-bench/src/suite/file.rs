@@ -42,6 +42,8 @@ struct ServerEntry {
     #[serde(default, deserialize_with = "duration")]
     ready_within: Option<Duration>,
     #[serde(default)]
+    use_compression: bool,
+    #[serde(default)]
     files: Files,
 }
 
@@ -122,7 +124,7 @@ impl Reader<'_> {
     }
 
     fn server(&self, entry: &Spanned<ServerEntry>) -> Result<ServerTemplate, BenchError> {
-        let ServerEntry { name, members, command, ready_within, files } = entry.get_ref();
+        let ServerEntry { name, members, command, ready_within, use_compression, files } = entry.get_ref();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.get_ref().is_empty() || !name.get_ref().chars().all(plain) {
             return Err(
@@ -140,6 +142,7 @@ impl Reader<'_> {
             members: members.unwrap_or(1),
             command: command.iter().map(|word| self.template(word)).collect::<Result<_, _>>()?,
             ready_within: ready_within.unwrap_or(READY_WITHIN),
+            use_compression: *use_compression,
             files: self.files(files)?,
         })
     }

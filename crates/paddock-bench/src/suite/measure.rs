@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use paddock_proto::Extensions;
 
-use super::{Cell, End, Runner, Suite};
+use super::{Cell, End, Runner, ServerTemplate, Suite};
 use crate::report::{Load, RunReport};
 use crate::workload::builtin::{Builtin, Shape};
 use crate::workload::{Workload, keeper, replay};
@@ -67,7 +67,13 @@ impl fmt::Debug for Measure<'_> {
 }
 
 impl Runner for Measure<'_> {
-    fn run(&mut self, cell: &Cell, hosts: &[String], pids: &[u32]) -> Result<RunReport, BenchError> {
+    fn run(
+        &mut self,
+        cell: &Cell,
+        server: &ServerTemplate,
+        hosts: &[String],
+        pids: &[u32],
+    ) -> Result<RunReport, BenchError> {
         let plan = Plan {
             hosts: hosts.to_vec(),
             workload: self.workload(cell)?,
@@ -77,7 +83,7 @@ impl Runner for Measure<'_> {
             warm_up: Duration::from_secs_f64(cell.warm_up_s),
             threads: 1,
             session_timeout: SESSION_TIMEOUT,
-            extensions: Extensions::default(),
+            extensions: Extensions { compression: server.use_compression, ..Extensions::default() },
             connect_timeout: CONNECT_TIMEOUT,
             stop_on_error: true,
             // A fresh server is wiped, which is quicker.

@@ -52,6 +52,8 @@ pub(super) const LATENCY_P50: &str = "latency p50";
 pub(super) const LATENCY_P99: &str = "latency p99";
 pub(super) const SERVER_CPU: &str = "server CPU per request";
 pub(super) const SERVER_CPU_TOTAL: &str = "server CPU in all";
+pub(super) const BYTES_SENT: &str = "bytes sent per request";
+pub(super) const BYTES_RECEIVED: &str = "bytes received per request";
 pub(super) const PEAK_MEMORY: &str = "peak memory";
 pub(super) const MEMORY_PER_ZNODE: &str = "memory per znode";
 
@@ -148,6 +150,12 @@ fn run_figures(report: &RunReport, counted: bool) -> Vec<Value> {
         let total_s = cpu_us.map(|cpu_us| cpu_us * report.requests as f64 / 1e6);
         add(SERVER_CPU_TOTAL, Unit::Seconds, total_s.filter(|_| counted));
         add(PEAK_MEMORY, Unit::Bytes, server.resident_bytes_peak.map(|peak| peak as f64));
+    }
+    for (name, per_second) in
+        [(BYTES_SENT, report.bytes_sent_per_second), (BYTES_RECEIVED, report.bytes_received_per_second)]
+    {
+        let per_request = per_second / report.requests_per_second;
+        add(name, Unit::Bytes, Some(per_request).filter(|bytes| bytes.is_finite()));
     }
     add("client CPU per request", Unit::Microseconds, Some(report.client_cpu_us_per_request));
     values

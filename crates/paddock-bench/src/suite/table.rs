@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::summary::{
-    LATENCY_P50, LATENCY_P99, MEMORY_PER_ZNODE, PEAK_MEMORY, RUNTIME, SERVER_CPU, SERVER_CPU_TOTAL,
-    THROUGHPUT, failures,
+    BYTES_RECEIVED, BYTES_SENT, LATENCY_P50, LATENCY_P99, MEMORY_PER_ZNODE, PEAK_MEMORY, RUNTIME, SERVER_CPU,
+    SERVER_CPU_TOTAL, THROUGHPUT, failures,
 };
 use super::{Figure, Group, Statistics, Summary};
 use crate::report::units::{NOTHING, number};
@@ -50,18 +50,31 @@ fn lines(text: &mut String, summary: &Summary, figure: &Figure, width: usize) {
     }
 }
 
-/// The figures that Markdown shows, and whether only where servers had the same to do: what a server has stored after
-/// so many seconds depends on how quick it is, and so does its memory.
-const SHOWN: [(&str, bool); 8] = [
-    (MEMORY_PER_ZNODE, false),
-    (THROUGHPUT, false),
-    (LATENCY_P50, false),
-    (LATENCY_P99, false),
-    (SERVER_CPU, false),
-    (PEAK_MEMORY, true),
-    (RUNTIME, true),
-    (SERVER_CPU_TOTAL, true),
+/// When Markdown shows a figure.
+#[derive(Clone, Copy)]
+enum Shown {
+    Always,
+    /// Only where servers had the same to do: what a server has stored after so many seconds depends on how quick it is,
+    /// and so does its memory.
+    ForTheSameWork,
+    /// Only where servers differ by more than what their answers happen to hold: otherwise they are spoken to alike.
+    WhereItDiffers,
+}
+
+const SHOWN: [(&str, Shown); 10] = [
+    (MEMORY_PER_ZNODE, Shown::Always),
+    (THROUGHPUT, Shown::Always),
+    (LATENCY_P50, Shown::Always),
+    (LATENCY_P99, Shown::Always),
+    (SERVER_CPU, Shown::Always),
+    (BYTES_SENT, Shown::WhereItDiffers),
+    (BYTES_RECEIVED, Shown::WhereItDiffers),
+    (PEAK_MEMORY, Shown::ForTheSameWork),
+    (RUNTIME, Shown::ForTheSameWork),
+    (SERVER_CPU_TOTAL, Shown::ForTheSameWork),
 ];
+/// Ratios that say nothing.
+const ALIKE: std::ops::RangeInclusive<f64> = 0.9..=1.1;
 
 /// The medians of the main figures, and what each server's are of the baseline's.
 pub fn markdown(summary: &Summary) -> String {
@@ -92,8 +105,16 @@ pub fn markdown(summary: &Summary) -> String {
 fn rows(text: &mut String, group: &Group, compared: &[usize]) {
     let mut what = group.measurement.to_string();
     let is_same_work = group.figure(RUNTIME).is_some();
-    for (name, _) in SHOWN.iter().filter(|(_, same_work)| is_same_work || !same_work) {
+    for (name, shown) in SHOWN {
         let Some(figure) = group.figure(name) else { continue };
+        let is_shown = match shown {
+            Shown::Always => true,
+            Shown::ForTheSameWork => is_same_work,
+            Shown::WhereItDiffers => figure.ratios.iter().flatten().any(|ratio| !ALIKE.contains(ratio)),
+        };
+        if !is_shown {
+            continue;
+        }
         let _ = write!(text, "| {} | {} |", std::mem::take(&mut what), figure.name);
         for server in &figure.servers {
             let _ =
@@ -110,4 +131,35 @@ fn rows(text: &mut String, group: &Group, compared: &[usize]) {
 /// `1.43×`
 pub(super) fn ratio_text(ratio: f64) -> String {
     format!("{}×", number(ratio))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cell, End, Measurement};
+    use super::*;
+    use crate::report::Load;
+    use crate::report::units::Unit;
+
+    #[test]
+    fn bytes_are_shown_where_servers_are_spoken_to_differently() {
+        let cell = Cell {
+            workload: "x".to_owned(),
+            sessions: 1,
+            load: Load::Closed { window: 1 },
+            until: End::Seconds(1.0),
+            warm_up_s: 0.0,
+            fresh: true,
+        };
+        let figure = |name: &str, ratio| Figure {
+            name: name.to_owned(),
+            unit: Unit::Bytes,
+            servers: vec![Statistics::of(&[100.0]), Statistics::of(&[100.0 * ratio])],
+            ratios: vec![Some(1.0), Some(ratio)],
+        };
+        let figures = vec![figure(BYTES_SENT, 0.5), figure(BYTES_RECEIVED, 1.05)];
+        let mut text = String::new();
+        rows(&mut text, &Group { measurement: Measurement::Run(cell), figures }, &[1]);
+        assert!(text.contains(BYTES_SENT) && !text.contains(BYTES_RECEIVED), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
 }

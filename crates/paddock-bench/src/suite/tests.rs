@@ -75,6 +75,7 @@ fn template(name: &str) -> ServerTemplate {
         members: 1,
         command: std::iter::once(program).chain(arguments.map(str::to_owned)).collect(),
         ready_within: Duration::from_secs(30),
+        use_compression: false,
         files: [("port".to_owned(), "{port}".to_owned())].into(),
     }
 }
@@ -147,7 +148,13 @@ struct Script<'a> {
 }
 
 impl Runner for Script<'_> {
-    fn run(&mut self, cell: &Cell, hosts: &[String], pids: &[u32]) -> Result<RunReport, BenchError> {
+    fn run(
+        &mut self,
+        cell: &Cell,
+        _: &ServerTemplate,
+        hosts: &[String],
+        pids: &[u32],
+    ) -> Result<RunReport, BenchError> {
         TcpStream::connect(&hosts[0]).expect("the server serves");
         self.pids.extend(pids);
         match self.acts.pop_front().expect("there is an act for every run") {
@@ -320,7 +327,13 @@ fn members_have_places_of_their_own() {
     let mut hosts = Vec::new();
     struct Hosts<'a>(&'a mut Vec<Vec<String>>);
     impl Runner for Hosts<'_> {
-        fn run(&mut self, cell: &Cell, hosts: &[String], pids: &[u32]) -> Result<RunReport, BenchError> {
+        fn run(
+            &mut self,
+            cell: &Cell,
+            _: &ServerTemplate,
+            hosts: &[String],
+            pids: &[u32],
+        ) -> Result<RunReport, BenchError> {
             assert_eq!(hosts.len(), pids.len());
             self.0.push(hosts.to_vec());
             Ok(report(cell, 1.0))
@@ -342,7 +355,13 @@ fn a_shell_around_a_server_counts_and_ends_with_it() {
     let mut pids = Vec::new();
     struct Pids<'a>(&'a mut Vec<Vec<u32>>);
     impl Runner for Pids<'_> {
-        fn run(&mut self, cell: &Cell, _: &[String], pids: &[u32]) -> Result<RunReport, BenchError> {
+        fn run(
+            &mut self,
+            cell: &Cell,
+            _: &ServerTemplate,
+            _: &[String],
+            pids: &[u32],
+        ) -> Result<RunReport, BenchError> {
             self.0.push(pids.to_vec());
             Ok(report(cell, 1.0))
         }

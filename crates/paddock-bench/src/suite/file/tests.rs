@@ -69,6 +69,9 @@ fn a_whole_suite() {
     assert_eq!(suite.servers[0].files["zoo.cfg"], "clientPort={port}");
     assert_eq!(suite.servers[1].files["zoo.cfg"], "clientPort={port} of all");
     assert_eq!((suite.servers[1].members, suite.servers[1].ready_within.as_millis()), (3, 500));
+    let compressed =
+        read(&format!("name = \"n\"\n{SERVERS}use_compression = true\n{WORKLOAD}")).expect("it is good");
+    assert_eq!([0, 1].map(|server: usize| compressed.servers[server].use_compression), [false, true]);
     assert!(suite.workload_files["own.yaml"].path.ends_with("own.yaml"));
     let measurements: Vec<String> = suite.measurements.iter().map(ToString::to_string).collect();
     let expected = [
