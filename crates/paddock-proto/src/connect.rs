@@ -265,6 +265,7 @@ mod tests {
                 password: Some(&[0; 16]),
                 read_only: Some(true),
             };
+            assert_eq!(extensions.version(), protocol_version);
             let mut bytes = Vec::new();
             request.encode(&mut bytes);
             assert_eq!((bytes.len(), &bytes[..4]), (4 + len, &[0, 0, 0, 45][..]));
