@@ -47,7 +47,7 @@ impl Plan {
             (0..count).map(|_| Habits::throw(settings.tick_ms, &mut chance)).collect();
         // Where a leader has nothing to write it goes on answering, though another may lead by now.
         let only_one_writes = chance.one_in(4);
-        clients[0].writes = clients[0].writes.max(100);
+        (clients[0].writes, clients[0].vanishes) = (clients[0].writes.max(100), u64::MAX);
         clients[1..].iter_mut().filter(|_| only_one_writes).for_each(|client| client.writes = 0);
         if changes_members {
             let habits = Habits::throw(settings.tick_ms, &mut dice);
