@@ -33,6 +33,10 @@ pub(crate) enum PeerMessage {
     Gone {
         index: u64,
     },
+    /// A snapshot of the receiver has come whole, and is damaged.
+    Damaged {
+        index: u64,
+    },
     Greeting(Greeting),
     /// What the sender's state was after an entry.
     Digest {
@@ -73,6 +77,7 @@ const PIECE: u8 = 6;
 const GONE: u8 = 7;
 const GREETING: u8 = 8;
 const DIGEST: u8 = 9;
+const DAMAGED: u8 = 10;
 
 /// Whether a message is about the log and who leads, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
@@ -113,6 +118,10 @@ impl PeerMessage {
             }
             PeerMessage::Gone { index } => {
                 out.push(GONE);
+                out.put_i64(*index as i64);
+            }
+            PeerMessage::Damaged { index } => {
+                out.push(DAMAGED);
                 out.put_i64(*index as i64);
             }
             PeerMessage::Greeting(Greeting { condition, is_question, term, membership }) => {
@@ -161,6 +170,7 @@ impl PeerMessage {
                 }))
             }
             GONE => Ok(PeerMessage::Gone { index: reader.i64()? as u64 }),
+            DAMAGED => Ok(PeerMessage::Damaged { index: reader.i64()? as u64 }),
             GREETING => {
                 let is_question = reader.bool()?;
                 let condition = match reader.u8()? {
@@ -201,6 +211,7 @@ pub fn describe(bytes: &[u8]) -> String {
             format!("piece of snapshot {index} from {offset}: {} bytes, last={is_last}", bytes.len())
         }
         Ok(PeerMessage::Gone { index }) => format!("snapshot {index} is gone"),
+        Ok(PeerMessage::Damaged { index }) => format!("snapshot {index} is damaged"),
         Ok(PeerMessage::Greeting(Greeting { condition, is_question, term, .. })) => {
             format!("greeting: {condition:?} term={term}{}", if is_question { ", and you?" } else { "" })
         }
@@ -389,6 +400,7 @@ mod tests {
         check(PeerMessage::Heard(vec![SessionId(1), SessionId(-2)]));
         check(PeerMessage::Fetch { index: 7, offset: 1 << 40 });
         check(PeerMessage::Gone { index: 7 });
+        check(PeerMessage::Damaged { index: 7 });
         check(PeerMessage::Digest { index: 7, digest: u64::MAX });
         use Condition::{Empty, Established, Founding, Learning};
         for condition in [Empty, Founding, Learning, Established] {

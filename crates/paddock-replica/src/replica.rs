@@ -253,6 +253,10 @@ pub struct Replica {
     transfer: Option<Transfer>,
     /// Ticks since a member that this leader has offered a snapshot has asked for a piece.
     idle_offers: BTreeMap<u64, u32>,
+    /// This member's snapshot has come damaged to another one,
+    is_snapshot_doubted: bool,
+    /// and until the next complaint counts so many ticks pass.
+    ticks_to_complaint: u32,
     /// The last entry that was applied here.
     applied: u64,
     applied_term: u64,
@@ -343,6 +347,8 @@ impl Replica {
             heard: BTreeSet::new(),
             transfer: None,
             idle_offers: BTreeMap::new(),
+            is_snapshot_doubted: false,
+            ticks_to_complaint: 0,
             applied: state.applied().0,
             applied_term: state.applied().1,
             installed: None,
@@ -550,6 +556,7 @@ impl Replica {
             }
             Ok(PeerMessage::Piece(piece)) => self.on_piece(from, piece),
             Ok(PeerMessage::Gone { index }) => self.on_gone(from, index),
+            Ok(PeerMessage::Damaged { index }) => self.on_damaged(from, index),
             Ok(PeerMessage::Greeting(greeting)) => self.on_greeting(from, greeting),
             Ok(PeerMessage::Digest { index, digest }) => self.on_digest(from, index, digest),
             Err(error) => tracing::error!(from, %error, "message of another member cannot be read"),
@@ -760,7 +767,8 @@ impl Replica {
         }
         self.release_messages(effects);
         effects.locals |= self.outstanding.is_ready(self.applied);
-        effects.wants_snapshot |= self.consensus.wants_snapshot();
+        effects.wants_snapshot |=
+            self.consensus.wants_snapshot() | std::mem::take(&mut self.is_snapshot_doubted);
     }
 
     /// The snapshot has taken the place of log and state. What this member's connections wait for may have been carried

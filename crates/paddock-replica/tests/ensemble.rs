@@ -298,6 +298,15 @@ fn one_lags(seed: u64, bytes: usize) -> (Stage, u64, u64) {
 }
 
 #[test]
+fn a_leader_whose_snapshot_is_damaged_takes_another_one() {
+    let (mut stage, leader, lagging) = one_lags(12, 200);
+    stage.damage_snapshot(leader);
+    stage.run_ticks(100);
+    assert!(stage.data(lagging, "/n-60").is_some());
+    stage.check_agreement();
+}
+
+#[test]
 fn a_snapshot_comes_whole_though_its_leader_changes_on_the_way() {
     let (mut stage, leader, lagging) = one_lags(9, 1000);
     for _ in 0..12 {

@@ -16,6 +16,10 @@ const PATIENCE_TICKS: u32 = 10;
 /// After so many ticks in which a member has not asked for a piece of what it was offered, it is offered one again.
 const OFFER_TICKS: u32 = 3 * PATIENCE_TICKS;
 
+/// After a complaint about this member's snapshot so many ticks pass before the next one counts: the fault may be on the
+/// other side.
+const COMPLAINT_TICKS: u32 = 300;
+
 /// A snapshot on its way to this member.
 #[derive(Debug)]
 pub(super) struct Transfer {
@@ -113,6 +117,13 @@ impl Replica {
         };
         transfer.is_writing = false;
         transfer.idle_ticks = 0;
+        if !is_good && is_last {
+            // It would be no better from the start. The leader will offer another one.
+            let damaged = (transfer.offer.from, PeerMessage::Damaged { index }.encode());
+            self.letters.push(damaged);
+            self.transfer = None;
+            return;
+        }
         if !is_good {
             // Again from the start, but not at once: whatever is wrong may last.
             transfer.offset = 0;
@@ -129,7 +140,21 @@ impl Replica {
         self.transfer = self.transfer.take().filter(|t| t.offer.from != from || t.index() != index);
     }
 
+    /// The file may be damaged, so another one takes its place.
+    pub(super) fn on_damaged(&mut self, from: u64, index: u64) {
+        if self.ticks_to_complaint == 0 {
+            tracing::error!(
+                member = from,
+                index,
+                "this member's snapshot arrives damaged; taking another one"
+            );
+            self.ticks_to_complaint = COMPLAINT_TICKS;
+            self.is_snapshot_doubted = true;
+        }
+    }
+
     pub(super) fn tick_transfer(&mut self) {
+        self.ticks_to_complaint = self.ticks_to_complaint.saturating_sub(1);
         if let Some(transfer) = &mut self.transfer {
             transfer.idle_ticks += 1;
             transfer.is_due |= !transfer.is_writing && transfer.idle_ticks >= PATIENCE_TICKS;

@@ -71,7 +71,8 @@ impl Member {
             assert_eq!(disk.partial.len() as u64, write.offset, "pieces come one after the other");
             disk.partial.extend(write.bytes);
             let (index, offset, is_last) = (write.index, disk.partial.len() as u64, write.is_last);
-            self.replica.step(now, Input::SnapshotWritten { index, offset, is_last, is_good: true });
+            let is_good = !is_last || is_whole(&disk.partial);
+            self.replica.step(now, Input::SnapshotWritten { index, offset, is_last, is_good });
         }
     }
 
@@ -446,6 +447,12 @@ impl Stage {
         self.step(guest.member, Input::Touch { session: guest.client.session });
     }
 
+    /// The snapshot on a member's disk loses its last byte.
+    pub(crate) fn damage_snapshot(&mut self, member: u64) {
+        let snapshot = self.disks.get_mut(&member).and_then(|disk| disk.snapshot.as_mut());
+        snapshot.expect("it has taken one").2.pop();
+    }
+
     fn submit(&mut self, guest: &Guest, xid: i32, op: OpCode, body: &[u8]) {
         let mut command = Vec::new();
         Command::encode(guest.client.session, 0, IdList::NONE, op, body, &mut command);
@@ -634,6 +641,15 @@ impl Stage {
             }
         }
     }
+}
+
+/// Whether the blocks are as long as they say.
+fn is_whole(mut bytes: &[u8]) -> bool {
+    while let Some((len, rest)) = bytes.split_first_chunk::<4>() {
+        let Some(behind) = rest.get(u32::from_le_bytes(*len) as usize..) else { return false };
+        bytes = behind;
+    }
+    bytes.is_empty()
 }
 
 fn load(mut bytes: &[u8]) -> Tree {
