@@ -3,7 +3,7 @@
 use paddock_proto::{Acl, Zxid};
 
 use super::journal::Undo;
-use super::node::{Blob, Extra, ExtraId, Node};
+use super::node::{Extra, Modified, Node};
 use super::{AclId, Kind, NewNode, NodeId, Store, path_chars};
 
 impl Store {
@@ -14,19 +14,15 @@ impl Store {
         self.touch(NodeId(self.nodes.next_id()));
 
         let mut node = Node {
-            blob: Blob::new(name.as_bytes(), new.data),
-            czxid: new.zxid.0,
-            mzxid: new.zxid.0,
-            ctime_ms: new.time_ms,
-            mtime_ms: new.time_ms,
-            acl: new.acl.map_or(AclId::OPEN, |list| self.acls.intern(list)),
+            blob: self.blobs.insert(name.as_bytes(), new.data),
             parent,
+            acl: new.acl.map_or(AclId::OPEN, |list| self.acls.intern(list)),
+            czxid: new.zxid.0,
+            ctime_ms: new.time_ms,
             ..Node::default()
         };
-        if new.kind != Kind::Persistent {
-            let extra = Extra { pzxid: new.zxid.0, kind: new.kind, ..Extra::default() };
-            node.extra = ExtraId(self.extras.insert(extra));
-        }
+        let extra = Extra { kind: new.kind, ..Extra::of_leaf(&node) };
+        self.sides.insert(&mut node, extra);
         let id = NodeId(self.nodes.insert(node));
         let parent_before = self.standing_digest(parent);
         self.attach(id);
@@ -54,58 +50,27 @@ impl Store {
         self.data_bytes -= path_chars(path) + self.data_len(id) as u64;
         self.detach(id);
         let node = self.nodes.remove(id.0);
-        let extra = (node.extra != ExtraId::NONE).then(|| self.extras.remove(node.extra.0));
-
         let pzxid = std::mem::replace(&mut self.extra_mut(parent).pzxid, zxid.0);
         self.digest = self.digest.wrapping_sub(before).wrapping_add(self.standing_digest(parent));
         match &mut self.journal {
-            Some(journal) => journal.push(Undo::Delete { id, node, extra, pzxid }),
-            None => self.acls.release(node.acl),
+            Some(journal) => journal.push(Undo::Delete { id, node, pzxid }),
+            None => self.release(node),
         }
     }
 
     pub(crate) fn set_data(&mut self, id: NodeId, data: Option<&[u8]>, zxid: Zxid, time_ms: i64) {
-        let before = self.content_digest(id);
-        let old = self.put_data(id, data);
-        let node = &mut self.nodes[id.0];
-        let undo = Undo::SetData {
-            id,
-            blob: old,
-            version: node.version,
-            mzxid: node.mzxid,
-            mtime_ms: node.mtime_ms,
-        };
-        node.version = node.version.wrapping_add(1);
-        node.mzxid = zxid.0;
-        node.mtime_ms = time_ms;
-        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.content_digest(id));
-        self.note(undo);
+        let version = self.version(id).wrapping_add(1);
+        self.put_data(id, data, Modified { mzxid: zxid.0, mtime_ms: time_ms, version });
     }
 
     /// Sets the data and all that tells of it.
     pub(crate) fn overwrite(&mut self, id: NodeId, data: &[u8], version: i32, zxid: i64, time_ms: i64) {
-        assert!(self.journal.is_none(), "no client writes in this way, so no multi does");
-        let before = self.content_digest(id);
-        self.put_data(id, Some(data));
-        let node = &mut self.nodes[id.0];
-        (node.version, node.mzxid, node.mtime_ms) = (version, zxid, time_ms);
-        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.content_digest(id));
+        self.put_data(id, Some(data), Modified { mzxid: zxid, mtime_ms: time_ms, version });
     }
 
     /// Changes the data and nothing else that shows: for quota statistics.
     pub(crate) fn replace_data(&mut self, id: NodeId, data: &[u8]) {
-        let before = self.content_digest(id);
-        let old = self.put_data(id, Some(data));
-        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.content_digest(id));
-        let node = &self.nodes[id.0];
-        let undo = Undo::SetData {
-            id,
-            blob: old,
-            version: node.version,
-            mzxid: node.mzxid,
-            mtime_ms: node.mtime_ms,
-        };
-        self.note(undo);
+        self.put_data(id, Some(data), self.modified(id));
     }
 
     pub(crate) fn set_acl(&mut self, id: NodeId, list: Option<Vec<Acl>>) {
@@ -120,30 +85,38 @@ impl Store {
         self.digest = self.digest.wrapping_sub(before).wrapping_add(self.standing_digest(id));
     }
 
-    fn put_data(&mut self, id: NodeId, data: Option<&[u8]>) -> Blob {
+    fn put_data(&mut self, id: NodeId, data: Option<&[u8]>, modified: Modified) {
         self.touch(id);
+        let before = self.content_digest(id);
         self.data_bytes -= self.data_len(id) as u64;
-        let blob = Blob::new(self.name(id), data);
-        let old = std::mem::replace(&mut self.nodes[id.0].blob, blob);
+        let old = (self.nodes[id.0].blob, self.modified(id));
+        self.nodes[id.0].blob = match &mut self.journal {
+            Some(journal) => {
+                journal.push(Undo::SetData { id, blob: old.0, modified: old.1 });
+                self.blobs.insert_with_name_of(old.0, data)
+            }
+            None => self.blobs.replace_data(old.0, data),
+        };
+        self.sides.set_modified(&mut self.nodes[id.0], modified);
         self.data_bytes += self.data_len(id) as u64;
-        old
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(self.content_digest(id));
+    }
+
+    /// Lets go of what a node has that is no node any more.
+    pub(super) fn release(&mut self, node: Node) {
+        self.acls.release(node.acl);
+        self.sides.remove(node.side);
+        self.blobs.remove(node.blob);
     }
 
     pub(super) fn extra_mut(&mut self, id: NodeId) -> &mut Extra {
-        let node = &mut self.nodes[id.0];
-        if node.extra == ExtraId::NONE {
-            let fresh = Extra { pzxid: node.czxid, ..Extra::default() };
-            node.extra = ExtraId(self.extras.insert(fresh));
-        }
-        &mut self.extras[node.extra.0]
+        self.sides.extra_mut(&mut self.nodes[id.0])
     }
 
     /// Enters a node, whose parent and name are set, into everything that must know of it.
     pub(super) fn attach(&mut self, id: NodeId) {
         let parent = self.parent(id);
-        let hash = self.index.hash(parent, self.name(id));
-        self.nodes[id.0].hash = hash;
-        self.index.insert(hash, id, |other| self.nodes[other.0].hash);
+        self.index.insert(id, parent, self.blobs.name(self.nodes[id.0].blob));
 
         let extra = self.extra_mut(parent);
         extra.children += 1;
@@ -159,9 +132,8 @@ impl Store {
 
     /// The opposite of `attach`.
     pub(super) fn detach(&mut self, id: NodeId) {
-        let node = &self.nodes[id.0];
-        let (hash, parent, next, previous) = (node.hash, node.parent, node.next, node.previous);
-        self.index.remove(hash, id);
+        let &Node { parent, next, previous, .. } = &self.nodes[id.0];
+        self.index.remove(id, parent, self.blobs.name(self.nodes[id.0].blob));
 
         match previous {
             NodeId::NONE => self.extra_mut(parent).first_child = next,

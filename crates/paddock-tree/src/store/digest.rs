@@ -6,6 +6,7 @@
 use paddock_proto::Acl;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use super::node::Modified;
 use super::{AclId, Kind, NodeId, Store};
 
 impl Store {
@@ -16,13 +17,14 @@ impl Store {
     /// Name and data, and who wrote them when.
     pub(super) fn content_digest(&self, id: NodeId) -> u64 {
         let node = &self.nodes[id.0];
-        let data = match node.blob.data() {
+        let data = match self.data(id) {
             None => 1,
             Some(data) => xxh3_64(data),
         };
         let parent = self.nodes[node.parent.0].czxid;
-        let numbers = [data as i64, parent, node.czxid, node.mzxid, node.ctime_ms, node.mtime_ms];
-        hash(&numbers, xxh3_64_with_seed(node.blob.name(), node.version as u64))
+        let Modified { mzxid, mtime_ms, version } = self.modified(id);
+        let numbers = [data as i64, parent, node.czxid, mzxid, node.ctime_ms, mtime_ms];
+        hash(&numbers, xxh3_64_with_seed(self.name(id), version as u64))
     }
 
     /// What changes with the children, and whose it is.
@@ -39,7 +41,7 @@ impl Store {
             _ => acl_digest(self.acl_list(id)),
         };
         let versions = i64::from(extra.cversion) << 32 | i64::from(extra.aversion) & 0xffff_ffff;
-        hash(&[extra.pzxid, versions, kind, of_kind, acl as i64], xxh3_64(node.blob.name()))
+        hash(&[extra.pzxid, versions, kind, of_kind, acl as i64], xxh3_64(self.name(id)))
     }
 
     pub(super) fn whole_digest(&self, id: NodeId) -> u64 {

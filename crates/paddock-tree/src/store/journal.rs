@@ -4,7 +4,8 @@
 //! open, what each change replaced is kept; the common case, a multi that succeeds, only drops it.
 
 use super::Store;
-use super::node::{Blob, Extra, ExtraId, Node, NodeId};
+use super::blobs::BlobId;
+use super::node::{Modified, Node, NodeId};
 
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -17,25 +18,11 @@ pub(super) struct Journal {
 #[derive(Debug)]
 pub(super) enum Undo {
     /// With the parent's numbers before.
-    Create {
-        id: NodeId,
-        cversion: i32,
-        pzxid: i64,
-    },
-    /// With the parent's pzxid before. The node still counts as a user of its ACL.
-    Delete {
-        id: NodeId,
-        node: Node,
-        extra: Option<Extra>,
-        pzxid: i64,
-    },
-    SetData {
-        id: NodeId,
-        blob: Blob,
-        version: i32,
-        mzxid: i64,
-        mtime_ms: i64,
-    },
+    Create { id: NodeId, cversion: i32, pzxid: i64 },
+    /// With the parent's pzxid before. The node still has its name and data, and all else that it is to release.
+    Delete { id: NodeId, node: Node, pzxid: i64 },
+    /// With what was replaced.
+    SetData { id: NodeId, blob: BlobId, modified: Modified },
 }
 
 impl Journal {
@@ -54,8 +41,10 @@ impl Store {
     /// Keeps all changes since `open_journal`.
     pub(crate) fn commit_journal(&mut self) {
         for undo in self.take_journal().undos {
-            if let Undo::Delete { node, .. } = undo {
-                self.acls.release(node.acl);
+            match undo {
+                Undo::Create { .. } => {}
+                Undo::Delete { node, .. } => self.release(node),
+                Undo::SetData { blob, .. } => self.blobs.remove(blob),
             }
         }
     }
@@ -85,31 +74,24 @@ impl Store {
             Undo::Create { id, cversion, pzxid } => {
                 let parent = self.parent(id);
                 self.detach(id);
-                self.discard(id);
+                let node = self.nodes.remove(id.0);
+                self.release(node);
                 let extra = self.extra_mut(parent);
                 (extra.cversion, extra.pzxid) = (cversion, pzxid);
             }
-            Undo::Delete { id, mut node, extra, pzxid } => {
+            Undo::Delete { id, node, pzxid } => {
                 let parent = node.parent;
-                node.extra = extra.map_or(ExtraId::NONE, |extra| ExtraId(self.extras.insert(extra)));
                 let again = NodeId(self.nodes.insert(node));
                 assert!(again == id, "the slot freed last is the next to be used");
                 self.attach(id);
                 self.extra_mut(parent).pzxid = pzxid;
             }
-            Undo::SetData { id, blob, version, mzxid, mtime_ms } => {
+            Undo::SetData { id, blob, modified } => {
                 let node = &mut self.nodes[id.0];
-                node.blob = blob;
-                (node.version, node.mzxid, node.mtime_ms) = (version, mzxid, mtime_ms);
+                let later = std::mem::replace(&mut node.blob, blob);
+                self.sides.set_modified(node, modified);
+                self.blobs.remove(later);
             }
         }
-    }
-
-    fn discard(&mut self, id: NodeId) {
-        let Node { acl, extra, .. } = self.nodes.remove(id.0);
-        if extra != ExtraId::NONE {
-            self.extras.remove(extra.0);
-        }
-        self.acls.release(acl);
     }
 }

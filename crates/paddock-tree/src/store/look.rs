@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paddock_proto::{Acl, SessionId, Stat, Zxid};
 
-use super::node::{Extra, ExtraId};
+use super::node::{Extra, Modified};
 use super::{AclId, Kind, NodeId, Store};
 
 impl Store {
@@ -32,11 +32,7 @@ impl Store {
 
     pub(crate) fn child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
         let name = name.as_bytes();
-        let hash = self.index.hash(parent, name);
-        self.index.find(hash, |id| {
-            let node = &self.nodes[id.0];
-            node.hash == hash && node.parent == parent && node.blob.name() == name
-        })
+        self.index.find(parent, name, |id| self.parent(id) == parent && self.name(id) == name)
     }
 
     /// The children, in no particular order.
@@ -82,11 +78,11 @@ impl Store {
     }
 
     pub(crate) fn name(&self, id: NodeId) -> &[u8] {
-        self.nodes[id.0].blob.name()
+        self.blobs.name(self.nodes[id.0].blob)
     }
 
     pub(crate) fn data(&self, id: NodeId) -> Option<&[u8]> {
-        self.nodes[id.0].blob.data()
+        self.blobs.data(self.nodes[id.0].blob)
     }
 
     pub(crate) fn data_len(&self, id: NodeId) -> usize {
@@ -94,11 +90,11 @@ impl Store {
     }
 
     pub(crate) fn version(&self, id: NodeId) -> i32 {
-        self.nodes[id.0].version
+        self.modified(id).version
     }
 
     pub(crate) fn mtime_ms(&self, id: NodeId) -> i64 {
-        self.nodes[id.0].mtime_ms
+        self.modified(id).mtime_ms
     }
 
     pub(crate) fn aversion(&self, id: NodeId) -> i32 {
@@ -137,10 +133,10 @@ impl Store {
         let children = extra.children as i32;
         Stat {
             czxid: Zxid(node.czxid),
-            mzxid: Zxid(node.mzxid),
+            mzxid: Zxid(extra.modified.mzxid),
             ctime_ms: node.ctime_ms,
-            mtime_ms: node.mtime_ms,
-            version: node.version,
+            mtime_ms: extra.modified.mtime_ms,
+            version: extra.modified.version,
             // Every child that was created and is not there any more was deleted.
             cversion: extra.cversion.wrapping_mul(2).wrapping_sub(children),
             aversion: extra.aversion,
@@ -167,11 +163,11 @@ impl Store {
         self.perishable.iter().copied()
     }
 
+    pub(super) fn modified(&self, id: NodeId) -> Modified {
+        self.sides.modified(&self.nodes[id.0])
+    }
+
     pub(super) fn extra(&self, id: NodeId) -> Extra {
-        let node = &self.nodes[id.0];
-        match node.extra {
-            ExtraId::NONE => Extra { pzxid: node.czxid, ..Extra::default() },
-            extra => self.extras[extra.0],
-        }
+        self.sides.extra(&self.nodes[id.0])
     }
 }

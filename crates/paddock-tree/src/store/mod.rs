@@ -2,10 +2,12 @@
 //!
 //! The store knows what a change does to the bookkeeping (index, lists of children, counts, users of ACLs, what a session
 //! owns) and can take changes back; whether a change is allowed, and what it is called, is the tree's affair.
-//! Invariants: every node but the root is in the index and in its parent's list; a node has an `Extra` if it differs in
-//! it from a fresh leaf; before a node changes, `touch` has saved it for a running scan.
+//! Invariants: every node but the root is in the index and in its parent's list; a node has a row in `sides` if it differs
+//! in that from a fresh leaf; before a node changes, `touch` has saved it for a running scan.
 
 mod acls;
+mod arena;
+mod blobs;
 mod change;
 mod digest;
 mod index;
@@ -15,7 +17,10 @@ mod node;
 mod record;
 mod restore;
 mod scan;
+mod sides;
 mod slab;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,16 +31,19 @@ pub(crate) use node::{Kind, NodeId};
 pub(crate) use record::Record;
 
 use acls::Acls;
+use blobs::Blobs;
 use index::Index;
 use journal::Journal;
-use node::{Extra, Node};
+use node::Node;
 use scan::Scan;
+use sides::Sides;
 use slab::Slab;
 
 #[derive(Debug)]
 pub(crate) struct Store {
     nodes: Slab<Node>,
-    extras: Slab<Extra>,
+    sides: Sides,
+    blobs: Blobs,
     index: Index,
     acls: Acls,
     ephemerals: BTreeMap<SessionId, BTreeSet<NodeId>>,

@@ -1,12 +1,13 @@
 //! One znode as it lies in memory.
 //!
-//! Most znodes are leaves with an open ACL that nobody ever touches again, so a node holds only what every znode needs;
-//! what few of them have is in an `Extra`.
+//! Most znodes are leaves that nobody ever touches again, so a node holds only what every znode needs; what few of them
+//! have is in rows of other tables, a `Modified` or an `Extra`.
 
 use paddock_proto::SessionId;
 
 use super::acls::AclId;
-use super::index::NameHash;
+use super::blobs::BlobId;
+use super::sides::SideId;
 
 /// The number of a znode within this member's memory. It is used again after a delete, and differs between members:
 /// it must never decide anything that can be seen.
@@ -52,23 +53,21 @@ pub(crate) enum Kind {
 /// The default is a vacant slot.
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    pub(super) blob: Blob,
-    pub(super) czxid: i64,
-    pub(super) mzxid: i64,
-    pub(super) ctime_ms: i64,
-    pub(super) mtime_ms: i64,
-    pub(super) version: i32,
-    pub(super) acl: AclId,
-    pub(super) hash: NameHash,
+    pub(super) blob: BlobId,
     /// The root is its own parent; a vacant slot has none.
     pub(super) parent: NodeId,
     pub(super) next: NodeId,
     pub(super) previous: NodeId,
-    pub(super) extra: ExtraId,
+    pub(super) acl: AclId,
+    pub(super) side: SideId,
+    pub(super) czxid: i64,
+    pub(super) ctime_ms: i64,
 }
 
 // A row more for each of millions of znodes is a decision, not an accident.
-const _: () = assert!(size_of::<Node>() == 80);
+const _: () = assert!(size_of::<Node>() == 40);
+const _: () = assert!(size_of::<Modified>() == 24);
+const _: () = assert!(size_of::<Extra>() == 64);
 
 impl Node {
     pub(super) fn is_vacant(&self) -> bool {
@@ -76,22 +75,18 @@ impl Node {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ExtraId(pub(super) u32);
-
-impl ExtraId {
-    pub(super) const NONE: ExtraId = ExtraId(u32::MAX);
-}
-
-impl Default for ExtraId {
-    fn default() -> ExtraId {
-        ExtraId::NONE
-    }
+/// What a znode has whose data was set.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Modified {
+    pub(super) mzxid: i64,
+    pub(super) mtime_ms: i64,
+    pub(super) version: i32,
 }
 
 /// What a znode has that ever had a child, is not persistent, or whose ACL was changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Extra {
+    pub(super) modified: Modified,
     pub(super) pzxid: i64,
     pub(super) kind: Kind,
     pub(super) first_child: NodeId,
@@ -101,70 +96,16 @@ pub(super) struct Extra {
     pub(super) aversion: i32,
 }
 
-/// A name and data in one allocation: a head of one byte for nearly every name, the name, the data. The head is the
-/// length of the name, seven bits to a byte, and below them one bit for data that is null, which is not the same as empty.
-#[derive(Debug, Default)]
-pub(super) struct Blob(Box<[u8]>);
-
-impl Blob {
-    pub(super) fn new(name: &[u8], data: Option<&[u8]>) -> Blob {
-        let content = data.unwrap_or_default();
-        let mut head = name.len() << 1 | usize::from(data.is_none());
-        let mut bytes = Vec::with_capacity(Blob::head_len(head) + name.len() + content.len());
-        while head >= 0x80 {
-            bytes.push(head as u8 | 0x80);
-            head >>= 7;
-        }
-        bytes.push(head as u8);
-        bytes.extend_from_slice(name);
-        bytes.extend_from_slice(content);
-        Blob(bytes.into_boxed_slice())
-    }
-
-    pub(super) fn name(&self) -> &[u8] {
-        self.parts().0
-    }
-
-    pub(super) fn data(&self) -> Option<&[u8]> {
-        self.parts().1
-    }
-
-    fn head_len(head: usize) -> usize {
-        (usize::BITS - head.leading_zeros()).div_ceil(7).max(1) as usize
-    }
-
-    fn parts(&self) -> (&[u8], Option<&[u8]>) {
-        let mut head = 0;
-        for (n, &byte) in self.0.iter().enumerate() {
-            head |= usize::from(byte & 0x7f) << (7 * n);
-            if byte < 0x80 {
-                let (name, data) = self.0[n + 1..].split_at(head >> 1);
-                return (name, (head & 1 == 0).then_some(data));
-            }
-        }
-        unreachable!("only a vacant slot has no blob")
+impl Modified {
+    /// Of a leaf that is as it was created.
+    pub(super) fn of_leaf(node: &Node) -> Modified {
+        Modified { mzxid: node.czxid, mtime_ms: node.ctime_ms, version: 0 }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn null_data_is_not_empty_data() {
-        for data in [None, Some(&b""[..]), Some(b"x")] {
-            let blob = Blob::new(b"name", data);
-            assert_eq!((blob.name(), blob.data()), (&b"name"[..], data));
-        }
-    }
-
-    #[test]
-    fn a_name_can_be_long() {
-        for len in [0, 1, 63, 64, 8191, 8192, 3_000_000] {
-            let name = vec![b'n'; len];
-            let blob = Blob::new(&name, Some(b"data"));
-            assert_eq!((blob.name(), blob.data()), (&name[..], Some(&b"data"[..])));
-            assert_eq!(blob.0.len(), Blob::head_len(len << 1) + len + 4);
-        }
+impl Extra {
+    /// Of a leaf that is as it was created.
+    pub(super) fn of_leaf(node: &Node) -> Extra {
+        Extra { modified: Modified::of_leaf(node), pzxid: node.czxid, ..Extra::default() }
     }
 }

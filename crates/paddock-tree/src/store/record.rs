@@ -3,8 +3,7 @@
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, SessionId};
 
-use super::acls::AclId;
-use super::node::{Extra, Kind, Node, NodeId};
+use super::node::{Extra, Kind, Modified};
 
 /// Everything about one znode; its children say themselves whose they are. The numbers of the node, its parent and its
 /// ACL mean something only within the same snapshot.
@@ -29,25 +28,6 @@ pub(crate) struct Record<'a> {
 impl<'a> Record<'a> {
     /// How long it is without name and data.
     const BYTES: usize = 5 * 4 + 5 * 8 + 3 * 4 + 1 + 8;
-
-    pub(super) fn of(id: NodeId, node: &'a Node, extra: &Extra) -> Record<'a> {
-        Record {
-            id: id.0,
-            parent: node.parent.0,
-            acl: node.acl.0,
-            name: std::str::from_utf8(node.blob.name()).expect("a name was a string when it was stored"),
-            data: node.blob.data(),
-            czxid: node.czxid,
-            mzxid: node.mzxid,
-            pzxid: extra.pzxid,
-            ctime_ms: node.ctime_ms,
-            mtime_ms: node.mtime_ms,
-            version: node.version,
-            cversion: extra.cversion,
-            aversion: extra.aversion,
-            kind: extra.kind,
-        }
-    }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.reserve(Record::BYTES + self.name.len() + self.data.map_or(0, <[u8]>::len));
@@ -99,28 +79,15 @@ impl<'a> Record<'a> {
         })
     }
 
-    pub(super) fn node(&self, acl: AclId) -> Node {
-        Node {
-            blob: super::node::Blob::new(self.name.as_bytes(), self.data),
-            czxid: self.czxid,
-            mzxid: self.mzxid,
-            ctime_ms: self.ctime_ms,
-            mtime_ms: self.mtime_ms,
-            version: self.version,
-            acl,
-            parent: NodeId(self.parent),
-            ..Node::default()
-        }
-    }
-
-    pub(super) fn extra(&self) -> Option<Extra> {
-        let extra = Extra {
+    pub(super) fn extra(&self) -> Extra {
+        let modified = Modified { mzxid: self.mzxid, mtime_ms: self.mtime_ms, version: self.version };
+        Extra {
+            modified,
             pzxid: self.pzxid,
             kind: self.kind,
             cversion: self.cversion,
             aversion: self.aversion,
             ..Extra::default()
-        };
-        (extra != Extra { pzxid: self.czxid, ..Extra::default() }).then_some(extra)
+        }
     }
 }

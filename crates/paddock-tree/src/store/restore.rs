@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use paddock_proto::Acl;
 
 use super::acls::Acls;
+use super::blobs::Blobs;
 use super::index::Index;
-use super::node::{ExtraId, NodeId};
+use super::node::{Node, NodeId};
+use super::sides::Sides;
 use super::slab::Slab;
 use super::{AclId, Kind, Record, Store, path_chars};
 
@@ -17,7 +19,8 @@ impl Store {
     pub(crate) fn empty() -> Store {
         Store {
             nodes: Slab::new(),
-            extras: Slab::new(),
+            sides: Sides::new(),
+            blobs: Blobs::new(),
             index: Index::new(),
             acls: Acls::new(),
             ephemerals: BTreeMap::new(),
@@ -48,10 +51,15 @@ impl Store {
     /// Gives the record a place. It is in no list and not in the index until `adopt`.
     pub(crate) fn place(&mut self, record: &Record<'_>, acl: AclId) -> NodeId {
         self.acls.retain(acl);
-        let mut node = record.node(acl);
-        if let Some(extra) = record.extra() {
-            node.extra = ExtraId(self.extras.insert(extra));
-        }
+        let mut node = Node {
+            blob: self.blobs.insert(record.name.as_bytes(), record.data),
+            parent: NodeId(record.parent),
+            acl,
+            czxid: record.czxid,
+            ctime_ms: record.ctime_ms,
+            ..Node::default()
+        };
+        self.sides.insert(&mut node, record.extra());
         let id = NodeId(self.nodes.insert(node));
         if id == NodeId::ROOT {
             self.nodes[id.0].parent = id;

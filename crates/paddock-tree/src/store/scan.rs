@@ -67,8 +67,27 @@ impl Store {
     /// Nothing for a vacant slot.
     fn encode_node(&self, id: NodeId, out: &mut Vec<u8>) {
         let node = &self.nodes[id.0];
-        if !node.is_vacant() {
-            Record::of(id, node, &self.extra(id)).encode(out);
+        if node.is_vacant() {
+            return;
         }
+        let extra = self.extra(id);
+        let (name, data) = self.blobs.parts(node.blob);
+        let record = Record {
+            id: id.0,
+            parent: node.parent.0,
+            acl: node.acl.0,
+            name: std::str::from_utf8(name).expect("a name was a string when it was stored"),
+            data,
+            czxid: node.czxid,
+            mzxid: extra.modified.mzxid,
+            pzxid: extra.pzxid,
+            ctime_ms: node.ctime_ms,
+            mtime_ms: extra.modified.mtime_ms,
+            version: extra.modified.version,
+            cversion: extra.cversion,
+            aversion: extra.aversion,
+            kind: extra.kind,
+        };
+        record.encode(out);
     }
 }

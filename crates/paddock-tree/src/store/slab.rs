@@ -24,6 +24,11 @@ impl<T: Default> Slab<T> {
         self.slots
     }
 
+    #[cfg(test)]
+    pub(super) fn in_use(&self) -> usize {
+        self.slots as usize - self.free.len()
+    }
+
     /// The number that the next `insert` gives.
     pub(super) fn next_id(&self) -> u32 {
         self.free.last().copied().unwrap_or(self.slots)

@@ -1,0 +1,124 @@
+//! What few znodes have, beside their rows.
+//!
+//! A znode has no row here as long as it is a fresh leaf; one whose data was set, and nothing else, a small one; any other
+//! a large one that holds the small one too.
+
+use super::node::{Extra, Modified, Node};
+use super::slab::Slab;
+
+#[derive(Debug)]
+pub(super) struct Sides {
+    modified: Slab<Modified>,
+    extras: Slab<Extra>,
+}
+
+/// Which row of which table. The default is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SideId(u32);
+
+#[derive(Clone, Copy)]
+enum Row {
+    None,
+    Modified(u32),
+    Extra(u32),
+}
+
+const EXTRA: u32 = 1 << 31;
+
+impl Default for SideId {
+    fn default() -> SideId {
+        SideId(u32::MAX)
+    }
+}
+
+impl SideId {
+    fn modified(row: u32) -> SideId {
+        assert!(row < EXTRA, "there are fewer than 2^31 modified leaves");
+        SideId(row)
+    }
+
+    fn extra(row: u32) -> SideId {
+        assert!(row < !EXTRA, "there are fewer than 2^31 - 1 large rows");
+        SideId(row | EXTRA)
+    }
+
+    fn row(self) -> Row {
+        match self.0 {
+            u32::MAX => Row::None,
+            row if row < EXTRA => Row::Modified(row),
+            row => Row::Extra(row & !EXTRA),
+        }
+    }
+}
+
+impl Sides {
+    pub(super) fn new() -> Sides {
+        Sides { modified: Slab::new(), extras: Slab::new() }
+    }
+
+    /// Small ones and large ones.
+    #[cfg(test)]
+    pub(super) fn rows_in_use(&self) -> (usize, usize) {
+        (self.modified.in_use(), self.extras.in_use())
+    }
+
+    /// Puts aside what of `extra` a fresh leaf would not have.
+    pub(super) fn insert(&mut self, node: &mut Node, extra: Extra) {
+        let fresh = Extra::of_leaf(node);
+        node.side = match () {
+            () if extra == fresh => SideId::default(),
+            () if extra == Extra { modified: extra.modified, ..fresh } => {
+                SideId::modified(self.modified.insert(extra.modified))
+            }
+            () => SideId::extra(self.extras.insert(extra)),
+        };
+    }
+
+    pub(super) fn remove(&mut self, side: SideId) {
+        match side.row() {
+            Row::None => {}
+            Row::Modified(row) => drop(self.modified.remove(row)),
+            Row::Extra(row) => drop(self.extras.remove(row)),
+        }
+    }
+
+    pub(super) fn modified(&self, node: &Node) -> Modified {
+        match node.side.row() {
+            Row::None => Modified::of_leaf(node),
+            Row::Modified(row) => self.modified[row],
+            Row::Extra(row) => self.extras[row].modified,
+        }
+    }
+
+    pub(super) fn extra(&self, node: &Node) -> Extra {
+        match node.side.row() {
+            Row::None => Extra::of_leaf(node),
+            Row::Modified(row) => Extra { modified: self.modified[row], ..Extra::of_leaf(node) },
+            Row::Extra(row) => self.extras[row],
+        }
+    }
+
+    pub(super) fn set_modified(&mut self, node: &mut Node, modified: Modified) {
+        match node.side.row() {
+            Row::None if modified == Modified::of_leaf(node) => {}
+            Row::None => node.side = SideId::modified(self.modified.insert(modified)),
+            Row::Modified(row) => self.modified[row] = modified,
+            Row::Extra(row) => self.extras[row].modified = modified,
+        }
+    }
+
+    /// Gives the znode a large row, if it has none.
+    pub(super) fn extra_mut(&mut self, node: &mut Node) -> &mut Extra {
+        let row = match node.side.row() {
+            Row::Extra(row) => row,
+            Row::None | Row::Modified(_) => {
+                let extra = self.extra(node);
+                self.remove(node.side);
+                let row = self.extras.insert(extra);
+                node.side = SideId::extra(row);
+                row
+            }
+        };
+        &mut self.extras[row]
+    }
+}

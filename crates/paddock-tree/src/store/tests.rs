@@ -1,0 +1,136 @@
+//! What is taken is let go of: nothing outside can see a row or a slot that nobody uses.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::RngSeed;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Create { parent: Index, data: Option<usize>, kind: Kind },
+    Delete(Index),
+    SetData(Index, Option<usize>),
+    SetAcl(Index),
+    Open,
+    Commit,
+    RollBack,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let index = any::<Index>;
+    let data = || prop::option::weighted(0.9, prop_oneof![3 => 0..300usize, 1 => 0..6000usize]);
+    let kind = prop_oneof![4 => Just(Kind::Persistent), 1 => Just(Kind::Ephemeral(SessionId(7)))];
+    prop_oneof![
+        5 => (index(), data(), kind).prop_map(|(parent, data, kind)| Step::Create { parent, data, kind }),
+        3 => index().prop_map(Step::Delete),
+        4 => (index(), data()).prop_map(|(node, data)| Step::SetData(node, data)),
+        1 => index().prop_map(Step::SetAcl),
+        2 => Just(Step::Open),
+        1 => Just(Step::Commit),
+        2 => Just(Step::RollBack),
+    ]
+}
+
+fn rooted() -> Store {
+    let mut store = Store::empty();
+    let root = Record {
+        id: 0,
+        parent: 0,
+        acl: 0,
+        name: "",
+        data: None,
+        czxid: 0,
+        mzxid: 0,
+        pzxid: 0,
+        ctime_ms: 0,
+        mtime_ms: 0,
+        version: 0,
+        cversion: 0,
+        aversion: 0,
+        kind: Kind::Persistent,
+    };
+    store.place(&root, AclId::OPEN);
+    assert!(store.weigh());
+    store
+}
+
+/// What the nodes there are need, and nothing else, is in use.
+fn check(store: &Store) {
+    let nodes: Vec<NodeId> = store.subtree(NodeId::ROOT).collect();
+    assert_eq!((nodes.len(), store.nodes.in_use()), (store.node_count(), store.node_count()));
+    let sides = nodes.iter().filter(|&&id| store.nodes[id.0].side != Default::default()).count();
+    let (small, large) = store.sides.rows_in_use();
+    assert_eq!(small + large, sides);
+    assert_eq!(store.blobs.in_use(), nodes.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn nothing_is_left_behind(steps in prop::collection::vec(step(), 1..150)) {
+        let mut store = rooted();
+        for (step, n) in steps.into_iter().zip(1..) {
+            let nodes: Vec<NodeId> = store.subtree(NodeId::ROOT).collect();
+            let bytes = |len: usize| vec![b'd'; len];
+            match step {
+                Step::Create { parent, data, kind } => {
+                    let (parent, data) = (*parent.get(&nodes), data.map(bytes));
+                    let path = format!("{}/{n}", store.path(parent).trim_end_matches('/'));
+                    let acl = (n % 3 == 0).then(Vec::new);
+                    let (data, zxid) = (data.as_deref(), Zxid(n));
+                    store.create(NewNode { parent, path: &path, data, acl, kind, zxid, time_ms: n });
+                }
+                Step::Delete(node) => {
+                    let node = *node.get(&nodes);
+                    if node != NodeId::ROOT && store.child_count(node) == 0 {
+                        store.delete(node, &store.path(node), Zxid(n));
+                    }
+                }
+                Step::SetData(node, data) => {
+                    store.set_data(*node.get(&nodes), data.map(bytes).as_deref(), Zxid(n), n);
+                }
+                Step::SetAcl(node) if store.journal.is_none() => store.set_acl(*node.get(&nodes), None),
+                Step::Open if store.journal.is_none() => store.open_journal(),
+                Step::Commit if store.journal.is_some() => store.commit_journal(),
+                Step::RollBack if store.journal.is_some() => store.roll_back_journal(),
+                Step::SetAcl(_) | Step::Open | Step::Commit | Step::RollBack => {}
+            }
+            if store.journal.is_none() {
+                check(&store);
+            }
+            let (digest, data_bytes) = (store.digest, store.data_bytes);
+            prop_assert!(store.weigh());
+            prop_assert_eq!((store.digest, store.data_bytes), (digest, data_bytes));
+        }
+    }
+}
+
+/// What decision 0015 promises: a few sets cost no more than the row that they need, and none costs nothing.
+#[test]
+fn a_leaf_has_no_row_beside_it_until_it_is_set() {
+    let mut store = rooted();
+    let new = NewNode {
+        parent: NodeId::ROOT,
+        path: "/a",
+        data: None,
+        acl: Some(Vec::new()),
+        kind: Kind::Persistent,
+        zxid: Zxid(1),
+        time_ms: 1,
+    };
+    let leaf = store.create(new);
+    assert_eq!(store.sides.rows_in_use(), (0, 1), "the root has a child");
+    store.set_data(leaf, Some(b"x"), Zxid(2), 2);
+    store.set_data(leaf, Some(b"y"), Zxid(3), 3);
+    assert_eq!(store.sides.rows_in_use(), (1, 1));
+    store.set_acl(leaf, None);
+    assert_eq!(store.sides.rows_in_use(), (0, 2));
+    assert_eq!((store.version(leaf), store.mtime_ms(leaf), store.aversion(leaf)), (2, 3, 1));
+}
