@@ -1,36 +1,80 @@
-//! What a million znodes cost: bytes of resident memory each, and the time on the processor to create, save and load
-//! them.
+//! What a million znodes cost: bytes of resident memory each, and the time on the processor to create, read, set, save,
+//! load and delete them.
 //!
 //! `cargo run --release -p paddock-tree --example memory [ZNODES]`
 
+use std::time::{Duration, Instant};
+
 use paddock_proto::jute::Writer;
-use paddock_proto::{AclList, IdList, OpCode, SessionId};
-use paddock_tree::{Command, Tree, TreeLoader};
+use paddock_proto::{AclList, Dialect, IdList, OpCode, Read, SessionId};
+use paddock_tree::{Asker, Command, Tree, TreeLoader};
 
 const DATA_BYTES: usize = 100;
 const CHILDREN: usize = 1000;
 const SLICE: usize = 1024;
+/// Prime, so that steps of this length come to every znode, in an order that no cache foresees.
+const STRIDE: usize = 15_485_863;
 
 fn main() {
     let znodes: usize = std::env::args().nth(1).map_or(1_000_000, |n| n.parse().expect("a number of znodes"));
+    assert!(!znodes.is_multiple_of(STRIDE), "the steps must come to every znode");
     let mut tree = Tree::new();
-    apply(&mut tree, "/app", b"");
-    apply(&mut tree, "/app/services", b"");
     let before = resident_bytes();
-    let created = Stopwatch::start();
-    for n in 0..znodes {
-        if n % CHILDREN == 0 {
-            apply(&mut tree, &format!("/app/services/svc-{:04}", n / CHILDREN), b"");
-        }
-        apply(
-            &mut tree,
-            &format!("/app/services/svc-{:04}/node-{:08}", n / CHILDREN, n),
-            &[b'x'; DATA_BYTES],
-        );
-    }
-    println!("{:.1} bytes per znode", (resident_bytes() - before) as f64 / znodes as f64);
-    println!("{} ns per create, command encoded and decoded", created.ns() / znodes as u64);
+    let told = |what: &str| {
+        let bytes = resident_bytes() as f64 - before as f64;
+        println!("{:.1} bytes per znode {what}", bytes / znodes as f64);
+    };
+    create_all(&mut tree, znodes);
+    told("created");
+    read_all(&tree, znodes);
+    set_all(&mut tree, znodes, DATA_BYTES);
+    told("set");
+    set_all(&mut tree, znodes, 2 * DATA_BYTES);
+    told("set to twice the data");
+    set_all(&mut tree, znodes, DATA_BYTES);
+    told("set as before");
+    delete_all(&mut tree, znodes);
+    told("deleted");
+    create_all(&mut tree, znodes);
+    told("created again");
+    save_and_load(&mut tree, znodes);
+}
 
+fn create_all(tree: &mut Tree, znodes: usize) {
+    let created = Stopwatch::start();
+    let mut slowest = Duration::ZERO;
+    for parent in ["/app", "/app/services"] {
+        apply(tree, OpCode::Create, parent, b"");
+    }
+    for n in 0..znodes {
+        if n.is_multiple_of(CHILDREN) {
+            apply(tree, OpCode::Create, &parent(n), b"");
+        }
+        slowest = slowest.max(apply(tree, OpCode::Create, &path(n), &[b'x'; DATA_BYTES]));
+    }
+    println!("{} ns per create, command encoded and decoded", created.ns() / znodes as u64);
+    println!("{slowest:?} for the slowest, other processes included");
+}
+
+fn read_all(tree: &Tree, znodes: usize) {
+    let asker = Asker { session: SessionId::NONE, ids: IdList::NONE, dialect: Dialect::default() };
+    let (read, mut out) = (Stopwatch::start(), Vec::new());
+    for path in in_no_order(znodes).map(path) {
+        out.clear();
+        tree.read(&Read::GetData { path: &path, watch: false }, &asker, &mut out).expect("it was created");
+    }
+    println!("{} ns per read of data", read.ns() / znodes as u64);
+}
+
+fn set_all(tree: &mut Tree, znodes: usize, data_bytes: usize) {
+    let (set, data) = (Stopwatch::start(), vec![b'y'; data_bytes]);
+    for path in in_no_order(znodes).map(path) {
+        apply(tree, OpCode::SetData, &path, &data);
+    }
+    println!("{} ns per set, command encoded and decoded", set.ns() / znodes as u64);
+}
+
+fn save_and_load(tree: &mut Tree, znodes: usize) {
     let mut blocks = Vec::new();
     let saved = Stopwatch::start();
     let mut scan = tree.begin_snapshot();
@@ -53,16 +97,55 @@ fn main() {
     assert_eq!(copy.node_count(), tree.node_count());
 }
 
-fn apply(tree: &mut Tree, path: &str, data: &[u8]) {
+fn delete_all(tree: &mut Tree, znodes: usize) {
+    let deleted = Stopwatch::start();
+    for path in in_no_order(znodes).map(path) {
+        apply(tree, OpCode::Delete, &path, b"");
+    }
+    println!("{} ns per delete, command encoded and decoded", deleted.ns() / znodes as u64);
+    for path in (0..znodes).step_by(CHILDREN).map(parent) {
+        apply(tree, OpCode::Delete, &path, b"");
+    }
+    for parent in ["/app/services", "/app"] {
+        apply(tree, OpCode::Delete, parent, b"");
+    }
+}
+
+fn in_no_order(znodes: usize) -> impl Iterator<Item = usize> {
+    (0..znodes).map(move |n| n * STRIDE % znodes)
+}
+
+fn parent(n: usize) -> String {
+    format!("/app/services/svc-{:04}", n / CHILDREN)
+}
+
+fn path(n: usize) -> String {
+    format!("{}/node-{n:08}", parent(n))
+}
+
+/// How long the tree took.
+fn apply(tree: &mut Tree, op: OpCode, path: &str, data: &[u8]) -> Duration {
     let (mut body, mut command) = (Vec::new(), Vec::new());
     body.put_string(path);
-    body.put_buffer(Some(data));
-    body.extend_from_slice(AclList::OPEN.wire());
-    body.put_i32(0);
-    Command::encode(SessionId::NONE, 1_700_000_000_000, IdList::NONE, OpCode::Create, &body, &mut command);
+    match op {
+        OpCode::Create => {
+            body.put_buffer(Some(data));
+            body.extend_from_slice(AclList::OPEN.wire());
+            body.put_i32(0);
+        }
+        OpCode::SetData => {
+            body.put_buffer(Some(data));
+            body.put_i32(-1);
+        }
+        _ => body.put_i32(-1),
+    }
+    Command::encode(SessionId::NONE, 1_700_000_000_000, IdList::NONE, op, &body, &mut command);
     let command = Command::decode(&command).expect("a command comes back as encoded");
+    let started = Instant::now();
     let outcome = tree.apply(&command);
-    assert!(outcome.result.is_ok(), "create {path}: {:?}", outcome.result);
+    let took = started.elapsed();
+    assert!(outcome.result.is_ok(), "{op:?} {path}: {:?}", outcome.result);
+    took
 }
 
 fn resident_bytes() -> usize {
