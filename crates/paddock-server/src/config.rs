@@ -130,7 +130,8 @@ impl Config {
             znodes_per_slice: ZNODES_PER_SLICE,
             piece_bytes: PIECE_BYTES,
             segment_bytes: self.segment_bytes,
-            entry_bytes_kept: ENTRY_BYTES_KEPT,
+            // Nobody lags behind a member alone.
+            entry_bytes_kept: if self.ensemble.is_some() { ENTRY_BYTES_KEPT } else { 0 },
             linearizable_reads: self.has_linearizable_reads(),
             lease_clock_bound_ms: self.ensemble.as_ref().and_then(|ensemble| ensemble.lease_clock_bound_ms),
             // The standard library's hash tables are seeded by the system's chance.
