@@ -41,6 +41,9 @@ pub enum BenchError {
     /// A server that a suite started; with the end of what it wrote.
     #[error("{server}: {what}; the end of its log:\n{log}")]
     Server { server: String, what: String, log: String },
+    /// A run within a measurement, from which nothing can be computed.
+    #[error("{0}")]
+    Unfinished(String),
     #[error("{action}")]
     System {
         action: &'static str,

@@ -80,7 +80,7 @@ impl Measured {
 }
 
 /// From a microsecond to an hour, to three digits.
-fn latencies() -> Histogram<u64> {
+pub(crate) fn latencies() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).expect("the bounds are constants that fit")
 }
 

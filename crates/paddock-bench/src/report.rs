@@ -74,6 +74,20 @@ pub enum Ended {
     ServerLost(String),
 }
 
+impl RunReport {
+    /// Why its figures say nothing.
+    pub fn fault(&self) -> Option<String> {
+        match &self.ended {
+            Ended::Failed(reason) => Some(format!("a request failed: {reason}")),
+            Ended::ServerLost(reason) => Some(format!("the server was lost: {reason}")),
+            Ended::Interrupted => Some("interrupted".to_owned()),
+            Ended::Complete if self.errors > 0 => Some(format!("{} requests failed", self.errors)),
+            Ended::Complete if self.requests == 0 => Some("no request was answered".to_owned()),
+            Ended::Complete => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationReport {
     pub name: String,
@@ -134,6 +148,9 @@ pub struct ServerUse {
     pub cpu_us_per_request: Option<f64>,
     /// The largest sum over the processes.
     pub resident_bytes_peak: Option<u64>,
+    /// The same just after the last request.
+    #[serde(default)]
+    pub resident_bytes_after: Option<u64>,
     pub fsyncs: Option<u64>,
     pub processes: Vec<ProcessUse>,
 }

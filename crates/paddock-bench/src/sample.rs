@@ -144,7 +144,7 @@ impl Sample {
 }
 
 /// User and system time.
-fn process_cpu_s(pid: u32) -> Option<f64> {
+pub(crate) fn process_cpu_s(pid: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything, spaces too.
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
@@ -198,7 +198,8 @@ fn sum(processes: Vec<ProcessUse>, requests: u64) -> ServerUse {
     let fsyncs = total(&processes, |process| used(process, |sample| sample.fsyncs.map(|count| count as f64)));
     ServerUse {
         cpu_us_per_request: cpu_s.filter(|_| requests > 0).map(|cpu_s| cpu_s * 1e6 / requests as f64),
-        resident_bytes_peak: resident_peak(&processes),
+        resident_bytes_peak: residents(&processes).max(),
+        resident_bytes_after: residents(&processes).last(),
         fsyncs: fsyncs.map(|count| count as u64),
         processes,
     }
@@ -215,13 +216,13 @@ fn used(process: &ProcessUse, counter: impl Fn(&Sample) -> Option<f64>) -> Optio
     Some(told.next_back().unwrap_or(first) - first)
 }
 
-fn resident_peak(processes: &[ProcessUse]) -> Option<u64> {
-    let count = processes.iter().map(|process| process.samples.len()).max()?;
-    let at = |number: usize| {
+/// The sum over the processes each time that they were looked at.
+fn residents(processes: &[ProcessUse]) -> impl Iterator<Item = u64> {
+    let count = processes.iter().map(|process| process.samples.len()).max().unwrap_or(0);
+    (0..count).filter_map(|number| {
         let told = processes.iter().filter_map(|process| process.samples.get(number)?.resident_bytes);
         told.reduce(|sum, bytes| sum + bytes)
-    };
-    (0..count).filter_map(at).max()
+    })
 }
 
 #[cfg(test)]
@@ -246,6 +247,7 @@ mod tests {
         );
         assert_eq!(all.cpu_us_per_request, Some(2.0));
         assert_eq!(all.resident_bytes_peak, Some(60));
+        assert_eq!(all.resident_bytes_after, Some(5));
         assert_eq!(all.fsyncs, None);
     }
 

@@ -1,7 +1,8 @@
 //! Starts servers, measures each in turn, and compares them.
 //!
 //! A suite is a matrix: servers × workloads × sessions × window or rate × requests, and so many repetitions of it
-//! (`file.rs` reads it from TOML). The servers take turns on every cell, A B A B, so that a machine's noise harms all
+//! (`file.rs` reads it from TOML). Beside workloads stands what it costs to hold much: `memory.rs`, `idle.rs`,
+//! `snapshot.rs`, `growth.rs`. The servers take turns on every cell, A B A B, so that a machine's noise harms all
 //! alike; each starts on an empty directory and free ports (`server.rs`, `process.rs`). What a step gave is appended
 //! to `results.jsonl` and synced before the next one begins (`results.rs`), so a suite that was interrupted goes on
 //! where it stopped. `summary.rs` turns the records into figures, `table.rs`, `charts.rs` and `page.rs` show them.
@@ -13,7 +14,12 @@
 mod cell;
 mod charts;
 mod conduct;
+mod crowd;
+mod disk;
 mod file;
+mod growth;
+mod idle;
+mod line;
 mod measure;
 mod memory;
 mod narrator;
@@ -22,6 +28,8 @@ mod ports;
 mod process;
 mod results;
 mod server;
+mod snapshot;
+mod stall;
 mod statistics;
 mod summary;
 mod table;
@@ -36,15 +44,19 @@ use serde::Serialize;
 use crate::BenchError;
 use crate::report::RunReport;
 
-pub use cell::{Cell, End, Measurement, Znodes};
+pub use cell::{Cell, End, Measurement};
 pub use charts::charts;
 pub use conduct::{Conclusion, Step, Watcher, run};
+pub use growth::{Grown, Growth, GrowthReport};
+pub use idle::{Idle, IdleReport};
 pub use measure::Measure;
 pub use memory::MemoryReport;
 pub use narrator::Narrator;
 pub use page::page;
 pub use process::kill_servers;
 pub use results::Outcome;
+pub use snapshot::{SnapshotPlan, SnapshotReport};
+pub use stall::Stall;
 pub use statistics::Statistics;
 pub use summary::{Failure, Figure, Group, Summary};
 pub use table::{markdown, text};
@@ -58,6 +70,8 @@ pub struct Suite {
     pub baseline: usize,
     pub servers: Vec<ServerTemplate>,
     pub measurements: Vec<Measurement>,
+    /// Which servers a measurement is made of, by its number, if not of all.
+    pub only: BTreeMap<usize, Vec<usize>>,
     /// Workloads that are files, by the name that cells have for them.
     pub workload_files: BTreeMap<String, WorkloadFile>,
 }
@@ -102,8 +116,16 @@ impl Suite {
 
     /// About how long all of it takes.
     pub fn estimate(&self) -> Duration {
-        let once: Duration = self.measurements.iter().map(Measurement::estimate).sum();
-        once * (self.repetitions * self.servers.len()) as u32
+        let of = |(number, measurement): (usize, &Measurement)| {
+            measurement.estimate() * self.measured(number).len() as u32
+        };
+        let once: Duration = self.measurements.iter().enumerate().map(of).sum();
+        once * self.repetitions as u32
+    }
+
+    /// The servers that a measurement is made of.
+    fn measured(&self, measurement: usize) -> Vec<usize> {
+        self.only.get(&measurement).cloned().unwrap_or_else(|| (0..self.servers.len()).collect())
     }
 
     /// Which measurements are made on one and the same running server, in order. Those that ask for no fresh server

@@ -13,9 +13,11 @@ mod model;
 mod multi_read;
 mod names;
 pub mod replay;
+mod same;
 mod sessions;
 mod smoketest;
 mod suite;
+pub mod tree;
 mod watches;
 mod zkboom;
 

@@ -103,6 +103,7 @@ fn servers(length_s: u32, requests: u64, rng: &mut Rng) -> ServerUse {
     ServerUse {
         cpu_us_per_request: Some(3.7e6 * f64::from(length_s) / requests as f64),
         resident_bytes_peak: Some(634 << 20),
+        resident_bytes_after: Some(634 << 20),
         fsyncs: Some(u64::from(length_s) * 1260),
         processes: processes.into(),
     }

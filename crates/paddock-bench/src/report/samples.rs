@@ -31,6 +31,7 @@ pub(super) fn mixed() -> RunReport {
         server: Some(ServerUse {
             cpu_us_per_request: Some(5.2),
             resident_bytes_peak: Some(192 << 20),
+            resident_bytes_after: Some(192 << 20),
             fsyncs: Some(1200),
             processes: vec![process("pid 4711", 4)],
         }),

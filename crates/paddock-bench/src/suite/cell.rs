@@ -1,11 +1,13 @@
-//! What is measured on each server: one load, or the memory of many znodes.
+//! What is measured on each server: a load, or what it takes to hold much.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Growth, Idle, SnapshotPlan};
 use crate::report::Load;
+use crate::workload::tree::Znodes;
 
 /// One point of a suite's matrix, for every server and repetition alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +15,9 @@ use crate::report::Load;
 pub enum Measurement {
     Run(Cell),
     Memory(Znodes),
+    Idle(Idle),
+    Snapshot(SnapshotPlan),
+    Growth(Growth),
 }
 
 /// One workload under one load.
@@ -26,6 +31,9 @@ pub struct Cell {
     pub warm_up_s: f64,
     /// Whether a server is started for this cell alone, and wiped after it.
     pub fresh: bool,
+    /// Znodes that are there already, for workloads that read or set some: if none are, they make their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Znodes>,
 }
 
 /// When a cell's run is over.
@@ -34,17 +42,6 @@ pub struct Cell {
 pub enum End {
     Requests(u64),
     Seconds(f64),
-}
-
-/// Znodes that are loaded to see what they take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Znodes {
-    pub znodes: usize,
-    pub value_bytes: usize,
-    pub name_bytes: usize,
-    /// They are spread evenly over so many znodes, which are there before the first look.
-    pub parents: usize,
 }
 
 /// What a machine of our day does with many requests in flight; only the estimate depends on it.
@@ -58,7 +55,7 @@ impl Measurement {
     pub(super) fn is_fresh(&self) -> bool {
         match self {
             Measurement::Run(cell) => cell.fresh,
-            Measurement::Memory(_) => true,
+            _ => true,
         }
     }
 
@@ -67,6 +64,9 @@ impl Measurement {
         let seconds = match self {
             Measurement::Run(cell) => cell.warm_up_s + cell.estimated_s(),
             Measurement::Memory(znodes) => znodes.znodes as f64 / REQUESTS_PER_SECOND,
+            Measurement::Idle(idle) => idle.sessions[1] as f64 / TURNS_PER_SECOND,
+            Measurement::Snapshot(plan) => plan.estimated_s(REQUESTS_PER_SECOND),
+            Measurement::Growth(growth) => growth.estimated_s(REQUESTS_PER_SECOND),
         };
         let start = if self.is_fresh() { START_AND_STOP } else { Duration::ZERO };
         start + Duration::from_secs_f64(seconds)
@@ -100,7 +100,13 @@ impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Measurement::Run(cell) => cell.fmt(f),
-            Measurement::Memory(znodes) => znodes.fmt(f),
+            Measurement::Memory(znodes) => {
+                let Znodes { znodes, value_bytes, name_bytes, .. } = znodes;
+                write!(f, "memory of {znodes} znodes of {value_bytes} bytes with names of {name_bytes}")
+            }
+            Measurement::Idle(idle) => idle.fmt(f),
+            Measurement::Snapshot(plan) => plan.fmt(f),
+            Measurement::Growth(growth) => growth.fmt(f),
         }
     }
 }
@@ -122,12 +128,5 @@ impl fmt::Display for Cell {
             End::Requests(requests) => write!(f, ", {requests} requests"),
             End::Seconds(seconds) => write!(f, ", {seconds} s"),
         }
-    }
-}
-
-impl fmt::Display for Znodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Znodes { znodes, value_bytes, name_bytes, .. } = self;
-        write!(f, "memory of {znodes} znodes of {value_bytes} bytes with names of {name_bytes}")
     }
 }

@@ -65,7 +65,7 @@ fn requests(group: &Group) -> Option<u64> {
             End::Requests(requests) => Some(requests),
             End::Seconds(_) => None,
         },
-        Measurement::Memory(_) => None,
+        _ => None,
     }
 }
 
@@ -78,6 +78,7 @@ fn label(group: &Group) -> String {
         Measurement::Memory(znodes) => {
             format!("{} of {} bytes", short(znodes.znodes as u64), znodes.value_bytes)
         }
+        other => other.to_string(),
     }
 }
 

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use super::results::{Place, Record, Results};
 use super::server::{NotServing, Server, wipe};
-use super::{Measurement, Outcome, Runner, ServerTemplate, Suite, Summary, causes, memory, page, table};
+use super::{
+    Measurement, Outcome, Runner, ServerTemplate, Suite, Summary, causes, growth, idle, memory, page,
+    process, snapshot, table,
+};
 use crate::BenchError;
 use crate::report::Ended;
 
@@ -51,6 +54,7 @@ pub fn run(
     stop: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<Conclusion, BenchError> {
+    process::raise_open_files();
     let results = Results::open(out, suite)?;
     let mut conductor = Conductor { suite, out, results, runner, stop, watcher };
     conductor.announce();
@@ -112,7 +116,7 @@ impl Conductor<'_> {
     fn take_turn(&mut self, places: &[Place]) -> Result<bool, BenchError> {
         let template = &self.suite.servers[places[0].server];
         let directory = self.out.join(SERVERS).join(&template.name);
-        let server = match Server::start(template, &directory, self.stop) {
+        let mut server = match Server::start(template, &directory, self.stop) {
             Ok(server) => server,
             Err(NotServing::Stopped) => return Ok(false),
             Err(NotServing::Failed(error)) => return Err(error),
@@ -120,7 +124,7 @@ impl Conductor<'_> {
         for &place in places {
             let step = self.suite.step(place);
             self.watcher.begin(&step);
-            let Some(outcome) = self.measure(&step, template, &server)? else {
+            let Some(outcome) = self.measure(&step, template, &mut server)? else {
                 return server.stop().map(|()| false);
             };
             self.watcher.end(&step, &outcome);
@@ -136,20 +140,36 @@ impl Conductor<'_> {
         &mut self,
         step: &Step<'_>,
         template: &ServerTemplate,
-        server: &Server,
+        server: &mut Server<'_>,
     ) -> Result<Option<Outcome>, BenchError> {
         let (hosts, pids) = (server.hosts(), server.pids()?);
-        let measured = match step.measurement {
-            Measurement::Run(cell) => self
-                .runner
-                .run(cell, template, &hosts, &pids)
-                .map(|report| (report.ended != Ended::Interrupted).then(|| Outcome::Run(Box::new(report)))),
-            Measurement::Memory(znodes) => {
-                let told = &mut |znodes| self.watcher.loaded(step, znodes);
-                memory::measure(znodes, &hosts, &pids, self.stop, told)
-                    .map(|report| report.map(Outcome::Memory))
-            }
-        };
+        let told = &mut |znodes| self.watcher.loaded(step, znodes);
+        let stop = self.stop;
+        let measured =
+            match step.measurement {
+                Measurement::Run(cell) => self.runner.run(cell, template, &hosts, &pids).map(|report| {
+                    (report.ended != Ended::Interrupted).then(|| Outcome::Run(Box::new(report)))
+                }),
+                Measurement::Memory(znodes) => memory::measure(znodes, &hosts, &pids, stop, told)
+                    .map(|report| report.map(Outcome::Memory)),
+                Measurement::Idle(idle) => {
+                    idle::measure(idle, &hosts, &pids, stop).map(|report| report.map(Outcome::Idle))
+                }
+                Measurement::Snapshot(plan) => {
+                    snapshot::measure(plan, server, stop, told).map(|report| report.map(Outcome::Snapshot))
+                }
+                Measurement::Growth(plan) => {
+                    let directory = self.out.join(SERVERS).join(format!("{}-with-many", step.server));
+                    let other = match Server::start(template, &directory, stop) {
+                        Ok(other) => other,
+                        Err(NotServing::Stopped) => return Ok(None),
+                        Err(NotServing::Failed(error)) => return Err(error),
+                    };
+                    let report = growth::measure(plan, [server, &other], template, self.runner, stop, told);
+                    other.stop()?;
+                    report.map(|report| report.map(Outcome::Growth))
+                }
+            };
         let outcome = match measured {
             Ok(outcome) => outcome,
             // It would be the same for every server.
@@ -164,7 +184,7 @@ impl Conductor<'_> {
 
 impl Suite {
     pub(super) fn steps(&self) -> usize {
-        self.repetitions * self.measurements.len() * self.servers.len()
+        self.turns().iter().map(Vec::len).sum()
     }
 
     /// All steps in the order in which they are made; a turn's are made on one and the same running server.
@@ -173,8 +193,10 @@ impl Suite {
         for repetition in 0..self.repetitions {
             for group in self.groups() {
                 for server in 0..self.servers.len() {
+                    let is_measured = |measurement: &&usize| self.measured(**measurement).contains(&server);
                     let place = |&measurement| Place { repetition, measurement, server };
-                    turns.push(group.iter().map(place).collect());
+                    let turn: Vec<Place> = group.iter().filter(is_measured).map(place).collect();
+                    turns.extend((!turn.is_empty()).then_some(turn));
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! A suite's file: TOML, in which every key counts. What is wrong is named with its line.
 
+mod hold;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -11,10 +12,12 @@ use serde::Deserialize;
 use sha1::{Digest, Sha1};
 use toml::Spanned;
 
+use self::hold::{GrowthEntry, IdleEntry, Only, SnapshotEntry, check_tree};
 use self::workload::WorkloadEntry;
-use super::{Measurement, ServerTemplate, Suite, WorkloadFile, Znodes, template};
+use super::{Measurement, ServerTemplate, Suite, WorkloadFile, template};
 use crate::BenchError;
 use crate::workload::builtin::Builtin;
+use crate::workload::tree::Znodes;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,6 +34,12 @@ struct File {
     workload: Vec<Spanned<WorkloadEntry>>,
     #[serde(default)]
     memory: Vec<Spanned<Znodes>>,
+    #[serde(default)]
+    idle: Vec<Spanned<IdleEntry>>,
+    #[serde(default)]
+    snapshot: Vec<Spanned<SnapshotEntry>>,
+    #[serde(default)]
+    growth: Vec<Spanned<GrowthEntry>>,
 }
 
 #[derive(Deserialize)]
@@ -49,6 +58,9 @@ struct ServerEntry {
 
 /// Texts by path below a member's directory.
 type Files = BTreeMap<Spanned<String>, Spanned<String>>;
+
+/// All measurements, and of which servers those are made that are not made of all.
+type Measurements = (Vec<Measurement>, BTreeMap<usize, Vec<usize>>);
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -71,7 +83,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn suite(&self, file: File) -> Result<Suite, BenchError> {
         let servers = self.servers(&file)?;
-        let measurements = self.measurements(&file)?;
+        let (measurements, only) = self.measurements(&file, &servers)?;
         Ok(Suite {
             repetitions: self.repetitions(file.repetitions.as_ref())?,
             baseline: self.baseline(file.baseline.as_ref(), &servers)?,
@@ -79,6 +91,7 @@ impl Reader<'_> {
             name: file.name,
             servers,
             measurements,
+            only,
         })
     }
 
@@ -165,8 +178,8 @@ impl Reader<'_> {
             .map_err(|what| self.fault(text.span().start, what))
     }
 
-    fn measurements(&self, file: &File) -> Result<Vec<Measurement>, BenchError> {
-        let mut all: Vec<Measurement> = Vec::new();
+    fn measurements(&self, file: &File, servers: &[ServerTemplate]) -> Result<Measurements, BenchError> {
+        let mut all = Measurements::default();
         for entry in &file.workload {
             let cells = entry.get_ref().cells().map_err(|what| self.fault(entry.span().start, what))?;
             for cell in cells {
@@ -174,34 +187,72 @@ impl Reader<'_> {
             }
         }
         for entry in &file.memory {
-            let znodes = self.znodes(entry)?;
-            self.add(&mut all, Measurement::Memory(znodes), entry.span().start)?;
+            let znodes = check_tree(entry.get_ref()).map(|()| entry.get_ref().clone());
+            self.add_one(&mut all, entry.span().start, znodes, Measurement::Memory)?;
         }
-        match all.is_empty() {
-            true => Err(self.fault(0, "the suite needs at least one [[workload]] or [[memory]]")),
+        for entry in &file.idle {
+            let one = entry.get_ref();
+            self.add_one(&mut all, entry.span().start, one.idle(), Measurement::Idle)?;
+            self.restrict(&mut all, &one.servers, servers)?;
+        }
+        for entry in &file.snapshot {
+            let one = entry.get_ref();
+            self.add_one(&mut all, entry.span().start, one.plan(), Measurement::Snapshot)?;
+            self.restrict(&mut all, &one.servers, servers)?;
+        }
+        for entry in &file.growth {
+            let one = entry.get_ref();
+            self.add_one(&mut all, entry.span().start, one.growth(), Measurement::Growth)?;
+            self.restrict(&mut all, &one.servers, servers)?;
+        }
+        match all.0.is_empty() {
+            true => Err(self.fault(
+                0,
+                "the suite needs at least one [[workload]], [[memory]], [[idle]], [[snapshot]] or [[growth]]",
+            )),
             false => Ok(all),
         }
     }
 
-    fn add(&self, all: &mut Vec<Measurement>, one: Measurement, place: usize) -> Result<(), BenchError> {
-        if all.contains(&one) {
+    fn add_one<T>(
+        &self,
+        all: &mut Measurements,
+        place: usize,
+        one: Result<T, String>,
+        kind: fn(T) -> Measurement,
+    ) -> Result<(), BenchError> {
+        let one = one.map_err(|what| self.fault(place, what))?;
+        self.add(all, kind(one), place)
+    }
+
+    fn add(&self, all: &mut Measurements, one: Measurement, place: usize) -> Result<(), BenchError> {
+        if all.0.contains(&one) {
             return Err(self.fault(place, format!("{one} is in the suite twice")));
         }
-        all.push(one);
+        all.0.push(one);
         Ok(())
     }
 
-    fn znodes(&self, entry: &Spanned<Znodes>) -> Result<Znodes, BenchError> {
-        let znodes = entry.get_ref();
-        let fault = |what: String| self.fault(entry.span().start, what);
-        if znodes.znodes == 0 || znodes.parents == 0 {
-            return Err(fault("znodes and parents must be at least 1".to_owned()));
+    /// The measurement that was added last is made of these servers only.
+    fn restrict(
+        &self,
+        all: &mut Measurements,
+        only: &Only,
+        servers: &[ServerTemplate],
+    ) -> Result<(), BenchError> {
+        let Some(only) = only else { return Ok(()) };
+        let find = |name: &String| {
+            let found = servers.iter().position(|server| server.name == *name);
+            found.ok_or_else(|| self.fault(only.span().start, format!("no server has the name {name}")))
+        };
+        let mut numbers: Vec<usize> = only.get_ref().iter().map(find).collect::<Result<_, _>>()?;
+        if numbers.is_empty() {
+            return Err(self.fault(only.span().start, "servers must name at least one"));
         }
-        let needed = (znodes.znodes - 1).to_string().len();
-        if znodes.name_bytes < needed {
-            return Err(fault(format!("{} znodes need names of at least {needed} bytes", znodes.znodes)));
-        }
-        Ok(znodes.clone())
+        numbers.sort_unstable();
+        numbers.dedup();
+        all.1.insert(all.0.len() - 1, numbers);
+        Ok(())
     }
 
     /// Workloads that are files; they stand next to the suite.

@@ -100,7 +100,14 @@ fn shape(cell: &Cell) -> Shape {
         End::Requests(requests) => Some(requests.div_ceil(cell.sessions as u64)),
         End::Seconds(_) => None,
     };
-    Shape { root: ROOT.to_owned(), sessions: cell.sessions, value_bytes: None, znodes, seed: SEED }
+    Shape {
+        root: ROOT.to_owned(),
+        sessions: cell.sessions,
+        value_bytes: None,
+        znodes,
+        tree: cell.tree.clone(),
+        seed: SEED,
+    }
 }
 
 fn pace(load: Load) -> Pace {

@@ -1,17 +1,17 @@
 //! How much memory many znodes take: the server's resident memory before and after they were created.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use paddock_client::{Client, ClientOptions, CreateMode, Error};
 use serde::{Deserialize, Serialize};
 
-use super::Znodes;
-use super::process::system;
+use super::process::{resident_bytes, system};
+use super::summary::{MEMORY_AFTER, MEMORY_PER_ZNODE, RUNTIME, Value};
 use crate::BenchError;
-use crate::sample::process_resident_bytes;
+use crate::report::units::Unit;
+use crate::workload::tree::{Values, Znodes};
 
 const IN_FLIGHT: usize = 2000;
 /// After how many znodes progress is told.
@@ -30,6 +30,15 @@ impl MemoryReport {
     pub fn bytes_per_znode(&self) -> f64 {
         (self.resident_bytes_after as f64 - self.resident_bytes_before as f64) / self.znodes as f64
     }
+
+    pub(super) fn figures(&self) -> Vec<Value> {
+        vec![
+            (MEMORY_PER_ZNODE.to_owned(), Unit::Bytes, self.bytes_per_znode()),
+            ("memory before".to_owned(), Unit::Bytes, self.resident_bytes_before as f64),
+            (MEMORY_AFTER.to_owned(), Unit::Bytes, self.resident_bytes_after as f64),
+            (RUNTIME.to_owned(), Unit::Seconds, self.elapsed_s),
+        ]
+    }
 }
 
 /// None if the user stopped it.
@@ -46,14 +55,10 @@ pub(super) fn measure(
     let failed = |source| BenchError::Setup { hosts: hosts.clone(), source };
     runtime.block_on(async {
         let client = Client::connect(&hosts, ClientOptions::default()).await.map_err(failed)?;
-        let names = (0..plan.parents).map(parent);
-        create(&client, names, b"", stop, &mut |_| {}).await.map_err(failed)?;
+        create_parents(&client, plan).await.map_err(failed)?;
         let resident_bytes_before = resident_bytes(pids)?;
         let started = Instant::now();
-        let names = (0..plan.znodes).map(|number| path(plan, number));
-        let value = vec![b'x'; plan.value_bytes];
-        let created = create(&client, names, &value, stop, told).await.map_err(failed)?;
-        if created < plan.znodes {
+        if !create(&client, plan, Values::Same, stop, told).await.map_err(failed)? {
             return Ok(None);
         }
         let elapsed_s = started.elapsed().as_secs_f64();
@@ -63,63 +68,71 @@ pub(super) fn measure(
     })
 }
 
-fn parent(number: usize) -> String {
-    format!("/memory-{number}")
-}
-
-fn path(plan: &Znodes, number: usize) -> String {
-    format!("{}/{number:0width$}", parent(number % plan.parents), width = plan.name_bytes)
-}
-
-/// Creates znodes in this order until all are there or the user stops it; how many there are.
-async fn create(
-    client: &Client,
-    paths: impl Iterator<Item = String>,
-    value: &[u8],
+/// Creates the znodes and their parents; false if the user stopped it.
+pub(super) fn load(
+    plan: &Znodes,
+    values: Values,
+    hosts: &[String],
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
-) -> Result<usize, Error> {
+) -> Result<bool, BenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(system("prepare to connect"))?;
+    let hosts = hosts.join(",");
+    let created = runtime.block_on(async {
+        let client = Client::connect(&hosts, ClientOptions::default()).await?;
+        create_parents(&client, plan).await?;
+        let all = create(&client, plan, values, stop, told).await?;
+        client.close().await?;
+        Ok(all)
+    });
+    created.map_err(|source| BenchError::Setup { hosts, source })
+}
+
+async fn create_parents(client: &Client, plan: &Znodes) -> Result<(), Error> {
+    let parents: Vec<_> = (0..plan.parents)
+        .map(|number| client.create(&plan.parent(number), b"", CreateMode::Persistent))
+        .collect();
+    for pending in parents {
+        pending.await?;
+    }
+    Ok(())
+}
+
+/// Whether all are there, and the user has not stopped it.
+async fn create(
+    client: &Client,
+    plan: &Znodes,
+    values: Values,
+    stop: &AtomicBool,
+    told: &mut dyn FnMut(usize),
+) -> Result<bool, Error> {
     let mut waiting = VecDeque::new();
-    let mut created = 0;
-    for path in paths {
+    let mut value = values.of(0, plan.value_bytes);
+    for number in 0..plan.znodes {
         if stop.load(Ordering::Relaxed) {
-            break;
+            return Ok(false);
         }
-        waiting.push_back(client.create(&path, value, CreateMode::Persistent));
+        if values != Values::Same {
+            value = values.of(number, plan.value_bytes);
+        }
+        waiting.push_back(client.create(&plan.path(number), &value, CreateMode::Persistent));
         if waiting.len() == IN_FLIGHT {
             waiting.pop_front().expect("it was just counted").await?;
-            created += 1;
-            if created % STRIDE == 0 {
-                told(created);
-            }
+        }
+        if (number + 1).is_multiple_of(STRIDE) {
+            told(number + 1);
         }
     }
     for pending in waiting {
         pending.await?;
-        created += 1;
     }
-    told(created);
-    Ok(created)
-}
-
-fn resident_bytes(pids: &[u32]) -> Result<u64, BenchError> {
-    let of = |pid: &u32| {
-        let gone = || io::Error::other("it tells no resident memory: the process has ended");
-        let file = format!("/proc/{pid}/status");
-        process_resident_bytes(*pid).ok_or_else(|| BenchError::file("read", file)(gone()))
-    };
-    pids.iter().map(of).sum()
+    Ok(true)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_have_the_length_that_was_asked_for() {
-        let plan = Znodes { znodes: 1000, value_bytes: 100, name_bytes: 13, parents: 10 };
-        assert_eq!(path(&plan, 123), "/memory-3/0000000000123");
-    }
 
     #[test]
     fn growth_is_shared_out() {

@@ -1,8 +1,9 @@
 //! Tells how a suite goes on, in plain lines.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Duration;
 
+use super::summary::Value;
 use super::{Outcome, Step, Suite, Watcher};
 
 /// Writes lines to anything; that they cannot be written is no reason to stop measuring.
@@ -41,9 +42,16 @@ impl<W: Write> Watcher for Narrator<W> {
             (None, Outcome::Memory(report)) => {
                 writeln!(self.0, "    {:.0} bytes for each znode", report.bytes_per_znode())
             }
+            (None, Outcome::Idle(report)) => tell(&mut self.0, &report.figures()),
+            (None, Outcome::Snapshot(report)) => tell(&mut self.0, &report.figures()),
+            (None, Outcome::Growth(report)) => tell(&mut self.0, &report.figures()),
             (None, Outcome::Failed(_)) => Ok(()),
         };
     }
+}
+
+fn tell(out: &mut impl Write, figures: &[Value]) -> io::Result<()> {
+    figures.iter().try_for_each(|(name, unit, value)| writeln!(out, "    {name}: {}", unit.text(*value)))
 }
 
 fn minutes(time: Duration) -> String {

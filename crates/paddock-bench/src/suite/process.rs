@@ -10,9 +10,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, setrlimit};
 
 use crate::BenchError;
+use crate::sample::{process_cpu_s, process_resident_bytes};
 
 const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
@@ -131,6 +132,33 @@ fn group_of(pid: u32) -> Option<u32> {
     // The name in brackets may hold anything, spaces too.
     let mut fields = stat.rsplit(')').next()?.split_whitespace();
     if fields.next()? == "Z" { None } else { fields.nth(1)?.parse().ok() }
+}
+
+/// Of all processes together.
+pub(super) fn resident_bytes(pids: &[u32]) -> Result<u64, BenchError> {
+    let of = |pid: &u32| {
+        let gone = || io::Error::other("it tells no resident memory: the process has ended");
+        let file = format!("/proc/{pid}/status");
+        process_resident_bytes(*pid).ok_or_else(|| BenchError::file("read", file)(gone()))
+    };
+    pids.iter().map(of).sum()
+}
+
+/// The CPU time of all processes together so far.
+pub(super) fn cpu_s(pids: &[u32]) -> f64 {
+    pids.iter().filter_map(|pid| process_cpu_s(*pid)).sum()
+}
+
+/// Lets this process, and those that it starts from now on, have as many files open as the system allows.
+pub(super) fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Who needs more than there are is told so then.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// How many files this process may have open.
+pub(super) fn open_files_max() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> BenchError {

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use super::file::hex;
-use super::{MemoryReport, Suite};
+use super::{GrowthReport, IdleReport, MemoryReport, SnapshotReport, Suite};
 use crate::BenchError;
-use crate::report::{Ended, RunReport};
+use crate::report::RunReport;
 
 /// What a step came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ use crate::report::{Ended, RunReport};
 pub enum Outcome {
     Run(Box<RunReport>),
     Memory(MemoryReport),
+    Idle(IdleReport),
+    Snapshot(SnapshotReport),
+    Growth(GrowthReport),
     /// Nothing was measured, because of this.
     Failed(String),
 }
@@ -30,16 +33,9 @@ impl Outcome {
     /// Why nothing may be computed from it.
     pub fn fault(&self) -> Option<String> {
         match self {
-            Outcome::Memory(_) => None,
+            Outcome::Memory(_) | Outcome::Idle(_) | Outcome::Snapshot(_) | Outcome::Growth(_) => None,
             Outcome::Failed(reason) => Some(reason.clone()),
-            Outcome::Run(report) => match &report.ended {
-                Ended::Failed(reason) => Some(format!("a request failed: {reason}")),
-                Ended::ServerLost(reason) => Some(format!("the server was lost: {reason}")),
-                Ended::Interrupted => Some("interrupted".to_owned()),
-                Ended::Complete if report.errors > 0 => Some(format!("{} requests failed", report.errors)),
-                Ended::Complete if report.requests == 0 => Some("no request was answered".to_owned()),
-                Ended::Complete => None,
-            },
+            Outcome::Run(report) => report.fault(),
         }
     }
 }

@@ -1,30 +1,41 @@
 //! One server as a suite measures it: its members, each in a directory of its own, started from a template.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use paddock_client::{Client, ClientOptions};
-
-use super::process::{Process, system};
+use super::process::Process;
 use super::template::Values;
 use super::{ServerTemplate, causes, ports};
 use crate::BenchError;
+use crate::driver::probe;
 
 /// How long one attempt to open a session may take; between attempts the process is looked at.
 const ATTEMPT: Duration = Duration::from_secs(1);
 
+/// How soon a server that does not serve yet is asked again, at first; later it is asked so many times while it took as
+/// long as it has taken, which is how exact the time of a start is. More would be a load of its own.
+const PAUSE: Duration = Duration::from_millis(2);
+const QUESTIONS: u32 = 100;
+
+/// A number of writes after which nobody comes: snapshots are not taken where they are not measured.
+pub(super) const NEVER: u64 = 1_000_000_000;
+
 #[derive(Debug)]
-pub(super) struct Server {
-    name: String,
+pub(super) struct Server<'a> {
+    template: &'a ServerTemplate,
     directory: PathBuf,
     members: Vec<Member>,
+    /// From its start until all members served.
+    ready_after: Duration,
 }
 
 #[derive(Debug)]
 struct Member {
-    host: String,
+    values: Values,
     process: Process,
 }
 
@@ -42,25 +53,33 @@ impl From<BenchError> for NotServing {
     }
 }
 
-impl Server {
+impl<'a> Server<'a> {
     /// Starts every member on an empty directory below `directory` and waits until all of them serve.
     pub(super) fn start(
-        template: &ServerTemplate,
+        template: &'a ServerTemplate,
         directory: &Path,
         stop: &AtomicBool,
-    ) -> Result<Server, NotServing> {
+    ) -> Result<Server<'a>, NotServing> {
         wipe(directory)?;
-        let mut server =
-            Server { name: template.name.clone(), directory: directory.to_owned(), members: Vec::new() };
-        for values in values(template, directory)? {
-            server.members.push(start_member(template, &values)?);
-        }
-        server.wait_until_ready(template.ready_within, stop)?;
+        let mut server = Server {
+            template,
+            directory: directory.to_owned(),
+            members: Vec::new(),
+            ready_after: Duration::ZERO,
+        };
+        server.start_members(values(template, directory)?, stop)?;
         Ok(server)
     }
 
+    /// Ends all members in good order and starts them again on what they wrote, to take snapshots after so many writes.
+    pub(super) fn restart(&mut self, snapshot_writes: u64, stop: &AtomicBool) -> Result<(), NotServing> {
+        let mut all = self.stop_members()?;
+        all.iter_mut().for_each(|values| values.snapshot_writes = snapshot_writes.to_string());
+        self.start_members(all, stop)
+    }
+
     pub(super) fn hosts(&self) -> Vec<String> {
-        self.members.iter().map(|member| member.host.clone()).collect()
+        self.members.iter().map(Member::host).collect()
     }
 
     /// The processes of all members.
@@ -69,21 +88,49 @@ impl Server {
         Ok(of_each?.concat())
     }
 
+    /// Where its members write.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
     /// Ends all members and removes what they wrote.
     pub(super) fn stop(mut self) -> Result<(), BenchError> {
-        self.members.iter().for_each(|member| member.process.terminate());
-        for member in self.members.drain(..) {
-            member.process.stop()?;
-        }
+        self.stop_members()?;
         wipe(&self.directory)
     }
 
-    fn wait_until_ready(&mut self, within: Duration, stop: &AtomicBool) -> Result<(), NotServing> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(system("prepare to connect"))?;
-        let deadline = Instant::now() + within;
+    fn start_members(&mut self, all: Vec<Values>, stop: &AtomicBool) -> Result<(), NotServing> {
+        let started = Instant::now();
+        for values in all {
+            let process = start_member(self.template, &values)?;
+            self.members.push(Member { values, process });
+        }
+        self.wait_until_ready(started, stop)?;
+        self.ready_after = started.elapsed();
+        Ok(())
+    }
+
+    fn stop_members(&mut self) -> Result<Vec<Values>, BenchError> {
+        self.members.iter().for_each(|member| member.process.terminate());
+        let mut all = Vec::new();
+        for member in self.members.drain(..) {
+            member.process.stop()?;
+            all.push(member.values);
+        }
+        Ok(all)
+    }
+
+    fn wait_until_ready(&mut self, started: Instant, stop: &AtomicBool) -> Result<(), NotServing> {
+        let within = self.template.ready_within;
+        let deadline = started + within;
         for member in &mut self.members {
-            while let Err(error) = runtime.block_on(open_and_close(&member.host)) {
+            let host = member.host();
+            // A session is the one sign that a server serves which every server gives.
+            while let Err(error) = probe(&host, ATTEMPT) {
                 if stop.load(Ordering::Relaxed) {
                     return Err(NotServing::Stopped);
                 }
@@ -91,19 +138,28 @@ impl Server {
                     Some(status) => format!("ended with {status} before it served"),
                     None if Instant::now() >= deadline => {
                         let why = causes(&error);
-                        format!("does not serve on {} after {within:?}: {why}", member.host)
+                        format!("does not serve on {host} after {within:?}: {why}")
                     }
-                    None => continue,
+                    None => {
+                        thread::sleep(PAUSE.max(started.elapsed() / QUESTIONS));
+                        continue;
+                    }
                 };
                 let log = member.process.log_tail();
-                return Err(BenchError::Server { server: self.name.clone(), what, log }.into());
+                return Err(BenchError::Server { server: self.template.name.clone(), what, log }.into());
             }
         }
         Ok(())
     }
 }
 
-fn start_member(template: &ServerTemplate, values: &Values) -> Result<Member, BenchError> {
+impl Member {
+    fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.values.port)
+    }
+}
+
+fn start_member(template: &ServerTemplate, values: &Values) -> Result<Process, BenchError> {
     let directory = Path::new(&values.dir);
     fs::create_dir_all(directory).map_err(BenchError::file("create", directory))?;
     for (path, text) in &template.files {
@@ -113,8 +169,7 @@ fn start_member(template: &ServerTemplate, values: &Values) -> Result<Member, Be
         fs::write(&path, values.fill(text)).map_err(BenchError::file("write", &path))?;
     }
     let command: Vec<String> = template.command.iter().map(|word| values.fill(word)).collect();
-    let process = Process::start(&command, directory, directory.join("server.log"))?;
-    Ok(Member { host: format!("127.0.0.1:{}", values.port), process })
+    Process::start(&command, directory, directory.join("server.log"))
 }
 
 /// The placeholders of every member.
@@ -129,6 +184,7 @@ fn values(template: &ServerTemplate, directory: &Path) -> Result<Vec<Values>, Be
             election_port: ports::free()?.to_string(),
             id: id.to_string(),
             servers: String::new(),
+            snapshot_writes: NEVER.to_string(),
         });
     }
     if all.len() > 1 {
@@ -139,13 +195,9 @@ fn values(template: &ServerTemplate, directory: &Path) -> Result<Vec<Values>, Be
     Ok(all)
 }
 
-/// A session is the one sign that a server serves which every server gives.
-async fn open_and_close(host: &str) -> Result<(), paddock_client::Error> {
-    let options = ClientOptions { connect_timeout: ATTEMPT, ..ClientOptions::default() };
-    let client = Client::connect(host, options).await?;
-    tokio::time::timeout(ATTEMPT * 10, client.close())
-        .await
-        .unwrap_or(Err(paddock_client::Error::ConnectionLost))
+/// The addresses of hosts that serve.
+pub(super) fn resolve(hosts: &[String]) -> Result<Vec<SocketAddr>, BenchError> {
+    hosts.iter().map(|host| probe(host, ATTEMPT * 10)).collect()
 }
 
 pub(super) fn wipe(directory: &Path) -> Result<(), BenchError> {

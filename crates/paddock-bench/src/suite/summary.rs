@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::results::Place;
 use super::statistics::ratio;
-use super::{End, Measurement, MemoryReport, Outcome, Statistics, Suite};
+use super::{End, Measurement, Outcome, Statistics, Suite};
 use crate::report::units::Unit;
 use crate::report::{Latency, RunReport};
 
@@ -55,6 +55,7 @@ pub(super) const SERVER_CPU_TOTAL: &str = "server CPU in all";
 pub(super) const BYTES_SENT: &str = "bytes sent per request";
 pub(super) const BYTES_RECEIVED: &str = "bytes received per request";
 pub(super) const PEAK_MEMORY: &str = "peak memory";
+pub(super) const MEMORY_AFTER: &str = "memory after";
 pub(super) const MEMORY_PER_ZNODE: &str = "memory per znode";
 
 impl Summary {
@@ -63,7 +64,7 @@ impl Summary {
         let mut groups = Vec::new();
         for (number, measurement) in suite.measurements.iter().enumerate() {
             let mut table = Table::new(suite.servers.len());
-            for server in 0..suite.servers.len() {
+            for server in suite.measured(number) {
                 for repetition in 0..suite.repetitions {
                     let outcome = outcome(Place { repetition, measurement: number, server });
                     match judge(outcome) {
@@ -117,7 +118,7 @@ fn judge(outcome: Option<&Outcome>) -> Result<&Outcome, String> {
 }
 
 /// One figure of one run: name, unit, value.
-type Value = (String, Unit, f64);
+pub(super) type Value = (String, Unit, f64);
 
 fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<Value> {
     match outcome {
@@ -126,7 +127,10 @@ fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<Value> {
                 matches!(measurement, Measurement::Run(cell) if matches!(cell.until, End::Requests(_)));
             run_figures(report, counted)
         }
-        Outcome::Memory(report) => memory_figures(report),
+        Outcome::Memory(report) => report.figures(),
+        Outcome::Idle(report) => report.figures(),
+        Outcome::Snapshot(report) => report.figures(),
+        Outcome::Growth(report) => report.figures(),
         Outcome::Failed(_) => Vec::new(),
     }
 }
@@ -150,6 +154,7 @@ fn run_figures(report: &RunReport, counted: bool) -> Vec<Value> {
         let total_s = cpu_us.map(|cpu_us| cpu_us * report.requests as f64 / 1e6);
         add(SERVER_CPU_TOTAL, Unit::Seconds, total_s.filter(|_| counted));
         add(PEAK_MEMORY, Unit::Bytes, server.resident_bytes_peak.map(|peak| peak as f64));
+        add(MEMORY_AFTER, Unit::Bytes, server.resident_bytes_after.map(|after| after as f64));
     }
     for (name, per_second) in
         [(BYTES_SENT, report.bytes_sent_per_second), (BYTES_RECEIVED, report.bytes_received_per_second)]
@@ -166,15 +171,6 @@ fn add_latency(add: &mut impl FnMut(&str, Unit, Option<f64>), name: &str, latenc
     for (label, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
         add(&format!("{name} {label}"), Unit::Microseconds, Some(latency.percentile_us(percent)));
     }
-}
-
-fn memory_figures(report: &MemoryReport) -> Vec<Value> {
-    vec![
-        (MEMORY_PER_ZNODE.to_owned(), Unit::Bytes, report.bytes_per_znode()),
-        ("memory before".to_owned(), Unit::Bytes, report.resident_bytes_before as f64),
-        ("memory after".to_owned(), Unit::Bytes, report.resident_bytes_after as f64),
-        (RUNTIME.to_owned(), Unit::Seconds, report.elapsed_s),
-    ]
 }
 
 /// The values of one measurement by figure and server.

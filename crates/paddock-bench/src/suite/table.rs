@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::summary::{
-    BYTES_RECEIVED, BYTES_SENT, LATENCY_P50, LATENCY_P99, MEMORY_PER_ZNODE, PEAK_MEMORY, RUNTIME, SERVER_CPU,
-    SERVER_CPU_TOTAL, THROUGHPUT, failures,
+    BYTES_RECEIVED, BYTES_SENT, LATENCY_P50, LATENCY_P99, MEMORY_AFTER, MEMORY_PER_ZNODE, PEAK_MEMORY,
+    RUNTIME, SERVER_CPU, SERVER_CPU_TOTAL, THROUGHPUT, failures,
 };
-use super::{Figure, Group, Statistics, Summary};
+use super::{Figure, Group, Measurement, Statistics, Summary};
 use crate::report::units::{NOTHING, number};
 
 /// Every figure with median, mean and percentiles over the repetitions, a line for each server.
@@ -61,7 +61,7 @@ enum Shown {
     WhereItDiffers,
 }
 
-const SHOWN: [(&str, Shown); 10] = [
+const SHOWN: [(&str, Shown); 11] = [
     (MEMORY_PER_ZNODE, Shown::Always),
     (THROUGHPUT, Shown::Always),
     (LATENCY_P50, Shown::Always),
@@ -70,6 +70,7 @@ const SHOWN: [(&str, Shown); 10] = [
     (BYTES_SENT, Shown::WhereItDiffers),
     (BYTES_RECEIVED, Shown::WhereItDiffers),
     (PEAK_MEMORY, Shown::ForTheSameWork),
+    (MEMORY_AFTER, Shown::ForTheSameWork),
     (RUNTIME, Shown::ForTheSameWork),
     (SERVER_CPU_TOTAL, Shown::ForTheSameWork),
 ];
@@ -104,17 +105,7 @@ pub fn markdown(summary: &Summary) -> String {
 
 fn rows(text: &mut String, group: &Group, compared: &[usize]) {
     let mut what = group.measurement.to_string();
-    let is_same_work = group.figure(RUNTIME).is_some();
-    for (name, shown) in SHOWN {
-        let Some(figure) = group.figure(name) else { continue };
-        let is_shown = match shown {
-            Shown::Always => true,
-            Shown::ForTheSameWork => is_same_work,
-            Shown::WhereItDiffers => figure.ratios.iter().flatten().any(|ratio| !ALIKE.contains(ratio)),
-        };
-        if !is_shown {
-            continue;
-        }
+    for figure in shown(group) {
         let _ = write!(text, "| {} | {} |", std::mem::take(&mut what), figure.name);
         for server in &figure.servers {
             let _ =
@@ -126,6 +117,22 @@ fn rows(text: &mut String, group: &Group, compared: &[usize]) {
         }
         text.push('\n');
     }
+}
+
+/// The main figures of loads; what is measured otherwise has only such.
+fn shown(group: &Group) -> Vec<&Figure> {
+    if !matches!(group.measurement, Measurement::Run(_) | Measurement::Memory(_)) {
+        return group.figures.iter().collect();
+    }
+    let is_same_work = group.figure(RUNTIME).is_some();
+    let differs = |figure: &Figure| figure.ratios.iter().flatten().any(|ratio| !ALIKE.contains(ratio));
+    let is_shown = |shown: Shown, figure: &Figure| match shown {
+        Shown::Always => true,
+        Shown::ForTheSameWork => is_same_work,
+        Shown::WhereItDiffers => differs(figure),
+    };
+    let figures = SHOWN.into_iter().filter_map(|(name, shown)| Some((shown, group.figure(name)?)));
+    figures.filter(|(shown, figure)| is_shown(*shown, figure)).map(|(_, figure)| figure).collect()
 }
 
 /// `1.43×`
@@ -149,6 +156,7 @@ mod tests {
             until: End::Seconds(1.0),
             warm_up_s: 0.0,
             fresh: true,
+            tree: None,
         };
         let figure = |name: &str, ratio| Figure {
             name: name.to_owned(),

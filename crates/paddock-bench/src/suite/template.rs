@@ -13,9 +13,12 @@ pub(super) struct Values {
     pub(super) id: String,
     /// The `server.N=…` lines of a `zoo.cfg`; empty for a server of one member.
     pub(super) servers: String,
+    /// After how many writes a snapshot is to be taken.
+    pub(super) snapshot_writes: String,
 }
 
-pub(super) const PLACEHOLDERS: &str = "{dir}, {port}, {quorum_port}, {election_port}, {id}, {servers}";
+pub(super) const PLACEHOLDERS: &str =
+    "{dir}, {port}, {quorum_port}, {election_port}, {id}, {servers}, {snapshot_writes}";
 
 impl Values {
     pub(super) fn fill(&self, template: &str) -> String {
@@ -31,6 +34,7 @@ impl Values {
             "{election_port}" => &self.election_port,
             "{id}" => &self.id,
             "{servers}" => &self.servers,
+            "{snapshot_writes}" => &self.snapshot_writes,
             _ => return None,
         })
     }

@@ -1,11 +1,13 @@
 //! Suites of servers that are this test program itself: a child process that speaks as much of the protocol as a suite
 //! needs. The runner measures nothing.
 
+mod hold;
+
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use paddock_proto::jute::Writer;
@@ -16,6 +18,7 @@ use super::*;
 use crate::report::chart::Chart;
 use crate::report::units::Unit;
 use crate::report::{Ended, Latency, Load, ServerUse};
+use crate::workload::tree::Znodes;
 
 /// Begins only as a child of a test: its directory then has a file that names its port.
 #[test]
@@ -32,6 +35,22 @@ fn server() {
     }
 }
 
+/// Leaves something like a snapshot after as many sets as the directory's file says, and something like a log.
+fn keep(request: &[u8]) {
+    static SETS: AtomicU64 = AtomicU64::new(0);
+    let Ok(writes) = fs::read_to_string("snapshot_writes") else { return };
+    let is_set = request[4..8] == OpCode::SetData.code().to_be_bytes();
+    let sets = SETS.fetch_add(u64::from(is_set), Ordering::Relaxed) + u64::from(is_set);
+    let writes: u64 = writes.parse().expect("a number of writes");
+    fs::create_dir_all("data").expect("make a directory");
+    if is_set && sets.is_multiple_of(writes) {
+        let name = format!("data/snapshot.{}.{sets}", std::process::id());
+        fs::write(name, [1; 500]).expect("write a snapshot");
+    }
+    let log = OpenOptions::new().create(true).append(true).open("data/log.1");
+    log.and_then(|mut log| log.write_all(&[1; 7])).expect("write a log");
+}
+
 /// Grants a session, then answers every request with success and a path.
 fn serve(mut stream: TcpStream) {
     read_frame(&mut stream).expect("a connect request");
@@ -46,6 +65,7 @@ fn serve(mut stream: TcpStream) {
     response.encode(&mut bytes);
     stream.write_all(&bytes).expect("grant the session");
     while let Some(request) = read_frame(&mut stream) {
+        keep(&request);
         let mut answer = Vec::new();
         frame::write(&mut answer, |out| {
             out.extend_from_slice(&request[..4]);
@@ -88,6 +108,7 @@ fn cell(workload: &str, fresh: bool) -> Measurement {
         until: End::Requests(10),
         warm_up_s: 0.0,
         fresh,
+        tree: None,
     })
 }
 
@@ -98,6 +119,7 @@ fn suite(repetitions: usize, measurements: Vec<Measurement>) -> Suite {
         baseline: 0,
         servers: vec![template("a"), template("b")],
         measurements,
+        only: BTreeMap::new(),
         workload_files: BTreeMap::new(),
     }
 }
@@ -124,6 +146,7 @@ fn report(cell: &Cell, requests_per_second: f64) -> RunReport {
         server: Some(ServerUse {
             cpu_us_per_request: Some(2.0),
             resident_bytes_peak: Some(3 << 20),
+            resident_bytes_after: Some(3 << 20),
             fsyncs: None,
             processes: Vec::new(),
         }),
@@ -183,6 +206,9 @@ impl Watcher for Told {
         let what = match step.measurement {
             Measurement::Run(cell) => cell.workload.as_str(),
             Measurement::Memory(_) => "memory",
+            Measurement::Idle(_) => "idle",
+            Measurement::Snapshot(_) => "snapshot",
+            Measurement::Growth(_) => "growth",
         };
         self.0.push(format!("{} {} {what}", step.repetition, step.server));
     }

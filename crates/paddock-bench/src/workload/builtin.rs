@@ -3,9 +3,11 @@
 use super::clickhouse::ClickHouse;
 use super::create::CreateOnly;
 use super::mixed::Mixed;
+use super::same::Same;
 use super::sessions::Sessions;
 use super::smoketest::SmokeTest;
 use super::suite::SuiteMix;
+use super::tree::Znodes;
 use super::watches::Watches;
 use super::zkboom::ZkBoom;
 use super::{Workload, Znode};
@@ -21,6 +23,8 @@ pub struct Shape {
     pub value_bytes: Option<usize>,
     /// How many znodes each session makes in each phase, for workloads that count them.
     pub znodes: Option<u64>,
+    /// What `get` and `set` act on, if it is there already and stays.
+    pub tree: Option<Znodes>,
     /// The same seed makes the same requests.
     pub seed: u64,
 }
@@ -61,7 +65,7 @@ pub struct Builtin {
 
 const ONE_BY_ONE: Pace = Pace::Closed { window: 1 };
 
-pub const ALL: [Builtin; 8] = [
+pub const ALL: [Builtin; 10] = [
     Builtin {
         name: "create",
         about: "creates of 100-byte values (raftkeeper-bench)",
@@ -69,6 +73,22 @@ pub const ALL: [Builtin; 8] = [
         pace: ONE_BY_ONE,
         is_finite: false,
         build: |shape| Box::new(CreateOnly::new(shape)),
+    },
+    Builtin {
+        name: "get",
+        about: "reads of 100-byte values, any of 10000 znodes",
+        sessions: 10,
+        pace: ONE_BY_ONE,
+        is_finite: false,
+        build: |shape| Box::new(Same::get(shape)),
+    },
+    Builtin {
+        name: "set",
+        about: "sets of 100-byte values, any of 10000 znodes",
+        sessions: 10,
+        pace: ONE_BY_ONE,
+        is_finite: false,
+        build: |shape| Box::new(Same::set(shape)),
     },
     Builtin {
         name: "mixed",

@@ -80,6 +80,7 @@ fn built_in(args: &Args) -> Result<Choice, BenchError> {
         sessions,
         value_bytes: args.value_bytes,
         znodes: args.requests.map(|requests| requests.div_ceil(sessions.max(1) as u64)),
+        tree: None,
         seed: args.seed.unwrap_or(SEED),
     };
     let until = match builtin.is_finite {

@@ -13,8 +13,8 @@ Examples:
   paddock bench suite compare.toml
   paddock bench suite compare.toml --out results --json > summary.json
 
-The suite's file names servers with the commands that start them, workloads with the loads to try, and how many times
-all of it is repeated. Servers take turns on every cell. Each result is kept in the output directory as soon as it is
+The suite's file names servers with the commands that start them, workloads with the loads to try, znodes, sessions and
+watches to see what they cost, and how many times all of it is repeated. Servers take turns on every cell. Each result is kept in the output directory as soon as it is
 there: after an interruption the same command goes on. At the end summary.json, summary.md and report.html are there.
 
 The exit code is 0 if every step was measured without an error, 1 if not, 2 if the suite could not go on, 130 if it was

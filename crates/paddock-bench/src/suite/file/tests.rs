@@ -61,6 +61,22 @@ fn a_whole_suite() {
         value_bytes = 100
         name_bytes = 13
         parents = 10
+        [[idle]]
+        sessions = [10, 100]
+        watches = 1
+        [[snapshot]]
+        znodes = 1000
+        value_bytes = 100
+        name_bytes = 13
+        parents = 10
+        values = "random"
+        writes = 5000
+        time = "4s"
+        servers = ["b"]
+        [[growth]]
+        watches = [0, 1000]
+        time = "1s"
+        warm_up = "1s"
         "#
     ))
     .expect("it is right");
@@ -81,8 +97,12 @@ fn a_whole_suite() {
         "create, 10 sessions × 100 in flight, 80000 requests",
         "own.yaml, 1 session, 1000 requests/s, 120 s",
         "memory of 1000 znodes of 100 bytes with names of 13",
+        "10 to 100 idle sessions with a watch each",
+        "snapshots of 1000 znodes of 100 bytes of noise",
+        "0 and 1000 watches",
     ];
     assert_eq!(measurements, expected);
+    assert_eq!(suite.only, BTreeMap::from([(7, vec![1])]));
     let Measurement::Run(cell) = &suite.measurements[0] else { panic!("it is a run") };
     assert_eq!((cell.warm_up_s, cell.fresh), (1.5, true));
 }
@@ -154,10 +174,32 @@ fn workloads_that_cannot_be() {
 }
 
 #[test]
+fn what_cannot_be_held() {
+    let entry = |lines: &str| format!("name = \"x\"{SERVERS}{lines}");
+    check(&entry("[[idle]]\nsessions = [0, 1]\nwatches = 0"), "11: sessions must begin with");
+    check(&entry("[[idle]]\nsessions = [5, 5]\nwatches = 0"), "11: sessions must be a small number");
+    check(&entry("[[idle]]\nsessions = [1, 5]\nwatches = 0\nservers = [\"z\"]"), "14: no server has");
+    check(&entry("[[idle]]\nsessions = [1, 5]\nwatches = 0\nservers = []"), "14: servers must name");
+    let snapshot = |lines: &str| {
+        let tree = "znodes = 11\nvalue_bytes = 1\nparents = 1\nvalues = \"text\"";
+        entry(&format!("[[snapshot]]\n{tree}\n{lines}"))
+    };
+    check(&snapshot("name_bytes = 1\nwrites = 1\ntime = \"1s\""), "11: 11 znodes need names");
+    check(&snapshot("name_bytes = 2\nwrites = 0\ntime = \"1s\""), "11: writes must be");
+    check(&snapshot("name_bytes = 2\nwrites = 1"), "11: time must be");
+    check(&entry("[[growth]]\ntime = \"1s\""), "11: either znodes, sessions or watches grow");
+    check(&entry("[[growth]]\nznodes = [0, 1]\ntime = \"1s\""), "11: what grows must be");
+    check(&entry("[[growth]]\nsessions = [1, 2]"), "11: time must be");
+}
+
+#[test]
 fn the_suites_of_this_repository() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let load = |file: &str| load(&root.join(file), &|name| Some(name.to_owned())).expect("it is right");
     load("docs/examples/bench/suite.toml");
+    for name in ["size", "size-quick", "size-long", "reads", "reads-quick"] {
+        load(&format!("tests/compare/{name}.toml"));
+    }
     let suites = ["default", "long", "quick"].map(|name| load(&format!("tests/compare/{name}.toml")));
     assert!(suites.iter().all(|suite| suite.servers == suites[0].servers));
     let is_longer = |measurement| suites[1].measurements.contains(measurement);

@@ -50,6 +50,7 @@ impl WorkloadEntry {
             until,
             warm_up_s: self.warm_up.unwrap_or_default().as_secs_f64(),
             fresh: self.fresh.unwrap_or(true),
+            tree: None,
         }
     }
 

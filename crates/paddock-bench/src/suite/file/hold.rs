@@ -1,0 +1,106 @@
+//! `[[idle]]`, `[[snapshot]]` and `[[growth]]` of a suite's file: what it costs a server to hold much.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::duration;
+use crate::suite::{Grown, Growth, Idle, SnapshotPlan};
+use crate::workload::tree::{Values, Znodes};
+
+/// The names of the servers that a measurement is made of, if not of all.
+pub(super) type Only = Option<Spanned<Vec<String>>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IdleEntry {
+    sessions: [usize; 2],
+    watches: usize,
+    pub(super) servers: Only,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SnapshotEntry {
+    znodes: usize,
+    value_bytes: usize,
+    name_bytes: usize,
+    parents: usize,
+    values: Values,
+    writes: u64,
+    #[serde(default, deserialize_with = "duration")]
+    time: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    warm_up: Option<Duration>,
+    pub(super) servers: Only,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GrowthEntry {
+    znodes: Option<[usize; 2]>,
+    sessions: Option<[usize; 2]>,
+    watches: Option<[usize; 2]>,
+    #[serde(default, deserialize_with = "duration")]
+    time: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    warm_up: Option<Duration>,
+    pub(super) servers: Only,
+}
+
+impl IdleEntry {
+    pub(super) fn idle(&self) -> Result<Idle, String> {
+        match self.sessions {
+            [0, _] => Err("sessions must begin with at least 1".to_owned()),
+            [few, many] if few >= many => Err("sessions must be a small number and a larger one".to_owned()),
+            sessions => Ok(Idle { sessions, watches: self.watches }),
+        }
+    }
+}
+
+impl SnapshotEntry {
+    pub(super) fn plan(&self) -> Result<SnapshotPlan, String> {
+        let SnapshotEntry { znodes, value_bytes, name_bytes, parents, values, writes, .. } = *self;
+        let tree = Znodes { znodes, value_bytes, name_bytes, parents };
+        check_tree(&tree)?;
+        if writes == 0 {
+            return Err("writes must be at least 1".to_owned());
+        }
+        let (time_s, warm_up_s) = (needed(self.time)?, self.warm_up.unwrap_or_default().as_secs_f64());
+        Ok(SnapshotPlan { tree, values, writes, time_s, warm_up_s })
+    }
+}
+
+impl GrowthEntry {
+    pub(super) fn growth(&self) -> Result<Growth, String> {
+        let (of, [few, many]) = match (self.znodes, self.sessions, self.watches) {
+            (Some(numbers), None, None) => (Grown::Znodes, numbers),
+            (None, Some(numbers), None) => (Grown::Sessions, numbers),
+            (None, None, Some(numbers)) => (Grown::Watches, numbers),
+            _ => return Err("either znodes, sessions or watches grow".to_owned()),
+        };
+        if few >= many || (of == Grown::Znodes && few == 0) {
+            return Err("what grows must be a small number and a larger one".to_owned());
+        }
+        let (time_s, warm_up_s) = (needed(self.time)?, self.warm_up.unwrap_or_default().as_secs_f64());
+        Ok(Growth { of, few, many, time_s, warm_up_s })
+    }
+}
+
+/// Whether znodes can be named so.
+pub(super) fn check_tree(tree: &Znodes) -> Result<(), String> {
+    if tree.znodes == 0 || tree.parents == 0 {
+        return Err("znodes and parents must be at least 1".to_owned());
+    }
+    let needed = (tree.znodes - 1).to_string().len();
+    if tree.name_bytes < needed {
+        return Err(format!("{} znodes need names of at least {needed} bytes", tree.znodes));
+    }
+    Ok(())
+}
+
+fn needed(time: Option<Duration>) -> Result<f64, String> {
+    let time = time.filter(|time| !time.is_zero());
+    time.map(|time| time.as_secs_f64()).ok_or_else(|| "time must be longer than nothing".to_owned())
+}

@@ -1,0 +1,313 @@
+//! What snapshots cost: how long writes wait while one is taken, the memory that takes, the bytes on disk, and the time
+//! to load one at a start.
+//!
+//! The server is started five times on the same directory: empty; empty again, to know what a start takes; full, until
+//! it has taken snapshots; to load one, and then to be written to without a snapshot; and to be written to with some.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::disk::{self, Files};
+use super::line::Line;
+use super::memory;
+use super::process::{cpu_s, system};
+use super::server::{NEVER, NotServing, Server, resolve};
+use super::stall::{Stall, Writer};
+use super::summary::Value;
+use crate::BenchError;
+use crate::report::units::Unit;
+use crate::workload::tree::{Values, Znodes};
+
+/// What is to be in the snapshot, and how it is written to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotPlan {
+    pub tree: Znodes,
+    pub values: Values,
+    /// A snapshot is taken after so many writes.
+    pub writes: u64,
+    /// How long is written, without snapshots and with them.
+    pub time_s: f64,
+    /// How long before that.
+    pub warm_up_s: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotReport {
+    pub znodes: usize,
+    /// What a start takes on an empty directory.
+    pub empty: Start,
+    /// The same with the snapshot, and few writes behind it.
+    pub loaded: Start,
+    /// Of the log, of one create of many that came at once.
+    pub log_bytes_per_create: f64,
+    /// Of the log, of one set that came alone.
+    pub log_bytes_per_set: f64,
+    pub snapshot_bytes: u64,
+    pub quiet: Stall,
+    pub busy: Stall,
+}
+
+/// What a start took until a session was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    pub elapsed_s: f64,
+    pub cpu_s: f64,
+}
+
+/// A server that has not taken its snapshots by then will not.
+const SNAPSHOTS_WITHIN: Duration = Duration::from_secs(120);
+/// Files that do not change for so long are finished.
+const UNCHANGED: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(50);
+
+impl SnapshotPlan {
+    pub(super) fn estimated_s(&self, requests_per_second: f64) -> f64 {
+        // Four starts, of which three load all, and the snapshots before the last two.
+        let load_s = self.tree.znodes as f64 / requests_per_second;
+        10.0 + load_s * 1.5 + 2.0 * (self.time_s + self.warm_up_s)
+    }
+}
+
+impl SnapshotReport {
+    /// How much longer than on an empty directory the start took; none if it took no longer.
+    pub fn load_s(&self) -> Option<f64> {
+        Some(self.loaded.elapsed_s - self.empty.elapsed_s).filter(|load_s| *load_s > 0.0)
+    }
+
+    /// By how much the longest wait of a write was longer with snapshots.
+    pub fn stall_us(&self) -> f64 {
+        self.busy.latency.max_us - self.quiet.latency.max_us
+    }
+
+    pub(super) fn figures(&self) -> Vec<Value> {
+        let (quiet, busy) = (&self.quiet, &self.busy);
+        let peaks = [quiet, busy].map(|stall| stall.resident_bytes_peak as f64);
+        let load_cpu_s = Some(self.loaded.cpu_s - self.empty.cpu_s).filter(|cpu_s| *cpu_s > 0.0);
+        let p99 = |stall: &Stall| Some(stall.latency.percentile_us(99.0));
+        let znodes = self.znodes as f64;
+        let figures = [
+            ("longest write, quiet", Unit::Microseconds, Some(quiet.latency.max_us)),
+            ("longest write, snapshots", Unit::Microseconds, Some(busy.latency.max_us)),
+            ("stall by snapshots", Unit::Microseconds, Some(self.stall_us())),
+            ("write p99, quiet", Unit::Microseconds, p99(quiet)),
+            ("write p99, snapshots", Unit::Microseconds, p99(busy)),
+            ("writes, quiet", Unit::Count, Some(quiet.writes as f64)),
+            ("writes, snapshots", Unit::Count, Some(busy.writes as f64)),
+            ("snapshots taken", Unit::Count, Some(busy.snapshots as f64)),
+            ("peak memory, quiet", Unit::Bytes, Some(peaks[0])),
+            ("peak memory, snapshots", Unit::Bytes, Some(peaks[1])),
+            ("extra memory by snapshots", Unit::Percent, Some((peaks[1] / peaks[0] - 1.0) * 100.0)),
+            ("time to load", Unit::Seconds, self.load_s()),
+            ("CPU to load", Unit::Seconds, load_cpu_s),
+            ("znodes loaded", Unit::PerSecond, self.load_s().map(|load_s| znodes / load_s)),
+            ("start with nothing", Unit::Seconds, Some(self.empty.elapsed_s)),
+            ("log per create, many", Unit::Bytes, Some(self.log_bytes_per_create)),
+            ("log per set, one by one", Unit::Bytes, Some(self.log_bytes_per_set)),
+            ("snapshot per znode", Unit::Bytes, Some(self.snapshot_bytes as f64 / znodes)),
+        ];
+        let told = |(name, unit, value): (&str, Unit, Option<f64>)| Some((name.to_owned(), unit, value?));
+        figures.into_iter().filter_map(told).collect()
+    }
+}
+
+impl fmt::Display for SnapshotPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Znodes { znodes, value_bytes, .. } = self.tree;
+        let values = match self.values {
+            Values::Same => "",
+            Values::Text => " of text",
+            Values::Random => " of noise",
+        };
+        write!(f, "snapshots of {znodes} znodes of {value_bytes} bytes{values}")
+    }
+}
+
+/// None if the user stopped it.
+pub(super) fn measure(
+    plan: &SnapshotPlan,
+    server: &mut Server<'_>,
+    stop: &AtomicBool,
+    told: &mut dyn FnMut(usize),
+) -> Result<Option<SnapshotReport>, BenchError> {
+    match (Trial { plan, server, stop }).play(told) {
+        Ok(report) => Ok(Some(report)),
+        Err(NotServing::Stopped) => Ok(None),
+        Err(NotServing::Failed(error)) => Err(error),
+    }
+}
+
+struct Trial<'a, 's> {
+    plan: &'a SnapshotPlan,
+    server: &'a mut Server<'s>,
+    stop: &'a AtomicBool,
+}
+
+impl Trial<'_, '_> {
+    fn play(&mut self, told: &mut dyn FnMut(usize)) -> Result<SnapshotReport, NotServing> {
+        let empty = self.start(NEVER)?;
+        let log_bytes_per_create = self.fill(told)?;
+        self.start(self.plan.writes)?;
+        let snapshot_bytes = self.await_snapshots()?;
+        let loaded = self.start(NEVER)?;
+        self.check_loaded()?;
+        let mut writer = self.warm_writer()?;
+        let before = self.log_bytes()?;
+        let quiet = self.write(&mut writer)?;
+        let log_bytes_per_set = (self.log_bytes()? - before) / quiet.writes as f64;
+        self.start(self.plan.writes)?;
+        let busy = self.write(&mut self.warm_writer()?)?;
+        if busy.snapshots == 0 {
+            return Err(NotServing::Failed(BenchError::Unfinished(format!(
+                "no snapshot was taken while {} sets were made: let the server's files have {{snapshot_writes}}, and \
+                 time and writes be such that there is one",
+                busy.writes
+            ))));
+        }
+        Ok(SnapshotReport {
+            znodes: self.plan.tree.znodes,
+            empty,
+            loaded,
+            log_bytes_per_create,
+            log_bytes_per_set,
+            snapshot_bytes,
+            quiet,
+            busy,
+        })
+    }
+
+    fn start(&mut self, snapshot_writes: u64) -> Result<Start, NotServing> {
+        self.server.restart(snapshot_writes, self.stop)?;
+        Ok(Start { elapsed_s: self.server.ready_after().as_secs_f64(), cpu_s: cpu_s(&self.server.pids()?) })
+    }
+
+    /// Creates all znodes; returns what each of them took in the log.
+    fn fill(&mut self, told: &mut dyn FnMut(usize)) -> Result<f64, NotServing> {
+        let before = self.log_bytes()?;
+        let tree = &self.plan.tree;
+        if !memory::load(tree, self.plan.values, &self.server.hosts(), self.stop, told)? {
+            return Err(NotServing::Stopped);
+        }
+        Ok((self.log_bytes()? - before) / (tree.znodes + tree.parents) as f64)
+    }
+
+    fn log_bytes(&self) -> Result<f64, BenchError> {
+        let directory = self.server.directory();
+        let written = disk::logs(directory).and_then(|files| files.written_bytes());
+        written.map(|bytes| bytes as f64).map_err(BenchError::file("measure the logs in", directory))
+    }
+
+    /// Writes until two snapshots have come, so that little of the log belongs to the newest, and waits until it is
+    /// finished; returns its length.
+    fn await_snapshots(&self) -> Result<u64, NotServing> {
+        let before = self.snapshots()?;
+        let deadline = Instant::now() + SNAPSHOTS_WITHIN;
+        let mut writer = self.writer()?;
+        while self.snapshots()?.newer_than(&before) < 2 {
+            if Instant::now() > deadline {
+                return Err(NotServing::Failed(BenchError::Unfinished(format!(
+                    "no two snapshots were taken within {} s: let the server's files have {{snapshot_writes}}",
+                    SNAPSHOTS_WITHIN.as_secs()
+                ))));
+            }
+            self.write_for(&mut writer, LOOK)?;
+        }
+        self.finished_snapshot()
+    }
+
+    fn snapshots(&self) -> Result<Files, BenchError> {
+        let directory = self.server.directory();
+        disk::snapshots(directory).map_err(BenchError::file("list", directory))
+    }
+
+    /// The length of the newest snapshot when no file changes any more.
+    fn finished_snapshot(&self) -> Result<u64, NotServing> {
+        let (mut last, mut since) = (self.snapshots()?, Instant::now());
+        while since.elapsed() < UNCHANGED {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(NotServing::Stopped);
+            }
+            thread::sleep(LOOK);
+            let now = self.snapshots()?;
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+        }
+        Ok(last.newest_bytes().expect("some have come"))
+    }
+
+    fn writer(&self) -> Result<Writer, BenchError> {
+        let address = resolve(&self.server.hosts())?[0];
+        Ok(Writer::new(Line::open(address)?, &self.plan.tree, self.plan.values))
+    }
+
+    /// The last of the znodes must be there.
+    fn check_loaded(&self) -> Result<(), BenchError> {
+        let mut line = Line::open(resolve(&self.server.hosts())?[0])?;
+        let last = self.plan.tree.path(self.plan.tree.znodes - 1);
+        let found = line.send(|request| request.get(&last, false)).and_then(|()| line.answer());
+        found.map_err(system("read what was loaded"))
+    }
+
+    /// A writer to a server that is used to it.
+    fn warm_writer(&self) -> Result<Writer, NotServing> {
+        let mut writer = self.writer()?;
+        self.write_for(&mut writer, Duration::from_secs_f64(self.plan.warm_up_s))?;
+        Ok(writer)
+    }
+
+    fn write(&self, writer: &mut Writer) -> Result<Stall, NotServing> {
+        let time = Duration::from_secs_f64(self.plan.time_s);
+        let stall = writer.measure(time, &self.server.pids()?, self.server.directory(), self.stop)?;
+        stall.ok_or(NotServing::Stopped)
+    }
+
+    fn write_for(&self, writer: &mut Writer, time: Duration) -> Result<(), NotServing> {
+        match writer.write(time, self.stop, |_| {})? {
+            true => Ok(()),
+            false => Err(NotServing::Stopped),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Latency;
+
+    fn stall(max_us: f64, resident_bytes_peak: u64) -> Stall {
+        let latency = Latency { max_us, ..Latency::default() };
+        Stall { writes: 10, latency, resident_bytes_peak, snapshots: 1 }
+    }
+
+    #[test]
+    fn figures_are_differences_and_shares() {
+        let report = SnapshotReport {
+            znodes: 1000,
+            empty: Start { elapsed_s: 1.0, cpu_s: 0.5 },
+            loaded: Start { elapsed_s: 1.5, cpu_s: 1.5 },
+            log_bytes_per_create: 200.0,
+            log_bytes_per_set: 100.0,
+            snapshot_bytes: 50_000,
+            quiet: stall(2_000.0, 1000),
+            busy: stall(6_000.0, 1100),
+        };
+        let figures = report.figures();
+        let figure = |name: &str| {
+            let found = figures.iter().find(|(found, ..)| found == name).expect("there is such a figure");
+            found.1.text(found.2)
+        };
+        assert_eq!(figure("stall by snapshots"), "4.00 ms");
+        assert_eq!(figure("extra memory by snapshots"), "10.0 %");
+        assert_eq!(figure("time to load"), "500 ms");
+        assert_eq!(figure("znodes loaded"), "2,000/s");
+        assert_eq!(figure("CPU to load"), "1.00 s");
+        assert_eq!(figure("snapshot per znode"), "50.0 B");
+        // What noise has made quicker than nothing is no time.
+        let quick = SnapshotReport { loaded: report.empty, ..report };
+        assert!(quick.figures().iter().all(|(name, ..)| !name.contains("load")));
+    }
+}

@@ -1,0 +1,88 @@
+//! `get` and `set`: one operation on znodes that stay, any of them.
+
+use super::builtin::Shape;
+use super::tree::Znodes;
+use super::{Lane, Next, Operation, Request, Workload, Znode};
+
+/// How many znodes there are unless there is a tree already, and over how many parents they are spread.
+const ZNODES: usize = 10_000;
+const PARENTS: usize = 100;
+const VALUE_BYTES: usize = 100;
+const NAME_BYTES: usize = 13;
+const ONLY: Operation = Operation(0);
+
+pub(super) struct Same {
+    shape: Shape,
+    is_set: bool,
+}
+
+impl Same {
+    pub(super) fn get(shape: Shape) -> Same {
+        Same { shape, is_set: false }
+    }
+
+    pub(super) fn set(shape: Shape) -> Same {
+        Same { shape, is_set: true }
+    }
+}
+
+/// What is read and set if there is nothing.
+fn own() -> Znodes {
+    Znodes { znodes: ZNODES, value_bytes: VALUE_BYTES, name_bytes: NAME_BYTES, parents: PARENTS }
+}
+
+impl Workload for Same {
+    fn name(&self) -> String {
+        if self.is_set { "set".into() } else { "get".into() }
+    }
+
+    fn operations(&self) -> Vec<String> {
+        vec![self.name()]
+    }
+
+    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
+        if self.shape.tree.is_some() {
+            return Box::new(std::iter::empty());
+        }
+        let (tree, value) = (own(), self.shape.value(VALUE_BYTES));
+        let root = std::iter::once(self.shape.znode(""));
+        let parents = (0..PARENTS).map(move |number| self.shape.znode(&own().parent(number)));
+        let znodes = (0..ZNODES)
+            .map(move |number| Znode { data: value.clone(), ..self.shape.znode(&tree.path(number)) });
+        Box::new(root.chain(parents).chain(znodes))
+    }
+
+    fn roots(&self) -> Vec<String> {
+        if self.shape.tree.is_some() { Vec::new() } else { vec![self.shape.root.clone()] }
+    }
+
+    fn lane(&self, session: usize) -> Box<dyn Lane> {
+        let (root, tree) = match &self.shape.tree {
+            Some(tree) => (String::new(), tree.clone()),
+            None => (self.shape.root.clone(), own()),
+        };
+        let chance = self.shape.chance(session);
+        let set = self.is_set.then(|| self.shape.value(VALUE_BYTES));
+        Box::new(SameLane { chance, root, tree, set })
+    }
+}
+
+struct SameLane {
+    chance: fastrand::Rng,
+    root: String,
+    tree: Znodes,
+    /// What is set; nothing if it reads.
+    set: Option<Vec<u8>>,
+}
+
+impl Lane for SameLane {
+    fn next(&mut self, request: &mut Request<'_>) -> Next {
+        let path = self.tree.path(self.chance.usize(0..self.tree.znodes));
+        let path = format!("{}{path}", self.root);
+        match &self.set {
+            Some(value) => request.set(&path, value),
+            None => request.get(&path, false),
+        }
+        Next::Send(ONLY)
+    }
+}
