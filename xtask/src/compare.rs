@@ -14,21 +14,29 @@ use crate::process::{Error, Program};
 
 pub(crate) const HELP: &str = "\
 Examples:
-  cargo xtask compare             about 20 minutes; writes docs/performance.md
-  cargo xtask compare --quick     about a minute, to see that it works; writes no page
-  cargo xtask compare --long      also with 6.4 million requests
-  cargo xtask compare --nodes 3   ensembles of three members; about 7 minutes
-  cargo xtask compare --compression
-                                  Paddock with and without ClickHouse's compression; about 4 minutes
+  cargo xtask compare                about 20 minutes; writes docs/performance.md
+  cargo xtask compare --quick        about a minute, to see that it works; writes no page
+  cargo xtask compare --long         also with 6.4 million requests
+  cargo xtask compare --nodes 3      ensembles of three members; about 7 minutes
+  cargo xtask compare --size         idle sessions, snapshots, disk, and load on much; about 20 minutes
+  cargo xtask compare --size --long  the same of Paddock alone, with 10 million znodes; needs 10 GiB of memory and of disk
+  cargo xtask compare --reads        reads only, with one worker and with two; about 3 minutes
+  cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
-Needed beforehand: a JDK with Maven, but for --compression.";
+Needed beforehand: a JDK with Maven, but for --compression and --size --long.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Members of each server
     #[arg(long, value_name = "1|3", default_value = "1", value_parser = ["1", "3"])]
     nodes: String,
+    /// What it costs to hold much, instead of how much is done
+    #[arg(long, conflicts_with_all = ["nodes", "reads"])]
+    size: bool,
+    /// Reads only, by the number of Paddock's workers
+    #[arg(long, conflicts_with_all = ["nodes", "long"])]
+    reads: bool,
     /// Only see that it works; no page is written
     #[arg(long, conflicts_with = "long")]
     quick: bool,
@@ -36,45 +44,81 @@ pub(crate) struct Options {
     #[arg(long)]
     long: bool,
     /// ClickHouse's workload with and without its compression, on Paddock alone
-    #[arg(long, conflicts_with_all = ["nodes", "quick", "long"])]
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "quick", "long"])]
     compression: bool,
 }
 
-impl Options {
-    /// Which suite of tests/compare is played.
-    fn suite(&self) -> Result<&'static str, Error> {
-        if self.compression {
-            return Ok("compression");
-        }
-        match (self.nodes.as_str(), self.quick, self.long) {
-            ("1", true, _) => Ok("quick"),
-            ("1", _, true) => Ok("long"),
-            ("1", ..) => Ok("default"),
-            (_, true, _) => Ok("three-quick"),
-            (_, _, true) => Err(Error::new("there is no long comparison of three members: leave --long out")),
-            _ => Ok("three"),
-        }
-    }
-
-    fn command(&self) -> &'static str {
-        if self.compression {
-            return "cargo xtask compare --compression";
-        }
-        match (self.nodes.as_str(), self.long) {
-            ("3", _) => "cargo xtask compare --nodes 3",
-            (_, true) => "cargo xtask compare --long",
-            _ => "cargo xtask compare",
-        }
-    }
-
+/// A comparison, with what must be told of it.
+#[derive(Clone, Copy)]
+struct Comparison {
+    /// The suite of tests/compare that is played.
+    suite: &'static str,
+    command: &'static str,
     /// The lines of the page between which the table stands.
-    fn marks(&self) -> (&'static str, &'static str) {
-        if self.compression {
-            return ("<!-- compare compression: begin -->", "<!-- compare compression: end -->");
+    marks: (&'static str, &'static str),
+    has_zookeeper: bool,
+}
+
+const ONE: Comparison = Comparison {
+    suite: "default",
+    command: "cargo xtask compare",
+    marks: ("<!-- compare: begin -->", "<!-- compare: end -->"),
+    has_zookeeper: true,
+};
+const ONE_LONG: Comparison = Comparison { suite: "long", command: "cargo xtask compare --long", ..ONE };
+const THREE: Comparison = Comparison {
+    suite: "three",
+    command: "cargo xtask compare --nodes 3",
+    marks: ("<!-- compare three: begin -->", "<!-- compare three: end -->"),
+    has_zookeeper: true,
+};
+const SIZE: Comparison = Comparison {
+    suite: "size",
+    command: "cargo xtask compare --size",
+    marks: ("<!-- compare size: begin -->", "<!-- compare size: end -->"),
+    has_zookeeper: true,
+};
+const SIZE_LONG: Comparison = Comparison {
+    suite: "size-long",
+    command: "cargo xtask compare --size --long",
+    marks: ("<!-- compare size long: begin -->", "<!-- compare size long: end -->"),
+    has_zookeeper: false,
+};
+const READS: Comparison = Comparison {
+    suite: "reads",
+    command: "cargo xtask compare --reads",
+    marks: ("<!-- compare reads: begin -->", "<!-- compare reads: end -->"),
+    has_zookeeper: true,
+};
+const COMPRESSION: Comparison = Comparison {
+    suite: "compression",
+    command: "cargo xtask compare --compression",
+    marks: ("<!-- compare compression: begin -->", "<!-- compare compression: end -->"),
+    has_zookeeper: false,
+};
+
+impl Options {
+    fn comparison(&self) -> Result<Comparison, Error> {
+        match (self.nodes.as_str(), self.size, self.reads, self.long) {
+            ("3", _, _, true) => {
+                Err(Error::new("there is no long comparison of three members: leave --long out"))
+            }
+            ("3", ..) => Ok(THREE),
+            _ if self.compression => Ok(COMPRESSION),
+            (_, true, _, true) => Ok(SIZE_LONG),
+            (_, true, ..) => Ok(SIZE),
+            (_, _, true, _) => Ok(READS),
+            (.., true) => Ok(ONE_LONG),
+            _ => Ok(ONE),
         }
-        match self.nodes.as_str() {
-            "3" => ("<!-- compare three: begin -->", "<!-- compare three: end -->"),
-            _ => ("<!-- compare: begin -->", "<!-- compare: end -->"),
+    }
+
+    /// The suite as it is played: the same, but short, to see that it works.
+    fn suite(&self, comparison: Comparison) -> String {
+        match (self.quick, comparison.suite) {
+            (true, "default") => "quick".to_owned(),
+            (true, suite) => format!("{suite}-quick"),
+            (false, suite) => suite.to_owned(),
         }
     }
 }
@@ -83,8 +127,9 @@ const PAGE: &str = "performance.md";
 
 /// Whether all was measured without an error.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
-    let name = options.suite()?;
-    if !options.compression {
+    let comparison = options.comparison()?;
+    let name = &options.suite(comparison);
+    if comparison.has_zookeeper {
         install::jars(layout)?;
     }
     layout.cargo().args(["build", "--release", "--package", "paddock"]).run()?;
@@ -94,8 +139,8 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
         return Ok(false);
     }
     if !options.quick {
-        let text = describe(layout, options, &results)?;
-        write_page(&layout.document(PAGE), options.marks(), &text)?;
+        let text = describe(layout, comparison, &results)?;
+        write_page(&layout.document(PAGE), comparison.marks, &text)?;
     }
     Ok(true)
 }
@@ -116,12 +161,12 @@ fn play(layout: &Layout, name: &str, results: &Path) -> Result<bool, Error> {
 }
 
 /// The part of the page that a comparison writes.
-fn describe(layout: &Layout, options: &Options, results: &Path) -> Result<String, Error> {
+fn describe(layout: &Layout, comparison: Comparison, results: &Path) -> Result<String, Error> {
     let table = results.join("summary.md");
     let table = fs::read_to_string(&table).map_err(Error::io("read", &table))?;
-    let command = options.command();
-    let facts = machine::facts(layout, results, !options.compression)?;
+    let facts = machine::facts(layout, results, comparison.has_zookeeper)?;
     let date = Program::new("date").args(["-u", "+%F"]).output()?;
+    let command = comparison.command;
     Ok(format!("`{command}`, {date}.\n\n{facts}\n{table}"))
 }
 
