@@ -309,7 +309,8 @@ pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
         }
         wire.flush();
         if (wire.closing.get() || wire.is_drained(&worker)) && wire.unsent() == 0 {
-            return say_farewell(&wire.socket).await;
+            // Else each connection would take the room for its farewell from the first byte on.
+            return Box::pin(say_farewell(&wire.socket)).await;
         }
         if wire.closing.get() {
             gone_by.get_or_insert_with(|| Instant::now() + CLOSING_TIMEOUT);
@@ -388,4 +389,21 @@ async fn say_farewell(socket: &TcpStream) {
         }
     };
     let _ = tokio::time::timeout(FAREWELL_TIMEOUT, drained).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_task<F>(_: fn(Rc<Wire>, Rc<Worker>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Most connections are idle, and there may be very many: what each takes is a decision, not an accident.
+    #[test]
+    fn an_idle_connection_is_small() {
+        let task = size_of_task(serve);
+        assert!(task <= 600, "the task of a connection has {task} bytes");
+        assert!(size_of::<Wire>() <= 320, "a wire has {} bytes", size_of::<Wire>());
+    }
 }
