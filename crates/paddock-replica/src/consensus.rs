@@ -377,6 +377,11 @@ impl Consensus {
         self.node.mut_store().has_snapshot(index, term, membership);
     }
 
+    /// A snapshot should be taken soon: the newest one may be damaged.
+    pub(crate) fn want_snapshot(&self) {
+        self.node.store().want_snapshot();
+    }
+
     /// Whether a snapshot should be taken soon, for a member that lags.
     pub(crate) fn wants_snapshot(&self) -> bool {
         self.node.store().take_wish()

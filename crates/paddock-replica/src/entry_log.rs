@@ -26,7 +26,7 @@ pub(crate) struct EntryLog {
     snapshot: (u64, u64),
     /// Who took part then.
     snapshot_membership: Membership,
-    /// Somebody lags behind `before`, and the newest snapshot is older than that.
+    /// Somebody lags behind `before`, and the newest snapshot is older than that, or doubted.
     wants_snapshot: Cell<bool>,
 }
 
@@ -57,6 +57,11 @@ impl EntryLog {
             self.snapshot = (index, term);
             self.snapshot_membership = membership;
         }
+    }
+
+    /// A snapshot should be taken soon.
+    pub(crate) fn want_snapshot(&self) {
+        self.wants_snapshot.set(true);
     }
 
     /// Whether a snapshot should be taken soon; asked once.
@@ -162,7 +167,7 @@ impl Storage for EntryLog {
         // would tell it that it does not belong here.
         let is_too_old = self.snapshot.0 < self.before.0.max(request_index).max(1);
         if is_too_old || !self.snapshot_membership.contains(to) {
-            self.wants_snapshot.set(true);
+            self.want_snapshot();
             return Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable));
         }
         let mut snapshot = Snapshot::default();

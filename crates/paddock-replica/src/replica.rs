@@ -253,9 +253,7 @@ pub struct Replica {
     transfer: Option<Transfer>,
     /// Ticks since a member that this leader has offered a snapshot has asked for a piece.
     idle_offers: BTreeMap<u64, u32>,
-    /// This member's snapshot has come damaged to another one,
-    is_snapshot_doubted: bool,
-    /// and until the next complaint counts so many ticks pass.
+    /// Until the next complaint about this member's snapshot counts.
     ticks_to_complaint: u32,
     /// The last entry that was applied here.
     applied: u64,
@@ -347,7 +345,6 @@ impl Replica {
             heard: BTreeSet::new(),
             transfer: None,
             idle_offers: BTreeMap::new(),
-            is_snapshot_doubted: false,
             ticks_to_complaint: 0,
             applied: state.applied().0,
             applied_term: state.applied().1,
@@ -767,8 +764,7 @@ impl Replica {
         }
         self.release_messages(effects);
         effects.locals |= self.outstanding.is_ready(self.applied);
-        effects.wants_snapshot |=
-            self.consensus.wants_snapshot() | std::mem::take(&mut self.is_snapshot_doubted);
+        effects.wants_snapshot |= self.consensus.wants_snapshot();
     }
 
     /// The snapshot has taken the place of log and state. What this member's connections wait for may have been carried

@@ -117,16 +117,15 @@ impl Replica {
         };
         transfer.is_writing = false;
         transfer.idle_ticks = 0;
-        if !is_good && is_last {
-            // It would be no better from the start. The leader will offer another one.
-            let damaged = (transfer.offer.from, PeerMessage::Damaged { index }.encode());
-            self.letters.push(damaged);
-            self.transfer = None;
-            return;
-        }
         if !is_good {
             // Again from the start, but not at once: whatever is wrong may last.
             transfer.offset = 0;
+            if is_last {
+                // It was whole, and would be no better. The leader will offer another one.
+                let damaged = (transfer.offer.from, PeerMessage::Damaged { index }.encode());
+                self.letters.push(damaged);
+                self.transfer = None;
+            }
             return;
         }
         transfer.offset = offset;
@@ -149,7 +148,7 @@ impl Replica {
                 "this member's snapshot arrives damaged; taking another one"
             );
             self.ticks_to_complaint = COMPLAINT_TICKS;
-            self.is_snapshot_doubted = true;
+            self.consensus.want_snapshot();
         }
     }
 
