@@ -51,9 +51,11 @@ impl Shared {
         }
     }
 
-    /// A request that was traced has come to its end.
-    pub(crate) fn end_span(&self, span: Box<Span>, ending: Ending) {
-        self.spans.as_ref().expect("who began a span wants spans").end(span, ending);
+    /// A request has come to its end. Few are traced.
+    pub(crate) fn end_span(&self, span: Option<Box<Span>>, ending: impl FnOnce() -> Ending) {
+        if let Some(span) = span {
+            self.spans.as_ref().expect("who began a span wants spans").end(span, ending());
+        }
     }
 
     /// Hands `inputs` to the engine and leaves the vector empty. After the engine's end they go nowhere, and their

@@ -114,7 +114,8 @@ impl Turn<'_> {
             }
             Step::Refuse(refusal) => self.refuse(refusal),
         }
-        self.end_span(Ending::Unanswered);
+        // Unless it has ended already, or the request went on to the engine.
+        shared.end_span(self.span.take(), || Ending::Unanswered);
     }
 
     fn begin_span(&self, frame: &[u8], trace: &[u8]) -> Option<Box<Span>> {
@@ -122,13 +123,6 @@ impl Turn<'_> {
         let machine = self.wire.machine.borrow();
         let wide_xids = machine.xid_bytes_ahead() > 0;
         Span::begin(context, frame, wide_xids, machine.client().session, self.wire.stats.address.ip())
-    }
-
-    /// Unless it has ended already, or the request went on to the engine.
-    fn end_span(&mut self, ending: Ending) {
-        if let Some(span) = self.span.take() {
-            self.worker.shared.end_span(span, ending);
-        }
     }
 
     fn note(&mut self, frame: &[u8], greeting: bool) {
@@ -174,9 +168,7 @@ impl Turn<'_> {
         let (mut machine, mut out) = (self.wire.machine.borrow_mut(), self.wire.out.borrow_mut());
         let before = out.len();
         state.answer(machine.client(), xid, op, body, &mut out);
-        if let Some(span) = self.span.take() {
-            self.worker.shared.end_span(span, Ending::of_reply(&out[before..]));
-        }
+        self.worker.shared.end_span(self.span.take(), || Ending::of_reply(&out[before..]));
         machine.translate(if op == OpCode::Ping { Packet::Unasked } else { Packet::Reply }, &mut out, before);
         self.worker.shared.stats.replies.record(out.len() - before);
         self.replies += 1;
@@ -194,9 +186,8 @@ impl Turn<'_> {
         let mut out = self.wire.out.borrow_mut();
         let before = out.len();
         frame::write(&mut out, |out| header.encode(out));
-        if let Some(span) = self.span.take() {
-            self.worker.shared.end_span(span, Ending::Replied { zxid: header.zxid, error: header.error });
-        }
+        let ReplyHeader { zxid, error, .. } = header;
+        self.worker.shared.end_span(self.span.take(), || Ending::Replied { zxid, error });
         self.wire.machine.borrow_mut().translate(Packet::Reply, &mut out, before);
         self.replies += 1;
     }
@@ -229,6 +220,6 @@ impl Turn<'_> {
             self.worker.shared.stats.sent.fetch_add(self.replies, Relaxed);
         }
         drop(self.state);
-        self.worker.end_turn(self.wire.conn);
+        self.worker.end_turn(self.wire.conn, self.since_ms);
     }
 }

@@ -164,8 +164,8 @@ impl Wire {
 
     /// The connection has ended: what waits will not be answered.
     pub(crate) fn end_spans(&self, worker: &Worker) {
-        for span in self.waiting.take().into_iter().filter_map(|waiting| waiting.span) {
-            worker.shared.end_span(span, Ending::Unanswered);
+        for waiting in self.waiting.take() {
+            worker.shared.end_span(waiting.span, || Ending::Unanswered);
         }
     }
 
@@ -184,9 +184,7 @@ impl Wire {
     fn answered(&self, reply: &[u8], worker: &Worker) {
         let mut waiting = self.waiting.borrow_mut();
         let Waiting { since_ms, span } = waiting.pop_front().expect("the engine answers each request once");
-        if let Some(span) = span {
-            worker.shared.end_span(span, Ending::of_reply(reply));
-        }
+        worker.shared.end_span(span, || Ending::of_reply(reply));
         self.stats.waiting.store(waiting.len() as u64, Relaxed);
         let was_full = waiting.len() + 1 >= self.waiting_max();
         self.expect_replies_like(reply.len());

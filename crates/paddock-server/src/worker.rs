@@ -171,9 +171,8 @@ impl Worker {
     }
 
     /// A connection has had its turn: the engine gets what is for it. If nobody else is there, this thread need not be kept
-    /// free for them while the engine works.
-    pub(crate) fn end_turn(&self, conn: ConnId) {
-        let now_ms = self.now_ms();
+    /// free for them while the engine works. The turn began at `now_ms`.
+    pub(crate) fn end_turn(&self, conn: ConnId, now_ms: u64) {
         let since_ms = match self.talker.get() {
             Some((talker, since_ms)) if talker == conn => since_ms,
             _ => now_ms,
