@@ -97,7 +97,7 @@ impl Machine {
     }
 
     pub(crate) fn is_deaf(&self, now: Time) -> bool {
-        self.is_paused(now) || self.deaf_until > now
+        self.deaf_until > now
     }
 
     /// The last entry in the log of a member that does not run, as far as it can be read.

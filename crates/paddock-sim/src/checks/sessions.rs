@@ -25,8 +25,6 @@ struct Pulse {
 #[derive(Debug, Default)]
 struct Reign {
     since_ms: u64,
-    /// From then on the member was not sure that anything could be written.
-    until_ms: Option<u64>,
     /// There are no other members, to which it would send what it proposes.
     is_alone: bool,
     /// What stood in its log when its process began was proposed by another one.
@@ -39,9 +37,8 @@ impl Reign {
         self.pulses.get(&session).map_or(self.since_ms, |pulse| pulse.last_ms)
     }
 
-    /// Whether the session was, up to now or to the end of the reign, not heard for its whole timeout.
-    fn was_silent(&self, session: SessionId, timeout_ms: u64, now_ms: u64) -> bool {
-        let until_ms = self.until_ms.unwrap_or(now_ms);
+    /// Whether the session was, up to then, not heard for its whole timeout.
+    fn was_silent(&self, session: SessionId, timeout_ms: u64, until_ms: u64) -> bool {
         let was_silent = self.pulses.get(&session).is_some_and(|pulse| pulse.was_silent);
         was_silent || until_ms - self.heard_ms(session) >= timeout_ms
     }
@@ -54,8 +51,9 @@ pub(crate) struct Sessions {
     ended: BTreeSet<SessionId>,
     /// Of the members that lead, as far as they know.
     reigns: BTreeMap<u8, Reign>,
-    /// Those before them, of members that led and could not write for a while. What they proposed may be sent much later.
-    former: BTreeMap<u8, Reign>,
+    /// Those before them, of members that led and could not write for a while, and when that began. What they proposed may
+    /// be sent much later.
+    former: BTreeMap<u8, (Reign, u64)>,
     /// The ends that were judged when they were proposed: index and term of their entry.
     judged: BTreeSet<(u64, u64, SessionId)>,
     /// The last entry in the log of each member when its process began.
@@ -74,7 +72,7 @@ impl Sessions {
             if role != Some(Role::ReadOnly) {
                 self.former.remove(&member);
             } else if let Some(ended) = ended {
-                self.former.insert(member, Reign { until_ms: Some(now_ms), ..ended });
+                self.former.insert(member, (ended, now_ms));
             }
         } else if !self.reigns.contains_key(&member) {
             let log_at_start = self.logs_at_start.get(&member).copied().unwrap_or_default();
@@ -160,9 +158,9 @@ impl Sessions {
             return Ok(());
         };
         let now_ms = self.clocks_ms.get(&judge).copied().unwrap_or_default();
-        let mut reigns = self.former.get(&judge).into_iter().chain([reign]);
+        let was_silent = |(reign, until_ms): &(Reign, u64)| reign.was_silent(session, timeout_ms, *until_ms);
         ensure!(
-            reigns.any(|reign| reign.was_silent(session, timeout_ms, now_ms)),
+            reign.was_silent(session, timeout_ms, now_ms) || self.former.get(&judge).is_some_and(was_silent),
             CHECKER,
             "member {judge}, who leads since {} ms, ends session {session}, of which it heard at {} ms; it is \
              {now_ms} ms, the timeout {timeout_ms} ms",
