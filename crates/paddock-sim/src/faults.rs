@@ -141,74 +141,108 @@ impl fmt::Display for Planned {
     }
 }
 
-/// What may go wrong in a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Faults {
-    pub(crate) machines: u8,
-    pub(crate) length: Span,
-    /// Whether a few machines may forget, or hold what nobody has written.
-    pub(crate) may_lose_data: bool,
+/// What kinds of faults there are; each is thrown with its own particulars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    End,
+    EndAtDisk,
+    PowerCutOfAll,
+    Pause,
+    Cut,
+    OneWay,
+    Slow,
+    Reset,
+    Loss,
+    ClientsCut,
+    ClientReset,
+    SlowDisk,
+    FailingDisk,
+    FullDisk,
+    Flip,
+    NewDisk,
+    WallJump,
+    MonotonicJump,
+    Drift,
 }
 
-impl Faults {
-    /// Each run has some kinds of faults and not the others: what never happens alone hides what happens only then.
-    pub(crate) fn plan(self, chance: &mut Chance) -> Vec<Planned> {
-        let kinds: Vec<u64> = (0..KINDS).filter(|_| chance.one_in(2)).collect();
-        let is_allowed = |kind: &u64| self.may_lose_data || ![FLIP, NEW_DISK].contains(kind);
-        let kinds: Vec<u64> = kinds.into_iter().filter(is_allowed).collect();
-        let interval = Span::millis(*chance.pick(&[300, 1000, 3000, 10_000]));
-        let mut faults = Vec::new();
-        let mut at = Time(0) + Span::seconds(2);
-        while !kinds.is_empty() && at < Time(0) + self.length {
-            let kind = *chance.pick(&kinds);
-            faults.push(Planned { at, fault: throw(kind, self.machines, chance) });
-            at = at + Span(chance.between(0, 2 * interval.0));
-        }
-        faults
+impl Kind {
+    pub(crate) const ALL: [Kind; 19] = [
+        Kind::End,
+        Kind::EndAtDisk,
+        Kind::PowerCutOfAll,
+        Kind::Pause,
+        Kind::Cut,
+        Kind::OneWay,
+        Kind::Slow,
+        Kind::Reset,
+        Kind::Loss,
+        Kind::ClientsCut,
+        Kind::ClientReset,
+        Kind::SlowDisk,
+        Kind::FailingDisk,
+        Kind::FullDisk,
+        Kind::Flip,
+        Kind::NewDisk,
+        Kind::WallJump,
+        Kind::MonotonicJump,
+        Kind::Drift,
+    ];
+
+    /// Whether a machine may forget by it, or hold what nobody has written.
+    pub(crate) fn loses_data(self) -> bool {
+        matches!(self, Kind::Flip | Kind::NewDisk)
     }
 }
 
-const KINDS: u64 = 19;
-const FLIP: u64 = 14;
-const NEW_DISK: u64 = 17;
+/// What goes wrong on so many machines in so long a time.
+pub(crate) fn plan(kinds: &[Kind], machines: u8, length: Span, chance: &mut Chance) -> Vec<Planned> {
+    let interval = Span::millis(*chance.pick(&[300, 1000, 3000, 10_000]));
+    let mut faults = Vec::new();
+    let mut at = Time(0) + Span::seconds(2);
+    while !kinds.is_empty() && at < Time(0) + length {
+        let kind = *chance.pick(kinds);
+        faults.push(Planned { at, fault: throw(kind, machines, chance) });
+        at = at + Span(chance.between(0, 2 * interval.0));
+    }
+    faults
+}
 
-fn throw(kind: u64, machines: u8, chance: &mut Chance) -> Fault {
+fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
     let whom = whom(machines, chance);
     let span = span(chance);
     match kind {
-        0 => Fault::End { whom, end: end(chance), down: span },
-        1 => {
+        Kind::End => Fault::End { whom, end: end(chance), down: span },
+        Kind::EndAtDisk => {
             let moment = *chance.pick(&[Moment::Before, Moment::After]);
             let end = *chance.pick(&[End::Killed, End::PowerCut]);
             Fault::EndAtDisk { whom, operations: chance.mostly_low(1, 500), moment, end }
         }
-        2 => Fault::PowerCutOfAll { down: span },
-        3 => Fault::Pause { whom, span, deaf: Span::millis(chance.mostly_low(0, 1000)) },
-        4 => Fault::Cut { side: chance.below(1 << (machines + 1)), holds: chance.one_in(2), span },
-        5 => Fault::OneWay { whom, outwards: chance.one_in(2), holds: chance.one_in(2), span },
-        6 => Fault::Slow { whom, by: Span::millis(chance.mostly_low(1, 2000)), span },
-        7 => Fault::Reset { whom },
-        8 => Fault::Loss { permille: chance.between(10, 800), span },
-        9 => Fault::ClientsCut { whom, span },
-        10 => Fault::ClientReset { client: chance.next() },
-        11 => Fault::SlowDisk { whom, by: Span::millis(chance.mostly_low(1, 3000)), span },
-        12 => {
+        Kind::PowerCutOfAll => Fault::PowerCutOfAll { down: span },
+        Kind::Pause => Fault::Pause { whom, span, deaf: Span::millis(chance.mostly_low(0, 1000)) },
+        Kind::Cut => Fault::Cut { side: chance.below(1 << (machines + 1)), holds: chance.one_in(2), span },
+        Kind::OneWay => Fault::OneWay { whom, outwards: chance.one_in(2), holds: chance.one_in(2), span },
+        Kind::Slow => Fault::Slow { whom, by: Span::millis(chance.mostly_low(1, 2000)), span },
+        Kind::Reset => Fault::Reset { whom },
+        Kind::Loss => Fault::Loss { permille: chance.between(10, 800), span },
+        Kind::ClientsCut => Fault::ClientsCut { whom, span },
+        Kind::ClientReset => Fault::ClientReset { client: chance.next() },
+        Kind::SlowDisk => Fault::SlowDisk { whom, by: Span::millis(chance.mostly_low(1, 3000)), span },
+        Kind::FailingDisk => {
             let kinds = [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename];
             Fault::FailingDisk { whom, fault: *chance.pick(&kinds), after: chance.mostly_low(0, 100) }
         }
-        13 => Fault::FullDisk { whom, room: chance.mostly_low(0, 100_000), span },
-        FLIP => {
+        Kind::FullDisk => Fault::FullDisk { whom, room: chance.mostly_low(0, 100_000), span },
+        Kind::Flip => {
             let place = *chance.pick(&[Place::Log, Place::Log, Place::Snapshots, Place::Other]);
             Fault::Flip { whom, place, dice: chance.next() }
         }
-        15 => {
+        Kind::NewDisk => Fault::NewDisk { whom, down: span },
+        Kind::WallJump => {
             let by_ms = chance.mostly_low(1, 100_000_000) as i64;
             Fault::WallJump { whom, by_ms: if chance.one_in(2) { by_ms } else { -by_ms } }
         }
-        16 => Fault::MonotonicJump { whom, by: Span::millis(chance.mostly_low(1, 60_000)) },
-        NEW_DISK => Fault::NewDisk { whom, down: span },
-        KINDS.. => unreachable!("there are {KINDS} kinds"),
-        _ => Fault::Drift { whom, millionths: chance.between(0, 100_000) as i64 - 50_000 },
+        Kind::MonotonicJump => Fault::MonotonicJump { whom, by: Span::millis(chance.mostly_low(1, 60_000)) },
+        Kind::Drift => Fault::Drift { whom, millionths: chance.between(0, 100_000) as i64 - 50_000 },
     }
 }
 

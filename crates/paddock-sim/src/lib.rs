@@ -20,6 +20,7 @@ mod plan;
 mod queue;
 mod run;
 mod shrink;
+mod theme;
 mod time;
 mod trace;
 mod wire;

@@ -101,7 +101,7 @@ impl Network {
     /// Nothing is wrong any more, and nothing will be.
     pub(crate) fn heal(&mut self) {
         self.disturbances.clear();
-        self.weather = Weather { delay_min: self.weather.delay_min, ..Weather::CALM };
+        self.weather = Weather::CALM;
     }
 
     /// All that is on its way from or to a member is lost.

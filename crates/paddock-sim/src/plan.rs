@@ -2,9 +2,10 @@
 
 use crate::chance::Chance;
 use crate::client::Habits;
-use crate::faults::{Faults, Planned};
+use crate::faults::{self, Planned};
 use crate::machine::setup::Settings;
 use crate::network::Weather;
+use crate::theme::Theme;
 use crate::time::Span;
 
 /// What the command line decides.
@@ -39,9 +40,10 @@ impl Plan {
         let thrown = Span::seconds(chance.between(20, 60));
         let length = wanted.minutes.map_or(thrown, |minutes| Span::seconds(60 * minutes));
         let mut dice = Chance::of(seed, "members");
-        let changes_members = members > 1 && dice.one_in(3);
+        let theme = Theme::throw(members, &mut dice);
+        let changes_members = members > 1 && theme.changes_members(&mut dice);
         let spares = if changes_members { dice.below(3) as u8 } else { 0 };
-        let settings = Settings::throw(members, spares, &mut chance);
+        let mut settings = Settings::throw(members, spares, &mut chance);
         let count = chance.between(2, 8);
         let mut clients: Vec<Habits> =
             (0..count).map(|_| Habits::throw(settings.tick_ms, &mut chance)).collect();
@@ -49,19 +51,23 @@ impl Plan {
         let only_one_writes = chance.one_in(4);
         (clients[0].writes, clients[0].vanishes) = (clients[0].writes.max(100), u64::MAX);
         clients[1..].iter_mut().filter(|_| only_one_writes).for_each(|client| client.writes = 0);
+        let mut weather = Weather::throw(&mut chance);
+        theme.shape(&mut settings, &mut weather, &mut clients);
         if changes_members {
             let habits = Habits::throw(settings.tick_ms, &mut dice);
             clients.push(habits.of_operator(settings.machines(), &mut dice));
         }
+        let mut dice = Chance::of(seed, "faults");
+        let mut kinds = theme.faults(&mut dice);
         // Who has fewer voters tomorrow cannot do without a disk today.
-        let faults = Faults { machines: settings.machines(), length, may_lose_data: !changes_members };
-        let mut faults = faults.plan(&mut Chance::of(seed, "faults"));
+        kinds.retain(|kind| !changes_members || !kind.loses_data());
+        let mut faults = faults::plan(&kinds, settings.machines(), length, &mut dice);
         if let Some(wanted) = &wanted.faults {
             faults = wanted.iter().filter_map(|number| faults.get(*number).copied()).collect();
         }
         Plan {
             seed,
-            weather: Weather::throw(&mut chance),
+            weather,
             sync: Span::micros(*chance.pick(&[100, 1000, 10_000, 50_000])),
             length,
             clients,

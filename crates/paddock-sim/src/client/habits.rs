@@ -60,10 +60,21 @@ impl Habits {
         }
     }
 
+    /// It waits for each answer, and has the patience to wait for a member that sleeps.
+    pub(crate) fn asks_what_is_newest(&mut self, tick_ms: u64) {
+        (self.depth, self.syncs, self.pause) = (self.depth.min(4), 600, Span::millis(50));
+        self.timeout_ms = (20 * tick_ms) as i32;
+        (self.moves, self.closes) = (1000, 1000);
+    }
+
+    pub(crate) fn move_all_the_time(&mut self) {
+        (self.moves, self.pause) = (10, self.pause.min(Span::millis(300)));
+    }
+
     /// The same for somebody who may do everything, and changes members now and then.
     pub(crate) fn of_operator(self, machines: u8, chance: &mut Chance) -> Habits {
         Habits {
-            depth: 1,
+            depth: *chance.pick(&[1, 1, 4]),
             pause: Span::millis(*chance.pick(&[100, 500, 2000])),
             vanishes: 10_000,
             identity: Some(Id::new("super", "")),

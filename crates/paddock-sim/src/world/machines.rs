@@ -16,7 +16,7 @@ const TICK: Span = Span::millis(paddock_member::Member::TICK_MS);
 /// How often workers report who was heard, and the housekeeper looks after the log.
 const TOUCHES: Span = Span::millis(100);
 const HOUSE: Span = Span::millis(100);
-/// Before a process that ended by itself is started again.
+/// Before a process that ended by itself is started again, at most.
 const RESTART: Span = Span::seconds(1);
 /// One of so many steps that apply something is followed by a look at the whole state.
 const LOOK_ONE_IN: u64 = 50;
@@ -221,7 +221,8 @@ impl World {
         if went.is_err() || is_dead {
             let end = self.machine(member).death;
             self.end(member, end);
-            self.plan_in(RESTART, Event::Start { member });
+            let down = Span(self.chance.mostly_low(10_000, RESTART.0));
+            self.plan_in(down, Event::Start { member });
             return Ok(());
         }
         Ok(())
