@@ -53,49 +53,41 @@ pub(crate) struct Options {
 struct Comparison {
     /// The suite of tests/compare that is played.
     suite: &'static str,
-    command: &'static str,
-    /// The lines of the page between which the table stands.
-    marks: (&'static str, &'static str),
+    /// What is asked for on the command line.
+    options: &'static str,
+    /// The table that it writes, by the name in the lines around it.
+    table: &'static str,
     has_zookeeper: bool,
 }
 
-const ONE: Comparison = Comparison {
-    suite: "default",
-    command: "cargo xtask compare",
-    marks: ("<!-- compare: begin -->", "<!-- compare: end -->"),
-    has_zookeeper: true,
-};
-const ONE_LONG: Comparison = Comparison { suite: "long", command: "cargo xtask compare --long", ..ONE };
-const THREE: Comparison = Comparison {
-    suite: "three",
-    command: "cargo xtask compare --nodes 3",
-    marks: ("<!-- compare three: begin -->", "<!-- compare three: end -->"),
-    has_zookeeper: true,
-};
-const SIZE: Comparison = Comparison {
-    suite: "size",
-    command: "cargo xtask compare --size",
-    marks: ("<!-- compare size: begin -->", "<!-- compare size: end -->"),
-    has_zookeeper: true,
-};
-const SIZE_LONG: Comparison = Comparison {
-    suite: "size-long",
-    command: "cargo xtask compare --size --long",
-    marks: ("<!-- compare size long: begin -->", "<!-- compare size long: end -->"),
-    has_zookeeper: false,
-};
-const READS: Comparison = Comparison {
-    suite: "reads",
-    command: "cargo xtask compare --reads",
-    marks: ("<!-- compare reads: begin -->", "<!-- compare reads: end -->"),
-    has_zookeeper: true,
-};
-const COMPRESSION: Comparison = Comparison {
-    suite: "compression",
-    command: "cargo xtask compare --compression",
-    marks: ("<!-- compare compression: begin -->", "<!-- compare compression: end -->"),
-    has_zookeeper: false,
-};
+impl Comparison {
+    const ONE: Comparison =
+        Comparison { suite: "default", options: "", table: "compare", has_zookeeper: true };
+    const ONE_LONG: Comparison = Comparison { suite: "long", options: " --long", ..Comparison::ONE };
+    const THREE: Comparison =
+        Comparison { suite: "three", options: " --nodes 3", table: "compare three", has_zookeeper: true };
+    const SIZE: Comparison =
+        Comparison { suite: "size", options: " --size", table: "compare size", has_zookeeper: true };
+    const SIZE_LONG: Comparison = Comparison {
+        suite: "size-long",
+        options: " --size --long",
+        table: "compare size long",
+        has_zookeeper: false,
+    };
+    const READS: Comparison =
+        Comparison { suite: "reads", options: " --reads", table: "compare reads", has_zookeeper: true };
+    const COMPRESSION: Comparison = Comparison {
+        suite: "compression",
+        options: " --compression",
+        table: "compare compression",
+        has_zookeeper: false,
+    };
+
+    /// The lines of the page between which its table stands.
+    fn marks(self) -> [String; 2] {
+        ["begin", "end"].map(|edge| format!("<!-- {}: {edge} -->", self.table))
+    }
+}
 
 impl Options {
     fn comparison(&self) -> Result<Comparison, Error> {
@@ -103,13 +95,13 @@ impl Options {
             ("3", _, _, true) => {
                 Err(Error::new("there is no long comparison of three members: leave --long out"))
             }
-            ("3", ..) => Ok(THREE),
-            _ if self.compression => Ok(COMPRESSION),
-            (_, true, _, true) => Ok(SIZE_LONG),
-            (_, true, ..) => Ok(SIZE),
-            (_, _, true, _) => Ok(READS),
-            (.., true) => Ok(ONE_LONG),
-            _ => Ok(ONE),
+            ("3", ..) => Ok(Comparison::THREE),
+            _ if self.compression => Ok(Comparison::COMPRESSION),
+            (_, true, _, true) => Ok(Comparison::SIZE_LONG),
+            (_, true, ..) => Ok(Comparison::SIZE),
+            (_, _, true, _) => Ok(Comparison::READS),
+            (.., true) => Ok(Comparison::ONE_LONG),
+            _ => Ok(Comparison::ONE),
         }
     }
 
@@ -140,7 +132,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     }
     if !options.quick {
         let text = describe(layout, comparison, &results)?;
-        write_page(&layout.document(PAGE), comparison.marks, &text)?;
+        write_page(&layout.document(PAGE), &comparison.marks(), &text)?;
     }
     Ok(true)
 }
@@ -166,21 +158,21 @@ fn describe(layout: &Layout, comparison: Comparison, results: &Path) -> Result<S
     let table = fs::read_to_string(&table).map_err(Error::io("read", &table))?;
     let facts = machine::facts(layout, results, comparison.has_zookeeper)?;
     let date = Program::new("date").args(["-u", "+%F"]).output()?;
-    let command = comparison.command;
-    Ok(format!("`{command}`, {date}.\n\n{facts}\n{table}"))
+    let options = comparison.options;
+    Ok(format!("`cargo xtask compare{options}`, {date}.\n\n{facts}\n{table}"))
 }
 
-fn write_page(page: &Path, marks: (&str, &str), text: &str) -> Result<(), Error> {
+fn write_page(page: &Path, marks: &[String; 2], text: &str) -> Result<(), Error> {
     let old = fs::read_to_string(page).map_err(Error::io("read", page))?;
     let new = replace(&old, marks, text).ok_or_else(|| {
-        let (begin, end) = marks;
+        let [begin, end] = marks;
         Error::new(format!("{} has no lines {begin} and {end} to write between", page.display()))
     })?;
     fs::write(page, new).map_err(Error::io("write", page))
 }
 
 /// The page with `text` between its marks.
-fn replace(page: &str, (begin, end): (&str, &str), text: &str) -> Option<String> {
+fn replace(page: &str, [begin, end]: &[String; 2], text: &str) -> Option<String> {
     let (before, rest) = page.split_once(begin)?;
     let (_, after) = rest.split_once(end)?;
     Some(format!("{before}{begin}\n{}\n{end}{after}", text.trim_end()))
@@ -194,7 +186,8 @@ mod tests {
     fn only_what_is_between_the_marks_changes() {
         let page = "a\n<begin>\nold\n<end>\nb\n";
         let new = "a\n<begin>\nnew\n<end>\nb\n";
-        let replace = |page, text| replace(page, ("<begin>", "<end>"), text);
+        let marks = ["<begin>", "<end>"].map(str::to_owned);
+        let replace = |page, text| replace(page, &marks, text);
         assert_eq!(replace(page, "new\n").as_deref(), Some(new));
         assert_eq!(replace(new, "new").as_deref(), Some(new));
         assert_eq!(replace("no marks", "new"), None);
