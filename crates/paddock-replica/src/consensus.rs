@@ -9,6 +9,7 @@ use raft::{Config, RawNode, ReadState, SnapshotStatus, StateRole};
 
 use crate::entry_log::EntryLog;
 use crate::payload::{About, from_raft, to_raft};
+use crate::question::Question;
 use crate::{Membership, Now, State, message};
 
 /// An entry of the Raft log as it goes to the transaction log. What its payload holds, `payload.rs` tells.
@@ -110,7 +111,7 @@ pub(crate) struct Round {
     /// A follower's answers promise what is on its disk: they leave after `persisted`.
     pub(crate) messages_once_persisted: Letters,
     /// Answers to `ask_index`: the question, and the index.
-    pub(crate) answers: Vec<(u64, u64)>,
+    pub(crate) answers: Vec<(Question, u64)>,
     /// A snapshot takes the place of the state and the log before anything else of the round.
     pub(crate) install: Option<Install>,
 }
@@ -333,7 +334,7 @@ impl Consensus {
         let letters = |messages: Vec<Message>| messages.into_iter().filter_map(message::letter).collect();
         let round = Round {
             install,
-            answers: ready.take_read_states().iter().filter_map(|state| self.answer(state)).collect(),
+            answers: ready.take_read_states().iter().filter_map(answer).collect(),
             messages: letters(ready.take_messages()),
             messages_once_persisted: letters(ready.take_persisted_messages()),
             vote: ready.hs().map(|hs| (hs.term, hs.vote)),
@@ -348,17 +349,8 @@ impl Consensus {
 
     /// Asks the leader, who asks a quorum, up to which index anything can have been acknowledged by now. The answer comes
     /// with a round, or never: then the question is to be asked again.
-    pub(crate) fn ask_index(&mut self, question: u64) {
-        let mut context = self.node.raft.id.to_le_bytes().to_vec();
-        context.extend_from_slice(&question.to_le_bytes());
-        self.node.read_index(context);
-    }
-
-    /// The answer to a question of this member, out of the context that it gave.
-    fn answer(&self, state: &ReadState) -> Option<(u64, u64)> {
-        let (member, rest) = state.request_ctx.split_first_chunk::<8>()?;
-        let question = u64::from_le_bytes(*rest.first_chunk::<8>()?);
-        (u64::from_le_bytes(*member) == self.node.raft.id).then_some((question, state.index))
+    pub(crate) fn ask_index(&mut self, question: Question) {
+        self.node.read_index(question.encode());
     }
 
     fn begin_install(&mut self, metadata: &SnapshotMetadata) -> Option<Install> {
@@ -402,6 +394,10 @@ impl Consensus {
         self.node.advance_apply_to(index);
         self.node.mut_store().trim(index);
     }
+}
+
+fn answer(state: &ReadState) -> Option<(Question, u64)> {
+    Some((Question::decode(&state.request_ctx)?, state.index))
 }
 
 /// The membership from which the entries go on, and the entry up to which they say nothing more about it.

@@ -14,6 +14,7 @@ mod membership;
 mod message;
 mod outbox;
 mod payload;
+mod question;
 mod replica;
 mod serving;
 mod state;

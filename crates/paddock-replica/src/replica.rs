@@ -32,6 +32,7 @@ use crate::consensus::{Consensus, Install, Leadership, Letters};
 use crate::liveness::Liveness;
 use crate::message::PeerMessage;
 use crate::payload::About;
+use crate::question::Question;
 use crate::serving::Serving;
 use crate::{Client, ConnId, HardState, LogEntry, Membership, Now, Outboxes, Recovered, State};
 use digests::Digests;
@@ -636,20 +637,16 @@ impl Replica {
     }
 
     fn ask_questions(&mut self, now: Now) {
+        let Some(question) = self.outstanding.ask() else { return };
         if self.consensus.is_leader() && now.monotonic_ms < self.lease_until_ms {
-            let committed = self.consensus.committed();
-            let questions: Vec<u64> = self.outstanding.unanswered().collect();
-            for question in questions {
-                self.outstanding.answer(question, committed);
-            }
-        }
-        for question in self.outstanding.unanswered() {
+            self.outstanding.answer(question, self.consensus.committed());
+        } else {
             self.consensus.ask_index(question);
         }
     }
 
     /// A quorum has confirmed that this member leads, after it was asked for that.
-    fn on_answer(&mut self, question: u64, index: u64) {
+    fn on_answer(&mut self, question: Question, index: u64) {
         let asked_ms = self.outstanding.answer(question, index);
         let may_lease = self.consensus.takes_proposals();
         if let (Some(asked_ms), Some(bound_ms), true) =

@@ -216,6 +216,36 @@ fn a_sync_at_a_leader_that_was_deposed_is_not_answered_from_the_past() {
 }
 
 #[test]
+fn what_was_said_to_a_question_does_not_answer_one_that_came_before_it_was_asked_again() {
+    let mut stage = Stage::new(3, 12);
+    let former = stage.elect();
+    let others: Vec<u64> = (1..=3).filter(|member| *member != former).collect();
+    let (early, late) = (stage.connect(others[0], 1), stage.connect(former, 2));
+    stage.create(&late, 1, "/a", "old");
+    stage.story(&late);
+
+    // The leader asks both others whether it leads, for the one of them, and hears their answers only much later: that one's,
+    // the same question once more, and the other's answer to what it was asked first.
+    stage.submit_local(&early, 1, OpCode::Sync, "/a");
+    stage.step_once();
+    stage.deafen(former);
+    (0..2).for_each(|_| stage.step_once());
+    stage.sleep(former);
+    let leader = stage.elect_beside(former);
+    let writer = stage.connect(leader, 3);
+    stage.set(&writer, 1, "/a", "new");
+    assert_eq!(stage.story(&writer).len(), 1);
+
+    stage.wake(former);
+    stage.submit_local(&late, 2, OpCode::Sync, "/a");
+    stage.get(&late, 3, "/a");
+    assert_eq!(stage.story(&late), [""; 0], "it cannot know");
+    stage.tell(former);
+    stage.run_ticks(40);
+    assert_eq!(stage.story(&late), ["#2 \"/a\"", "#3 \"new\""]);
+}
+
+#[test]
 fn a_sync_makes_no_entry() {
     let mut stage = Stage::new(3, 11);
     let leader = stage.elect();

@@ -8,6 +8,7 @@ use paddock_tree::Origin;
 
 use super::Item;
 use crate::batch::BatchBuilder;
+use crate::question::Question;
 
 #[derive(Debug)]
 pub(super) struct Outstanding {
@@ -15,6 +16,8 @@ pub(super) struct Outstanding {
     queue: VecDeque<Waiting>,
     next_number: u64,
     next_question: u64,
+    /// How often something was asked.
+    askings: u64,
     /// The number of the last batch that the leader has been sent.
     sent: u64,
 }
@@ -45,7 +48,7 @@ impl Waiting {
 
 impl Outstanding {
     pub(super) fn new(origin: Origin) -> Outstanding {
-        Outstanding { origin, queue: VecDeque::new(), next_number: 1, next_question: 1, sent: 0 }
+        Outstanding { origin, queue: VecDeque::new(), next_number: 1, next_question: 1, askings: 0, sent: 0 }
     }
 
     pub(super) fn origin(&self) -> Origin {
@@ -88,25 +91,32 @@ impl Outstanding {
         self.sent = 0;
     }
 
-    /// The questions that have no answer. A leader may drop them, and they may be asked twice.
-    pub(super) fn unanswered(&self) -> impl Iterator<Item = u64> {
-        self.queue.iter().filter_map(|waiting| match waiting {
+    /// The last question that has no answer: who answers that one answers those before it. A leader may drop it, and it may
+    /// be asked twice.
+    pub(super) fn ask(&mut self) -> Option<Question> {
+        let number = self.queue.iter().rev().find_map(|waiting| match waiting {
             Waiting::Sync { question, index: None, .. } => Some(*question),
             _ => None,
-        })
+        })?;
+        self.askings += 1;
+        Some(Question { origin: self.origin, number, asking: self.askings })
     }
 
     /// Returns when the question was asked first.
-    pub(super) fn answer(&mut self, answered: u64, up_to: u64) -> Option<u64> {
+    pub(super) fn answer(&mut self, answered: Question, up_to: u64) -> Option<u64> {
+        if answered.origin != self.origin {
+            return None;
+        }
+        let mut first_ms = None;
         for waiting in &mut self.queue {
             if let Waiting::Sync { question, index, asked_ms, .. } = waiting
-                && *question == answered
+                && *question <= answered.number
             {
-                *index = Some(up_to);
-                return Some(*asked_ms);
+                index.get_or_insert(up_to);
+                first_ms = (*question == answered.number).then_some(*asked_ms);
             }
         }
-        None
+        first_ms
     }
 
     /// What waits last.

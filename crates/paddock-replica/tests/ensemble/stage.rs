@@ -118,6 +118,8 @@ pub(crate) struct Stage {
     pub(crate) lease_clock_bound_ms: Option<u64>,
     messages: VecDeque<(u64, u64, Vec<u8>)>,
     cut: BTreeSet<u64>,
+    /// Letters to these are kept, in the order in which they were sent.
+    deaf: BTreeMap<u64, Vec<(u64, Vec<u8>)>>,
     /// Nothing happens there, as if the process was stopped.
     asleep: BTreeSet<u64>,
     /// A member takes a snapshot when its log has more entries than this.
@@ -138,6 +140,7 @@ impl Stage {
             lease_clock_bound_ms: None,
             messages: VecDeque::new(),
             cut: BTreeSet::new(),
+            deaf: BTreeMap::new(),
             asleep: BTreeSet::new(),
             entries_max: usize::MAX,
             stories: BTreeMap::new(),
@@ -221,6 +224,18 @@ impl Stage {
         self.mend(member);
     }
 
+    /// What is sent to this member it gets when it is told.
+    pub(crate) fn deafen(&mut self, member: u64) {
+        self.deaf.insert(member, Vec::new());
+    }
+
+    pub(crate) fn tell(&mut self, member: u64) {
+        for (from, bytes) in self.deaf.remove(&member).expect("it was deaf") {
+            self.step(member, Input::Peer { from, bytes });
+        }
+        self.settle();
+    }
+
     /// Stops, starts, cuts or mends some member, or loses some messages, but leaves a majority of disks in peace.
     pub(crate) fn disturb(&mut self, chance: &mut Chance) {
         let count = self.members.len() as u64;
@@ -280,7 +295,9 @@ impl Stage {
 
     pub(crate) fn deliver_all(&mut self) {
         for (from, to, bytes) in std::mem::take(&mut self.messages) {
-            if !self.cut.contains(&from) && !self.cut.contains(&to) {
+            if let Some(kept) = self.deaf.get_mut(&to) {
+                kept.push((from, bytes));
+            } else if !self.cut.contains(&from) && !self.cut.contains(&to) {
                 self.step(to, Input::Peer { from, bytes });
             }
         }

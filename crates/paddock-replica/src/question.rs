@@ -1,0 +1,48 @@
+//! A question to the leader: up to which entry can anything have been acknowledged by now?
+//!
+//! The leader asks a quorum whether it still leads, and takes what a member says to that for an answer to this question and to
+//! all that came before it. So no two may look the same, not even the same one that is asked again: what was said to the
+//! first would answer what came between the two.
+
+use paddock_tree::Origin;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// Who asks. A member that was restarted is another one: its questions begin anew.
+    pub(crate) origin: Origin,
+    /// Counted by its origin.
+    pub(crate) number: u64,
+    /// How many questions its origin had asked before, each as often as it was asked.
+    pub(crate) asking: u64,
+}
+
+impl Question {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let numbers = [self.origin.incarnation, self.number, self.asking];
+        [self.origin.member].into_iter().chain(numbers.into_iter().flat_map(u64::to_le_bytes)).collect()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Question> {
+        let (&member, numbers) = bytes.split_first()?;
+        let (numbers, []) = numbers.as_chunks::<8>() else { return None };
+        let [incarnation, number, asking] = *numbers else { return None };
+        let origin = Origin { member, incarnation: u64::from_le_bytes(incarnation) };
+        Some(Question { origin, number: u64::from_le_bytes(number), asking: u64::from_le_bytes(asking) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_comes_back_as_it_was() {
+        let question = Question { origin: Origin { member: 3, incarnation: 1 << 60 }, number: 7, asking: 9 };
+        let bytes = question.encode();
+        assert_eq!(Question::decode(&bytes), Some(question));
+        for len in 0..bytes.len() {
+            assert_eq!(Question::decode(&bytes[..len]), None);
+        }
+        assert_ne!(Question { asking: 10, ..question }.encode(), bytes);
+    }
+}
