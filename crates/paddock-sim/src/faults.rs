@@ -49,6 +49,12 @@ pub(crate) enum Fault {
         moment: Moment,
         end: End,
     },
+    /// Who leads ends, is back at once, and ends again in the election that follows.
+    EndInElection {
+        whom: Whom,
+        down: Span,
+        operations: u64,
+    },
     PowerCutOfAll {
         down: Span,
     },
@@ -146,6 +152,7 @@ impl fmt::Display for Planned {
 pub(crate) enum Kind {
     End,
     EndAtDisk,
+    EndInElection,
     PowerCutOfAll,
     Pause,
     Cut,
@@ -166,9 +173,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 19] = [
+    pub(crate) const ALL: [Kind; 20] = [
         Kind::End,
         Kind::EndAtDisk,
+        Kind::EndInElection,
         Kind::PowerCutOfAll,
         Kind::Pause,
         Kind::Cut,
@@ -216,6 +224,10 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
             let moment = *chance.pick(&[Moment::Before, Moment::After]);
             let end = *chance.pick(&[End::Killed, End::PowerCut]);
             Fault::EndAtDisk { whom, operations: chance.mostly_low(1, 500), moment, end }
+        }
+        Kind::EndInElection => {
+            let down = Span::millis(chance.mostly_low(1, 300));
+            Fault::EndInElection { whom, down, operations: chance.between(1, 30) }
         }
         Kind::PowerCutOfAll => Fault::PowerCutOfAll { down: span },
         Kind::Pause => Fault::Pause { whom, span, deaf: Span::millis(chance.mostly_low(0, 1000)) },

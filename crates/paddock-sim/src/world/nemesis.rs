@@ -7,6 +7,7 @@ use crate::chance::Chance;
 use crate::checks::Checked;
 use crate::faults::{End, Fault, Whom};
 use crate::machine::Machine;
+use crate::machine::disk::Moment;
 use crate::network::{Disturbance, Trouble};
 use crate::time::Span;
 
@@ -24,6 +25,13 @@ impl World {
                 let machine = self.machine(member);
                 machine.death = end;
                 machine.disk.die_after(operations, moment);
+            }
+            Fault::EndInElection { whom, down, operations } => {
+                let member = self.whom(whom);
+                self.take_down(member, End::Killed, down)?;
+                let machine = self.machine(member);
+                machine.death = End::Killed;
+                machine.disk.die_after(operations, Moment::After);
             }
             Fault::PowerCutOfAll { down } => {
                 for member in 1..=self.plan.settings.machines() {
