@@ -292,6 +292,9 @@ pub struct Replica {
     digests: Digests,
     /// Until then nobody else can have become leader.
     lease_until_ms: u64,
+    /// The term in which this leader has asked another one to lead. That one may stand for election whenever it hears of
+    /// this, so there is no lease any more.
+    handed_over_in: Option<u64>,
     /// As it was last written.
     written: HardState,
     /// The membership has changed: that it is committed has to reach the disk soon.
@@ -373,6 +376,7 @@ impl Replica {
             refusing: Refusing::default(),
             digests: Digests::default(),
             lease_until_ms: 0,
+            handed_over_in: None,
             written,
             is_commit_due: false,
             liveness: Liveness::new(options.tick_ms),
@@ -648,7 +652,8 @@ impl Replica {
     /// A quorum has confirmed that this member leads, after it was asked for that.
     fn on_answer(&mut self, question: Question, index: u64) {
         let asked_ms = self.outstanding.answer(question, index);
-        let may_lease = self.consensus.takes_proposals();
+        let is_heir_asked = self.handed_over_in == Some(self.consensus.leadership().term);
+        let may_lease = self.consensus.takes_proposals() && !is_heir_asked;
         if let (Some(asked_ms), Some(bound_ms), true) =
             (asked_ms, self.options.lease_clock_bound_ms, may_lease)
         {

@@ -139,6 +139,7 @@ impl Replica {
             let heirs = goal.iter().copied().filter(|id| voters.contains(id));
             if let Some(heir) = heirs.max_by_key(|id| self.consensus.follower(*id).map(|heir| heir.matched)) {
                 tracing::info!(to = heir, "this leader is to leave: it hands the lead over");
+                (self.lease_until_ms, self.handed_over_in) = (0, Some(self.consensus.leadership().term));
                 return self.consensus.transfer(heir);
             }
             // Nobody who stays can lead yet.

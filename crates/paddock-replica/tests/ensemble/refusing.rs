@@ -144,3 +144,35 @@ fn a_lease_holds_though_who_granted_it_is_started_anew() {
         }
     }
 }
+
+/// Whoever is asked to lead stands for election at once, and is elected though the others have just heard the leader.
+#[test]
+fn a_lease_ends_when_the_lead_is_handed_over() {
+    let mut stage = Stage::new(3, 44);
+    stage.lease_clock_bound_ms = Some(0);
+    (1..=3).for_each(|id| stage.start_empty(id));
+    let former = stage.elect();
+    let heir = stage.other_than(former);
+    let (reader, writer) = (stage.connect(former, 1), stage.connect(heir, 2));
+    stage.create(&writer, 1, "/a", "old");
+    stage.submit_reconfig(&writer, 2, &[], &[former]);
+    let is_looking = |stage: &Stage| stage.roles().contains(&Role::Looking);
+    for xid in 1.. {
+        stage.submit_local(&reader, xid, OpCode::Sync, "/a");
+        stage.step_once();
+        if is_looking(&stage) {
+            break;
+        }
+    }
+    stage.deafen(former);
+    stage.story(&reader);
+    (0..3).for_each(|_| stage.step_once());
+    assert_eq!(stage.roles().iter().filter(|role| **role == Role::Leader).count(), 2, "within one lease");
+    let leader = (1..=3).find(|member| *member != former && stage.role(*member) == Role::Leader);
+    let writer = stage.connect(leader.expect("there are two"), 3);
+    stage.set(&writer, 1, "/a", "new");
+    assert_eq!(stage.story(&writer).len(), 1);
+    stage.submit_local(&reader, 1000, OpCode::Sync, "/a");
+    stage.get(&reader, 1001, "/a");
+    assert_eq!(stage.story(&reader), [""; 0], "another one leads");
+}
