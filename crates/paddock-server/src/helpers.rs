@@ -14,6 +14,9 @@ use crate::shared::Shared;
 const HOUSEKEEPER_PAUSE: Duration = Duration::from_millis(100);
 const HOUSEKEEPER_PAUSE_FULL: Duration = Duration::from_secs(5);
 
+/// As `nice` counts it.
+const LOW_PRIORITY: i32 = 10;
+
 /// The thread that takes a snapshot, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotThread {
@@ -24,7 +27,10 @@ impl SnapshotThread {
     pub(crate) fn begin(&mut self, shared: &Arc<Shared>, order: SnapshotOrder) {
         assert!(self.under_way.is_none(), "two snapshots at the same time");
         let shared = shared.clone();
-        self.under_way = Some(spawn("snapshot", move || order.carry_out(shared.as_ref(), &shared.clock)));
+        self.under_way = Some(spawn("snapshot", move || {
+            step_back();
+            order.carry_out(shared.as_ref(), &shared.clock)
+        }));
     }
 
     /// What it came to, once it has.
@@ -35,6 +41,13 @@ impl SnapshotThread {
     /// Waits for it.
     pub(crate) fn wait(&mut self) -> Option<Result<Taken, SnapshotError>> {
         self.under_way.take().map(join)
+    }
+}
+
+/// Lets the threads that serve clients go before this one, where the cores do not suffice for all.
+fn step_back() {
+    if let Err(error) = rustix::process::setpriority_process(None, LOW_PRIORITY) {
+        tracing::debug!(%error, "snapshots are taken with the priority of the server");
     }
 }
 

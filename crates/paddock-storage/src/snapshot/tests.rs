@@ -209,6 +209,19 @@ fn a_full_disk_leaves_nothing_behind() {
 }
 
 #[test]
+fn little_waits_for_the_disk_at_a_time() {
+    let disk = MemDisk::new(1);
+    let mut writer = SnapshotWriter::create(Arc::new(disk.clone()), Path::new(DIR), meta(1)).expect("create");
+    // Its own checksums are noise enough not to be compressed.
+    let noise: Vec<u8> =
+        (0..300_000u32).flat_map(|at| crc32c::crc32c(&at.to_le_bytes()).to_le_bytes()).collect();
+    disk.fail_after(Fault::Sync, 2);
+    let written = (0..10).take_while(|_| writer.block(&noise).is_ok()).count();
+    assert_eq!(written, 2, "each of them is synced");
+    assert_eq!(names(&disk), [""; 0]);
+}
+
+#[test]
 fn a_snapshot_that_reads_back_wrong_gets_no_name() {
     let disk = MemDisk::new(1);
     let mut writer = SnapshotWriter::create(Arc::new(disk.clone()), Path::new(DIR), meta(5)).expect("create");

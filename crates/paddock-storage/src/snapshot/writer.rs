@@ -13,6 +13,10 @@ use crate::disk::{Disk, DiskFile};
 
 const COMPRESSION_LEVEL: i32 = 1;
 
+/// So much may wait for the disk. A disk that is asked to sync something else has to write that, too, first: what waits here
+/// is what a write to the log may have to wait for.
+const UNSYNCED_BYTES_MAX: u64 = 1 << 20;
+
 /// A snapshot file being written. After an error its unfinished file is removed and the writer is of no more use.
 /// A writer that is dropped leaves its file to [`remove_unfinished`](super::remove_unfinished).
 pub struct SnapshotWriter {
@@ -24,6 +28,8 @@ pub struct SnapshotWriter {
     compressor: Compressor<'static>,
     /// Where the next bytes go.
     offset: u64,
+    /// Up to here all is on disk.
+    synced: u64,
     file_crc: u32,
     raw_crc: u32,
     totals: SnapshotTotals,
@@ -58,6 +64,7 @@ impl SnapshotWriter {
             file,
             compressor,
             offset: 0,
+            synced: 0,
             file_crc: 0,
             raw_crc: 0,
             totals: SnapshotTotals::default(),
@@ -86,6 +93,7 @@ impl SnapshotWriter {
         self.totals.items = items;
         let footer = Footer { totals: self.totals, file_crc: self.file_crc };
         self.write(&footer.encode())?;
+        self.sync()?;
         match self.publish() {
             Ok(file) => Ok(file),
             Err(error) => Err(self.fail(error)),
@@ -98,7 +106,6 @@ impl SnapshotWriter {
     }
 
     fn publish(&self) -> Result<SnapshotFile, SnapshotError> {
-        self.file.sync_data().map_err(SnapshotError::io("sync", &self.unfinished))?;
         self.read_back()?;
         let path = snapshot_path(&self.dir, self.meta.index);
         self.disk.rename(&self.unfinished, &path).map_err(SnapshotError::io("name", &path))?;
@@ -127,6 +134,18 @@ impl SnapshotWriter {
         }
         self.offset += bytes.len() as u64;
         self.file_crc = crc32c::crc32c_append(self.file_crc, bytes);
+        if self.offset - self.synced >= UNSYNCED_BYTES_MAX {
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), SnapshotError> {
+        if let Err(error) = self.file.sync_data() {
+            let error = SnapshotError::io("sync", &self.unfinished)(error);
+            return Err(self.fail(error));
+        }
+        self.synced = self.offset;
         Ok(())
     }
 
