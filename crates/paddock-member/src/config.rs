@@ -38,6 +38,8 @@ pub struct Config {
     pub piece_bytes: u64,
     /// The size of a file of the transaction log.
     pub segment_bytes: u64,
+    /// Whether what is written to the log from now on is compressed.
+    pub log_compression: bool,
     /// How many bytes of applied entries stay in memory for members that lag a little.
     pub entry_bytes_kept: usize,
     /// Every read sees what was written anywhere before it was asked.
@@ -76,6 +78,7 @@ impl Config {
             znodes_per_slice: 3,
             piece_bytes: 100,
             segment_bytes: 4096,
+            log_compression: false,
             entry_bytes_kept: 1000,
             linearizable_reads: false,
             lease_clock_bound_ms: None,

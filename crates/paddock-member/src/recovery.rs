@@ -209,7 +209,8 @@ fn read_log(
         report: Report::start("reading log", "entries", clock),
         clock,
     };
-    let options = LogOptions { segment_bytes: config.segment_bytes, ..LogOptions::default() };
+    let Config { segment_bytes, log_compression: compresses, .. } = *config;
+    let options = LogOptions { segment_bytes, compresses, ..LogOptions::default() };
     let log = Log::read(disk, &config.log_dir(), options, &mut tail)?;
     if !begins_anew {
         check_log(log.log(), config, meta)?;

@@ -70,6 +70,8 @@ pub struct Config {
     pub snapshots_kept: usize,
     /// The size of a file of the transaction log.
     pub segment_bytes: u64,
+    /// Whether what is written to the log from now on is compressed.
+    pub log_compression: bool,
     /// Threads that serve connections; 0 lets the member choose by its cores.
     pub workers: usize,
 }
@@ -102,6 +104,7 @@ impl Config {
             snapshot_log_bytes: 256 << 20,
             snapshots_kept: 3,
             segment_bytes: 64 << 20,
+            log_compression: false,
             workers: 0,
         }
     }
@@ -130,6 +133,7 @@ impl Config {
             znodes_per_slice: ZNODES_PER_SLICE,
             piece_bytes: PIECE_BYTES,
             segment_bytes: self.segment_bytes,
+            log_compression: self.log_compression,
             // Nobody lags behind a member alone.
             entry_bytes_kept: if self.ensemble.is_some() { ENTRY_BYTES_KEPT } else { 0 },
             linearizable_reads: self.has_linearizable_reads(),

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{DIR, Kept, append_each, copy, entries, entry, open, segment};
+use common::{DIR, Kept, append_each, copy, entries, entry, open, open_to_pack, segment};
 use paddock_storage::log::Damage;
 use paddock_storage::{Disk, Group, Index, Log, LogError, MemDisk, Record, Term};
 
@@ -12,10 +12,15 @@ const SEGMENT_BYTES: u64 = 1024;
 
 /// A log of several segments, one batch per entry, that ended without a mark.
 fn small_log() -> (MemDisk, Vec<Kept>) {
+    log_that_packs(false)
+}
+
+fn log_that_packs(compresses: bool) -> (MemDisk, Vec<Kept>) {
     let disk = MemDisk::new(1);
-    let (mut log, _) = open(&disk, SEGMENT_BYTES).expect("open");
+    let (mut log, _) = open_to_pack(&disk, SEGMENT_BYTES, compresses).expect("open");
     log.append(Record::HardState { group: Group(0), payload: b"vote" });
-    let written: Vec<Kept> = (1..=20).map(|index| entry(index, 60 + index as usize * 5)).collect();
+    let count = if compresses { 60 } else { 20 };
+    let written: Vec<Kept> = (1..=count).map(|index| entry(index, 60 + index as usize * 5)).collect();
     append_each(&mut log, &written);
     assert!(log.segments() >= 3, "the log has {} segments", log.segments());
     (copy(&disk), written)
@@ -40,7 +45,11 @@ fn record_bytes(entry: &Kept) -> usize {
 
 #[test]
 fn every_flipped_byte_is_refused_or_harmless() {
-    let (disk, written) = small_log();
+    [false, true].into_iter().for_each(flip_every_byte);
+}
+
+fn flip_every_byte(compresses: bool) {
+    let (disk, written) = log_that_packs(compresses);
     let last = last_segment(&disk);
     for number in 1..=last {
         let end = end(&disk, number);

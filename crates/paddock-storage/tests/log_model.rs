@@ -79,7 +79,9 @@ struct World {
 impl World {
     fn new(seed: u64, segment_bytes: u64) -> Self {
         let disk = MemDisk::new(seed);
-        let (log, found) = common::open(&disk, segment_bytes).expect("an empty directory is a log");
+        let compresses = seed.is_multiple_of(2);
+        let opened = common::open_to_pack(&disk, segment_bytes, compresses);
+        let (log, found) = opened.expect("an empty directory is a log");
         assert!(found.is_empty());
         Self { disk, segment_bytes, log, history: Vec::new(), synced: 0, released: BTreeMap::new() }
     }
@@ -180,7 +182,8 @@ impl World {
     fn restart(&mut self, end: fn(&MemDisk)) {
         end(&self.disk);
         let (log, found) = loop {
-            match common::open(&self.disk, self.segment_bytes) {
+            let compresses = self.history.len().is_multiple_of(3);
+            match common::open_to_pack(&self.disk, self.segment_bytes, compresses) {
                 Ok(opened) => break opened,
                 Err(LogError::DiskFull { .. }) => self.disk.set_capacity(None),
                 // A fault was waiting. There are only so many of them.

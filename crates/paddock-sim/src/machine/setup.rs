@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) znodes_per_slice: usize,
     pub(crate) piece_bytes: u64,
     pub(crate) segment_bytes: u64,
+    /// Of a thousand starts: those that compress the log from then on.
+    pub(crate) compressing: u64,
     pub(crate) entry_bytes_kept: usize,
     pub(crate) linearizable_reads: bool,
     pub(crate) lease_clock_bound_ms: Option<u64>,
@@ -50,6 +52,7 @@ impl Settings {
             entry_bytes_kept: *chance.pick(&[0, 500, 5000, 50_000]),
             linearizable_reads: chance.one_in(4),
             lease_clock_bound_ms: chance.one_in(4).then_some(LEASE_CLOCK_BOUND_MS),
+            compressing: *chance.pick(&[0, 0, 500, 1000]),
         }
     }
 
@@ -78,6 +81,7 @@ impl Settings {
             znodes_per_slice: self.znodes_per_slice,
             piece_bytes: self.piece_bytes,
             segment_bytes: self.segment_bytes,
+            log_compression: Chance::of(seed, "compression").permille(self.compressing),
             entry_bytes_kept: self.entry_bytes_kept,
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,

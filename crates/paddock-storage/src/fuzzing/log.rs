@@ -137,7 +137,7 @@ fn sealed(number: u64, mut bytes: Vec<u8>, seal: u8) -> Vec<u8> {
 
 fn open(disk: &MemDisk) -> Result<(Log, Vec<Seen>), LogError> {
     let mut seen = Vec::new();
-    let options = LogOptions { segment_bytes: SEGMENT_BYTES, spares: 1 };
+    let options = LogOptions { segment_bytes: SEGMENT_BYTES, spares: 1, compresses: false };
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let log = Log::open(disk, Path::new(DIR), options, &mut |record: Record<'_>| seen.push(see(record)))?;
     Ok((log, seen))

@@ -49,6 +49,12 @@ impl Chunk {
         self.push_stored(&Stored::from(*record));
     }
 
+    /// Adds an entry in the form that it is stored in.
+    pub(super) fn push_packed(&mut self, record: &Record<'_>, stored: &Stored<'_>) {
+        self.ranges.note(record);
+        self.push_stored(stored);
+    }
+
     pub(super) fn push_mark(&mut self) {
         self.push_stored(&Stored::MARK);
     }

@@ -63,6 +63,8 @@ pub enum Damage {
     WrongNumber,
     #[error("an entry does not follow the one before it")]
     IndexGap,
+    #[error("a compressed entry cannot be read though its checksum is right")]
+    Packing,
 }
 
 impl LogError {

@@ -29,6 +29,7 @@ mod batch;
 mod error;
 mod groups;
 mod housekeeper;
+mod pack;
 mod record;
 mod recovery;
 mod repair;
@@ -49,6 +50,7 @@ use crate::disk::{Access, Disk, DiskFile};
 use crate::{Group, Index};
 use batch::Chunk;
 use groups::Groups;
+use pack::Packer;
 use record::Stored;
 use recovery::LastSegment;
 use segment::{SEGMENT_BYTES_MAX, Segment};
@@ -61,11 +63,13 @@ pub struct LogOptions {
     pub segment_bytes: u64,
     /// How many segments the housekeeper keeps ready.
     pub spares: usize,
+    /// Whether entries are compressed from now on. Those that are there are read either way.
+    pub compresses: bool,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { segment_bytes: 64 << 20, spares: 1 }
+        Self { segment_bytes: 64 << 20, spares: 1, compresses: false }
     }
 }
 
@@ -139,6 +143,8 @@ pub struct Log {
     buffer: Vec<u8>,
     groups: Groups,
     hard_states: BTreeMap<Group, Vec<u8>>,
+    /// If entries are compressed.
+    packer: Option<Packer>,
     poisoned: bool,
 }
 
@@ -162,7 +168,7 @@ impl Log {
         options: LogOptions,
         replay: &mut dyn Replay,
     ) -> Result<ReadLog, LogError> {
-        let LogOptions { segment_bytes, spares } = options;
+        let LogOptions { segment_bytes, spares, compresses } = options;
         assert!(segment_bytes.is_multiple_of(8), "segment size {segment_bytes} is no multiple of 8");
         assert!(
             (128..=SEGMENT_BYTES_MAX).contains(&segment_bytes),
@@ -182,6 +188,7 @@ impl Log {
             buffer: Vec::new(),
             groups: scan.groups,
             hard_states: scan.hard_states,
+            packer: compresses.then(Packer::new),
             poisoned: false,
         };
         Ok(ReadLog { log, unborn: scan.unborn, last: scan.last })
@@ -205,7 +212,16 @@ impl Log {
         }
         let noted = self.groups.note(&record);
         assert!(noted.is_ok(), "the log has a gap before {record:?}: {noted:?}");
-        self.chunk_with_room(Stored::from(record).bytes()).push(&record);
+        match self.packer.take() {
+            Some(mut packer) if matches!(record, Record::Entry { .. }) => {
+                self.append_packed(&mut packer, &record);
+                self.packer = Some(packer);
+            }
+            packer => {
+                self.packer = packer;
+                self.chunk_with_room(Stored::from(record).bytes()).push(&record);
+            }
+        }
         if let Record::HardState { group, payload } = record {
             self.hard_states.insert(group, payload.to_vec());
         }

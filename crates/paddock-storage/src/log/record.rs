@@ -19,6 +19,7 @@
 
 use std::ops::Range;
 
+use super::pack::Packed;
 use crate::{Group, Index, Term};
 
 pub(super) const HEADER_BYTES: usize = 40;
@@ -48,6 +49,10 @@ pub(super) enum Kind {
     Base = 3,
     /// Says nothing but that all before it was synced.
     Mark = 4,
+    /// An entry whose payload is packed (see `pack.rs`), the first of its stream,
+    PackedFirst = 5,
+    /// and the next one.
+    Packed = 6,
 }
 
 /// A record as it is written: a [`Record`] or a mark.
@@ -74,6 +79,12 @@ impl SegmentKey {
 impl<'a> Stored<'a> {
     pub(super) const MARK: Stored<'static> =
         Stored { kind: Kind::Mark, group: Group(0), term: Term(0), index: Index(0), payload: &[] };
+
+    /// An entry, with its payload packed.
+    pub(super) fn packed(group: Group, term: Term, index: Index, packed: Packed<'a>) -> Stored<'a> {
+        let kind = if packed.is_first { Kind::PackedFirst } else { Kind::Packed };
+        Stored { kind, group, term, index, payload: packed.bytes }
+    }
 
     pub(super) fn bytes(&self) -> u64 {
         (HEADER_BYTES + self.payload.len() + padding(self.payload.len())) as u64
@@ -167,11 +178,19 @@ impl RecordHeader {
         padded.then_some(HEADER_BYTES..end)
     }
 
-    /// The record, or `None` for a mark.
+    /// The payload as it is to be unpacked, if it is packed.
+    pub(super) fn packed<'a>(&self, payload: &'a [u8]) -> Option<Packed<'a>> {
+        let is_packed = matches!(self.kind, Kind::PackedFirst | Kind::Packed);
+        is_packed.then_some(Packed { is_first: self.kind == Kind::PackedFirst, bytes: payload })
+    }
+
+    /// The record with its payload, unpacked, or `None` for a mark.
     pub(super) fn record<'a>(&self, payload: &'a [u8]) -> Option<Record<'a>> {
         let Self { group, term, index, .. } = *self;
         match self.kind {
-            Kind::Entry => Some(Record::Entry { group, term, index, payload }),
+            Kind::Entry | Kind::PackedFirst | Kind::Packed => {
+                Some(Record::Entry { group, term, index, payload })
+            }
             Kind::HardState => Some(Record::HardState { group, payload }),
             Kind::Base => Some(Record::Base { group, term, index }),
             Kind::Mark => None,
@@ -181,7 +200,8 @@ impl RecordHeader {
 
 impl Kind {
     fn decode(byte: u8) -> Option<Self> {
-        [Self::Entry, Self::HardState, Self::Base, Self::Mark].into_iter().find(|kind| *kind as u8 == byte)
+        let all = [Self::Entry, Self::HardState, Self::Base, Self::Mark, Self::PackedFirst, Self::Packed];
+        all.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::groups::{Groups, Ranges};
+use super::pack::Unpacker;
 use super::record::{HEADER_BYTES, Record, RecordHeader, SegmentKey};
 use super::segment::{
     HeaderError, SEGMENT_HEADER_BYTES, Segment, SegmentHeader, segment_number, segment_path, spare_number,
@@ -90,8 +91,14 @@ impl Scan {
         let mut end = SEGMENT_HEADER_BYTES as u64;
         let mut batch_start = 0;
         let mut ranges = Ranges::default();
-        while let Some((record_header, record)) = read_record(&mut window, key, end, header.capacity)? {
-            if let Some(record) = record {
+        let mut unpacker = Unpacker::default();
+        while let Some((record_header, payload)) = read_record(&mut window, key, end, header.capacity)? {
+            let payload = match record_header.packed(payload) {
+                Some(packed) => unpacker.unpack(packed),
+                None => Some(payload),
+            };
+            let payload = payload.ok_or_else(|| LogError::damaged(&path, end, Damage::Packing))?;
+            if let Some(record) = record_header.record(payload) {
                 self.note(&record).map_err(|what| LogError::damaged(&path, end, what))?;
                 ranges.note(&record);
                 replay.record(record);
@@ -165,13 +172,13 @@ fn check_end(previous: &Read, synced_end: u64) -> Result<(), LogError> {
     Ok(())
 }
 
-/// The record at an offset with its header, or `None` if there is no valid one. A mark has a header only.
+/// The header and the payload at an offset, or `None` if there is no valid record.
 fn read_record(
     window: &mut Window,
     key: SegmentKey,
     offset: u64,
     capacity: u64,
-) -> Result<Option<(RecordHeader, Option<Record<'_>>)>, LogError> {
+) -> Result<Option<(RecordHeader, &[u8])>, LogError> {
     let Some(header) = RecordHeader::decode(window.bytes(offset, HEADER_BYTES)?, key) else {
         return Ok(None);
     };
@@ -182,5 +189,5 @@ fn read_record(
     }
     let bytes = window.bytes(offset, header.length as usize)?;
     let Some(payload) = header.check_body(bytes) else { return Ok(None) };
-    Ok(Some((header, header.record(&bytes[payload]))))
+    Ok(Some((header, &bytes[payload])))
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::batch::{Chunk, segment_bytes_needed};
 use super::groups::Ranges;
 use super::housekeeper::Spare;
+use super::pack::Packer;
 use super::record::{Record, Stored};
 use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentHeader, segment_path};
 use super::{Log, LogError};
@@ -23,6 +24,22 @@ impl Log {
         }
         let segment = self.segments.back()?;
         Some(Position { number: segment.number, capacity: segment.capacity, end: segment.end })
+    }
+
+    /// Takes an entry into the next batch, packed together with those before it in its segment.
+    pub(super) fn append_packed(&mut self, packer: &mut Packer, entry: &Record<'_>) {
+        let Record::Entry { group, term, index, payload } = *entry else {
+            unreachable!("only entries are packed");
+        };
+        let number = self.position().map_or(1, |position| position.number);
+        let mut stored = Stored::packed(group, term, index, packer.pack(number, payload));
+        let has_room = |position: Position| position.end + stored.bytes() <= position.capacity;
+        if !self.position().is_some_and(has_room) {
+            stored = Stored::packed(group, term, index, packer.pack(number + 1, payload));
+        }
+        let chunk = self.chunk_with_room(stored.bytes());
+        chunk.push_packed(entry, &stored);
+        packer.came_into(chunk.number);
     }
 
     pub(super) fn chunk_with_room(&mut self, bytes: u64) -> &mut Chunk {

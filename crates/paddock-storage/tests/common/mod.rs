@@ -49,7 +49,7 @@ pub fn entry(index: u64, payload_bytes: usize) -> Kept {
 }
 
 pub fn options(segment_bytes: u64) -> LogOptions {
-    LogOptions { segment_bytes, spares: 1 }
+    LogOptions { segment_bytes, spares: 1, compresses: false }
 }
 
 pub fn open(disk: &MemDisk, segment_bytes: u64) -> Result<(Log, Vec<Kept>), LogError> {
@@ -57,9 +57,22 @@ pub fn open(disk: &MemDisk, segment_bytes: u64) -> Result<(Log, Vec<Kept>), LogE
 }
 
 pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, segment_bytes: u64) -> Result<(Log, Vec<Kept>), LogError> {
+    open_with(disk, dir, options(segment_bytes))
+}
+
+/// Opens a log that packs from now on, or does not.
+pub fn open_to_pack(
+    disk: &MemDisk,
+    segment_bytes: u64,
+    compresses: bool,
+) -> Result<(Log, Vec<Kept>), LogError> {
+    let options = LogOptions { compresses, ..options(segment_bytes) };
+    open_with(Arc::new(disk.clone()), Path::new(DIR), options)
+}
+
+fn open_with(disk: Arc<dyn Disk>, dir: &Path, options: LogOptions) -> Result<(Log, Vec<Kept>), LogError> {
     let mut kept = Vec::new();
-    let log =
-        Log::open(disk, dir, options(segment_bytes), &mut |record: Record<'_>| kept.push(record.into()))?;
+    let log = Log::open(disk, dir, options, &mut |record: Record<'_>| kept.push(record.into()))?;
     Ok((log, kept))
 }
 

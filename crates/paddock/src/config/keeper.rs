@@ -221,6 +221,7 @@ impl Keeper {
             "max_log_file_size" => {
                 config.segment_bytes = values::segment_bytes(value)?.unwrap_or(config.segment_bytes);
             }
+            "compress_logs" => config.log_compression = values::boolean(value)?,
             "max_request_size" => config.frame_bytes_max = values::request_bytes(value)?,
             "quorum_reads" => self.settings.linearizable_reads = values::boolean(value)?,
             _ => return Ok(false),

@@ -106,6 +106,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "snapshot_log_bytes" => config.snapshot_log_bytes = value::amount(value, 1..=i64::MAX, "bytes")?,
         "snapshots_kept" => config.snapshots_kept = value::amount(value, 1..=COUNT_MAX, "snapshots")?,
         "segment_bytes" => config.segment_bytes = segment_bytes(value)?,
+        "log_compression" => config.log_compression = ensemble::boolean(value)?,
         "workers" => config.workers = value::amount(value, 0..=1024, "threads")?,
         _ => return Ok(false),
     }

@@ -7,7 +7,7 @@ use super::super::known_keys::{Fixed, Meaningless};
 
 const OWN_TIMES: &str = "members watch each other by times of their own";
 const OWN_LIMITS: &str = "Paddock has no such cache or queue, or sets its size itself";
-const OWN_LOG: &str = "the log is not compressed, and its files are reserved in full";
+const OWN_LOG: &str = "files of the log are reserved in full";
 const OWN_RAFT: &str = "Paddock's Raft has no such choice";
 const SILENCE: &str = "a connection that is silent for the session's timeout is closed";
 const NO_S3: &str = "it counts only with s3_snapshot.endpoint";
@@ -64,7 +64,6 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
         "a file of the log has the size of max_log_file_size",
     ),
     ("keeper_server.coordination_settings.log_file_overallocate_size", OWN_LOG),
-    ("keeper_server.coordination_settings.compress_logs", OWN_LOG),
     (
         "keeper_server.coordination_settings.compress_snapshots_with_zstd_format",
         "snapshots are always compressed",

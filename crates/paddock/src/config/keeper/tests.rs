@@ -102,6 +102,7 @@ fn every_key_sets_its_field() {
         ),
         (&coordination("<snapshot_distance>9</snapshot_distance>"), Config { snapshot_writes: 9, ..alone() }),
         (&coordination("<snapshots_to_keep>1</snapshots_to_keep>"), Config { snapshots_kept: 1, ..alone() }),
+        (&coordination("<compress_logs>true</compress_logs>"), Config { log_compression: true, ..alone() }),
         (
             &coordination("<max_log_file_size>52428801</max_log_file_size>"),
             Config { segment_bytes: 52_428_800, ..alone() },

@@ -64,6 +64,7 @@ fn every_key_sets_its_field() {
         ("snapshot_log_bytes = 8", Config { snapshot_log_bytes: 8, ..defaults() }),
         ("snapshots_kept = 1", Config { snapshots_kept: 1, ..defaults() }),
         ("segment_bytes = 65536", Config { segment_bytes: 65536, ..defaults() }),
+        ("log_compression = true", Config { log_compression: true, ..defaults() }),
         ("workers = 4", Config { workers: 4, ..defaults() }),
     ] {
         check(text, expected);
