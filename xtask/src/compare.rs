@@ -21,6 +21,7 @@ Examples:
   cargo xtask compare --size         idle sessions, snapshots, disk, and load on much; about 20 minutes
   cargo xtask compare --size --long  the same of Paddock alone, with 10 million znodes; needs 10 GiB of memory and of disk
   cargo xtask compare --reads        reads only, with one worker and with two; about 3 minutes
+  cargo xtask compare --log          Paddock with and without a compressed log; about 4 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
@@ -43,8 +44,11 @@ pub(crate) struct Options {
     /// Also the runs that take long
     #[arg(long)]
     long: bool,
+    /// The price of a compressed log
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "long"])]
+    log: bool,
     /// ClickHouse's workload with and without its compression, on Paddock alone
-    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "quick", "long"])]
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "quick", "long"])]
     compression: bool,
 }
 
@@ -76,6 +80,8 @@ impl Comparison {
     };
     const READS: Comparison =
         Comparison { suite: "reads", options: " --reads", table: "compare reads", has_zookeeper: true };
+    const LOG: Comparison =
+        Comparison { suite: "log", options: " --log", table: "compare log", has_zookeeper: true };
     const COMPRESSION: Comparison = Comparison {
         suite: "compression",
         options: " --compression",
@@ -96,6 +102,7 @@ impl Options {
                 Err(Error::new("there is no long comparison of three members: leave --long out"))
             }
             ("3", ..) => Ok(Comparison::THREE),
+            _ if self.log => Ok(Comparison::LOG),
             _ if self.compression => Ok(Comparison::COMPRESSION),
             (_, true, _, true) => Ok(Comparison::SIZE_LONG),
             (_, true, ..) => Ok(Comparison::SIZE),
