@@ -101,6 +101,45 @@ pub(crate) fn chromium(layout: &Layout) -> Result<Vec<(&'static str, OsString)>,
     Ok(variables)
 }
 
+/// What runs benchmarks that count instructions; returns the variables with which Cargo finds it, and it finds Valgrind.
+pub(crate) fn gungraun(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    let directory = layout.environment("gungraun");
+    // It serves no other version of its library.
+    let version = locked_version("gungraun-runner", &read(&layout.source("Cargo.lock"))?)?;
+    once(&directory, &version, || {
+        // Built as it is built fastest: it only starts Valgrind and reads what that writes.
+        let cargo = layout.cargo().args(["install", "--debug", "--locked", "--root"]).arg(&directory);
+        let cargo = cargo.args(["--version", &version, "gungraun-runner"]);
+        cargo.log_to(&layout.log("install-gungraun")).run()
+    })?;
+    let mut variables = valgrind(layout)?;
+    variables.push(("GUNGRAUN_RUNNER", directory.join("bin/gungraun-runner").into()));
+    Ok(variables)
+}
+
+fn valgrind(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    if Program::new("valgrind").arg("--version").succeeds() {
+        return Ok(Vec::new());
+    }
+    let directory = layout.environment("valgrind");
+    once(&directory, "valgrind", || apt::unpack(&["valgrind"], &directory, &layout.log("install-valgrind")))?;
+    let root = directory.join("root/usr");
+    Ok(vec![
+        // Not valgrind itself: that is a script which looks for this below /usr.
+        ("GUNGRAUN_VALGRIND_BIN", root.join("bin/valgrind.bin").into()),
+        ("VALGRIND_LIB", root.join("libexec/valgrind").into()),
+        // Benchmarks get no other variables than these.
+        ("GUNGRAUN_ENVS", "VALGRIND_LIB".into()),
+    ])
+}
+
+/// The version of a package that Cargo builds with.
+fn locked_version(package: &str, lock: &str) -> Result<String, Error> {
+    let start = format!("name = \"{package}\"\nversion = \"");
+    let version = lock.split_once(&start).and_then(|(_, rest)| rest.split('"').next());
+    version.map(str::to_owned).ok_or_else(|| Error::new(format!("Cargo.lock does not name {package}")))
+}
+
 /// The fonts of this machine and those that were unpacked.
 fn font_settings(directory: &Path) -> String {
     let unpacked = directory.join("root/usr/share/fonts");

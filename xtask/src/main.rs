@@ -1,7 +1,7 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 //!
 //! `stages` says what is tested, `torture` and `soak` look for what tests have not found, `breaks` proves the simulator,
-//! `compare` says what is measured, `cluster` starts members to try things on, `install` puts what tests and comparisons
+//! `compare` says what is measured, `instructions` what is counted, `cluster` starts members to try things on, `install` puts what tests and comparisons
 //! need below the target directory, `process` runs other programs. Nothing here is part of
 //! the product.
 
@@ -11,6 +11,7 @@ mod cluster;
 mod compare;
 mod counts;
 mod install;
+mod instructions;
 mod layout;
 mod process;
 mod soak;
@@ -53,6 +54,9 @@ enum Task {
     /// Measure Paddock beside Apache ZooKeeper and write docs/performance.md
     #[command(after_help = compare::HELP)]
     Compare(compare::Options),
+    /// Count the instructions of requests, of changes of the tree and of the log, and compare with what is stored
+    #[command(after_help = instructions::HELP)]
+    Instructions(instructions::Options),
     /// Prove that the simulator would notice mistakes
     #[command(after_help = breaks::HELP)]
     Breaks(breaks::Options),
@@ -99,6 +103,7 @@ fn run(task: Task) -> Result<bool, Error> {
         Task::Torture(options) => torture::run(&layout, &options),
         Task::Soak(options) => soak::run(&layout, &options),
         Task::Compare(options) => compare::run(&layout, &options),
+        Task::Instructions(options) => instructions::run(&layout, &options),
         Task::Breaks(options) => breaks::run(&layout, &options),
         Task::Cluster(options) => cluster::run(&layout, &options),
     }

@@ -42,7 +42,7 @@ impl Outcome {
 }
 
 /// In the order in which they run: cheap ones and those that others need first.
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 11] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -54,6 +54,12 @@ const STAGES: [Stage; 10] = [
         about: "whole ensembles in one thread, from 200 seeds, with faults",
         needs_server: false,
         run: rust::simulator,
+    },
+    Stage {
+        name: "instructions",
+        about: "how many instructions requests, changes of the tree and the log take, against what is stored",
+        needs_server: false,
+        run: rust::instructions,
     },
     Stage { name: BUILD, about: "the paddock binary, as released", needs_server: false, run: rust::build },
     Stage {
@@ -99,7 +105,7 @@ const BUILD: &str = "build";
 
 pub(crate) fn list() {
     for stage in &STAGES {
-        println!("{:<12}{}", stage.name, stage.about);
+        println!("{:<14}{}", stage.name, stage.about);
     }
 }
 
@@ -112,7 +118,7 @@ pub(crate) fn run(layout: &Layout, names: &[String]) -> Result<bool, Error> {
     let start = Instant::now();
 
     for stage in selected {
-        print!("{:<12}", stage.name);
+        print!("{:<14}", stage.name);
         io::stdout().flush().map_err(|error| Error::new(format!("print: {error}")))?;
         let stage_start = Instant::now();
         let counts = if no_server && stage.needs_server {
@@ -126,7 +132,7 @@ pub(crate) fn run(layout: &Layout, names: &[String]) -> Result<bool, Error> {
         account += &row(stage.name, counts, stage_start.elapsed());
     }
 
-    println!("\n{:<12}{:>8}{:>8}{:>9}{:>10}", "stage", "passed", "failed", "skipped", "time");
+    println!("\n{:<14}{:>8}{:>8}{:>9}{:>10}", "stage", "passed", "failed", "skipped", "time");
     print!("{account}{}", row("all", sum, start.elapsed()));
     println!("{sum}");
     Ok(sum.failed == 0)
@@ -188,5 +194,5 @@ fn judge(stage: &Stage, counts: Counts, success: bool) -> Option<String> {
 
 fn row(name: &str, counts: Counts, time: Duration) -> String {
     let Counts { passed, failed, skipped } = counts;
-    format!("{name:<12}{passed:>8}{failed:>8}{skipped:>9}{:>8.1} s\n", time.as_secs_f64())
+    format!("{name:<14}{passed:>8}{failed:>8}{skipped:>9}{:>8.1} s\n", time.as_secs_f64())
 }

@@ -7,6 +7,7 @@ use super::{Outcome, go, java};
 use crate::breaks;
 use crate::counts::Counts;
 use crate::install;
+use crate::instructions;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
 
@@ -27,6 +28,15 @@ pub(super) fn simulator(layout: &Layout) -> Result<Outcome, Error> {
     // Mistakes that do not fit the sources any more prove nothing.
     counts.passed += breaks::check(layout)? as u64;
     Ok(Outcome { counts, success: status.success() })
+}
+
+/// A benchmark is a test: it fails if it takes more than is stored.
+pub(super) fn instructions(layout: &Layout) -> Result<Outcome, Error> {
+    let report = instructions::measure(layout)?;
+    let (directory, log) = (layout.environment("logs"), layout.log("instructions"));
+    fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
+    fs::write(&log, report.to_string()).map_err(Error::io("write", &log))?;
+    Ok(Outcome { counts: report.counts(), success: true })
 }
 
 pub(super) fn build(layout: &Layout) -> Result<Outcome, Error> {
