@@ -3,6 +3,7 @@
 //! The suites are files in tests/compare, and `paddock bench suite` plays them; here is only what they need and what is
 //! said about the machine. Everything is written below <target>/compare, and into the one page.
 
+mod floor;
 mod machine;
 
 use std::fs;
@@ -163,7 +164,7 @@ fn play(layout: &Layout, name: &str, results: &Path) -> Result<bool, Error> {
 fn describe(layout: &Layout, comparison: Comparison, results: &Path) -> Result<String, Error> {
     let table = results.join("summary.md");
     let table = fs::read_to_string(&table).map_err(Error::io("read", &table))?;
-    let facts = machine::facts(layout, results, comparison.has_zookeeper)?;
+    let facts = machine::facts(layout, results, comparison.has_zookeeper)? + &floor::describe(results)?;
     let date = Program::new("date").args(["-u", "+%F"]).output()?;
     let options = comparison.options;
     Ok(format!("`cargo xtask compare{options}`, {date}.\n\n{facts}\n{table}"))
