@@ -4,14 +4,14 @@
 //! said about the machine. Everything is written below <target>/compare, and into the one page.
 
 mod floor;
-mod machine;
 
 use std::fs;
 use std::path::Path;
 
-use crate::install;
 use crate::layout::Layout;
+use crate::page::Section;
 use crate::process::{Error, Program};
+use crate::{install, machine};
 
 pub(crate) const HELP: &str = "\
 Examples:
@@ -89,11 +89,6 @@ impl Comparison {
         table: "compare compression",
         has_zookeeper: false,
     };
-
-    /// The lines of the page between which its table stands.
-    fn marks(self) -> [String; 2] {
-        ["begin", "end"].map(|edge| format!("<!-- {}: {edge} -->", self.table))
-    }
 }
 
 impl Options {
@@ -140,7 +135,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     }
     if !options.quick {
         let text = describe(layout, comparison, &results)?;
-        write_page(&layout.document(PAGE), &comparison.marks(), &text)?;
+        Section::new(comparison.table).write(&layout.document(PAGE), &text)?;
     }
     Ok(true)
 }
@@ -168,37 +163,4 @@ fn describe(layout: &Layout, comparison: Comparison, results: &Path) -> Result<S
     let date = Program::new("date").args(["-u", "+%F"]).output()?;
     let options = comparison.options;
     Ok(format!("`cargo xtask compare{options}`, {date}.\n\n{facts}\n{table}"))
-}
-
-fn write_page(page: &Path, marks: &[String; 2], text: &str) -> Result<(), Error> {
-    let old = fs::read_to_string(page).map_err(Error::io("read", page))?;
-    let new = replace(&old, marks, text).ok_or_else(|| {
-        let [begin, end] = marks;
-        Error::new(format!("{} has no lines {begin} and {end} to write between", page.display()))
-    })?;
-    fs::write(page, new).map_err(Error::io("write", page))
-}
-
-/// The page with `text` between its marks.
-fn replace(page: &str, [begin, end]: &[String; 2], text: &str) -> Option<String> {
-    let (before, rest) = page.split_once(begin)?;
-    let (_, after) = rest.split_once(end)?;
-    Some(format!("{before}{begin}\n{}\n{end}{after}", text.trim_end()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::replace;
-
-    #[test]
-    fn only_what_is_between_the_marks_changes() {
-        let page = "a\n<begin>\nold\n<end>\nb\n";
-        let new = "a\n<begin>\nnew\n<end>\nb\n";
-        let marks = ["<begin>", "<end>"].map(str::to_owned);
-        let replace = |page, text| replace(page, &marks, text);
-        assert_eq!(replace(page, "new\n").as_deref(), Some(new));
-        assert_eq!(replace(new, "new").as_deref(), Some(new));
-        assert_eq!(replace("no marks", "new"), None);
-        assert_eq!(replace("<end><begin>", "new"), None);
-    }
 }

@@ -13,6 +13,8 @@ mod counts;
 mod install;
 mod instructions;
 mod layout;
+mod machine;
+mod page;
 mod process;
 mod soak;
 mod stages;

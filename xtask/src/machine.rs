@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::process::{Error, Program};
 
 /// The machine and the versions, as a Markdown list.
-pub(super) fn facts(layout: &Layout, results: &Path, with_zookeeper: bool) -> Result<String, Error> {
+pub(crate) fn facts(layout: &Layout, results: &Path, with_zookeeper: bool) -> Result<String, Error> {
     let mut servers = Program::new(layout.paddock()).arg("--version").output()?;
     if with_zookeeper {
         servers += &format!("; {}", zookeeper(layout)?);
