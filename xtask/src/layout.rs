@@ -49,6 +49,11 @@ impl Layout {
         self.target.join("compare").join(name)
     }
 
+    /// Where profiles are kept, with what they are made of.
+    pub(crate) fn profile(&self, name: &str) -> PathBuf {
+        self.target.join("profile").join(name)
+    }
+
     /// Where an ensemble of so many members keeps its data, unless another place is named.
     pub(crate) fn cluster(&self, members: &str) -> PathBuf {
         self.target.join("cluster").join(members)

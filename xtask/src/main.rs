@@ -1,9 +1,9 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 //!
 //! `stages` says what is tested, `torture` and `soak` look for what tests have not found, `breaks` proves the simulator,
-//! `compare` says what is measured, `instructions` what is counted, `cluster` starts members to try things on, `install` puts what tests and comparisons
-//! need below the target directory, `process` runs other programs. Nothing here is part of
-//! the product.
+//! `compare` and `profile` say what is measured, `instructions` what is counted, `cluster` starts members to try things on,
+//! `install` puts what tests and comparisons need below the target directory, `process` runs other programs. Nothing here is
+//! part of the product.
 
 mod apt;
 mod breaks;
@@ -16,6 +16,7 @@ mod layout;
 mod machine;
 mod page;
 mod process;
+mod profile;
 mod soak;
 mod stages;
 mod torture;
@@ -59,6 +60,9 @@ enum Task {
     /// Count the instructions of requests, of changes of the tree and of the log, and compare with what is stored
     #[command(after_help = instructions::HELP)]
     Instructions(instructions::Options),
+    /// Tell where the server's time goes and write it into docs/performance.md
+    #[command(after_help = profile::HELP)]
+    Profile(profile::Options),
     /// Prove that the simulator would notice mistakes
     #[command(after_help = breaks::HELP)]
     Breaks(breaks::Options),
@@ -106,6 +110,7 @@ fn run(task: Task) -> Result<bool, Error> {
         Task::Soak(options) => soak::run(&layout, &options),
         Task::Compare(options) => compare::run(&layout, &options),
         Task::Instructions(options) => instructions::run(&layout, &options),
+        Task::Profile(options) => profile::run(&layout, &options),
         Task::Breaks(options) => breaks::run(&layout, &options),
         Task::Cluster(options) => cluster::run(&layout, &options),
     }

@@ -1,0 +1,179 @@
+//! One workload under perf: a fresh server, a load beside it, and samples from the middle of the measurement.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::samples;
+use super::{Times, Workload};
+use crate::layout::Layout;
+use crate::process::{Error, Program, last_lines};
+
+/// No multiple of what else happens a hundred or a thousand times in a second.
+const SAMPLES_PER_SECOND: &str = "997";
+
+/// The server has no frame pointers, so perf copies the top of the stack and reads it later.
+const CALL_GRAPH: &str = "dwarf,16384";
+
+/// What a run gave.
+pub(super) struct Recording {
+    /// Samples as `perf script` prints them.
+    pub(super) script: String,
+    pub(super) cpu_us_per_request: f64,
+}
+
+/// Whether perf is here and lets us look into the kernel, too. Without the kernel's part half of a table would be missing.
+pub(super) fn check_perf() -> Result<(), Error> {
+    if !Program::new("perf").arg("--version").succeeds() {
+        return Err(Error::new(
+            "perf does not run: install it (Debian: apt-get install linux-perf; Ubuntu: linux-tools-generic)",
+        ));
+    }
+    let setting = |name: &str| {
+        let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    match what_to_set(is_root, setting("perf_event_paranoid"), setting("kptr_restrict")) {
+        Some(advice) => Err(Error::new(advice)),
+        None => Ok(()),
+    }
+}
+
+fn what_to_set(is_root: bool, paranoid: i32, kptr_restrict: i32) -> Option<String> {
+    (!is_root && (paranoid > 1 || kptr_restrict > 0)).then(|| {
+        format!(
+            "perf may not look into the kernel (kernel.perf_event_paranoid is {paranoid}, kernel.kptr_restrict is \
+             {kptr_restrict}): run `sudo sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0`, or this as root"
+        )
+    })
+}
+
+/// Plays the workload and leaves in `directory` what it was made of.
+pub(super) fn record(
+    layout: &Layout,
+    workload: &Workload,
+    times: &Times,
+    directory: &Path,
+) -> Result<Recording, Error> {
+    let data = directory.join("data");
+    let server = Server::start(layout, &data, &directory.join("server.log"))?;
+    let result = directory.join("bench.json");
+    let mut bench = server.load(layout, workload, times, &result)?;
+    let samples = directory.join("perf.data");
+    perf_record(&server, times, &samples, &directory.join("perf.log"))?;
+    bench.finish(&result)?;
+    drop(server);
+    fs::remove_dir_all(&data).map_err(Error::io("remove", &data))?;
+
+    let script =
+        Program::new("perf").args(["script", "--fields", samples::FIELDS, "--full-source-path", "--input"]);
+    let script = script.arg(&samples).output()?;
+    let result = fs::read_to_string(&result).map_err(Error::io("read", &result))?;
+    let cpu_us_per_request = cpu_us_per_request(&result)
+        .ok_or_else(|| Error::new("the bench did not say what a request cost the server's CPU"))?;
+    Ok(Recording { script, cpu_us_per_request })
+}
+
+fn perf_record(server: &Server, times: &Times, out: &Path, log: &Path) -> Result<(), Error> {
+    let record = Program::new("perf").args(["record", "--quiet", "--event", "cpu-clock"]);
+    let record = record.args(["--freq", SAMPLES_PER_SECOND, "--call-graph", CALL_GRAPH]);
+    let record = record.arg("--pid").arg(server.process.id()).arg("--output").arg(out);
+    // It looks from the delay on until this command ends.
+    let record = record.arg("--delay").arg(times.from.as_millis().to_string());
+    record.args(["--", "sleep"]).arg(times.to.as_secs_f64().to_string()).log_to(log).run()
+}
+
+fn cpu_us_per_request(result: &str) -> Option<f64> {
+    let result: serde_json::Value = serde_json::from_str(result).ok()?;
+    result["server"]["cpu_us_per_request"].as_f64()
+}
+
+/// A member of its own that ends with this value.
+struct Server {
+    process: Process,
+    address: String,
+}
+
+impl Server {
+    fn start(layout: &Layout, data: &Path, log: &Path) -> Result<Server, Error> {
+        let mut command = Command::new(layout.paddock());
+        command.arg("server").arg("--data-dir").arg(data).args(["--listen", "127.0.0.1:0", "--log", "warn"]);
+        let errors = File::create(log).map_err(Error::io("create", log))?;
+        let mut process = Process::start(command.stdout(Stdio::piped()).stderr(errors))?;
+        let output = process.0.stdout.take().expect("it is piped");
+        // The first line is meant for whoever starts a server: `paddock VERSION listens on ADDRESS`.
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).map_err(Error::io("read from", &layout.paddock()))?;
+        match line.trim().rsplit_once("listens on ") {
+            Some((_, address)) => Ok(Server { process, address: address.to_owned() }),
+            None => Err(Error::new(format!("the server does not listen: {}", last_lines(log, 20)))),
+        }
+    }
+
+    fn load(
+        &self,
+        layout: &Layout,
+        workload: &Workload,
+        times: &Times,
+        result: &Path,
+    ) -> Result<Process, Error> {
+        let result = File::create(result).map_err(Error::io("create", result))?;
+        let seconds = |time: Duration| format!("{}ms", time.as_millis());
+        let mut command = Command::new(layout.paddock());
+        command.args(["bench", "run", workload.workload, "--hosts", &self.address, "--json", "--quiet"]);
+        command.args(["--sessions", workload.sessions, "--window", workload.window]);
+        command.args(["--warm-up", &seconds(times.warm_up), "--time", &seconds(times.time)]);
+        command.args(["--pid", &self.process.id()]);
+        Process::start(command.stdout(result))
+    }
+}
+
+/// A process that does not outlive its owner.
+struct Process(Child);
+
+impl Process {
+    fn start(command: &mut Command) -> Result<Process, Error> {
+        let child = command.stdin(Stdio::null()).spawn();
+        child.map(Process).map_err(|error| Error::new(format!("can't run {command:?}: {error}")))
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn finish(&mut self, output: &Path) -> Result<(), Error> {
+        let status = self.0.wait().map_err(Error::io("wait for the bench, which writes", output))?;
+        if status.success() { Ok(()) } else { Err(Error::new(format!("the bench failed: {status}"))) }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already; then there is nothing to do.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_perf_may_not_do_is_said() {
+        assert_eq!(what_to_set(true, 4, 2), None);
+        assert_eq!(what_to_set(false, 1, 0), None);
+        let advice = what_to_set(false, 2, 0).unwrap();
+        assert!(advice.contains("perf_event_paranoid is 2"), "{advice}");
+        assert!(what_to_set(false, 1, 1).is_some());
+    }
+
+    #[test]
+    fn the_bench_tells_what_a_request_costs() {
+        assert_eq!(cpu_us_per_request(r#"{"server": {"cpu_us_per_request": 2.5}}"#), Some(2.5));
+        assert_eq!(cpu_us_per_request(r#"{"server": null}"#), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! By what a frame is recognised.
+//!
+//! Rules are for frames that say what is being done (a system call, a file of ours), and leave out those that everyone uses:
+//! copying, hashing, the znodes' store, the bytes of the protocol. Those belong to whoever called them. Our own code is known
+//! by its files: the name of an inlined function comes without its module, and that of a generic one is full of others.
+
+use super::samples::Frame;
+use super::stages::Stage;
+use Pattern::{Begins, Calls, Functions, Source};
+
+/// The stage that a frame tells of, if it does.
+pub(super) fn stage(frame: &Frame) -> Option<Stage> {
+    RULES.iter().find(|(pattern, _)| pattern.matches(frame)).map(|(_, stage)| *stage)
+}
+
+enum Pattern {
+    /// Such system calls, by the kernel's name without its prefix.
+    Calls(&'static [&'static str]),
+    /// Functions whose name begins so.
+    Begins(&'static [&'static str]),
+    /// All of a file, a directory or a crate: a part of the path of the source.
+    Source(&'static str),
+    /// Functions of a file, by the last part of their name.
+    Functions(&'static str, &'static [&'static str]),
+}
+
+impl Pattern {
+    fn matches(&self, frame: &Frame) -> bool {
+        match self {
+            Pattern::Calls(names) => system_call(&frame.function).is_some_and(|call| names.contains(&call)),
+            Pattern::Begins(starts) => starts.iter().any(|start| frame.function.starts_with(start)),
+            Pattern::Source(part) => frame.file.contains(part),
+            Pattern::Functions(part, names) => {
+                frame.file.contains(part) && names.contains(&last_part(&frame.function).as_str())
+            }
+        }
+    }
+}
+
+/// The kernel's function behind a system call is named for it: `__x64_sys_sendto`.
+fn system_call(function: &str) -> Option<&str> {
+    ["__x64_sys_", "__arm64_sys_"].iter().find_map(|prefix| function.strip_prefix(prefix))
+}
+
+/// `send` of `paddock_server::wire::Wire::send`, of `send<u8>` and of `<Wire as Send<u8>>::send`.
+fn last_part(function: &str) -> String {
+    let mut depth = 0_usize;
+    let mut before = ' ';
+    let mut plain = String::new();
+    for c in function.chars() {
+        match c {
+            '<' => depth += 1,
+            // An arrow closes nothing.
+            '>' if before != '-' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => plain.push(c),
+            _ => {}
+        }
+        before = c;
+    }
+    plain.rsplit("::").next().unwrap_or_default().to_owned()
+}
+
+/// The first that matches a frame counts.
+const RULES: &[(Pattern, Stage)] = &[
+    (Begins(&["_rjem_"]), Stage::Allocator),
+    (Source("jemalloc"), Stage::Allocator),
+    // The kernel. On its way back from a call, a thread may find that another one has to run.
+    (Begins(&["asm_sysvec_", "asm_common_interrupt"]), Stage::Switching),
+    (Begins(&["exit_to_user_mode_loop", "irqentry_exit_to_user_mode"]), Stage::Switching),
+    (Calls(&["recvfrom", "recvmsg", "epoll_wait", "epoll_pwait", "epoll_ctl"]), Stage::Sockets),
+    (Calls(&["sendto", "sendmsg", "writev"]), Stage::Replying),
+    (Calls(&["pwrite64", "fdatasync"]), Stage::Syncing),
+    // An eventfd is written to wake a worker, and read by it.
+    (Calls(&["futex", "sched_yield", "write", "read"]), Stage::HandingOver),
+    (Begins(&["__libc_recv", "epoll_wait"]), Stage::Sockets),
+    (Begins(&["__libc_send"]), Stage::Replying),
+    // Libraries.
+    (Source("/crossbeam-channel-"), Stage::HandingOver),
+    (Source("/parking_lot"), Stage::HandingOver),
+    (Source("/lock_api-"), Stage::HandingOver),
+    (
+        Functions("/tokio-", &["with_scheduler", "wake_by_val", "wake_by_ref", "wake_arc_raw"]),
+        Stage::HandingOver,
+    ),
+    (Functions("/tokio-", &["notify_one", "notify_waiters", "unpark", "wake"]), Stage::HandingOver),
+    (Functions("/mio-", &["wake"]), Stage::HandingOver),
+    (Source("/tokio-"), Stage::Sockets),
+    (Source("/mio-"), Stage::Sockets),
+    (Source("/raft-0"), Stage::Ordering),
+    (Source("/protobuf-"), Stage::Ordering),
+    (Source("/crc32c-"), Stage::Encoding),
+    // The server's threads.
+    (Source("paddock-server/src/stats.rs"), Stage::Counting),
+    (Functions("paddock-server/src/wire.rs", &["answered"]), Stage::Counting),
+    (
+        Functions("paddock-server/src/wire.rs", &["receive", "takes_requests", "next_readiness"]),
+        Stage::Sockets,
+    ),
+    (Source("paddock-server/src/wire.rs"), Stage::Replying),
+    (Functions("paddock-server/src/worker.rs", &["deliver"]), Stage::Replying),
+    (Functions("paddock-server/src/worker.rs", &["hand_over", "lock_state"]), Stage::HandingOver),
+    (Functions("paddock-server/src/worker.rs", &["run", "admit", "deliver_mail"]), Stage::Sockets),
+    (Source("paddock-server/src/turn.rs"), Stage::Decoding),
+    (Source("paddock-server/src/connection.rs"), Stage::Decoding),
+    (Source("paddock-server/src/shared.rs"), Stage::HandingOver),
+    (Source("paddock-server/src/engine.rs"), Stage::HandingOver),
+    (Source("paddock-server/src/shell.rs"), Stage::HandingOver),
+    // The protocol.
+    (Source("paddock-proto/src/request.rs"), Stage::Decoding),
+    (Source("paddock-proto/src/reply.rs"), Stage::Replying),
+    // The member and its log.
+    (Source("paddock-storage/src/log/record.rs"), Stage::Encoding),
+    (Source("paddock-storage/src/log/batch.rs"), Stage::Encoding),
+    (Source("paddock-storage/src/log/pack.rs"), Stage::Encoding),
+    (Functions("paddock-storage/src/log/mod.rs", &["append"]), Stage::Encoding),
+    (Source("paddock-storage/src/log/"), Stage::Syncing),
+    (Source("paddock-member/src/snapshots.rs"), Stage::Snapshots),
+    (Source("paddock-member/src/"), Stage::Ordering),
+    (Functions("paddock-replica/src/outbox.rs", &["append"]), Stage::HandingOver),
+    (Source("paddock-replica/src/outbox.rs"), Stage::Replying),
+    (Functions("paddock-replica/src/state.rs", &["apply"]), Stage::Applying),
+    (Source("paddock-replica/src/state.rs"), Stage::Reading),
+    (Source("paddock-replica/src/computed.rs"), Stage::Reading),
+    (Source("paddock-replica/src/watches.rs"), Stage::Applying),
+    (Source("paddock-replica/src/replica/apply.rs"), Stage::Applying),
+    (Source("paddock-replica/src/replica"), Stage::Ordering),
+    (Source("paddock-replica/src/batch.rs"), Stage::Ordering),
+    (Source("paddock-replica/src/consensus"), Stage::Ordering),
+    (Source("paddock-replica/src/entry_log.rs"), Stage::Ordering),
+    // The tree; its store serves everyone.
+    (Source("paddock-tree/src/command.rs"), Stage::Decoding),
+    (Source("paddock-tree/src/read.rs"), Stage::Reading),
+    (Source("paddock-tree/src/list.rs"), Stage::Reading),
+    (Source("paddock-tree/src/tree.rs"), Stage::Applying),
+    (Source("paddock-tree/src/create.rs"), Stage::Applying),
+    (Source("paddock-tree/src/delete.rs"), Stage::Applying),
+    (Source("paddock-tree/src/set.rs"), Stage::Applying),
+    (Source("paddock-tree/src/multi.rs"), Stage::Applying),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_function_has_a_last_name() {
+        for name in
+            ["send", "a::Wire::send", "send<b::Vec<u8>, fn(u8) -> c::D>", "<a::Wire as b::Send<u8>>::send"]
+        {
+            assert_eq!(last_part(name), "send", "{name}");
+        }
+        assert_eq!(last_part("a::send::{closure#0}"), "{closure#0}");
+    }
+    /// A rule for what is not there any more would send its samples elsewhere without a word.
+    #[test]
+    fn rules_know_the_sources_as_they_are() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        for (pattern, stage) in RULES {
+            let (part, functions) = match pattern {
+                Source(part) => (part, &[][..]),
+                Functions(part, functions) => (part, *functions),
+                Calls(_) | Begins(_) => continue,
+            };
+            if !part.starts_with("paddock-") {
+                continue;
+            }
+            let path = crates.join(part);
+            assert!(path.exists(), "{stage:?} has a rule for {part}, which is not there");
+            for function in functions {
+                let source = fs::read_to_string(&path).expect("a rule for functions is for one file");
+                let is_there = ["(", "<"].iter().any(|next| source.contains(&format!("fn {function}{next}")));
+                assert!(is_there, "{part} has no function {function}");
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Which part of the work a sample belongs to.
+//!
+//! A sample is asked from its innermost frame outwards; the first frame that a rule knows decides.
+
+use super::rules;
+use super::samples::Sample;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Sockets,
+    Decoding,
+    Reading,
+    HandingOver,
+    Ordering,
+    Encoding,
+    Syncing,
+    Applying,
+    Replying,
+    Counting,
+    Preparing,
+    Snapshots,
+    Allocator,
+    Switching,
+    Else,
+}
+
+impl Stage {
+    /// In the order of the table: a request's way through the server, then what has no place on it.
+    pub(super) const ALL: [Stage; 15] = [
+        Stage::Sockets,
+        Stage::Decoding,
+        Stage::Reading,
+        Stage::HandingOver,
+        Stage::Ordering,
+        Stage::Encoding,
+        Stage::Syncing,
+        Stage::Applying,
+        Stage::Replying,
+        Stage::Counting,
+        Stage::Preparing,
+        Stage::Snapshots,
+        Stage::Allocator,
+        Stage::Switching,
+        Stage::Else,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Stage::Sockets => "waiting for sockets and reading them",
+            Stage::Decoding => "splitting and decoding requests",
+            Stage::Reading => "answering reads",
+            Stage::HandingOver => "handing over between threads",
+            Stage::Ordering => "batches and Raft",
+            Stage::Encoding => "encoding the log's records",
+            Stage::Syncing => "writing and syncing the log",
+            Stage::Applying => "applying to the tree",
+            Stage::Replying => "sending replies",
+            Stage::Counting => "statistics",
+            Stage::Preparing => "preparing the log's next files",
+            Stage::Snapshots => "snapshots",
+            Stage::Allocator => "allocator",
+            Stage::Switching => "interrupts and preemption",
+            Stage::Else => "everything else",
+        }
+    }
+
+    pub(super) fn of(sample: &Sample) -> Stage {
+        // What helpers do is one thing each, whatever it needs for that.
+        let helper = match sample.thread.as_str() {
+            "housekeeper" => Some(Stage::Preparing),
+            "snapshot" => Some(Stage::Snapshots),
+            _ => None,
+        };
+        helper.or_else(|| sample.frames.iter().find_map(rules::stage)).unwrap_or(Stage::Else)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::Frame;
+    use super::*;
+
+    /// Frames from the innermost outwards, as `function file`; the file may be missing.
+    fn check(thread: &str, frames: &[&str], expected: Stage) {
+        let frame = |text: &&str| {
+            let (function, file) = text.split_once(' ').unwrap_or((text, ""));
+            Frame { function: function.to_owned(), file: file.to_owned() }
+        };
+        let frames = frames.iter().map(frame).collect();
+        assert_eq!(Stage::of(&Sample { thread: thread.to_owned(), frames }), expected);
+    }
+
+    const ENGINE: &str = "paddock_server::engine::Engine::turn /build/crates/paddock-server/src/engine.rs";
+    const SYNC: &str = "paddock_storage::log::Log::sync /build/crates/paddock-storage/src/log/mod.rs";
+    const CREATE: &str = "paddock_tree::tree::Tree::carry_out /build/crates/paddock-tree/src/create.rs";
+    const SEND: &str = "paddock_server::wire::Wire::flush /build/crates/paddock-server/src/wire.rs";
+
+    #[test]
+    fn a_system_call_takes_what_the_kernel_does_for_it() {
+        check(
+            "engine",
+            &["iowrite16", "ext4_sync_file", "__x64_sys_fdatasync", SYNC, ENGINE],
+            Stage::Syncing,
+        );
+        check("worker-0", &["_copy_from_iter", "tcp_sendmsg", "__arm64_sys_sendto", SEND], Stage::Replying);
+        check(
+            "worker-0",
+            &["schedule", "__x64_sys_epoll_wait", "park /r/tokio-1.5/src/park.rs"],
+            Stage::Sockets,
+        );
+        check("engine", &["schedule", "__x64_sys_futex", SYNC], Stage::HandingOver);
+    }
+
+    #[test]
+    fn an_interrupt_is_nobodys_work() {
+        check("engine", &["handle_softirqs", "asm_common_interrupt", CREATE, ENGINE], Stage::Switching);
+        check("worker-0", &["schedule", "exit_to_user_mode_loop", "__libc_send", SEND], Stage::Switching);
+    }
+
+    #[test]
+    fn what_everyone_uses_belongs_to_its_caller() {
+        let find = "find /build/crates/paddock-tree/src/store/index.rs";
+        let read = "data /build/crates/paddock-tree/src/read.rs";
+        check("engine", &["__memcpy_avx512", find, CREATE, ENGINE], Stage::Applying);
+        check("worker-0", &["__memcpy_avx512", find, read, SEND], Stage::Reading);
+    }
+
+    #[test]
+    fn the_allocator_is_a_stage_of_its_own() {
+        check("engine", &["clear_page", "_rjem_je_arena_malloc", "_rjem_malloc", CREATE], Stage::Allocator);
+    }
+
+    #[test]
+    fn functions_of_one_file_can_differ() {
+        let wire = |function: &str| format!("{function} /build/crates/paddock-server/src/wire.rs");
+        check("worker-0", &[&wire("answered"), &wire("deliver")], Stage::Counting);
+        check("worker-0", &[&wire("paddock_server::wire::receive")], Stage::Sockets);
+        check("worker-0", &[&wire("send")], Stage::Replying);
+    }
+
+    #[test]
+    fn a_helper_does_one_thing() {
+        check("housekeeper", &["ext4_file_write_iter", "__x64_sys_pwrite64"], Stage::Preparing);
+        check("snapshot", &["_rjem_malloc"], Stage::Snapshots);
+    }
+
+    #[test]
+    fn a_type_in_a_name_is_no_code_of_it() {
+        let generic = "map<paddock_tree::create::Create>";
+        check("worker-0", &[&format!("{generic} /rustc/1/library/core/src/option.rs")], Stage::Else);
+    }
+
+    #[test]
+    fn every_stage_has_one_row() {
+        for (at, stage) in Stage::ALL.into_iter().enumerate() {
+            assert_eq!(stage as usize, at, "{stage:?} does not stand where it is declared");
+        }
+    }
+}

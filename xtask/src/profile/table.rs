@@ -1,0 +1,83 @@
+//! The table: what of a request's CPU time each stage takes.
+
+use super::Workload;
+use super::samples::Sample;
+use super::stages::Stage;
+
+/// A workload's part of the table.
+pub(super) struct Column {
+    title: String,
+    cpu_us_per_request: f64,
+    /// One for each sample.
+    stages: Vec<Stage>,
+}
+
+impl Column {
+    pub(super) fn new(workload: &Workload, samples: &[Sample], cpu_us_per_request: f64) -> Column {
+        let stages = samples.iter().map(Stage::of).collect();
+        Column { title: workload.describe(), cpu_us_per_request, stages }
+    }
+
+    fn cell(&self, stage: Stage) -> String {
+        let count = self.stages.iter().filter(|it| **it == stage).count();
+        match count {
+            0 => "–".to_owned(),
+            count => microseconds(self.cpu_us_per_request * count as f64 / self.stages.len() as f64),
+        }
+    }
+}
+
+pub(super) fn write(columns: &[Column]) -> String {
+    let row = |name: &str, cell: &dyn Fn(&Column) -> String| {
+        let cells: Vec<String> = columns.iter().map(cell).collect();
+        format!("| {name} | {} |\n", cells.join(" | "))
+    };
+    let mut table = row("microseconds of the server's CPU per request", &|column| column.title.clone());
+    table += &format!("|---|{}\n", "---:|".repeat(columns.len()));
+    for stage in Stage::ALL {
+        table += &row(stage.name(), &|column| column.cell(stage));
+    }
+    table += &row("**all**", &|column| format!("**{}**", microseconds(column.cpu_us_per_request)));
+    table + &row("samples", &|column| column.stages.len().to_string())
+}
+
+/// As many digits as a thousand or so samples can tell.
+fn microseconds(us: f64) -> String {
+    match us {
+        100.0.. => format!("{us:.0}"),
+        10.0..100.0 => format!("{us:.1}"),
+        1.0..10.0 => format!("{us:.2}"),
+        _ => format!("{us:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_adds_up_to_what_a_request_costs() {
+        let stages = [vec![Stage::Syncing; 3], vec![Stage::Else]].concat();
+        let column = Column { title: "create, 1 × 1".to_owned(), cpu_us_per_request: 120.0, stages };
+        let table = write(&[column]);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines[0], "| microseconds of the server's CPU per request | create, 1 × 1 |");
+        assert_eq!(lines[1], "|---|---:|");
+        assert_eq!(lines.len(), 2 + Stage::ALL.len() + 2);
+        for line in [
+            "| writing and syncing the log | 90.0 |",
+            "| everything else | 30.0 |",
+            "| answering reads | – |",
+            "| **all** | **120** |",
+            "| samples | 4 |",
+        ] {
+            assert!(lines.contains(&line), "{line} is not in\n{table}");
+        }
+    }
+
+    #[test]
+    fn small_times_have_more_digits() {
+        let written = [143.39, 28.64, 2.649, 0.0526].map(microseconds);
+        assert_eq!(written, ["143", "28.6", "2.65", "0.053"]);
+    }
+}
