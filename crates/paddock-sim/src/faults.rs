@@ -121,6 +121,11 @@ pub(crate) enum Fault {
         whom: Whom,
         down: Span,
     },
+    /// A machine gets a new disk, and is cut off together with one that sleeps: that one will find it when it wakes.
+    NewDiskBesideSleeper {
+        down: Span,
+        span: Span,
+    },
     WallJump {
         whom: Whom,
         by_ms: i64,
@@ -167,13 +172,14 @@ pub(crate) enum Kind {
     FullDisk,
     Flip,
     NewDisk,
+    NewDiskBesideSleeper,
     WallJump,
     MonotonicJump,
     Drift,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 20] = [
+    pub(crate) const ALL: [Kind; 21] = [
         Kind::End,
         Kind::EndAtDisk,
         Kind::EndInElection,
@@ -191,6 +197,7 @@ impl Kind {
         Kind::FullDisk,
         Kind::Flip,
         Kind::NewDisk,
+        Kind::NewDiskBesideSleeper,
         Kind::WallJump,
         Kind::MonotonicJump,
         Kind::Drift,
@@ -198,7 +205,7 @@ impl Kind {
 
     /// Whether a machine may forget by it, or hold what nobody has written.
     pub(crate) fn loses_data(self) -> bool {
-        matches!(self, Kind::Flip | Kind::NewDisk)
+        matches!(self, Kind::Flip | Kind::NewDisk | Kind::NewDiskBesideSleeper)
     }
 }
 
@@ -249,6 +256,9 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
             Fault::Flip { whom, place, dice: chance.next() }
         }
         Kind::NewDisk => Fault::NewDisk { whom, down: span },
+        Kind::NewDiskBesideSleeper => {
+            Fault::NewDiskBesideSleeper { down: Span::millis(chance.mostly_low(1, 300)), span }
+        }
         Kind::WallJump => {
             let by_ms = chance.mostly_low(1, 100_000_000) as i64;
             Fault::WallJump { whom, by_ms: if chance.one_in(2) { by_ms } else { -by_ms } }

@@ -36,7 +36,7 @@ impl Theme {
             Theme::Everything => Kind::ALL.into_iter().filter(|_| chance.one_in(2)).collect(),
             Theme::OldLeaders => vec![Kind::Pause],
             Theme::Elections => vec![Kind::End, Kind::EndInElection, Kind::EndAtDisk, Kind::Slow],
-            Theme::LostData => vec![Kind::Pause, Kind::NewDisk, Kind::OneWay, Kind::Cut],
+            Theme::LostData => vec![Kind::Pause, Kind::Pause, Kind::NewDiskBesideSleeper, Kind::Cut],
             Theme::Moves => vec![Kind::ClientReset, Kind::ClientsCut, Kind::Pause, Kind::Slow],
         }
     }

@@ -45,6 +45,15 @@ impl World {
                     self.machine(member).replace_disk();
                 }
             }
+            Fault::NewDiskBesideSleeper { down, span } => {
+                if let Some((member, sleeper)) = self.loser_and_sleeper() {
+                    self.take_down(member, End::PowerCut, down)?;
+                    self.machine(member).replace_disk();
+                    let side = 1 << member | 1 << sleeper;
+                    let sleep = self.machine(sleeper).paused_until - self.now;
+                    self.strike_network(Fault::Cut { side, holds: false, span: sleep + span });
+                }
+            }
             Fault::Pause { whom, span, deaf } => {
                 let (member, until) = (self.whom(whom), self.now + span);
                 let machine = self.machine(member);
@@ -128,6 +137,16 @@ impl World {
     fn may_lose_data(&self, member: u8) -> bool {
         let stay = |machine: &&Machine| machine.number != member && machine.has_a_say();
         2 * self.machines.iter().filter(stay).count() > self.machines.len()
+    }
+
+    /// Somebody who may lose its data and does not lead, while somebody sleeps who does, as far as it knows.
+    fn loser_and_sleeper(&self) -> Option<(u8, u8)> {
+        let sleeps = |member: &u8| self.machines[usize::from(*member) - 1].is_paused(self.now);
+        let sleeper = self.leaders().find(sleeps)?;
+        let leaders: Vec<u8> = self.leaders().collect();
+        let may_lose = |member: &u8| !leaders.contains(member) && self.may_lose_data(*member);
+        let loser = (1..=self.plan.settings.members).find(may_lose)?;
+        (leaders.len() > 1).then_some((loser, sleeper))
     }
 
     fn strike_network(&mut self, fault: Fault) {
