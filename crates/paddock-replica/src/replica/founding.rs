@@ -17,7 +17,6 @@ use paddock_tree::Origin;
 use raft::eraftpb::{Message, MessageType};
 
 use super::inquiry::Inquiry;
-use super::outstanding::Outstanding;
 use super::{Effects, Replica, ReplicaOptions, first_session_id};
 use crate::batch::BatchBuilder;
 use crate::consensus::{Consensus, Recovered};
@@ -148,7 +147,7 @@ impl Replica {
         let incarnation =
             if was_used { self.last_start + Recovered::INCARNATIONS_APART } else { incarnation };
         self.next_session = self.next_session.max(first_session_id(self.options.member, incarnation));
-        self.outstanding = Outstanding::new(Origin { member, incarnation });
+        self.outstanding = self.outstanding.begin_anew(Origin { member, incarnation });
         (self.batch, self.items) = (BatchBuilder::new(), VecDeque::new());
     }
 

@@ -51,6 +51,13 @@ impl Outstanding {
         Outstanding { origin, queue: VecDeque::new(), next_number: 1, next_question: 1, askings: 0, sent: 0 }
     }
 
+    /// The same without anything outstanding, of another start. What was asked may still be answered, so questions are
+    /// not numbered anew.
+    pub(super) fn begin_anew(&self, origin: Origin) -> Outstanding {
+        let Outstanding { next_question, askings, .. } = *self;
+        Outstanding { next_question, askings, ..Outstanding::new(origin) }
+    }
+
     pub(super) fn origin(&self) -> Origin {
         self.origin
     }
