@@ -12,14 +12,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use paddock_proto::{ConnectResponse, SessionId, Zxid};
-use paddock_replica::{Client, ConnId, Parcel};
+use paddock_replica::{Client, ConnId, Now, Parcel};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clickhouse::Packet;
-use crate::clock;
 use crate::connection::Connection;
 use crate::spans::{Ending, Span};
 use crate::stats::ConnStats;
@@ -102,8 +101,8 @@ impl Wire {
         self.machine.borrow().client().clone()
     }
 
-    /// Takes what the engine sends. `flush` has to follow.
-    pub(crate) fn deliver(&self, parcel: Parcel<'_>, worker: &Worker) {
+    /// Takes what the engine sends, now. `flush` has to follow.
+    pub(crate) fn deliver(&self, parcel: Parcel<'_>, worker: &Worker, now: Now) {
         match parcel {
             Parcel::Reply(bytes) => {
                 let is_farewell =
@@ -111,7 +110,7 @@ impl Wire {
                 if !is_farewell {
                     self.send(Packet::Reply, bytes);
                 }
-                self.answered(bytes, worker);
+                self.answered(bytes, worker, now);
             }
             Parcel::Event(bytes) => {
                 if self.unsent() > EVENT_BYTES_MAX {
@@ -125,11 +124,11 @@ impl Wire {
             Parcel::Connected { session, timeout_ms, read_only } => {
                 let response = self.machine.borrow_mut().on_connected(session, timeout_ms, read_only);
                 self.stats.set_session(session, timeout_ms);
-                self.greet(response, worker);
+                self.greet(response, worker, now);
             }
             Parcel::Expired => {
                 let response = self.machine.borrow_mut().on_expired();
-                self.greet(response, worker);
+                self.greet(response, worker, now);
                 self.close();
             }
             Parcel::Close => {
@@ -174,14 +173,14 @@ impl Wire {
         self.waiting.borrow().is_empty()
     }
 
-    fn greet(&self, response: ConnectResponse, worker: &Worker) {
+    fn greet(&self, response: ConnectResponse, worker: &Worker, now: Now) {
         self.send_greeting(&response);
-        self.answered(&[], worker);
+        self.answered(&[], worker, now);
         self.changed.notify_one();
     }
 
     /// The oldest request with the engine has been answered.
-    fn answered(&self, reply: &[u8], worker: &Worker) {
+    fn answered(&self, reply: &[u8], worker: &Worker, now: Now) {
         let mut waiting = self.waiting.borrow_mut();
         let Waiting { since_ms, span } = waiting.pop_front().expect("the engine answers each request once");
         worker.shared.end_span(span, || Ending::of_reply(reply));
@@ -193,8 +192,8 @@ impl Wire {
             self.changed.notify_one();
         }
         let zxid = reply.get(8..16).map_or(0, |b| i64::from_be_bytes(b.try_into().expect("eight bytes")));
-        let latency_ms = worker.now_ms().saturating_sub(since_ms);
-        self.stats.answered(Zxid(zxid), clock::wall_ms(), latency_ms, 1);
+        let latency_ms = now.monotonic_ms.saturating_sub(since_ms);
+        self.stats.answered(Zxid(zxid), now.wall_ms, latency_ms, 1);
         worker.shared.stats.latency.record(latency_ms, 1);
         worker.shared.stats.replies.record(reply.len());
         worker.shared.stats.sent.fetch_add(1, Relaxed);

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paddock_member::Clock as _;
 use paddock_proto::SessionId;
 use paddock_replica::{ConnId, Input, Outbox, Replica, State};
 use parking_lot::RwLockReadGuard;
@@ -203,11 +204,12 @@ impl Worker {
     pub(crate) fn deliver(&self) {
         let mut mail = std::mem::take(&mut *self.mail.borrow_mut());
         if self.shared.mailbox(self.number).take(&mut mail) {
+            let now = self.shared.clock.now();
             let mut reached: Vec<Rc<Wire>> = Vec::new();
             for (conn, parcel) in mail.iter() {
                 // A connection that has ended in the meantime needs nothing any more.
                 let Some(wire) = self.wires.borrow().get(&conn).cloned() else { continue };
-                wire.deliver(parcel, self);
+                wire.deliver(parcel, self, now);
                 if reached.last().is_none_or(|last| last.conn != conn) {
                     reached.push(wire);
                 }
