@@ -92,11 +92,18 @@ fn benchmark(json: &str) -> Result<(String, u64), Error> {
 }
 
 impl Report {
-    /// A benchmark is a test.
+    /// A benchmark is a test, if the figures can be compared at all: another compiler makes other instructions.
     pub(crate) fn counts(&self) -> Counts {
         let rows = self.rows();
+        if !self.is_of_one_compiler() {
+            return Counts { skipped: rows.len() as u64, ..Counts::default() };
+        }
         let failed = rows.iter().filter(|row| row.complaint().is_some()).count() as u64;
         Counts { passed: rows.len() as u64 - failed, failed, skipped: 0 }
+    }
+
+    fn is_of_one_compiler(&self) -> bool {
+        self.counted.compiler == self.stored.compiler
     }
 
     fn rows(&self) -> Vec<Row<'_>> {
@@ -109,19 +116,19 @@ impl fmt::Display for Report {
         let rows = self.rows();
         writeln!(formatter, "{:<36}{:>14}{:>14}{:>8}", "benchmark", "instructions", "stored", "ratio")?;
         rows.iter().try_for_each(|row| writeln!(formatter, "{row}"))?;
+        if !self.is_of_one_compiler() {
+            let (here, there) = (&self.counted.compiler, &self.stored.compiler);
+            return writeln!(
+                formatter,
+                "\nthis is {here}, and the stored figures are of {there}: nothing was compared"
+            );
+        }
         let complaints: Vec<String> = rows.iter().filter_map(Row::complaint).collect();
         if complaints.is_empty() {
             return Ok(());
         }
         writeln!(formatter)?;
         complaints.iter().try_for_each(|complaint| writeln!(formatter, "{complaint}"))?;
-        if self.counted.compiler != self.stored.compiler {
-            let (here, there) = (&self.counted.compiler, &self.stored.compiler);
-            writeln!(
-                formatter,
-                "this is {here}, and the stored figures are of {there}: that may be all of it"
-            )?;
-        }
         writeln!(formatter, "if this is meant: cargo xtask instructions --update; else see docs/testing.md")
     }
 }
