@@ -139,6 +139,14 @@ impl<'a> Batch<'a> {
     }
 }
 
+impl<'a> Batch<'a> {
+    /// For each command the znode that it is about, if it is about one that is there already.
+    pub(crate) fn known_paths(&self) -> impl Iterator<Item = Option<&'a str>> + use<'a> {
+        let mut rest = self.commands;
+        std::iter::from_fn(move || Some(Command::known_path(split_command(&mut rest).ok()?)))
+    }
+}
+
 /// The batches of a payload, in order. An empty payload is a leader's first entry and holds none.
 pub(crate) fn batches(payload: &[u8]) -> impl Iterator<Item = Batch<'_>> {
     let (version, mut rest) = payload.split_first().unwrap_or((&COMMANDS, &[]));
@@ -169,11 +177,15 @@ fn next_batch<'a>(rest: &mut &'a [u8]) -> Result<Batch<'a>, DecodeError> {
 }
 
 fn next_command<'a>(rest: &mut &'a [u8]) -> Result<Command<'a>, DecodeError> {
+    Command::decode(split_command(rest)?)
+}
+
+fn split_command<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], DecodeError> {
     let (len, behind) = rest.split_first_chunk::<LENGTH_BYTES>().ok_or(DecodeError::Truncated)?;
     let (command, behind) =
         behind.split_at_checked(u32::from_le_bytes(*len) as usize).ok_or(DecodeError::Truncated)?;
     *rest = behind;
-    Command::decode(command)
+    Ok(command)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! server.shutdown().unwrap();
 //! ```
 
+mod ahead;
 mod auth;
 mod clickhouse;
 mod clock;

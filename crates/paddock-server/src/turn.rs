@@ -14,7 +14,7 @@ use crate::connection::{Context, Refusal, Step};
 use crate::spans::{Ending, Span, TraceContext};
 use crate::wire::{BUFFER_BYTES_KEPT, Input as Received, Wire};
 use crate::worker::Worker;
-use crate::{clock, words};
+use crate::{ahead, clock, words};
 
 /// So many requests are answered from the state before a writer gets its turn.
 const READS_PER_LOCK: usize = 256;
@@ -56,9 +56,18 @@ fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
         input.clear();
         return wire.close();
     }
-    let mut turn =
-        Turn { wire, worker, state: None, span: None, reads: 0, replies: 0, since_ms: worker.now_ms() };
+    let mut turn = Turn {
+        wire,
+        worker,
+        state: None,
+        span: None,
+        reads: 0,
+        ahead: 0,
+        replies: 0,
+        since_ms: worker.now_ms(),
+    };
     while wire.takes_requests(worker) {
+        turn.look_ahead(&input[taken..]);
         let split = wire.machine.borrow().split(&input[taken..], &worker.shared.config);
         match split {
             Ok(None) => break,
@@ -87,11 +96,23 @@ struct Turn<'a> {
     /// Of the request that is taken just now, if it is traced.
     span: Option<Box<Span>>,
     reads: usize,
+    /// Reads to come that the state has been told of.
+    ahead: usize,
     replies: u64,
     since_ms: u64,
 }
 
 impl Turn<'_> {
+    /// Tells the state what is to be read next, once it is locked: to be called for all that has come.
+    fn look_ahead(&mut self, input: &[u8]) {
+        let Some(state) = self.state.as_ref().filter(|_| self.ahead == 0) else { return };
+        if state.tree().is_worth_looking_ahead() {
+            let paths = ahead::paths(input, self.wire.machine.borrow().xid_bytes_ahead());
+            state.tree().look_ahead(&paths);
+            self.ahead = paths.len();
+        }
+    }
+
     fn take(&mut self, frame: &[u8], trace: &[u8]) {
         let shared = &self.worker.shared;
         if shared.spans.is_some() && !trace.is_empty() {
@@ -160,6 +181,7 @@ impl Turn<'_> {
 
     fn answer(&mut self, xid: Xid, op: OpCode, body: &[u8]) {
         self.reads += 1;
+        self.ahead = self.ahead.saturating_sub(1);
         if self.reads.is_multiple_of(READS_PER_LOCK) {
             self.state = None;
         }

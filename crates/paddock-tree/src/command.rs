@@ -54,6 +54,16 @@ impl<'a> Command<'a> {
         Ok(Command { session, time_ms, member: 0, ids, write: Write::decode(op, reader.rest()) })
     }
 
+    /// The znode that an encoded command is about, if it is about one that should be there: without the rest of it.
+    pub fn known_path(bytes: &'a [u8]) -> Option<&'a str> {
+        use OpCode::{Delete, SetAcl, SetData};
+        let mut reader = Reader::new(bytes);
+        reader.i64().and_then(|_session| reader.i64()).ok()?;
+        IdList::decode(&mut reader).ok()?;
+        let op = OpCode::from_code(reader.i32().ok()?)?;
+        if matches!(op, SetData | Delete | SetAcl) { reader.string().ok() } else { None }
+    }
+
     /// The same, taken from its client by `member`.
     pub fn taken_by(self, member: u8) -> Command<'a> {
         Command { member, ..self }
@@ -76,6 +86,8 @@ mod tests {
         Command::encode(SessionId(7), 99, ids, OpCode::Delete, &body, &mut bytes);
         assert_eq!(bytes[Command::TIME_OFFSET..][..8], 99i64.to_be_bytes());
 
+        assert_eq!(Command::known_path(&bytes), Some("/a"));
+        assert!((0..bytes.len() - 4).all(|end| Command::known_path(&bytes[..end]).is_none()));
         let command = Command::decode(&bytes).unwrap();
         assert_eq!((command.session, command.time_ms, command.ids), (SessionId(7), 99, ids));
         assert_eq!(command.write, Ok(Write::Delete { path: "/a", version: -1 }));

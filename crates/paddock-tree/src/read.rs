@@ -54,6 +54,16 @@ impl Tree {
         }
     }
 
+    /// Whether it is so large that `look_ahead` is of use.
+    pub fn is_worth_looking_ahead(&self) -> bool {
+        self.store.is_worth_looking_ahead()
+    }
+
+    /// Reads about these paths come next, and get their answers sooner if they are said together.
+    pub fn look_ahead(&self, paths: &[&str]) {
+        self.store.look_ahead(paths);
+    }
+
     pub(crate) fn find_readable(&self, path: &str, asker: &Asker<'_>) -> Result<NodeId, ErrorCode> {
         let node = self.store.find(path).ok_or(ErrorCode::NoNode)?;
         self.check_access(node, Perms::READ, asker.ids)?;

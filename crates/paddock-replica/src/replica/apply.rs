@@ -11,6 +11,9 @@ use crate::batch::{Batch, batches};
 use crate::outbox::ok;
 use crate::{ConnId, Membership, Now, Outboxes, State};
 
+/// So many commands' znodes are looked for at the same time, if the tree is large.
+const LOOK_AHEAD: usize = 64;
+
 impl Replica {
     /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
     pub fn apply(
@@ -82,7 +85,12 @@ impl Replica {
             self.ticks_without_progress = 0;
         }
         let mut commands = 0;
+        let mut ahead = batch.known_paths();
         for command in batch.commands() {
+            if commands % LOOK_AHEAD == 0 && state.tree().is_worth_looking_ahead() {
+                let paths: Vec<&str> = ahead.by_ref().take(LOOK_AHEAD).flatten().collect();
+                state.tree().look_ahead(&paths);
+            }
             let item = self.run_until_command(&mut items, state, out);
             self.apply_command(now, &command, item, state, out);
             commands += 1;

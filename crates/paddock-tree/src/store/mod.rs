@@ -6,6 +6,7 @@
 //! in that from a fresh leaf; before a node changes, `touch` has saved it for a running scan.
 
 mod acls;
+mod ahead;
 mod arena;
 mod blobs;
 mod change;

@@ -1,0 +1,91 @@
+//! Which znodes the reads that have come together are about, before they are taken one by one.
+
+use paddock_proto::OpCode;
+use smallvec::SmallVec;
+
+/// So many are looked at ahead of the first.
+const PATHS_MAX: usize = 64;
+
+/// The paths of the reads in these frames; none if the first one is no read. Xids may have more bytes than a member knows.
+pub(crate) fn paths(mut bytes: &[u8], xid_bytes_ahead: usize) -> SmallVec<[&str; PATHS_MAX]> {
+    let mut paths = SmallVec::new();
+    while let Some((frame, rest)) = split(bytes)
+        && paths.len() < PATHS_MAX
+    {
+        match frame.get(xid_bytes_ahead..).and_then(path_of_read) {
+            Some(path) => paths.push(path),
+            None if paths.is_empty() => break,
+            None => {}
+        }
+        bytes = rest;
+    }
+    paths
+}
+
+/// A read of one znode begins with its path, behind its xid and its code.
+fn path_of_read(frame: &[u8]) -> Option<&str> {
+    use OpCode::{Exists, GetAcl, GetChildren, GetChildren2, GetData};
+    let (head, body) = frame.split_first_chunk::<8>()?;
+    let [_, _, _, _, code @ ..] = *head;
+    match OpCode::from_code(i32::from_be_bytes(code))? {
+        Exists | GetData | GetAcl | GetChildren | GetChildren2 => {}
+        _ => return None,
+    }
+    let (path, _) = split(body)?;
+    std::str::from_utf8(path).ok()
+}
+
+/// The bytes behind a length, and what follows them.
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(usize::try_from(i32::from_be_bytes(*len)).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(op: OpCode, path: &str) -> Vec<u8> {
+        let mut body = vec![0, 0, 0, 1];
+        body.extend_from_slice(&(op as i32).to_be_bytes());
+        body.extend_from_slice(&(path.len() as u32).to_be_bytes());
+        body.extend_from_slice(path.as_bytes());
+        body.push(0);
+        [&(body.len() as u32).to_be_bytes()[..], &body].concat()
+    }
+
+    #[test]
+    fn paths_of_reads_are_found_behind_a_read() {
+        let frames =
+            [frame(OpCode::GetData, "/a"), frame(OpCode::Delete, "/b"), frame(OpCode::Exists, "/c/d")];
+        let bytes = frames.concat();
+        assert_eq!(paths(&bytes, 0)[..], ["/a", "/c/d"]);
+        assert_eq!(paths(&bytes[..bytes.len() - 1], 0)[..], ["/a"], "the last is not there yet");
+        assert_eq!(paths(&bytes[frames[0].len()..], 0)[..], [""; 0], "a write comes first");
+    }
+
+    #[test]
+    fn xids_may_be_wider() {
+        let narrow = frame(OpCode::GetData, "/a");
+        let wide = [&(narrow.len() as u32).to_be_bytes()[..], &[0; 4], &narrow[4..]].concat();
+        assert_eq!(paths(&wide, 4)[..], ["/a"]);
+        assert_eq!(paths(&wide, 0)[..], [""; 0]);
+    }
+
+    #[test]
+    fn any_bytes_will_do() {
+        let bytes = frame(OpCode::GetChildren, "/a/b/c");
+        for at in 0..bytes.len() {
+            let mut bytes = bytes.clone();
+            bytes[at] = 0xFF;
+            paths(&bytes, 0);
+            paths(&bytes[at..], 0);
+        }
+    }
+
+    #[test]
+    fn there_are_no_more_than_are_taken_at_a_time() {
+        let bytes = frame(OpCode::GetData, "/a").repeat(PATHS_MAX + 10);
+        assert_eq!(paths(&bytes, 0).len(), PATHS_MAX);
+    }
+}
