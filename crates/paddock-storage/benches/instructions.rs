@@ -21,7 +21,7 @@ struct Opened {
 
 fn opened() -> Opened {
     let dir = tempfile::tempdir().expect("a directory for the log");
-    let options = LogOptions { segment_bytes: 1 << 20, spares: 1 };
+    let options = LogOptions { segment_bytes: 1 << 20, spares: 1, compresses: false };
     let log = Log::open(Arc::new(OsDisk), dir.path(), options, &mut |_: Record<'_>| {});
     let mut opened = Opened { log: log.expect("a new log opens"), _dir: dir };
     while opened.log.housekeeper().run().expect("the disk has room") {}
