@@ -16,10 +16,12 @@ Examples:
   cargo xtask breaks --only vote-forgotten           one of them
   cargo xtask breaks --check                         only whether the patches still fit
 
-A patch begins with what is wrong, the checkers that may notice it, and within how many seeds one of them does:
+A patch begins with what is wrong, the checkers that may notice it, and within how many seeds one of them does; a line more says
+that these are runs about one thing, which a sixteenth of all runs is about:
   what: a follower promises what is not on its disk yet
   found by: committed entries, recovery
-  within: 100";
+  within: 100
+  about: elections";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -39,14 +41,17 @@ struct Break {
     what: String,
     checkers: Vec<String>,
     within: u64,
+    /// What the runs are about that find it, if it takes such runs.
+    about: Option<String>,
 }
 
 impl Break {
     fn read(patch: PathBuf) -> Result<Break, Error> {
         let text = fs::read_to_string(&patch).map_err(Error::io("read", &patch))?;
+        let find = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
         let head = |key: &str| {
-            let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
-            found.ok_or_else(|| Error::new(format!("{} has no line \"{key}: ...\"", patch.display())))
+            let complaint = || Error::new(format!("{} has no line \"{key}: ...\"", patch.display()));
+            find(key).ok_or_else(complaint)
         };
         let within = head("within")?;
         let no_number = |_| Error::new(format!("{}: {within:?} is no number of seeds", patch.display()));
@@ -55,6 +60,7 @@ impl Break {
             what: head("what")?.to_owned(),
             checkers: head("found by")?.split(", ").map(str::to_owned).collect(),
             within: within.parse().map_err(no_number)?,
+            about: find("about").map(str::to_owned),
             patch,
         })
     }
@@ -75,7 +81,8 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
         copy.plant(planted)?;
         let found = copy.hunt(planted)?;
         all_found &= found.is_right(planted);
-        println!("| {} (`{}`) | {} | {} |", planted.what, planted.name, found.checker, found.seeds);
+        let about = planted.about.as_ref().map(|about| format!(" about {about}")).unwrap_or_default();
+        println!("| {} (`{}`) | {} | {}{about} |", planted.what, planted.name, found.checker, found.seeds);
     }
     copy.renew()?;
     Ok(all_found)
@@ -192,7 +199,8 @@ impl<'a> Copy<'a> {
         let target = self.layout.breaks("target");
         let cargo = self.layout.cargo().current_dir(&self.root).env("CARGO_TARGET_DIR", target);
         let cargo = cargo.args(["run", "--quiet", "--profile", "sim", "--package", "paddock-sim", "--"]);
-        cargo.args(["--seeds", &seeds, "--until-failure"]).log_to(&log).status()?;
+        let about = planted.about.iter().flat_map(|about| ["--about", about.as_str()]);
+        cargo.args(["--seeds", &seeds, "--until-failure"]).args(about).log_to(&log).status()?;
         let told = fs::read_to_string(&log).map_err(Error::io("read", &log))?;
         // Seeds that began before the first one failed may have failed, too.
         if let Some(found) = told.lines().filter_map(Found::parse).min_by_key(|found| found.seeds) {

@@ -6,11 +6,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use crate::plan::{Plan, Wanted};
 use crate::run::{self, Verdict};
 use crate::shrink;
+use crate::theme::Theme;
 use crate::trace::Telling;
 use crate::world::Account;
 
@@ -29,6 +30,9 @@ struct Arguments {
     /// How long things go wrong in each run; less than a minute if it is not given
     #[arg(long)]
     minutes: Option<u64>,
+    /// What the runs are about; out of the seed if it is not given, and mostly everything
+    #[arg(long, value_name = "THEME")]
+    about: Option<Theme>,
     /// Print the story of the run
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -76,15 +80,18 @@ fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
 impl Arguments {
     fn wanted(&self) -> Wanted {
         let members = self.members.as_deref().map(|members| members.parse().expect("clap has checked it"));
-        Wanted { members, minutes: self.minutes, faults: self.faults.clone().map(|Numbers(numbers)| numbers) }
+        let faults = self.faults.clone().map(|Numbers(numbers)| numbers);
+        Wanted { members, minutes: self.minutes, theme: self.about, faults }
     }
 
     /// The command that runs this seed again.
     fn again(&self, seed: u64) -> String {
         let members = self.members.as_ref().map(|members| format!(" --members {members}"));
         let minutes = self.minutes.map(|minutes| format!(" --minutes {minutes}"));
+        let theme = self.about.as_ref().and_then(Theme::to_possible_value);
+        let about = theme.map(|theme| format!(" --about {}", theme.get_name()));
         let faults = self.faults.as_ref().map(|numbers| format!(" --faults {numbers}"));
-        let options: String = [members, minutes, faults].into_iter().flatten().collect();
+        let options: String = [members, minutes, about, faults].into_iter().flatten().collect();
         format!("cargo run --profile sim -p paddock-sim -- --seed {seed}{options}")
     }
 }

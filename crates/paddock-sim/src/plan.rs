@@ -13,6 +13,7 @@ use crate::time::Span;
 pub(crate) struct Wanted {
     pub(crate) members: Option<u8>,
     pub(crate) minutes: Option<u64>,
+    pub(crate) theme: Option<Theme>,
     /// The numbers of the faults that happen; all do if this is not given.
     pub(crate) faults: Option<Vec<usize>>,
 }
@@ -40,7 +41,8 @@ impl Plan {
         let thrown = Span::seconds(chance.between(20, 60));
         let length = wanted.minutes.map_or(thrown, |minutes| Span::seconds(60 * minutes));
         let mut dice = Chance::of(seed, "members");
-        let theme = Theme::throw(members, &mut dice);
+        let thrown = Theme::throw(members, &mut dice);
+        let theme = wanted.theme.unwrap_or(thrown);
         let changes_members = members > 1 && theme.changes_members(&mut dice);
         let spares = if changes_members { dice.below(3) as u8 } else { 0 };
         let mut settings = Settings::throw(members, spares, &mut chance);

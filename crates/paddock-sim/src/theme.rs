@@ -1,6 +1,8 @@
 //! What a run is about. Most runs mix everything. Some bring together on purpose what chance alone brings together once in
 //! thousands of runs: the few faults, and the clients, that a certain kind of mistake needs to be seen.
 
+use clap::ValueEnum;
+
 use crate::chance::Chance;
 use crate::client::Habits;
 use crate::faults::Kind;
@@ -8,8 +10,9 @@ use crate::machine::setup::Settings;
 use crate::network::Weather;
 use crate::time::Span;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Theme {
+    /// A mix of all there is.
     Everything,
     /// A leader that has been replaced, and does not know, is asked for what is newest.
     OldLeaders,
