@@ -320,7 +320,7 @@ fn a_failed_run_is_no_figure() {
     assert!(text(&summary).contains("failed: a, repetition 1, x"));
     // The next call makes again what failed, and only that.
     let repaired = play(&suite, &out, &[Act::Rate(2.0), Act::Rate(3.0)]);
-    assert_eq!(repaired.told, ["2 of 4", "1 a x", "2 b x"]);
+    assert_eq!(repaired.told, ["2 of 4", "1 a x", "2 b x"], "{:?}", repaired.conclusion);
     assert!(repaired.summary().failures.is_empty());
 }
 
