@@ -58,6 +58,8 @@ impl Theme {
             Theme::Everything => {}
             Theme::OldLeaders => {
                 settings.tick_ms = 2000;
+                // So that much is on its way when a leader falls asleep.
+                weather.delay_max = Span::millis(100);
                 for (number, client) in clients.iter_mut().enumerate() {
                     client.writes = if number == 0 { 900 } else { 0 };
                     client.asks_what_is_newest(settings.tick_ms);
