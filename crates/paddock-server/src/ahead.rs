@@ -1,6 +1,7 @@
 //! Which znodes the reads that have come together are about, before they are taken one by one.
 
-use paddock_proto::OpCode;
+use paddock_proto::jute::Reader;
+use paddock_proto::{OpCode, RequestHeader, frame};
 use smallvec::SmallVec;
 
 /// So many are looked at ahead of the first.
@@ -9,7 +10,7 @@ const PATHS_MAX: usize = 64;
 /// The paths of the reads in these frames; none if the first one is no read. Xids may have more bytes than a member knows.
 pub(crate) fn paths(mut bytes: &[u8], xid_bytes_ahead: usize) -> SmallVec<[&str; PATHS_MAX]> {
     let mut paths = SmallVec::new();
-    while let Some((frame, rest)) = split(bytes)
+    while let Ok(Some((frame, len))) = frame::split(bytes, i32::MAX)
         && paths.len() < PATHS_MAX
     {
         match frame.get(xid_bytes_ahead..).and_then(path_of_read) {
@@ -17,28 +18,18 @@ pub(crate) fn paths(mut bytes: &[u8], xid_bytes_ahead: usize) -> SmallVec<[&str;
             None if paths.is_empty() => break,
             None => {}
         }
-        bytes = rest;
+        bytes = &bytes[len..];
     }
     paths
 }
 
-/// A read of one znode begins with its path, behind its xid and its code.
+/// A read of one znode begins with its path, behind its header.
 fn path_of_read(frame: &[u8]) -> Option<&str> {
     use OpCode::{Exists, GetAcl, GetChildren, GetChildren2, GetData};
-    let (head, body) = frame.split_first_chunk::<8>()?;
-    let [_, _, _, _, code @ ..] = *head;
-    match OpCode::from_code(i32::from_be_bytes(code))? {
-        Exists | GetData | GetAcl | GetChildren | GetChildren2 => {}
-        _ => return None,
-    }
-    let (path, _) = split(body)?;
-    std::str::from_utf8(path).ok()
-}
-
-/// The bytes behind a length, and what follows them.
-fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (len, rest) = bytes.split_first_chunk::<4>()?;
-    rest.split_at_checked(usize::try_from(i32::from_be_bytes(*len)).ok()?)
+    let mut reader = Reader::new(frame);
+    let op = OpCode::from_code(RequestHeader::decode(&mut reader).ok()?.op)?;
+    let is_read = matches!(op, Exists | GetData | GetAcl | GetChildren | GetChildren2);
+    if is_read { reader.string().ok() } else { None }
 }
 
 #[cfg(test)]
