@@ -137,9 +137,7 @@ impl<'a> Batch<'a> {
             Some(command.expect("a leader takes no batch that cannot be read").taken_by(member))
         })
     }
-}
 
-impl<'a> Batch<'a> {
     /// For each command the znode that it is about, if it is about one that is there already.
     pub(crate) fn known_paths(&self) -> impl Iterator<Item = Option<&'a str>> + use<'a> {
         let mut rest = self.commands;
