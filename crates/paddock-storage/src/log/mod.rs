@@ -212,16 +212,12 @@ impl Log {
         }
         let noted = self.groups.note(&record);
         assert!(noted.is_ok(), "the log has a gap before {record:?}: {noted:?}");
-        match self.packer.take() {
-            Some(mut packer) if matches!(record, Record::Entry { .. }) => {
-                self.append_packed(&mut packer, &record);
-                self.packer = Some(packer);
-            }
-            packer => {
-                self.packer = packer;
-                self.chunk_with_room(Stored::from(record).bytes()).push(&record);
-            }
+        let mut packer = self.packer.take();
+        match packer.as_mut().filter(|_| matches!(record, Record::Entry { .. })) {
+            Some(packer) => self.append_packed(packer, &record),
+            None => self.chunk_with_room(Stored::from(record).bytes()).push(&record),
         }
+        self.packer = packer;
         if let Record::HardState { group, payload } = record {
             self.hard_states.insert(group, payload.to_vec());
         }
