@@ -139,8 +139,7 @@ impl Replica {
             let heirs = goal.iter().copied().filter(|id| voters.contains(id));
             if let Some(heir) = heirs.max_by_key(|id| self.consensus.follower(*id).map(|heir| heir.matched)) {
                 tracing::info!(to = heir, "this leader is to leave: it hands the lead over");
-                (self.lease_until_ms, self.handed_over_in) = (0, Some(self.consensus.leadership().term));
-                return self.consensus.transfer(heir);
+                return self.hand_over(heir);
             }
             // Nobody who stays can lead yet.
             goal.push(own);
@@ -209,6 +208,12 @@ impl Replica {
         if let Some(wanted) = &mut self.wanted {
             (wanted.is_settled, wanted.ticks, wanted.silent_ticks, wanted.idle_ticks) = (false, 0, 0, 0);
         }
+    }
+
+    /// Asks another voter to lead. It may do so any time later, and nobody waits for a lease to be over then.
+    pub(super) fn hand_over(&mut self, heir: u64) {
+        (self.lease_until_ms, self.handed_over_in) = (0, Some(self.consensus.leadership().term));
+        self.consensus.transfer(heir);
     }
 
     /// The voter that would lose the least time as leader, if there is another one that is there.

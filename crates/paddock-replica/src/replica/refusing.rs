@@ -124,8 +124,7 @@ impl Replica {
     pub(super) fn step_down(&mut self) {
         if let Some(heir) = self.heir().filter(|_| self.consensus.is_leader()) {
             tracing::info!(to = heir, "handing the lead over");
-            self.lease_until_ms = 0;
-            self.consensus.transfer(heir);
+            self.hand_over(heir);
         }
     }
 

@@ -176,3 +176,32 @@ fn a_lease_ends_when_the_lead_is_handed_over() {
     stage.get(&reader, 1001, "/a");
     assert_eq!(stage.story(&reader), [""; 0], "another one leads");
 }
+
+/// It may hear of that much later.
+#[test]
+fn there_is_no_lease_any_more_once_another_was_asked_to_lead() {
+    let mut stage = Stage::new(3, 45);
+    stage.lease_clock_bound_ms = Some(0);
+    (1..=3).for_each(|id| stage.start_empty(id));
+    let former = stage.elect();
+    let heir = (1..=3).rev().find(|member| *member != former).expect("there are others");
+    let (reader, writer) = (stage.connect(former, 1), stage.connect(heir, 2));
+    stage.create(&writer, 1, "/a", "old");
+    stage.deafen(heir);
+    stage.run_ticks(1);
+    stage.disk_full(former, true);
+    stage.disk_full(former, false);
+    stage.run_ticks(20);
+    stage.submit_local(&reader, 2, OpCode::Sync, "/a");
+    stage.settle();
+    assert_eq!(stage.story(&reader).len(), 1, "nobody has taken the lead");
+    stage.deafen(former);
+    stage.tell(heir);
+    assert_eq!(stage.role(heir), Role::Leader);
+    stage.story(&writer);
+    stage.set(&writer, 2, "/a", "new");
+    assert_eq!(stage.story(&writer).len(), 1);
+    stage.submit_local(&reader, 3, OpCode::Sync, "/a");
+    stage.settle();
+    assert_eq!(stage.story(&reader), [""; 0], "another one leads");
+}
