@@ -2,6 +2,7 @@
 //! messages knows it.
 
 mod change;
+mod laggards;
 
 use bytes::Bytes;
 use raft::eraftpb::{Entry, Message, MessageType, SnapshotMetadata};
@@ -11,6 +12,7 @@ use crate::entry_log::EntryLog;
 use crate::payload::{About, from_raft, to_raft};
 use crate::question::Question;
 use crate::{Membership, Now, State, message};
+use laggards::Laggards;
 
 /// An entry of the Raft log as it goes to the transaction log. What its payload holds, `payload.rs` tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +144,7 @@ pub(crate) struct Consensus {
     withheld: usize,
     /// Ticks until this member stands for election, because its link to the leader has ended.
     candidacy: Option<usize>,
+    laggards: Laggards,
 }
 
 impl std::fmt::Debug for Consensus {
@@ -192,8 +195,16 @@ impl Consensus {
             // Nobody else can lead: there is no reason to wait for a timeout.
             node.campaign().expect("a follower may always campaign");
         }
-        let mut consensus =
-            Consensus { node, membership, refounded, is_silent: false, seed, withheld: 0, candidacy: None };
+        let mut consensus = Consensus {
+            node,
+            membership,
+            refounded,
+            is_silent: false,
+            seed,
+            withheld: 0,
+            candidacy: None,
+            laggards: Laggards::default(),
+        };
         consensus.set_election_timeout();
         consensus
     }
@@ -268,8 +279,20 @@ impl Consensus {
         if !self.is_silent {
             self.node.tick();
             self.stand_for_election();
+            self.forget_silent_leader();
+            self.hold_entries();
         }
         self.set_election_timeout();
+    }
+
+    /// Who has a vote and hears no leader stands for election. Who has none, or was let go and does not know, has no leader
+    /// then.
+    fn forget_silent_leader(&mut self) {
+        let raft = &mut self.node.raft;
+        let is_led = raft.state == StateRole::Follower && raft.leader_id != raft::INVALID_ID;
+        if is_led && !raft.promotable() && raft.election_elapsed >= 2 * Consensus::ELECTION_TICKS {
+            raft.become_follower(raft.term, raft::INVALID_ID);
+        }
     }
 
     /// The link to another member has ended. If that one leads, this member need not wait for a whole election timeout: it

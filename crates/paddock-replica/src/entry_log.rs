@@ -1,7 +1,8 @@
 //! The tail of the Raft log in memory, as the Raft library wants to read it.
 //!
 //! Entries stand here from the moment they are handed to the transaction log until they are applied and a bounded
-//! number of bytes has come after them. What is older is in the snapshot.
+//! number of bytes has come after them. What is older is in the snapshot. What a follower lacks that is on its way to have
+//! everything is kept longer: else those who write could be faster for ever than a snapshot is there.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -28,9 +29,17 @@ pub(crate) struct EntryLog {
     snapshot_membership: Membership,
     /// Somebody lags behind `before`, and the newest snapshot is older than that, or doubted.
     wants_snapshot: Cell<bool>,
+    /// The next snapshot will have all entries up to here, if one is wanted.
+    next_snapshot: Cell<Option<u64>>,
+    applied: u64,
+    /// Entries behind this one are not let go, if there is a follower that lacks them.
+    held: Cell<Option<u64>>,
 }
 
 impl EntryLog {
+    /// So many bytes are kept for a follower at most. Who lags more begins anew with another snapshot.
+    const BYTES_HELD_MAX: usize = 256 << 20;
+
     /// A log that begins behind `(index, term)`: a snapshot, or nothing at all.
     pub(crate) fn new(
         before: (u64, u64),
@@ -48,6 +57,9 @@ impl EntryLog {
             bytes_kept,
             snapshot: before,
             wants_snapshot: Cell::new(false),
+            next_snapshot: Cell::new(None),
+            applied: before.0,
+            held: Cell::new(None),
         }
     }
 
@@ -56,12 +68,27 @@ impl EntryLog {
         if (index, term) > self.snapshot {
             self.snapshot = (index, term);
             self.snapshot_membership = membership;
+            self.next_snapshot.set(None);
         }
     }
 
     /// A snapshot should be taken soon.
     pub(crate) fn want_snapshot(&self) {
         self.wants_snapshot.set(true);
+        let next = self.next_snapshot.get().unwrap_or(self.applied);
+        self.next_snapshot.set(Some(next));
+        self.held.set(Some(self.held.get().map_or(next, |held| held.min(next))));
+    }
+
+    /// From where a follower goes on that has everything up to `matched`: there, or behind a snapshot that it will get.
+    pub(crate) fn goes_on_behind(&self, matched: u64) -> Option<u64> {
+        let places = [Some(matched), Some(self.snapshot.0), self.next_snapshot.get()];
+        places.into_iter().flatten().find(|place| *place >= self.before.0)
+    }
+
+    /// Entries behind `held` are not let go from now on, but for want of memory.
+    pub(crate) fn hold(&mut self, held: Option<u64>) {
+        self.held.set(held);
     }
 
     /// Whether a snapshot should be taken soon; asked once.
@@ -73,8 +100,11 @@ impl EntryLog {
     pub(crate) fn restore(&mut self, index: u64, term: u64, membership: Membership) {
         self.before = (index, term);
         self.snapshot = (index, term);
+        self.next_snapshot.set(None);
         self.entries.clear();
         self.bytes = 0;
+        self.applied = index;
+        self.held.set(None);
         self.snapshot_membership = membership.clone();
         self.membership = membership;
     }
@@ -101,7 +131,12 @@ impl EntryLog {
 
     /// Lets go of the oldest entries up to `applied`, as far as memory demands it.
     pub(crate) fn trim(&mut self, applied: u64) {
+        self.applied = applied;
+        let free = self.held.get().unwrap_or(applied).min(applied);
         while self.bytes > self.bytes_kept && self.first() <= applied {
+            if self.first() > free && self.bytes <= EntryLog::BYTES_HELD_MAX {
+                return;
+            }
             let oldest = self.entries.pop_front().expect("bytes counts the entries");
             self.bytes -= oldest.data.len();
             self.before = (oldest.index, oldest.term);
@@ -202,6 +237,29 @@ mod tests {
         assert_eq!((log.first(), log.last()), (9, 10));
         assert_eq!(log.term(8).unwrap(), 3);
         assert!(log.term(7).is_err());
+    }
+
+    #[test]
+    fn what_a_follower_lacks_is_kept() {
+        let mut log = EntryLog::new((7, 3), Membership::new(vec![1, 2], vec![]), HardState::default(), 100);
+        (8..=20).for_each(|index| log.append(entry(index, 3, 100)));
+        log.trim(10);
+        assert_eq!((log.goes_on_behind(10), log.goes_on_behind(9)), (Some(10), None));
+        // One that lags more goes on behind the snapshot that is taken now, however long that takes.
+        log.want_snapshot();
+        log.trim(12);
+        log.want_snapshot();
+        assert_eq!((log.first(), log.goes_on_behind(9)), (11, Some(10)));
+        log.has_snapshot(13, 3, Membership::new(vec![1, 2], vec![]));
+        log.hold(log.goes_on_behind(9));
+        log.trim(18);
+        assert_eq!((log.first(), log.goes_on_behind(9)), (14, Some(13)));
+        log.hold(Some(16));
+        log.trim(20);
+        assert_eq!(log.first(), 17);
+        log.hold(None);
+        log.trim(20);
+        assert_eq!((log.first(), log.goes_on_behind(9)), (20, None));
     }
 
     #[test]

@@ -241,6 +241,8 @@ pub struct Glimpse {
     pub campaign: Option<u64>,
     /// Its sender would vote for the receiver, if it was asked.
     pub promises: bool,
+    /// Its sender leads, and asks the receiver to.
+    pub hands_over: bool,
 }
 
 impl Glimpse {
@@ -259,6 +261,9 @@ impl Glimpse {
                 if message.msg_type == MessageType::MsgRequestPreVoteResponse && !message.reject =>
             {
                 Glimpse { promises: true, ..Glimpse::default() }
+            }
+            Ok(PeerMessage::Raft(message)) if message.msg_type == MessageType::MsgTimeoutNow => {
+                Glimpse { hands_over: true, ..Glimpse::default() }
             }
             _ => Glimpse::default(),
         }

@@ -254,6 +254,45 @@ fn what_is_asked_behind_a_change_of_members_waits_and_events_do_not() {
 }
 
 #[test]
+fn an_observer_that_was_let_go_and_does_not_know_serves_nobody() {
+    let mut stage = Stage::new(3, 36);
+    let leader = stage.elect();
+    let observer = stage.other_than(leader);
+    let (client, guest) = (stage.connect(leader, 1), stage.connect(observer, 2));
+    stage.reconfig(&client, 1, &[server_line(observer, "observer")], &[]);
+    stage.run_ticks_with(&client, 10);
+    stage.cut(observer);
+    stage.reconfig(&client, 2, &[], &[observer]);
+    stage.submit_create(&guest, 1, "/n", "x", 0);
+    stage.run_ticks_with(&client, 60);
+    assert_eq!(stage.config(leader), [leader, 6 - leader - observer]);
+    stage.mend(observer);
+    stage.run_ticks_with(&client, 60);
+    assert_eq!(stage.story(&guest), ["close"], "nobody knows what becomes of its write");
+    assert_eq!(stage.role(observer), Role::ReadOnly);
+}
+
+#[test]
+fn who_lags_catches_up_however_much_is_written() {
+    let mut stage = Stage::new(3, 37);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    let late = stage.other_than(leader);
+    stage.cut(late);
+    for xid in 1..=30 {
+        stage.create(&client, xid, &format!("/n-{xid}"), &"x".repeat(1000));
+    }
+    stage.mend(late);
+    // A piece of the snapshot comes a step, and more is written than members keep.
+    for xid in 31..=300 {
+        stage.submit_create(&client, xid, &format!("/n-{xid}"), &"x".repeat(1000), 0);
+        stage.touch(&client);
+        stage.step_once();
+    }
+    assert!(stage.data(late, "/n-250").is_some());
+}
+
+#[test]
 fn a_session_that_comes_anew_leaves_behind_what_waits_for_a_change_of_members() {
     for rounds in 0..20 {
         let mut stage = Stage::new(3, 34);
