@@ -121,9 +121,15 @@ pub(crate) enum Fault {
         whom: Whom,
         down: Span,
     },
-    /// A machine gets a new disk, and is cut off together with one that sleeps: that one will find it when it wakes.
+    /// A machine gets a new disk, and is cut off together with one that sleeps: that one will find it when it wakes, as
+    /// the leader that it was, or as somebody who has heard of none.
     NewDiskBesideSleeper {
+        leads: bool,
         down: Span,
+        span: Span,
+    },
+    /// Who hands the lead over next hears nothing of the other members from then on.
+    DeafOnceHandedOver {
         span: Span,
     },
     WallJump {
@@ -173,13 +179,14 @@ pub(crate) enum Kind {
     Flip,
     NewDisk,
     NewDiskBesideSleeper,
+    DeafOnceHandedOver,
     WallJump,
     MonotonicJump,
     Drift,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 21] = [
+    pub(crate) const ALL: [Kind; 22] = [
         Kind::End,
         Kind::EndAtDisk,
         Kind::EndInElection,
@@ -198,6 +205,7 @@ impl Kind {
         Kind::Flip,
         Kind::NewDisk,
         Kind::NewDiskBesideSleeper,
+        Kind::DeafOnceHandedOver,
         Kind::WallJump,
         Kind::MonotonicJump,
         Kind::Drift,
@@ -209,11 +217,17 @@ impl Kind {
     }
 }
 
-/// What goes wrong on so many machines in so long a time.
-pub(crate) fn plan(kinds: &[Kind], machines: u8, length: Span, chance: &mut Chance) -> Vec<Planned> {
+/// What goes wrong on so many machines from a time on, in so long a run.
+pub(crate) fn plan(
+    kinds: &[Kind],
+    from: Time,
+    machines: u8,
+    length: Span,
+    chance: &mut Chance,
+) -> Vec<Planned> {
     let interval = Span::millis(*chance.pick(&[300, 1000, 3000, 10_000]));
     let mut faults = Vec::new();
-    let mut at = Time(0) + Span::seconds(2);
+    let mut at = from;
     while !kinds.is_empty() && at < Time(0) + length {
         let kind = *chance.pick(kinds);
         faults.push(Planned { at, fault: throw(kind, machines, chance) });
@@ -257,8 +271,10 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
         }
         Kind::NewDisk => Fault::NewDisk { whom, down: span },
         Kind::NewDiskBesideSleeper => {
-            Fault::NewDiskBesideSleeper { down: Span::millis(chance.mostly_low(1, 300)), span }
+            let (leads, down) = (chance.one_in(2), Span::millis(chance.mostly_low(1, 300)));
+            Fault::NewDiskBesideSleeper { leads, down, span }
         }
+        Kind::DeafOnceHandedOver => Fault::DeafOnceHandedOver { span },
         Kind::WallJump => {
             let by_ms = chance.mostly_low(1, 100_000_000) as i64;
             Fault::WallJump { whom, by_ms: if chance.one_in(2) { by_ms } else { -by_ms } }

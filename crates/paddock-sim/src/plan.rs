@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) weather: Weather,
     /// How long a sync takes, at most.
     pub(crate) sync: Span,
+    /// How long workers let their mail lie: at least, and at most.
+    pub(crate) mail: (Span, Span),
     /// So long things go wrong.
     pub(crate) length: Span,
     pub(crate) clients: Vec<Habits>,
@@ -57,13 +59,15 @@ impl Plan {
         theme.shape(&mut settings, &mut weather, &mut clients);
         if changes_members {
             let habits = Habits::throw(settings.tick_ms, &mut dice);
-            clients.push(habits.of_operator(settings.machines(), &mut dice));
+            let mut operator = habits.of_operator(settings.machines(), &mut dice);
+            theme.shape_operator(&mut operator);
+            clients.push(operator);
         }
         let mut dice = Chance::of(seed, "faults");
         let mut kinds = theme.faults(&mut dice);
         // Who has fewer voters tomorrow cannot do without a disk today.
         kinds.retain(|kind| !changes_members || !kind.loses_data());
-        let mut faults = faults::plan(&kinds, settings.machines(), length, &mut dice);
+        let mut faults = faults::plan(&kinds, theme.begins(), settings.machines(), length, &mut dice);
         if let Some(wanted) = &wanted.faults {
             faults = wanted.iter().filter_map(|number| faults.get(*number).copied()).collect();
         }
@@ -71,6 +75,7 @@ impl Plan {
             seed,
             weather,
             sync: Span::micros(*chance.pick(&[100, 1000, 10_000, 50_000])),
+            mail: theme.mail(),
             length,
             clients,
             has_batteries: !chance.one_in(8),

@@ -8,7 +8,7 @@ use crate::client::Habits;
 use crate::faults::Kind;
 use crate::machine::setup::Settings;
 use crate::network::Weather;
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Theme {
@@ -22,14 +22,25 @@ pub(crate) enum Theme {
     LostData,
     /// Sessions move while members change.
     Moves,
+    /// A leader that handed the lead over, and does not know who took it, is asked for what is newest.
+    Handovers,
+    /// Members sleep, and others lose their data, while an ensemble is young.
+    Beginnings,
 }
 
 impl Theme {
     pub(crate) fn throw(members: u8, chance: &mut Chance) -> Theme {
-        if members == 1 || !chance.one_in(4) {
+        if members == 1 || !chance.one_in(3) {
             return Theme::Everything;
         }
-        *chance.pick(&[Theme::OldLeaders, Theme::Elections, Theme::LostData, Theme::Moves])
+        *chance.pick(&[
+            Theme::OldLeaders,
+            Theme::Elections,
+            Theme::LostData,
+            Theme::Moves,
+            Theme::Handovers,
+            Theme::Beginnings,
+        ])
     }
 
     /// Which kinds of faults there are in the run: some and not the others, as what never happens alone hides what happens
@@ -37,10 +48,25 @@ impl Theme {
     pub(crate) fn faults(self, chance: &mut Chance) -> Vec<Kind> {
         match self {
             Theme::Everything => Kind::ALL.into_iter().filter(|_| chance.one_in(2)).collect(),
-            Theme::OldLeaders => vec![Kind::Pause],
+            Theme::OldLeaders => vec![Kind::Pause, Kind::Pause, Kind::Slow],
             Theme::Elections => vec![Kind::End, Kind::EndInElection, Kind::EndAtDisk, Kind::Slow],
             Theme::LostData => vec![Kind::Pause, Kind::Pause, Kind::NewDiskBesideSleeper, Kind::Cut],
             Theme::Moves => vec![Kind::ClientReset, Kind::ClientsCut, Kind::Pause, Kind::Slow],
+            Theme::Handovers => vec![Kind::DeafOnceHandedOver],
+            Theme::Beginnings => vec![Kind::Pause, Kind::Pause, Kind::NewDiskBesideSleeper],
+        }
+    }
+
+    /// When things begin to go wrong: as a rule when there is an ensemble.
+    pub(crate) fn begins(self) -> Time {
+        Time(0) + if self == Theme::Beginnings { Span::millis(300) } else { Span::seconds(2) }
+    }
+
+    /// How long workers let their mail lie: at least, and at most.
+    pub(crate) fn mail(self) -> (Span, Span) {
+        match self {
+            Theme::Moves => (Span::millis(50), Span::millis(1000)),
+            _ => (Span::micros(1), Span::millis(2)),
         }
     }
 
@@ -48,8 +74,8 @@ impl Theme {
     pub(crate) fn changes_members(self, chance: &mut Chance) -> bool {
         match self {
             Theme::Everything => chance.one_in(3),
-            Theme::OldLeaders | Theme::Elections | Theme::LostData => false,
-            Theme::Moves => true,
+            Theme::OldLeaders | Theme::Elections | Theme::LostData | Theme::Beginnings => false,
+            Theme::Moves | Theme::Handovers => true,
         }
     }
 
@@ -57,17 +83,37 @@ impl Theme {
         match self {
             Theme::Everything => {}
             Theme::OldLeaders => {
-                settings.tick_ms = 2000;
-                // So that much is on its way when a leader falls asleep.
-                weather.delay_max = Span::millis(100);
-                for (number, client) in clients.iter_mut().enumerate() {
-                    client.writes = if number == 0 { 900 } else { 0 };
-                    client.asks_what_is_newest(settings.tick_ms);
-                }
+                // So that much is on its way when a leader falls asleep, and is asked again before it was answered.
+                (weather.delay_min, weather.delay_max) = (Span::millis(30), Span::millis(150));
+                one_writes_and_all_ask(settings, clients);
+            }
+            Theme::Handovers => {
+                settings.lease_clock_bound_ms = Some(Settings::LEASE_CLOCK_BOUND_MS);
+                weather.delay_max = weather.delay_max.min(Span::millis(20));
+                one_writes_and_all_ask(settings, clients);
             }
             Theme::Elections => (weather.delay_min, weather.delay_max) = (Span::millis(5), Span::millis(100)),
-            Theme::LostData => clients.iter_mut().for_each(|client| client.writes = client.writes.max(300)),
+            Theme::LostData | Theme::Beginnings => {
+                clients.iter_mut().for_each(|client| client.writes = client.writes.max(300));
+            }
             Theme::Moves => clients.iter_mut().for_each(Habits::move_all_the_time),
         }
+    }
+
+    pub(crate) fn shape_operator(self, operator: &mut Habits) {
+        match self {
+            Theme::Moves => operator.leave_much_behind(),
+            Theme::Handovers => operator.pause = Span::millis(300),
+            _ => {}
+        }
+    }
+}
+
+/// Both with the patience to wait for a member that sleeps.
+fn one_writes_and_all_ask(settings: &mut Settings, clients: &mut [Habits]) {
+    settings.tick_ms = 2000;
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.writes = if number == 0 { 900 } else { 0 };
+        client.asks_what_is_newest(settings.tick_ms);
     }
 }

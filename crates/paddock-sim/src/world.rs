@@ -117,6 +117,8 @@ pub(crate) struct World {
     stage: Stage,
     mood: Mood,
     struck: u64,
+    /// For how long.
+    deaf_once_handed_over: Option<Span>,
 }
 
 impl World {
@@ -143,6 +145,7 @@ impl World {
             stage: Stage::Faults,
             mood: Mood::Busy,
             struck: 0,
+            deaf_once_handed_over: None,
             plan,
         };
         world.begin();

@@ -71,6 +71,12 @@ impl Habits {
         (self.moves, self.pause) = (10, self.pause.min(Span::millis(300)));
     }
 
+    /// Much is under way, and the end of its session, when it moves.
+    pub(crate) fn leave_much_behind(&mut self) {
+        self.move_all_the_time();
+        (self.depth, self.closes) = (16, 10);
+    }
+
     /// The same for somebody who may do everything, and changes members now and then.
     pub(crate) fn of_operator(self, machines: u8, chance: &mut Chance) -> Habits {
         Habits {

@@ -32,10 +32,10 @@ pub(crate) struct Settings {
     pub(crate) lease_clock_bound_ms: Option<u64>,
 }
 
-/// More than the clocks drift apart, if leases are used: one may run that much faster than another.
-const LEASE_CLOCK_BOUND_MS: u64 = 150;
-
 impl Settings {
+    /// More than the clocks drift apart, if leases are used: one may run that much faster than another.
+    pub(crate) const LEASE_CLOCK_BOUND_MS: u64 = 150;
+
     pub(crate) fn throw(members: u8, spares: u8, chance: &mut Chance) -> Settings {
         Settings {
             members,
@@ -51,7 +51,7 @@ impl Settings {
             segment_bytes: *chance.pick(&[1 << 10, 4 << 10, 16 << 10, 64 << 10]),
             entry_bytes_kept: *chance.pick(&[0, 500, 5000, 50_000]),
             linearizable_reads: chance.one_in(4),
-            lease_clock_bound_ms: chance.one_in(4).then_some(LEASE_CLOCK_BOUND_MS),
+            lease_clock_bound_ms: chance.one_in(4).then_some(Settings::LEASE_CLOCK_BOUND_MS),
             compressing: *chance.pick(&[0, 0, 500, 1000]),
         }
     }

@@ -172,7 +172,10 @@ impl World {
             self.checks.committed(member, entry, now_ms)?;
         }
         for (to, bytes) in harvest.letters {
-            let Glimpse { entries, term, campaign, .. } = Glimpse::of(&bytes);
+            let Glimpse { entries, term, campaign, hands_over, .. } = Glimpse::of(&bytes);
+            if hands_over {
+                self.look_at_handover(member);
+            }
             if let Some(term) = campaign {
                 self.checks.elections.check_campaign(member, term)?;
             }
@@ -182,7 +185,8 @@ impl World {
             self.send_letter(member, to, bytes);
         }
         for worker in harvest.woken {
-            let delay = Span(self.chance.mostly_low(1, 2000));
+            let (least, most) = self.plan.mail;
+            let delay = Span(self.chance.mostly_low(least.0, most.0));
             self.plan_act(member, delay, Act::Mail { worker });
         }
         if harvest.orders_snapshot {

@@ -45,8 +45,8 @@ impl World {
                     self.machine(member).replace_disk();
                 }
             }
-            Fault::NewDiskBesideSleeper { down, span } => {
-                if let Some((member, sleeper)) = self.loser_and_sleeper() {
+            Fault::NewDiskBesideSleeper { leads, down, span } => {
+                if let Some((member, sleeper)) = self.loser_and_sleeper(leads) {
                     self.take_down(member, End::PowerCut, down)?;
                     self.machine(member).replace_disk();
                     let side = 1 << member | 1 << sleeper;
@@ -54,6 +54,7 @@ impl World {
                     self.strike_network(Fault::Cut { side, holds: false, span: sleep + span });
                 }
             }
+            Fault::DeafOnceHandedOver { span } => self.deaf_once_handed_over = Some(span),
             Fault::Pause { whom, span, deaf } => {
                 let (member, until) = (self.whom(whom), self.now + span);
                 let machine = self.machine(member);
@@ -139,14 +140,25 @@ impl World {
         2 * self.machines.iter().filter(stay).count() > self.machines.len()
     }
 
-    /// Somebody who may lose its data and does not lead, while somebody sleeps who does, as far as it knows.
-    fn loser_and_sleeper(&self) -> Option<(u8, u8)> {
-        let sleeps = |member: &u8| self.machines[usize::from(*member) - 1].is_paused(self.now);
-        let sleeper = self.leaders().find(sleeps)?;
+    /// Somebody who may lose its data and does not lead, while somebody sleeps who does, as far as it knows, or does not.
+    /// Somebody else leads.
+    fn loser_and_sleeper(&self, leads: bool) -> Option<(u8, u8)> {
         let leaders: Vec<u8> = self.leaders().collect();
-        let may_lose = |member: &u8| !leaders.contains(member) && self.may_lose_data(*member);
-        let loser = (1..=self.plan.settings.members).find(may_lose)?;
-        (leaders.len() > 1).then_some((loser, sleeper))
+        let sleeps = |member: &u8| self.machines[usize::from(*member) - 1].is_paused(self.now);
+        let mut members = 1..=self.plan.settings.members;
+        let sleeper = members.clone().find(|member| sleeps(member) && leaders.contains(member) == leads)?;
+        let may_lose =
+            |member: &u8| *member != sleeper && !leaders.contains(member) && self.may_lose_data(*member);
+        let loser = members.find(may_lose)?;
+        leaders.iter().any(|leader| *leader != sleeper).then_some((loser, sleeper))
+    }
+
+    /// What a member is about to say has an effect on what it hears.
+    pub(super) fn look_at_handover(&mut self, member: u8) {
+        if let Some(span) = self.deaf_once_handed_over.take() {
+            let whom = Whom::Member(member);
+            self.strike_network(Fault::OneWay { whom, outwards: false, holds: true, span });
+        }
     }
 
     fn strike_network(&mut self, fault: Fault) {
