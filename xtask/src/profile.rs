@@ -49,8 +49,9 @@ struct Workload {
     window: &'static str,
 }
 
-const WORKLOADS: [Workload; 4] = [
+const WORKLOADS: [Workload; 5] = [
     Workload { name: "create-alone", workload: "create", sessions: "1", window: "1" },
+    Workload { name: "create-ten", workload: "create", sessions: "10", window: "1" },
     Workload { name: "create", workload: "create", sessions: "10", window: "100" },
     Workload { name: "get", workload: "get", sessions: "10", window: "100" },
     Workload { name: "mixed", workload: "mixed", sessions: "10", window: "100" },

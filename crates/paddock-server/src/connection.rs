@@ -91,7 +91,6 @@ pub(crate) struct Connection {
     address: IpAddr,
     phase: Phase,
     read_only: Option<bool>,
-    ids: Vec<Id>,
     client: Client,
     /// `None` for a client that speaks ZooKeeper's dialect.
     clickhouse: Option<Box<ClickHouse>>,
@@ -99,9 +98,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(conn: ConnId, address: IpAddr) -> Connection {
-        let ids = vec![auth::address_id(address)];
-        let client = Client::new(conn, SessionId::NONE, &ids);
-        Connection { address, phase: Phase::Greeting, read_only: None, ids, client, clickhouse: None }
+        let client = Client::new(conn, SessionId::NONE, &[auth::address_id(address)]);
+        Connection { address, phase: Phase::Greeting, read_only: None, client, clickhouse: None }
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -301,15 +299,16 @@ impl Connection {
         let Ok(Request::Auth(auth)) = Request::decode(OpCode::Auth, body, Dialect::default()) else {
             return silently("malformed auth packet");
         };
-        let Some(ids) = self.prove(&auth, config) else {
+        let Some(proven) = self.prove(&auth, config) else {
             return reply_and_close(xid, Zxid(0), ErrorCode::AuthFailed);
         };
-        for id in ids {
-            if !self.ids.contains(&id) {
-                self.ids.push(id);
+        let mut ids: Vec<Id> = self.client.ids().iter().map(|(scheme, id)| Id::new(scheme, id)).collect();
+        for id in proven {
+            if !ids.contains(&id) {
+                ids.push(id);
             }
         }
-        let client = Client::new(self.client.conn, self.client.session, &self.ids);
+        let client = Client::new(self.client.conn, self.client.session, &ids);
         self.client = client.with_dialect(self.client.dialect);
         Step::Identify { xid }
     }
