@@ -237,10 +237,14 @@ pub struct Glimpse {
     /// Entries that it brings to a follower, and the term in which its sender leads.
     pub entries: Vec<LogEntry>,
     pub term: u64,
-    /// The term for which its sender asks for votes, unless the leader has told it to.
-    pub campaign: Option<u64>,
+    /// The term for which its sender asks for votes, and whether the leader has told it to.
+    pub campaign: Option<(u64, bool)>,
+    /// The term in which its sender votes for the receiver.
+    pub vote: Option<u64>,
     /// Its sender would vote for the receiver, if it was asked.
     pub promises: bool,
+    /// The last entry that its sender has, it says, and the term in which it says so.
+    pub acknowledges: Option<(u64, u64)>,
     /// Its sender leads, and asks the receiver to.
     pub hands_over: bool,
 }
@@ -255,12 +259,22 @@ impl Glimpse {
             }
             Ok(PeerMessage::Raft(message)) if message.msg_type == MessageType::MsgRequestVote => {
                 let is_told = &message.context[..] == raft::CAMPAIGN_TRANSFER;
-                Glimpse { campaign: (!is_told).then_some(message.term), ..Glimpse::default() }
+                Glimpse { campaign: Some((message.term, is_told)), ..Glimpse::default() }
+            }
+            Ok(PeerMessage::Raft(message))
+                if message.msg_type == MessageType::MsgRequestVoteResponse && !message.reject =>
+            {
+                Glimpse { vote: Some(message.term), ..Glimpse::default() }
             }
             Ok(PeerMessage::Raft(message))
                 if message.msg_type == MessageType::MsgRequestPreVoteResponse && !message.reject =>
             {
                 Glimpse { promises: true, ..Glimpse::default() }
+            }
+            Ok(PeerMessage::Raft(message))
+                if message.msg_type == MessageType::MsgAppendResponse && !message.reject =>
+            {
+                Glimpse { acknowledges: Some((message.index, message.term)), ..Glimpse::default() }
             }
             Ok(PeerMessage::Raft(message)) if message.msg_type == MessageType::MsgTimeoutNow => {
                 Glimpse { hands_over: true, ..Glimpse::default() }

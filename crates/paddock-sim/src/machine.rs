@@ -56,6 +56,8 @@ pub(crate) struct Machine {
     pub(crate) is_out_of_service: bool,
     /// The last entry that it has applied.
     pub(crate) applied: u64,
+    /// The last entry that it has acknowledged in its newest term, and that term.
+    pub(crate) acknowledged: (u64, u64),
     has_battery: bool,
     starts: u64,
     chance: Chance,
@@ -82,6 +84,7 @@ impl Machine {
             has_lost_data: false,
             is_out_of_service: false,
             applied: 0,
+            acknowledged: (0, 0),
             has_battery,
             starts: 0,
             chance,
@@ -101,11 +104,17 @@ impl Machine {
     }
 
     /// The last entry in the log of a member that does not run, as far as it can be read.
-    pub(crate) fn last_logged_entry(&self) -> Option<u64> {
+    pub(crate) fn last_logged_entry(&self) -> Option<(u64, u64)> {
         match self.disk.memory().list(Path::new(LOG_DIR)) {
             Ok(_) => self.disk.last_entry(Path::new(LOG_DIR)),
-            Err(_) => Some(0),
+            Err(_) => Some((0, 0)),
         }
+    }
+
+    /// It says that it has all entries up to this one.
+    pub(crate) fn acknowledges(&mut self, (index, term): (u64, u64)) {
+        let (before, former) = self.acknowledged;
+        self.acknowledged = (if term == former { index.max(before) } else { index }, term);
     }
 
     /// Whether it has promises to keep that it knows of.
@@ -136,7 +145,7 @@ impl Machine {
     /// It has a disk on which nothing is. No process runs.
     pub(crate) fn replace_disk(&mut self) {
         self.disk = SimDisk::new(self.chance.next());
-        (self.applied, self.has_lost_data) = (0, true);
+        (self.applied, self.acknowledged, self.has_lost_data) = (0, (0, 0), true);
         (self.is_damaged, self.is_out_of_service, self.is_disk_disturbed) = (false, false, false);
         self.full_until = Time(0);
     }

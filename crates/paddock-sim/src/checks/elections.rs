@@ -1,7 +1,7 @@
-//! Nobody disturbs an ensemble that is well: a member asks for votes, and raises the term with that, only when another one
-//! has said that it would vote.
+//! Nobody votes twice in a term. And nobody disturbs an ensemble that is well: a member asks for votes, and raises the term with
+//! that, only when another one has said that it would vote.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Checked, ensure};
 
@@ -13,6 +13,8 @@ pub(crate) struct Elections {
     /// library, too.
     promised: BTreeSet<u8>,
     campaigns: BTreeSet<(u8, u64)>,
+    /// For whom a member has voted in a term.
+    votes: BTreeMap<(u8, u64), u8>,
 }
 
 impl Elections {
@@ -25,8 +27,28 @@ impl Elections {
         self.promised.remove(&member);
     }
 
-    /// Each of its requests for a vote in `term` is looked at.
-    pub(crate) fn check_campaign(&mut self, member: u8, term: u64) -> Checked {
+    /// Each answer to a request for a vote is looked at.
+    pub(crate) fn check_vote(&mut self, member: u8, term: u64, candidate: u8) -> Checked {
+        let chosen = *self.votes.entry((member, term)).or_insert(candidate);
+        ensure!(
+            chosen == candidate,
+            CHECKER,
+            "member {member} votes for {candidate} in term {term}, in which it has voted for {chosen}"
+        );
+        Ok(())
+    }
+
+    /// A member has a new disk, or a damaged one: nobody knows for whom it has voted.
+    pub(crate) fn forgets(&mut self, member: u8) {
+        self.votes.retain(|(voter, _), _| *voter != member);
+    }
+
+    /// Each of its requests for a vote in `term` is looked at. Whoever was told to by a leader needs nobody's word.
+    pub(crate) fn check_campaign(&mut self, member: u8, term: u64, is_told: bool) -> Checked {
+        self.check_vote(member, term, member)?;
+        if is_told {
+            return Ok(());
+        }
         let is_first = self.campaigns.insert((member, term));
         ensure!(
             !is_first || self.promised.remove(&member),

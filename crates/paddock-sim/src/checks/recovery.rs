@@ -1,4 +1,4 @@
-//! A disk can be read again after every crash, and holds what its member has applied. A disk that somebody has damaged is
+//! A disk can be read again after every crash, and holds what its member has applied and acknowledged. A disk that somebody has damaged is
 //! recognised as such, or does no harm.
 
 use paddock_replica::State;
@@ -14,6 +14,21 @@ pub(crate) fn check_log(member: u8, last_entry: Option<u64>, applied: u64) -> Ch
         last_entry.is_some_and(|last| last >= applied),
         CHECKER,
         "member {member} had applied up to entry {applied}; its log ends with {last_entry:?}"
+    );
+    Ok(())
+}
+
+/// What the member has told a leader that it has is there, unless a later leader has put other entries in its place.
+pub(crate) fn check_acknowledged(
+    member: u8,
+    (last, last_term): (u64, u64),
+    (index, term): (u64, u64),
+) -> Checked {
+    ensure!(
+        last >= index || last_term > term,
+        CHECKER,
+        "member {member} had acknowledged entries up to {index} in term {term}; its log ends with entry {last} of term \
+         {last_term}"
     );
     Ok(())
 }

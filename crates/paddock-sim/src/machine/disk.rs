@@ -95,11 +95,11 @@ impl SimDisk {
         }
     }
 
-    /// The last entry in the log of a member that does not run; `None` for a log that cannot be read.
-    pub(crate) fn last_entry(&self, log_dir: &Path) -> Option<u64> {
-        let mut last = 0;
+    /// The last entry in the log of a member that does not run, and its term; `None` for a log that cannot be read.
+    pub(crate) fn last_entry(&self, log_dir: &Path) -> Option<(u64, u64)> {
+        let mut last = (0, 0);
         let mut note = |record: Record<'_>| match record {
-            Record::Entry { index, .. } | Record::Base { index, .. } => last = index.0,
+            Record::Entry { index, term, .. } | Record::Base { index, term, .. } => last = (index.0, term.0),
             Record::HardState { .. } => {}
         };
         Log::inspect(&self.memory, log_dir, &mut note).ok().map(|_| last)

@@ -30,16 +30,21 @@ impl World {
         if machine.process.is_some() || machine.is_out_of_service {
             return Ok(());
         }
+        if machine.has_lost_data || machine.is_damaged {
+            self.checks.elections.forgets(member);
+        }
         if settings.is_spare(member) && self.checks.truth.model().members().is_none() {
             // Nobody adds a member to an ensemble that is not there yet.
             self.plan_in(RESTART, Event::Start { member });
             return Ok(());
         }
         let machine = self.machine(member);
-        let (last, applied) = (machine.last_logged_entry(), machine.applied);
+        let (last, applied, acknowledged) =
+            (machine.last_logged_entry(), machine.applied, machine.acknowledged);
         let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || machine.is_full(now);
         if !machine.is_damaged {
-            recovery::check_log(member, last, applied)?;
+            recovery::check_log(member, last.map(|(index, _)| index), applied)?;
+            recovery::check_acknowledged(member, last.unwrap_or_default(), acknowledged)?;
         }
         let started = machine.start(now, &settings);
         let is_disturbed = is_disturbed || machine.disk.is_dead();
@@ -57,7 +62,7 @@ impl World {
             let applied = state.applied();
             self.trace.note(now, format_args!("{member} starts, log to {last:?}, state of {applied:?}"));
             recovery::check_state(member, &state, &self.checks.truth)?;
-            self.checks.sessions.begins(member, last.unwrap_or_default());
+            self.checks.sessions.begins(member, last.unwrap_or_default().0);
         }
         self.begin_process(member)
     }
@@ -172,12 +177,18 @@ impl World {
             self.checks.committed(member, entry, now_ms)?;
         }
         for (to, bytes) in harvest.letters {
-            let Glimpse { entries, term, campaign, hands_over, .. } = Glimpse::of(&bytes);
+            let Glimpse { entries, term, campaign, vote, acknowledges, hands_over, .. } = Glimpse::of(&bytes);
+            if let Some(acknowledged) = acknowledges {
+                self.machine(member).acknowledges(acknowledged);
+            }
             if hands_over {
                 self.look_at_handover(member);
             }
-            if let Some(term) = campaign {
-                self.checks.elections.check_campaign(member, term)?;
+            if let Some((term, is_told)) = campaign {
+                self.checks.elections.check_campaign(member, term, is_told)?;
+            }
+            if let Some(term) = vote {
+                self.checks.elections.check_vote(member, term, to)?;
             }
             for entry in entries.iter().filter(|entry| entry.term == term) {
                 self.checks.sessions.proposed(member, entry)?;
