@@ -3,10 +3,13 @@
 use std::any::Any;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use super::{Access, Disk, DiskFile};
+
+/// So much of a removed file goes at a time.
+const GIVEN_BACK_BYTES: u64 = 4 << 20;
 
 /// The operating system's file system. Data is synced with `fdatasync`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +30,11 @@ impl Disk for OsDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        let file = OpenOptions::new().write(true).open(path);
+        fs::remove_file(path)?;
+        // Nobody needs what was in it, so nobody needs to know if it does not go piece by piece.
+        let _ = file.and_then(|file| give_back(&file));
+        Ok(())
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -95,5 +102,44 @@ impl DiskFile for File {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+}
+
+/// Gives the room of a file that has no name any more back to the file system: a piece at a time, and the next one when that
+/// is on disk. All at once would be one large change, for which everybody waits who syncs meanwhile: some tens of milliseconds
+/// for some hundred mebibytes, where free blocks are told to the device.
+fn give_back(file: &File) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    // A file that somebody has linked elsewhere is not ours alone.
+    if metadata.nlink() > 0 {
+        return Ok(());
+    }
+    let mut len = metadata.len();
+    while len > GIVEN_BACK_BYTES {
+        len -= GIVEN_BACK_BYTES;
+        file.set_len(len)?;
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_linked_elsewhere_stays_whole() {
+        let temp = tempfile::tempdir().unwrap();
+        let [path, copy] = ["snapshot", "copy"].map(|name| temp.path().join(name));
+        let len = 3 * GIVEN_BACK_BYTES + 1;
+        fs::write(&path, vec![1; len as usize]).unwrap();
+        fs::hard_link(&path, &copy).unwrap();
+        let reader = File::open(&copy).unwrap();
+        OsDisk.remove(&path).unwrap();
+        assert!(!path.exists());
+        assert_eq!(fs::metadata(&copy).unwrap().len(), len);
+        OsDisk.remove(&copy).unwrap();
+        assert_eq!(OsDisk.list(temp.path()).unwrap(), [""; 0]);
+        assert_eq!(reader.metadata().unwrap().len(), 1, "its room is given back");
     }
 }
