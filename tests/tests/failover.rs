@@ -5,7 +5,7 @@
 //! `RETURN_ROUNDS` (of one that comes back).
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_tests::ensemble::Ensemble;
@@ -105,6 +105,9 @@ fn a_leader_that_hangs_is_missed_for_less_than_two_seconds_and_follows_when_it_g
     }
 }
 
+/// A leader keeps what a member lacks until it has not heard that one for two seconds, and then no more than 8 MiB.
+const LEADERS_PATIENCE: Duration = Duration::from_millis(2500);
+
 /// What a member says when it takes a snapshot of the leader's.
 const SNAPSHOT_TAKEN: &str = "this member lagged too far";
 
@@ -135,13 +138,17 @@ fn a_killed_leader_comes_back_by_its_log_or_by_a_snapshot_while_clients_write() 
     }
 }
 
-/// Writes so much that a member which is away cannot come back by its log.
+/// Writes for so long, and then so much, that a member which is away cannot come back by its log.
 #[tokio::main(flavor = "current_thread")]
 async fn fill(member: SocketAddr, parent: &str) {
     let client = Client::connect(&member.to_string(), ClientOptions::default())
         .await
         .expect("connect to the ensemble");
     client.create(parent, b"", CreateMode::Persistent).await.expect("create the parent");
+    let begun = Instant::now();
+    while begun.elapsed() < LEADERS_PATIENCE {
+        client.set_data(parent, b"x", None).await.expect("set the parent");
+    }
     let value = vec![b'x'; 4000];
     for hundred in 0..80 {
         let created: Vec<_> = (0..100)

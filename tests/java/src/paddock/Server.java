@@ -11,8 +11,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 
 /**
  * One server process for the tests: Paddock or Apache ZooKeeper, started on the same zoo.cfg. The environment says
@@ -25,6 +27,8 @@ import java.util.Random;
 final class Server implements AutoCloseable {
     private static final Duration READY = Duration.ofSeconds(30);
     private static final String KIND = System.getenv().getOrDefault("TEST_SERVER", "paddock");
+
+    private static final Set<Integer> GIVEN = new HashSet<>();
 
     /** How many there are, this one included. */
     static final int MEMBERS = Integer.parseInt(System.getenv().getOrDefault("TEST_MEMBERS", "1"));
@@ -148,10 +152,14 @@ final class Server implements AutoCloseable {
     }
 
     /** Below Linux's ephemeral range, where no client's outgoing connection can take it while the server is down. */
+    /** One that nobody has and that this was not asked for before: several servers take theirs later. */
     private static int freePort() throws IOException {
         var random = new Random();
         for (int attempt = 0; attempt < 100; attempt++) {
             int port = 20000 + random.nextInt(12000);
+            if (!GIVEN.add(port)) {
+                continue;
+            }
             try (var probe = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
                 return probe.getLocalPort();
             } catch (IOException taken) {
