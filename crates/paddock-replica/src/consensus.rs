@@ -161,6 +161,8 @@ impl std::fmt::Debug for Consensus {
 impl Consensus {
     /// In ticks of `Replica`: ten are an election timeout, one a heartbeat.
     const ELECTION_TICKS: usize = 10;
+    /// Who was not heard for so long is taken for gone by those whom no election tells.
+    const SILENCE_TICKS: usize = 2 * Consensus::ELECTION_TICKS;
     /// How much is handed over to be applied at a time.
     const COMMITTED_BYTES_PER_ROUND: u64 = 4 << 20;
 
@@ -290,7 +292,7 @@ impl Consensus {
     fn forget_silent_leader(&mut self) {
         let raft = &mut self.node.raft;
         let is_led = raft.state == StateRole::Follower && raft.leader_id != raft::INVALID_ID;
-        if is_led && !raft.promotable() && raft.election_elapsed >= 2 * Consensus::ELECTION_TICKS {
+        if is_led && !raft.promotable() && raft.election_elapsed >= Consensus::SILENCE_TICKS {
             raft.become_follower(raft.term, raft::INVALID_ID);
         }
     }

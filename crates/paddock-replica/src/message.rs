@@ -253,33 +253,28 @@ impl Glimpse {
     pub fn of(bytes: &[u8]) -> Glimpse {
         match PeerMessage::decode(bytes) {
             Ok(PeerMessage::Heard(heard)) => Glimpse { heard, ..Glimpse::default() },
-            Ok(PeerMessage::Raft(mut message)) if message.msg_type == MessageType::MsgAppend => {
-                let entries = message.take_entries().into_iter().map(from_raft).collect();
-                Glimpse { entries, term: message.term, ..Glimpse::default() }
-            }
-            Ok(PeerMessage::Raft(message)) if message.msg_type == MessageType::MsgRequestVote => {
-                let is_told = &message.context[..] == raft::CAMPAIGN_TRANSFER;
-                Glimpse { campaign: Some((message.term, is_told)), ..Glimpse::default() }
-            }
-            Ok(PeerMessage::Raft(message))
-                if message.msg_type == MessageType::MsgRequestVoteResponse && !message.reject =>
-            {
-                Glimpse { vote: Some(message.term), ..Glimpse::default() }
-            }
-            Ok(PeerMessage::Raft(message))
-                if message.msg_type == MessageType::MsgRequestPreVoteResponse && !message.reject =>
-            {
-                Glimpse { promises: true, ..Glimpse::default() }
-            }
-            Ok(PeerMessage::Raft(message))
-                if message.msg_type == MessageType::MsgAppendResponse && !message.reject =>
-            {
-                Glimpse { acknowledges: Some((message.index, message.term)), ..Glimpse::default() }
-            }
-            Ok(PeerMessage::Raft(message)) if message.msg_type == MessageType::MsgTimeoutNow => {
-                Glimpse { hands_over: true, ..Glimpse::default() }
-            }
+            Ok(PeerMessage::Raft(message)) => Glimpse::of_raft(message),
             _ => Glimpse::default(),
+        }
+    }
+
+    fn of_raft(mut message: Message) -> Glimpse {
+        let (term, none) = (message.term, Glimpse::default());
+        match message.msg_type {
+            MessageType::MsgAppend => {
+                let entries = message.take_entries().into_iter().map(from_raft).collect();
+                Glimpse { entries, term, ..none }
+            }
+            MessageType::MsgRequestVote => {
+                let is_told = &message.context[..] == raft::CAMPAIGN_TRANSFER;
+                Glimpse { campaign: Some((term, is_told)), ..none }
+            }
+            MessageType::MsgTimeoutNow => Glimpse { hands_over: true, ..none },
+            _ if message.reject => none,
+            MessageType::MsgRequestVoteResponse => Glimpse { vote: Some(term), ..none },
+            MessageType::MsgRequestPreVoteResponse => Glimpse { promises: true, ..none },
+            MessageType::MsgAppendResponse => Glimpse { acknowledges: Some((message.index, term)), ..none },
+            _ => none,
         }
     }
 }

@@ -2,31 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use raft::{INVALID_INDEX, ProgressState};
+use raft::{INVALID_INDEX, ProgressState, StateRole};
 
 use super::Consensus;
-
-/// A follower that was not heard for so many ticks is not waited for. It gets a snapshot when it comes back.
-const PATIENCE_TICKS: u32 = 2 * Consensus::ELECTION_TICKS as u32;
 
 #[derive(Debug, Default)]
 pub(super) struct Laggards {
     /// For how many ticks a leader has not heard its followers. The library forgets each election timeout whom it has heard.
-    silent_ticks: BTreeMap<u64, u32>,
+    silent_ticks: BTreeMap<u64, usize>,
 }
 
 impl Consensus {
-    /// The entry behind which the last follower that is there goes on.
+    /// A leader holds what stands behind the entry where the last follower goes on that is there. One that was not heard for
+    /// long is not waited for: it gets a snapshot when it comes back.
     pub(super) fn hold_entries(&mut self) {
-        let raft = &mut self.node.raft;
-        let (own, is_leader) = (raft.id, raft.state == raft::StateRole::Leader);
+        let raft = &self.node.raft;
         let silent = &mut self.laggards.silent_ticks;
-        silent.retain(|id, _| is_leader && raft.prs().get(*id).is_some());
+        if raft.state != StateRole::Leader {
+            silent.clear();
+            return self.node.mut_store().hold(None);
+        }
+        silent.retain(|id, _| raft.prs().get(*id).is_some());
         let mut held = None;
-        for (&id, progress) in raft.prs().iter().filter(|(id, _)| is_leader && **id != own) {
+        for (&id, progress) in raft.prs().iter().filter(|(id, _)| **id != raft.id) {
             let ticks = silent.entry(id).or_default();
             *ticks = if progress.recent_active { 0 } else { ticks.saturating_add(1) };
-            if *ticks >= PATIENCE_TICKS {
+            if *ticks >= Consensus::SILENCE_TICKS {
                 continue;
             }
             let goes_on_behind = match progress.state {

@@ -5,6 +5,13 @@ use paddock_replica::Role;
 
 use super::stage::Stage;
 
+fn stage_with_leases(seed: u64, clock_bound_ms: u64) -> Stage {
+    let mut stage = Stage::new(3, seed);
+    stage.lease_clock_bound_ms = Some(clock_bound_ms);
+    (1..=3).for_each(|id| stage.start_empty(id));
+    stage
+}
+
 #[test]
 fn without_a_quorum_writes_are_refused_and_reads_go_on() {
     let mut stage = Stage::new(3, 40);
@@ -91,9 +98,7 @@ fn every_read_asks_the_quorum_if_it_has_to() {
 
 #[test]
 fn a_lease_answers_without_asking_and_ends_before_another_can_lead() {
-    let mut stage = Stage::new(3, 43);
-    stage.lease_clock_bound_ms = Some(100);
-    (1..=3).for_each(|id| stage.start_empty(id));
+    let mut stage = stage_with_leases(43, 100);
     let former = stage.elect();
     let reader = stage.connect(former, 1);
     stage.create(&reader, 1, "/a", "old");
@@ -119,9 +124,7 @@ fn a_lease_answers_without_asking_and_ends_before_another_can_lead() {
 #[test]
 fn a_lease_holds_though_who_granted_it_is_started_anew() {
     for seed in 0..20 {
-        let mut stage = Stage::new(3, seed);
-        stage.lease_clock_bound_ms = Some(0);
-        (1..=3).for_each(|id| stage.start_empty(id));
+        let mut stage = stage_with_leases(seed, 0);
         let leader = stage.elect();
         let reader = stage.connect(leader, 1);
         stage.create(&reader, 1, "/a", "old");
@@ -148,9 +151,7 @@ fn a_lease_holds_though_who_granted_it_is_started_anew() {
 /// Whoever is asked to lead stands for election at once, and is elected though the others have just heard the leader.
 #[test]
 fn a_lease_ends_when_the_lead_is_handed_over() {
-    let mut stage = Stage::new(3, 44);
-    stage.lease_clock_bound_ms = Some(0);
-    (1..=3).for_each(|id| stage.start_empty(id));
+    let mut stage = stage_with_leases(44, 0);
     let former = stage.elect();
     let heir = stage.other_than(former);
     let (reader, writer) = (stage.connect(former, 1), stage.connect(heir, 2));
@@ -180,9 +181,7 @@ fn a_lease_ends_when_the_lead_is_handed_over() {
 /// It may hear of that much later.
 #[test]
 fn there_is_no_lease_any_more_once_another_was_asked_to_lead() {
-    let mut stage = Stage::new(3, 45);
-    stage.lease_clock_bound_ms = Some(0);
-    (1..=3).for_each(|id| stage.start_empty(id));
+    let mut stage = stage_with_leases(45, 0);
     let former = stage.elect();
     let heir = (1..=3).rev().find(|member| *member != former).expect("there are others");
     let (reader, writer) = (stage.connect(former, 1), stage.connect(heir, 2));

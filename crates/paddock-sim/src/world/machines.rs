@@ -182,7 +182,7 @@ impl World {
                 self.machine(member).acknowledges(acknowledged);
             }
             if hands_over {
-                self.look_at_handover(member);
+                self.deafen_if_planned(member);
             }
             if let Some((term, is_told)) = campaign {
                 self.checks.elections.check_campaign(member, term, is_told)?;

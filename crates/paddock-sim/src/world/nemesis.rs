@@ -153,8 +153,8 @@ impl World {
         leaders.iter().any(|leader| *leader != sleeper).then_some((loser, sleeper))
     }
 
-    /// What a member is about to say has an effect on what it hears.
-    pub(super) fn look_at_handover(&mut self, member: u8) {
+    /// A member hands the lead over now.
+    pub(super) fn deafen_if_planned(&mut self, member: u8) {
         if let Some(span) = self.deaf_once_handed_over.take() {
             let whom = Whom::Member(member);
             self.strike_network(Fault::OneWay { whom, outwards: false, holds: true, span });
