@@ -62,7 +62,7 @@ impl Blobs {
         let mut bytes = vec![0; len].into_boxed_slice();
         encode(name, data, &mut bytes);
         let id = SlotId::END.checked_add(self.large.insert(bytes));
-        BlobId(id.filter(|&id| id < u32::MAX).expect("there are fewer than 2^31 allocations"))
+        BlobId(id.filter(|&id| id < u32::MAX).expect("there are fewer than 2^29 allocations"))
     }
 
     pub(super) fn remove(&mut self, id: BlobId) {

@@ -1,7 +1,7 @@
 //! Room for byte strings of up to a few KiB, packed closely.
 //!
 //! Memory is taken in chunks. A chunk is divided into spans, and a span that is in use into slots of one size, a multiple
-//! of eight bytes. A slot's number says where it lies, so getting at its bytes asks nothing but the chunk. The slots that
+//! of four bytes. A slot's number says where it lies, so getting at its bytes asks nothing but the chunk. The slots that
 //! were freed in a span are a list that lies in themselves. A span without a slot in use may serve any size next; a chunk
 //! without a span in use goes back to the allocator, but for one, so that a single znode that comes and goes does not make
 //! the chunk come and go with it.
@@ -14,9 +14,9 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-const GRANULE: usize = 8;
+const GRANULE: usize = 4;
 /// In granules, as are all sizes and places below.
-const SPAN_BITS: u32 = 13;
+const SPAN_BITS: u32 = 14;
 const SPAN: u32 = 1 << SPAN_BITS;
 const CHUNK_BITS: u32 = SPAN_BITS + CHUNK_SPANS.trailing_zeros();
 const CHUNK: u32 = 1 << CHUNK_BITS;
@@ -30,8 +30,8 @@ const SIZES: usize = SLOT_BYTES_MAX / GRANULE;
 pub(super) struct SlotId(pub(super) u32);
 
 impl SlotId {
-    /// Every slot's number is below.
-    pub(super) const END: u32 = 1 << 31;
+    /// Every slot's number is below, which lets the arena have 14 GiB.
+    pub(super) const END: u32 = 7 << 29;
 
     fn span(self) -> u32 {
         self.0 >> SPAN_BITS

@@ -155,11 +155,11 @@ fn an_empty_span_serves_any_size() {
 #[test]
 fn the_first_span_with_room_is_filled_first() {
     let mut arena = Arena::new();
-    let slots: Vec<SlotId> = (0..5 * SPAN / 15).map(|_| arena.take(120).unwrap()).collect();
+    let slots: Vec<SlotId> = (0..5 * SPAN / 30).map(|_| arena.take(120).unwrap()).collect();
     let (first, last) = (slots[7], slots[slots.len() - 7]);
     arena.free(last);
     arena.free(first);
-    assert_eq!((arena.take(120), arena.take(113)), (Some(first), Some(last)));
+    assert_eq!((arena.take(120), arena.take(117)), (Some(first), Some(last)));
 }
 
 #[test]
