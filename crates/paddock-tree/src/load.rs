@@ -16,6 +16,9 @@ use crate::snapshot::{FORMAT, HEADER_BLOCK, ZNODE_BLOCK};
 use crate::store::{AclId, Kind, NodeId, Record, Store};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
 
+/// So many znodes are given to their parents at a time: as many as memory can be asked about at once, or some more.
+const BOUND_TOGETHER: usize = 64;
+
 /// Why bytes are not a snapshot.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
@@ -192,15 +195,20 @@ impl TreeLoader {
     }
 
     fn bind_children(&mut self) -> Result<(), LoadError> {
-        for place in 1..self.ids.len() {
-            let (id, number) = (NodeId::from_number(place as u32), self.ids[place]);
-            let parent = self.place_of(self.store.parent(id).number()).ok_or(LoadError::NoParent(number))?;
-            if self.store.is_ephemeral(parent) {
-                return Err(LoadError::EphemeralParent(number));
+        let mut nodes = Vec::with_capacity(BOUND_TOGETHER);
+        for first in (1..self.ids.len()).step_by(BOUND_TOGETHER) {
+            nodes.clear();
+            for place in first..self.ids.len().min(first + BOUND_TOGETHER) {
+                let (id, number) = (NodeId::from_number(place as u32), self.ids[place]);
+                let parent = self.place_of(self.store.parent(id).number());
+                let parent = parent.ok_or(LoadError::NoParent(number))?;
+                if self.store.is_ephemeral(parent) {
+                    return Err(LoadError::EphemeralParent(number));
+                }
+                nodes.push((id, parent));
             }
-            if !self.store.adopt(id, parent) {
-                return Err(LoadError::RepeatedName(number));
-            }
+            let adopted = self.store.adopt(&nodes);
+            adopted.map_err(|id| LoadError::RepeatedName(self.ids[id.number() as usize]))?;
         }
         Ok(())
     }

@@ -57,9 +57,8 @@ impl Tree {
         // ZooKeeper sets its ACL in a way that leaves this version behind.
         let config = store.place(&Record { aversion: -1, ..system_node("config") }, read_only);
         store.release_acl(read_only);
-        let all_new =
-            store.adopt(zookeeper, root) && store.adopt(quota, zookeeper) && store.adopt(config, zookeeper);
-        assert!(all_new && store.weigh(), "the system znodes are a tree");
+        let adopted = store.adopt(&[(zookeeper, root), (quota, zookeeper), (config, zookeeper)]);
+        assert!(adopted.is_ok() && store.weigh(), "the system znodes are a tree");
         let (sessions, origins) = (BTreeMap::new(), Origins::default());
         Tree { zxid: Zxid(0), store, sessions, origins, ensemble: None, quota }
     }

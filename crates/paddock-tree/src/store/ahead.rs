@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::Store;
 use super::blobs::BlobId;
+use super::index::NameHash;
 use super::node::NodeId;
 
 /// A smaller tree is in the caches anyway, about.
@@ -25,15 +26,25 @@ impl Store {
         if paths.len() < 2 {
             return;
         }
-        let nodes: SmallVec<[NodeId; 64]> = paths.iter().filter_map(|path| self.guess(path)).collect();
+        let hashes: SmallVec<[NameHash; 64]> =
+            paths.iter().filter_map(|path| self.hash_of_path(path)).collect();
+        self.look_at_index(&hashes);
+        // The node of this path, or another one with a similar hash.
+        let guess = |&hash| self.index.find(hash, |_| true);
+        let nodes: SmallVec<[NodeId; 64]> = hashes.iter().filter_map(guess).collect();
         let blobs: SmallVec<[BlobId; 64]> = nodes.iter().map(|id| self.nodes[id.0].blob).collect();
         let bytes: usize = blobs.iter().map(|blob| self.blobs.look_at(*blob)).sum();
         black_box(bytes);
     }
 
-    /// The node of this path, or another one with a similar hash.
-    fn guess(&self, path: &str) -> Option<NodeId> {
+    /// The same for the index alone.
+    pub(super) fn look_at_index(&self, hashes: &[NameHash]) {
+        let bytes: usize = hashes.iter().map(|hash| self.index.look_at(*hash)).sum();
+        black_box(bytes);
+    }
+
+    fn hash_of_path(&self, path: &str) -> Option<NameHash> {
         let (parent, name) = path.rsplit_once('/')?;
-        self.index.find(self.find(parent)?, name.as_bytes(), |_| true)
+        Some(self.index.hash(self.find(parent)?, name.as_bytes()))
     }
 }

@@ -2,6 +2,7 @@
 
 use paddock_proto::{Acl, Zxid};
 
+use super::index::NameHash;
 use super::journal::Undo;
 use super::node::{Extra, Modified, Node};
 use super::{AclId, Kind, NewNode, NodeId, Store, path_chars};
@@ -25,7 +26,7 @@ impl Store {
         self.sides.insert(&mut node, extra);
         let id = NodeId(self.nodes.insert(node));
         let parent_before = self.standing_digest(parent);
-        self.attach(id);
+        self.attach(id, self.hash(id));
         self.data_bytes += path_chars(new.path) + self.data_len(id) as u64;
 
         let extra = self.extra_mut(parent);
@@ -113,10 +114,10 @@ impl Store {
         self.sides.extra_mut(&mut self.nodes[id.0])
     }
 
-    /// Enters a node, whose parent and name are set, into everything that must know of it.
-    pub(super) fn attach(&mut self, id: NodeId) {
+    /// Enters a node, whose parent and name are set and have this hash, into everything that must know of it.
+    pub(super) fn attach(&mut self, id: NodeId, hash: NameHash) {
         let parent = self.parent(id);
-        self.index.insert(id, parent, self.blobs.name(self.nodes[id.0].blob));
+        self.index.insert(hash, id);
 
         let extra = self.extra_mut(parent);
         extra.children += 1;
@@ -133,7 +134,7 @@ impl Store {
     /// The opposite of `attach`.
     pub(super) fn detach(&mut self, id: NodeId) {
         let &Node { parent, next, previous, .. } = &self.nodes[id.0];
-        self.index.remove(id, parent, self.blobs.name(self.nodes[id.0].blob));
+        self.index.remove(self.hash(id), id);
 
         match previous {
             NodeId::NONE => self.extra_mut(parent).first_child = next,

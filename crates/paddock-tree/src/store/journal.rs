@@ -83,7 +83,7 @@ impl Store {
                 let parent = node.parent;
                 let again = NodeId(self.nodes.insert(node));
                 assert!(again == id, "the slot freed last is the next to be used");
-                self.attach(id);
+                self.attach(id, self.hash(id));
                 self.extra_mut(parent).pzxid = pzxid;
             }
             Undo::SetData { id, blob, modified } => {

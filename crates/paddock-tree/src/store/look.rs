@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use paddock_proto::{Acl, SessionId, Stat, Zxid};
 
+use super::index::NameHash;
 use super::node::{Extra, Modified};
 use super::{AclId, Kind, NodeId, Store};
 
@@ -32,7 +33,13 @@ impl Store {
 
     pub(crate) fn child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
         let name = name.as_bytes();
-        self.index.find(parent, name, |id| self.parent(id) == parent && self.name(id) == name)
+        let hash = self.index.hash(parent, name);
+        self.index.find(hash, |id| self.parent(id) == parent && self.name(id) == name)
+    }
+
+    /// Under which the index has the node.
+    pub(super) fn hash(&self, id: NodeId) -> NameHash {
+        self.index.hash(self.parent(id), self.name(id))
     }
 
     /// The children, in no particular order.

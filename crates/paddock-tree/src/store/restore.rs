@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use paddock_proto::Acl;
+use smallvec::SmallVec;
 
 use super::acls::Acls;
 use super::blobs::Blobs;
-use super::index::Index;
+use super::index::{Index, NameHash};
 use super::node::{Node, NodeId};
 use super::sides::Sides;
 use super::slab::Slab;
@@ -68,16 +69,23 @@ impl Store {
         id
     }
 
-    /// Makes a placed node a child of another; false when that has a child of this name already.
-    #[must_use]
-    pub(crate) fn adopt(&mut self, id: NodeId, parent: NodeId) -> bool {
-        self.nodes[id.0].parent = parent;
-        let name = std::str::from_utf8(self.name(id)).expect("a record's name is a string");
-        if self.child(parent, name).is_some() {
-            return false;
+    /// Makes each of some placed nodes a child of another; fails with the first one whose parent has a child of this name
+    /// already.
+    pub(crate) fn adopt(&mut self, nodes: &[(NodeId, NodeId)]) -> Result<(), NodeId> {
+        let mut hashes = SmallVec::<[NameHash; 64]>::new();
+        for &(id, parent) in nodes {
+            self.nodes[id.0].parent = parent;
+            hashes.push(self.hash(id));
         }
-        self.attach(id);
-        true
+        self.look_at_index(&hashes);
+        for (&(id, parent), hash) in nodes.iter().zip(hashes) {
+            let has_name = |other| self.parent(other) == parent && self.name(other) == self.name(id);
+            if self.index.find(hash, has_name).is_some() {
+                return Err(id);
+            }
+            self.attach(id, hash);
+        }
+        Ok(())
     }
 
     /// Counts the data and sums the digest, when every node has its parent; false when a node hangs on a ring of parents without a root.

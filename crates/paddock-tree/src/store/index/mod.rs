@@ -1,0 +1,109 @@
+//! Finds a znode by its parent and name.
+//!
+//! The index holds numbers, and of each hash so much that it grows without asking for the names again. It is split into
+//! shards, so that growing takes a small part of it at a time. The seed is random, because clients choose the names: nothing
+//! may depend on the order within the index, and nothing can, for it has no way to iterate.
+
+mod shard;
+
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::quality::RandomState;
+
+use super::node::NodeId;
+use shard::{EntryHash, Shard};
+
+const SHARD_BITS: u32 = 12;
+
+#[derive(Debug)]
+pub(super) struct Index {
+    shards: Vec<Shard>,
+    hasher: RandomState,
+}
+
+/// The hash of a parent and a name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NameHash(u64);
+
+impl NameHash {
+    fn of_entry(self) -> EntryHash {
+        self.0 as EntryHash
+    }
+
+    /// The last shard gets twice as many as the first, and each between them a bit more than the one before: so shards are
+    /// full one after the other, and they do not all grow at once.
+    fn shard(self) -> usize {
+        const BITS: u32 = 28;
+        let fraction = (self.0 >> 32) % (1 << BITS);
+        let bent = fraction * ((4 << BITS) - fraction) / 3;
+        (bent >> (2 * BITS - SHARD_BITS)) as usize
+    }
+}
+
+impl Index {
+    pub(super) fn new() -> Index {
+        let shards = (0..1 << SHARD_BITS).map(|_| Shard::default()).collect();
+        Index { shards, hasher: RandomState::default() }
+    }
+
+    pub(super) fn hash(&self, parent: NodeId, name: &[u8]) -> NameHash {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u32(parent.0);
+        hasher.write(name);
+        NameHash(hasher.finish())
+    }
+
+    /// The znode of this parent and name, which `is_it` recognises among others with a similar hash.
+    pub(super) fn find(&self, hash: NameHash, is_it: impl Fn(NodeId) -> bool) -> Option<NodeId> {
+        self.shards[hash.shard()].find(hash.of_entry(), is_it)
+    }
+
+    /// Something of the memory that `find` will look at.
+    pub(super) fn look_at(&self, hash: NameHash) -> usize {
+        self.shards[hash.shard()].look_at(hash.of_entry())
+    }
+
+    /// Adds a znode that is not there yet.
+    pub(super) fn insert(&mut self, hash: NameHash, id: NodeId) {
+        self.shards[hash.shard()].insert(hash.of_entry(), id);
+    }
+
+    pub(super) fn remove(&mut self, hash: NameHash, id: NodeId) {
+        let was_there = self.shards[hash.shard()].remove(hash.of_entry(), id);
+        assert!(was_there, "every node but the root is in the index");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shard_is_used_and_the_last_twice_as_much_as_the_first() {
+        let shards = 1 << SHARD_BITS;
+        let mut entries = vec![0; shards];
+        let distance = (1 << 60) / (shards as u64 * 100);
+        let hashes = (0..shards as u64 * 100).map(|n| NameHash(n * distance));
+        hashes.for_each(|hash| entries[hash.shard()] += 1);
+        assert!(entries.iter().all(|count| (74..=151).contains(count)), "{entries:?}");
+        assert!(entries[0] < 77 && entries[shards - 1] > 148, "{entries:?}");
+        assert!(entries.is_sorted_by(|a, b| a <= &(b + 1)), "{entries:?}");
+    }
+
+    #[test]
+    fn an_entry_is_found_until_it_is_removed() {
+        let mut index = Index::new();
+        let name = |n: u32| format!("name-{n}").into_bytes();
+        let hash = |index: &Index, n: u32| index.hash(NodeId(n % 7), &name(n));
+        for n in 0..20_000 {
+            index.insert(hash(&index, n), NodeId(n));
+        }
+        for n in (0..20_000).step_by(3) {
+            index.remove(hash(&index, n), NodeId(n));
+        }
+        for n in 0..20_000 {
+            let found = index.find(hash(&index, n), |id| id == NodeId(n));
+            assert_eq!(found, (n % 3 > 0).then_some(NodeId(n)));
+        }
+    }
+}
