@@ -88,24 +88,21 @@ impl Store {
         Ok(())
     }
 
-    /// Counts the data and sums the digest, when every node has its parent; false when a node hangs on a ring of parents without a root.
+    /// Counts the data and sums the digest, when every node has its parent; false when a node hangs on a ring of parents without
+    /// a root. Goes through the nodes as they lie in memory, which a walk along the children would not.
     #[must_use]
     pub(crate) fn weigh(&mut self) -> bool {
-        let mut path_chars_of = vec![0; self.nodes.slots() as usize];
-        let (mut nodes, mut bytes, mut digest) = (0, 0, 0u64);
-        for id in self.subtree(NodeId::ROOT) {
-            let own = match id {
-                NodeId::ROOT => 0,
-                _ => path_chars_of[self.parent(id).0 as usize] + 1 + self.name_chars(id),
-            };
-            path_chars_of[id.0 as usize] = own;
+        let mut lengths = PathLengths::new(self.nodes.slots());
+        let (mut bytes, mut digest) = (0, 0u64);
+        let is_node = |id: &NodeId| !self.nodes[id.0].is_vacant();
+        for id in (0..self.nodes.slots()).map(NodeId).filter(is_node) {
+            let Some(length) = lengths.of(self, id) else { return false };
             // The root's path has a character too, but its children's paths do not hold it.
-            bytes += own.max(1) + self.data_len(id) as u64;
+            bytes += length.max(1) + self.data_len(id) as u64;
             digest = digest.wrapping_add(self.whole_digest(id));
-            nodes += 1;
         }
         (self.data_bytes, self.digest) = (bytes, digest);
-        nodes == self.node_count
+        true
     }
 
     fn name_chars(&self, id: NodeId) -> u64 {
@@ -115,5 +112,41 @@ impl Store {
     /// Whether the node lives with a session, so that it must not have children.
     pub(crate) fn is_ephemeral(&self, id: NodeId) -> bool {
         matches!(self.kind(id), Kind::Ephemeral(_))
+    }
+}
+
+/// How many characters the path of each node has, as far as they have been asked for; 0 for the root.
+struct PathLengths {
+    known: Vec<u64>,
+    /// Nodes whose parents' paths are asked for before their own.
+    waiting: Vec<NodeId>,
+}
+
+impl PathLengths {
+    const UNKNOWN: u64 = u64::MAX;
+    const ASKED: u64 = u64::MAX - 1;
+
+    fn new(nodes: u32) -> PathLengths {
+        PathLengths { known: vec![PathLengths::UNKNOWN; nodes as usize], waiting: Vec::new() }
+    }
+
+    /// `None` if the node is not below the root.
+    fn of(&mut self, store: &Store, id: NodeId) -> Option<u64> {
+        let mut at = id;
+        while self.known[at.0 as usize] == PathLengths::UNKNOWN && at != NodeId::ROOT {
+            self.known[at.0 as usize] = PathLengths::ASKED;
+            self.waiting.push(at);
+            at = store.parent(at);
+        }
+        let mut length = match self.known[at.0 as usize] {
+            PathLengths::ASKED => return None,
+            _ if at == NodeId::ROOT => 0,
+            known => known,
+        };
+        while let Some(child) = self.waiting.pop() {
+            length += 1 + store.name_chars(child);
+            self.known[child.0 as usize] = length;
+        }
+        Some(length)
     }
 }
