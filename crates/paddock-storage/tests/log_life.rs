@@ -57,6 +57,35 @@ fn it_works_on_both_disks() {
     check_write_and_read(Arc::new(OsDisk), &temp.path().join("data/log"));
 }
 
+/// Segments of many blocks, batches that end anywhere in them, and spares that have been segments before.
+#[test]
+fn a_log_on_the_systems_disk_has_everything_in_every_life() {
+    for segment_bytes in [64 << 10, (48 << 10) + 8] {
+        let temp = tempfile::tempdir().expect("temporary directory");
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let (mut written, mut released) = (Vec::new(), 0);
+        for life in 1..=5 {
+            let (mut log, found) = open_on(disk.clone(), temp.path(), segment_bytes).expect("open");
+            let found = entries(&found);
+            assert!(found.len() >= written.len() - released, "life {life}: only {} are left", found.len());
+            assert_eq!(found, written[written.len() - found.len()..], "life {life}");
+            for batch in 0..60 {
+                for _ in 0..1 + batch % 5 {
+                    let index = written.len() as u64 + 1;
+                    written.push(entry(index, index as usize * 37 % 2500));
+                    log.append(written.last().expect("it was pushed").record());
+                }
+                log.sync().expect("sync");
+                if batch % 10 == 9 {
+                    released = written.len() - 20;
+                    log.release(GROUP, Index(released as u64));
+                    run_all(&log.housekeeper());
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_large_record_gets_a_segment_of_its_size() {
     let disk = MemDisk::new(1);

@@ -69,7 +69,7 @@ const RULES: &[(Pattern, Stage)] = &[
     (Begins(&["exit_to_user_mode_loop", "irqentry_exit_to_user_mode"]), Stage::Switching),
     (Calls(&["recvfrom", "recvmsg", "epoll_wait", "epoll_pwait", "epoll_ctl"]), Stage::Sockets),
     (Calls(&["sendto", "sendmsg", "writev"]), Stage::Replying),
-    (Calls(&["pwrite64", "fdatasync"]), Stage::Syncing),
+    (Calls(&["pwrite64", "pwritev2", "fdatasync"]), Stage::Syncing),
     // An eventfd is written to wake a worker, and read by it.
     (Calls(&["futex", "sched_yield", "write", "read"]), Stage::HandingOver),
     (Begins(&["__libc_recv", "epoll_wait"]), Stage::Sockets),

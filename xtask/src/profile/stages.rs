@@ -102,6 +102,7 @@ mod tests {
             &["iowrite16", "ext4_sync_file", "__x64_sys_fdatasync", SYNC, ENGINE],
             Stage::Syncing,
         );
+        check("engine", &["iowrite16", "ext4_sync_file", "__x64_sys_pwritev2", SYNC, ENGINE], Stage::Syncing);
         check("worker-0", &["_copy_from_iter", "tcp_sendmsg", "__arm64_sys_sendto", SEND], Stage::Replying);
         check(
             "worker-0",

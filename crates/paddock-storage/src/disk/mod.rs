@@ -4,10 +4,12 @@
 //! ([`OsDisk`]) and on a simulated disk with faults ([`MemDisk`]).
 //!
 //! What the callers rely on, and no more:
-//! - data is durable after [`DiskFile::sync_data`], a name (created, renamed, removed) after [`Disk::sync_dir`];
+//! - data is durable after [`DiskFile::sync_data`] or [`DiskFile::write_synced`], a name (created, renamed, removed) after
+//!   [`Disk::sync_dir`];
 //! - after a crash each unsynced 512-byte sector is old or new, or new up to some 8-byte word and old after it;
 //! - unsynced changes of names in one directory survive as a prefix of their order, as in a journaling file system.
 
+mod direct;
 mod mem;
 mod os;
 
@@ -67,6 +69,14 @@ pub trait DiskFile: Debug + Send {
     /// Makes the contents and the length durable. After an error the unsynced writes may be lost for good, even if a
     /// later call succeeds.
     fn sync_data(&self) -> io::Result<()>;
+
+    /// Writes all of it and makes it durable, as `write_at` followed by `sync_data`. For a file that is filled from front to
+    /// back: all behind the data has to be zero, and a part of it may be written as zeros again. Nothing else that was
+    /// written becomes durable by this, and no unsynced writes may be left near it.
+    fn write_synced(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(data, offset)?;
+        self.sync_data()
+    }
 
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;

@@ -1,28 +1,37 @@
 //! The operating system's files.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
+use super::direct::Direct;
 use super::{Access, Disk, DiskFile};
 
 /// So much of a removed file goes at a time.
 const GIVEN_BACK_BYTES: u64 = 4 << 20;
 
-/// The operating system's file system. Data is synced with `fdatasync`.
+/// The operating system's file system. Data is synced with `fdatasync`, and what is written synced goes past the
+/// page cache where the file system can.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsDisk;
 
 impl Disk for OsDisk {
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn DiskFile>> {
         let file = OpenOptions::new().read(true).write(access == Access::ReadWrite).open(path)?;
-        Ok(Box::new(file))
+        let direct = match access {
+            // It would be opened once more, and for writing.
+            Access::Read => Direct::Never,
+            Access::ReadWrite => Direct::Untried,
+        };
+        Ok(Box::new(OsFile { file, direct: RefCell::new(direct) }))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(OpenOptions::new().read(true).write(true).create_new(true).open(path)?))
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Ok(Box::new(OsFile { file, direct: RefCell::new(Direct::Untried) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -78,11 +87,18 @@ impl Disk for OsDisk {
     }
 }
 
-impl DiskFile for File {
+/// An open file of the operating system.
+#[derive(Debug)]
+struct OsFile {
+    file: File,
+    direct: RefCell<Direct>,
+}
+
+impl DiskFile for OsFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match FileExt::read_at(self, &mut buffer[filled..], offset + filled as u64) {
+            match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -93,15 +109,24 @@ impl DiskFile for File {
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.write_all_at(data, offset)
+        self.direct.borrow_mut().forget();
+        self.file.write_all_at(data, offset)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        File::sync_data(self)
+        self.file.sync_data()
+    }
+
+    fn write_synced(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        if self.direct.borrow_mut().write(&self.file, data, offset)? {
+            return Ok(());
+        }
+        self.write_at(data, offset)?;
+        self.sync_data()
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 }
 

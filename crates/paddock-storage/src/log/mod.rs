@@ -1,7 +1,7 @@
 //! The transaction log: one stream of records for all groups, in segments of fixed size.
 //!
-//! The owner appends records, which only buffers them, and syncs: one positioned write and one `fdatasync` for all that
-//! was appended, however much it is (one more of each for every segment that it fills up). Segments are allocated and
+//! The owner appends records, which only buffers them, and syncs: one positioned write that is durable when it returns, for
+//! all that was appended, however much it is (one more for every segment that it fills up). Segments are allocated and
 //! zeroed before they are used and recycled when their entries are released.
 //!
 //! # What is promised

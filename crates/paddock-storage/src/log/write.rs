@@ -101,9 +101,9 @@ impl Log {
             segment.number == chunk.number && segment.end == chunk.offset,
             "the batch is written in order"
         );
-        file.write_at(&chunk.bytes, chunk.offset)
-            .map_err(LogError::io("write log segment", &segment.path))?;
-        file.sync_data().map_err(LogError::io("sync log segment", &segment.path))?;
+        // All behind it is zero: it was so in the spare, and `repair` closes a segment that has anything else there.
+        file.write_synced(&chunk.bytes, chunk.offset)
+            .map_err(LogError::io("write and sync log segment", &segment.path))?;
         segment.end = chunk.end();
         let mut chunk = chunk;
         segment.ranges.merge(std::mem::take(&mut chunk.ranges));

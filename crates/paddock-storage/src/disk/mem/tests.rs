@@ -25,6 +25,20 @@ fn check_files(disk: &dyn Disk, dir: &Path) {
     disk.sync_dir(&dir).expect("sync directory");
     assert_eq!(file.len().expect("length"), 11);
 
+    let segment = disk.create(&dir.join("segment")).expect("create");
+    segment.write_at(&[0; 20_000], 0).expect("write");
+    segment.sync_data().expect("sync");
+    for (offset, byte) in [(0, 1), (100, 2), (9000, 3), (18_000, 4)] {
+        segment.write_synced(&[byte; 2000], offset).expect("write and sync");
+    }
+    let mut found = [9; 20_000];
+    assert_eq!(segment.read_at(&mut found, 0).expect("read"), 20_000);
+    let expected = [1, 2, 0, 3, 0, 4].iter().zip([100, 2000, 6900, 2000, 7000, 2000]);
+    assert_eq!(found.to_vec(), expected.flat_map(|(byte, count)| vec![*byte; count]).collect::<Vec<u8>>());
+    segment.write_synced(&[5; 100], 19_950).expect("write and sync");
+    assert_eq!(segment.len().expect("length"), 20_050, "it is longer if need be");
+    disk.remove(&dir.join("segment")).expect("remove");
+
     assert_eq!(disk.create(&dir.join("one")).expect_err("exists").kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(
         disk.open(&dir.join("two"), Access::Read).expect_err("missing").kind(),
