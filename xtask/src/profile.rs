@@ -25,7 +25,7 @@ use table::Column;
 
 pub(crate) const HELP: &str = "\
 Examples:
-  cargo xtask profile                about a minute and a half; writes a table into docs/performance.md
+  cargo xtask profile                about two minutes; writes a table into docs/performance.md
   cargo xtask profile --quick        less than a minute, to see that it works; writes no page
   firefox target/profile/create.svg  one of the flame graphs: create, create-alone, get, mixed
 
@@ -49,9 +49,10 @@ struct Workload {
     window: &'static str,
 }
 
-const WORKLOADS: [Workload; 5] = [
+const WORKLOADS: [Workload; 6] = [
     Workload { name: "create-alone", workload: "create", sessions: "1", window: "1" },
     Workload { name: "create-ten", workload: "create", sessions: "10", window: "1" },
+    Workload { name: "create-hundred", workload: "create", sessions: "100", window: "1" },
     Workload { name: "create", workload: "create", sessions: "10", window: "100" },
     Workload { name: "get", workload: "get", sessions: "10", window: "100" },
     Workload { name: "mixed", workload: "mixed", sessions: "10", window: "100" },
@@ -121,7 +122,7 @@ fn profile(layout: &Layout, workload: &Workload, times: &Times) -> Result<Column
         )));
     }
     draw(workload, &samples, &layout.profile(&format!("{}.svg", workload.name)))?;
-    Ok(Column::new(workload, &samples, recording.cpu_us_per_request))
+    Ok(Column::new(workload, &samples, recording.costs))
 }
 
 fn draw(workload: &Workload, samples: &[Sample], path: &Path) -> Result<(), Error> {

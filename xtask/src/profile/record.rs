@@ -21,7 +21,32 @@ const CALL_GRAPH: &str = "dwarf,16384";
 pub(super) struct Recording {
     /// Samples as `perf script` prints them.
     pub(super) script: String,
-    pub(super) cpu_us_per_request: f64,
+    pub(super) costs: Costs,
+}
+
+/// What the bench says of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Costs {
+    pub(super) requests_per_second: f64,
+    /// Microseconds for each request.
+    pub(super) server_cpu: f64,
+    pub(super) load_cpu: f64,
+}
+
+impl Costs {
+    fn read(result: &str) -> Option<Costs> {
+        let result: serde_json::Value = serde_json::from_str(result).ok()?;
+        Some(Costs {
+            requests_per_second: result["requests_per_second"].as_f64()?,
+            server_cpu: result["server"]["cpu_us_per_request"].as_f64()?,
+            load_cpu: result["client_cpu_us_per_request"].as_f64()?,
+        })
+    }
+
+    /// How many cores server and load keep busy together.
+    pub(super) fn cores(&self) -> f64 {
+        (self.server_cpu + self.load_cpu) * self.requests_per_second / 1e6
+    }
 }
 
 /// Whether perf is here and lets us look into the kernel, too. Without the kernel's part half of a table would be missing.
@@ -72,9 +97,9 @@ pub(super) fn record(
         Program::new("perf").args(["script", "--fields", samples::FIELDS, "--full-source-path", "--input"]);
     let script = script.arg(&samples).output()?;
     let result = fs::read_to_string(&result).map_err(Error::io("read", &result))?;
-    let cpu_us_per_request = cpu_us_per_request(&result)
-        .ok_or_else(|| Error::new("the bench did not say what a request cost the server's CPU"))?;
-    Ok(Recording { script, cpu_us_per_request })
+    let costs =
+        Costs::read(&result).ok_or_else(|| Error::new("the bench did not say what CPU a request cost"))?;
+    Ok(Recording { script, costs })
 }
 
 fn perf_record(server: &Server, times: &Times, out: &Path, log: &Path) -> Result<(), Error> {
@@ -84,11 +109,6 @@ fn perf_record(server: &Server, times: &Times, out: &Path, log: &Path) -> Result
     // It looks from the delay on until this command ends.
     let record = record.arg("--delay").arg(times.from.as_millis().to_string());
     record.args(["--", "sleep"]).arg(times.to.as_secs_f64().to_string()).log_to(log).run()
-}
-
-fn cpu_us_per_request(result: &str) -> Option<f64> {
-    let result: serde_json::Value = serde_json::from_str(result).ok()?;
-    result["server"]["cpu_us_per_request"].as_f64()
 }
 
 /// A member of its own that ends with this value.
@@ -173,7 +193,11 @@ mod tests {
 
     #[test]
     fn the_bench_tells_what_a_request_costs() {
-        assert_eq!(cpu_us_per_request(r#"{"server": {"cpu_us_per_request": 2.5}}"#), Some(2.5));
-        assert_eq!(cpu_us_per_request(r#"{"server": null}"#), None);
+        let result = r#"{"requests_per_second": 1e5, "client_cpu_us_per_request": 8,
+            "server": {"cpu_us_per_request": 4.5}}"#;
+        let costs = Costs::read(result).unwrap();
+        assert_eq!(costs, Costs { requests_per_second: 1e5, server_cpu: 4.5, load_cpu: 8.0 });
+        assert_eq!(costs.cores(), 1.25);
+        assert_eq!(Costs::read(r#"{"requests_per_second": 1, "server": null}"#), None);
     }
 }

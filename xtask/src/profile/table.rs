@@ -1,28 +1,29 @@
 //! The table: what of a request's CPU time each stage takes.
 
 use super::Workload;
+use super::record::Costs;
 use super::samples::Sample;
 use super::stages::Stage;
 
 /// A workload's part of the table.
 pub(super) struct Column {
     title: String,
-    cpu_us_per_request: f64,
+    costs: Costs,
     /// One for each sample.
     stages: Vec<Stage>,
 }
 
 impl Column {
-    pub(super) fn new(workload: &Workload, samples: &[Sample], cpu_us_per_request: f64) -> Column {
+    pub(super) fn new(workload: &Workload, samples: &[Sample], costs: Costs) -> Column {
         let stages = samples.iter().map(Stage::of).collect();
-        Column { title: workload.describe(), cpu_us_per_request, stages }
+        Column { title: workload.describe(), costs, stages }
     }
 
     fn cell(&self, stage: Stage) -> String {
         let count = self.stages.iter().filter(|it| **it == stage).count();
         match count {
             0 => "–".to_owned(),
-            count => microseconds(self.cpu_us_per_request * count as f64 / self.stages.len() as f64),
+            count => microseconds(self.costs.server_cpu * count as f64 / self.stages.len() as f64),
         }
     }
 }
@@ -37,7 +38,9 @@ pub(super) fn write(columns: &[Column]) -> String {
     for stage in Stage::ALL {
         table += &row(stage.name(), &|column| column.cell(stage));
     }
-    table += &row("**all**", &|column| format!("**{}**", microseconds(column.cpu_us_per_request)));
+    table += &row("**all**", &|column| format!("**{}**", microseconds(column.costs.server_cpu)));
+    table += &row("the load's own", &|column| microseconds(column.costs.load_cpu));
+    table += &row("cores that both kept busy", &|column| format!("{:.2}", column.costs.cores()));
     table + &row("samples", &|column| column.stages.len().to_string())
 }
 
@@ -58,17 +61,20 @@ mod tests {
     #[test]
     fn a_column_adds_up_to_what_a_request_costs() {
         let stages = [vec![Stage::Syncing; 3], vec![Stage::Else]].concat();
-        let column = Column { title: "create, 1 × 1".to_owned(), cpu_us_per_request: 120.0, stages };
+        let costs = Costs { requests_per_second: 6000.0, server_cpu: 120.0, load_cpu: 30.0 };
+        let column = Column { title: "create, 1 × 1".to_owned(), costs, stages };
         let table = write(&[column]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0], "| microseconds of the server's CPU per request | create, 1 × 1 |");
         assert_eq!(lines[1], "|---|---:|");
-        assert_eq!(lines.len(), 2 + Stage::ALL.len() + 2);
+        assert_eq!(lines.len(), 2 + Stage::ALL.len() + 4);
         for line in [
             "| writing and syncing the log | 90.0 |",
             "| everything else | 30.0 |",
             "| answering reads | – |",
             "| **all** | **120** |",
+            "| the load's own | 30.0 |",
+            "| cores that both kept busy | 0.90 |",
             "| samples | 4 |",
         ] {
             assert!(lines.contains(&line), "{line} is not in\n{table}");
