@@ -33,7 +33,11 @@ impl Store {
 
     pub(crate) fn child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
         let name = name.as_bytes();
-        let hash = self.index.hash(parent, name);
+        self.child_of_hash(parent, name, self.index.hash(parent, name))
+    }
+
+    /// The same for whoever has the hash of parent and name.
+    pub(super) fn child_of_hash(&self, parent: NodeId, name: &[u8], hash: NameHash) -> Option<NodeId> {
         self.index.find(hash, |id| self.parent(id) == parent && self.name(id) == name)
     }
 

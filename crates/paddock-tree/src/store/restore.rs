@@ -79,8 +79,7 @@ impl Store {
         }
         self.look_at_index(&hashes);
         for (&(id, parent), hash) in nodes.iter().zip(hashes) {
-            let has_name = |other| self.parent(other) == parent && self.name(other) == self.name(id);
-            if self.index.find(hash, has_name).is_some() {
+            if self.child_of_hash(parent, self.name(id), hash).is_some() {
                 return Err(id);
             }
             self.attach(id, hash);
@@ -115,7 +114,7 @@ impl Store {
     }
 }
 
-/// How many characters the path of each node has, as far as they have been asked for; 0 for the root.
+/// How many characters the path of each node has, as far as they have been asked for; 0 for the root, which is there.
 struct PathLengths {
     known: Vec<u64>,
     /// Nodes whose parents' paths are asked for before their own.
@@ -127,22 +126,20 @@ impl PathLengths {
     const ASKED: u64 = u64::MAX - 1;
 
     fn new(nodes: u32) -> PathLengths {
-        PathLengths { known: vec![PathLengths::UNKNOWN; nodes as usize], waiting: Vec::new() }
+        let mut known = vec![PathLengths::UNKNOWN; nodes as usize];
+        known[NodeId::ROOT.0 as usize] = 0;
+        PathLengths { known, waiting: Vec::new() }
     }
 
     /// `None` if the node is not below the root.
     fn of(&mut self, store: &Store, id: NodeId) -> Option<u64> {
         let mut at = id;
-        while self.known[at.0 as usize] == PathLengths::UNKNOWN && at != NodeId::ROOT {
+        while self.known[at.0 as usize] == PathLengths::UNKNOWN {
             self.known[at.0 as usize] = PathLengths::ASKED;
             self.waiting.push(at);
             at = store.parent(at);
         }
-        let mut length = match self.known[at.0 as usize] {
-            PathLengths::ASKED => return None,
-            _ if at == NodeId::ROOT => 0,
-            known => known,
-        };
+        let mut length = Some(self.known[at.0 as usize]).filter(|known| *known != PathLengths::ASKED)?;
         while let Some(child) = self.waiting.pop() {
             length += 1 + store.name_chars(child);
             self.known[child.0 as usize] = length;

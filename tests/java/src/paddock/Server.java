@@ -151,8 +151,10 @@ final class Server implements AutoCloseable {
         }
     }
 
-    /** Below Linux's ephemeral range, where no client's outgoing connection can take it while the server is down. */
-    /** One that nobody has and that this was not asked for before: several servers take theirs later. */
+    /**
+     * One that nobody has and that was not given before, as several servers take theirs later. Below Linux's ephemeral range,
+     * where no client's outgoing connection can take it while the server is down.
+     */
     private static int freePort() throws IOException {
         var random = new Random();
         for (int attempt = 0; attempt < 100; attempt++) {

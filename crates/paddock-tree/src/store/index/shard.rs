@@ -53,8 +53,8 @@ impl Entry {
 impl Shard {
     /// The first of the entries with this hash that `is_it` recognises.
     pub(super) fn find(&self, hash: EntryHash, is_it: impl Fn(NodeId) -> bool) -> Option<NodeId> {
-        let from = self.slots.get(home(self.slots.len(), hash)..)?;
-        let run = from.iter().take_while(|entry| !entry.is_vacant() && entry.hash() <= hash);
+        let from = self.slots[home(self.slots.len(), hash)..].iter();
+        let run = from.take_while(|entry| !entry.is_vacant() && entry.hash() <= hash);
         run.filter(|entry| entry.hash() == hash).map(|entry| entry.id()).find(|&id| is_it(id))
     }
 
