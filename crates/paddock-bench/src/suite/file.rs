@@ -12,12 +12,11 @@ use serde::Deserialize;
 use sha1::{Digest, Sha1};
 use toml::Spanned;
 
-use self::hold::{GrowthEntry, IdleEntry, Only, SnapshotEntry, check_tree};
+use self::hold::{GrowthEntry, IdleEntry, MemoryEntry, Only, SnapshotEntry};
 use self::workload::WorkloadEntry;
 use super::{Measurement, ServerTemplate, Suite, WorkloadFile, template};
 use crate::BenchError;
 use crate::workload::builtin::Builtin;
-use crate::workload::tree::Znodes;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,13 +32,65 @@ struct File {
     #[serde(default)]
     workload: Vec<Spanned<WorkloadEntry>>,
     #[serde(default)]
-    memory: Vec<Spanned<Znodes>>,
+    memory: Vec<Spanned<MemoryEntry>>,
     #[serde(default)]
     idle: Vec<Spanned<IdleEntry>>,
     #[serde(default)]
     snapshot: Vec<Spanned<SnapshotEntry>>,
     #[serde(default)]
     growth: Vec<Spanned<GrowthEntry>>,
+}
+
+/// A measurement that a file asks for, or what is wrong with it.
+struct Wanted<'a> {
+    /// Where it stands in the file.
+    place: usize,
+    measurement: Result<Measurement, String>,
+    only: &'a Only,
+}
+
+impl<'a> Wanted<'a> {
+    /// One for each entry of a section.
+    fn each<T>(
+        entries: &'a [Spanned<T>],
+        measurement: impl Fn(&T) -> Result<Measurement, String>,
+        only: impl Fn(&'a T) -> &'a Only,
+    ) -> impl Iterator<Item = Wanted<'a>> {
+        entries.iter().map(move |entry| Wanted {
+            place: entry.span().start,
+            measurement: measurement(entry.get_ref()),
+            only: only(entry.get_ref()),
+        })
+    }
+}
+
+impl File {
+    fn wanted(&self) -> Vec<Wanted<'_>> {
+        let mut all = Vec::new();
+        for entry in &self.workload {
+            let (place, only) = (entry.span().start, &entry.get_ref().servers);
+            match entry.get_ref().cells() {
+                Err(what) => all.push(Wanted { place, measurement: Err(what.to_owned()), only }),
+                Ok(cells) => {
+                    let runs = cells.into_iter().map(|cell| Ok(Measurement::Run(cell)));
+                    all.extend(runs.map(|measurement| Wanted { place, measurement, only }));
+                }
+            }
+        }
+        all.extend(Wanted::each(&self.memory, |one| one.tree().map(Measurement::Memory), |one| &one.servers));
+        all.extend(Wanted::each(&self.idle, |one| one.idle().map(Measurement::Idle), |one| &one.servers));
+        all.extend(Wanted::each(
+            &self.snapshot,
+            |one| one.plan().map(Measurement::Snapshot),
+            |one| &one.servers,
+        ));
+        all.extend(Wanted::each(
+            &self.growth,
+            |one| one.growth().map(Measurement::Growth),
+            |one| &one.servers,
+        ));
+        all
+    }
 }
 
 #[derive(Deserialize)]
@@ -180,30 +231,15 @@ impl Reader<'_> {
 
     fn measurements(&self, file: &File, servers: &[ServerTemplate]) -> Result<Measurements, BenchError> {
         let mut all = Measurements::default();
-        for entry in &file.workload {
-            let cells = entry.get_ref().cells().map_err(|what| self.fault(entry.span().start, what))?;
-            for cell in cells {
-                self.add(&mut all, Measurement::Run(cell), entry.span().start)?;
+        for Wanted { place, measurement, only } in file.wanted() {
+            let measurement = measurement.map_err(|what| self.fault(place, what))?;
+            if all.0.contains(&measurement) {
+                return Err(self.fault(place, format!("{measurement} is in the suite twice")));
             }
-        }
-        for entry in &file.memory {
-            let znodes = check_tree(entry.get_ref()).map(|()| entry.get_ref().clone());
-            self.add_one(&mut all, entry.span().start, znodes, Measurement::Memory)?;
-        }
-        for entry in &file.idle {
-            let one = entry.get_ref();
-            self.add_one(&mut all, entry.span().start, one.idle(), Measurement::Idle)?;
-            self.restrict(&mut all, &one.servers, servers)?;
-        }
-        for entry in &file.snapshot {
-            let one = entry.get_ref();
-            self.add_one(&mut all, entry.span().start, one.plan(), Measurement::Snapshot)?;
-            self.restrict(&mut all, &one.servers, servers)?;
-        }
-        for entry in &file.growth {
-            let one = entry.get_ref();
-            self.add_one(&mut all, entry.span().start, one.growth(), Measurement::Growth)?;
-            self.restrict(&mut all, &one.servers, servers)?;
+            if let Some(only) = only {
+                all.1.insert(all.0.len(), self.numbers(only, servers)?);
+            }
+            all.0.push(measurement);
         }
         match all.0.is_empty() {
             true => Err(self.fault(
@@ -214,33 +250,12 @@ impl Reader<'_> {
         }
     }
 
-    fn add_one<T>(
+    /// The numbers of the servers with these names.
+    fn numbers(
         &self,
-        all: &mut Measurements,
-        place: usize,
-        one: Result<T, String>,
-        kind: fn(T) -> Measurement,
-    ) -> Result<(), BenchError> {
-        let one = one.map_err(|what| self.fault(place, what))?;
-        self.add(all, kind(one), place)
-    }
-
-    fn add(&self, all: &mut Measurements, one: Measurement, place: usize) -> Result<(), BenchError> {
-        if all.0.contains(&one) {
-            return Err(self.fault(place, format!("{one} is in the suite twice")));
-        }
-        all.0.push(one);
-        Ok(())
-    }
-
-    /// The measurement that was added last is made of these servers only.
-    fn restrict(
-        &self,
-        all: &mut Measurements,
-        only: &Only,
+        only: &Spanned<Vec<String>>,
         servers: &[ServerTemplate],
-    ) -> Result<(), BenchError> {
-        let Some(only) = only else { return Ok(()) };
+    ) -> Result<Vec<usize>, BenchError> {
         let find = |name: &String| {
             let found = servers.iter().position(|server| server.name == *name);
             found.ok_or_else(|| self.fault(only.span().start, format!("no server has the name {name}")))
@@ -251,8 +266,7 @@ impl Reader<'_> {
         }
         numbers.sort_unstable();
         numbers.dedup();
-        all.1.insert(all.0.len() - 1, numbers);
-        Ok(())
+        Ok(numbers)
     }
 
     /// Workloads that are files; they stand next to the suite.

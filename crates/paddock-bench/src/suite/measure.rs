@@ -105,6 +105,7 @@ fn shape(cell: &Cell) -> Shape {
         sessions: cell.sessions,
         value_bytes: None,
         znodes,
+        among: None,
         tree: cell.tree.clone(),
         seed: SEED,
     }

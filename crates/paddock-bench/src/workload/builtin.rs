@@ -23,6 +23,8 @@ pub struct Shape {
     pub value_bytes: Option<usize>,
     /// How many znodes each session makes in each phase, for workloads that count them.
     pub znodes: Option<u64>,
+    /// From how many znodes `get` and `set` choose, if not from as many as they always do.
+    pub among: Option<usize>,
     /// What `get` and `set` act on, if it is there already and stays.
     pub tree: Option<Znodes>,
     /// The same seed makes the same requests.
@@ -76,7 +78,7 @@ pub const ALL: [Builtin; 10] = [
     },
     Builtin {
         name: "get",
-        about: "reads of 100-byte values, any of 10000 znodes",
+        about: "reads of 100-byte values, any of 10000 znodes or --znodes",
         sessions: 10,
         pace: ONE_BY_ONE,
         is_finite: false,
@@ -84,7 +86,7 @@ pub const ALL: [Builtin; 10] = [
     },
     Builtin {
         name: "set",
-        about: "sets of 100-byte values, any of 10000 znodes",
+        about: "sets of 100-byte values, any of 10000 znodes or --znodes",
         sessions: 10,
         pace: ONE_BY_ONE,
         is_finite: false,

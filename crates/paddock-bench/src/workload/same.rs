@@ -4,9 +4,11 @@ use super::builtin::Shape;
 use super::tree::Znodes;
 use super::{Lane, Next, Operation, Request, Workload, Znode};
 
-/// How many znodes there are unless there is a tree already, and over how many parents they are spread.
+/// How many znodes there are unless there is a tree already or somebody wants more, and over how many parents they are spread.
 const ZNODES: usize = 10_000;
 const PARENTS: usize = 100;
+/// With more znodes there are more parents.
+const CHILDREN_MAX: usize = 1000;
 const VALUE_BYTES: usize = 100;
 const NAME_BYTES: usize = 13;
 const ONLY: Operation = Operation(0);
@@ -24,11 +26,13 @@ impl Same {
     pub(super) fn set(shape: Shape) -> Same {
         Same { shape, is_set: true }
     }
-}
 
-/// What is read and set if there is nothing.
-fn own() -> Znodes {
-    Znodes { znodes: ZNODES, value_bytes: VALUE_BYTES, name_bytes: NAME_BYTES, parents: PARENTS }
+    /// What is read and set if there is nothing.
+    fn own(&self) -> Znodes {
+        let znodes = self.shape.among.unwrap_or(ZNODES);
+        let parents = PARENTS.max(znodes.div_ceil(CHILDREN_MAX));
+        Znodes { znodes, value_bytes: VALUE_BYTES, name_bytes: NAME_BYTES, parents }
+    }
 }
 
 impl Workload for Same {
@@ -44,10 +48,13 @@ impl Workload for Same {
         if self.shape.tree.is_some() {
             return Box::new(std::iter::empty());
         }
-        let (tree, value) = (own(), self.shape.value(VALUE_BYTES));
+        let (tree, value) = (self.own(), self.shape.value(VALUE_BYTES));
         let root = std::iter::once(self.shape.znode(""));
-        let parents = (0..PARENTS).map(move |number| self.shape.znode(&own().parent(number)));
-        let znodes = (0..ZNODES)
+        let parents = (0..tree.parents).map({
+            let tree = tree.clone();
+            move |number| self.shape.znode(&tree.parent(number))
+        });
+        let znodes = (0..tree.znodes)
             .map(move |number| Znode { data: value.clone(), ..self.shape.znode(&tree.path(number)) });
         Box::new(root.chain(parents).chain(znodes))
     }
@@ -59,7 +66,7 @@ impl Workload for Same {
     fn lane(&self, session: usize) -> Box<dyn Lane> {
         let (root, tree) = match &self.shape.tree {
             Some(tree) => (String::new(), tree.clone()),
-            None => (self.shape.root.clone(), own()),
+            None => (self.shape.root.clone(), self.own()),
         };
         let chance = self.shape.chance(session);
         let set = self.is_set.then(|| self.shape.value(VALUE_BYTES));

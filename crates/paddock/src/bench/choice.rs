@@ -74,12 +74,16 @@ fn choose(args: &Args) -> Result<Choice, BenchError> {
 
 fn built_in(args: &Args) -> Result<Choice, BenchError> {
     let builtin = Builtin::find(&args.workload).ok_or_else(|| unknown(&args.workload))?;
+    if args.znodes.is_some() && !["get", "set"].contains(&builtin.name) {
+        return Err(BenchError::Usage(format!("--znodes is for get and set, not for {}", builtin.name)));
+    }
     let sessions = args.sessions.unwrap_or(builtin.sessions);
     let shape = Shape {
         root: args.root.clone(),
         sessions,
         value_bytes: args.value_bytes,
         znodes: args.requests.map(|requests| requests.div_ceil(sessions.max(1) as u64)),
+        among: args.znodes.map(|znodes| znodes as usize),
         tree: None,
         seed: args.seed.unwrap_or(SEED),
     };

@@ -56,6 +56,9 @@ pub(crate) struct Args {
     /// How long the values are [default: the workload's]
     #[arg(long, value_name = "BYTES")]
     pub(super) value_bytes: Option<usize>,
+    /// From how many znodes get and set choose [default: 10000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) znodes: Option<u32>,
     /// Replay a .csv at its recorded times, so many times as fast [default: as fast as the window allows]
     #[arg(long, value_name = "FACTOR")]
     pub(super) speed: Option<f64>,

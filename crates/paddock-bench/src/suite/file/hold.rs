@@ -1,4 +1,4 @@
-//! `[[idle]]`, `[[snapshot]]` and `[[growth]]` of a suite's file: what it costs a server to hold much.
+//! `[[memory]]`, `[[idle]]`, `[[snapshot]]` and `[[growth]]` of a suite's file: what it costs a server to hold much.
 
 use std::time::Duration;
 
@@ -11,6 +11,16 @@ use crate::workload::tree::{Values, Znodes};
 
 /// The names of the servers that a measurement is made of, if not of all.
 pub(super) type Only = Option<Spanned<Vec<String>>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MemoryEntry {
+    znodes: usize,
+    value_bytes: usize,
+    name_bytes: usize,
+    parents: usize,
+    pub(super) servers: Only,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +59,13 @@ pub(super) struct GrowthEntry {
     pub(super) servers: Only,
 }
 
+impl MemoryEntry {
+    pub(super) fn tree(&self) -> Result<Znodes, String> {
+        let MemoryEntry { znodes, value_bytes, name_bytes, parents, .. } = *self;
+        checked(Znodes { znodes, value_bytes, name_bytes, parents })
+    }
+}
+
 impl IdleEntry {
     pub(super) fn idle(&self) -> Result<Idle, String> {
         match self.sessions {
@@ -62,8 +79,7 @@ impl IdleEntry {
 impl SnapshotEntry {
     pub(super) fn plan(&self) -> Result<SnapshotPlan, String> {
         let SnapshotEntry { znodes, value_bytes, name_bytes, parents, values, writes, .. } = *self;
-        let tree = Znodes { znodes, value_bytes, name_bytes, parents };
-        check_tree(&tree)?;
+        let tree = checked(Znodes { znodes, value_bytes, name_bytes, parents })?;
         if writes == 0 {
             return Err("writes must be at least 1".to_owned());
         }
@@ -88,8 +104,8 @@ impl GrowthEntry {
     }
 }
 
-/// Whether znodes can be named so.
-pub(super) fn check_tree(tree: &Znodes) -> Result<(), String> {
+/// The same, if znodes can be named so.
+fn checked(tree: Znodes) -> Result<Znodes, String> {
     if tree.znodes == 0 || tree.parents == 0 {
         return Err("znodes and parents must be at least 1".to_owned());
     }
@@ -97,7 +113,7 @@ pub(super) fn check_tree(tree: &Znodes) -> Result<(), String> {
     if tree.name_bytes < needed {
         return Err(format!("{} znodes need names of at least {needed} bytes", tree.znodes));
     }
-    Ok(())
+    Ok(tree)
 }
 
 fn needed(time: Option<Duration>) -> Result<f64, String> {

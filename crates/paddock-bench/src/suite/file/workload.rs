@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::duration;
+use super::hold::Only;
 use crate::report::Load;
 use crate::suite::{Cell, End};
 use crate::workload::builtin;
@@ -24,6 +25,7 @@ pub(super) struct WorkloadEntry {
     #[serde(default, deserialize_with = "duration")]
     warm_up: Option<Duration>,
     fresh: Option<bool>,
+    pub(super) servers: Only,
 }
 
 impl WorkloadEntry {
