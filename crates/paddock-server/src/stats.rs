@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use paddock_proto::{SessionId, Zxid};
 use paddock_replica::ConnId;
@@ -12,35 +12,35 @@ use parking_lot::Mutex;
 /// Latencies in milliseconds.
 #[derive(Debug)]
 pub(crate) struct Latency {
-    min: AtomicU64,
-    max: AtomicU64,
+    min: AtomicU32,
+    max: AtomicU32,
     sum: AtomicU64,
     count: AtomicU64,
 }
 
 impl Default for Latency {
     fn default() -> Latency {
-        Latency { min: AtomicU64::new(u64::MAX), max: 0.into(), sum: 0.into(), count: 0.into() }
+        Latency { min: u32::MAX.into(), max: 0.into(), sum: 0.into(), count: 0.into() }
     }
 }
 
 impl Latency {
     pub(crate) fn record(&self, ms: u64, requests: u64) {
-        self.min.fetch_min(ms, Relaxed);
-        self.max.fetch_max(ms, Relaxed);
+        self.min.fetch_min(short(ms), Relaxed);
+        self.max.fetch_max(short(ms), Relaxed);
         self.sum.fetch_add(ms * requests, Relaxed);
         self.count.fetch_add(requests, Relaxed);
     }
 
     pub(crate) fn min(&self) -> u64 {
         match self.min.load(Relaxed) {
-            u64::MAX => 0,
-            min => min,
+            u32::MAX => 0,
+            min => min.into(),
         }
     }
 
     pub(crate) fn max(&self) -> u64 {
-        self.max.load(Relaxed)
+        self.max.load(Relaxed).into()
     }
 
     pub(crate) fn average(&self) -> f64 {
@@ -49,6 +49,11 @@ impl Latency {
             count => self.sum.load(Relaxed) as f64 / count as f64,
         }
     }
+}
+
+/// One that is longer than seven weeks counts as no longer.
+fn short(ms: u64) -> u32 {
+    u32::try_from(ms).unwrap_or(u32::MAX)
 }
 
 /// Sizes of replies in bytes; -1 while there was none.
@@ -80,28 +85,30 @@ impl Sizes {
     }
 }
 
-/// One connection, as `cons` shows it.
+/// One connection, as `cons` shows it. Most are idle, so this is small.
 #[derive(Debug)]
 pub(crate) struct ConnStats {
-    pub(crate) address: SocketAddr,
+    ip: IpAddr,
+    port: u16,
     pub(crate) established_ms: i64,
     pub(crate) session: AtomicI64,
     pub(crate) timeout_ms: AtomicI32,
     pub(crate) received: AtomicU64,
     pub(crate) sent: AtomicU64,
-    pub(crate) waiting: AtomicU64,
+    pub(crate) waiting: AtomicU32,
     pub(crate) last_op: AtomicI32,
     pub(crate) last_xid: AtomicI32,
     pub(crate) last_zxid: AtomicI64,
     pub(crate) last_response_ms: AtomicI64,
-    pub(crate) last_latency_ms: AtomicU64,
+    pub(crate) last_latency_ms: AtomicU32,
     pub(crate) latency: Latency,
 }
 
 impl ConnStats {
     pub(crate) fn new(address: SocketAddr, now_ms: i64) -> ConnStats {
         ConnStats {
-            address,
+            ip: address.ip(),
+            port: address.port(),
             established_ms: now_ms,
             session: 0.into(),
             timeout_ms: 0.into(),
@@ -117,6 +124,10 @@ impl ConnStats {
         }
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.ip, self.port)
+    }
+
     pub(crate) fn set_session(&self, session: SessionId, timeout_ms: i32) {
         self.session.store(session.0, Relaxed);
         self.timeout_ms.store(timeout_ms, Relaxed);
@@ -126,7 +137,7 @@ impl ConnStats {
     pub(crate) fn answered(&self, zxid: Zxid, now_ms: i64, latency_ms: u64, requests: u64) {
         self.last_zxid.store(zxid.0, Relaxed);
         self.last_response_ms.store(now_ms, Relaxed);
-        self.last_latency_ms.store(latency_ms, Relaxed);
+        self.last_latency_ms.store(short(latency_ms), Relaxed);
         self.sent.fetch_add(requests, Relaxed);
         self.latency.record(latency_ms, requests);
     }
@@ -186,7 +197,7 @@ impl Stats {
     ) -> Result<(), TooMany> {
         let mut conns = self.conns.lock();
         let in_all = conns.all.len();
-        let from_address = conns.by_address.entry(stats.address.ip()).or_default();
+        let from_address = conns.by_address.entry(stats.ip).or_default();
         let refusal = if per_address_max > 0 && *from_address >= per_address_max {
             Some(TooMany::FromAddress)
         } else if max > 0 && in_all >= max as usize {
@@ -206,7 +217,7 @@ impl Stats {
     pub(crate) fn leave(&self, conn: ConnId) {
         let mut conns = self.conns.lock();
         let Some(stats) = conns.all.remove(&conn) else { return };
-        let address = stats.address.ip();
+        let address = stats.ip;
         let from_address = conns.by_address.get_mut(&address).expect("it was counted when it came in");
         *from_address -= 1;
         if *from_address == 0 {
@@ -223,7 +234,7 @@ impl Stats {
     }
 
     pub(crate) fn waiting(&self) -> u64 {
-        self.conns.lock().all.values().map(|conn| conn.waiting.load(Relaxed)).sum()
+        self.conns.lock().all.values().map(|conn| u64::from(conn.waiting.load(Relaxed))).sum()
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn take_input(wire: &Wire, worker: &Rc<Worker>, input: &mut Received)
             Ok(Some(len)) => taken += len,
             Ok(None) => break,
             Err(error) => {
-                tracing::warn!(client = %wire.stats.address, %error, "connection closed");
+                tracing::warn!(client = %wire.stats.address(), %error, "connection closed");
                 wire.close();
                 break;
             }
@@ -76,7 +76,7 @@ fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
                 taken += front.len;
             }
             Err(error) => {
-                tracing::warn!(client = %wire.stats.address, %error, "connection closed");
+                tracing::warn!(client = %wire.stats.address(), %error, "connection closed");
                 wire.close();
             }
         }
@@ -143,7 +143,7 @@ impl Turn<'_> {
         let context = TraceContext::decode(trace)?;
         let machine = self.wire.machine.borrow();
         let wide_xids = machine.xid_bytes_ahead() > 0;
-        Span::begin(context, frame, wide_xids, machine.client().session, self.wire.stats.address.ip())
+        Span::begin(context, frame, wide_xids, machine.client().session, self.wire.stats.address().ip())
     }
 
     fn note(&mut self, frame: &[u8], greeting: bool) {
@@ -217,7 +217,7 @@ impl Turn<'_> {
     fn refuse(&mut self, refusal: Refusal) {
         match refusal {
             Refusal::Silently { why } => {
-                tracing::warn!(client = %self.wire.stats.address, "connection closed: {why}");
+                tracing::warn!(client = %self.wire.stats.address(), "connection closed: {why}");
             }
             Refusal::Reply(header) => {
                 if header.error == Some(ErrorCode::AuthFailed) {

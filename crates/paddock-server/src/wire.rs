@@ -5,18 +5,18 @@
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use paddock_proto::{ConnectResponse, SessionId, Zxid};
 use paddock_replica::{Client, ConnId, Now, Parcel};
-use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout_at};
 
 use crate::clickhouse::Packet;
 use crate::connection::Connection;
@@ -40,6 +40,32 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 /// and then to close its side.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Wakes one task of the same thread.
+#[derive(Debug, Default)]
+struct Nudge {
+    is_given: Cell<bool>,
+    waiting: RefCell<Option<Waker>>,
+}
+
+impl Nudge {
+    fn give(&self) {
+        self.is_given.set(true);
+        if let Some(waiting) = self.waiting.take() {
+            waiting.wake();
+        }
+    }
+
+    /// Whether it was given since it was asked last. If not, the task is woken when it is.
+    fn poll(&self, context: &Context<'_>) -> bool {
+        let is_given = self.is_given.take();
+        let mut waiting = self.waiting.borrow_mut();
+        if !is_given && !waiting.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            *waiting = Some(context.waker().clone());
+        }
+        is_given
+    }
+}
 
 /// A request that the engine has to answer.
 #[derive(Debug)]
@@ -70,13 +96,13 @@ pub(crate) struct Wire {
     /// Heard since its session was last reported alive.
     pub(crate) touched: Cell<bool>,
     /// Tells the task that there is something to do.
-    changed: Notify,
+    changed: Nudge,
     pub(crate) stats: Arc<ConnStats>,
 }
 
 impl Wire {
     pub(crate) fn new(conn: ConnId, socket: TcpStream, stats: Arc<ConnStats>) -> Wire {
-        let machine = Connection::new(conn, stats.address.ip());
+        let machine = Connection::new(conn, stats.address().ip());
         Wire {
             conn,
             socket,
@@ -88,7 +114,7 @@ impl Wire {
             reply_bytes_expected: Cell::new(REPLY_BYTES_FIRST),
             closing: Cell::new(false),
             touched: Cell::new(false),
-            changed: Notify::new(),
+            changed: Nudge::default(),
             stats,
         }
     }
@@ -114,7 +140,7 @@ impl Wire {
             }
             Parcel::Event(bytes) => {
                 if self.unsent() > EVENT_BYTES_MAX {
-                    tracing::warn!(client = %self.stats.address, "connection closed: it does not read its events");
+                    tracing::warn!(client = %self.stats.address(), "connection closed: it does not read its events");
                     return self.abandon();
                 }
                 self.send(Packet::Unasked, bytes);
@@ -158,11 +184,11 @@ impl Wire {
     pub(crate) fn wait_for_engine(&self, since_ms: u64, span: Option<Box<Span>>) {
         let mut waiting = self.waiting.borrow_mut();
         waiting.push_back(Waiting { since_ms, span });
-        self.stats.waiting.store(waiting.len() as u64, Relaxed);
+        self.stats.waiting.store(waiting.len() as u32, Relaxed);
     }
 
     /// The connection has ended: what waits will not be answered.
-    pub(crate) fn end_spans(&self, worker: &Worker) {
+    pub(crate) fn give_up(&self, worker: &Worker) {
         for waiting in self.waiting.take() {
             worker.shared.end_span(waiting.span, || Ending::Unanswered);
         }
@@ -176,7 +202,7 @@ impl Wire {
     fn greet(&self, response: ConnectResponse, worker: &Worker, now: Now) {
         self.send_greeting(&response);
         self.answered(&[], worker, now);
-        self.changed.notify_one();
+        self.changed.give();
     }
 
     /// The oldest request with the engine has been answered.
@@ -184,12 +210,12 @@ impl Wire {
         let mut waiting = self.waiting.borrow_mut();
         let Waiting { since_ms, span } = waiting.pop_front().expect("the engine answers each request once");
         worker.shared.end_span(span, || Ending::of_reply(reply));
-        self.stats.waiting.store(waiting.len() as u64, Relaxed);
+        self.stats.waiting.store(waiting.len() as u32, Relaxed);
         let was_full = waiting.len() + 1 >= self.waiting_max();
         self.expect_replies_like(reply.len());
         let half_full = waiting.len() == self.waiting_max() / 2;
         if half_full || was_full || waiting.is_empty() && worker.shared.is_stopping() {
-            self.changed.notify_one();
+            self.changed.give();
         }
         let zxid = reply.get(8..16).map_or(0, |b| i64::from_be_bytes(b.try_into().expect("eight bytes")));
         let latency_ms = now.monotonic_ms.saturating_sub(since_ms);
@@ -209,12 +235,12 @@ impl Wire {
 
     pub(crate) fn close(&self) {
         self.closing.set(true);
-        self.changed.notify_one();
+        self.changed.give();
     }
 
     /// Lets the task look again at what there is to do.
     pub(crate) fn nudge(&self) {
-        self.changed.notify_one();
+        self.changed.give();
     }
 
     /// Writes what the socket takes. False if it does not take all: then the task has to wait until it does.
@@ -323,31 +349,23 @@ pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
 /// Waits until the socket or the engine has something for us. True if there are bytes to read; `None` if the
 /// deadline has passed, for a greeting or for reading the last bytes, or the socket is broken.
 async fn next_readiness(wire: &Wire, worker: &Worker, deadline: Option<Instant>) -> Option<bool> {
-    let interest = match (wire.takes_requests(worker), wire.unsent() > 0) {
-        (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
-        (true, false) => Some(Interest::READABLE),
-        (false, true) => Some(Interest::WRITABLE),
-        (false, false) => None,
-    };
-    let socket_ready = async {
-        match interest {
-            Some(interest) => {
-                wire.socket.ready(interest).await.map(|ready| ready.is_readable() || ready.is_error())
-            }
-            None => std::future::pending().await,
+    let (reads, writes) = (wire.takes_requests(worker), wire.unsent() > 0);
+    let readiness = poll_fn(|context| {
+        if wire.changed.poll(context) {
+            return Poll::Ready(Some(false));
         }
-    };
-    let too_late = async {
-        match deadline {
-            Some(deadline) => sleep_until(deadline).await,
-            None => std::future::pending().await,
+        if reads && let Poll::Ready(ready) = wire.socket.poll_read_ready(context) {
+            return Poll::Ready(ready.ok().map(|()| true));
         }
-    };
-    tokio::select! {
-        biased;
-        () = wire.changed.notified() => Some(false),
-        ready = socket_ready => ready.ok(),
-        () = too_late => None,
+        if writes && let Poll::Ready(ready) = wire.socket.poll_write_ready(context) {
+            return Poll::Ready(ready.ok().map(|()| false));
+        }
+        Poll::Pending
+    });
+    match deadline {
+        None => readiness.await,
+        // Few have one, and all tasks would have the room for it.
+        Some(deadline) => Box::pin(timeout_at(deadline, readiness)).await.ok().flatten(),
     }
 }
 
@@ -392,6 +410,28 @@ async fn say_farewell(socket: &TcpStream) {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_nudge_is_taken_once_and_wakes_who_waits() {
+        struct Woken(std::sync::atomic::AtomicUsize);
+        impl std::task::Wake for Woken {
+            fn wake(self: Arc<Woken>) {
+                self.0.fetch_add(1, Relaxed);
+            }
+        }
+        let woken = Arc::new(Woken(0.into()));
+        let waker = Waker::from(woken.clone());
+        let context = Context::from_waker(&waker);
+        let nudge = Nudge::default();
+        nudge.give();
+        assert!(nudge.poll(&context), "it was given before anybody waited");
+        assert!(!nudge.poll(&context));
+        nudge.give();
+        nudge.give();
+        assert_eq!(woken.0.load(Relaxed), 1);
+        assert!(nudge.poll(&context));
+        assert!(!nudge.poll(&context));
+    }
+
     fn size_of_task<F>(_: fn(Rc<Wire>, Rc<Worker>) -> F) -> usize {
         size_of::<F>()
     }
@@ -400,7 +440,9 @@ mod tests {
     #[test]
     fn an_idle_connection_is_small() {
         let task = size_of_task(serve);
-        assert!(task <= 600, "the task of a connection has {task} bytes");
+        assert!(task <= 200, "the task of a connection has {task} bytes");
         assert!(size_of::<Wire>() <= 320, "a wire has {} bytes", size_of::<Wire>());
+        // With the two counters of an Arc it is as large as a size that allocators have.
+        assert!(size_of::<ConnStats>() <= 112, "what is known of one has {} bytes", size_of::<ConnStats>());
     }
 }

@@ -115,7 +115,7 @@ fn connections(shared: &Shared) -> String {
 fn brief(conn: &ConnStats) -> String {
     format!(
         " /{}[1](queued={},recved={},sent={}",
-        conn.address,
+        conn.address(),
         conn.waiting.load(Relaxed),
         conn.received.load(Relaxed),
         conn.sent.load(Relaxed)

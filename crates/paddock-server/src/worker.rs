@@ -149,7 +149,7 @@ impl Worker {
     fn leave(&self, conn: ConnId) {
         let wire = self.wires.borrow_mut().remove(&conn);
         if let Some(wire) = &wire {
-            wire.end_spans(self);
+            wire.give_up(self);
         }
         self.shared.stats.leave(conn);
         // It was heard until now, whenever the next report would have been.
