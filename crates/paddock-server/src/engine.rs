@@ -25,8 +25,8 @@ const TICK: Duration = Duration::from_millis(Member::TICK_MS);
 const MESSAGES_PER_ROUND: usize = 1024;
 /// If work on another thread took longer than this,
 const BORROWED_MAX: Duration = Duration::from_millis(2);
-/// the engine works on its own for so long.
-const OWN_THREAD_MS: u64 = 1000;
+/// the engine works on its own for so many times as long.
+const OWN_THREAD_FACTOR: u64 = 50;
 
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -159,8 +159,9 @@ impl EngineRoom {
         if let Err(error) = engine.turn(std::mem::take(inputs)) {
             engine.failure = Some(error);
         }
-        if start.elapsed() > BORROWED_MAX {
-            self.alone_until_ms.store(now_ms + OWN_THREAD_MS, Relaxed);
+        let taken = start.elapsed();
+        if taken > BORROWED_MAX {
+            self.alone_until_ms.store(now_ms + taken.as_millis() as u64 * OWN_THREAD_FACTOR, Relaxed);
         }
         true
     }

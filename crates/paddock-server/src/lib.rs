@@ -18,6 +18,7 @@ mod connection;
 mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
+mod gather;
 mod helpers;
 mod listener;
 mod members;

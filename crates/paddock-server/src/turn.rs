@@ -164,6 +164,7 @@ impl Turn<'_> {
     /// To the engine, which will answer.
     fn hand(&mut self, input: Input) {
         self.wire.wait_for_engine(self.since_ms, self.span.take());
+        self.worker.gathering.asked();
         self.worker.inputs.borrow_mut().push(input);
     }
 
@@ -242,6 +243,6 @@ impl Turn<'_> {
             self.worker.shared.stats.sent.fetch_add(self.replies, Relaxed);
         }
         drop(self.state);
-        self.worker.end_turn(self.wire.conn, self.since_ms);
+        self.worker.end_turn(self.wire.conn, self.since_ms, self.replies > 0);
     }
 }

@@ -190,6 +190,7 @@ impl Wire {
     /// The connection has ended: what waits will not be answered.
     pub(crate) fn give_up(&self, worker: &Worker) {
         for waiting in self.waiting.take() {
+            worker.gathering.answered();
             worker.shared.end_span(waiting.span, || Ending::Unanswered);
         }
     }
@@ -207,6 +208,7 @@ impl Wire {
 
     /// The oldest request with the engine has been answered.
     fn answered(&self, reply: &[u8], worker: &Worker, now: Now) {
+        worker.gathering.answered();
         let mut waiting = self.waiting.borrow_mut();
         let Waiting { since_ms, span } = waiting.pop_front().expect("the engine answers each request once");
         worker.shared.end_span(span, || Ending::of_reply(reply));

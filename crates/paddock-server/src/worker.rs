@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use paddock_member::Clock as _;
 use paddock_proto::SessionId;
-use paddock_replica::{ConnId, Input, Outbox, Replica, State};
+use paddock_replica::{ConnId, Input, Outbox, Replica, Role, State};
 use parking_lot::RwLockReadGuard;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
 
 use crate::clock;
+use crate::gather::{Gathering, gather};
 use crate::shared::Shared;
 use crate::stats::ConnStats;
 use crate::wire::{self, Wire};
@@ -45,6 +46,7 @@ pub(crate) struct Worker {
     touched: RefCell<Vec<ConnId>>,
     /// The connection that asked for something last, and since when no other one has.
     talker: Cell<Option<(ConnId, u64)>>,
+    pub(crate) gathering: Gathering,
 }
 
 /// Runs a worker until the member stops and its last connection has ended.
@@ -63,10 +65,12 @@ pub(crate) fn run(number: usize, shared: Arc<Shared>, sockets: UnboundedReceiver
         mail: RefCell::default(),
         touched: RefCell::default(),
         talker: Cell::default(),
+        gathering: Gathering::default(),
     });
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
         tokio::task::spawn_local(report_touches(worker.clone()));
+        tokio::task::spawn_local(gather(worker.clone()));
         tokio::task::spawn_local(accept(worker.clone(), sockets));
         deliver_mail(&worker).await;
     });
@@ -171,17 +175,29 @@ impl Worker {
         self.touched.borrow_mut().push(conn);
     }
 
-    /// A connection has had its turn: the engine gets what is for it. If nobody else is there, this thread need not be kept
-    /// free for them while the engine works. The turn began at `now_ms`.
-    pub(crate) fn end_turn(&self, conn: ConnId, now_ms: u64) {
+    /// A connection has had its turn, which began at `now_ms`: the engine gets what is for it, now or together with what others
+    /// are about to ask. If nobody else is there, this thread need not be kept free for them while the engine works.
+    pub(crate) fn end_turn(&self, conn: ConnId, now_ms: u64, has_read: bool) {
         let since_ms = match self.talker.get() {
             Some((talker, since_ms)) if talker == conn => since_ms,
             _ => now_ms,
         };
         self.talker.set(Some((conn, since_ms)));
-        if now_ms - since_ms < ALONE_MS {
-            return self.hand_over();
+        if now_ms - since_ms >= ALONE_MS {
+            return self.work_off();
         }
+        if has_read {
+            self.gathering.has_read(now_ms);
+        }
+        if self.gathering.is_worthwhile(now_ms) && self.shared.role() == Role::Alone {
+            self.gathering.begin();
+        } else {
+            self.hand_over();
+        }
+    }
+
+    /// Lets the engine do on this thread what is for it, if it can.
+    pub(crate) fn work_off(&self) {
         let mut inputs = std::mem::take(&mut *self.inputs.borrow_mut());
         if self.shared.work_off(&mut inputs) {
             self.deliver();
@@ -204,6 +220,7 @@ impl Worker {
     pub(crate) fn deliver(&self) {
         let mut mail = std::mem::take(&mut *self.mail.borrow_mut());
         if self.shared.mailbox(self.number).take(&mut mail) {
+            self.gathering.before_answers();
             let now = self.shared.clock.now();
             let mut reached: Vec<Rc<Wire>> = Vec::new();
             for (conn, parcel) in mail.iter() {
