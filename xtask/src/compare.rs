@@ -129,6 +129,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
         install::jars(layout)?;
     }
     layout.cargo().args(["build", "--release", "--package", "paddock"]).run()?;
+    layout.cargo().args(["build", "--release", "--package", "paddock-server", "--example", "bare"]).run()?;
     let results = layout.comparison(name);
     forget_finished(&results, options.quick)?;
     if !play(layout, name, &results)? {
@@ -153,6 +154,7 @@ fn play(layout: &Layout, name: &str, results: &Path) -> Result<bool, Error> {
     let suite = layout.tests("compare").join(format!("{name}.toml"));
     let bench = Program::new(layout.paddock()).args(["bench", "suite"]).arg(suite).arg("--out").arg(results);
     let bench = bench.env("PADDOCK_BIN", layout.paddock()).env("ZOOKEEPER_CLASSPATH", layout.class_path());
+    let bench = bench.env("BARE_BIN", layout.bare_server());
     bench.status().map(|status| status.success())
 }
 

@@ -73,6 +73,11 @@ impl Layout {
         self.target.join("release").join("paddock")
     }
 
+    /// The example that Paddock is compared with.
+    pub(crate) fn bare_server(&self) -> PathBuf {
+        self.target.join("release").join("examples").join("bare")
+    }
+
     /// A binary of the tests.
     pub(crate) fn test_program(&self, name: &str) -> Program {
         Program::new(self.target.join("debug").join(name))
