@@ -27,7 +27,8 @@ pub(crate) const HELP: &str = "\
 Examples:
   cargo xtask profile                about two minutes; writes a table into docs/performance.md
   cargo xtask profile --quick        less than a minute, to see that it works; writes no page
-  firefox target/profile/create.svg  one of the flame graphs: create, create-alone, get, mixed
+  firefox target/profile/create.svg  one of the flame graphs; there is one for each column: create-alone, create-ten,
+                                     create-hundred, create, get, get-of-many, mixed
 
 Needed beforehand: Linux's perf, and root or `sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0`.
 Waiting costs no CPU, so it is in none of this: `cargo xtask compare` tells how long requests take.";
@@ -47,19 +48,33 @@ struct Workload {
     workload: &'static str,
     sessions: &'static str,
     window: &'static str,
+    /// From how many znodes it chooses, if not from as many as it always does.
+    znodes: Option<&'static str>,
 }
 
-const WORKLOADS: [Workload; 6] = [
-    Workload { name: "create-alone", workload: "create", sessions: "1", window: "1" },
-    Workload { name: "create-ten", workload: "create", sessions: "10", window: "1" },
-    Workload { name: "create-hundred", workload: "create", sessions: "100", window: "1" },
-    Workload { name: "create", workload: "create", sessions: "10", window: "100" },
-    Workload { name: "get", workload: "get", sessions: "10", window: "100" },
-    Workload { name: "mixed", workload: "mixed", sessions: "10", window: "100" },
+impl Workload {
+    const fn new(
+        name: &'static str,
+        workload: &'static str,
+        sessions: &'static str,
+        window: &'static str,
+    ) -> Workload {
+        Workload { name, workload, sessions, window, znodes: None }
+    }
+}
+
+const WORKLOADS: [Workload; 7] = [
+    Workload::new("create-alone", "create", "1", "1"),
+    Workload::new("create-ten", "create", "10", "1"),
+    Workload::new("create-hundred", "create", "100", "1"),
+    Workload::new("create", "create", "10", "100"),
+    Workload::new("get", "get", "10", "100"),
+    Workload { znodes: Some("1000000"), ..Workload::new("get-of-many", "get", "10", "100") },
+    Workload::new("mixed", "mixed", "10", "100"),
 ];
 
-/// When what happens, from the bench's start on. It needs a moment for its preparations, so the samples' time begins some time
-/// after the measurement's and ends before it.
+/// When what happens, from the beginning of the warm-up on. The samples' time begins some time after the measurement's and ends
+/// before it.
 struct Times {
     warm_up: Duration,
     /// Of the measurement, behind the warm-up.
@@ -137,6 +152,7 @@ fn draw(workload: &Workload, samples: &[Sample], path: &Path) -> Result<(), Erro
 
 impl Workload {
     fn describe(&self) -> String {
-        format!("{}, {} × {}", self.workload, self.sessions, self.window)
+        let of = self.znodes.map_or(String::new(), |znodes| format!(" of {znodes}"));
+        format!("{}{of}, {} × {}", self.workload, self.sessions, self.window)
     }
 }

@@ -1,9 +1,9 @@
 //! One workload under perf: a fresh server, a load beside it, and samples from the middle of the measurement.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use super::samples;
@@ -28,9 +28,9 @@ pub(super) struct Recording {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Costs {
     pub(super) requests_per_second: f64,
-    /// Microseconds for each request.
-    pub(super) server_cpu: f64,
-    pub(super) load_cpu: f64,
+    /// For each request.
+    pub(super) server_cpu_us: f64,
+    pub(super) load_cpu_us: f64,
 }
 
 impl Costs {
@@ -38,14 +38,14 @@ impl Costs {
         let result: serde_json::Value = serde_json::from_str(result).ok()?;
         Some(Costs {
             requests_per_second: result["requests_per_second"].as_f64()?,
-            server_cpu: result["server"]["cpu_us_per_request"].as_f64()?,
-            load_cpu: result["client_cpu_us_per_request"].as_f64()?,
+            server_cpu_us: result["server"]["cpu_us_per_request"].as_f64()?,
+            load_cpu_us: result["client_cpu_us_per_request"].as_f64()?,
         })
     }
 
     /// How many cores server and load keep busy together.
     pub(super) fn cores(&self) -> f64 {
-        (self.server_cpu + self.load_cpu) * self.requests_per_second / 1e6
+        (self.server_cpu_us + self.load_cpu_us) * self.requests_per_second / 1e6
     }
 }
 
@@ -87,9 +87,10 @@ pub(super) fn record(
     let server = Server::start(layout, &data, &directory.join("server.log"))?;
     let result = directory.join("bench.json");
     let mut bench = server.load(layout, workload, times, &result)?;
+    bench.wait_for_warm_up()?;
     let samples = directory.join("perf.data");
     perf_record(&server, times, &samples, &directory.join("perf.log"))?;
-    bench.finish(&result)?;
+    bench.finish()?;
     drop(server);
     fs::remove_dir_all(&data).map_err(Error::io("remove", &data))?;
 
@@ -141,16 +142,51 @@ impl Server {
         workload: &Workload,
         times: &Times,
         result: &Path,
-    ) -> Result<Process, Error> {
+    ) -> Result<Load, Error> {
         let result = File::create(result).map_err(Error::io("create", result))?;
         let seconds = |time: Duration| format!("{}ms", time.as_millis());
         let mut command = Command::new(layout.paddock());
-        command.args(["bench", "run", workload.workload, "--hosts", &self.address, "--json", "--quiet"]);
+        command.args(["bench", "run", workload.workload, "--hosts", &self.address, "--json"]);
         command.args(["--sessions", workload.sessions, "--window", workload.window]);
         command.args(["--warm-up", &seconds(times.warm_up), "--time", &seconds(times.time)]);
         command.args(["--pid", &self.process.id()]);
-        Process::start(command.stdout(result))
+        command.args(workload.znodes.iter().flat_map(|znodes| ["--znodes", znodes]));
+        let mut process = Process::start(command.stdout(result).stderr(Stdio::piped()))?;
+        let told = BufReader::new(process.0.stderr.take().expect("it is piped"));
+        Ok(Load { process, told })
     }
+}
+
+/// A bench, and what it tells of its progress.
+struct Load {
+    process: Process,
+    told: BufReader<ChildStderr>,
+}
+
+impl Load {
+    /// How long it needs to prepare its znodes, nobody knows.
+    fn wait_for_warm_up(&mut self) -> Result<(), Error> {
+        let mut all = String::new();
+        while !all.contains("warming up") {
+            if self.told.read_line(&mut all).map_err(unheard)? == 0 {
+                return Err(Error::new(format!("the bench ended before it measured:\n{all}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until it has ended.
+    fn finish(mut self) -> Result<(), Error> {
+        let mut rest = String::new();
+        self.told.read_to_string(&mut rest).map_err(unheard)?;
+        let status =
+            self.process.0.wait().map_err(|error| Error::new(format!("wait for the bench: {error}")))?;
+        if status.success() { Ok(()) } else { Err(Error::new(format!("the bench failed: {status}\n{rest}"))) }
+    }
+}
+
+fn unheard(error: io::Error) -> Error {
+    Error::new(format!("read what the bench tells: {error}"))
 }
 
 /// A process that does not outlive its owner.
@@ -164,11 +200,6 @@ impl Process {
 
     fn id(&self) -> String {
         self.0.id().to_string()
-    }
-
-    fn finish(&mut self, output: &Path) -> Result<(), Error> {
-        let status = self.0.wait().map_err(Error::io("wait for the bench, which writes", output))?;
-        if status.success() { Ok(()) } else { Err(Error::new(format!("the bench failed: {status}"))) }
     }
 }
 
@@ -198,7 +229,7 @@ mod tests {
         let result = r#"{"requests_per_second": 1e5, "client_cpu_us_per_request": 8,
             "server": {"cpu_us_per_request": 4.5}}"#;
         let costs = Costs::read(result).unwrap();
-        assert_eq!(costs, Costs { requests_per_second: 1e5, server_cpu: 4.5, load_cpu: 8.0 });
+        assert_eq!(costs, Costs { requests_per_second: 1e5, server_cpu_us: 4.5, load_cpu_us: 8.0 });
         assert_eq!(costs.cores(), 1.25);
         assert_eq!(Costs::read(r#"{"requests_per_second": 1, "server": null}"#), None);
     }

@@ -105,6 +105,7 @@ const RULES: &[(Pattern, Stage)] = &[
     (Source("paddock-server/src/connection.rs"), Stage::Decoding),
     (Source("paddock-server/src/shared.rs"), Stage::HandingOver),
     (Source("paddock-server/src/engine.rs"), Stage::HandingOver),
+    (Source("paddock-server/src/gather.rs"), Stage::HandingOver),
     (Source("paddock-server/src/shell.rs"), Stage::HandingOver),
     // The protocol.
     (Source("paddock-proto/src/request.rs"), Stage::Decoding),

@@ -23,7 +23,7 @@ impl Column {
         let count = self.stages.iter().filter(|it| **it == stage).count();
         match count {
             0 => "–".to_owned(),
-            count => microseconds(self.costs.server_cpu * count as f64 / self.stages.len() as f64),
+            count => microseconds(self.costs.server_cpu_us * count as f64 / self.stages.len() as f64),
         }
     }
 }
@@ -38,8 +38,8 @@ pub(super) fn write(columns: &[Column]) -> String {
     for stage in Stage::ALL {
         table += &row(stage.name(), &|column| column.cell(stage));
     }
-    table += &row("**all**", &|column| format!("**{}**", microseconds(column.costs.server_cpu)));
-    table += &row("the load's own", &|column| microseconds(column.costs.load_cpu));
+    table += &row("**all**", &|column| format!("**{}**", microseconds(column.costs.server_cpu_us)));
+    table += &row("the load's own", &|column| microseconds(column.costs.load_cpu_us));
     table += &row("cores that both kept busy", &|column| format!("{:.2}", column.costs.cores()));
     table + &row("samples", &|column| column.stages.len().to_string())
 }
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_column_adds_up_to_what_a_request_costs() {
         let stages = [vec![Stage::Syncing; 3], vec![Stage::Else]].concat();
-        let costs = Costs { requests_per_second: 6000.0, server_cpu: 120.0, load_cpu: 30.0 };
+        let costs = Costs { requests_per_second: 6000.0, server_cpu_us: 120.0, load_cpu_us: 30.0 };
         let column = Column { title: "create, 1 × 1".to_owned(), costs, stages };
         let table = write(&[column]);
         let lines: Vec<&str> = table.lines().collect();
