@@ -37,10 +37,10 @@ fn end(disk: &MemDisk, number: u64) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).expect("it has records") + 1
 }
 
-/// The length of an entry's record.
+/// The length of an entry's record behind that of another one.
 fn record_bytes(entry: &Kept) -> usize {
     let Kept::Entry { payload, .. } = entry else { panic!("not an entry") };
-    40 + (payload.len() / 8 + 1) * 8
+    16 + (payload.len() / 8 + 1) * 8
 }
 
 #[test]
@@ -115,6 +115,31 @@ fn the_last_record_may_be_cut_short_anywhere() {
         append_each(&mut log, &written[19..]);
         let (_, found) = open(&cut, SEGMENT_BYTES).expect("it goes on");
         assert_eq!(entries(&found), written, "cut at {length}");
+    }
+}
+
+#[test]
+fn small_records_are_told_from_torn_ones() {
+    for size in [0, 1, 7, 8, 24] {
+        let written: Vec<Kept> = (1..=3).map(|index| entry(index, size)).collect();
+        let disk = MemDisk::new(1);
+        append_each(&mut open(&disk, SEGMENT_BYTES).expect("open").0, &written);
+        let disk = copy(&disk);
+        let end = end(&disk, 1);
+        let start = end - record_bytes(&written[2]);
+        let bytes = disk.contents(&segment(1)).expect("it exists");
+        for length in start..end {
+            let cut = copy(&disk);
+            cut.put(&segment(1), &bytes[..length]);
+            let (_, found) = open(&cut, SEGMENT_BYTES).expect("a torn end is cut");
+            assert_eq!(entries(&found), written[..2], "{size} bytes, cut at {length}");
+        }
+        for bit in start * 8..end * 8 {
+            let damaged = copy(&disk);
+            damaged.flip(&segment(1), bit as u64 / 8, (bit % 8) as u8);
+            let error = open(&damaged, SEGMENT_BYTES).expect_err("no crash does that");
+            assert!(matches!(error, LogError::Damaged { .. }), "{size} bytes, bit {bit}: {error}");
+        }
     }
 }
 

@@ -340,6 +340,25 @@ fn a_torn_end_does_not_come_back() {
     }
 }
 
+/// As a log of the first version is, which had whole headers only.
+#[test]
+fn a_segment_of_an_earlier_version_is_read_and_not_written() {
+    let disk = MemDisk::new(1);
+    append_each(&mut open(&disk, SEGMENT_BYTES).expect("open").0, &range(1, 1, 100));
+    let mut first = disk.contents(&segment(1)).expect("it exists");
+    first[8] = 1;
+    let crc = crc32c::crc32c(&first[..44]);
+    first[44..48].copy_from_slice(&crc.to_le_bytes());
+    disk.put(&segment(1), &first);
+
+    let (mut log, found) = open(&disk, SEGMENT_BYTES).expect("an earlier version is known");
+    assert_eq!(entries(&found), range(1, 1, 100));
+    append_each(&mut log, &range(2, 3, 100));
+    assert_eq!(disk.contents(&segment(1)), Some(first));
+    let (_, found) = open(&disk, SEGMENT_BYTES).expect("open");
+    assert_eq!(entries(&found), range(1, 3, 100));
+}
+
 #[test]
 fn a_full_disk_passes() {
     let disk = MemDisk::new(1);
@@ -348,7 +367,7 @@ fn a_full_disk_passes() {
     let used = disk.used_bytes();
     disk.set_capacity(Some(used + 500));
     // The batch begins in a segment with room and goes on in one that cannot be made.
-    let more = range(4, 30, 100);
+    let more = range(4, 32, 100);
     more.iter().for_each(|entry| log.append(entry.record()));
     assert!(log.room() < 500);
     for _ in 0..3 {
@@ -363,7 +382,7 @@ fn a_full_disk_passes() {
     log.sync().expect("there is room again");
     disk.crash();
     let (_, found) = open(&disk, SEGMENT_BYTES).expect("open");
-    assert_eq!(entries(&found), range(1, 30, 100));
+    assert_eq!(entries(&found), range(1, 32, 100));
 }
 
 #[test]

@@ -69,6 +69,8 @@ pub fn records(segment: &Path) -> Vec<RecordAt> {
     const SEGMENT_HEADER_BYTES: usize = 48;
     const KIND_AT: usize = 32;
     const ENTRY: u8 = 1;
+    /// In the lowest bits of the length: an entry with a short header.
+    const SHORT_ENTRY: usize = 3;
     let bytes = fs::read(segment).expect("read a segment");
     let mut records = Vec::new();
     let mut at = SEGMENT_HEADER_BYTES;
@@ -77,7 +79,8 @@ pub fn records(segment: &Path) -> Vec<RecordAt> {
         if length == 0 {
             break;
         }
-        let is_entry = bytes[at + KIND_AT] == ENTRY;
+        let (length, form) = (length / 8 * 8, length % 8);
+        let is_entry = form == SHORT_ENTRY || bytes[at + KIND_AT] == ENTRY;
         records.push(RecordAt { start: at as u64, end: (at + length) as u64, is_entry });
         at += length;
     }

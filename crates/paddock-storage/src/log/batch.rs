@@ -44,13 +44,7 @@ impl Chunk {
         self.end() + bytes <= self.capacity
     }
 
-    pub(super) fn push(&mut self, record: &Record<'_>) {
-        self.ranges.note(record);
-        self.push_stored(&Stored::from(*record));
-    }
-
-    /// Adds an entry in the form that it is stored in.
-    pub(super) fn push_packed(&mut self, record: &Record<'_>, stored: &Stored<'_>) {
+    pub(super) fn push(&mut self, record: &Record<'_>, stored: &Stored<'_>) {
         self.ranges.note(record);
         self.push_stored(stored);
     }

@@ -27,6 +27,7 @@
 
 mod batch;
 mod error;
+mod form;
 mod groups;
 mod housekeeper;
 mod pack;
@@ -49,8 +50,8 @@ pub use record::{PAYLOAD_BYTES_MAX, Record};
 use crate::disk::{Access, Disk, DiskFile};
 use crate::{Group, Index};
 use batch::Chunk;
+use form::Former;
 use groups::Groups;
-use pack::Packer;
 use record::Stored;
 use recovery::LastSegment;
 use segment::{SEGMENT_BYTES_MAX, Segment};
@@ -143,8 +144,7 @@ pub struct Log {
     buffer: Vec<u8>,
     groups: Groups,
     hard_states: BTreeMap<Group, Vec<u8>>,
-    /// If entries are compressed.
-    packer: Option<Packer>,
+    former: Former,
     poisoned: bool,
 }
 
@@ -188,7 +188,7 @@ impl Log {
             buffer: Vec::new(),
             groups: scan.groups,
             hard_states: scan.hard_states,
-            packer: compresses.then(Packer::new),
+            former: Former::new(compresses),
             poisoned: false,
         };
         Ok(ReadLog { log, unborn: scan.unborn, last: scan.last })
@@ -212,12 +212,9 @@ impl Log {
         }
         let noted = self.groups.note(&record);
         assert!(noted.is_ok(), "the log has a gap before {record:?}: {noted:?}");
-        let mut packer = self.packer.take();
-        match packer.as_mut().filter(|_| matches!(record, Record::Entry { .. })) {
-            Some(packer) => self.append_packed(packer, &record),
-            None => self.chunk_with_room(Stored::from(record).bytes()).push(&record),
-        }
-        self.packer = packer;
+        let mut former = std::mem::take(&mut self.former);
+        self.append_formed(&mut former, &record);
+        self.former = former;
         if let Record::HardState { group, payload } = record {
             self.hard_states.insert(group, payload.to_vec());
         }

@@ -13,6 +13,14 @@
 //! 40     payload
 //!  …     padding     1 to 8 bytes that all say how many they are
 //! ```
+//! An entry that is the next one of its group and term behind the last entry of its segment has a short header:
+//! ```text
+//!  0 u32 length      as above, plus 3 for an entry, 5 for a packed one: no single bit makes one header of the other
+//!  4 u32 durable
+//!  8 u32 body crc
+//! 12 u32 header crc  as above; 1 in the place of 0
+//! 16     payload and padding
+//! ```
 //! Checksums are CRC-32C. The header has its own, so that a length can be trusted before the body is read. The first
 //! word and the last word of a header, and the last word of a record, are never zero: that tells a flipped bit from a
 //! write that did not reach the disk (see `tail.rs`).
@@ -22,9 +30,10 @@ use std::ops::Range;
 use super::pack::Packed;
 use crate::{Group, Index, Term};
 
+/// Of a whole header.
 pub(super) const HEADER_BYTES: usize = 40;
+pub(super) const SHORT_HEADER_BYTES: usize = 16;
 pub(super) const ALIGNMENT: usize = 8;
-const RECORD_BYTES_MIN: usize = HEADER_BYTES + ALIGNMENT;
 
 /// The largest payload of one record: 1 GiB.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
@@ -55,13 +64,41 @@ pub(super) enum Kind {
     Packed = 6,
 }
 
+/// What a short header adds to its length, for entries as they are
+const SHORT_ENTRY: u32 = 3;
+/// and for packed ones.
+const SHORT_PACKED: u32 = 5;
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) group: Group,
+    pub(super) term: Term,
+    pub(super) index: Index,
+}
+
+impl Place {
+    const NOWHERE: Place = Place { group: Group(0), term: Term(0), index: Index(0) };
+
+    /// Of the entry that a record is.
+    pub(super) fn of(record: &Record<'_>) -> Option<Place> {
+        match *record {
+            Record::Entry { group, term, index, .. } => Some(Place { group, term, index }),
+            Record::HardState { .. } | Record::Base { .. } => None,
+        }
+    }
+
+    pub(super) fn next(self) -> Place {
+        Place { index: self.index.next(), ..self }
+    }
+}
+
 /// A record as it is written: a [`Record`] or a mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stored<'a> {
     kind: Kind,
-    group: Group,
-    term: Term,
-    index: Index,
+    /// `None` for an entry that is behind the one before it.
+    place: Option<Place>,
     payload: &'a [u8],
 }
 
@@ -74,20 +111,34 @@ impl SegmentKey {
     pub(super) fn new(segment: u64) -> Self {
         Self(crc32c::crc32c_append(crc32c::crc32c(b"paddock record"), &segment.to_le_bytes()))
     }
+
+    /// Of a header's bytes before it.
+    fn header_crc(self, bytes: &[u8]) -> u32 {
+        crc32c::crc32c_append(self.0, bytes)
+    }
 }
 
 impl<'a> Stored<'a> {
     pub(super) const MARK: Stored<'static> =
-        Stored { kind: Kind::Mark, group: Group(0), term: Term(0), index: Index(0), payload: &[] };
+        Stored { kind: Kind::Mark, place: Some(Place::NOWHERE), payload: &[] };
 
-    /// An entry, with its payload packed.
-    pub(super) fn packed(group: Group, term: Term, index: Index, packed: Packed<'a>) -> Stored<'a> {
+    /// The same entry, packed.
+    pub(super) fn packed(self, packed: Packed<'a>) -> Stored<'a> {
         let kind = if packed.is_first { Kind::PackedFirst } else { Kind::Packed };
-        Stored { kind, group, term, index, payload: packed.bytes }
+        Stored { kind, payload: packed.bytes, ..self }
+    }
+
+    /// The same entry, which stands behind the last one of its segment. The first of a stream says all the same where that is.
+    pub(super) fn following(self) -> Stored<'a> {
+        Stored { place: self.place.filter(|_| self.kind == Kind::PackedFirst), ..self }
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        (HEADER_BYTES + self.payload.len() + padding(self.payload.len())) as u64
+        (self.header_bytes() + self.payload.len() + padding(self.payload.len())) as u64
+    }
+
+    fn header_bytes(&self) -> usize {
+        if self.place.is_some() { HEADER_BYTES } else { SHORT_HEADER_BYTES }
     }
 
     pub(super) fn encode(&self, key: SegmentKey, durable: u32, out: &mut Vec<u8>) {
@@ -96,23 +147,48 @@ impl<'a> Stored<'a> {
             "payload of {} bytes is too large",
             self.payload.len()
         );
-        let start = out.len();
         let padding = padding(self.payload.len());
-        let length = u32::try_from(self.bytes()).expect("the payload is limited");
-        out.reserve(length as usize);
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(&self.group.0.to_le_bytes());
-        out.extend_from_slice(&self.term.0.to_le_bytes());
-        out.extend_from_slice(&self.index.0.to_le_bytes());
-        out.extend_from_slice(&durable.to_le_bytes());
         let padding_bytes = [padding as u8; ALIGNMENT];
         let body_crc = crc32c::crc32c_append(crc32c::crc32c(self.payload), &padding_bytes[..padding]);
-        out.extend_from_slice(&body_crc.to_le_bytes());
-        out.extend_from_slice(&[self.kind as u8, 0, 0, 0]);
-        let header_crc = crc32c::crc32c_append(key.0, &out[start..]);
-        out.extend_from_slice(&header_crc.to_le_bytes());
+        let length = u32::try_from(self.bytes()).expect("the payload is limited");
+        out.reserve(length as usize);
+        match self.place {
+            Some(place) => self.encode_header(place, [length, durable, body_crc], key, out),
+            None => self.encode_short_header([length, durable, body_crc], key, out),
+        }
         out.extend_from_slice(self.payload);
         out.extend_from_slice(&padding_bytes[..padding]);
+    }
+
+    fn encode_header(
+        &self,
+        place: Place,
+        [length, durable, body_crc]: [u32; 3],
+        key: SegmentKey,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(&place.group.0.to_le_bytes());
+        out.extend_from_slice(&place.term.0.to_le_bytes());
+        out.extend_from_slice(&place.index.0.to_le_bytes());
+        out.extend_from_slice(&durable.to_le_bytes());
+        out.extend_from_slice(&body_crc.to_le_bytes());
+        out.extend_from_slice(&[self.kind as u8, 0, 0, 0]);
+        out.extend_from_slice(&key.header_crc(&out[start..]).to_le_bytes());
+    }
+
+    fn encode_short_header(&self, [length, durable, body_crc]: [u32; 3], key: SegmentKey, out: &mut Vec<u8>) {
+        let start = out.len();
+        let form = match self.kind {
+            Kind::Entry => SHORT_ENTRY,
+            Kind::Packed => SHORT_PACKED,
+            kind => unreachable!("{kind:?} always has a whole header"),
+        };
+        out.extend_from_slice(&(length + form).to_le_bytes());
+        out.extend_from_slice(&durable.to_le_bytes());
+        out.extend_from_slice(&body_crc.to_le_bytes());
+        out.extend_from_slice(&key.header_crc(&out[start..]).max(1).to_le_bytes());
     }
 }
 
@@ -120,13 +196,13 @@ impl<'a> From<Record<'a>> for Stored<'a> {
     fn from(record: Record<'a>) -> Self {
         match record {
             Record::Entry { group, term, index, payload } => {
-                Self { kind: Kind::Entry, group, term, index, payload }
+                Self { kind: Kind::Entry, place: Some(Place { group, term, index }), payload }
             }
             Record::HardState { group, payload } => {
-                Self { kind: Kind::HardState, group, term: Term(0), index: Index(0), payload }
+                Self { kind: Kind::HardState, place: Some(Place { group, ..Place::NOWHERE }), payload }
             }
             Record::Base { group, term, index } => {
-                Self { kind: Kind::Base, group, term, index, payload: &[] }
+                Self { kind: Kind::Base, place: Some(Place { group, term, index }), payload: &[] }
             }
         }
     }
@@ -138,9 +214,8 @@ pub(super) struct RecordHeader {
     pub(super) length: u32,
     pub(super) durable: u32,
     kind: Kind,
-    group: Group,
-    term: Term,
-    index: Index,
+    /// `None` in a short one.
+    place: Option<Place>,
     body_crc: u32,
 }
 
@@ -148,34 +223,62 @@ impl RecordHeader {
     /// Reads a header from the first bytes given. `None` if there is none: the rest of the header is looked at only if
     /// its checksum is right, so damage of any kind ends here.
     pub(super) fn decode(bytes: &[u8], key: SegmentKey) -> Option<Self> {
-        let bytes = bytes.get(..HEADER_BYTES)?;
-        let length = u32_at(bytes, 0);
+        let header = match u32_at(bytes.get(..SHORT_HEADER_BYTES)?, 0) % ALIGNMENT as u32 {
+            0 => Self::decode_whole(bytes.get(..HEADER_BYTES)?, key),
+            SHORT_ENTRY => Self::decode_short(&bytes[..SHORT_HEADER_BYTES], Kind::Entry, key),
+            SHORT_PACKED => Self::decode_short(&bytes[..SHORT_HEADER_BYTES], Kind::Packed, key),
+            _ => None,
+        };
+        header.filter(|header| header.length as usize >= header.bytes() + ALIGNMENT)
+    }
+
+    fn decode_whole(bytes: &[u8], key: SegmentKey) -> Option<Self> {
         let kind = Kind::decode(bytes[32])?;
-        let plausible = length as usize >= RECORD_BYTES_MIN && (length as usize).is_multiple_of(ALIGNMENT);
-        if !plausible || crc32c::crc32c_append(key.0, &bytes[..36]) != u32_at(bytes, 36) {
-            return None;
-        }
-        Some(Self {
-            length,
+        let header = Self {
+            length: u32_at(bytes, 0),
             durable: u32_at(bytes, 24),
             kind,
-            group: Group(u32_at(bytes, 4)),
-            term: Term(u64_at(bytes, 8)),
-            index: Index(u64_at(bytes, 16)),
+            place: Some(Place {
+                group: Group(u32_at(bytes, 4)),
+                term: Term(u64_at(bytes, 8)),
+                index: Index(u64_at(bytes, 16)),
+            }),
             body_crc: u32_at(bytes, 28),
-        })
+        };
+        (key.header_crc(&bytes[..36]) == u32_at(bytes, 36)).then_some(header)
+    }
+
+    fn decode_short(bytes: &[u8], kind: Kind, key: SegmentKey) -> Option<Self> {
+        let length = u32_at(bytes, 0) / ALIGNMENT as u32 * ALIGNMENT as u32;
+        let header =
+            Self { length, durable: u32_at(bytes, 4), kind, place: None, body_crc: u32_at(bytes, 8) };
+        (key.header_crc(&bytes[..12]).max(1) == u32_at(bytes, 12)).then_some(header)
+    }
+
+    fn bytes(&self) -> usize {
+        if self.place.is_some() { HEADER_BYTES } else { SHORT_HEADER_BYTES }
+    }
+
+    /// How long the header may be that begins with these bytes, if it does not pass its checksum. Where both are possible,
+    /// the shorter one is first.
+    pub(super) fn possible_bytes(bytes: &[u8]) -> &'static [usize] {
+        match u32_at(bytes, 0) % ALIGNMENT as u32 {
+            0 => &[HEADER_BYTES],
+            _ => &[SHORT_HEADER_BYTES, HEADER_BYTES],
+        }
     }
 
     /// Where in the whole record the payload is, if the body is what was written.
     pub(super) fn check_body(&self, record: &[u8]) -> Option<Range<usize>> {
         assert!(record.len() == self.length as usize, "the caller reads the whole record");
-        if crc32c::crc32c(&record[HEADER_BYTES..]) != self.body_crc {
+        let start = self.bytes();
+        if crc32c::crc32c(&record[start..]) != self.body_crc {
             return None;
         }
         let padding = usize::from(*record.last()?);
         let end = record.len().checked_sub(padding)?;
-        let padded = (1..=ALIGNMENT).contains(&padding) && end >= HEADER_BYTES;
-        padded.then_some(HEADER_BYTES..end)
+        let padded = (1..=ALIGNMENT).contains(&padding) && end >= start;
+        padded.then_some(start..end)
     }
 
     /// The payload as it is to be unpacked, if it is packed.
@@ -184,9 +287,14 @@ impl RecordHeader {
         is_packed.then_some(Packed { is_first: self.kind == Kind::PackedFirst, bytes: payload })
     }
 
+    /// Where it stands behind the last entry of its segment. `None` if it needs one and there is none.
+    pub(super) fn place_behind(&self, last: Option<Place>) -> Option<Place> {
+        self.place.or_else(|| last.map(Place::next))
+    }
+
     /// The record with its payload, unpacked, or `None` for a mark.
-    pub(super) fn record<'a>(&self, payload: &'a [u8]) -> Option<Record<'a>> {
-        let Self { group, term, index, .. } = *self;
+    pub(super) fn record<'a>(&self, place: Place, payload: &'a [u8]) -> Option<Record<'a>> {
+        let Place { group, term, index } = place;
         match self.kind {
             Kind::Entry | Kind::PackedFirst | Kind::Packed => {
                 Some(Record::Entry { group, term, index, payload })
@@ -221,10 +329,18 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn encoded(record: Record<'_>, segment: u64) -> Vec<u8> {
+    fn encoded(stored: Stored<'_>, segment: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
-        Stored::from(record).encode(SegmentKey::new(segment), 64, &mut bytes);
+        stored.encode(SegmentKey::new(segment), 64, &mut bytes);
+        assert_eq!(bytes.len() as u64, stored.bytes());
         bytes
+    }
+
+    const PLACE: Place = Place { group: Group(7), term: Term(8), index: Index(9) };
+
+    fn entry(payload: &[u8]) -> Record<'_> {
+        let Place { group, term, index } = PLACE;
+        Record::Entry { group, term, index, payload }
     }
 
     #[test]
@@ -232,47 +348,85 @@ mod tests {
         for size in 0..40 {
             let payload: Vec<u8> = (0..size).collect();
             let records = [
-                Record::Entry { group: Group(7), term: Term(8), index: Index(9), payload: &payload },
+                entry(&payload),
                 Record::HardState { group: Group(7), payload: &payload },
                 Record::Base { group: Group(7), term: Term(8), index: Index(9) },
             ];
             for record in records {
-                let bytes = encoded(record, 1);
-                assert_eq!(bytes.len() as u64, Stored::from(record).bytes());
+                let bytes = encoded(record.into(), 1);
                 let header = RecordHeader::decode(&bytes, SegmentKey::new(1)).expect("valid header");
                 assert_eq!(header.durable, 64);
                 let payload = header.check_body(&bytes).expect("valid body");
-                assert_eq!(header.record(&bytes[payload]), Some(record));
+                let place = header.place_behind(None).expect("it says where it stands");
+                assert_eq!(header.record(place, &bytes[payload]), Some(record));
             }
         }
     }
 
     #[test]
+    fn an_entry_behind_another_takes_24_bytes_less() {
+        for size in 0..40 {
+            let payload: Vec<u8> = (0..size).collect();
+            let stored = Stored::from(entry(&payload));
+            let bytes = encoded(stored.following(), 1);
+            assert_eq!(bytes.len() as u64, stored.bytes() - 24);
+            let header = RecordHeader::decode(&bytes, SegmentKey::new(1)).expect("valid header");
+            assert_eq!((header.durable, header.length as usize), (64, bytes.len()));
+            let payload = header.check_body(&bytes).expect("valid body");
+            let before = Place { index: Index(8), ..PLACE };
+            assert_eq!(header.place_behind(Some(before)), Some(PLACE));
+            assert_eq!(header.record(PLACE, &bytes[payload]), Some(entry(&(0..size).collect::<Vec<u8>>())));
+            assert_eq!(header.place_behind(None), None);
+        }
+    }
+
+    #[test]
     fn a_record_of_another_segment_is_none_of_ours() {
-        let bytes = encoded(Record::HardState { group: Group(0), payload: b"x" }, 1);
-        assert!(RecordHeader::decode(&bytes, SegmentKey::new(2)).is_none());
+        for stored in both(&[1, 2, 3]) {
+            assert!(RecordHeader::decode(&encoded(stored, 1), SegmentKey::new(2)).is_none());
+        }
+    }
+
+    /// One entry with either header.
+    fn both(payload: &[u8]) -> [Stored<'_>; 2] {
+        let stored = Stored::from(entry(payload));
+        [stored, stored.following()]
     }
 
     #[test]
     fn every_flipped_bit_is_noticed() {
-        let payload = [0; 20];
-        let good =
-            encoded(Record::Entry { group: Group(0), term: Term(0), index: Index(0), payload: &payload }, 1);
-        for bit in 0..good.len() * 8 {
-            let mut bytes = good.clone();
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            let header = RecordHeader::decode(&bytes, SegmentKey::new(1));
-            assert!(header.is_none_or(|header| header.check_body(&bytes).is_none()), "bit {bit}");
+        for stored in both(&[0; 20]) {
+            let good = encoded(stored, 1);
+            for bit in 0..good.len() * 8 {
+                let mut bytes = good.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                let header = RecordHeader::decode(&bytes, SegmentKey::new(1));
+                let longer = |header: &RecordHeader| header.length as usize > bytes.len();
+                let is_noticed =
+                    |header: RecordHeader| longer(&header) || header.check_body(&bytes).is_none();
+                assert!(header.is_none_or(is_noticed), "bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_flipped_bit_makes_a_short_header_look_whole() {
+        for packed in [SHORT_ENTRY, SHORT_PACKED] {
+            for bit in 0..3 {
+                let word = (48 + packed) ^ (1 << bit);
+                assert_eq!(RecordHeader::possible_bytes(&word.to_le_bytes()), [16, 40]);
+            }
         }
     }
 
     #[test]
     fn the_words_that_tell_a_tear_from_a_flip_are_never_zero() {
-        let record = Record::Entry { group: Group(0), term: Term(0), index: Index(0), payload: &[0; 24] };
         for segment in 0..100 {
-            let bytes = encoded(record, segment);
-            for word in [0, 32, bytes.len() - 8] {
-                assert_ne!(bytes[word..word + 8], [0; 8]);
+            for (stored, header_bytes) in both(&[0; 24]).into_iter().zip([HEADER_BYTES, SHORT_HEADER_BYTES]) {
+                let bytes = encoded(stored, segment);
+                for word in [0, header_bytes - 8, bytes.len() - 8] {
+                    assert_ne!(bytes[word..word + 8], [0; 8]);
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::groups::{Groups, Ranges};
 use super::pack::Unpacker;
-use super::record::{HEADER_BYTES, Record, RecordHeader, SegmentKey};
+use super::record::{ALIGNMENT, HEADER_BYTES, Place, Record, RecordHeader, SHORT_HEADER_BYTES, SegmentKey};
 use super::segment::{
     HeaderError, SEGMENT_HEADER_BYTES, Segment, SegmentHeader, segment_number, segment_path, spare_number,
 };
@@ -32,6 +32,7 @@ pub(super) struct Scan {
 pub(super) struct LastSegment {
     pub(super) file: Box<dyn DiskFile>,
     pub(super) file_bytes: u64,
+    pub(super) version: u32,
     pub(super) tail: Tail,
     /// Where its last batch starts: what follows may never have been synced.
     pub(super) batch_start: u64,
@@ -39,6 +40,7 @@ pub(super) struct LastSegment {
 
 /// One segment, read to its first invalid record.
 struct Read {
+    version: u32,
     segment: Segment,
     window: Window,
     batch_start: u64,
@@ -92,22 +94,26 @@ impl Scan {
         let mut batch_start = 0;
         let mut ranges = Ranges::default();
         let mut unpacker = Unpacker::default();
+        let mut last_entry = None;
         while let Some((record_header, payload)) = read_record(&mut window, key, end, header.capacity)? {
             let payload = match record_header.packed(payload) {
                 Some(packed) => unpacker.unpack(packed),
                 None => Some(payload),
             };
             let payload = payload.ok_or_else(|| LogError::damaged(&path, end, Damage::Packing))?;
-            if let Some(record) = record_header.record(payload) {
+            let place = record_header.place_behind(last_entry);
+            let place = place.ok_or_else(|| LogError::damaged(&path, end, Damage::IndexGap))?;
+            if let Some(record) = record_header.record(place, payload) {
                 self.note(&record).map_err(|what| LogError::damaged(&path, end, what))?;
                 ranges.note(&record);
+                last_entry = Place::of(&record).or(last_entry);
                 replay.record(record);
             }
             batch_start = u64::from(record_header.durable);
             end += u64::from(record_header.length);
         }
         let segment = Segment { number: header.number, path, capacity: header.capacity, end, ranges };
-        Ok(Read { segment, window, batch_start })
+        Ok(Read { version: header.version, segment, window, batch_start })
     }
 
     fn note(&mut self, record: &Record<'_>) -> Result<(), Damage> {
@@ -120,7 +126,7 @@ impl Scan {
     fn finish(&mut self, mut last: Read) -> Result<(), LogError> {
         let Segment { number, end, capacity, .. } = last.segment;
         let key = SegmentKey::new(number);
-        let tail = match end + HEADER_BYTES as u64 <= capacity {
+        let tail = match end + (SHORT_HEADER_BYTES + ALIGNMENT) as u64 <= capacity {
             true => {
                 let suspect = Suspect::record(&mut last.window, key, end, capacity)?;
                 judge(&mut last.window, key, &suspect)?
@@ -128,8 +134,9 @@ impl Scan {
             false => Tail::Clean,
         };
         let file_bytes = last.window.len();
+        let (version, batch_start) = (last.version, last.batch_start);
         let (file, _path) = last.window.into_file();
-        self.last = Some(LastSegment { file, file_bytes, tail, batch_start: last.batch_start });
+        self.last = Some(LastSegment { file, file_bytes, version, tail, batch_start });
         self.segments.push(last.segment);
         Ok(())
     }
@@ -155,8 +162,7 @@ fn read_header(window: &mut Window, number: u64, is_last: bool) -> Result<Option
             Err(LogError::UnknownVersion { path: window.path().to_owned(), version })
         }
         Err(HeaderError::Invalid) if is_last => {
-            let suspect = Suspect { from: 0, extent: SEGMENT_HEADER_BYTES as u64 };
-            judge(window, SegmentKey::new(number), &suspect)?;
+            judge(window, SegmentKey::new(number), &Suspect::segment_header())?;
             Ok(None)
         }
         Err(HeaderError::Invalid) => Err(LogError::damaged(window.path(), 0, Damage::Header)),

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use super::recovery::LastSegment;
-use super::segment::Segment;
+use super::segment::{Segment, VERSION};
 use super::tail::Tail;
 use super::{Log, LogError};
 use crate::disk::DiskFile;
@@ -27,8 +27,9 @@ impl Log {
         let Some(last) = last else { return Ok(()) };
         let segment = self.segments.back_mut().expect("the last segment is one of them");
         rewrite_last_batch(last.file.as_ref(), segment, last.batch_start)?;
-        // A file that has lost its end would change its length with every record.
-        if last.tail == Tail::Torn || last.file_bytes < segment.capacity {
+        // A file that has lost its end would change its length with every record, and one of an earlier version has none of
+        // this one's records, so that the earlier version still reads it.
+        if last.tail == Tail::Torn || last.file_bytes < segment.capacity || last.version < VERSION {
             segment.capacity = segment.end;
         }
         self.file = Some(last.file);

@@ -6,11 +6,13 @@
 //! - If any record after it was written when this place was synced already, a crash cannot have caused this: damage.
 //! - Otherwise the place is in the last batch. Its sectors were zero before it was written, and a crash leaves a sector
 //!   new, or old, or new in front and old behind. So in a torn record some sector ends in zeros. A record in which
-//!   no sector does was written completely and changed afterwards: damage.
+//!   no sector does was written completely and changed afterwards: damage. If its header is not valid, only the header
+//!   is looked at; if that may be a short one or a whole one, as either.
 //! - What is left can be cut. Nobody was promised the last batch, unless a disk has later lost a part of it that is zero
 //!   now; nothing can tell that from a crash. A mark or any other batch behind it makes it tell.
 
 use super::record::{HEADER_BYTES, RecordHeader, SegmentKey};
+use super::segment::SEGMENT_HEADER_BYTES;
 use super::window::Window;
 use super::{Damage, LogError};
 use crate::disk::SECTOR_BYTES;
@@ -26,11 +28,14 @@ pub(super) enum Tail {
     Torn,
 }
 
-/// What is at `from`, where something other than a valid record is; `extent` bytes of it belong together.
+/// What is at `from`, where something other than a valid record is.
 #[derive(Debug)]
 pub(super) struct Suspect {
-    pub(super) from: u64,
-    pub(super) extent: u64,
+    from: u64,
+    /// If it has a valid header, its end.
+    valid_until: Option<u64>,
+    /// Where what belongs together may end.
+    ends: Vec<u64>,
 }
 
 impl Suspect {
@@ -41,9 +46,23 @@ impl Suspect {
         from: u64,
         capacity: u64,
     ) -> Result<Self, LogError> {
-        let header = RecordHeader::decode(window.bytes(from, HEADER_BYTES)?, key);
-        let length = header.map_or(HEADER_BYTES as u64, |header| u64::from(header.length));
-        Ok(Self { from, extent: length.min(capacity - from) })
+        let bytes = window.bytes(from, HEADER_BYTES)?;
+        let end = |length: u64| (from + length).min(capacity);
+        Ok(match RecordHeader::decode(bytes, key) {
+            Some(header) => {
+                let end = end(header.length.into());
+                Self { from, valid_until: Some(end), ends: vec![end] }
+            }
+            None => {
+                let lengths = RecordHeader::possible_bytes(bytes).iter();
+                Self { from, valid_until: None, ends: lengths.map(|length| end(*length as u64)).collect() }
+            }
+        })
+    }
+
+    /// The header of a segment.
+    pub(super) fn segment_header() -> Self {
+        Self { from: 0, valid_until: None, ends: vec![SEGMENT_HEADER_BYTES as u64] }
     }
 }
 
@@ -56,8 +75,10 @@ pub(super) fn judge(window: &mut Window, key: SegmentKey, suspect: &Suspect) -> 
     if rest.only_zeros {
         return Ok(Tail::Clean);
     }
-    if !may_be_torn(window, suspect)? {
-        return Err(LogError::damaged(window.path(), suspect.from, Damage::NotTorn));
+    for end in &suspect.ends {
+        if !may_be_torn(window, suspect.from, *end)? {
+            return Err(LogError::damaged(window.path(), suspect.from, Damage::NotTorn));
+        }
     }
     Ok(Tail::Torn)
 }
@@ -72,8 +93,7 @@ struct Rest {
 /// a record with a valid header is left out: a payload may look like a record.
 fn look_behind(window: &mut Window, key: SegmentKey, suspect: &Suspect) -> Result<Rest, LogError> {
     let mut rest = Rest { synced_later: false, only_zeros: true };
-    let whole = RecordHeader::decode(window.bytes(suspect.from, HEADER_BYTES)?, key).is_some();
-    let records_from = suspect.from + if whole { suspect.extent } else { 0 };
+    let records_from = suspect.valid_until.unwrap_or(suspect.from);
     let mut offset = suspect.from;
     while offset < window.len() && !rest.synced_later {
         let step_bytes = STEP_BYTES.min((window.len() - offset).next_multiple_of(WORD_BYTES) as usize);
@@ -94,9 +114,8 @@ fn look_behind(window: &mut Window, key: SegmentKey, suspect: &Suspect) -> Resul
     Ok(rest)
 }
 
-fn may_be_torn(window: &mut Window, suspect: &Suspect) -> Result<bool, LogError> {
-    let end = suspect.from + suspect.extent;
-    let mut sector_end = (suspect.from / SECTOR_BYTES + 1) * SECTOR_BYTES;
+fn may_be_torn(window: &mut Window, from: u64, end: u64) -> Result<bool, LogError> {
+    let mut sector_end = (from / SECTOR_BYTES + 1) * SECTOR_BYTES;
     loop {
         let last_word = sector_end.min(end) - WORD_BYTES;
         // A file that ends inside a word has lost the rest of it.

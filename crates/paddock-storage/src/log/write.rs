@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use super::batch::{Chunk, segment_bytes_needed};
+use super::form::Former;
 use super::groups::Ranges;
 use super::housekeeper::Spare;
-use super::pack::Packer;
 use super::record::{Record, Stored};
-use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentHeader, segment_path};
+use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentHeader, VERSION, segment_path};
 use super::{Log, LogError};
 
 /// Where the next record goes, if the segment has room for it.
@@ -26,20 +26,17 @@ impl Log {
         Some(Position { number: segment.number, capacity: segment.capacity, end: segment.end })
     }
 
-    /// Takes an entry into the next batch, packed together with those before it in its segment.
-    pub(super) fn append_packed(&mut self, packer: &mut Packer, entry: &Record<'_>) {
-        let Record::Entry { group, term, index, payload } = *entry else {
-            unreachable!("only entries are packed");
-        };
+    /// Takes a record into the next batch, in the form that it has behind those before it in its segment.
+    pub(super) fn append_formed(&mut self, former: &mut Former, record: &Record<'_>) {
         let number = self.position().map_or(1, |position| position.number);
-        let mut stored = Stored::packed(group, term, index, packer.pack(number, payload));
+        let mut stored = former.form(number, record);
         let has_room = |position: Position| position.end + stored.bytes() <= position.capacity;
         if !self.position().is_some_and(has_room) {
-            stored = Stored::packed(group, term, index, packer.pack(number + 1, payload));
+            stored = former.form(number + 1, record);
         }
         let chunk = self.chunk_with_room(stored.bytes());
-        chunk.push_packed(entry, &stored);
-        packer.came_into(chunk.number);
+        chunk.push(record, &stored);
+        former.came_into(chunk.number, record);
     }
 
     pub(super) fn chunk_with_room(&mut self, bytes: u64) -> &mut Chunk {
@@ -69,9 +66,9 @@ impl Log {
             capacity <= SEGMENT_BYTES_MAX,
             "{carried_bytes} bytes of hard states do not fit into a segment"
         );
-        let header = SegmentHeader { number, capacity, previous_end };
+        let header = SegmentHeader { version: VERSION, number, capacity, previous_end };
         let mut chunk = Chunk::start_segment(header, std::mem::take(&mut self.buffer));
-        carried.iter().for_each(|record| chunk.push(record));
+        carried.iter().for_each(|record| chunk.push(record, &Stored::from(*record)));
         self.pending.push_back(chunk);
     }
 
