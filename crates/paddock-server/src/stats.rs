@@ -26,9 +26,16 @@ impl Default for Latency {
 
 impl Latency {
     pub(crate) fn record(&self, ms: u64, requests: u64) {
-        self.min.fetch_min(short(ms), Relaxed);
-        self.max.fetch_max(short(ms), Relaxed);
-        self.sum.fetch_add(ms * requests, Relaxed);
+        // What changes nothing should cost nothing: a locked instruction is dear.
+        if short(ms) < self.min.load(Relaxed) {
+            self.min.fetch_min(short(ms), Relaxed);
+        }
+        if short(ms) > self.max.load(Relaxed) {
+            self.max.fetch_max(short(ms), Relaxed);
+        }
+        if ms > 0 {
+            self.sum.fetch_add(ms * requests, Relaxed);
+        }
         self.count.fetch_add(requests, Relaxed);
     }
 
@@ -74,8 +81,12 @@ impl Sizes {
     pub(crate) fn record(&self, bytes: usize) {
         let bytes = bytes as i64;
         self.last.store(bytes, Relaxed);
-        self.min.fetch_min(bytes, Relaxed);
-        self.max.fetch_max(bytes, Relaxed);
+        if bytes < self.min.load(Relaxed) {
+            self.min.fetch_min(bytes, Relaxed);
+        }
+        if bytes > self.max.load(Relaxed) {
+            self.max.fetch_max(bytes, Relaxed);
+        }
     }
 
     /// The last one, the smallest, the largest.
