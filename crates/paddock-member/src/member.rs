@@ -164,6 +164,10 @@ impl Member {
             return Ok(Work::Nothing);
         }
         let is_idle = self.effects.is_empty();
+        if self.effects.can_answer_first() {
+            self.apply(shell);
+            return Ok(Work::Done);
+        }
         self.talk(shell);
         if let Some(install) = self.effects.install.take() {
             self.install(shell, &install)?;

@@ -164,6 +164,12 @@ impl Effects {
             && !self.locals
             && self.differing.is_empty()
     }
+
+    /// Whether clients can be answered, and nobody else waits for this member's disk: what there is to tell other members is
+    /// what they need less urgently.
+    pub fn can_answer_first(&self) -> bool {
+        !self.committed.is_empty() && self.round.is_none() && self.install.is_none()
+    }
 }
 
 /// How far a call of `apply` came.

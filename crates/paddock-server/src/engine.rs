@@ -59,14 +59,14 @@ impl Engine {
 
     /// Applies what the log holds, so that the member is as it was. To be called before it is put into its room.
     pub(crate) fn catch_up(&mut self) -> Result<(), MemberError> {
-        self.carry_out()?;
+        self.carry_out(&mut || {})?;
         self.shared.set_role(self.member.role());
         self.shell.members_changed();
         Ok(())
     }
 
-    /// Takes what waits, and `inputs` behind it, and does what comes of that.
-    fn turn(&mut self, inputs: Vec<Input>) -> Result<Turn, MemberError> {
+    /// Takes what waits, and `inputs` behind it, and does what comes of that. `meanwhile` is called as often as there may be answers.
+    fn turn(&mut self, inputs: Vec<Input>, meanwhile: &mut dyn FnMut()) -> Result<Turn, MemberError> {
         let mut turn = Turn::Done;
         for _ in 0..MESSAGES_PER_ROUND {
             match self.inputs.try_recv() {
@@ -82,8 +82,24 @@ impl Engine {
         if Instant::now() >= self.next_tick {
             self.tick()?;
         }
-        self.carry_out()?;
+        self.carry_out(meanwhile)?;
         Ok(turn)
+    }
+
+    /// Takes `inputs`, and then what has come while it did, in so many turns at most.
+    fn turns(
+        &mut self,
+        mut inputs: Vec<Input>,
+        turns_max: usize,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<(), MemberError> {
+        for _ in 0..turns_max {
+            self.turn(std::mem::take(&mut inputs), meanwhile)?;
+            if self.inputs.is_empty() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn tick(&mut self) -> Result<(), MemberError> {
@@ -94,10 +110,11 @@ impl Engine {
     }
 
     /// Lets the member work until there is nothing to do, but to wait for room on a full disk.
-    fn carry_out(&mut self) -> Result<(), MemberError> {
+    fn carry_out(&mut self, meanwhile: &mut dyn FnMut()) -> Result<(), MemberError> {
         loop {
             let work = self.member.work(&mut self.shell)?;
             self.shared.stats.fsyncs.store(self.member.syncs(), Relaxed);
+            meanwhile();
             if !matches!(work, Work::Done) {
                 return Ok(());
             }
@@ -133,7 +150,7 @@ impl EngineRoom {
 
             let mut room = self.engine.lock();
             let engine = room.as_mut().expect("only this thread takes the engine away");
-            let turned = engine.failure.take().map_or_else(|| engine.turn(Vec::new()), Err);
+            let turned = engine.failure.take().map_or_else(|| engine.turn(Vec::new(), &mut || {}), Err);
             next_tick = engine.next_tick;
             if turned.as_ref().is_ok_and(|turn| *turn == Turn::Done) {
                 continue;
@@ -145,9 +162,15 @@ impl EngineRoom {
         }
     }
 
-    /// Lets the engine work on this thread, if nothing waits for it and it was not slow lately. False if it did not, and has
-    /// not taken the inputs.
-    pub(crate) fn work_here(&self, shared: &Shared, inputs: &mut Vec<Input>) -> bool {
+    /// Lets the engine work on this thread, so many turns at most, if nothing waits for it and it was not slow lately. False if
+    /// it did not, and has not taken the inputs.
+    pub(crate) fn work_here(
+        &self,
+        shared: &Shared,
+        inputs: &mut Vec<Input>,
+        turns_max: usize,
+        meanwhile: &mut dyn FnMut(),
+    ) -> bool {
         let now_ms = shared.clock.monotonic_ms();
         let Some(mut room) = self.engine.try_lock().filter(|_| now_ms >= self.alone_until_ms.load(Relaxed))
         else {
@@ -156,7 +179,7 @@ impl EngineRoom {
         let is_at_rest = |engine: &&mut Engine| engine.failure.is_none() && engine.inputs.is_empty();
         let Some(engine) = room.as_mut().filter(is_at_rest) else { return false };
         let start = Instant::now();
-        if let Err(error) = engine.turn(std::mem::take(inputs)) {
+        if let Err(error) = engine.turns(std::mem::take(inputs), turns_max, meanwhile) {
             engine.failure = Some(error);
         }
         let taken = start.elapsed();

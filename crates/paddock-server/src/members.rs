@@ -53,7 +53,7 @@ pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
             let is_quick = is_last && bytes.len() <= QUICK_BYTES_MAX && is_of_log(&bytes);
             let mut inputs = vec![Input::Peer { from: from.into(), bytes: bytes.to_vec() }];
             if is_quick {
-                engine.work_off(&mut inputs);
+                engine.work_off(&mut inputs, 1, || {});
             } else {
                 engine.hand_over(&mut inputs);
             }

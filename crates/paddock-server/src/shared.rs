@@ -70,11 +70,12 @@ impl Shared {
         }
     }
 
-    /// The same, and lets the engine work at once on this thread if it can. True if it did.
-    pub(crate) fn work_off(&self, inputs: &mut Vec<Input>) -> bool {
-        let is_done = !inputs.is_empty() && self.engine_room.work_here(self, inputs);
-        self.hand_over(inputs);
-        is_done
+    /// The same, and lets the engine work at once on this thread if it can, for so many turns at most. Then `meanwhile` is called
+    /// as often as there may be answers.
+    pub(crate) fn work_off(&self, inputs: &mut Vec<Input>, turns_max: usize, mut meanwhile: impl FnMut()) {
+        if !inputs.is_empty() && !self.engine_room.work_here(self, inputs, turns_max, &mut meanwhile) {
+            self.hand_over(inputs);
+        }
     }
 
     /// Lets the engine end when it has done what was handed over.

@@ -25,6 +25,9 @@ use crate::wire::{self, Wire};
 const SCRATCH_BYTES: usize = 64 << 10;
 /// After this time without another a connection is taken to be the only one that wants something.
 const ALONE_MS: u64 = 20;
+/// For a connection that is alone the engine gets this thread for so many turns: what other members say to what it has
+/// written comes soon.
+const ENGINE_TURNS_MAX: usize = 4;
 /// How often sessions that were heard are reported; well within what expiry allows for.
 const TOUCH_INTERVAL: Duration = Duration::from_millis(Replica::TOUCH_DELAY_MS / 2);
 
@@ -199,9 +202,11 @@ impl Worker {
     /// Lets the engine do on this thread what is for it, if it can.
     pub(crate) fn work_off(&self) {
         let mut inputs = std::mem::take(&mut *self.inputs.borrow_mut());
-        if self.shared.work_off(&mut inputs) {
-            self.deliver();
+        match self.is_one_alone.get() {
+            true => self.shared.work_off(&mut inputs, ENGINE_TURNS_MAX, || self.deliver()),
+            false => self.shared.work_off(&mut inputs, 1, || {}),
         }
+        self.deliver();
     }
 
     pub(crate) fn hand_over(&self) {
