@@ -22,6 +22,7 @@ mod gather;
 mod helpers;
 mod listener;
 mod members;
+mod outgoing;
 #[cfg_attr(not(test), expect(dead_code, reason = "the state of the links is not shown anywhere yet"))]
 mod peers;
 mod server;

@@ -93,6 +93,8 @@ pub(crate) struct Wire {
     reply_bytes_expected: Cell<usize>,
     /// To be closed once `out` is empty.
     closing: Cell<bool>,
+    /// The worker is about to flush it, with others.
+    pub(crate) is_outgoing: Cell<bool>,
     /// Heard since its session was last reported alive.
     pub(crate) touched: Cell<bool>,
     /// Tells the task that there is something to do.
@@ -113,6 +115,7 @@ impl Wire {
             waiting: RefCell::default(),
             reply_bytes_expected: Cell::new(REPLY_BYTES_FIRST),
             closing: Cell::new(false),
+            is_outgoing: Cell::new(false),
             touched: Cell::new(false),
             changed: Nudge::default(),
             stats,
@@ -240,6 +243,10 @@ impl Wire {
         self.changed.give();
     }
 
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.get()
+    }
+
     /// Lets the task look again at what there is to do.
     pub(crate) fn nudge(&self) {
         self.changed.give();
@@ -278,7 +285,7 @@ impl Wire {
         packed
     }
 
-    fn unsent(&self) -> usize {
+    pub(crate) fn unsent(&self) -> usize {
         self.out.borrow().len() + self.packed.borrow().len() - self.sent.get()
     }
 
@@ -332,7 +339,9 @@ pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
         if wire.takes_requests(&worker) && !input.is_empty() {
             take_input(&wire, &worker, &mut input);
         }
-        wire.flush();
+        if wire.unsent() > 0 && !wire.is_outgoing.get() {
+            worker.send_soon(&wire);
+        }
         if (wire.closing.get() || wire.is_drained(&worker)) && wire.unsent() == 0 {
             // Else each connection would take the room for its farewell from the first byte on.
             return Box::pin(say_farewell(&wire.socket)).await;
@@ -351,7 +360,7 @@ pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
 /// Waits until the socket or the engine has something for us. True if there are bytes to read; `None` if the
 /// deadline has passed, for a greeting or for reading the last bytes, or the socket is broken.
 async fn next_readiness(wire: &Wire, worker: &Worker, deadline: Option<Instant>) -> Option<bool> {
-    let (reads, writes) = (wire.takes_requests(worker), wire.unsent() > 0);
+    let (reads, writes) = (wire.takes_requests(worker), wire.unsent() > 0 && !wire.is_outgoing.get());
     let readiness = poll_fn(|context| {
         if wire.changed.poll(context) {
             return Poll::Ready(Some(false));

@@ -18,6 +18,7 @@ use tokio::task::LocalSet;
 
 use crate::clock;
 use crate::gather::{Gathering, gather};
+use crate::outgoing::{Outgoing, send_together};
 use crate::shared::Shared;
 use crate::stats::ConnStats;
 use crate::wire::{self, Wire};
@@ -49,7 +50,10 @@ pub(crate) struct Worker {
     touched: RefCell<Vec<ConnId>>,
     /// The connection that asked for something last, and since when no other one has.
     talker: Cell<Option<(ConnId, u64)>>,
+    /// Whether no other one has for some time.
+    is_one_alone: Cell<bool>,
     pub(crate) gathering: Gathering,
+    pub(crate) outgoing: Outgoing,
 }
 
 /// Runs a worker until the member stops and its last connection has ended.
@@ -68,12 +72,15 @@ pub(crate) fn run(number: usize, shared: Arc<Shared>, sockets: UnboundedReceiver
         mail: RefCell::default(),
         touched: RefCell::default(),
         talker: Cell::default(),
+        is_one_alone: Cell::default(),
         gathering: Gathering::default(),
+        outgoing: Outgoing::default(),
     });
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
         tokio::task::spawn_local(report_touches(worker.clone()));
         tokio::task::spawn_local(gather(worker.clone()));
+        tokio::task::spawn_local(send_together(worker.clone()));
         tokio::task::spawn_local(accept(worker.clone(), sockets));
         deliver_mail(&worker).await;
     });
@@ -186,7 +193,8 @@ impl Worker {
             _ => now_ms,
         };
         self.talker.set(Some((conn, since_ms)));
-        if now_ms - since_ms >= ALONE_MS {
+        self.is_one_alone.set(now_ms - since_ms >= ALONE_MS);
+        if self.is_one_alone.get() {
             return self.work_off();
         }
         if has_read {
@@ -207,6 +215,12 @@ impl Worker {
             false => self.shared.work_off(&mut inputs, 1, || {}),
         }
         self.deliver();
+    }
+
+    /// Sends the replies that a connection's turn has made.
+    pub(crate) fn send_soon(&self, wire: &Rc<Wire>) {
+        let at_once = self.is_one_alone.get() || wire.is_closing() || self.shared.is_stopping();
+        self.outgoing.add(wire, self, at_once);
     }
 
     pub(crate) fn hand_over(&self) {

@@ -70,6 +70,29 @@ async fn an_idle_client_does_not_hold_up_the_end_and_the_port_is_free_afterwards
     shutdown(server).await;
 }
 
+/// More than have their turns before the first of them is answered.
+const READERS: usize = 100;
+
+#[tokio::test]
+async fn many_who_read_at_once_are_all_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = Config { connections_per_address_max: 0, ..config(directory.path()) };
+    let server = Server::start(config).unwrap();
+    let mut readers = Vec::new();
+    for _ in 0..READERS {
+        readers.push(Stranger::with_session(&server).await);
+    }
+    for round in 1..=20 {
+        for reader in &mut readers {
+            reader.send(&get_data(round, "/zookeeper")).await;
+        }
+        for reader in &mut readers {
+            assert_eq!(reader.reply().await, Some((round, 0)));
+        }
+    }
+    shutdown(server).await;
+}
+
 /// More than are taken before the end.
 const WRITES: usize = 50_000;
 
