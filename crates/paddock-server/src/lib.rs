@@ -28,6 +28,7 @@ mod peers;
 mod server;
 mod shared;
 mod shell;
+mod socket;
 mod spans;
 mod stats;
 mod status;

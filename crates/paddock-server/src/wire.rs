@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::clickhouse::Packet;
 use crate::connection::Connection;
+use crate::socket;
 use crate::spans::{Ending, Span};
 use crate::stats::ConnStats;
 use crate::turn::take_input;
@@ -383,7 +384,7 @@ async fn next_readiness(wire: &Wire, worker: &Worker, deadline: Option<Instant>)
 /// Reads what has come and takes the frames in it. False when the client is gone.
 fn receive(wire: &Wire, worker: &Rc<Worker>, input: &mut Input) -> bool {
     let mut scratch = worker.scratch.borrow_mut();
-    match wire.socket.try_read(&mut scratch) {
+    match socket::try_read(&wire.socket, &mut scratch) {
         Ok(0) => false,
         Ok(n) => {
             input.bytes.extend_from_slice(&scratch[..n]);

@@ -13,6 +13,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::session::Session;
+use crate::socket;
 
 /// The first byte of a connection with TLS: a record of the handshake.
 const HANDSHAKE: u8 = 22;
@@ -75,7 +76,7 @@ impl Stream {
 
     pub(super) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match &self.session {
-            None => self.socket.try_read(buffer),
+            None => socket::try_read(&self.socket, buffer),
             Some(session) => session.lock().try_read(&self.socket, buffer),
         }
     }
