@@ -38,7 +38,10 @@ fn pytest(
     let _ = fs::remove_file(&report);
 
     let mut pytest = Program::new(python)
-        .args(["-m", "pytest", "-p", "no:cacheprovider", "--junit-xml"])
+        .args(["-m", "pytest", "-p", "no:cacheprovider"])
+        // The directories of servers take gigabytes; only those of tests that failed are of use.
+        .args(["-o", "tmp_path_retention_policy=failed"])
+        .arg("--junit-xml")
         .arg(&report)
         .args(options)
         .arg(layout.tests(stage))
