@@ -134,11 +134,7 @@ impl<'a> Stored<'a> {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        (self.header_bytes() + self.payload.len() + padding(self.payload.len())) as u64
-    }
-
-    fn header_bytes(&self) -> usize {
-        if self.place.is_some() { HEADER_BYTES } else { SHORT_HEADER_BYTES }
+        (header_bytes(self.place) + self.payload.len() + padding(self.payload.len())) as u64
     }
 
     pub(super) fn encode(&self, key: SegmentKey, durable: u32, out: &mut Vec<u8>) {
@@ -229,7 +225,7 @@ impl RecordHeader {
             SHORT_PACKED => Self::decode_short(&bytes[..SHORT_HEADER_BYTES], Kind::Packed, key),
             _ => None,
         };
-        header.filter(|header| header.length as usize >= header.bytes() + ALIGNMENT)
+        header.filter(|header| header.length as usize >= header_bytes(header.place) + ALIGNMENT)
     }
 
     fn decode_whole(bytes: &[u8], key: SegmentKey) -> Option<Self> {
@@ -255,10 +251,6 @@ impl RecordHeader {
         (key.header_crc(&bytes[..12]).max(1) == u32_at(bytes, 12)).then_some(header)
     }
 
-    fn bytes(&self) -> usize {
-        if self.place.is_some() { HEADER_BYTES } else { SHORT_HEADER_BYTES }
-    }
-
     /// How long the header may be that begins with these bytes, if it does not pass its checksum. Where both are possible,
     /// the shorter one is first.
     pub(super) fn possible_bytes(bytes: &[u8]) -> &'static [usize] {
@@ -271,7 +263,7 @@ impl RecordHeader {
     /// Where in the whole record the payload is, if the body is what was written.
     pub(super) fn check_body(&self, record: &[u8]) -> Option<Range<usize>> {
         assert!(record.len() == self.length as usize, "the caller reads the whole record");
-        let start = self.bytes();
+        let start = header_bytes(self.place);
         if crc32c::crc32c(&record[start..]) != self.body_crc {
             return None;
         }
@@ -311,6 +303,11 @@ impl Kind {
         let all = [Self::Entry, Self::HardState, Self::Base, Self::Mark, Self::PackedFirst, Self::Packed];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }
+}
+
+/// Of a header that says where its entry stands, or need not.
+fn header_bytes(place: Option<Place>) -> usize {
+    if place.is_some() { HEADER_BYTES } else { SHORT_HEADER_BYTES }
 }
 
 fn padding(payload_bytes: usize) -> usize {
