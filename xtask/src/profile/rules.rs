@@ -96,7 +96,9 @@ const RULES: &[(Pattern, Stage)] = &[
         Functions("paddock-server/src/wire.rs", &["receive", "takes_requests", "next_readiness"]),
         Stage::Sockets,
     ),
+    (Source("paddock-server/src/socket.rs"), Stage::Sockets),
     (Source("paddock-server/src/wire.rs"), Stage::Replying),
+    (Source("paddock-server/src/outgoing.rs"), Stage::Replying),
     (Functions("paddock-server/src/worker.rs", &["deliver"]), Stage::Replying),
     (Functions("paddock-server/src/worker.rs", &["hand_over", "lock_state"]), Stage::HandingOver),
     (Functions("paddock-server/src/worker.rs", &["run", "admit", "deliver_mail"]), Stage::Sockets),
@@ -113,6 +115,7 @@ const RULES: &[(Pattern, Stage)] = &[
     // The member and its log.
     (Source("paddock-storage/src/log/record.rs"), Stage::Encoding),
     (Source("paddock-storage/src/log/batch.rs"), Stage::Encoding),
+    (Source("paddock-storage/src/log/form.rs"), Stage::Encoding),
     (Source("paddock-storage/src/log/pack.rs"), Stage::Encoding),
     (Functions("paddock-storage/src/log/mod.rs", &["append"]), Stage::Encoding),
     (Source("paddock-storage/src/log/"), Stage::Syncing),
