@@ -8,7 +8,7 @@ use paddock_proto::{
     ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SetWatches, WatchEvent, WatchRequest, Write,
     Xid, Zxid, frame,
 };
-use paddock_tree::{Asker, Command, Origin, Outcome, Tree, multi_read};
+use paddock_tree::{Asker, Command, Guess, Origin, Outcome, Tree, multi_read};
 use parking_lot::Mutex;
 
 use crate::computed;
@@ -93,7 +93,15 @@ impl State {
 
     /// Answers a request that needs no write. Appends whole frames: the reply, and in front of it the catch-up
     /// events of setWatches.
-    pub fn answer(&self, client: &Client, xid: Xid, op: OpCode, body: &[u8], out: &mut Vec<u8>) {
+    pub fn answer(
+        &self,
+        client: &Client,
+        xid: Xid,
+        op: OpCode,
+        body: &[u8],
+        guess: Guess,
+        out: &mut Vec<u8>,
+    ) {
         let zxid = self.tree.zxid();
         let request = match Request::decode(op, body, client.dialect) {
             Ok(request) => request,
@@ -106,7 +114,7 @@ impl State {
         let mut result = Ok(());
         frame::write(out, |out| {
             ReplyHeader { xid, zxid, error: None }.encode(out);
-            result = self.answer_body(client, &request, out);
+            result = self.answer_body(client, &request, guess, out);
         });
         if let Err(error) = result {
             out.truncate(start);
@@ -118,10 +126,11 @@ impl State {
         &self,
         client: &Client,
         request: &Request<'_>,
+        guess: Guess,
         out: &mut Vec<u8>,
     ) -> Result<(), ErrorCode> {
         match request {
-            Request::Read(read) => self.read(client, read, out),
+            Request::Read(read) => self.read(client, read, guess, out),
             Request::Watch(request) => self.watch(client, request, out),
             Request::Sync { path } => {
                 out.put_string(path);
@@ -138,14 +147,22 @@ impl State {
         }
     }
 
-    fn read(&self, client: &Client, read: &Read<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+    fn read(
+        &self,
+        client: &Client,
+        read: &Read<'_>,
+        guess: Guess,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ErrorCode> {
         if let Read::MultiRead(reads) = read {
-            return multi_read(reads, client.dialect, out, |read, out| self.read(client, read, out));
+            return multi_read(reads, client.dialect, out, |read, out| {
+                self.read(client, read, Guess::NONE, out)
+            });
         }
         if let Some(result) = computed::read(read, &self.tree, &self.facts, out) {
             return result;
         }
-        let asker = Asker { session: client.session, ids: client.ids(), dialect: client.dialect };
+        let asker = Asker { session: client.session, ids: client.ids(), dialect: client.dialect, guess };
         let result = self.tree.read(read, &asker, out);
         match *read {
             // A client may wait for a znode that does not exist yet.

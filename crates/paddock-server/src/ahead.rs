@@ -25,11 +25,15 @@ pub(crate) fn paths(mut bytes: &[u8], xid_bytes_ahead: usize) -> SmallVec<[&str;
 
 /// A read of one znode begins with its path, behind its header.
 fn path_of_read(frame: &[u8]) -> Option<&str> {
-    use OpCode::{Exists, GetAcl, GetChildren, GetChildren2, GetData};
     let mut reader = Reader::new(frame);
     let op = OpCode::from_code(RequestHeader::decode(&mut reader).ok()?.op)?;
-    let is_read = matches!(op, Exists | GetData | GetAcl | GetChildren | GetChildren2);
-    if is_read { reader.string().ok() } else { None }
+    if is_read_of_one(op) { reader.string().ok() } else { None }
+}
+
+/// Whether this asks about one znode.
+pub(crate) fn is_read_of_one(op: OpCode) -> bool {
+    use OpCode::{Exists, GetAcl, GetChildren, GetChildren2, GetData};
+    matches!(op, Exists | GetData | GetAcl | GetChildren | GetChildren2)
 }
 
 #[cfg(test)]

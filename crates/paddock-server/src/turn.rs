@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, Xid, Zxid, blocks, frame};
 use paddock_replica::{Input, Local, Role, State};
+use paddock_tree::{Guess, Guesses};
 use parking_lot::RwLockReadGuard;
+use smallvec::SmallVec;
 
 use crate::clickhouse::Packet;
 use crate::connection::{Context, Refusal, Step};
@@ -62,7 +64,7 @@ fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
         state: None,
         span: None,
         reads: 0,
-        ahead: 0,
+        guesses: SmallVec::new().into_iter(),
         replies: 0,
         since_ms: worker.now_ms(),
     };
@@ -96,8 +98,8 @@ struct Turn<'a> {
     /// Of the request that is taken just now, if it is traced.
     span: Option<Box<Span>>,
     reads: usize,
-    /// Reads to come that the state has been told of.
-    ahead: usize,
+    /// Where the znodes may be that the reads to come are about, as far as the state has been told of them.
+    guesses: Guesses,
     replies: u64,
     since_ms: u64,
 }
@@ -105,11 +107,10 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// Tells the state what is to be read next, once it is locked: to be called for all that has come.
     fn look_ahead(&mut self, input: &[u8]) {
-        let Some(state) = self.state.as_ref().filter(|_| self.ahead == 0) else { return };
+        let Some(state) = self.state.as_ref().filter(|_| self.guesses.len() == 0) else { return };
         if state.tree().is_worth_looking_ahead() {
             let paths = ahead::paths(input, self.wire.machine.borrow().xid_bytes_ahead());
-            state.tree().look_ahead(&paths);
-            self.ahead = paths.len();
+            self.guesses = state.tree().look_ahead(&paths);
         }
     }
 
@@ -182,7 +183,7 @@ impl Turn<'_> {
 
     fn answer(&mut self, xid: Xid, op: OpCode, body: &[u8]) {
         self.reads += 1;
-        self.ahead = self.ahead.saturating_sub(1);
+        let guess = if ahead::is_read_of_one(op) { self.guesses.next() } else { None };
         if self.reads.is_multiple_of(READS_PER_LOCK) {
             self.state = None;
         }
@@ -190,7 +191,7 @@ impl Turn<'_> {
         let state = self.state.as_ref().expect("it was just locked");
         let (mut machine, mut out) = (self.wire.machine.borrow_mut(), self.wire.out.borrow_mut());
         let before = out.len();
-        state.answer(machine.client(), xid, op, body, &mut out);
+        state.answer(machine.client(), xid, op, body, guess.unwrap_or(Guess::NONE), &mut out);
         self.worker.shared.end_span(self.span.take(), || Ending::of_reply(&out[before..]));
         machine.translate(if op == OpCode::Ping { Packet::Unasked } else { Packet::Reply }, &mut out, before);
         self.worker.shared.stats.replies.record(out.len() - before);

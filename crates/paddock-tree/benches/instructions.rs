@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use gungraun::prelude::*;
 use paddock_proto::{CreateMode, Dialect, IdList, OpCode, Read, SessionId, encode};
-use paddock_tree::{Asker, Command, Tree};
+use paddock_tree::{Asker, Command, Guess, Tree};
 
 const PARENTS: usize = 10;
 const CHILDREN: usize = 1000;
@@ -96,7 +96,8 @@ fn buffer() -> Vec<u8> {
     Vec::with_capacity(64 << 10)
 }
 
-const ASKER: Asker<'_> = Asker { session: SessionId::NONE, ids: IdList::NONE, dialect: Dialect::ZooKeeper };
+const ASKER: Asker<'_> =
+    Asker { session: SessionId::NONE, ids: IdList::NONE, dialect: Dialect::ZooKeeper, guess: Guess::NONE };
 
 #[library_benchmark]
 #[bench::of_100_znodes(tree(), paths().collect(), buffer())]

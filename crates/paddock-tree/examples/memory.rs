@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{AclList, Dialect, IdList, OpCode, Read, SessionId};
-use paddock_tree::{Asker, Command, Tree, TreeLoader};
+use paddock_tree::{Asker, Command, Guess, Tree, TreeLoader};
 
 const DATA_BYTES: usize = 100;
 const CHILDREN: usize = 1000;
@@ -57,7 +57,12 @@ fn create_all(tree: &mut Tree, znodes: usize) {
 }
 
 fn read_all(tree: &Tree, znodes: usize) {
-    let asker = Asker { session: SessionId::NONE, ids: IdList::NONE, dialect: Dialect::default() };
+    let asker = Asker {
+        session: SessionId::NONE,
+        ids: IdList::NONE,
+        dialect: Dialect::default(),
+        guess: Guess::NONE,
+    };
     let (read, mut out) = (Stopwatch::start(), Vec::new());
     for path in in_no_order(znodes).map(path) {
         out.clear();

@@ -37,6 +37,6 @@ pub use ensemble::{Ensemble, lines as member_lines};
 pub use load::{LoadError, TreeLoader};
 pub use origins::Origin;
 pub use outcome::{Change, Changes, Outcome};
-pub use read::{Asker, multi_read};
+pub use read::{Asker, Guess, Guesses, multi_read};
 pub use snapshot::SnapshotScan;
 pub use tree::Tree;

@@ -2,6 +2,7 @@
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, Dialect, ErrorCode, IdList, MultiResult, OpCode, Perms, Read, SessionId};
+use smallvec::SmallVec;
 
 use crate::Tree;
 use crate::access::allows;
@@ -14,6 +15,19 @@ pub struct Asker<'a> {
     pub session: SessionId,
     pub ids: IdList<'a>,
     pub dialect: Dialect,
+    /// Where the znode may be that it asks about.
+    pub guess: Guess,
+}
+
+/// Where a znode may be. It is checked, so a wrong one costs only time.
+#[derive(Clone, Copy, Debug)]
+pub struct Guess(NodeId);
+
+/// One for each of some paths, in their order.
+pub type Guesses = smallvec::IntoIter<[Guess; 64]>;
+
+impl Guess {
+    pub const NONE: Guess = Guess(NodeId::NONE);
 }
 
 /// So much fits into one reply: the length of a frame has 31 bits.
@@ -59,13 +73,13 @@ impl Tree {
         self.store.is_worth_looking_ahead()
     }
 
-    /// Reads about these paths come next, and get their answers sooner if they are said together.
-    pub fn look_ahead(&self, paths: &[&str]) {
-        self.store.look_ahead(paths);
+    /// Reads about these paths come next, and get their answers sooner if they are said together. Each has its guess.
+    pub fn look_ahead(&self, paths: &[&str]) -> Guesses {
+        self.store.look_ahead(paths).map(Guess).collect::<SmallVec<_>>().into_iter()
     }
 
     pub(crate) fn find_readable(&self, path: &str, asker: &Asker<'_>) -> Result<NodeId, ErrorCode> {
-        let node = self.store.find(path).ok_or(ErrorCode::NoNode)?;
+        let node = self.store.find_guessed(path, asker.guess.0).ok_or(ErrorCode::NoNode)?;
         self.check_access(node, Perms::READ, asker.ids)?;
         Ok(node)
     }
@@ -89,7 +103,7 @@ impl Tree {
 
     /// Who may only read sees that there are digests, but not the digests.
     fn get_acl(&self, path: &str, asker: &Asker<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
-        let node = self.store.find(path).ok_or(ErrorCode::NoNode)?;
+        let node = self.store.find_guessed(path, asker.guess.0).ok_or(ErrorCode::NoNode)?;
         self.check_access(node, Perms::READ | Perms::ADMIN, asker.ids)?;
         let list = self.store.acl_list(node);
         let unmasked = allows(list, Perms::ADMIN, asker.ids);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid};
-use paddock_tree::{Command, Outcome};
+use paddock_tree::{Command, Guess, Outcome};
 
 use super::{About, Applied, Effects, Item, Local, Replica};
 use crate::batch::{Batch, batches};
@@ -135,7 +135,7 @@ impl Replica {
                 out.close(client.conn);
             }
             Item::Local(Local { client, xid, op, body }) => {
-                out.reply(client.conn, |out| state.answer(&client, xid, op, &body, out));
+                out.reply(client.conn, |out| state.answer(&client, xid, op, &body, Guess::NONE, out));
             }
             Item::Disconnect { conn } => {
                 self.waits_for_members.take_if(|(waiting, _)| *waiting == conn);

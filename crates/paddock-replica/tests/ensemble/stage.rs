@@ -10,7 +10,7 @@ use paddock_replica::{
     Client, ConnId, Effects, Founding, HardState, Input, Install, Local, LogEntry, Membership, Now, Outboxes,
     Parcel, Recovered, Replica, ReplicaOptions, Role, State,
 };
-use paddock_tree::{Asker, Command, Tree, TreeLoader};
+use paddock_tree::{Asker, Command, Guess, Tree, TreeLoader};
 
 const TICK_MS: u64 = 100;
 const SESSION_TIMEOUT_MS: i32 = 10_000;
@@ -623,7 +623,12 @@ impl Stage {
 
     pub(crate) fn data(&self, member: u64, path: &str) -> Option<String> {
         let mut out = Vec::new();
-        let asker = Asker { session: SessionId::NONE, ids: IdList::NONE, dialect: Dialect::default() };
+        let asker = Asker {
+            session: SessionId::NONE,
+            ids: IdList::NONE,
+            dialect: Dialect::default(),
+            guess: Guess::NONE,
+        };
         let read = Read::GetData { path, watch: false };
         self.state(member).tree().read(&read, &asker, &mut out).ok()?;
         let data = Reader::new(&out).buffer().expect("a reply begins with the data");

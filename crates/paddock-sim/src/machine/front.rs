@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use paddock_member::Config;
 use paddock_proto::{Id, OpCode, ReplyHeader, SessionId, Write, Xid, Zxid, frame};
 use paddock_replica::{Client, ConnId, Input, Local, Outbox, Outboxes, Parcel, State};
-use paddock_tree::Command;
+use paddock_tree::{Command, Guess};
 
 use crate::wire::{Frame, Packet};
 
@@ -198,7 +198,7 @@ impl Conn {
             out.inputs.push(Input::Local(Local { client: self.client.clone(), xid, op, body }));
         } else {
             let mut bytes = Vec::new();
-            state.answer(&self.client, xid, op, &body, &mut bytes);
+            state.answer(&self.client, xid, op, &body, Guess::NONE, &mut bytes);
             out.packets.push((conn, Packet::Frames(bytes)));
         }
     }

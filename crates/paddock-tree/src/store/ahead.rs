@@ -3,6 +3,7 @@
 //! A large tree lies in memory that no cache holds. To answer about one znode after the other is to wait for that memory
 //! several times for each: its index entry says where its row is, and its row where its name and data are. Those of
 //! different znodes do not depend on each other, and a processor that is asked for many at a time waits for all together.
+//! Nothing is compared on the way, so what is found is a guess, and whoever asks next compares.
 
 use std::hint::black_box;
 
@@ -11,40 +12,54 @@ use smallvec::SmallVec;
 use super::Store;
 use super::blobs::BlobId;
 use super::index::NameHash;
-use super::node::NodeId;
+use super::look::names_of;
+use super::node::{Node, NodeId};
 
 /// A smaller tree is in the caches anyway, about.
 const NODES_MIN: usize = 100_000;
+
+/// As many as are mostly looked at together.
+type Ahead<T> = SmallVec<[T; 64]>;
 
 impl Store {
     pub(crate) fn is_worth_looking_ahead(&self) -> bool {
         self.node_count >= NODES_MIN
     }
 
-    /// Changes nothing, and finds nothing out: whoever asks about these paths next only gets the answer sooner.
-    pub(crate) fn look_ahead(&self, paths: &[&str]) {
-        if paths.len() < 2 {
-            return;
-        }
-        let hashes: SmallVec<[NameHash; 64]> =
-            paths.iter().filter_map(|path| self.hash_of_path(path)).collect();
-        self.look_at_index(&hashes);
-        // The node of this path, or another one with a similar hash.
-        let guess = |&hash| self.index.find(hash, |_| true);
-        let nodes: SmallVec<[NodeId; 64]> = hashes.iter().filter_map(guess).collect();
-        let blobs: SmallVec<[BlobId; 64]> = nodes.iter().map(|id| self.nodes[id.0].blob).collect();
+    /// Changes nothing: whoever asks about these paths next gets the answer sooner. Says of each where its node probably is,
+    /// `NONE` if nowhere.
+    pub(crate) fn look_ahead(&self, paths: &[&str]) -> impl Iterator<Item = NodeId> + use<> {
+        let hashes: Ahead<Option<NameHash>> = paths.iter().map(|path| self.guess_hash(path)).collect();
+        self.look_at_index(hashes.iter().flatten());
+        let guess = |hash: Option<NameHash>| self.index.guess(hash?);
+        let guesses: Ahead<NodeId> = hashes.into_iter().map(|hash| guess(hash).unwrap_or_default()).collect();
+        let rows = guesses.iter().filter_map(|id| id.some()).map(|id| &self.nodes[id.0]);
+        // Of a row that lies in two lines of the cache, the first field is in the one and the last in the other.
+        let mut last_fields = 0;
+        let first = |row: &Node| {
+            last_fields ^= row.ctime_ms;
+            row.blob
+        };
+        let blobs: Ahead<BlobId> = rows.map(first).collect();
         let bytes: usize = blobs.iter().map(|blob| self.blobs.look_at(*blob)).sum();
-        black_box(bytes);
+        black_box((last_fields, bytes));
+        guesses.into_iter()
     }
 
     /// The same for the index alone.
-    pub(super) fn look_at_index(&self, hashes: &[NameHash]) {
-        let bytes: usize = hashes.iter().map(|hash| self.index.look_at(*hash)).sum();
+    pub(super) fn look_at_index<'a>(&self, hashes: impl Iterator<Item = &'a NameHash>) {
+        let bytes: usize = hashes.map(|hash| self.index.look_at(*hash)).sum();
         black_box(bytes);
     }
 
-    fn hash_of_path(&self, path: &str) -> Option<NameHash> {
-        let (parent, name) = path.rsplit_once('/')?;
-        Some(self.index.hash(self.find(parent)?, name.as_bytes()))
+    /// Under which the index has the node of this path, if there is one, and if each on the way to it is the first of those
+    /// with a similar hash.
+    fn guess_hash(&self, path: &str) -> Option<NameHash> {
+        let mut names = names_of(path)?;
+        let mut hash = self.index.hash(NodeId::ROOT, names.next()?);
+        for name in names {
+            hash = self.index.hash(self.index.guess(hash)?, name);
+        }
+        Some(hash)
     }
 }

@@ -27,8 +27,29 @@ impl Store {
         if matches!(path, "" | "/") {
             return Some(NodeId::ROOT);
         }
-        let mut components = path.strip_prefix('/')?.split('/');
-        components.try_fold(NodeId::ROOT, |node, name| self.child(node, name))
+        let child = |node, name| self.child_of_hash(node, name, self.index.hash(node, name));
+        names_of(path)?.try_fold(NodeId::ROOT, child)
+    }
+
+    /// The same for whoever has a guess, which may be any number.
+    pub(crate) fn find_guessed(&self, path: &str, guess: NodeId) -> Option<NodeId> {
+        if self.is_at(guess, path) { Some(guess) } else { self.find(path) }
+    }
+
+    /// Compares names from the node upwards. The root, which has no name, is never recognised.
+    fn is_at(&self, guess: NodeId, path: &str) -> bool {
+        let Some(names) = names_of(path) else { return false };
+        if guess.0 >= self.nodes.slots() || self.nodes[guess.0].is_vacant() {
+            return false;
+        }
+        let mut id = guess;
+        for name in names.rev() {
+            if id == NodeId::ROOT || self.name(id) != name {
+                return false;
+            }
+            id = self.parent(id);
+        }
+        id == NodeId::ROOT
     }
 
     pub(crate) fn child(&self, parent: NodeId, name: &str) -> Option<NodeId> {
@@ -181,4 +202,9 @@ impl Store {
     pub(super) fn extra(&self, id: NodeId) -> Extra {
         self.sides.extra(&self.nodes[id.0])
     }
+}
+
+/// The names on the way from the root; `None` if the path does not begin there.
+pub(super) fn names_of(path: &str) -> Option<impl DoubleEndedIterator<Item = &[u8]>> {
+    Some(path.strip_prefix('/')?.as_bytes().split(|byte| *byte == b'/'))
 }

@@ -16,7 +16,7 @@ pub(crate) struct NodeId(pub(super) u32);
 
 impl NodeId {
     pub(crate) const ROOT: NodeId = NodeId(0);
-    pub(super) const NONE: NodeId = NodeId(u32::MAX);
+    pub(crate) const NONE: NodeId = NodeId(u32::MAX);
 
     pub(crate) fn from_number(number: u32) -> NodeId {
         NodeId(number)
@@ -50,8 +50,9 @@ pub(crate) enum Kind {
     Ttl { ms: i64 },
 }
 
-/// The default is a vacant slot.
+/// The default is a vacant slot. The order of the fields is theirs in memory, which `look_ahead` relies on.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Node {
     pub(super) blob: BlobId,
     /// The root is its own parent; a vacant slot has none.

@@ -77,7 +77,7 @@ impl Store {
             self.nodes[id.0].parent = parent;
             hashes.push(self.hash(id));
         }
-        self.look_at_index(&hashes);
+        self.look_at_index(hashes.iter());
         for (&(id, parent), hash) in nodes.iter().zip(hashes) {
             if self.child_of_hash(parent, self.name(id), hash).is_some() {
                 return Err(id);

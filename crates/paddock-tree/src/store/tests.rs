@@ -134,3 +134,45 @@ fn a_leaf_has_no_row_beside_it_until_it_is_set() {
     assert_eq!(store.sides.rows_in_use(), (0, 2));
     assert_eq!((store.version(leaf), store.mtime_ms(leaf), store.aversion(leaf)), (2, 3, 1));
 }
+
+fn leaf(store: &mut Store, path: &str) -> NodeId {
+    let (parent, _) = path.rsplit_once('/').unwrap();
+    let parent = store.find(parent).unwrap();
+    let (zxid, kind) = (Zxid(1), Kind::Persistent);
+    store.create(NewNode { parent, path, data: None, acl: None, kind, zxid, time_ms: 1 })
+}
+
+#[test]
+fn no_guess_misleads() {
+    let mut store = rooted();
+    for path in ["/a", "/a/a", "/a/a/a", "/b", "/b/a", "/b/a/a", "/c"] {
+        leaf(&mut store, path);
+    }
+    let gone = store.find("/b/a/a").unwrap();
+    store.delete(gone, "/b/a/a", Zxid(2));
+    let paths =
+        ["", "/", "//", "/a", "/a/", "a", "/a/a", "/a/a/a", "/a/a/a/a", "/b/a", "/b/a/a", "/c", "/c/a", "/d"];
+    for path in paths {
+        let found = store.find(path);
+        for guess in (0..store.nodes.slots() + 2).map(NodeId).chain([NodeId::NONE]) {
+            assert_eq!(store.find_guessed(path, guess), found, "{path:?}, {guess:?}");
+        }
+    }
+}
+
+#[test]
+fn looking_ahead_finds_nearly_all() {
+    let mut store = rooted();
+    for parent in 0..100 {
+        leaf(&mut store, &format!("/{parent}"));
+        for child in 0..10 {
+            leaf(&mut store, &format!("/{parent}/{child}"));
+        }
+    }
+    let paths: Vec<String> = store.subtree(NodeId::ROOT).skip(1).map(|id| store.path(id)).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let is_right = |(path, guess): &(&&str, NodeId)| store.find(path) == Some(*guess);
+    assert!(paths.iter().zip(store.look_ahead(&paths)).filter(is_right).count() > 1090);
+    let absent = ["/0/10", "/x", "/x/y", "", "0"];
+    assert!(store.look_ahead(&absent).filter_map(NodeId::some).count() <= 1);
+}

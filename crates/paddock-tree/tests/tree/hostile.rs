@@ -4,7 +4,7 @@ use paddock_model::{Call, Wish, acl, dump};
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, Dialect, ErrorCode, IdList, OpCode, Read, SessionId, WriteReply};
 use paddock_tree::fuzzing::assemble;
-use paddock_tree::{Asker, Command, LoadError, Tree, TreeLoader};
+use paddock_tree::{Asker, Command, Guess, LoadError, Tree, TreeLoader};
 
 use crate::saved::{load, snapshot};
 
@@ -124,7 +124,12 @@ fn a_deep_tree_is_walked_without_a_stack() {
     const DEPTH: usize = 100_000;
     let mut tree = load_all(&chain(DEPTH)).unwrap();
     let path = "/x".repeat(DEPTH);
-    let nobody = Asker { session: SessionId::NONE, ids: IdList::NONE, dialect: Dialect::ZooKeeper };
+    let nobody = Asker {
+        session: SessionId::NONE,
+        ids: IdList::NONE,
+        dialect: Dialect::ZooKeeper,
+        guess: Guess::NONE,
+    };
 
     assert!(tree.stat(&path).is_some());
     assert!(tree.stat(&format!("{path}/x")).is_none());

@@ -58,6 +58,11 @@ impl Index {
         self.shards[hash.shard()].find(hash.of_entry(), is_it)
     }
 
+    /// The znode of this parent and name, or another one with a similar hash.
+    pub(super) fn guess(&self, hash: NameHash) -> Option<NodeId> {
+        self.find(hash, |_| true)
+    }
+
     /// Something of the memory that `find` will look at.
     pub(super) fn look_at(&self, hash: NameHash) -> usize {
         self.shards[hash.shard()].look_at(hash.of_entry())

@@ -13,6 +13,8 @@ use crate::store::node::NodeId;
 pub(super) type EntryHash = u16;
 
 const ENTRY_BYTES: usize = size_of::<Entry>();
+/// An entry mostly stands no farther behind the place that its hash points to.
+const NEAR: usize = 7;
 /// What the first entry makes the memory.
 const BYTES_MIN: usize = 32;
 
@@ -60,7 +62,9 @@ impl Shard {
 
     /// Something of the memory that `find` will look at.
     pub(super) fn look_at(&self, hash: EntryHash) -> usize {
-        self.slots.get(home(self.slots.len(), hash)).map_or(0, |entry| usize::from(entry.id[0]))
+        let home = home(self.slots.len(), hash);
+        let ends = [home, home + NEAR].into_iter().filter_map(|at| self.slots.get(at));
+        ends.map(|entry| usize::from(entry.id[0])).sum()
     }
 
     pub(super) fn insert(&mut self, hash: EntryHash, id: NodeId) {
