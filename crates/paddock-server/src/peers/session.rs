@@ -71,7 +71,7 @@ impl Session {
                 if count > 0 {
                     return Ok(count);
                 }
-                self.unopened = 0..socket.try_read(&mut self.received)?;
+                self.unopened = 0..crate::socket::try_read(socket, &mut self.received)?;
                 if self.unopened.is_empty() {
                     return Ok(0);
                 }
