@@ -12,6 +12,8 @@ use paddock_tree::{Asker, Command, Guess, Tree, TreeLoader};
 const DATA_BYTES: usize = 100;
 const CHILDREN: usize = 1000;
 const SLICE: usize = 1024;
+const READS: usize = 1_000_000;
+const READ_TOGETHER: usize = 64;
 /// Prime, so that steps of this length come to every znode, in an order that no cache foresees.
 const STRIDE: usize = 15_485_863;
 
@@ -57,18 +59,23 @@ fn create_all(tree: &mut Tree, znodes: usize) {
 }
 
 fn read_all(tree: &Tree, znodes: usize) {
-    let asker = Asker {
-        session: SessionId::NONE,
-        ids: IdList::NONE,
-        dialect: Dialect::default(),
-        guess: Guess::NONE,
-    };
-    let (read, mut out) = (Stopwatch::start(), Vec::new());
-    for path in in_no_order(znodes).map(path) {
+    let (session, ids, dialect) = (SessionId::NONE, IdList::NONE, Dialect::default());
+    let mut out = Vec::new();
+    let mut read = |path: &str, guess| {
+        let (read, asker) = (Read::GetData { path, watch: false }, Asker { session, ids, dialect, guess });
         out.clear();
-        tree.read(&Read::GetData { path: &path, watch: false }, &asker, &mut out).expect("it was created");
+        tree.read(&read, &asker, &mut out).expect("it was created");
+    };
+    let paths: Vec<String> = (0..READS).map(|n| path(n * STRIDE % znodes)).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let one_by_one = Stopwatch::start();
+    paths.iter().for_each(|path| read(path, Guess::NONE));
+    println!("{} ns per read of data", one_by_one.ns() / paths.len() as u64);
+    let together = Stopwatch::start();
+    for paths in paths.chunks(READ_TOGETHER) {
+        paths.iter().zip(tree.look_ahead(paths)).for_each(|(path, guess)| read(path, guess));
     }
-    println!("{} ns per read of data", read.ns() / znodes as u64);
+    println!("{} ns if {READ_TOGETHER} come together", together.ns() / paths.len() as u64);
 }
 
 fn set_all(tree: &mut Tree, znodes: usize, data_bytes: usize) {
