@@ -286,6 +286,11 @@ impl Wire {
         packed
     }
 
+    /// Whether there is something to send, and the worker is not about to do it.
+    fn has_to_send(&self) -> bool {
+        self.unsent() > 0 && !self.is_outgoing.get()
+    }
+
     pub(crate) fn unsent(&self) -> usize {
         self.out.borrow().len() + self.packed.borrow().len() - self.sent.get()
     }
@@ -340,7 +345,7 @@ pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
         if wire.takes_requests(&worker) && !input.is_empty() {
             take_input(&wire, &worker, &mut input);
         }
-        if wire.unsent() > 0 && !wire.is_outgoing.get() {
+        if wire.has_to_send() {
             worker.send_soon(&wire);
         }
         if (wire.closing.get() || wire.is_drained(&worker)) && wire.unsent() == 0 {
@@ -361,7 +366,7 @@ pub(crate) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
 /// Waits until the socket or the engine has something for us. True if there are bytes to read; `None` if the
 /// deadline has passed, for a greeting or for reading the last bytes, or the socket is broken.
 async fn next_readiness(wire: &Wire, worker: &Worker, deadline: Option<Instant>) -> Option<bool> {
-    let (reads, writes) = (wire.takes_requests(worker), wire.unsent() > 0 && !wire.is_outgoing.get());
+    let (reads, writes) = (wire.takes_requests(worker), wire.has_to_send());
     let readiness = poll_fn(|context| {
         if wire.changed.poll(context) {
             return Poll::Ready(Some(false));
