@@ -369,10 +369,10 @@ mod tests {
             assert_eq!(bytes.len() as u64, stored.bytes() - 24);
             let header = RecordHeader::decode(&bytes, SegmentKey::new(1)).expect("valid header");
             assert_eq!((header.durable, header.length as usize), (64, bytes.len()));
-            let payload = header.check_body(&bytes).expect("valid body");
+            let body = header.check_body(&bytes).expect("valid body");
             let before = Place { index: Index(8), ..PLACE };
             assert_eq!(header.place_behind(Some(before)), Some(PLACE));
-            assert_eq!(header.record(PLACE, &bytes[payload]), Some(entry(&(0..size).collect::<Vec<u8>>())));
+            assert_eq!(header.record(PLACE, &bytes[body]), Some(entry(&payload)));
             assert_eq!(header.place_behind(None), None);
         }
     }
