@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, Dialect, Id, IdList, Read, SessionId, Stat, Zxid};
-use paddock_tree::{Asker, Guess, Tree};
+use paddock_proto::{Acl, Id, IdList, Read, SessionId, Stat, Zxid};
+use paddock_tree::{Asker, Tree};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dump {
@@ -75,7 +75,7 @@ fn ask(tree: &Tree, read: &Read<'_>) -> Vec<u8> {
     let ids = IdList::encode(&[Id::new("super", "")]);
     let ids = IdList::decode(&mut Reader::new(&ids)).expect("ids come back as encoded");
     let mut out = Vec::new();
-    let asker = Asker { session: SessionId::NONE, ids, dialect: Dialect::default(), guess: Guess::NONE };
+    let asker = Asker { ids, ..Asker::NOBODY };
     tree.read(read, &asker, &mut out).unwrap_or_else(|error| panic!("{read:?}: {error:?}"));
     out
 }

@@ -2,10 +2,11 @@
 
 use paddock_proto::jute::Reader;
 use paddock_proto::{OpCode, RequestHeader, frame};
+use paddock_tree::Tree;
 use smallvec::SmallVec;
 
 /// So many are looked at ahead of the first.
-const PATHS_MAX: usize = 64;
+const PATHS_MAX: usize = Tree::LOOK_AHEAD_PATHS;
 
 /// The paths of the reads in these frames; none if the first one is no read. Xids may have more bytes than a member knows.
 pub(crate) fn paths(mut bytes: &[u8], xid_bytes_ahead: usize) -> SmallVec<[&str; PATHS_MAX]> {

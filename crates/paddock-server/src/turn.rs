@@ -9,7 +9,6 @@ use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, Xid, Zxid, 
 use paddock_replica::{Input, Local, Role, State};
 use paddock_tree::{Guess, Guesses};
 use parking_lot::RwLockReadGuard;
-use smallvec::SmallVec;
 
 use crate::clickhouse::Packet;
 use crate::connection::{Context, Refusal, Step};
@@ -64,7 +63,7 @@ fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
         state: None,
         span: None,
         reads: 0,
-        guesses: SmallVec::new().into_iter(),
+        guesses: Guesses::default(),
         replies: 0,
         since_ms: worker.now_ms(),
     };

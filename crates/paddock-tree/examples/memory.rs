@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{AclList, Dialect, IdList, OpCode, Read, SessionId};
+use paddock_proto::{AclList, IdList, OpCode, Read, SessionId};
 use paddock_tree::{Asker, Command, Guess, Tree, TreeLoader};
 
 const DATA_BYTES: usize = 100;
@@ -59,10 +59,9 @@ fn create_all(tree: &mut Tree, znodes: usize) {
 }
 
 fn read_all(tree: &Tree, znodes: usize) {
-    let (session, ids, dialect) = (SessionId::NONE, IdList::NONE, Dialect::default());
     let mut out = Vec::new();
     let mut read = |path: &str, guess| {
-        let (read, asker) = (Read::GetData { path, watch: false }, Asker { session, ids, dialect, guess });
+        let (read, asker) = (Read::GetData { path, watch: false }, Asker { guess, ..Asker::NOBODY });
         out.clear();
         tree.read(&read, &asker, &mut out).expect("it was created");
     };

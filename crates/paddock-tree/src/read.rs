@@ -2,12 +2,11 @@
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, Dialect, ErrorCode, IdList, MultiResult, OpCode, Perms, Read, SessionId};
-use smallvec::SmallVec;
 
 use crate::Tree;
 use crate::access::allows;
 use crate::list::Wanted;
-use crate::store::NodeId;
+use crate::store::{Ahead, NodeId, TOGETHER};
 
 /// Who wants to know.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +22,43 @@ pub struct Asker<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Guess(NodeId);
 
-/// One for each of some paths, in their order.
-pub type Guesses = smallvec::IntoIter<[Guess; 64]>;
+/// Those about some paths, in their order. The default is none.
+#[derive(Debug)]
+pub struct Guesses(<Ahead<NodeId> as IntoIterator>::IntoIter);
+
+impl Asker<'_> {
+    /// Nobody in particular, without a guess.
+    pub const NOBODY: Asker<'static> = Asker {
+        session: SessionId::NONE,
+        ids: IdList::NONE,
+        dialect: Dialect::ZooKeeper,
+        guess: Guess::NONE,
+    };
+}
 
 impl Guess {
     pub const NONE: Guess = Guess(NodeId::NONE);
 }
+
+impl Default for Guesses {
+    fn default() -> Guesses {
+        Guesses(Ahead::new().into_iter())
+    }
+}
+
+impl Iterator for Guesses {
+    type Item = Guess;
+
+    fn next(&mut self) -> Option<Guess> {
+        self.0.next().map(Guess)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Guesses {}
 
 /// So much fits into one reply: the length of a frame has 31 bits.
 pub(crate) const REPLY_BYTES_MAX: usize = 1 << 30;
@@ -68,14 +98,18 @@ impl Tree {
         }
     }
 
+    /// So many paths are best said together to `look_ahead`.
+    pub const LOOK_AHEAD_PATHS: usize = TOGETHER;
+
     /// Whether it is so large that `look_ahead` is of use.
     pub fn is_worth_looking_ahead(&self) -> bool {
         self.store.is_worth_looking_ahead()
     }
 
-    /// Reads about these paths come next, and get their answers sooner if they are said together. Each has its guess.
+    /// Requests about these paths come next, and are done sooner if they are said together. If there are two or more, each
+    /// has its guess.
     pub fn look_ahead(&self, paths: &[&str]) -> Guesses {
-        self.store.look_ahead(paths).map(Guess).collect::<SmallVec<_>>().into_iter()
+        Guesses(self.store.look_ahead(paths).into_iter())
     }
 
     pub(crate) fn find_readable(&self, path: &str, asker: &Asker<'_>) -> Result<NodeId, ErrorCode> {

@@ -4,15 +4,12 @@ use std::collections::VecDeque;
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid};
-use paddock_tree::{Command, Guess, Outcome};
+use paddock_tree::{Command, Guess, Outcome, Tree};
 
 use super::{About, Applied, Effects, Item, Local, Replica};
 use crate::batch::{Batch, batches};
 use crate::outbox::ok;
 use crate::{ConnId, Membership, Now, Outboxes, State};
-
-/// So many commands' znodes are looked for at the same time, if the tree is large.
-const LOOK_AHEAD: usize = 64;
 
 impl Replica {
     /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
@@ -87,8 +84,8 @@ impl Replica {
         let mut commands = 0;
         let mut ahead = batch.known_paths();
         for command in batch.commands() {
-            if commands % LOOK_AHEAD == 0 && state.tree().is_worth_looking_ahead() {
-                let paths: Vec<&str> = ahead.by_ref().take(LOOK_AHEAD).flatten().collect();
+            if commands % Tree::LOOK_AHEAD_PATHS == 0 && state.tree().is_worth_looking_ahead() {
+                let paths: Vec<&str> = ahead.by_ref().take(Tree::LOOK_AHEAD_PATHS).flatten().collect();
                 state.tree().look_ahead(&paths);
             }
             let item = self.run_until_command(&mut items, state, out);

@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{
-    AclList, Dialect, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame,
-};
+use paddock_proto::{AclList, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
 use paddock_replica::{
     Client, ConnId, Effects, Founding, HardState, Input, Install, Local, LogEntry, Membership, Now, Outboxes,
     Parcel, Recovered, Replica, ReplicaOptions, Role, State,
 };
-use paddock_tree::{Asker, Command, Guess, Tree, TreeLoader};
+use paddock_tree::{Asker, Command, Tree, TreeLoader};
 
 const TICK_MS: u64 = 100;
 const SESSION_TIMEOUT_MS: i32 = 10_000;
@@ -623,14 +621,8 @@ impl Stage {
 
     pub(crate) fn data(&self, member: u64, path: &str) -> Option<String> {
         let mut out = Vec::new();
-        let asker = Asker {
-            session: SessionId::NONE,
-            ids: IdList::NONE,
-            dialect: Dialect::default(),
-            guess: Guess::NONE,
-        };
         let read = Read::GetData { path, watch: false };
-        self.state(member).tree().read(&read, &asker, &mut out).ok()?;
+        self.state(member).tree().read(&read, &Asker::NOBODY, &mut out).ok()?;
         let data = Reader::new(&out).buffer().expect("a reply begins with the data");
         data.map(|data| String::from_utf8_lossy(data).into_owned())
     }

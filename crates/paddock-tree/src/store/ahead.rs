@@ -18,8 +18,9 @@ use super::node::{Node, NodeId};
 /// A smaller tree is in the caches anyway, about.
 const NODES_MIN: usize = 100_000;
 
-/// As many as are mostly looked at together.
-type Ahead<T> = SmallVec<[T; 64]>;
+/// As many as memory is asked about together.
+pub(crate) const TOGETHER: usize = 64;
+pub(crate) type Ahead<T> = SmallVec<[T; TOGETHER]>;
 
 impl Store {
     pub(crate) fn is_worth_looking_ahead(&self) -> bool {
@@ -27,8 +28,11 @@ impl Store {
     }
 
     /// Changes nothing: whoever asks about these paths next gets the answer sooner. Says of each where its node probably is,
-    /// `NONE` if nowhere.
-    pub(crate) fn look_ahead(&self, paths: &[&str]) -> impl Iterator<Item = NodeId> + use<> {
+    /// `NONE` if nowhere; nothing of one alone, for whom there is nothing to gain.
+    pub(crate) fn look_ahead(&self, paths: &[&str]) -> Ahead<NodeId> {
+        if paths.len() < 2 {
+            return Ahead::new();
+        }
         let hashes: Ahead<Option<NameHash>> = paths.iter().map(|path| self.guess_hash(path)).collect();
         self.look_at_index(hashes.iter().flatten());
         let guess = |hash: Option<NameHash>| self.index.guess(hash?);
@@ -43,7 +47,7 @@ impl Store {
         let blobs: Ahead<BlobId> = rows.map(first).collect();
         let bytes: usize = blobs.iter().map(|blob| self.blobs.look_at(*blob)).sum();
         black_box((last_fields, bytes));
-        guesses.into_iter()
+        guesses
     }
 
     /// The same for the index alone.

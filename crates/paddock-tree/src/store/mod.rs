@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use paddock_proto::{Acl, SessionId, Zxid};
 
 pub(crate) use acls::{AclId, is_world};
+pub(crate) use ahead::{Ahead, TOGETHER};
 pub(crate) use node::{Kind, NodeId};
 pub(crate) use record::Record;
 

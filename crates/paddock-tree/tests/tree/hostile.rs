@@ -2,9 +2,9 @@
 
 use paddock_model::{Call, Wish, acl, dump};
 use paddock_proto::jute::Writer;
-use paddock_proto::{Acl, Dialect, ErrorCode, IdList, OpCode, Read, SessionId, WriteReply};
+use paddock_proto::{Acl, ErrorCode, OpCode, Read, SessionId, WriteReply};
 use paddock_tree::fuzzing::assemble;
-use paddock_tree::{Asker, Command, Guess, LoadError, Tree, TreeLoader};
+use paddock_tree::{Asker, Command, LoadError, Tree, TreeLoader};
 
 use crate::saved::{load, snapshot};
 
@@ -124,17 +124,10 @@ fn a_deep_tree_is_walked_without_a_stack() {
     const DEPTH: usize = 100_000;
     let mut tree = load_all(&chain(DEPTH)).unwrap();
     let path = "/x".repeat(DEPTH);
-    let nobody = Asker {
-        session: SessionId::NONE,
-        ids: IdList::NONE,
-        dialect: Dialect::ZooKeeper,
-        guess: Guess::NONE,
-    };
-
     assert!(tree.stat(&path).is_some());
     assert!(tree.stat(&format!("{path}/x")).is_none());
     let mut out = Vec::new();
-    tree.read(&Read::GetAllChildrenNumber { path: "/x" }, &nobody, &mut out).unwrap();
+    tree.read(&Read::GetAllChildrenNumber { path: "/x" }, &Asker::NOBODY, &mut out).unwrap();
     assert_eq!(out, (DEPTH as i32 - 1).to_be_bytes());
 
     let child = format!("{path}/y");
@@ -143,7 +136,7 @@ fn a_deep_tree_is_walked_without_a_stack() {
     Call::plain_create("/zookeeper/quota/x/zookeeper_stats").must(&mut tree);
     let mut out = Vec::new();
     let stats = "/zookeeper/quota/x/zookeeper_stats";
-    tree.read(&Read::GetData { path: stats, watch: false }, &nobody, &mut out).unwrap();
+    tree.read(&Read::GetData { path: stats, watch: false }, &Asker::NOBODY, &mut out).unwrap();
     assert!(out[4..].starts_with(format!("count={},bytes=1", DEPTH + 1).as_bytes()));
     load(&snapshot(&mut tree, 1 << 20, |_| {}));
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use paddock_model::{self as model, Call, Model, Question, Wish, acl, dump};
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, Dialect, ErrorCode, Id, IdList, OpCode, Request, SessionId, Stat, Zxid};
-use paddock_tree::{Asker, Command, Guess, Tree};
+use paddock_tree::{Asker, Command, Tree};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
@@ -101,7 +101,7 @@ fn ask(tree: &Tree, question: &Question, asker: &model::Asker) -> Result<model::
     let Ok(Request::Read(read)) = Request::decode(question.op(), &body, Dialect::default()) else {
         panic!("{question:?} is no read")
     };
-    let asker = Asker { session: asker.session, ids, dialect: Dialect::default(), guess: Guess::NONE };
+    let asker = Asker { session: asker.session, ids, ..Asker::NOBODY };
     tree.read(&read, &asker, &mut reply)?;
     Ok(question.decode_answer(&mut Reader::new(&reply)).expect("a reply can be read"))
 }

@@ -11,10 +11,10 @@ use std::path::Path;
 use paddock_model::{Call, Wish, dump};
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    Acl, ChildFilter, Dialect, ErrorCode, EventKind, Id, IdList, MultiResult, OpCode, Perms, Read, SessionId,
-    Stat, WriteReply, Zxid,
+    Acl, ChildFilter, ErrorCode, EventKind, Id, IdList, MultiResult, OpCode, Perms, Read, SessionId, Stat,
+    WriteReply, Zxid,
 };
-use paddock_tree::{Asker, Change, Command, Guess, Outcome, Tree};
+use paddock_tree::{Asker, Change, Command, Outcome, Tree};
 
 use crate::saved::{load, snapshot};
 
@@ -134,7 +134,7 @@ impl Stage {
     fn ask(&self, line: &Line, within: &[Line], out: &mut String) {
         let ids = IdList::encode(&line.ids());
         let ids = IdList::decode(&mut Reader::new(&ids)).expect("ids come back as encoded");
-        let asker = Asker { session: line.session(), ids, dialect: Dialect::ZooKeeper, guess: Guess::NONE };
+        let asker = Asker { session: line.session(), ids, ..Asker::NOBODY };
         let read = match line.verb() {
             "multiread" => Read::MultiRead(within.iter().map(Line::read).collect()),
             _ => line.read(),
