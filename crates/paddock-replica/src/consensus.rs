@@ -264,8 +264,16 @@ impl Consensus {
             // The leader may not have noticed yet that this member lost what it had.
             message.commit = message.commit.min(self.node.raft.raft_log.last_index());
         }
+        let is_without_entries = message.msg_type == MessageType::MsgAppend && message.entries.is_empty();
+        let committed_before = self.committed();
         if let Err(error) = self.node.step(message) {
             tracing::debug!(%error, "message of another member dropped");
+        }
+        if is_without_entries && self.committed() > committed_before {
+            // It told that what is here is committed, and the answer would be that it is here. A leader that has missed
+            // the first such answer asks again with a heartbeat.
+            let answer = self.node.raft.msgs.pop();
+            assert!(answer.is_some_and(|answer| answer.msg_type == MessageType::MsgAppendResponse));
         }
         self.set_election_timeout();
     }

@@ -37,6 +37,17 @@ fn a_write_at_a_follower_goes_through_the_leader_and_is_answered_where_it_was_as
 }
 
 #[test]
+fn a_write_takes_no_more_messages_than_it_needs() {
+    let mut stage = Stage::new(3, 4);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    let before = stage.messages_carried;
+    stage.create(&client, 1, "/a", "one");
+    // Each follower is told of it, says that it has it, and is told that it is committed.
+    assert_eq!(stage.messages_carried - before, 2 * 3);
+}
+
+#[test]
 fn writes_survive_a_change_of_leader_and_are_applied_once() {
     let mut stage = Stage::new(3, 3);
     let leader = stage.elect();

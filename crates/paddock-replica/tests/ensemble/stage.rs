@@ -115,6 +115,7 @@ pub(crate) struct Stage {
     pub(crate) linearizable_reads: bool,
     pub(crate) lease_clock_bound_ms: Option<u64>,
     messages: VecDeque<(u64, u64, Vec<u8>)>,
+    pub(crate) messages_carried: usize,
     cut: BTreeSet<u64>,
     /// Letters to these are kept, in the order in which they were sent.
     deaf: BTreeMap<u64, Vec<(u64, Vec<u8>)>>,
@@ -137,6 +138,7 @@ impl Stage {
             linearizable_reads: false,
             lease_clock_bound_ms: None,
             messages: VecDeque::new(),
+            messages_carried: 0,
             cut: BTreeSet::new(),
             deaf: BTreeMap::new(),
             asleep: BTreeSet::new(),
@@ -292,6 +294,7 @@ impl Stage {
     }
 
     pub(crate) fn deliver_all(&mut self) {
+        self.messages_carried += self.messages.len();
         for (from, to, bytes) in std::mem::take(&mut self.messages) {
             if let Some(kept) = self.deaf.get_mut(&to) {
                 kept.push((from, bytes));
