@@ -4,29 +4,31 @@
 //! requests gather, so a slow disk makes larger batches and not a longer queue.
 //!
 //! It has a thread of its own, which sleeps when nothing waits. To wake it takes longer than to do a small thing: so whoever
-//! finds the engine at rest may let it work on their thread, if nobody else is kept waiting by that. A request that is alone
-//! costs its sync and no hop between threads.
+//! finds the engine's room empty may let it work on their thread, if nobody else is kept waiting by that. A request that is
+//! alone costs its sync and no hop between threads.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Select, TryRecvError};
+use crossbeam_channel::{Receiver, TryRecvError};
 use paddock_member::{Member, MemberError, Shell, Work};
 use paddock_replica::Input;
-use parking_lot::Mutex;
 
+use crate::room::{Rest, Room};
 use crate::shared::Shared;
 use crate::shell::MemberShell;
 
 const TICK: Duration = Duration::from_millis(Member::TICK_MS);
 /// So many messages of workers are taken before what is in them is written.
 const MESSAGES_PER_ROUND: usize = 1024;
-/// If work on another thread took longer than this,
+/// After so many inputs in one turn, more is about to come.
+const INPUTS_OF_CROWD: usize = 64;
+/// If the last sync took longer than this, the engine works on its own thread.
 const BORROWED_MAX: Duration = Duration::from_millis(2);
-/// the engine works on its own for so many times as long.
-const OWN_THREAD_FACTOR: u64 = 50;
+/// Else it gets another thread for so many turns: what members say to what was written in the first comes soon.
+pub(crate) const BORROWED_TURNS_MAX: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -35,6 +37,10 @@ pub(crate) struct Engine {
     shell: MemberShell,
     inputs: Receiver<Vec<Input>>,
     next_tick: Instant,
+    /// How many inputs the last turn took.
+    inputs_taken: usize,
+    /// The last sync took long.
+    is_slow: bool,
     /// What went wrong on a thread that is not the engine's.
     failure: Option<MemberError>,
 }
@@ -54,7 +60,8 @@ impl Engine {
         shell: MemberShell,
         inputs: Receiver<Vec<Input>>,
     ) -> Engine {
-        Engine { shared, member, shell, inputs, next_tick: Instant::now() + TICK, failure: None }
+        let next_tick = Instant::now() + TICK;
+        Engine { shared, member, shell, inputs, next_tick, inputs_taken: 0, is_slow: false, failure: None }
     }
 
     /// Applies what the log holds, so that the member is as it was. To be called before it is put into its room.
@@ -65,12 +72,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes what waits, and `inputs` behind it, and does what comes of that. `meanwhile` is called as often as there may be answers.
-    fn turn(&mut self, inputs: Vec<Input>, meanwhile: &mut dyn FnMut()) -> Result<Turn, MemberError> {
+    /// Takes what waits and does what comes of that. `meanwhile` is called as often as there may be answers.
+    fn turn(&mut self, meanwhile: &mut dyn FnMut()) -> Result<Turn, MemberError> {
         let mut turn = Turn::Done;
+        self.inputs_taken = 0;
         for _ in 0..MESSAGES_PER_ROUND {
             match self.inputs.try_recv() {
-                Ok(inputs) => self.member.take(&self.shell, inputs),
+                Ok(inputs) => {
+                    self.inputs_taken += inputs.len();
+                    self.member.take(&self.shell, inputs);
+                }
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
                     turn = Turn::Last;
@@ -78,7 +89,6 @@ impl Engine {
                 }
             }
         }
-        self.member.take(&self.shell, inputs);
         if Instant::now() >= self.next_tick {
             self.tick()?;
         }
@@ -86,20 +96,19 @@ impl Engine {
         Ok(turn)
     }
 
-    /// Takes `inputs`, and then what has come while it did, in so many turns at most.
-    fn turns(
-        &mut self,
-        mut inputs: Vec<Input>,
-        turns_max: usize,
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<(), MemberError> {
+    /// Takes what waits, and then what has come while it did, in so many turns at most.
+    fn turns(&mut self, turns_max: usize, meanwhile: &mut dyn FnMut()) -> Result<(), MemberError> {
         for _ in 0..turns_max {
-            self.turn(std::mem::take(&mut inputs), meanwhile)?;
+            self.turn(meanwhile)?;
             if self.inputs.is_empty() {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn rest(&self) -> Rest {
+        Rest { until: self.next_tick, expects_more: self.inputs_taken >= INPUTS_OF_CROWD }
     }
 
     fn tick(&mut self) -> Result<(), MemberError> {
@@ -112,8 +121,12 @@ impl Engine {
     /// Lets the member work until there is nothing to do, but to wait for room on a full disk.
     fn carry_out(&mut self, meanwhile: &mut dyn FnMut()) -> Result<(), MemberError> {
         loop {
+            let (syncs, start) = (self.member.syncs(), Instant::now());
             let work = self.member.work(&mut self.shell)?;
-            self.shared.stats.fsyncs.store(self.member.syncs(), Relaxed);
+            if self.member.syncs() != syncs {
+                self.shared.stats.fsyncs.store(self.member.syncs(), Relaxed);
+                self.is_slow = start.elapsed() > BORROWED_MAX;
+            }
             meanwhile();
             if !matches!(work, Work::Done) {
                 return Ok(());
@@ -128,64 +141,45 @@ impl Engine {
     }
 }
 
-/// Where the engine is, for whoever has work for it.
-#[derive(Debug, Default)]
-pub(crate) struct EngineRoom {
-    /// Nobody is in before the start and after the end.
-    engine: Mutex<Option<Engine>>,
-    /// Until then, by the monotonic clock, it works on its own thread.
-    alone_until_ms: AtomicU64,
-}
+/// Where the engine is. At the door wait messages of workers, and what other members have said.
+pub(crate) type EngineRoom = Room<Engine, Vec<Input>>;
 
 impl EngineRoom {
     /// The engine's thread: runs until all workers have let go of the member, or the log fails.
     pub(crate) fn run(&self, engine: Engine) -> Result<(), MemberError> {
-        let (inputs, mut next_tick) = (engine.inputs.clone(), engine.next_tick);
-        *self.engine.lock() = Some(engine);
-        loop {
-            // What waits stays where it is: somebody may be faster, and order counts.
-            let mut waiting = Select::new();
-            waiting.recv(&inputs);
-            let _ = waiting.ready_deadline(next_tick);
-
-            let mut room = self.engine.lock();
-            let engine = room.as_mut().expect("only this thread takes the engine away");
-            let turned = engine.failure.take().map_or_else(|| engine.turn(Vec::new(), &mut || {}), Err);
-            next_tick = engine.next_tick;
-            if turned.as_ref().is_ok_and(|turn| *turn == Turn::Done) {
-                continue;
+        let (engine, end) = self.keep(engine, |engine| {
+            match engine.failure.take().map_or_else(|| engine.turn(&mut || {}), Err) {
+                Ok(Turn::Done) => ControlFlow::Continue(engine.rest()),
+                Ok(Turn::Last) => ControlFlow::Break(Ok(())),
+                Err(error) => ControlFlow::Break(Err(error)),
             }
-            let engine = room.take().expect("it was just here");
-            drop(room);
-            turned?;
-            return engine.end();
+        });
+        end?;
+        engine.end()
+    }
+
+    /// Hands `inputs` to the engine and leaves the vector empty. After the engine's end they go nowhere, and their
+    /// connections are about to end too.
+    pub(crate) fn hand_over(&self, inputs: &mut Vec<Input>) {
+        if !inputs.is_empty() {
+            self.put(std::mem::take(inputs));
+            self.knock();
         }
     }
 
-    /// Lets the engine work on this thread, so many turns at most, if nothing waits for it and it was not slow lately. False if
-    /// it did not, and has not taken the inputs.
-    pub(crate) fn work_here(
-        &self,
-        shared: &Shared,
-        inputs: &mut Vec<Input>,
-        turns_max: usize,
-        meanwhile: &mut dyn FnMut(),
-    ) -> bool {
-        let now_ms = shared.clock.monotonic_ms();
-        let Some(mut room) = self.engine.try_lock().filter(|_| now_ms >= self.alone_until_ms.load(Relaxed))
-        else {
-            return false;
+    /// The same, and lets the engine work at once on this thread, so many turns at most, if nothing else waits for it and it was
+    /// not slow lately. Then `meanwhile` is called as often as there may be answers.
+    pub(crate) fn work_off(&self, inputs: &mut Vec<Input>, turns_max: usize, mut meanwhile: impl FnMut()) {
+        if inputs.is_empty() {
+            return;
+        }
+        let is_first = self.put(std::mem::take(inputs));
+        let work = |engine: &mut Engine| {
+            let may_work = !engine.is_slow && engine.failure.is_none();
+            may_work.then(|| engine.failure = engine.turns(turns_max, &mut meanwhile).err())
         };
-        let is_at_rest = |engine: &&mut Engine| engine.failure.is_none() && engine.inputs.is_empty();
-        let Some(engine) = room.as_mut().filter(is_at_rest) else { return false };
-        let start = Instant::now();
-        if let Err(error) = engine.turns(std::mem::take(inputs), turns_max, meanwhile) {
-            engine.failure = Some(error);
+        if !is_first || self.visit(work).is_none() {
+            self.knock();
         }
-        let taken = start.elapsed();
-        if taken > BORROWED_MAX {
-            self.alone_until_ms.store(now_ms + taken.as_millis() as u64 * OWN_THREAD_FACTOR, Relaxed);
-        }
-        true
     }
 }

@@ -25,6 +25,7 @@ mod members;
 mod outgoing;
 #[cfg_attr(not(test), expect(dead_code, reason = "the state of the links is not shown anywhere yet"))]
 mod peers;
+mod room;
 mod server;
 mod shared;
 mod shell;

@@ -10,6 +10,7 @@ use paddock_replica::{Input, is_of_log};
 
 use crate::Config;
 use crate::config::{EnsembleMember, TlsMode};
+use crate::engine::BORROWED_TURNS_MAX;
 use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::server::ServerError;
 use crate::shared::Shared;
@@ -47,18 +48,20 @@ pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
     if !options.listen.ip().is_loopback() {
         warn_of_open_port(options.listen, ensemble.tls.as_ref().map(|tls| tls.mode));
     }
-    let engine = Arc::clone(shared);
+    let shared = Arc::clone(shared);
     let links = Links::start(options, move |event| match event {
         LinkEvent::Message { from, bytes, is_last } => {
             let is_quick = is_last && bytes.len() <= QUICK_BYTES_MAX && is_of_log(&bytes);
             let mut inputs = vec![Input::Peer { from: from.into(), bytes: bytes.to_vec() }];
             if is_quick {
-                engine.work_off(&mut inputs, 1, || {});
+                shared.engine.work_off(&mut inputs, BORROWED_TURNS_MAX, || {});
             } else {
-                engine.hand_over(&mut inputs);
+                shared.engine.hand_over(&mut inputs);
             }
         }
-        LinkEvent::Down { peer } => engine.hand_over(&mut vec![Input::LinkLost { peer: peer.into() }]),
+        LinkEvent::Down { peer } => {
+            shared.engine.hand_over(&mut vec![Input::LinkLost { peer: peer.into() }]);
+        }
         LinkEvent::Up { .. } => {}
     })?;
     Ok(Some(links))

@@ -105,7 +105,7 @@ impl Server {
         engine.catch_up()?;
         check_ensemble(&shared)?;
         let room = shared.clone();
-        let engine = spawn("engine", move || room.engine_room.run(engine));
+        let engine = spawn("engine", move || room.engine.run(engine));
         let others = listener::start(listener, &shared);
         Ok(Server { address, shared, engine, others, housekeeper, housekeeper_stop })
     }
@@ -137,7 +137,7 @@ impl Server {
         if let Some(spans) = &self.shared.spans {
             spans.flush();
         }
-        self.shared.end_engine();
+        self.shared.engine.close();
         let engine = self.engine.join().map_err(|_| ServerError::Panicked)?;
         drop(self.housekeeper_stop);
         let housekeeper = self.housekeeper.join().map_err(|_| ServerError::Panicked)?;
@@ -154,7 +154,7 @@ impl Server {
         }
         let deadline = Instant::now() + HAND_OVER;
         if self.shared.role() == Role::Leader {
-            self.shared.hand_over(&mut vec![Input::StepDown]);
+            self.shared.engine.hand_over(&mut vec![Input::StepDown]);
         }
         while self.shared.role() == Role::Leader && Instant::now() < deadline && !self.has_failed() {
             std::thread::sleep(HAND_OVER_POLL);

@@ -22,9 +22,8 @@ pub(crate) struct Shared {
     /// `None` if nobody wants any.
     pub(crate) spans: Option<Spans>,
     mailboxes: Vec<Mailbox>,
-    pub(crate) engine_room: EngineRoom,
-    /// Empty once the workers have ended: that ends the engine.
-    engine: RwLock<Option<Sender<Vec<Input>>>>,
+    /// Closed once the workers have ended: that ends the engine.
+    pub(crate) engine: EngineRoom,
     /// Set once: no new connection, no new request.
     stopping: AtomicBool,
     stop_listening: Notify,
@@ -44,8 +43,7 @@ impl Shared {
             stop_listening: Notify::new(),
             role: Mutex::new(Role::Looking),
             mailboxes,
-            engine_room: EngineRoom::default(),
-            engine: RwLock::new(Some(engine)),
+            engine: EngineRoom::new(engine),
             config,
             clock,
         }
@@ -56,31 +54,6 @@ impl Shared {
         if let Some(span) = span {
             self.spans.as_ref().expect("who began a span wants spans").end(span, ending());
         }
-    }
-
-    /// Hands `inputs` to the engine and leaves the vector empty. After the engine's end they go nowhere, and their
-    /// connections are about to end too.
-    pub(crate) fn hand_over(&self, inputs: &mut Vec<Input>) {
-        if inputs.is_empty() {
-            return;
-        }
-        let inputs = std::mem::take(inputs);
-        if let Some(engine) = self.engine.read().as_ref() {
-            let _ = engine.send(inputs);
-        }
-    }
-
-    /// The same, and lets the engine work at once on this thread if it can, for so many turns at most. Then `meanwhile` is called
-    /// as often as there may be answers.
-    pub(crate) fn work_off(&self, inputs: &mut Vec<Input>, turns_max: usize, mut meanwhile: impl FnMut()) {
-        if !inputs.is_empty() && !self.engine_room.work_here(self, inputs, turns_max, &mut meanwhile) {
-            self.hand_over(inputs);
-        }
-    }
-
-    /// Lets the engine end when it has done what was handed over.
-    pub(crate) fn end_engine(&self) {
-        *self.engine.write() = None;
     }
 
     pub(crate) fn mailbox(&self, worker: usize) -> &Mailbox {

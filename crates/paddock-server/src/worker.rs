@@ -17,6 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
 
 use crate::clock;
+use crate::engine::BORROWED_TURNS_MAX;
 use crate::gather::{Gathering, gather};
 use crate::outgoing::{Outgoing, send_together};
 use crate::shared::Shared;
@@ -26,9 +27,6 @@ use crate::wire::{self, Wire};
 const SCRATCH_BYTES: usize = 64 << 10;
 /// After this time without another a connection is taken to be the only one that wants something.
 const ALONE_MS: u64 = 20;
-/// For a connection that is alone the engine gets this thread for so many turns: what other members say to what it has
-/// written comes soon.
-const ENGINE_TURNS_MAX: usize = 4;
 /// How often sessions that were heard are reported; well within what expiry allows for.
 const TOUCH_INTERVAL: Duration = Duration::from_millis(Replica::TOUCH_DELAY_MS / 2);
 
@@ -211,8 +209,8 @@ impl Worker {
     pub(crate) fn work_off(&self) {
         let mut inputs = std::mem::take(&mut *self.inputs.borrow_mut());
         match self.is_one_alone.get() {
-            true => self.shared.work_off(&mut inputs, ENGINE_TURNS_MAX, || self.deliver()),
-            false => self.shared.work_off(&mut inputs, 1, || {}),
+            true => self.shared.engine.work_off(&mut inputs, BORROWED_TURNS_MAX, || self.deliver()),
+            false => self.shared.engine.work_off(&mut inputs, 1, || {}),
         }
         self.deliver();
     }
@@ -224,7 +222,7 @@ impl Worker {
     }
 
     pub(crate) fn hand_over(&self) {
-        self.shared.hand_over(&mut self.inputs.borrow_mut());
+        self.shared.engine.hand_over(&mut self.inputs.borrow_mut());
     }
 
     /// Locks the state for reading, after which the events of all that it shows have been put into their
