@@ -13,7 +13,7 @@ const DATA_BYTES: usize = 100;
 const CHILDREN: usize = 1000;
 const SLICE: usize = 1024;
 const READS: usize = 1_000_000;
-const READ_TOGETHER: usize = 64;
+const READ_TOGETHER: usize = Tree::LOOK_AHEAD_PATHS;
 /// Prime, so that steps of this length come to every znode, in an order that no cache foresees.
 const STRIDE: usize = 15_485_863;
 
@@ -65,7 +65,7 @@ fn read_all(tree: &Tree, znodes: usize) {
         out.clear();
         tree.read(&read, &asker, &mut out).expect("it was created");
     };
-    let paths: Vec<String> = (0..READS).map(|n| path(n * STRIDE % znodes)).collect();
+    let paths: Vec<String> = in_no_order(znodes).cycle().take(READS).map(path).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let one_by_one = Stopwatch::start();
     paths.iter().for_each(|path| read(path, Guess::NONE));
@@ -122,7 +122,7 @@ fn delete_all(tree: &mut Tree, znodes: usize) {
     }
 }
 
-fn in_no_order(znodes: usize) -> impl Iterator<Item = usize> {
+fn in_no_order(znodes: usize) -> impl Iterator<Item = usize> + Clone {
     (0..znodes).map(move |n| n * STRIDE % znodes)
 }
 
