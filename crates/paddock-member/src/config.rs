@@ -47,11 +47,17 @@ pub struct Config {
     /// How far clocks may drift apart, in milliseconds in a second, if leaders may answer without asking. See
     /// `ReplicaOptions`.
     pub lease_clock_bound_ms: Option<u64>,
-    /// Chance, for elections: the same seed makes the same choices.
+    /// Chance, for elections and for the number that tells this process from all others: the same seed makes the same
+    /// choices.
     pub seed: u64,
 }
 
 impl Config {
+    /// The number that tells the process with these settings from all others that have run or run with its member number.
+    pub fn process(&self) -> u64 {
+        self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(u32::from(self.member)) | 1
+    }
+
     pub(crate) fn log_dir(&self) -> PathBuf {
         self.log_dir.clone().unwrap_or_else(|| self.data_dir.clone()).join("log")
     }

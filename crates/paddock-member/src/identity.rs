@@ -1,12 +1,14 @@
-//! Whose data directory this is: the member's number.
+//! Whose data directory this is: the member's number, and the id of its ensemble.
 //!
 //! A member that took itself for another one would vote twice, and lose what was acknowledged. So the first start writes
-//! it down, and every later one compares. Which ensemble it belongs to, and who else does, is in the data.
+//! its number down, and every later one compares. The id of the ensemble is written before the member promises anything there
+//! (`Cluster`), so that a directory that was put in another one's place is known for what it is before it is read.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use paddock_storage::disk::{Access, Disk};
+use paddock_replica::Cluster;
+use paddock_storage::disk::{Access, Disk, is_full};
 
 use crate::Config;
 
@@ -29,32 +31,65 @@ pub enum IdentityError {
         path.display()
     )]
     AnotherMember { path: PathBuf, found: u8, configured: u8 },
+    #[error(
+        "the newest snapshot in {} is of ensemble {found:016x}, but the directory belongs to ensemble {expected:016x}; \
+         put its own snapshots back, or start with an empty directory",
+        path.display()
+    )]
+    AnotherEnsemble { path: PathBuf, found: u64, expected: u64 },
 }
 
-fn text(member: u8) -> String {
-    format!("member {member}\n")
+impl IdentityError {
+    /// Whether there was no room, which passes when someone makes room.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        matches!(self, IdentityError::File { source, .. } if is_full(source))
+    }
 }
 
-fn parse(text: &str) -> Option<u8> {
-    text.strip_prefix("member ")?.strip_suffix('\n')?.parse().ok()
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) member: u8,
+    pub(crate) cluster: Cluster,
 }
 
-/// Refuses a directory that is another member's.
-pub(crate) fn check(disk: &dyn Disk, config: &Config) -> Result<(), IdentityError> {
-    match read(disk, &config.data_dir)? {
-        Some(found) if found != config.member => {
-            let path = config.data_dir.clone();
-            Err(IdentityError::AnotherMember { path, found, configured: config.member })
+impl Identity {
+    fn text(self) -> String {
+        let Identity { member, cluster } = self;
+        match cluster {
+            Cluster::None => format!("member {member}\n"),
+            Cluster::Proposed(id) => format!("member {member}\nproposed cluster {id:016x}\n"),
+            Cluster::Known(id) => format!("member {member}\ncluster {id:016x}\n"),
         }
-        _ => Ok(()),
+    }
+
+    fn parse(text: &str) -> Option<Identity> {
+        let (first, rest) = text.split_once('\n')?;
+        let member = first.strip_prefix("member ")?.parse().ok()?;
+        let id = |text: &str| u64::from_str_radix(text, 16).ok().filter(|id| *id > 0);
+        let cluster = match rest.strip_suffix('\n') {
+            None => rest.is_empty().then_some(Cluster::None)?,
+            Some(line) => match line.strip_prefix("proposed cluster ") {
+                Some(proposed) => Cluster::Proposed(id(proposed)?),
+                None => Cluster::Known(id(line.strip_prefix("cluster ")?)?),
+            },
+        };
+        Some(Identity { member, cluster })
     }
 }
 
-/// Writes it down, durably, if that was not done before.
-pub(crate) fn write(disk: &dyn Disk, config: &Config) -> Result<(), IdentityError> {
-    if read(disk, &config.data_dir)?.is_some() {
-        return Ok(());
+/// What the directory says of itself; nothing if it is new. Refuses one that is another member's.
+pub(crate) fn check(disk: &dyn Disk, config: &Config) -> Result<Option<Identity>, IdentityError> {
+    let found = read(disk, &config.data_dir)?;
+    if let Some(Identity { member, .. }) = found.filter(|found| found.member != config.member) {
+        let path = config.data_dir.clone();
+        return Err(IdentityError::AnotherMember { path, found: member, configured: config.member });
     }
+    Ok(found)
+}
+
+/// Writes it down, durably, in the place of what was there.
+pub(crate) fn write(disk: &dyn Disk, config: &Config, cluster: Cluster) -> Result<(), IdentityError> {
     let path = config.data_dir.join(NAME);
     let unfinished = path.with_extension("tmp");
     match disk.remove(&unfinished) {
@@ -64,13 +99,14 @@ pub(crate) fn write(disk: &dyn Disk, config: &Config) -> Result<(), IdentityErro
         _ => {}
     }
     let file = disk.create(&unfinished).map_err(failed("create", &unfinished))?;
-    file.write_at(text(config.member).as_bytes(), 0).map_err(failed("write", &unfinished))?;
+    let identity = Identity { member: config.member, cluster };
+    file.write_at(identity.text().as_bytes(), 0).map_err(failed("write", &unfinished))?;
     file.sync_data().map_err(failed("sync", &unfinished))?;
     disk.rename(&unfinished, &path).map_err(failed("rename", &unfinished))?;
     disk.sync_dir(&config.data_dir).map_err(failed("sync directory", &config.data_dir))
 }
 
-fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<u8>, IdentityError> {
+fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Identity>, IdentityError> {
     let path = data_dir.join(NAME);
     let file = match disk.open(&path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -79,7 +115,7 @@ fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<u8>, IdentityError> {
     let mut bytes = vec![0; 4096];
     let len = file.read_at(&mut bytes, 0).map_err(failed("read", &path))?;
     let text = std::str::from_utf8(&bytes[..len]).ok();
-    text.and_then(parse).map(Some).ok_or(IdentityError::Unreadable { path })
+    text.and_then(Identity::parse).map(Some).ok_or(IdentityError::Unreadable { path })
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
@@ -98,11 +134,30 @@ mod tests {
         let disk = MemDisk::new(1);
         disk.create_dir(Path::new("/data")).unwrap();
         let config = |member| Config { member, ..Config::small() };
-        check(&disk, &config(2)).unwrap();
-        write(&disk, &config(2)).unwrap();
-        write(&disk, &config(2)).unwrap();
-        check(&disk, &config(2)).unwrap();
+        assert_eq!(check(&disk, &config(2)).unwrap(), None);
+        for cluster in [Cluster::None, Cluster::Proposed(u64::MAX), Cluster::Known(7)] {
+            write(&disk, &config(2), cluster).unwrap();
+            disk.crash();
+            assert_eq!(check(&disk, &config(2)).unwrap(), Some(Identity { member: 2, cluster }));
+        }
         let refused = check(&disk, &config(3)).unwrap_err().to_string();
         assert!(refused.contains("belongs to member 2, not to member 3"), "{refused}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        for text in [
+            "",
+            "member 2",
+            "member x\n",
+            "member 2\ncluster 0\n",
+            "member 2\ncluster 7",
+            "member 2\nfoo 7\n",
+        ] {
+            let disk = MemDisk::new(1);
+            disk.create_dir(Path::new("/data")).unwrap();
+            disk.put(Path::new("/data/identity"), text.as_bytes());
+            assert!(check(&disk, &Config { member: 2, ..Config::small() }).is_err(), "{text:?}");
+        }
     }
 }

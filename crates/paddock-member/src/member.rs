@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use paddock_replica::{Effects, Input, Install, Replica, ReplicaOptions, Role, State};
+use paddock_replica::{Cluster, Effects, Input, Install, Replica, ReplicaOptions, Role, State};
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, Term};
 
+use crate::identity;
 use crate::incoming::{self, Incoming, IncomingError};
 use crate::progress::Report;
 use crate::recovery::{self, Found, GROUP, RecoveryError};
@@ -39,6 +40,17 @@ pub enum MemberError {
     Recovery(#[from] RecoveryError),
 }
 
+impl MemberError {
+    /// Whether there was no room, which passes when someone makes room.
+    fn is_disk_full(&self) -> bool {
+        match self {
+            MemberError::Log(LogError::DiskFull { .. }) => true,
+            MemberError::Recovery(RecoveryError::Identity(error)) => error.is_disk_full(),
+            _ => false,
+        }
+    }
+}
+
 /// What a round of work came to.
 #[derive(Debug)]
 pub enum Work {
@@ -64,6 +76,8 @@ pub struct Member {
     unsynced: Option<u64>,
     /// While the disk is full: when it is tried again, and since when it is.
     full: Option<Full>,
+    /// The ensemble that the directory is known to belong to.
+    cluster: Cluster,
     /// How often the log was synced.
     syncs: u64,
     /// Of the last write that was applied.
@@ -87,7 +101,8 @@ impl Member {
         config: Config,
         clock: &impl Clock,
     ) -> Result<(Member, State), RecoveryError> {
-        let Found { state, recovered, log, locks } = recovery::recover(disk.clone(), &config, clock)?;
+        let Found { state, recovered, log, cluster, locks } =
+            recovery::recover(disk.clone(), &config, clock)?;
         let zxid = state.tree().zxid().0;
         let member = Member {
             snapshots: Snapshots::new(zxid),
@@ -99,6 +114,7 @@ impl Member {
             effects: Effects::default(),
             unsynced: None,
             full: None,
+            cluster,
             syncs: 0,
             zxid,
             unmarked_since_ms: None,
@@ -111,6 +127,16 @@ impl Member {
     /// What this member is to the others now, as far as it knows.
     pub fn role(&self) -> Role {
         self.replica.role()
+    }
+
+    /// The ensemble that this member belongs to.
+    pub fn cluster(&self) -> Cluster {
+        self.replica.cluster()
+    }
+
+    /// Tells this process from all others, those with the same member number included.
+    pub fn process(&self) -> u64 {
+        self.config.process()
     }
 
     /// How often the log was synced.
@@ -184,8 +210,11 @@ impl Member {
     /// What concerns other members and need not wait for the disk.
     fn talk(&mut self, shell: &mut impl Shell) {
         self.effects.differing.drain(..).for_each(|member| shell.raise_alarm(member));
+        for (from, cluster) in self.effects.foreign.drain(..) {
+            shell.refuse(member_number(from), cluster);
+        }
         for (to, message) in self.effects.messages.drain(..) {
-            shell.send(u8::try_from(to).expect("members have numbers up to 255"), message);
+            shell.send(member_number(to), message);
         }
         if std::mem::take(&mut self.effects.wants_snapshot) {
             self.snapshots.want();
@@ -246,8 +275,8 @@ impl Member {
             return Ok(());
         };
         self.syncs += 1;
-        match self.log.sync() {
-            Err(error @ LogError::DiskFull { .. }) => {
+        match self.write_down() {
+            Err(error) if error.is_disk_full() => {
                 if self.full.is_none() {
                     tracing::error!(%error, "disk full: writes are refused; free some space");
                     self.replica.step(shell.now(), Input::DiskFull(true));
@@ -265,6 +294,16 @@ impl Member {
             self.replica.step(shell.now(), Input::DiskFull(false));
         }
         Ok(())
+    }
+
+    /// Makes durable what the round promises: first in which ensemble, then the rest.
+    fn write_down(&mut self) -> Result<(), MemberError> {
+        let cluster = self.replica.cluster();
+        if cluster != self.cluster {
+            identity::write(self.disk.as_ref(), &self.config, cluster).map_err(RecoveryError::from)?;
+            self.cluster = cluster;
+        }
+        Ok(self.log.sync()?)
     }
 
     /// Applies what is committed and sends the answers.
@@ -308,6 +347,10 @@ impl Member {
     }
 }
 
+fn member_number(id: u64) -> u8 {
+    u8::try_from(id).expect("members have numbers up to 255")
+}
+
 fn replica_options(config: &Config) -> ReplicaOptions {
     ReplicaOptions {
         member: u64::from(config.member),
@@ -319,6 +362,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         linearizable_reads: config.linearizable_reads,
         lease_clock_bound_ms: config.lease_clock_bound_ms,
         seed: config.seed,
+        process: config.process(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use paddock_replica::{HardState, LogEntry, Membership, Recovered, State};
+use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, State};
 use paddock_storage::snapshot::{self, SnapshotFile};
 use paddock_storage::{
     DirLock, Disk, Group, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record, Replay,
@@ -77,6 +77,8 @@ pub(crate) struct Found {
     pub(crate) state: State,
     pub(crate) recovered: Recovered,
     pub(crate) log: Log,
+    /// The ensemble that the directory belongs to, as it was written down.
+    pub(crate) cluster: Cluster,
     /// Held for as long as the member runs.
     pub(crate) locks: Vec<DirLock>,
 }
@@ -91,6 +93,8 @@ pub(crate) fn recover(
     if config.log_dir.is_some() {
         locks.push(DirLock::acquire(disk.as_ref(), &log_dir)?);
     }
+    let identity = identity::check(disk.as_ref(), config)?;
+    let cluster = identity.map_or(Cluster::None, |identity| identity.cluster);
     let not_created = |source| RecoveryError::CreateDirectory { path: snapshot_dir.clone(), source };
     disk.create_dir(&snapshot_dir).map_err(not_created)?;
     let newest = snapshot::newest_valid(disk.as_ref(), &snapshot_dir)?;
@@ -105,9 +109,11 @@ pub(crate) fn recover(
     let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
     let begins_anew = unfinished == Some(meta.index);
     let (log, hard_state, mut entries) = read_log(disk.clone(), config, &meta, begins_anew, clock)?;
-    identity::check(disk.as_ref(), config)?;
+    check_ensemble(config, &tree, &entries, cluster)?;
     // Everything before this line only looks: a directory that is refused stays as it is.
-    identity::write(disk.as_ref(), config)?;
+    if identity.is_none() {
+        identity::write(disk.as_ref(), config, Cluster::None)?;
+    }
     let mut log = log.repair()?;
     if begins_anew {
         tracing::info!(index = meta.index.0, "the log begins anew behind the snapshot that came last");
@@ -120,16 +126,37 @@ pub(crate) fn recover(
     snapshot::remove_unfinished(disk.as_ref(), &snapshot_dir)?;
     let snapshot = (meta.index.0, meta.term.0);
     let state = State::new(tree, snapshot, membership.clone());
-    let mut recovered = Recovered { snapshot, membership, hard_state, entries };
+    let mut recovered = Recovered::new(snapshot, membership, hard_state, entries);
+    recovered.cluster = cluster;
     if let Some(members) = &config.refounding {
         if recovered.is_alone(u64::from(config.member)) {
             return Err(RecoveryError::AloneAlready { path: config.data_dir.clone() });
         }
         refound(&mut log, &mut recovered, config, members)?;
     }
+    if recovered.is_refounded() {
+        // The id in the log is newer than the one that was written down.
+        recovered.cluster =
+            state.tree().ensemble().map_or(Cluster::None, |ensemble| Cluster::Known(ensemble.cluster));
+    }
     recovered.begin(u64::from(config.member), &state, clock.now());
     write_down(&mut log, &recovered.hard_state)?;
-    Ok(Found { state, recovered, log, locks })
+    Ok(Found { state, recovered, log, cluster, locks })
+}
+
+/// A snapshot of another ensemble has no place here, unless this member began an ensemble of its own behind it.
+fn check_ensemble(
+    config: &Config,
+    tree: &Tree,
+    entries: &[LogEntry],
+    cluster: Cluster,
+) -> Result<(), RecoveryError> {
+    let (Some(ensemble), Cluster::Known(expected)) = (tree.ensemble(), cluster) else { return Ok(()) };
+    if ensemble.cluster != expected && !entries.iter().any(LogEntry::is_refounding) {
+        let (path, found) = (config.snapshot_dir(), ensemble.cluster);
+        return Err(IdentityError::AnotherEnsemble { path, found, expected }.into());
+    }
+    Ok(())
 }
 
 /// Writes the number of this start down. On a full disk it goes with what is written next.

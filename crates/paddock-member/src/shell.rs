@@ -21,6 +21,9 @@ pub trait Shell: Clock {
     /// Says something to another member. A message that is lost is sent again, or was not needed.
     fn send(&mut self, to: u8, message: Vec<u8>);
 
+    /// A peer belongs to another ensemble, whose id this is: its link is to be cut.
+    fn refuse(&mut self, peer: u8, cluster: u64);
+
     /// Calls `change` with the state, which nobody else sees meanwhile, and delivers what is in the outboxes then. Who
     /// reads the state afterwards must find that all events that came before are on their way.
     fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T;

@@ -27,6 +27,7 @@ fn options() -> ReplicaOptions {
         linearizable_reads: false,
         lease_clock_bound_ms: None,
         seed: 1,
+        process: 1,
     }
 }
 
@@ -42,7 +43,7 @@ impl Member {
     fn start() -> Member {
         let state = State::new(Tree::new(), (0, 0), Membership::default());
         let (membership, hard_state) = (Membership::default(), HardState::default());
-        let mut recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: vec![] };
+        let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
         recovered.begin(1, &state, NOW);
         let replica = Replica::new(options(), recovered, &state, NOW);
         Member { replica, state, effects: Effects::default(), out: Outboxes::new(1) }

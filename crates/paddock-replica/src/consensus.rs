@@ -9,9 +9,10 @@ use raft::eraftpb::{Entry, Message, MessageType, SnapshotMetadata};
 use raft::{Config, RawNode, ReadState, SnapshotStatus, StateRole};
 
 use crate::entry_log::EntryLog;
+use crate::message::FoundOnDisk;
 use crate::payload::{About, from_raft, to_raft};
 use crate::question::Question;
-use crate::{Membership, Now, State, message};
+use crate::{Cluster, Membership, Now, State, message};
 use laggards::Laggards;
 
 /// An entry of the Raft log as it goes to the transaction log. What its payload holds, `payload.rs` tells.
@@ -63,11 +64,25 @@ pub struct Recovered {
     pub hard_state: HardState,
     /// All entries behind the snapshot, without a gap.
     pub entries: Vec<LogEntry>,
+    /// The ensemble that the member belongs to, as its disk says.
+    pub cluster: Cluster,
+    /// The number of the start before the one that `begin` has numbered; 0 if there was none.
+    former_start: u64,
 }
 
 impl Recovered {
     /// So many batches of sessions' ids lie between one start and the next, if the clock does not keep them apart.
     pub(crate) const INCARNATIONS_APART: u64 = 1024;
+
+    /// A member that belongs to no ensemble, as far as is known.
+    pub fn new(
+        snapshot: (u64, u64),
+        membership: Membership,
+        hard_state: HardState,
+        entries: Vec<LogEntry>,
+    ) -> Recovered {
+        Recovered { snapshot, membership, hard_state, entries, cluster: Cluster::None, former_start: 0 }
+    }
 
     /// Numbers this start of the member, higher than every one before, even if the clock went back. The hard state has to be
     /// on disk before the member is made: what it sends to others counts by this number.
@@ -81,7 +96,23 @@ impl Recovered {
             .filter(|last| *last > 0)
             .max()
             .map(|last| last + Recovered::INCARNATIONS_APART);
+        self.former_start = self.hard_state.incarnation;
         self.hard_state.incarnation = next.unwrap_or(1).max(now.wall_ms as u64);
+    }
+
+    /// What the member found on its disk, for others to judge. To be asked behind `begin`.
+    pub(crate) fn found(&self) -> FoundOnDisk {
+        let (index, term) = self.entries.last().map_or(self.snapshot, |entry| (entry.index, entry.term));
+        FoundOnDisk {
+            former_start: self.former_start,
+            start: self.hard_state.incarnation,
+            last: (term, index),
+        }
+    }
+
+    /// Whether the log holds the entry with which a survivor began an ensemble of its own: with it the id changes.
+    pub fn is_refounded(&self) -> bool {
+        self.entries.iter().any(LogEntry::is_refounding)
     }
 
     /// Whether nobody else takes part, as far as the log tells.
@@ -229,9 +260,14 @@ impl Consensus {
         &self.membership
     }
 
+    /// The index of the last entry here.
+    pub(crate) fn last_entry(&self) -> u64 {
+        self.node.raft.raft_log.last_index()
+    }
+
     /// Whether nothing has ever come here: no entry, no snapshot.
     pub(crate) fn is_empty(&self) -> bool {
-        self.node.raft.raft_log.last_index() == 0
+        self.last_entry() == 0
     }
 
     /// Keeps this member out of elections, or lets it in again.
@@ -452,7 +488,7 @@ mod tests {
 
     fn alone(entries: Vec<LogEntry>, hard_state: HardState) -> Consensus {
         let membership = Membership::new(vec![1], vec![]);
-        Consensus::new(1, 0, 0, Recovered { snapshot: (0, 0), membership, hard_state, entries })
+        Consensus::new(1, 0, 0, Recovered::new((0, 0), membership, hard_state, entries))
     }
 
     /// Runs rounds until there is nothing to do; returns what was committed.

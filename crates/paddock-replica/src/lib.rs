@@ -5,6 +5,7 @@
 //! events leave through [`Outboxes`]. Time comes in as [`Now`]; the Raft library is known to this crate alone.
 
 mod batch;
+mod cluster;
 mod computed;
 mod conn;
 mod consensus;
@@ -21,6 +22,7 @@ mod state;
 mod watches;
 
 pub use batch::Batch;
+pub use cluster::Cluster;
 pub use computed::MemberFacts;
 pub use conn::{Client, ConnId, Now};
 pub use consensus::{HardState, Install, LogEntry, Recovered};

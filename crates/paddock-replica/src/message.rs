@@ -10,7 +10,36 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
 use crate::payload::from_raft;
 use crate::replica::SnapshotWrite;
-use crate::{LogEntry, Membership};
+use crate::{Cluster, LogEntry, Membership};
+
+/// The head of every message: the ensemble and the process that it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    pub(crate) cluster: Cluster,
+    /// Tells the sender's process from all others, those with the same member number included.
+    pub(crate) process: u64,
+}
+
+impl Envelope {
+    const BYTES: usize = 9 + 8;
+
+    /// Fills in the head that `PeerMessage::encode` has left room for.
+    pub(crate) fn seal(self, message: &mut [u8]) {
+        message[..9].copy_from_slice(&self.cluster.encode());
+        message[9..Envelope::BYTES].copy_from_slice(&self.process.to_be_bytes());
+    }
+
+    /// The head of a message, and what is in it.
+    pub(crate) fn open(message: &[u8]) -> Result<(Envelope, &[u8]), DecodeError> {
+        let (head, body) =
+            message.split_first_chunk::<{ Envelope::BYTES }>().ok_or(DecodeError::Truncated)?;
+        let (cluster, process) = head.split_at(9);
+        let cluster = Cluster::decode(cluster.try_into().expect("nine bytes"));
+        let unknown = DecodeError::UnknownValue { field: "cluster id", value: i32::from(head[0]) };
+        let process = u64::from_be_bytes(process.try_into().expect("eight bytes"));
+        Ok((Envelope { cluster: cluster.ok_or(unknown)?, process }, body))
+    }
+}
 
 /// A message of one member to another.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +72,8 @@ pub(crate) enum PeerMessage {
         index: u64,
         digest: u64,
     },
+    /// The sender runs. It says so now and then to those to whom it has nothing else to say.
+    Present,
 }
 
 /// How far the sender has come, when members look for each other. A question is to be answered with the same.
@@ -53,6 +84,32 @@ pub(crate) struct Greeting {
     pub(crate) term: u64,
     /// Who takes part, as far as the sender knows.
     pub(crate) membership: Membership,
+    /// Who leads, as far as the sender knows.
+    pub(crate) leader: Option<u64>,
+    /// The sender's disk as its process found it.
+    pub(crate) found: FoundOnDisk,
+    /// A leader's judgement of the disk of the member that has asked.
+    pub(crate) ruling: Option<Ruling>,
+}
+
+/// What a process found on its disk when it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FoundOnDisk {
+    /// The number of the member's start before this one; 0 if there was none.
+    pub(crate) former_start: u64,
+    /// The number of this start.
+    pub(crate) start: u64,
+    /// Term and index of the last entry in the log, or of the snapshot if there is nothing behind it.
+    pub(crate) last: (u64, u64),
+}
+
+/// A leader's judgement of a member that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ruling {
+    /// Its disk has everything that it acknowledged, for all that the leader knows.
+    Admitted,
+    /// Its disk is older than what it acknowledged.
+    Outdated,
 }
 
 /// How far a member has come.
@@ -78,15 +135,17 @@ const GONE: u8 = 7;
 const GREETING: u8 = 8;
 const DIGEST: u8 = 9;
 const DAMAGED: u8 = 10;
+const PRESENT: u8 = 11;
 
 /// Whether a message is about the log and who leads, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
-    matches!(message.first(), Some(&(RAFT | FORWARD | HEARD)))
+    matches!(message.get(Envelope::BYTES), Some(&(RAFT | FORWARD | HEARD)))
 }
 
 impl PeerMessage {
+    /// The message behind the room for its head, which `Envelope::seal` fills in.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = vec![0; Envelope::BYTES];
         match self {
             PeerMessage::Raft(message) => {
                 out.push(RAFT);
@@ -124,27 +183,21 @@ impl PeerMessage {
                 out.push(DAMAGED);
                 out.put_i64(*index as i64);
             }
-            PeerMessage::Greeting(Greeting { condition, is_question, term, membership }) => {
+            PeerMessage::Greeting(greeting) => {
                 out.push(GREETING);
-                out.put_bool(*is_question);
-                out.push(match condition {
-                    Condition::Empty => 0,
-                    Condition::Founding => 1,
-                    Condition::Established => 2,
-                    Condition::Learning => 3,
-                });
-                out.put_i64(*term as i64);
-                out.put_buffer(Some(&membership.encode()));
+                encode_greeting(greeting, &mut out);
             }
             PeerMessage::Digest { index, digest } => {
                 out.push(DIGEST);
                 out.put_i64(*index as i64);
                 out.put_i64(*digest as i64);
             }
+            PeerMessage::Present => out.push(PRESENT),
         }
         out
     }
 
+    /// The message in an envelope.
     pub(crate) fn decode(bytes: &[u8]) -> Result<PeerMessage, DecodeError> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {
@@ -171,31 +224,71 @@ impl PeerMessage {
             }
             GONE => Ok(PeerMessage::Gone { index: reader.i64()? as u64 }),
             DAMAGED => Ok(PeerMessage::Damaged { index: reader.i64()? as u64 }),
-            GREETING => {
-                let is_question = reader.bool()?;
-                let condition = match reader.u8()? {
-                    0 => Condition::Empty,
-                    1 => Condition::Founding,
-                    2 => Condition::Established,
-                    3 => Condition::Learning,
-                    other => {
-                        return Err(DecodeError::UnknownValue { field: "condition", value: other.into() });
-                    }
-                };
-                let term = reader.i64()? as u64;
-                let membership = Membership::decode(reader.buffer()?.unwrap_or_default());
-                let membership = membership.ok_or(DecodeError::Truncated)?;
-                Ok(PeerMessage::Greeting(Greeting { condition, is_question, term, membership }))
-            }
+            GREETING => decode_greeting(&mut reader).map(PeerMessage::Greeting),
             DIGEST => Ok(PeerMessage::Digest { index: reader.i64()? as u64, digest: reader.i64()? as u64 }),
+            PRESENT => Ok(PeerMessage::Present),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
     }
 }
 
+fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
+    let Greeting { condition, is_question, term, membership, leader, found, ruling } = greeting;
+    out.put_bool(*is_question);
+    out.push(match condition {
+        Condition::Empty => 0,
+        Condition::Founding => 1,
+        Condition::Established => 2,
+        Condition::Learning => 3,
+    });
+    out.put_i64(*term as i64);
+    out.put_buffer(Some(&membership.encode()));
+    let FoundOnDisk { former_start, start, last } = *found;
+    for number in [leader.unwrap_or_default(), former_start, start, last.0, last.1] {
+        out.put_i64(number as i64);
+    }
+    out.push(match ruling {
+        None => 0,
+        Some(Ruling::Admitted) => 1,
+        Some(Ruling::Outdated) => 2,
+    });
+}
+
+fn decode_greeting(reader: &mut Reader<'_>) -> Result<Greeting, DecodeError> {
+    let unknown = |field, value: u8| DecodeError::UnknownValue { field, value: value.into() };
+    let is_question = reader.bool()?;
+    let condition = match reader.u8()? {
+        0 => Condition::Empty,
+        1 => Condition::Founding,
+        2 => Condition::Established,
+        3 => Condition::Learning,
+        other => return Err(unknown("condition", other)),
+    };
+    let term = reader.i64()? as u64;
+    let membership = Membership::decode(reader.buffer()?.unwrap_or_default());
+    let membership = membership.ok_or(DecodeError::Truncated)?;
+    let leader = Some(reader.i64()? as u64).filter(|leader| *leader > 0);
+    let (former_start, start) = (reader.i64()? as u64, reader.i64()? as u64);
+    let found = FoundOnDisk { former_start, start, last: (reader.i64()? as u64, reader.i64()? as u64) };
+    let ruling = match reader.u8()? {
+        0 => None,
+        1 => Some(Ruling::Admitted),
+        2 => Some(Ruling::Outdated),
+        other => return Err(unknown("ruling", other)),
+    };
+    Ok(Greeting { condition, is_question, term, membership, leader, found, ruling })
+}
+
 /// What a message says, in a line, for whoever writes down what members say to each other.
-pub fn describe(bytes: &[u8]) -> String {
-    match PeerMessage::decode(bytes) {
+pub fn describe(message: &[u8]) -> String {
+    let Ok((Envelope { cluster, .. }, body)) = Envelope::open(message) else {
+        return "unreadable".to_owned();
+    };
+    format!("{} of {cluster:?}", describe_body(body))
+}
+
+fn describe_body(body: &[u8]) -> String {
+    match PeerMessage::decode(body) {
         Ok(PeerMessage::Raft(message)) => describe_raft(&message),
         Ok(PeerMessage::Forward(batch)) => format!("forward of {} bytes", batch.len()),
         Ok(PeerMessage::Heard(sessions)) => {
@@ -212,9 +305,13 @@ pub fn describe(bytes: &[u8]) -> String {
         }
         Ok(PeerMessage::Gone { index }) => format!("snapshot {index} is gone"),
         Ok(PeerMessage::Damaged { index }) => format!("snapshot {index} is damaged"),
-        Ok(PeerMessage::Greeting(Greeting { condition, is_question, term, .. })) => {
-            format!("greeting: {condition:?} term={term}{}", if is_question { ", and you?" } else { "" })
+        Ok(PeerMessage::Greeting(Greeting {
+            condition, is_question, term, leader, found, ruling, ..
+        })) => {
+            let you = if is_question { ", and you?" } else { "" };
+            format!("greeting: {condition:?} term={term} leader={leader:?} {found:?} ruling={ruling:?}{you}")
         }
+        Ok(PeerMessage::Present) => "present".to_owned(),
         Ok(PeerMessage::Digest { index, digest }) => format!("digest {digest:016x} at {index}"),
         Err(error) => format!("unreadable: {error}"),
     }
@@ -250,8 +347,8 @@ pub struct Glimpse {
 }
 
 impl Glimpse {
-    pub fn of(bytes: &[u8]) -> Glimpse {
-        match PeerMessage::decode(bytes) {
+    pub fn of(message: &[u8]) -> Glimpse {
+        match Envelope::open(message).and_then(|(_, body)| PeerMessage::decode(body)) {
             Ok(PeerMessage::Heard(heard)) => Glimpse { heard, ..Glimpse::default() },
             Ok(PeerMessage::Raft(message)) => Glimpse::of_raft(message),
             _ => Glimpse::default(),
@@ -400,8 +497,12 @@ mod tests {
     use super::*;
 
     fn check(message: PeerMessage) {
-        let bytes = message.encode();
-        assert_eq!(PeerMessage::decode(&bytes), Ok(message));
+        let mut bytes = message.encode();
+        let envelope = Envelope { cluster: Cluster::Known(7), process: 9 };
+        envelope.seal(&mut bytes);
+        let (opened, bytes) = Envelope::open(&bytes).unwrap();
+        assert_eq!(opened, envelope);
+        assert_eq!(PeerMessage::decode(bytes), Ok(message));
         for end in 0..bytes.len() {
             // Cut short it is an error or another message, never a crash.
             let _ = PeerMessage::decode(&bytes[..end]);
@@ -417,12 +518,18 @@ mod tests {
         check(PeerMessage::Damaged { index: 7 });
         check(PeerMessage::Digest { index: 7, digest: u64::MAX });
         use Condition::{Empty, Established, Founding, Learning};
-        for condition in [Empty, Founding, Learning, Established] {
+        let rulings = [None, None, Some(Ruling::Admitted), Some(Ruling::Outdated)];
+        for (condition, ruling) in [Empty, Founding, Learning, Established].into_iter().zip(rulings) {
             for is_question in [true, false] {
                 let membership = Membership::new(vec![1, 2, 3], vec![4]);
-                check(PeerMessage::Greeting(Greeting { condition, is_question, term: 7, membership }));
+                let found = FoundOnDisk { former_start: 1 << 40, start: 1 << 41, last: (3, 77) };
+                let leader = Some(3).filter(|_| is_question);
+                let greeting =
+                    Greeting { condition, is_question, term: 7, membership, leader, found, ruling };
+                check(PeerMessage::Greeting(greeting));
             }
         }
+        check(PeerMessage::Present);
         let bytes = b"piece".to_vec();
         check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));
         let mut offer =
@@ -462,6 +569,8 @@ mod tests {
         assert!(PeerMessage::decode(&[GREETING, 3]).is_err());
         assert!(PeerMessage::decode(&[RAFT, 0, 0, 0, 99]).is_err());
         let truncated = PeerMessage::Heard(vec![SessionId(1)]).encode();
-        assert!(PeerMessage::decode(&truncated[..5]).is_err());
+        assert!(PeerMessage::decode(&truncated[Envelope::BYTES..][..5]).is_err());
+        assert!(Envelope::open(&truncated[..5]).is_err());
+        assert!(Envelope::open(&[9; 40]).is_err(), "of no kind of cluster id");
     }
 }

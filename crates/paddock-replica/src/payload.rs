@@ -3,6 +3,7 @@
 //! The first byte tells. An entry without bytes is the one with which a leader begins its term.
 
 use bytes::Bytes;
+use paddock_proto::Write;
 use paddock_proto::jute::{Reader, Writer};
 use raft::eraftpb::{Entry, EntryType};
 
@@ -99,6 +100,20 @@ fn decode_step(body: &[u8]) -> Option<Step> {
 }
 
 impl LogEntry {
+    /// The id that this entry gives to the ensemble, if it is the one with which the first leader says who the members are.
+    pub(crate) fn named_cluster(&self) -> Option<u64> {
+        let mut writes = self.batches().flat_map(|batch| batch.commands()).map(|command| command.write);
+        writes.find_map(|write| match write {
+            Ok(Write::FoundEnsemble { cluster, .. }) => Some(cluster),
+            _ => None,
+        })
+    }
+
+    /// Whether it was written by a survivor that began an ensemble of its own.
+    pub fn is_refounding(&self) -> bool {
+        matches!(About::decode(&self.payload), Some(About::Refounding { .. }))
+    }
+
     /// Written by a survivor, alone: behind it there is another ensemble, of this member only.
     pub fn refounding(index: u64, term: u64, member: u64, seed: u64, members: &str) -> LogEntry {
         let membership = Membership::new(vec![member], vec![]);

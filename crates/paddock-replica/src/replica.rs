@@ -12,6 +12,7 @@
 //! What a leader says by itself, such as that a session has ended, has no number and is kept nowhere: it counts if it comes
 //! into the log in the leader's term. The next leader judges for itself.
 
+mod admission;
 mod apply;
 mod digests;
 mod founding;
@@ -19,6 +20,7 @@ mod gates;
 mod inquiry;
 mod members;
 mod outstanding;
+mod processes;
 mod refusing;
 mod transfer;
 
@@ -30,11 +32,12 @@ use paddock_tree::{Command, Origin};
 use crate::batch::{Batch, BatchBuilder, EntryBuilder};
 use crate::consensus::{Consensus, Install, Leadership, Letters};
 use crate::liveness::Liveness;
-use crate::message::PeerMessage;
+use crate::message::{Envelope, FoundOnDisk, PeerMessage};
 use crate::payload::About;
 use crate::question::Question;
 use crate::serving::Serving;
-use crate::{Client, ConnId, HardState, LogEntry, Membership, Now, Outboxes, Recovered, State};
+use crate::{Client, Cluster, ConnId, HardState, LogEntry, Membership, Now, Outboxes, Recovered, State};
+use admission::Admission;
 use digests::Digests;
 use founding::Beginning;
 pub use founding::Founding;
@@ -42,6 +45,7 @@ use gates::Gates;
 use inquiry::Inquiry;
 use members::Wanted;
 use outstanding::Outstanding;
+use processes::Processes;
 use refusing::Refusing;
 use transfer::Transfer;
 pub use transfer::{SnapshotRead, SnapshotWrite};
@@ -67,6 +71,8 @@ pub struct ReplicaOptions {
     pub lease_clock_bound_ms: Option<u64>,
     /// Chance, for elections: the same seed makes the same choices.
     pub seed: u64,
+    /// Tells this process of the member from all others: a number that none had before, and none has elsewhere.
+    pub process: u64,
 }
 
 /// Something that happened.
@@ -151,6 +157,8 @@ pub struct Effects {
     pub locals: bool,
     /// Members whose state is not this one's though it should be: an alarm.
     pub differing: Vec<u64>,
+    /// Peers that belong to another ensemble, and its id: their links are to be cut.
+    pub foreign: Vec<(u64, u64)>,
 }
 
 impl Effects {
@@ -163,6 +171,7 @@ impl Effects {
             && self.committed.is_empty()
             && !self.locals
             && self.differing.is_empty()
+            && self.foreign.is_empty()
     }
 
     /// Whether clients can be answered, and nobody else waits for this member's disk: what there is to tell other members is
@@ -276,15 +285,30 @@ pub struct Replica {
     next_session: i64,
     next_garbage_ms: u64,
     garbage_due: bool,
+    /// The ensemble whose messages this member takes.
+    cluster: Cluster,
+    /// Peers that belong to another ensemble, and its id, since that was told last.
+    foreign: Vec<(u64, u64)>,
+    /// A peer was refused for that, so this member may stand at another one's address.
+    has_met_foreign: bool,
+    processes: Processes,
+    admission: Option<Admission>,
+    /// What this member found on its disk when it was started.
+    found: FoundOnDisk,
+    /// The last entry that a process of a member had acknowledged to this leader, before another process followed it: the
+    /// leader's term, then term, as far as it is known, and index of the entry.
+    acknowledged_before: BTreeMap<u64, (u64, (Option<u64>, u64))>,
+    /// The number of the last start of each member that the state knows of.
+    starts: BTreeMap<u64, u64>,
     /// While this member has nothing.
     beginning: Option<Beginning>,
     inquiry: Option<Inquiry>,
+    /// Members of an ensemble that exists, as a founder hears of them that has not heard whether its founding succeeded.
+    vouchers: Inquiry,
     /// This member had nothing and has not caught up: see `founding.rs`. Up to this entry it has to; before its leader
     /// said up to which, up to the end of numbers.
     silent_until: Option<u64>,
     /// This member, as leader, has said who the members are, and has proposed that.
-    /// The number of the last start of this member that the state knows of.
-    last_start: u64,
     is_named: bool,
     is_name_proposed: bool,
     /// Who is to take part, as the state says; `None` while there is no ensemble.
@@ -342,6 +366,15 @@ impl Replica {
         let incarnation = written.incarnation;
         assert!(incarnation > 0, "a member begins with the number of its start");
         let mut replica = Replica {
+            cluster: recovered.cluster,
+            found: recovered.found(),
+            foreign: Vec::new(),
+            has_met_foreign: false,
+            processes: Processes::default(),
+            admission: None,
+            acknowledged_before: BTreeMap::new(),
+            starts: BTreeMap::new(),
+            vouchers: Inquiry::default(),
             next_session: first_session_id(options.member, incarnation),
             next_garbage_ms: now.monotonic_ms + options.garbage_interval_ms,
             consensus: Consensus::new(options.member, options.seed, options.entry_bytes_kept, recovered),
@@ -371,7 +404,6 @@ impl Replica {
             beginning: None,
             inquiry: None,
             silent_until: Some(written.silent_until).filter(|until| *until > 0),
-            last_start: 0,
             is_named: false,
             is_name_proposed: false,
             wanted: None,
@@ -388,14 +420,7 @@ impl Replica {
             liveness: Liveness::new(options.tick_ms),
             options,
         };
-        if replica.consensus.is_empty() {
-            replica.beginning = Some(Beginning::default());
-        }
-        let is_silent = replica.beginning.is_some() || replica.silent_until.is_some();
-        replica.consensus.set_silent(is_silent);
-        if replica.silent_until.is_some() {
-            replica.refusing.begin_learning();
-        }
+        replica.begin(now, state);
         if replica.options.lease_clock_bound_ms.is_some() {
             replica.consensus.withhold_votes();
         }
@@ -404,10 +429,15 @@ impl Replica {
         replica
     }
 
+    /// The ensemble that this member belongs to. It has to be on the disk before a round of work is reported as synced.
+    pub fn cluster(&self) -> Cluster {
+        self.cluster
+    }
+
     /// What this member is to the others now, as far as it knows.
     pub fn role(&self) -> Role {
         match self.consensus.leadership().leader {
-            _ if self.refusing.serves_nobody() => Role::Looking,
+            _ if self.refusing.serves_nobody() || self.awaits_admission() => Role::Looking,
             _ if self.refusing.is_active() => Role::ReadOnly,
             _ if self.options.founding.members.is_empty() => Role::Alone,
             Some(leader) if leader == self.options.member => Role::Leader,
@@ -475,6 +505,7 @@ impl Replica {
     }
 
     fn on_lost_link(&mut self, peer: u64) {
+        self.processes.lose(peer);
         // A lease is the promise that nobody else leads before an election timeout is over, whatever becomes of links.
         if self.options.lease_clock_bound_ms.is_none() {
             self.consensus.lost_link(peer);
@@ -531,13 +562,38 @@ impl Replica {
         }
     }
 
-    fn on_message(&mut self, now: Now, from: u64, bytes: &[u8]) {
-        match PeerMessage::decode(bytes) {
-            // The log is about to begin: a message for the one before is lost.
-            _ if self.is_writing_first_entry() => {}
+    fn on_message(&mut self, now: Now, from: u64, message: &[u8]) {
+        let opened =
+            Envelope::open(message).and_then(|(envelope, body)| Ok((envelope, PeerMessage::decode(body)?)));
+        let (envelope, message) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return tracing::error!(from, %error, "message of another member cannot be read"),
+        };
+        if self.cluster.is_foreign_to(envelope.cluster) {
+            return self.on_foreign(from, envelope.cluster);
+        }
+        // The log is about to begin: a message for the one before is lost.
+        if self.is_writing_first_entry() || !self.hears(from, envelope.process, now.monotonic_ms) {
+            return;
+        }
+        self.cluster = self.cluster.agree(envelope.cluster);
+        match message {
+            PeerMessage::Greeting(greeting) => self.on_greeting(from, envelope.cluster, greeting),
+            message if self.cluster.shares_log_with(envelope.cluster) => {
+                self.on_log_message(now, from, message)
+            }
+            // This member has no data, and hears that there is an ensemble.
+            PeerMessage::Raft(message) if self.cluster.known().is_none() => self.note_leader(&message),
+            _ => {}
+        }
+    }
+
+    /// A message of a member of the same ensemble.
+    fn on_log_message(&mut self, now: Now, from: u64, message: PeerMessage) {
+        match message {
             // What cannot be written is sent again when there is room.
             _ if self.refusing.is_disk_full() && !self.consensus.is_leader() => {}
-            Ok(PeerMessage::Raft(message)) if message.from == from => {
+            PeerMessage::Raft(message) if message.from == from => {
                 self.note_leader(&message);
                 if self.is_inquiring() {
                     return;
@@ -545,29 +601,26 @@ impl Replica {
                 self.consensus.step(message);
                 self.follow_leadership(now);
             }
-            Ok(PeerMessage::Raft(message)) => {
+            PeerMessage::Raft(message) => {
                 tracing::error!(
                     from,
                     claimed = message.from,
                     "message of one member in the name of another dropped"
                 );
             }
-            Ok(PeerMessage::Forward(batch)) => self.on_forward(now, from, &batch),
-            Ok(PeerMessage::Heard(sessions)) => {
+            PeerMessage::Forward(batch) => self.on_forward(now, from, &batch),
+            PeerMessage::Heard(sessions) => {
                 sessions.into_iter().for_each(|session| self.liveness.touch(session, now.monotonic_ms));
             }
-            Ok(PeerMessage::Offer(_)) if self.is_inquiring() => {}
-            Ok(PeerMessage::Offer(offer)) if offer.from == from => self.on_offer(offer),
-            Ok(PeerMessage::Offer(_)) => tracing::error!(from, "offer in the name of another member dropped"),
-            Ok(PeerMessage::Fetch { index, offset }) => {
-                self.on_fetch(SnapshotRead { to: from, index, offset });
-            }
-            Ok(PeerMessage::Piece(piece)) => self.on_piece(from, piece),
-            Ok(PeerMessage::Gone { index }) => self.on_gone(from, index),
-            Ok(PeerMessage::Damaged { index }) => self.on_damaged(from, index),
-            Ok(PeerMessage::Greeting(greeting)) => self.on_greeting(from, greeting),
-            Ok(PeerMessage::Digest { index, digest }) => self.on_digest(from, index, digest),
-            Err(error) => tracing::error!(from, %error, "message of another member cannot be read"),
+            PeerMessage::Offer(_) if self.is_inquiring() => {}
+            PeerMessage::Offer(offer) if offer.from == from => self.on_offer(offer),
+            PeerMessage::Offer(_) => tracing::error!(from, "offer in the name of another member dropped"),
+            PeerMessage::Fetch { index, offset } => self.on_fetch(SnapshotRead { to: from, index, offset }),
+            PeerMessage::Piece(piece) => self.on_piece(from, piece),
+            PeerMessage::Gone { index } => self.on_gone(from, index),
+            PeerMessage::Damaged { index } => self.on_damaged(from, index),
+            PeerMessage::Digest { index, digest } => self.on_digest(from, index, digest),
+            PeerMessage::Greeting(_) | PeerMessage::Present => {}
         }
     }
 
@@ -594,6 +647,7 @@ impl Replica {
         self.tick_transfer();
         self.is_name_proposed = false;
         self.tick_beginning();
+        self.say_present();
         self.tick_refusing(now);
         self.ask_questions(now);
         self.reconcile();
@@ -674,7 +728,8 @@ impl Replica {
             self.ticks_without_progress = 0;
             self.outstanding.send_all_again();
         }
-        let Some(leader) = self.leadership.leader.filter(|_| !self.refusing.is_learning()) else { return };
+        let may_send = !self.refusing.is_learning() && !self.awaits_admission();
+        let Some(leader) = self.leadership.leader.filter(|_| may_send) else { return };
         if self.consensus.is_leader() && !self.consensus.takes_proposals() {
             return;
         }
@@ -722,7 +777,9 @@ impl Replica {
         if self.consensus.is_leader() {
             self.heard.clear();
         }
-        if let Some(leader) = self.leadership.leader.filter(|_| !self.heard.is_empty()) {
+        // Before that the leader may not listen to this process yet.
+        let may_tell = !self.heard.is_empty() && !self.awaits_admission();
+        if let Some(leader) = self.leadership.leader.filter(|_| may_tell) {
             let sessions = std::mem::take(&mut self.heard).into_iter().collect();
             effects.messages.push((leader, PeerMessage::Heard(sessions).encode()));
         }
@@ -771,6 +828,9 @@ impl Replica {
             self.record(round.vote, round.entries, round.number, effects);
         }
         self.release_messages(effects);
+        let envelope = Envelope { cluster: self.cluster, process: self.options.process };
+        effects.messages.iter_mut().for_each(|(_, message)| envelope.seal(message));
+        effects.foreign.append(&mut self.foreign);
         effects.locals |= self.outstanding.is_ready(self.applied);
         effects.wants_snapshot |= self.consensus.wants_snapshot();
     }
@@ -780,7 +840,7 @@ impl Replica {
     pub fn installed(&mut self, now: Now, state: &State, out: &mut Outboxes) {
         self.installed = Some(state.applied().0);
         (self.applied, self.applied_term) = state.applied();
-        self.last_start = state.tree().incarnation(self.options.member as u8).unwrap_or_default();
+        self.note_starts(state);
         let forgotten =
             self.outstanding.forget_through(state.tree().applied_batch(self.outstanding.origin()));
         let waits = self.waits_for_members.take().map(|(conn, _)| conn);
@@ -809,6 +869,7 @@ impl Replica {
         round: u64,
         effects: &mut Effects,
     ) {
+        self.note_name(&entries);
         let (term, vote) = vote.unwrap_or((self.written.term, self.written.vote));
         let silent_until = self.silent_until.unwrap_or_default();
         // Who restarts must not take part as it did before a change that is committed. Others know as little of what is

@@ -19,6 +19,7 @@ fn options() -> ReplicaOptions {
         linearizable_reads: false,
         lease_clock_bound_ms: None,
         seed: 1,
+        process: 1,
     }
 }
 
@@ -37,7 +38,7 @@ impl Member {
     fn start(disk: Vec<LogEntry>, hard_state: HardState) -> Member {
         let state = State::new(Tree::new(), (0, 0), Membership::default());
         let membership = Membership::default();
-        let mut recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: disk.clone() };
+        let mut recovered = Recovered::new((0, 0), membership, hard_state, disk.clone());
         let now = Now { monotonic_ms: 1000, wall_ms: 5_000 };
         recovered.begin(1, &state, now);
         let hard_state = recovered.hard_state;

@@ -13,10 +13,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError};
-use paddock_member::{Member, MemberError, Shell, Work};
+use paddock_member::{Member, MemberError, Work};
 use paddock_replica::Input;
 
+use crate::members;
 use crate::room::{Rest, Room};
+use crate::server::ServerError;
 use crate::shared::Shared;
 use crate::shell::MemberShell;
 
@@ -68,7 +70,13 @@ impl Engine {
     pub(crate) fn catch_up(&mut self) -> Result<(), MemberError> {
         self.carry_out(&mut || {})?;
         self.shared.set_role(self.member.role());
-        self.shell.members_changed();
+        Ok(())
+    }
+
+    /// Begins to talk to the other members, if there are any. To be called behind `catch_up`.
+    pub(crate) fn connect(&mut self) -> Result<(), ServerError> {
+        let links = members::link(&self.shared, self.member.cluster(), self.member.process())?;
+        self.shell.connect(links);
         Ok(())
     }
 

@@ -24,6 +24,7 @@ fn options() -> ReplicaOptions {
         linearizable_reads: false,
         lease_clock_bound_ms: None,
         seed: 1,
+        process: 1,
     }
 }
 
@@ -74,7 +75,7 @@ impl Member {
         let state = State::new(Tree::new(), (0, 0), Membership::default());
         let membership = Membership::default();
         let hard_state = HardState::default();
-        let mut recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: vec![] };
+        let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
         let now = Now { monotonic_ms: 1, wall_ms: 1 };
         recovered.begin(1, &state, now);
         let mut member = Member {

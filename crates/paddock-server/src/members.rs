@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use paddock_replica::{Input, is_of_log};
+use paddock_replica::{Cluster, Input, is_of_log};
 
 use crate::Config;
 use crate::config::{EnsembleMember, TlsMode};
@@ -31,7 +30,11 @@ pub(crate) fn frame_bytes_max(config: &Config) -> i32 {
 }
 
 /// Links to all other members; `None` for a member alone.
-pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
+pub(crate) fn link(
+    shared: &Arc<Shared>,
+    cluster: Cluster,
+    process: u64,
+) -> Result<Option<Links>, ServerError> {
     let config = &shared.config;
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
     let own = ensemble.members.iter().find(|member| member.id == config.member);
@@ -39,7 +42,8 @@ pub(crate) fn link(shared: &Arc<Shared>) -> Result<Option<Links>, ServerError> {
     let options = LinkOptions {
         own: own.id,
         listen: listen_address(own, ensemble.listen_on_all_addresses)?,
-        cluster: Arc::new(AtomicU64::new(0)),
+        cluster: cluster.known().unwrap_or_default(),
+        process,
         peers: ensemble.members.iter().filter(|member| member.id != own.id).map(peer_address).collect(),
         seed: RandomState::new().hash_one(own.id),
         timing: Timing::default(),

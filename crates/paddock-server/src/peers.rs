@@ -66,7 +66,9 @@ pub(crate) struct LinkOptions {
     pub(crate) own: u8,
     pub(crate) listen: SocketAddr,
     /// The cluster's id; 0 while it is not known yet.
-    pub(crate) cluster: Arc<AtomicU64>,
+    pub(crate) cluster: u64,
+    /// Tells this process from all others, those with the same member number included.
+    pub(crate) process: u64,
     /// The other members. If this member stands among them, it is left out.
     pub(crate) peers: Vec<PeerAddress>,
     /// Of the generator for pauses and for the numbers that tell connections apart; another one at every start.
@@ -155,15 +157,27 @@ pub enum LinkError {
 pub(crate) struct Links {
     address: SocketAddr,
     shared: Arc<Shared>,
-    /// Lists of peers, for the thread. The channel's end is the thread's end.
-    lists: UnboundedSender<Vec<PeerAddress>>,
+    /// For the thread. The channel's end is the thread's end.
+    orders: UnboundedSender<Order>,
     thread: JoinHandle<()>,
+}
+
+/// An order to the links' thread.
+#[derive(Debug)]
+enum Order {
+    /// These are the other members from now on.
+    Peers(Vec<PeerAddress>),
+    /// The peer belongs to another ensemble, whose id this is.
+    Refuse { peer: u8, cluster: u64 },
+    /// This member has learned to which ensemble it belongs.
+    JudgeAgain,
 }
 
 /// What the links' thread shares with those who send.
 struct Shared {
     own: u8,
-    cluster: Arc<AtomicU64>,
+    cluster: AtomicU64,
+    process: u64,
     timing: Timing,
     tls: Option<Tls>,
     peers: RwLock<BTreeMap<u8, Arc<Peer>>>,
@@ -176,19 +190,19 @@ impl Links {
         options: LinkOptions,
         events: impl Fn(LinkEvent) + Send + Sync + 'static,
     ) -> Result<Links, LinkError> {
-        let LinkOptions { own, listen, cluster, peers, seed, timing, tls } = options;
+        let LinkOptions { own, listen, cluster, process, peers, seed, timing, tls } = options;
         let failed = |source| LinkError::Listen { address: listen, source };
         let listener = listener::bind(listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let events = Box::new(events);
-        let shared = Arc::new(Shared { own, cluster, timing, tls, peers: RwLock::default(), events });
-        let (lists, receiver) = unbounded_channel();
+        let (cluster, peers_known, events) = (AtomicU64::new(cluster), RwLock::default(), Box::new(events));
+        let shared = Arc::new(Shared { own, cluster, process, timing, tls, peers: peers_known, events });
+        let (orders, receiver) = unbounded_channel();
         let thread = {
             let shared = shared.clone();
             spawn("links", move || hub::run(shared, listener, receiver, seed))
         };
-        let links = Links { address, shared, lists, thread };
+        let links = Links { address, shared, orders, thread };
         links.set_peers(peers);
         Ok(links)
     }
@@ -207,13 +221,30 @@ impl Links {
 
     /// From now on these are the other members. Links to those that are gone or have moved are cut, a moment later.
     pub(crate) fn set_peers(&self, peers: Vec<PeerAddress>) {
-        // The thread is gone only if it panicked, which `shutdown` tells.
-        let _ = self.lists.send(peers);
+        self.order(Order::Peers(peers));
     }
 
-    /// From now on members of other clusters are refused.
+    /// From now on members of other clusters are refused, and links to such are cut.
     pub(crate) fn set_cluster(&self, cluster: u64) {
-        self.shared.cluster.store(cluster, Ordering::Release);
+        if self.shared.cluster.swap(cluster, Ordering::AcqRel) != cluster {
+            self.order(Order::JudgeAgain);
+        }
+    }
+
+    /// What the peer has said shows that it belongs to another cluster.
+    pub(crate) fn refuse(&self, peer: u8, cluster: u64) {
+        self.order(Order::Refuse { peer, cluster });
+    }
+
+    fn order(&self, order: Order) {
+        // The thread is gone only if it panicked, which `shutdown` tells.
+        let _ = self.orders.send(order);
+    }
+
+    /// Where the other side of the link to a peer is.
+    #[cfg(test)]
+    pub(crate) fn link_address(&self, peer: u8) -> Option<SocketAddr> {
+        Some(self.shared.peers.read().get(&peer)?.link()?.address())
     }
 
     pub(crate) fn status(&self) -> Vec<LinkStatus> {
@@ -222,7 +253,7 @@ impl Links {
 
     /// Cuts all links. No event comes after this has returned.
     pub(crate) fn shutdown(self) {
-        drop(self.lists);
+        drop(self.orders);
         if let Err(panic) = self.thread.join() {
             std::panic::resume_unwind(panic);
         }

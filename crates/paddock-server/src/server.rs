@@ -100,10 +100,10 @@ impl Server {
             availability_zone: config.availability_zone.clone(),
         });
         let shared = Arc::new(Shared::new(config, clock, state, inputs_in));
-        let shell = MemberShell::new(shared.clone(), members::link(&shared)?);
-        let mut engine = Engine::new(shared.clone(), member, shell, inputs_out);
+        let mut engine = Engine::new(shared.clone(), member, MemberShell::new(shared.clone()), inputs_out);
         engine.catch_up()?;
         check_ensemble(&shared)?;
+        engine.connect()?;
         let room = shared.clone();
         let engine = spawn("engine", move || room.engine.run(engine));
         let others = listener::start(listener, &shared);

@@ -15,7 +15,7 @@ use crate::shared::Shared;
 #[derive(Debug)]
 pub(crate) struct MemberShell {
     shared: Arc<Shared>,
-    /// `None` for a member alone.
+    /// `None` for a member alone, and while the log is replayed: nobody is greeted before the member knows what it has.
     links: Option<Links>,
     addresses: Addresses,
     outboxes: Outboxes,
@@ -23,15 +23,21 @@ pub(crate) struct MemberShell {
 }
 
 impl MemberShell {
-    pub(crate) fn new(shared: Arc<Shared>, links: Option<Links>) -> MemberShell {
+    pub(crate) fn new(shared: Arc<Shared>) -> MemberShell {
         let outboxes = Outboxes::new(shared.config.worker_count());
         MemberShell {
             addresses: Addresses::new(&shared.config),
             shared,
-            links,
+            links: None,
             outboxes,
             snapshot: SnapshotThread::default(),
         }
+    }
+
+    /// From now on the member talks to others.
+    pub(crate) fn connect(&mut self, links: Option<Links>) {
+        self.links = links;
+        self.members_changed();
     }
 
     /// Ends the links.
@@ -50,8 +56,16 @@ impl Clock for MemberShell {
 
 impl Shell for MemberShell {
     fn send(&mut self, to: u8, message: Vec<u8>) {
-        let links = self.links.as_ref().expect("a member alone has nobody to talk to");
-        links.send(to, message);
+        // While the log is replayed there are none yet.
+        if let Some(links) = &self.links {
+            links.send(to, message);
+        }
+    }
+
+    fn refuse(&mut self, peer: u8, cluster: u64) {
+        if let Some(links) = &self.links {
+            links.refuse(peer, cluster);
+        }
     }
 
     fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T {

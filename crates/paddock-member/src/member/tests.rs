@@ -74,6 +74,10 @@ impl Shell for TestShell {
         panic!("a member alone talks to member {to}");
     }
 
+    fn refuse(&mut self, peer: u8, _: u64) {
+        panic!("a member alone has heard of member {peer}");
+    }
+
     fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T {
         let result = change(&mut self.state.0.borrow_mut(), &mut self.outboxes);
         for (_, outbox) in self.outboxes.iter_mut() {

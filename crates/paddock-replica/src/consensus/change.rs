@@ -81,6 +81,19 @@ impl Consensus {
         })
     }
 
+    /// The member runs in another process, whose disk may not hold what the one before had acknowledged: it has to say anew
+    /// what it has. Returns the last entry that it had acknowledged to this leader: its term, if that is still known, and
+    /// its index.
+    pub(crate) fn forget_matched(&mut self, member: u64) -> Option<(Option<u64>, u64)> {
+        let raft = &mut self.node.raft;
+        let progress = raft.mut_prs().get_mut(member)?;
+        let matched = std::mem::take(&mut progress.matched);
+        let next = progress.next_idx;
+        progress.become_probe();
+        progress.next_idx = progress.next_idx.max(next);
+        (matched > 0).then(|| (raft.raft_log.term(matched).ok().filter(|term| *term > 0), matched))
+    }
+
     /// The member says that it has nothing: what it had is lost, and it must be sent everything again.
     pub(crate) fn begin_anew(&mut self, member: u64) {
         let progress = self.node.raft.mut_prs().get_mut(member);

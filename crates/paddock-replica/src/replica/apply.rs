@@ -9,7 +9,7 @@ use paddock_tree::{Command, Guess, Outcome, Tree};
 use super::{About, Applied, Effects, Item, Local, Replica};
 use crate::batch::{Batch, batches};
 use crate::outbox::ok;
-use crate::{ConnId, Membership, Now, Outboxes, State};
+use crate::{Cluster, ConnId, Membership, Now, Outboxes, State};
 
 impl Replica {
     /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
@@ -56,6 +56,7 @@ impl Replica {
             tracing::info!(?voters, ?learners, ?voters_outgoing, "who takes part has changed");
         }
         if let About::Refounding { cluster, members, .. } = about {
+            self.cluster = Cluster::Known(cluster);
             state.refound(cluster, &members);
             self.note_members(state);
         }
@@ -74,8 +75,8 @@ impl Replica {
             return 0;
         }
         let mut items = VecDeque::new();
-        if is_numbered && u64::from(batch.origin.member) == self.options.member {
-            self.last_start = batch.origin.incarnation;
+        if is_numbered {
+            self.starts.insert(batch.origin.member.into(), batch.origin.incarnation);
         }
         if is_numbered && batch.origin == self.outstanding.origin() && !self.refusing.is_learning() {
             items = self.outstanding.applied(batch.number);

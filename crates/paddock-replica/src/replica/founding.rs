@@ -5,6 +5,9 @@
 //! If one of them belongs to an ensemble already, this member is new to it, or has lost its data. Then it waits to be
 //! told everything, and has no say before: it might have promised something once that it does not know any more.
 //!
+//! The founders agree on the id of their ensemble (`cluster.rs`). A founder that was away when the first leader wrote it down, and had
+//! not heard of the number that became it, hears of the ensemble from most of its voters.
+//!
 //! Who has written the first entry and knows no leader yet proves nothing. It may have slept since the founding, and the
 //! member that asks may have led the others meanwhile and lost its data: those two must not begin anew. Nobody needs it
 //! either: whoever heard that another member has nothing has told that member the same of itself.
@@ -20,14 +23,18 @@ use super::inquiry::Inquiry;
 use super::{Effects, Replica, ReplicaOptions, first_session_id};
 use crate::batch::BatchBuilder;
 use crate::consensus::{Consensus, Recovered};
-use crate::message::{Condition, Greeting, PeerMessage};
+use crate::message::{Condition, Greeting, PeerMessage, Ruling};
 use crate::payload::About;
-use crate::{HardState, LogEntry, Membership, Now};
+use crate::{Cluster, HardState, LogEntry, Membership, Now, State};
 
 /// The number of the round that the founding is. No round of the library has it.
 const FOUNDING_ROUND: u64 = 0;
 /// The term of the first entry. Nobody leads in it.
 const FIRST_TERM: u64 = 1;
+/// In the place of the entry up to which a member has to learn: it has to ask first which term it is.
+const BEFORE_ASKING: u64 = u64::MAX;
+/// It has asked, and waits for its leader to say up to which entry.
+const BEFORE_HEARING: u64 = u64::MAX - 1;
 
 /// Who founds an ensemble with whom: what the configuration says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,64 +64,141 @@ impl Replica {
         }
     }
 
+    /// How this member begins, by what it has found on its disk.
+    pub(super) fn begin(&mut self, now: Now, state: &State) {
+        self.note_starts(state);
+        let may_have_ensemble = !self.options.founding.members.is_empty();
+        if may_have_ensemble && self.cluster == Cluster::None && state.tree().ensemble().is_none() {
+            self.cluster = Cluster::Proposed(cluster_id(self.options.process, now));
+        }
+        let is_empty = self.consensus.is_empty();
+        match self.silent_until {
+            Some(BEFORE_ASKING) => self.await_state(),
+            Some(_) => self.refusing.begin_learning(),
+            None if is_empty && self.cluster.known().is_some() => self.await_state(),
+            None if is_empty => self.beginning = Some(Beginning::default()),
+            None if !self.consensus.is_alone() => self.begin_admission(),
+            None => {}
+        }
+        self.consensus.set_silent(self.is_silent());
+    }
+
+    /// Whether this member keeps out of elections.
+    pub(super) fn is_silent(&self) -> bool {
+        self.beginning.is_some() || self.silent_until.is_some() || self.awaits_admission()
+    }
+
+    pub(super) fn note_starts(&mut self, state: &State) {
+        let starts = (1..=u8::MAX).filter_map(|id| Some((id.into(), state.tree().incarnation(id)?)));
+        self.starts = starts.collect();
+    }
+
     pub(super) fn tick_beginning(&mut self) {
         self.catch_up_before_voting();
         self.finish_learning();
-        if self.beginning.is_none() && !self.is_inquiring() {
+        let is_founding = matches!(self.cluster, Cluster::Proposed(_)) && !self.consensus.is_alone();
+        let asks = self.beginning.is_some() || self.is_inquiring() || self.awaits_admission() || is_founding;
+        if !asks {
             return;
         }
-        let question = self.greeting(true);
+        let question = self.greeting(true, None);
         let asked = self.asked();
         self.letters.extend(asked.into_iter().map(|id| (id, question.clone())));
     }
 
     /// What this member says when it meets another one.
-    pub(super) fn greeting(&self, is_question: bool) -> Vec<u8> {
-        let (condition, term) = (self.condition(), self.consensus.leadership().term);
+    pub(super) fn greeting(&self, is_question: bool, ruling: Option<Ruling>) -> Vec<u8> {
+        let (condition, leadership) = (self.condition(), self.consensus.leadership());
         let membership = self.consensus.membership().clone();
-        PeerMessage::Greeting(Greeting { condition, is_question, term, membership }).encode()
+        let (term, leader, found) = (leadership.term, leadership.leader, self.found);
+        let greeting = Greeting { condition, is_question, term, membership, leader, found, ruling };
+        PeerMessage::Greeting(greeting).encode()
     }
 
     /// Another member says how it stands with it.
-    pub(super) fn on_greeting(&mut self, from: u64, greeting: Greeting) {
+    pub(super) fn on_greeting(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
         let condition = greeting.condition;
         if greeting.is_question {
-            self.letters.push((from, self.greeting(false)));
-            let has_nothing = matches!(condition, Condition::Empty | Condition::Learning);
-            if has_nothing && self.condition() == Condition::Established {
-                self.consensus.begin_anew(from);
+            self.answer_greeting(from, cluster, &greeting);
+        }
+        if self.cluster.shares_log_with(cluster) {
+            self.on_admission_answered(from, &greeting);
+            if condition == Condition::Established {
+                self.note_ready(from);
             }
         }
-        if condition == Condition::Established {
-            self.note_ready(from);
-        }
         let Some(beginning) = &mut self.beginning else {
-            return self.on_inquiry_answered(from, greeting);
+            return self.on_inquiry_answered(from, cluster, greeting);
         };
         if matches!(condition, Condition::Established | Condition::Learning) {
             tracing::info!(member = from, "there is an ensemble already: waiting to be told its state");
             beginning.others.clear();
             self.await_state();
-            self.on_inquiry_answered(from, greeting);
+            self.on_inquiry_answered(from, cluster, greeting);
         } else if condition == Condition::Empty {
             beginning.others.insert(from);
         }
     }
 
+    fn answer_greeting(&mut self, from: u64, cluster: Cluster, greeting: &Greeting) {
+        let condition = greeting.condition;
+        let has_nothing = matches!(condition, Condition::Empty | Condition::Learning);
+        let may_rule = !has_nothing && self.cluster.shares_log_with(cluster);
+        let ruling = if may_rule { self.rule(from, &greeting.found) } else { None };
+        self.letters.push((from, self.greeting(false, ruling)));
+        if has_nothing && self.condition() == Condition::Established {
+            self.consensus.begin_anew(from);
+        }
+    }
+
+    /// A peer belongs to another ensemble.
+    pub(super) fn on_foreign(&mut self, from: u64, cluster: Cluster) {
+        self.has_met_foreign = true;
+        self.foreign.push((from, cluster.id()));
+    }
+
+    /// What stands in the log is to be in force before anything that this member promises with it. So the id that is
+    /// written there is this member's proposal, as long as nobody knows that it is the ensemble's.
+    pub(super) fn note_name(&mut self, entries: &[LogEntry]) {
+        if matches!(self.cluster, Cluster::Proposed(_))
+            && let Some(id) = entries.iter().rev().find_map(LogEntry::named_cluster)
+        {
+            self.cluster = Cluster::Proposed(id);
+        }
+    }
+
+    /// The state says of which ensemble it is.
+    pub(super) fn note_cluster(&mut self, id: u64) {
+        let known = self.cluster.known();
+        assert!(
+            known.is_none_or(|known| known == id),
+            "a state of ensemble {id:016x} in a member of {known:x?}"
+        );
+        self.cluster = Cluster::Known(id);
+    }
+
     /// From now on this member does not vote until it knows as much as the ensemble did when it came.
-    fn await_state(&mut self) {
+    pub(super) fn await_state(&mut self) {
         self.beginning = None;
         self.inquiry = Some(Inquiry::default());
-        self.silent_until = Some(u64::MAX);
+        self.silent_until = Some(BEFORE_ASKING);
         self.consensus.set_silent(true);
         self.refusing.begin_learning();
+    }
+
+    /// It is known which term it is: who leads in an earlier one is not listened to.
+    pub(super) fn end_inquiry(&mut self) {
+        self.inquiry = None;
+        self.silent_until = Some(BEFORE_HEARING);
     }
 
     /// A leader speaks to this member. If it has nothing, there is an ensemble: what is committed now is what this member
     /// may have helped to commit before.
     pub(super) fn note_leader(&mut self, message: &Message) {
-        if message.msg_type != MessageType::MsgAppend {
-            return;
+        match message.msg_type {
+            MessageType::MsgHeartbeat => return self.note_heartbeat(message),
+            MessageType::MsgAppend => {}
+            _ => return,
         }
         if self.beginning.is_some() {
             self.await_state();
@@ -123,8 +207,16 @@ impl Replica {
         if self.is_inquiring() || message.term < self.consensus.leadership().term {
             return;
         }
-        if self.silent_until == Some(u64::MAX) {
+        if self.silent_until == Some(BEFORE_HEARING) {
             self.silent_until = Some(message.commit.max(1));
+        }
+    }
+
+    /// A heartbeat tells up to where this member has acknowledged what is committed.
+    fn note_heartbeat(&mut self, message: &Message) {
+        let is_of_now = message.term == self.consensus.leadership().term;
+        if is_of_now && self.silent_until.is_none() && message.commit > self.consensus.last_entry() {
+            self.on_outdated(message.from);
         }
     }
 
@@ -134,7 +226,7 @@ impl Replica {
         if self.applied >= until && self.applied_term == self.leadership.term {
             tracing::info!("this member has caught up: it takes part in elections");
             self.silent_until = None;
-            self.consensus.set_silent(false);
+            self.consensus.set_silent(self.is_silent());
             self.number_this_start_anew();
         }
     }
@@ -143,9 +235,9 @@ impl Replica {
     /// came from clients before it was known that there is an ensemble was never sent.
     fn number_this_start_anew(&mut self) {
         let Origin { member, incarnation } = self.outstanding.origin();
-        let was_used = self.last_start >= incarnation;
-        let incarnation =
-            if was_used { self.last_start + Recovered::INCARNATIONS_APART } else { incarnation };
+        let last_start = self.starts.get(&self.options.member).copied().unwrap_or_default();
+        let was_used = last_start >= incarnation;
+        let incarnation = if was_used { last_start + Recovered::INCARNATIONS_APART } else { incarnation };
         self.next_session = self.next_session.max(first_session_id(self.options.member, incarnation));
         self.outstanding = self.outstanding.begin_anew(Origin { member, incarnation });
         (self.batch, self.items) = (BatchBuilder::new(), VecDeque::new());
@@ -196,7 +288,8 @@ impl Replica {
     pub(super) fn on_founded(&mut self) {
         let (entry, hard_state) = self.first_entry();
         let membership = Membership::default();
-        let recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: vec![entry] };
+        let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![entry]);
+        recovered.cluster = self.cluster;
         let ReplicaOptions { member, seed, entry_bytes_kept, .. } = self.options;
         self.consensus = Consensus::new(member, seed, entry_bytes_kept, recovered);
         self.beginning = None;
@@ -219,7 +312,10 @@ impl Replica {
             return;
         }
         self.is_named = true;
-        let cluster = cluster_id(self.options.seed, now);
+        let cluster = match self.cluster {
+            Cluster::Proposed(id) => id,
+            Cluster::None | Cluster::Known(_) => cluster_id(self.options.process, now),
+        };
         let all = self.options.founding.members.clone();
         let takes_part = |line: &&str| {
             let id = line.strip_prefix("server.").and_then(|rest| rest.split('=').next()?.parse().ok());

@@ -5,36 +5,63 @@
 //! hears from so many of the voters that every quorum which may have heard its promise has one among them: a majority,
 //! without itself. The newest of their terms is its own from then on. It follows that a member of three whose disk was
 //! replaced comes back when both others are there.
+//!
+//! The same voters say to which ensemble they belong. What a single member of another one says, because an address is
+//! wrong, is not enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Replica;
-use crate::Membership;
 use crate::message::{Condition, Greeting};
+use crate::{Cluster, Membership};
 
 #[derive(Debug, Default)]
 pub(super) struct Inquiry {
-    /// What those said that belong to the ensemble: their term, and who takes part as far as they know.
-    answers: BTreeMap<u64, (u64, Membership)>,
+    /// What those said that belong to an ensemble.
+    answers: BTreeMap<u64, Answer>,
     /// Leaders that spoke to this member. Its configuration may not name them.
     leaders: BTreeSet<u64>,
 }
 
+/// What a member of an ensemble said.
+#[derive(Debug)]
+struct Answer {
+    cluster: u64,
+    term: u64,
+    /// Who takes part, as far as it knows.
+    membership: Membership,
+}
+
 impl Inquiry {
-    /// The newest term, once enough have answered.
-    fn term(&self, own: u64) -> Option<u64> {
-        let (term, membership) = self.answers.values().max_by_key(|(term, _)| *term)?;
+    /// Another member has answered.
+    pub(super) fn note(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
+        let Greeting { condition, term, membership, .. } = greeting;
+        if let (Condition::Established, Some(cluster)) = (condition, cluster.known()) {
+            self.answers.insert(from, Answer { cluster, term, membership });
+        }
+    }
+
+    /// The ensemble of which enough have answered, and the newest term there.
+    pub(super) fn outcome(&self, own: u64) -> Option<(u64, u64)> {
+        let clusters: BTreeSet<u64> = self.answers.values().map(|answer| answer.cluster).collect();
+        clusters.into_iter().find_map(|cluster| Some((cluster, self.term(cluster, own)?)))
+    }
+
+    fn term(&self, cluster: u64, own: u64) -> Option<u64> {
+        let is_of_it = |answer: &&Answer| answer.cluster == cluster;
+        let newest = self.answers.values().filter(is_of_it).max_by_key(|answer| answer.term)?;
+        let has_answered = |id: &u64| *id != own && self.answers.get(id).as_ref().is_some_and(is_of_it);
         let have_answered = |voters: &[u64]| {
-            let count = voters.iter().filter(|id| **id != own && self.answers.contains_key(id)).count();
-            voters.is_empty() || count > voters.len() / 2
+            voters.is_empty() || voters.iter().filter(|id| has_answered(id)).count() > voters.len() / 2
         };
-        let enough = have_answered(&membership.voters) && have_answered(&membership.voters_outgoing);
-        enough.then_some(*term)
+        let enough =
+            have_answered(&newest.membership.voters) && have_answered(&newest.membership.voters_outgoing);
+        enough.then_some(newest.term)
     }
 
     /// Who is to be asked, besides those that the configuration names.
     fn known(&self) -> impl Iterator<Item = u64> {
-        let members = self.answers.values().flat_map(|(_, membership)| membership.all());
+        let members = self.answers.values().flat_map(|answer| answer.membership.all());
         members.chain(self.leaders.iter().copied())
     }
 }
@@ -56,18 +83,29 @@ impl Replica {
     pub(super) fn asked(&self) -> BTreeSet<u64> {
         let configured = self.options.founding.membership.all();
         let known = self.inquiry.iter().flat_map(Inquiry::known);
-        configured.chain(known).filter(|id| *id != self.options.member).collect()
+        let members = self.consensus.membership().all();
+        configured.chain(known).chain(members).filter(|id| *id != self.options.member).collect()
     }
 
-    pub(super) fn on_inquiry_answered(&mut self, from: u64, greeting: Greeting) {
-        let Some(inquiry) = &mut self.inquiry else { return };
-        if greeting.condition == Condition::Established {
-            inquiry.answers.insert(from, (greeting.term, greeting.membership));
-        }
-        if let Some(term) = inquiry.term(self.options.member) {
-            tracing::info!(term, "this member has heard which term it is");
-            self.inquiry = None;
-            self.consensus.adopt_term(term);
+    pub(super) fn on_inquiry_answered(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
+        let own = self.options.member;
+        if let Some(inquiry) = &mut self.inquiry {
+            inquiry.note(from, cluster, greeting);
+            if let Some((cluster, term)) = inquiry.outcome(own) {
+                tracing::info!(
+                    term,
+                    cluster = format!("{cluster:016x}"),
+                    "learned the current term from a quorum"
+                );
+                self.end_inquiry();
+                self.cluster = Cluster::Known(cluster);
+                self.consensus.adopt_term(term);
+            }
+        } else if self.cluster.known().is_none() {
+            self.vouchers.note(from, cluster, greeting);
+            if let Some((cluster, _)) = self.vouchers.outcome(own) {
+                self.cluster = Cluster::Known(cluster);
+            }
         }
     }
 }
@@ -79,35 +117,54 @@ mod tests {
     fn inquiry(voters: &[u64], outgoing: &[u64], answers: &[(u64, u64)]) -> Inquiry {
         let membership =
             Membership { voters_outgoing: outgoing.to_vec(), ..Membership::new(voters.to_vec(), vec![]) };
-        let answers = answers.iter().map(|&(from, term)| (from, (term, membership.clone()))).collect();
+        let answer = |term| Answer { cluster: 7, term, membership: membership.clone() };
+        let answers = answers.iter().map(|&(from, term)| (from, answer(term))).collect();
         Inquiry { answers, ..Inquiry::default() }
+    }
+
+    fn term(inquiry: &Inquiry, own: u64) -> Option<u64> {
+        inquiry.term(7, own)
     }
 
     #[test]
     fn a_majority_without_the_member_itself_has_to_answer() {
-        assert_eq!(inquiry(&[1, 2, 3], &[], &[]).term(3), None);
-        assert_eq!(inquiry(&[1, 2, 3], &[], &[(1, 5)]).term(3), None);
-        assert_eq!(inquiry(&[1, 2, 3], &[], &[(1, 5), (2, 7)]).term(3), Some(7));
-        assert_eq!(inquiry(&[1, 2, 3, 4, 5], &[], &[(1, 5), (2, 7)]).term(3), None);
-        assert_eq!(inquiry(&[1, 2, 3, 4, 5], &[], &[(1, 5), (2, 7), (5, 6)]).term(3), Some(7));
+        assert_eq!(term(&inquiry(&[1, 2, 3], &[], &[]), 3), None);
+        assert_eq!(term(&inquiry(&[1, 2, 3], &[], &[(1, 5)]), 3), None);
+        assert_eq!(term(&inquiry(&[1, 2, 3], &[], &[(1, 5), (2, 7)]), 3), Some(7));
+        assert_eq!(term(&inquiry(&[1, 2, 3, 4, 5], &[], &[(1, 5), (2, 7)]), 3), None);
+        assert_eq!(term(&inquiry(&[1, 2, 3, 4, 5], &[], &[(1, 5), (2, 7), (5, 6)]), 3), Some(7));
         // A newcomer, to an ensemble of one and to one of three.
-        assert_eq!(inquiry(&[1], &[], &[(1, 5)]).term(3), Some(5));
-        assert_eq!(inquiry(&[1, 2, 3], &[], &[(1, 5), (9, 8)]).term(4), None);
-        assert_eq!(inquiry(&[1, 2, 3], &[], &[(1, 5), (3, 4)]).term(4), Some(5));
+        assert_eq!(term(&inquiry(&[1], &[], &[(1, 5)]), 3), Some(5));
+        assert_eq!(term(&inquiry(&[1, 2, 3], &[], &[(1, 5), (9, 8)]), 4), None);
+        assert_eq!(term(&inquiry(&[1, 2, 3], &[], &[(1, 5), (3, 4)]), 4), Some(5));
     }
 
     #[test]
     fn while_voters_change_both_majorities_have_to_answer() {
-        assert_eq!(inquiry(&[1, 2, 3], &[4, 5, 6], &[(1, 5), (2, 5)]).term(3), None);
-        assert_eq!(inquiry(&[1, 2, 3], &[4, 5, 6], &[(1, 5), (2, 5), (4, 5), (6, 6)]).term(3), Some(6));
+        assert_eq!(term(&inquiry(&[1, 2, 3], &[4, 5, 6], &[(1, 5), (2, 5)]), 3), None);
+        assert_eq!(term(&inquiry(&[1, 2, 3], &[4, 5, 6], &[(1, 5), (2, 5), (4, 5), (6, 6)]), 3), Some(6));
     }
 
     #[test]
     fn who_knows_the_newest_term_says_who_votes() {
         let mut inquiry = inquiry(&[1, 2, 3], &[], &[(1, 5), (2, 5)]);
-        inquiry.answers.insert(4, (6, Membership::new(vec![4, 5, 6], vec![])));
-        assert_eq!(inquiry.term(9), None);
-        inquiry.answers.insert(5, (3, Membership::new(vec![1, 2, 3], vec![])));
-        assert_eq!(inquiry.term(9), Some(6));
+        let answer = |term, voters: &[u64]| Answer {
+            cluster: 7,
+            term,
+            membership: Membership::new(voters.to_vec(), vec![]),
+        };
+        inquiry.answers.insert(4, answer(6, &[4, 5, 6]));
+        assert_eq!(term(&inquiry, 9), None);
+        inquiry.answers.insert(5, answer(3, &[1, 2, 3]));
+        assert_eq!(term(&inquiry, 9), Some(6));
+    }
+
+    #[test]
+    fn members_of_another_ensemble_do_not_count() {
+        let mut inquiry = inquiry(&[1, 2, 3], &[], &[(1, 5), (2, 7)]);
+        inquiry.answers.get_mut(&1).unwrap().cluster = 8;
+        assert_eq!(inquiry.outcome(3), None);
+        inquiry.answers.get_mut(&2).unwrap().cluster = 8;
+        assert_eq!(inquiry.outcome(3), Some((8, 7)));
     }
 }

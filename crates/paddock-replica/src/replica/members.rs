@@ -67,6 +67,9 @@ impl Replica {
     /// Takes notice of what the state says of the members.
     pub(super) fn follow_ensemble(&mut self, tree: &Tree) {
         self.wanted = Wanted::of(tree, self.applied);
+        if let Some(ensemble) = tree.ensemble() {
+            self.note_cluster(ensemble.cluster);
+        }
         let belongs = |ensemble: &Ensemble| {
             ensemble.all_members().any(|member| u64::from(member.id) == self.options.member)
         };
@@ -156,7 +159,7 @@ impl Replica {
         let others = wanted.voters.iter().copied().filter(|id| *id != self.options.member);
         let (present, mut missing): (Vec<u64>, Vec<u64>) = others.partition(|id| self.has_caught_up(*id));
         for member in present.into_iter().filter(|id| !wanted.ready.contains(id)) {
-            self.letters.push((member, self.greeting(true)));
+            self.letters.push((member, self.greeting(true, None)));
             missing.push(member);
         }
         missing

@@ -221,7 +221,7 @@ impl Replica {
         out: &mut Outboxes,
     ) {
         let is_known = session.is_none_or(|session| state.tree().session_timeout_ms(session).is_some());
-        let may_serve = may_only_read && is_known && !self.refusing.serves_nobody();
+        let may_serve = may_only_read && is_known && !self.refusing.serves_nobody() && !self.has_met_foreign;
         if !may_serve {
             return out.close(conn);
         }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
 use paddock_replica::{
-    Client, ConnId, Effects, Founding, HardState, Input, Install, Local, LogEntry, Membership, Now, Outboxes,
-    Parcel, Recovered, Replica, ReplicaOptions, Role, State,
+    Client, Cluster, ConnId, Effects, Founding, HardState, Input, Install, Local, LogEntry, Membership, Now,
+    Outboxes, Parcel, Recovered, Replica, ReplicaOptions, Role, State,
 };
 use paddock_tree::{Asker, Command, Tree, TreeLoader};
 
@@ -33,8 +33,8 @@ impl Chance {
 /// Snapshots travel in pieces of so many bytes.
 const PIECE_BYTES: usize = 1000;
 
-#[derive(Default)]
-struct Disk {
+#[derive(Clone, Default)]
+pub(crate) struct Disk {
     /// Index and term, who took part, and the blocks one behind the other, each behind its length.
     snapshot: Option<((u64, u64), Membership, Vec<u8>)>,
     /// One that is on its way here.
@@ -42,6 +42,7 @@ struct Disk {
     /// Behind the snapshot.
     entries: Vec<LogEntry>,
     hard_state: HardState,
+    cluster: Cluster,
 }
 
 struct Member {
@@ -51,6 +52,8 @@ struct Member {
     wants_snapshot: bool,
     /// Whose state was seen to be another one.
     differing: Vec<u64>,
+    /// Peers that were refused, since they belong to another ensemble.
+    foreign: Vec<u64>,
 }
 
 impl Member {
@@ -123,6 +126,8 @@ pub(crate) struct Stage {
     asleep: BTreeSet<u64>,
     /// A member takes a snapshot when its log has more entries than this.
     pub(crate) entries_max: usize,
+    /// Processes that were started.
+    starts: u64,
     stories: BTreeMap<(u64, ConnId), Vec<String>>,
     sessions: BTreeMap<(u64, ConnId), SessionId>,
 }
@@ -143,6 +148,7 @@ impl Stage {
             deaf: BTreeMap::new(),
             asleep: BTreeSet::new(),
             entries_max: usize::MAX,
+            starts: 0,
             stories: BTreeMap::new(),
             sessions: BTreeMap::new(),
         };
@@ -163,6 +169,7 @@ impl Stage {
     }
 
     pub(crate) fn start(&mut self, member: u64) {
+        self.starts += 1;
         let disk = self.disks.get_mut(&member).expect("every member has a disk");
         disk.partial.clear();
         let state = match &disk.snapshot {
@@ -178,19 +185,45 @@ impl Stage {
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,
             seed: self.seed,
+            // Another one in every stage.
+            process: self.seed * 1_000_000 + self.starts,
             founding: self.founding.clone(),
         };
         let membership = state.membership().clone();
         let entries = disk.entries.clone();
-        let mut recovered =
-            Recovered { snapshot: state.applied(), membership, hard_state: disk.hard_state, entries };
+        let mut recovered = Recovered::new(state.applied(), membership, disk.hard_state, entries);
+        recovered.cluster = disk.cluster;
         recovered.begin(member, &state, self.now);
         disk.hard_state = recovered.hard_state;
         let replica = Replica::new(options, recovered, &state, self.now);
         self.members.insert(
             member,
-            Some(Member { replica, state, out: Outboxes::new(1), wants_snapshot: false, differing: vec![] }),
+            Some(Member {
+                replica,
+                state,
+                out: Outboxes::new(1),
+                wants_snapshot: false,
+                differing: vec![],
+                foreign: vec![],
+            }),
         );
+    }
+
+    /// A copy of what is on the member's disk.
+    pub(crate) fn copy_disk(&self, member: u64) -> Disk {
+        self.disks[&member].clone()
+    }
+
+    /// Starts the member with another disk.
+    pub(crate) fn start_with(&mut self, member: u64, disk: Disk) {
+        self.stop(member);
+        self.disks.insert(member, disk);
+        self.start(member);
+    }
+
+    /// Which peers the member has refused, since they belong to another ensemble.
+    pub(crate) fn foreign(&self, member: u64) -> &[u64] {
+        &self.members[&member].as_ref().expect("the member runs").foreign
     }
 
     /// The member's process is gone; what it had synced is there.
@@ -316,6 +349,7 @@ impl Stage {
             }
             self.messages.extend(effects.messages.drain(..).map(|(to, bytes)| (number, to, bytes)));
             member.differing.append(&mut effects.differing);
+            member.foreign.extend(effects.foreign.drain(..).map(|(from, _)| from));
             member.move_pieces(now, &mut effects, disk);
             if let Some(install) = effects.install.take() {
                 member.install(now, disk, &install);
@@ -323,6 +357,7 @@ impl Stage {
             member.replica.apply(now, &mut effects, &mut member.state, &mut member.out);
             if let Some(round) = effects.round.take() {
                 disk.hard_state = effects.hard_state.take().unwrap_or(disk.hard_state);
+                disk.cluster = member.replica.cluster();
                 for entry in effects.entries.drain(..) {
                     disk.entries.retain(|old| old.index < entry.index);
                     disk.entries.push(entry);

@@ -1,6 +1,6 @@
 //! Who connects: members, and strangers.
 //!
-//! Until a hello is complete and right, a connection is a stranger's: it costs a task and 32 bytes, has a few seconds,
+//! Until a hello is complete and right, a connection is a stranger's: it costs a task and 58 bytes, has a few seconds,
 //! is told nothing, and only so many exist at a time. When there are more, the oldest has to go: a member greets at
 //! once, so it is never the one that waits. With TLS a stranger costs a handshake more, within the same few seconds,
 //! and is told what this member's certificate says.
@@ -16,8 +16,8 @@ use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use super::greeting::{
-    Answer, GREETING_BYTES, GreetingError, Hello, Kind, MAGIC_BYTES, Verdict, check_magic, first_places,
-    judge,
+    Answer, GREETING_BYTES, GreetingError, Hello, Kind, MAGIC_BYTES, VERSION_END, Verdict, check_magic,
+    check_version, first_places, judge,
 };
 use super::hub::Hub;
 use super::limiter::Limiter;
@@ -111,7 +111,11 @@ async fn hear(tls: Option<&Tls>, stream: &mut Stream) -> Result<[u8; GREETING_BY
     let mut bytes = [0; GREETING_BYTES];
     stream.read_exact(&mut bytes[..MAGIC_BYTES]).await?;
     check_magic(Kind::Hello, bytes[..MAGIC_BYTES].try_into().expect("eight bytes"))?;
-    stream.read_exact(&mut bytes[MAGIC_BYTES..]).await?;
+    stream.read_exact(&mut bytes[MAGIC_BYTES..VERSION_END]).await?;
+    // The caller of another version is told so, however long its hello is.
+    if check_version(bytes[MAGIC_BYTES..VERSION_END].try_into().expect("two bytes")).is_ok() {
+        stream.read_exact(&mut bytes[VERSION_END..]).await?;
+    }
     Ok(bytes)
 }
 
@@ -122,30 +126,47 @@ impl From<io::Error> for HelloError {
 }
 
 async fn take_hello(hub: &Rc<Hub>, stream: Stream, address: SocketAddr, bytes: &[u8; GREETING_BYTES]) {
-    let (from, verdict) = match Hello::decode(bytes) {
-        Ok(hello) => (Some(hello.from), judge_caller(hub, &stream, address, &hello)),
+    let (hello, verdict) = match Hello::decode(bytes) {
+        Ok(hello) => (Some(hello), judge_caller(hub, &stream, address, &hello)),
         Err(GreetingError::OtherVersion(_)) => (None, Verdict::OtherVersion),
         Err(error) => return hub.strangers.borrow_mut().log(Some(address), &error),
     };
+    let first_at = match hello.filter(|_| matches!(verdict, Verdict::Welcome | Verdict::WillCall)) {
+        Some(hello) => hub.other_process(hello.from, hello.process).await,
+        None => None,
+    };
+    let verdict = if first_at.is_some() { Verdict::OtherProcess } else { verdict };
     // Without the TLS that it needs, a caller has not shown that it is a member.
     let cluster = if verdict == Verdict::TlsNeeded { 0 } else { hub.cluster() };
-    let answer = Answer { from: hub.own(), verdict, cluster, nonce: hub.nonce() }.encode();
+    let (from, nonce, process) = (hub.own(), hub.nonce(), hub.process());
+    let answer = Answer { from, verdict, cluster, nonce, process, first_at }.encode();
     let is_told = timeout(hub.timing().greeting, stream.write_all(&answer)).await;
     // The list of peers may have changed meanwhile.
-    match (verdict, from.and_then(|from| hub.peer(from)), is_told) {
-        (Verdict::Welcome, Some(peer), Ok(Ok(()))) => {
+    match (verdict, hello.and_then(|hello| Some((hello, hub.peer(hello.from)?))), is_told) {
+        (Verdict::Welcome, Some((hello, peer)), Ok(Ok(()))) => {
             let (receiving, sending) = first_places(bytes, &answer);
-            hub.link_up(&peer, Greeted { stream, sending, receiving });
+            let Hello { process, cluster, .. } = hello;
+            hub.link_up(&peer, Greeted { stream, address, sending, receiving, process, cluster });
         }
-        (Verdict::WillCall, Some(peer), _) => {
+        (Verdict::WillCall, Some((_, peer)), _) => {
             peer.knock();
             say_farewell(&stream).await;
         }
         _ => {
-            hub.strangers.borrow_mut().log_refusal(address, from, verdict);
+            let refusal = Refusal { own: hub.cluster(), hello, verdict, first_at };
+            hub.strangers.borrow_mut().log_refusal(address, &refusal);
             say_farewell(&stream).await;
         }
     }
+}
+
+/// Why a member was refused, and what there is to say of it.
+struct Refusal {
+    /// This member's ensemble.
+    own: u64,
+    hello: Option<Hello>,
+    verdict: Verdict,
+    first_at: Option<SocketAddr>,
 }
 
 /// What is answered to a hello, by what it says and by what the connection has shown.
@@ -177,9 +198,19 @@ impl Strangers {
         }
     }
 
-    fn log_refusal(&mut self, address: SocketAddr, peer: Option<u8>, reason: Verdict) {
-        if let Some(held_back) = self.member_log.pass(Instant::now()) {
-            tracing::warn!(%address, peer, %reason, held_back, "member refused");
+    fn log_refusal(&mut self, address: SocketAddr, refusal: &Refusal) {
+        let Some(held_back) = self.member_log.pass(Instant::now()) else { return };
+        let Refusal { own, hello, verdict: reason, first_at } = refusal;
+        let peer = hello.map(|hello| hello.from);
+        match (reason, hello, first_at) {
+            (Verdict::OtherCluster, Some(hello), _) => {
+                let (own, theirs) = (format!("{own:016x}"), format!("{:016x}", hello.cluster));
+                tracing::error!(%address, peer, own_ensemble = own, its_ensemble = theirs, %reason, held_back, "member refused");
+            }
+            (Verdict::OtherProcess, _, Some(first)) => {
+                tracing::error!(%address, peer, first_process = %first, %reason, held_back, "member refused");
+            }
+            _ => tracing::warn!(%address, peer, %reason, held_back, "member refused"),
         }
     }
 }

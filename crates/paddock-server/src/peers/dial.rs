@@ -42,9 +42,15 @@ enum DialError {
     #[error("{address} refuses: {verdict}")]
     Refused { address: SocketAddr, verdict: Verdict },
     #[error(
-        "{address} takes the call, but belongs to another ensemble: check addresses and data directories"
+        "{address} belongs to another ensemble ({theirs:016x}) than this member's data directory ({own:016x}): check \
+         addresses and data directories"
     )]
-    OtherCluster { address: SocketAddr },
+    OtherCluster { address: SocketAddr, own: u64, theirs: u64 },
+    #[error(
+        "{address} refuses: this member runs in another process already, which calls from {first}; this one calls from \
+         {second}: stop one of the two, or give each its own number"
+    )]
+    OtherProcess { address: SocketAddr, first: SocketAddr, second: SocketAddr },
 }
 
 /// What an attempt came to.
@@ -95,10 +101,16 @@ async fn sit_out_link(peer: &Peer, backoff: &mut Backoff, hub: &Hub) {
 /// An operator is told once for each reason.
 fn report(peer: &Peer, error: &DialError) {
     let reason = error.to_string();
-    if peer.set_reason(&reason) {
-        tracing::warn!(peer = peer.id, reason, "no link");
-    } else {
+    let is_for_operator = matches!(
+        error,
+        DialError::OtherCluster { .. } | DialError::OtherProcess { .. } | DialError::OtherMember { .. }
+    );
+    if !peer.set_reason(&reason) {
         tracing::debug!(peer = peer.id, reason, "no link");
+    } else if is_for_operator {
+        tracing::error!(peer = peer.id, reason, "no link");
+    } else {
+        tracing::warn!(peer = peer.id, reason, "no link");
     }
 }
 
@@ -128,7 +140,7 @@ async fn reach(hub: &Hub, id: u8, host: &str, address: SocketAddr) -> Result<Rea
         Ok(Err(source)) => return Err(DialError::Connect { address, source }),
         Err(_) => return Err(DialError::ConnectTimeout { address }),
     };
-    let hello = Hello { from: hub.own(), to: id, cluster: hub.cluster(), nonce: hub.nonce() };
+    let hello = hub.hello(id);
     match timeout(hub.timing().greeting, greet(hub.tls(), host, &mut stream, &hello)).await {
         Ok(Ok(answer)) => conclude(hub, id, address, stream, &hello, &answer),
         Ok(Err(source)) if TlsFailure::is_in(&source) => Err(DialError::Tls { address, source }),
@@ -162,17 +174,25 @@ fn conclude(
     bytes: &[u8; GREETING_BYTES],
 ) -> Result<Reached, DialError> {
     let answer = Answer::decode(bytes).map_err(|source| DialError::Greeting { address, source })?;
+    let (own, theirs) = (hub.cluster(), answer.cluster);
     match answer.verdict {
         Verdict::Welcome | Verdict::WillCall if answer.from != id => {
             Err(DialError::OtherMember { address, id: answer.from })
         }
-        Verdict::Welcome | Verdict::WillCall if !same_cluster(answer.cluster, hub.cluster()) => {
-            Err(DialError::OtherCluster { address })
+        Verdict::Welcome | Verdict::WillCall if !same_cluster(theirs, own) => {
+            Err(DialError::OtherCluster { address, own, theirs })
         }
         Verdict::WillCall => Ok(Reached::Knocked),
         Verdict::Welcome => {
             let (sending, receiving) = first_places(&hello.encode(), bytes);
-            Ok(Reached::Linked(Greeted { stream, sending, receiving }))
+            let process = answer.process;
+            Ok(Reached::Linked(Greeted { stream, address, sending, receiving, process, cluster: theirs }))
+        }
+        Verdict::OtherCluster => Err(DialError::OtherCluster { address, own, theirs }),
+        Verdict::OtherProcess
+            if let (Some(first), Ok(second)) = (answer.first_at, stream.local_address()) =>
+        {
+            Err(DialError::OtherProcess { address, first, second })
         }
         verdict => Err(DialError::Refused { address, verdict }),
     }

@@ -1,6 +1,6 @@
 //! How two ends of a new connection make sure of each other: the one that dials says hello, the other one answers.
 //!
-//! Both are 32 bytes, little-endian:
+//! Both are 58 bytes, little-endian:
 //! ```text
 //!  0 [8] magic       one for hellos, one for answers
 //!  8 u16 version
@@ -8,18 +8,25 @@
 //! 11 u8  to          in a hello: whom it wants to reach; in an answer: the verdict
 //! 12 u64 cluster     the speaker's cluster id; 0 while it is not known
 //! 20 u64 nonce       tells this connection from all others
-//! 28 u32 crc         CRC-32C of the bytes above
+//! 28 u64 process     tells the speaker's process from all others, those with the same number included
+//! 36 [16] address    in the answer to a member that runs in another process already: where that one calls from, as an
+//! 52 u16 port        IPv6 address; else zeros
+//! 54 u32 crc         CRC-32C of the bytes above
 //! ```
 //! Magic, version and the place of the verdict stay as they are in every version, so that members of different versions
 //! can tell each other why they do not talk. Nothing is said to who did not show the magic.
+
+use std::net::{Ipv6Addr, SocketAddr};
 
 use crc32c::{crc32c, crc32c_append};
 
 use super::frame::Place;
 
-pub(super) const GREETING_BYTES: usize = 32;
+pub(super) const GREETING_BYTES: usize = 58;
 pub(super) const MAGIC_BYTES: usize = 8;
-const CRC_AT: usize = 28;
+/// Where it stands how long the rest is.
+pub(super) const VERSION_END: usize = MAGIC_BYTES + 2;
+const CRC_AT: usize = 54;
 /// How a connection with TLS begins.
 const TLS_HANDSHAKE: [u8; 2] = [22, 3];
 
@@ -64,6 +71,10 @@ pub(super) enum Verdict {
          it issued for that host, or correct the list"
     )]
     OtherHost = 8,
+    #[error(
+        "the calling member runs in another process already: stop one of the two, or give each its own number"
+    )]
+    OtherProcess = 9,
 }
 
 impl Verdict {
@@ -79,12 +90,13 @@ impl Verdict {
             SameNumber,
             TlsNeeded,
             OtherHost,
+            OtherProcess,
         ];
         all.into_iter().find(|&verdict| verdict as u8 == byte)
     }
 }
 
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
@@ -92,6 +104,7 @@ pub(super) struct Hello {
     pub(super) to: u8,
     pub(super) cluster: u64,
     pub(super) nonce: u64,
+    pub(super) process: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +113,9 @@ pub(super) struct Answer {
     pub(super) verdict: Verdict,
     pub(super) cluster: u64,
     pub(super) nonce: u64,
+    pub(super) process: u64,
+    /// Where the other process of the calling member calls from.
+    pub(super) first_at: Option<SocketAddr>,
 }
 
 /// Why something is not a greeting.
@@ -119,24 +135,27 @@ pub(super) enum GreetingError {
 
 impl Hello {
     pub(super) fn encode(&self) -> [u8; GREETING_BYTES] {
-        encode(Kind::Hello, self.from, self.to, self.cluster, self.nonce)
+        let Hello { from, to, cluster, nonce, process } = *self;
+        Fields { from, to, cluster, nonce, process, address: None }.encode(Kind::Hello)
     }
 
     pub(super) fn decode(bytes: &[u8; GREETING_BYTES]) -> Result<Hello, GreetingError> {
-        let (from, to, cluster, nonce) = decode(Kind::Hello, bytes)?;
-        Ok(Hello { from, to, cluster, nonce })
+        let Fields { from, to, cluster, nonce, process, .. } = Fields::decode(Kind::Hello, bytes)?;
+        Ok(Hello { from, to, cluster, nonce, process })
     }
 }
 
 impl Answer {
     pub(super) fn encode(&self) -> [u8; GREETING_BYTES] {
-        encode(Kind::Answer, self.from, self.verdict as u8, self.cluster, self.nonce)
+        let Answer { from, verdict, cluster, nonce, process, first_at } = *self;
+        let fields = Fields { from, to: verdict as u8, cluster, nonce, process, address: first_at };
+        fields.encode(Kind::Answer)
     }
 
     pub(super) fn decode(bytes: &[u8; GREETING_BYTES]) -> Result<Answer, GreetingError> {
-        let (from, verdict, cluster, nonce) = decode(Kind::Answer, bytes)?;
-        let verdict = Verdict::from_byte(verdict).ok_or(GreetingError::Damaged)?;
-        Ok(Answer { from, verdict, cluster, nonce })
+        let Fields { from, to, cluster, nonce, process, address } = Fields::decode(Kind::Answer, bytes)?;
+        let verdict = Verdict::from_byte(to).ok_or(GreetingError::Damaged)?;
+        Ok(Answer { from, verdict, cluster, nonce, process, first_at: address })
     }
 }
 
@@ -191,45 +210,77 @@ fn is_zookeeper(magic: [u8; MAGIC_BYTES]) -> bool {
         || ELECTION_VERSIONS.contains(&i64::from_be_bytes(magic))
 }
 
-fn encode(kind: Kind, from: u8, to: u8, cluster: u64, nonce: u64) -> [u8; GREETING_BYTES] {
-    let mut bytes = [0; GREETING_BYTES];
-    bytes[0..8].copy_from_slice(&kind.magic());
-    bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[10] = from;
-    bytes[11] = to;
-    bytes[12..20].copy_from_slice(&cluster.to_le_bytes());
-    bytes[20..28].copy_from_slice(&nonce.to_le_bytes());
-    let crc = crc32c(&bytes[..CRC_AT]);
-    bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
-    bytes
+/// What stands in both.
+struct Fields {
+    from: u8,
+    to: u8,
+    cluster: u64,
+    nonce: u64,
+    process: u64,
+    address: Option<SocketAddr>,
 }
 
-fn decode(kind: Kind, bytes: &[u8; GREETING_BYTES]) -> Result<(u8, u8, u64, u64), GreetingError> {
-    check_magic(kind, bytes[0..8].try_into().expect("eight bytes"))?;
-    let version = u16::from_le_bytes([bytes[8], bytes[9]]);
-    if version != VERSION {
-        return Err(GreetingError::OtherVersion(version));
+impl Fields {
+    fn encode(&self, kind: Kind) -> [u8; GREETING_BYTES] {
+        let mut bytes = [0; GREETING_BYTES];
+        bytes[0..8].copy_from_slice(&kind.magic());
+        bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        (bytes[10], bytes[11]) = (self.from, self.to);
+        for (at, number) in [(12, self.cluster), (20, self.nonce), (28, self.process)] {
+            bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        if let Some(address) = self.address {
+            let ip = match address {
+                SocketAddr::V4(address) => address.ip().to_ipv6_mapped(),
+                SocketAddr::V6(address) => *address.ip(),
+            };
+            bytes[36..52].copy_from_slice(&ip.octets());
+            bytes[52..54].copy_from_slice(&address.port().to_le_bytes());
+        }
+        let crc = crc32c(&bytes[..CRC_AT]);
+        bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        bytes
     }
-    if bytes[CRC_AT..] != crc32c(&bytes[..CRC_AT]).to_le_bytes() {
-        return Err(GreetingError::Damaged);
+
+    fn decode(kind: Kind, bytes: &[u8; GREETING_BYTES]) -> Result<Fields, GreetingError> {
+        check_magic(kind, bytes[0..8].try_into().expect("eight bytes"))?;
+        check_version(bytes[8..VERSION_END].try_into().expect("two bytes"))?;
+        if bytes[CRC_AT..] != crc32c(&bytes[..CRC_AT]).to_le_bytes() {
+            return Err(GreetingError::Damaged);
+        }
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let ip = Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[36..52]).expect("sixteen bytes"));
+        let port = u16::from_le_bytes([bytes[52], bytes[53]]);
+        let address = (port != 0).then(|| SocketAddr::new(ip.to_canonical(), port));
+        let (from, to) = (bytes[10], bytes[11]);
+        Ok(Fields { from, to, cluster: number(12), nonce: number(20), process: number(28), address })
     }
-    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    Ok((bytes[10], bytes[11], number(12), number(20)))
+}
+
+/// Whether the greeting is of this member's version, and so as long as its own.
+pub(super) fn check_version(version: [u8; 2]) -> Result<(), GreetingError> {
+    match u16::from_le_bytes(version) {
+        VERSION => Ok(()),
+        other => Err(GreetingError::OtherVersion(other)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HELLO: Hello = Hello { from: 3, to: 2, cluster: 77, nonce: 0x0123_4567_89AB_CDEF };
+    const HELLO: Hello = Hello { from: 3, to: 2, cluster: 77, nonce: 0x0123_4567_89AB_CDEF, process: 11 };
 
     #[test]
     fn greetings_come_out_as_they_went_in() {
         assert_eq!(Hello::decode(&HELLO.encode()), Ok(HELLO));
         for byte in 0..=255 {
             let Some(verdict) = Verdict::from_byte(byte) else { continue };
-            let answer = Answer { from: 2, verdict, cluster: 0, nonce: 5 };
-            assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+            for first_at in [None, Some("10.0.0.3:2888"), Some("[fd00::3]:2888")] {
+                let first_at = first_at.map(|address| address.parse().unwrap());
+                let answer = Answer { from: 2, verdict, cluster: 0, nonce: 5, process: 12, first_at };
+                assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+            }
         }
     }
 

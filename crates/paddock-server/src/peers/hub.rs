@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,9 +12,10 @@ use tokio::task::{AbortHandle, LocalSet, spawn_local};
 
 use super::accept::{self, Strangers};
 use super::dial;
+use super::greeting::{Hello, same_cluster};
 use super::link::{Greeted, Link, LinkEnd, Server};
 use super::peer::Peer;
-use super::{LinkEvent, PeerAddress, Shared, Timing};
+use super::{LinkEvent, Order, PeerAddress, Shared, Timing};
 use crate::tls::Tls;
 
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -31,11 +32,11 @@ pub(super) struct Hub {
     pub(super) strangers: RefCell<Strangers>,
 }
 
-/// Runs the links until the channel of lists ends.
+/// Runs the links until the channel of orders ends.
 pub(super) fn run(
     shared: Arc<Shared>,
     listener: TcpListener,
-    mut lists: UnboundedReceiver<Vec<PeerAddress>>,
+    mut orders: UnboundedReceiver<Order>,
     seed: u64,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -52,8 +53,12 @@ pub(super) fn run(
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
         spawn_local(accept::accept(hub.clone(), listener));
-        while let Some(list) = lists.recv().await {
-            hub.set_peers(list);
+        while let Some(order) = orders.recv().await {
+            match order {
+                Order::Peers(list) => hub.set_peers(list),
+                Order::Refuse { peer, cluster } => hub.refuse(peer, cluster),
+                Order::JudgeAgain => hub.judge_again(),
+            }
         }
         hub.end();
     });
@@ -77,6 +82,24 @@ impl Hub {
 
     pub(super) fn tls(&self) -> Option<&Tls> {
         self.shared.tls.as_ref()
+    }
+
+    /// What this member says to a peer that it calls.
+    pub(super) fn hello(&self, to: u8) -> Hello {
+        let (cluster, nonce, process) = (self.cluster(), self.nonce(), self.process());
+        Hello { from: self.own(), to, cluster, nonce, process }
+    }
+
+    pub(super) fn process(&self) -> u64 {
+        self.shared.process
+    }
+
+    /// Where another process of a member calls from that calls now, if there is one: a link to it, on which it is still
+    /// heard. One that is not heard for a while may be what is left of a process that has ended.
+    pub(super) async fn other_process(&self, member: u8, process: u64) -> Option<SocketAddr> {
+        let link = self.peer(member)?.link().filter(|link| link.process() != process)?;
+        let lives = link.is_heard_within(2 * self.timing().heartbeat).await;
+        lives.then(|| link.address())
     }
 
     /// A number for a new connection.
@@ -137,11 +160,12 @@ impl Hub {
     pub(super) fn link_up(self: &Rc<Hub>, peer: &Arc<Peer>, greeted: Greeted) {
         self.cut(peer, &LinkEnd::Replaced);
         let tls = greeted.stream.tls_version();
-        let link = Arc::new(Link::new(greeted.stream, greeted.sending));
+        let (link, receiving) = Link::new(greeted);
+        let link = Arc::new(link);
         peer.set_up(link.clone());
         tracing::info!(peer = peer.id, address = peer.address(), tls, "link up");
         (self.shared.events)(LinkEvent::Up { peer: peer.id });
-        let server = Server::new(link, greeted.receiving, self.timing());
+        let server = Server::new(link, receiving, self.timing());
         spawn_local(self.clone().serve(peer.clone(), server));
     }
 
@@ -154,11 +178,34 @@ impl Hub {
         }
     }
 
+    /// Cuts the link to a peer of another ensemble. When one side calls again, both say where they belong.
+    fn refuse(&self, peer: u8, cluster: u64) {
+        if let Some(peer) = self.peer(peer) {
+            self.cut(&peer, &LinkEnd::OtherCluster { own: self.cluster(), theirs: cluster });
+        }
+    }
+
+    /// This member has learned to which ensemble it belongs: links that began before that may be to members of another.
+    fn judge_again(&self) {
+        let peers: Vec<Arc<Peer>> = self.shared.peers.read().values().cloned().collect();
+        for peer in peers {
+            let theirs = peer.link().map_or(0, |link| link.cluster());
+            if !same_cluster(self.cluster(), theirs) {
+                self.refuse(peer.id, theirs);
+            }
+        }
+    }
+
     /// Ends the peer's link, if it has one.
     fn cut(&self, peer: &Peer, end: &LinkEnd) {
         let Some(link) = peer.set_down(&end.to_string()) else { return };
         link.close();
-        tracing::warn!(peer = peer.id, address = peer.address(), reason = %end, "link down");
+        match end {
+            LinkEnd::OtherCluster { .. } => {
+                tracing::error!(peer = peer.id, address = %link.address(), reason = %end, "link down");
+            }
+            _ => tracing::warn!(peer = peer.id, address = peer.address(), reason = %end, "link down"),
+        }
         (self.shared.events)(LinkEvent::Down { peer: peer.id });
     }
 

@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::sync::Notify;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 use super::Timing;
 use super::chunks::Chunks;
@@ -34,12 +35,19 @@ pub(super) enum LinkEnd {
     Moved,
     #[error("the member was removed")]
     Removed,
+    #[error("it belongs to ensemble {theirs:016x}, and this member to ensemble {own:016x}")]
+    OtherCluster { own: u64, theirs: u64 },
 }
 
 /// What a greeting leaves for the link: the connection, and where each direction's frames begin.
 #[derive(Debug)]
 pub(super) struct Greeted {
     pub(super) stream: Stream,
+    /// Where the other side is.
+    pub(super) address: SocketAddr,
+    /// The other side's process, and its ensemble, as it has said: 0 if it did not know that.
+    pub(super) process: u64,
+    pub(super) cluster: u64,
     pub(super) sending: Place,
     pub(super) receiving: Place,
 }
@@ -47,16 +55,45 @@ pub(super) struct Greeted {
 #[derive(Debug)]
 pub(super) struct Link {
     stream: Stream,
+    address: SocketAddr,
+    process: u64,
+    cluster: u64,
     outbox: Mutex<Outbox>,
     /// There is something to send, or the link was closed.
     changed: Notify,
+    /// Something has come, or the link was closed.
+    heard: Notify,
     inflow: Arc<Inflow>,
 }
 
 impl Link {
-    pub(super) fn new(stream: Stream, sending: Place) -> Link {
+    /// The link, and where the frames begin that come from the other side.
+    pub(super) fn new(greeted: Greeted) -> (Link, Place) {
+        let Greeted { stream, address, process, cluster, sending, receiving } = greeted;
         let outbox = Mutex::new(Outbox::new(sending));
-        Link { stream, outbox, changed: Notify::new(), inflow: Arc::default() }
+        let (changed, heard, inflow) = (Notify::new(), Notify::new(), Arc::default());
+        (Link { stream, address, process, cluster, outbox, changed, heard, inflow }, receiving)
+    }
+
+    /// Where the other side is.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Tells the other side's process from all others.
+    pub(super) fn process(&self) -> u64 {
+        self.process
+    }
+
+    /// The other side's ensemble, as it said when the link began; 0 if it did not know.
+    pub(super) fn cluster(&self) -> u64 {
+        self.cluster
+    }
+
+    /// Whether the other side is heard again within a time.
+    pub(super) async fn is_heard_within(&self, time: Duration) -> bool {
+        let is_heard = timeout(time, self.heard.notified()).await.is_ok();
+        is_heard && !self.is_closed()
     }
 
     /// False if there is no room.
@@ -81,6 +118,7 @@ impl Link {
     pub(super) fn close(&self) {
         self.outbox.lock().close();
         self.changed.notify_one();
+        self.heard.notify_waiters();
     }
 
     fn is_closed(&self) -> bool {
@@ -193,6 +231,7 @@ impl Server {
             Err(error) => return Err(LinkEnd::Socket(error)),
         };
         self.heard_at = Instant::now();
+        self.link.heard.notify_waiters();
         let inflow = &self.link.inflow;
         let mut latest = None;
         let fed = self.decoder.feed(bytes, |message| {

@@ -39,6 +39,10 @@ impl Stream {
         Ok(Stream { socket, session: None })
     }
 
+    pub(super) fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
     /// Whether the other side begins as one does that speaks TLS. Takes nothing from what it sent.
     pub(super) async fn begins_with_tls(&self) -> io::Result<bool> {
         let mut first = [0];

@@ -5,6 +5,7 @@ mod delivery;
 mod faults;
 mod membership;
 mod node;
+mod processes;
 mod proxy;
 mod speaker;
 mod strangers;

@@ -60,6 +60,8 @@ pub(crate) struct Harvest {
     /// Workers that have mail and had none.
     pub(crate) woken: Vec<usize>,
     pub(crate) orders_snapshot: bool,
+    /// Peers of another ensemble that this one has refused.
+    pub(crate) refused: Vec<u8>,
     /// Members whose state differs, as this one says.
     pub(crate) differing: Vec<u64>,
 }
@@ -85,6 +87,10 @@ impl Shell for SimShell<'_> {
         if !self.disk.is_dead() {
             self.harvest.letters.push((to, message));
         }
+    }
+
+    fn refuse(&mut self, peer: u8, _: u64) {
+        self.harvest.refused.push(peer);
     }
 
     fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T {

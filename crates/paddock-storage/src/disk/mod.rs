@@ -88,6 +88,6 @@ pub trait DiskFile: Debug + Send {
 }
 
 /// Whether an error says that there is no room, which passes when someone makes room.
-pub(crate) fn is_full(error: &io::Error) -> bool {
+pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -1,8 +1,8 @@
 //! A member's links, with its events in a channel.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, unbounded};
@@ -13,6 +13,8 @@ use crate::tls::Tls;
 /// How long anything may take before a test fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) const CLUSTER: u64 = 77;
+/// Numbers the nodes of all tests.
+static PROCESSES: AtomicU64 = AtomicU64::new(1000);
 /// Short pauses between attempts, and no cut for silence while a debugger or a busy machine is slow.
 pub(super) const TIMING: Timing = Timing {
     heartbeat: Duration::from_millis(200),
@@ -44,11 +46,21 @@ impl Node {
     }
 
     pub(super) fn start_secured(id: u8, listen: SocketAddr, timing: Timing, tls: Option<Tls>) -> Node {
+        Node::start_of(CLUSTER, id, listen, timing, tls)
+    }
+
+    /// A member of another cluster, or of none that it knows: 0.
+    pub(super) fn start_in(id: u8, cluster: u64) -> Node {
+        Node::start_of(cluster, id, any_port(), TIMING, None)
+    }
+
+    fn start_of(cluster: u64, id: u8, listen: SocketAddr, timing: Timing, tls: Option<Tls>) -> Node {
         let (sender, events) = unbounded();
         let options = LinkOptions {
             own: id,
             listen,
-            cluster: Arc::new(AtomicU64::new(CLUSTER)),
+            cluster,
+            process: PROCESSES.fetch_add(1, Relaxed),
             peers: Vec::new(),
             seed: u64::from(id),
             timing,

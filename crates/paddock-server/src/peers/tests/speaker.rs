@@ -7,7 +7,7 @@ use super::node::{CLUSTER, PATIENCE};
 use crate::peers::frame::{Decoder, Place};
 use crate::peers::greeting::{Answer, GREETING_BYTES, Hello, first_places};
 
-pub(super) const HELLO: Hello = Hello { from: 2, to: 1, cluster: CLUSTER, nonce: 5 };
+pub(super) const HELLO: Hello = Hello { from: 2, to: 1, cluster: CLUSTER, nonce: 5, process: 6 };
 
 /// A connection to a member.
 pub(super) fn connect(address: SocketAddr) -> TcpStream {

@@ -119,7 +119,8 @@ fn check_reason(answer: &[u8], expected: &str) {
 
 #[test]
 fn a_member_says_why_there_is_no_link() {
-    let answer = Answer { from: 1, verdict: Verdict::Welcome, cluster: CLUSTER, nonce: 1 };
+    let answer =
+        Answer { from: 1, verdict: Verdict::Welcome, cluster: CLUSTER, nonce: 1, process: 7, first_at: None };
     check_reason(b"", "closed the connection without a word");
     check_reason(&[b'x'; GREETING_BYTES], "not a member: it began with \"xxxxxxxx\"");
     check_reason(&HELLO.encode(), "not a member");

@@ -150,7 +150,9 @@ fn what_comes_with_the_answer_is_read() {
     let mut one = rustls::Stream::new(&mut connection, &mut socket);
     let mut hello = [0; GREETING_BYTES];
     one.read_exact(&mut hello).unwrap();
-    let answer = Answer { from: 1, verdict: Verdict::Welcome, cluster: CLUSTER, nonce: 1 }.encode();
+    let answer =
+        Answer { from: 1, verdict: Verdict::Welcome, cluster: CLUSTER, nonce: 1, process: 7, first_at: None }
+            .encode();
     let (_, mut sending) = first_places(&hello, &answer);
     let message = b"together with the answer";
     one.write_all(&[&answer[..], &sending.header(message), message].concat()).unwrap();

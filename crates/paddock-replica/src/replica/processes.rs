@@ -1,0 +1,132 @@
+//! The processes that the other members run in. A member's number belongs to one process at a time: the first that was heard,
+//! until its link has ended or it has been silent for a while. What another process says in that member's name is dropped.
+//!
+//! A member that was restarted is another process, and so is one whose directory was copied and started elsewhere. The
+//! first has nobody beside it; the second is told from it by the other one, which can still be heard. To be heard, members say now
+//! and then that they are there, also those that have nothing to say to each other.
+
+use std::collections::BTreeMap;
+
+use super::Replica;
+use crate::message::PeerMessage;
+
+/// A process that was not heard for so long has ended, or cannot be reached.
+const SILENCE_MS: u64 = 1500;
+/// Every so many ticks a member says that it is there.
+const PRESENT_TICKS: u64 = 5;
+
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    by_member: BTreeMap<u64, Heard>,
+    ticks: u64,
+}
+
+/// The process that has a member's number.
+#[derive(Debug)]
+struct Heard {
+    process: u64,
+    at_ms: u64,
+    /// Its link has ended since then.
+    is_lost: bool,
+    /// The last other process that spoke in its name.
+    rival: Option<u64>,
+}
+
+/// What to make of a message, by the process that it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The process that has the member's number.
+    Known,
+    /// It has the number from now on. Another one had it before.
+    Successor,
+    /// Another process has the number. This is the first message of this one.
+    NewRival,
+    Rival,
+}
+
+impl Processes {
+    /// Something comes from `process` in the name of `member`.
+    pub(super) fn hear(&mut self, member: u64, process: u64, now_ms: u64) -> Speaker {
+        let heard = Heard { process, at_ms: now_ms, is_lost: false, rival: None };
+        let Some(known) = self.by_member.get_mut(&member) else {
+            self.by_member.insert(member, heard);
+            return Speaker::Known;
+        };
+        if known.process == process {
+            (known.at_ms, known.is_lost) = (now_ms, false);
+            return Speaker::Known;
+        }
+        if known.is_lost || now_ms.saturating_sub(known.at_ms) >= SILENCE_MS {
+            *known = heard;
+            return Speaker::Successor;
+        }
+        match known.rival.replace(process) == Some(process) {
+            true => Speaker::Rival,
+            false => Speaker::NewRival,
+        }
+    }
+
+    pub(super) fn lose(&mut self, member: u64) {
+        if let Some(known) = self.by_member.get_mut(&member) {
+            known.is_lost = true;
+        }
+    }
+}
+
+impl Replica {
+    /// Whether something is to be heard that comes from `process` in the name of `from`.
+    pub(super) fn hears(&mut self, from: u64, process: u64, now_ms: u64) -> bool {
+        match self.processes.hear(from, process, now_ms) {
+            Speaker::Known => true,
+            Speaker::Successor => {
+                self.note_restart(from);
+                true
+            }
+            Speaker::NewRival => {
+                tracing::error!(
+                    member = from,
+                    "two processes run with one member number: the second one is not heard; stop it, or give it its own"
+                );
+                false
+            }
+            Speaker::Rival => false,
+        }
+    }
+
+    pub(super) fn say_present(&mut self) {
+        self.processes.ticks += 1;
+        if self.processes.ticks.is_multiple_of(PRESENT_TICKS) {
+            let others = self.consensus.membership().all().filter(|id| *id != self.options.member);
+            self.letters.extend(others.map(|id| (id, PeerMessage::Present.encode())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_belongs_to_the_first_process_that_is_heard_until_it_is_gone() {
+        let mut processes = Processes::default();
+        assert_eq!(processes.hear(3, 10, 0), Speaker::Known);
+        assert_eq!(processes.hear(3, 11, 100), Speaker::NewRival);
+        assert_eq!(processes.hear(3, 11, 200), Speaker::Rival);
+        assert_eq!(processes.hear(2, 11, 200), Speaker::Known, "each member has its own");
+        assert_eq!(processes.hear(3, 10, 1000), Speaker::Known);
+        assert_eq!(processes.hear(3, 11, 1000 + SILENCE_MS - 1), Speaker::Rival);
+        assert_eq!(processes.hear(3, 11, 1000 + SILENCE_MS), Speaker::Successor);
+        assert_eq!(processes.hear(3, 10, 2000 + SILENCE_MS), Speaker::NewRival, "the first has come back");
+    }
+
+    #[test]
+    fn a_process_whose_link_has_ended_is_followed_at_once() {
+        let mut processes = Processes::default();
+        processes.hear(3, 10, 0);
+        processes.lose(3);
+        assert_eq!(processes.hear(3, 10, 1), Speaker::Known, "it has connected again");
+        processes.lose(3);
+        assert_eq!(processes.hear(3, 7, 2), Speaker::Successor, "whatever its number");
+        assert_eq!(processes.hear(3, 10, 3), Speaker::NewRival);
+    }
+}
