@@ -118,7 +118,7 @@ fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Identity>, IdentityEr
     text.and_then(Identity::parse).map(Some).ok_or(IdentityError::Unreadable { path })
 }
 
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
+pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
     let path = path.to_owned();
     move |source| IdentityError::File { action, path, source }
 }

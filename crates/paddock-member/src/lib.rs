@@ -6,6 +6,7 @@
 //! simulator is another one, with a disk in memory and the time it wants it to be.
 
 mod config;
+mod diverged;
 mod identity;
 mod incoming;
 mod member;

@@ -9,12 +9,12 @@ use paddock_replica::{Cluster, Effects, Input, Install, Replica, ReplicaOptions,
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, Term};
 
-use crate::identity;
 use crate::incoming::{self, Incoming, IncomingError};
 use crate::progress::Report;
 use crate::recovery::{self, Found, GROUP, RecoveryError};
 use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell};
+use crate::{diverged, identity};
 
 /// After so long without a write, what is on disk is marked as whole.
 const QUIET_MS: u64 = 500;
@@ -38,6 +38,11 @@ pub enum MemberError {
     Incoming(#[from] IncomingError),
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
+    #[error(
+        "the state of this member is not the one that most others have, at entry {index}: it stopped; when it is started \
+         again, it puts its files aside and fetches the state from the leader"
+    )]
+    Diverged { index: u64 },
 }
 
 impl MemberError {
@@ -188,6 +193,10 @@ impl Member {
         if self.effects.is_empty() && self.unsynced.is_none() {
             self.end_replay(shell);
             return Ok(Work::Nothing);
+        }
+        if let Some(index) = self.effects.diverged_at {
+            diverged::mark(self.disk.as_ref(), &self.config, index).map_err(RecoveryError::from)?;
+            return Err(MemberError::Diverged { index });
         }
         let is_idle = self.effects.is_empty();
         if self.effects.can_answer_first() {

@@ -12,6 +12,7 @@ use paddock_storage::{
 };
 use paddock_tree::{LoadError, Tree, TreeLoader};
 
+use crate::diverged;
 use crate::identity::{self, IdentityError};
 use crate::incoming::{self, IncomingError};
 use crate::pieces::PieceReader;
@@ -95,6 +96,15 @@ pub(crate) fn recover(
     }
     let identity = identity::check(disk.as_ref(), config)?;
     let cluster = identity.map_or(Cluster::None, |identity| identity.cluster);
+    let diverged_at = diverged::marked(disk.as_ref(), config)?;
+    if let Some(index) = diverged_at {
+        let aside = diverged::put_aside(disk.as_ref(), config, index)?;
+        tracing::warn!(
+            index,
+            ?aside,
+            "the state of this member was wrong: its files were put aside, and it begins anew"
+        );
+    }
     let not_created = |source| RecoveryError::CreateDirectory { path: snapshot_dir.clone(), source };
     disk.create_dir(&snapshot_dir).map_err(not_created)?;
     let newest = snapshot::newest_valid(disk.as_ref(), &snapshot_dir)?;
@@ -128,6 +138,9 @@ pub(crate) fn recover(
     let state = State::new(tree, snapshot, membership.clone());
     let mut recovered = Recovered::new(snapshot, membership, hard_state, entries);
     recovered.cluster = cluster;
+    if diverged_at.is_some() {
+        recovered.learn_first();
+    }
     if let Some(members) = &config.refounding {
         if recovered.is_alone(u64::from(config.member)) {
             return Err(RecoveryError::AloneAlready { path: config.data_dir.clone() });
@@ -141,6 +154,9 @@ pub(crate) fn recover(
     }
     recovered.begin(u64::from(config.member), &state, clock.now());
     write_down(&mut log, &recovered.hard_state)?;
+    if let Some(index) = diverged_at {
+        diverged::remove_mark(disk.as_ref(), config, index)?;
+    }
     Ok(Found { state, recovered, log, cluster, locks })
 }
 

@@ -12,6 +12,7 @@ use crate::entry_log::EntryLog;
 use crate::message::FoundOnDisk;
 use crate::payload::{About, from_raft, to_raft};
 use crate::question::Question;
+use crate::replica::BEFORE_ASKING;
 use crate::{Cluster, Membership, Now, State, message};
 use laggards::Laggards;
 
@@ -98,6 +99,11 @@ impl Recovered {
             .map(|last| last + Recovered::INCARNATIONS_APART);
         self.former_start = self.hard_state.incarnation;
         self.hard_state.incarnation = next.unwrap_or(1).max(now.wall_ms as u64);
+    }
+
+    /// The member has to be told everything before it votes or serves: what it once had is of no use.
+    pub fn learn_first(&mut self) {
+        self.hard_state.silent_until = BEFORE_ASKING;
     }
 
     /// What the member found on its disk, for others to judge. To be asked behind `begin`.

@@ -71,6 +71,13 @@ pub(crate) enum PeerMessage {
     Digest {
         index: u64,
         digest: u64,
+        /// It is not known whether the sender's state is right.
+        is_in_doubt: bool,
+    },
+    /// What the state of most members was after an entry: the receiver has another one.
+    Diverged {
+        index: u64,
+        digest: u64,
     },
     /// The sender runs. It says so now and then to those to whom it has nothing else to say.
     Present,
@@ -136,6 +143,7 @@ const GREETING: u8 = 8;
 const DIGEST: u8 = 9;
 const DAMAGED: u8 = 10;
 const PRESENT: u8 = 11;
+const DIVERGED: u8 = 12;
 
 /// Whether a message is about the log and who leads, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
@@ -187,8 +195,14 @@ impl PeerMessage {
                 out.push(GREETING);
                 encode_greeting(greeting, &mut out);
             }
-            PeerMessage::Digest { index, digest } => {
+            PeerMessage::Digest { index, digest, is_in_doubt } => {
                 out.push(DIGEST);
+                out.put_i64(*index as i64);
+                out.put_i64(*digest as i64);
+                out.put_bool(*is_in_doubt);
+            }
+            PeerMessage::Diverged { index, digest } => {
+                out.push(DIVERGED);
                 out.put_i64(*index as i64);
                 out.put_i64(*digest as i64);
             }
@@ -225,7 +239,13 @@ impl PeerMessage {
             GONE => Ok(PeerMessage::Gone { index: reader.i64()? as u64 }),
             DAMAGED => Ok(PeerMessage::Damaged { index: reader.i64()? as u64 }),
             GREETING => decode_greeting(&mut reader).map(PeerMessage::Greeting),
-            DIGEST => Ok(PeerMessage::Digest { index: reader.i64()? as u64, digest: reader.i64()? as u64 }),
+            DIGEST => {
+                let (index, digest) = (reader.i64()? as u64, reader.i64()? as u64);
+                Ok(PeerMessage::Digest { index, digest, is_in_doubt: reader.bool()? })
+            }
+            DIVERGED => {
+                Ok(PeerMessage::Diverged { index: reader.i64()? as u64, digest: reader.i64()? as u64 })
+            }
             PRESENT => Ok(PeerMessage::Present),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
@@ -312,7 +332,8 @@ fn describe_body(body: &[u8]) -> String {
             format!("greeting: {condition:?} term={term} leader={leader:?} {found:?} ruling={ruling:?}{you}")
         }
         Ok(PeerMessage::Present) => "present".to_owned(),
-        Ok(PeerMessage::Digest { index, digest }) => format!("digest {digest:016x} at {index}"),
+        Ok(PeerMessage::Digest { index, digest, .. }) => format!("digest {digest:016x} at {index}"),
+        Ok(PeerMessage::Diverged { index, digest }) => format!("most have digest {digest:016x} at {index}"),
         Err(error) => format!("unreadable: {error}"),
     }
 }
@@ -516,7 +537,8 @@ mod tests {
         check(PeerMessage::Fetch { index: 7, offset: 1 << 40 });
         check(PeerMessage::Gone { index: 7 });
         check(PeerMessage::Damaged { index: 7 });
-        check(PeerMessage::Digest { index: 7, digest: u64::MAX });
+        check(PeerMessage::Digest { index: 7, digest: u64::MAX, is_in_doubt: true });
+        check(PeerMessage::Diverged { index: 7, digest: u64::MAX });
         use Condition::{Empty, Established, Founding, Learning};
         let rulings = [None, None, Some(Ruling::Admitted), Some(Ruling::Outdated)];
         for (condition, ruling) in [Empty, Founding, Learning, Established].into_iter().zip(rulings) {

@@ -39,6 +39,7 @@ use crate::serving::Serving;
 use crate::{Client, Cluster, ConnId, HardState, LogEntry, Membership, Now, Outboxes, Recovered, State};
 use admission::Admission;
 use digests::Digests;
+pub(crate) use founding::BEFORE_ASKING;
 use founding::Beginning;
 pub use founding::Founding;
 use gates::Gates;
@@ -159,6 +160,9 @@ pub struct Effects {
     pub differing: Vec<u64>,
     /// Peers that belong to another ensemble, and its id: their links are to be cut.
     pub foreign: Vec<(u64, u64)>,
+    /// At this entry most members have another state than this one: it has to stop now, and to begin anew without what it
+    /// has on its disk.
+    pub diverged_at: Option<u64>,
 }
 
 impl Effects {
@@ -172,6 +176,7 @@ impl Effects {
             && !self.locals
             && self.differing.is_empty()
             && self.foreign.is_empty()
+            && self.diverged_at.is_none()
     }
 
     /// Whether clients can be answered, and nobody else waits for this member's disk: what there is to tell other members is
@@ -619,7 +624,10 @@ impl Replica {
             PeerMessage::Piece(piece) => self.on_piece(from, piece),
             PeerMessage::Gone { index } => self.on_gone(from, index),
             PeerMessage::Damaged { index } => self.on_damaged(from, index),
-            PeerMessage::Digest { index, digest } => self.on_digest(from, index, digest),
+            PeerMessage::Digest { index, digest, is_in_doubt } => {
+                self.on_digest(from, index, digest, is_in_doubt);
+            }
+            PeerMessage::Diverged { index, digest } => self.on_diverged(index, digest),
             PeerMessage::Greeting(_) | PeerMessage::Present => {}
         }
     }
@@ -648,6 +656,7 @@ impl Replica {
         self.is_name_proposed = false;
         self.tick_beginning();
         self.say_present();
+        self.tick_digests();
         self.tick_refusing(now);
         self.ask_questions(now);
         self.reconcile();
@@ -768,6 +777,7 @@ impl Replica {
         self.ticks_without_progress = 0;
         self.lease_until_ms = 0;
         self.is_name_proposed = false;
+        self.digests.begin_anew();
         self.reconsider_members();
         // What a former leader heard is not known here.
         self.liveness.renew_all(now.monotonic_ms);
@@ -804,7 +814,7 @@ impl Replica {
         }
         self.close_batch();
         self.tell_leader_who_was_heard(effects);
-        self.tell_digest(effects);
+        self.tell_digests(effects);
         self.ask_for_piece(effects);
         effects.messages.append(&mut self.letters);
         effects.snapshot_reads.append(&mut self.reads);

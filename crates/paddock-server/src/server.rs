@@ -56,6 +56,14 @@ pub enum ServerError {
     Panicked,
 }
 
+impl ServerError {
+    /// Whether the member stopped because its state is not the one that most others have. Started again, it puts its files
+    /// aside and fetches the state from the leader.
+    pub fn is_divergence(&self) -> bool {
+        matches!(self, ServerError::Member(MemberError::Diverged { .. }))
+    }
+}
+
 /// A member that serves clients until it is shut down or fails. Dropping it leaves it running.
 #[derive(Debug)]
 pub struct Server {

@@ -111,14 +111,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Wait)?;
-    let ended = runtime.block_on(serve(loaded.config));
+    let ended = runtime.block_on(serve_on(loaded.config));
     // A member that was still loading is left where it is: it has promised nothing yet.
     runtime.shutdown_background();
     ended
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
+/// Serves until the member ends. One that found its state to be wrong goes on with that of the leader.
+async fn serve_on(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(Failure::Wait)?;
+    loop {
+        match serve(config.clone(), &mut signals).await {
+            Err(Failure::Server(error)) if error.is_divergence() => {
+                tracing::error!(%error, "starting again to fetch the state from the leader");
+                config.recover = false;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+async fn serve(config: Config, signals: &mut Signals) -> Result<(), Failure> {
     let data_dir = config.data_dir.clone();
     let starting = spawn_blocking(move || Server::start(config));
     let server = tokio::select! {

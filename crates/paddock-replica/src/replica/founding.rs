@@ -32,7 +32,7 @@ const FOUNDING_ROUND: u64 = 0;
 /// The term of the first entry. Nobody leads in it.
 const FIRST_TERM: u64 = 1;
 /// In the place of the entry up to which a member has to learn: it has to ask first which term it is.
-const BEFORE_ASKING: u64 = u64::MAX;
+pub(crate) const BEFORE_ASKING: u64 = u64::MAX;
 /// It has asked, and waits for its leader to say up to which entry.
 const BEFORE_HEARING: u64 = u64::MAX - 1;
 

@@ -1,5 +1,5 @@
 //! What a member does that cannot write: its quorum is lost, its disk is full, it has not caught up since it came without
-//! data, or it was removed from the ensemble.
+//! data, its state may be wrong, or it was removed from the ensemble.
 //!
 //! For a while writes wait, because most losses of a leader are short. Then the connections that wait are closed, for
 //! nobody knows what becomes of their writes, and new writes are refused. Reads go on, and clients that said that they
@@ -24,6 +24,8 @@ pub(super) enum Reason {
     /// It came without data.
     Learning,
     Removed,
+    /// Its state differs from another member's, and it is not known which of them is right.
+    InDoubt,
 }
 
 /// What is answered at once, in this order.
@@ -53,7 +55,7 @@ impl Refusing {
 
     /// Not even reads: what this member knows is old, or its own past.
     pub(super) fn serves_nobody(&self) -> bool {
-        matches!(self.reason, Some(Reason::Learning | Reason::Removed))
+        matches!(self.reason, Some(Reason::Learning | Reason::Removed | Reason::InDoubt))
     }
 
     pub(super) fn is_disk_full(&self) -> bool {
@@ -140,6 +142,7 @@ impl Replica {
         let reason = match () {
             _ if self.is_removed => Some(Reason::Removed),
             _ if refusing.is_learning => Some(Reason::Learning),
+            _ if self.digests.is_in_doubt() => Some(Reason::InDoubt),
             _ if refusing.is_disk_full => Some(Reason::DiskFull),
             _ if refusing.ticks_without_leader >= PATIENCE_TICKS => Some(Reason::NoQuorum),
             _ => None,
@@ -151,6 +154,9 @@ impl Replica {
             Some(Reason::NoQuorum) => {
                 tracing::error!("no quorum: writes are refused until there is one again")
             }
+            Some(Reason::InDoubt) => tracing::error!(
+                "no majority of the members has the state of this one: it serves no clients until there is one"
+            ),
             // Whoever owns the disk, or the list of members, says so.
             Some(Reason::DiskFull | Reason::Learning | Reason::Removed) => {}
             None => tracing::info!("writes go on"),
@@ -175,6 +181,10 @@ impl Replica {
         }
         while let Some(direct) = self.refusing.queue.pop_front() {
             match direct {
+                // Its connection was closed when that began.
+                Direct::Item(Item::Local(local)) if self.refusing.serves_nobody() => {
+                    out.close(local.client.conn)
+                }
                 Direct::Item(item) => self.run(item, state, out),
                 Direct::Refuse { conn, xid } => {
                     let header =

@@ -43,6 +43,8 @@ pub(crate) struct Disk {
     entries: Vec<LogEntry>,
     hard_state: HardState,
     cluster: Cluster,
+    /// What is here is wrong: the member begins anew without it.
+    has_diverged: bool,
 }
 
 struct Member {
@@ -172,6 +174,10 @@ impl Stage {
         self.starts += 1;
         let disk = self.disks.get_mut(&member).expect("every member has a disk");
         disk.partial.clear();
+        let is_to_learn = std::mem::take(&mut disk.has_diverged);
+        if is_to_learn {
+            *disk = Disk { cluster: disk.cluster, ..Disk::default() };
+        }
         let state = match &disk.snapshot {
             Some((applied, membership, bytes)) => State::new(load(bytes), *applied, membership.clone()),
             None => State::new(Tree::new(), (0, 0), Membership::default()),
@@ -193,6 +199,9 @@ impl Stage {
         let entries = disk.entries.clone();
         let mut recovered = Recovered::new(state.applied(), membership, disk.hard_state, entries);
         recovered.cluster = disk.cluster;
+        if is_to_learn {
+            recovered.learn_first();
+        }
         recovered.begin(member, &state, self.now);
         disk.hard_state = recovered.hard_state;
         let replica = Replica::new(options, recovered, &state, self.now);
@@ -219,6 +228,11 @@ impl Stage {
         self.stop(member);
         self.disks.insert(member, disk);
         self.start(member);
+    }
+
+    /// Whether the member has stopped, because most others have another state.
+    pub(crate) fn has_diverged(&self, member: u64) -> bool {
+        self.members[&member].is_none() && self.disks[&member].has_diverged
     }
 
     /// Which peers the member has refused, since they belong to another ensemble.
@@ -346,6 +360,10 @@ impl Stage {
             member.replica.collect(now, &mut effects);
             if effects.is_empty() {
                 break;
+            }
+            if effects.diverged_at.is_some() {
+                disk.has_diverged = true;
+                return self.stop(number);
             }
             self.messages.extend(effects.messages.drain(..).map(|(to, bytes)| (number, to, bytes)));
             member.differing.append(&mut effects.differing);

@@ -176,6 +176,10 @@ impl Disk for SimDisk {
         self.change(|| self.memory.rename(from, to))
     }
 
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.change(|| self.memory.rename_dir(from, to))
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.change(|| self.memory.remove(path))
     }

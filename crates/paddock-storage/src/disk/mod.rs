@@ -42,6 +42,9 @@ pub trait Disk: Debug + Send + Sync {
     /// Gives a file another name in the same directory, in one step, replacing what had that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a directory, with all that is in it, another name beside it, durably.
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()>;
+
     /// Removes a file's name.
     fn remove(&self, path: &Path) -> io::Result<()>;
 

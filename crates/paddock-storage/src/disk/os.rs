@@ -38,6 +38,12 @@ impl Disk for OsDisk {
         fs::rename(from, to)
     }
 
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)?;
+        let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
+        self.sync_dir(parent.unwrap_or(Path::new(".")))
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(path);
         fs::remove_file(path)?;

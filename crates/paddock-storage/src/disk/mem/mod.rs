@@ -171,6 +171,21 @@ impl Disk for MemDisk {
         Ok(())
     }
 
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.lock_state();
+        state.take_fault(Fault::Rename)?;
+        if !state.dirs.remove(from) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.dirs.insert(to.to_owned());
+        for change in state.unsynced_names.remove(from).unwrap_or_default() {
+            state.make_durable(change);
+        }
+        move_names(&mut state.names, from, to);
+        move_names(&mut state.durable_names, from, to);
+        Ok(())
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
         state.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
@@ -338,6 +353,15 @@ impl Drop for HeldLock {
 
 fn parent(path: &Path) -> PathBuf {
     path.parent().unwrap_or(Path::new("")).to_owned()
+}
+
+/// Gives the files of one directory their names in another one. There are no directories in it.
+fn move_names(names: &mut BTreeMap<PathBuf, Inode>, from: &Path, to: &Path) {
+    let inside: Vec<PathBuf> = names.keys().filter(|path| path.parent() == Some(from)).cloned().collect();
+    for path in inside {
+        let inode = names.remove(&path).expect("it was just there");
+        names.insert(to.join(path.file_name().expect("a file has a name")), inode);
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
