@@ -30,7 +30,8 @@ pub use membership::Membership;
 pub use message::{Glimpse, describe, is_of_log};
 pub use outbox::{Outbox, Outboxes, Parcel};
 pub use replica::{
-    Applied, Effects, Founding, Input, Local, Replica, ReplicaOptions, Role, SnapshotRead, SnapshotWrite,
+    Applied, CONTACT_MAX_LEAST_MS, Effects, Founding, Input, Local, Replica, ReplicaOptions, Role,
+    SnapshotRead, SnapshotWrite, contact_max_ms,
 };
 pub use state::State;
 pub use watches::WatchSummary;

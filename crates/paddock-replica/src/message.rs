@@ -47,8 +47,15 @@ pub(crate) enum PeerMessage {
     Raft(Message),
     /// Writes that the sender has taken from its clients, for the leader to order.
     Forward(Bytes),
-    /// Sessions that were heard on the sender, for the leader's judgement.
-    Heard(Vec<SessionId>),
+    /// A numbered report of the sessions that were heard on the sender, for the leader's judgement.
+    Heard {
+        number: u64,
+        sessions: Vec<SessionId>,
+    },
+    /// The leader had the receiver's report of this number before a quorum confirmed that it leads.
+    Confirmed {
+        number: u64,
+    },
     /// The library's message that a snapshot should replace what the receiver has. It says which; its bytes are fetched.
     Offer(Message),
     /// The receiver's snapshot up to `index` is wanted from `offset` on.
@@ -144,10 +151,11 @@ const DIGEST: u8 = 9;
 const DAMAGED: u8 = 10;
 const PRESENT: u8 = 11;
 const DIVERGED: u8 = 12;
+const CONFIRMED: u8 = 13;
 
 /// Whether a message is about the log and who leads, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
-    matches!(message.get(Envelope::BYTES), Some(&(RAFT | FORWARD | HEARD)))
+    matches!(message.get(Envelope::BYTES), Some(&(RAFT | FORWARD | HEARD | CONFIRMED)))
 }
 
 impl PeerMessage {
@@ -163,9 +171,14 @@ impl PeerMessage {
                 out.push(FORWARD);
                 out.extend_from_slice(batch);
             }
-            PeerMessage::Heard(sessions) => {
+            PeerMessage::Heard { number, sessions } => {
                 out.push(HEARD);
+                out.put_i64(*number as i64);
                 sessions.iter().for_each(|session| out.put_i64(session.0));
+            }
+            PeerMessage::Confirmed { number } => {
+                out.push(CONFIRMED);
+                out.put_i64(*number as i64);
             }
             PeerMessage::Offer(message) => {
                 out.push(OFFER);
@@ -218,12 +231,14 @@ impl PeerMessage {
             RAFT => decode_raft(&mut reader).map(PeerMessage::Raft),
             FORWARD => Ok(PeerMessage::Forward(Bytes::copy_from_slice(reader.rest()))),
             HEARD => {
+                let number = reader.i64()? as u64;
                 let mut sessions = Vec::new();
                 while !reader.is_empty() {
                     sessions.push(SessionId(reader.i64()?));
                 }
-                Ok(PeerMessage::Heard(sessions))
+                Ok(PeerMessage::Heard { number, sessions })
             }
+            CONFIRMED => Ok(PeerMessage::Confirmed { number: reader.i64()? as u64 }),
             OFFER => decode_offer(&mut reader).map(PeerMessage::Offer),
             FETCH => Ok(PeerMessage::Fetch { index: reader.i64()? as u64, offset: reader.i64()? as u64 }),
             PIECE => {
@@ -311,10 +326,11 @@ fn describe_body(body: &[u8]) -> String {
     match PeerMessage::decode(body) {
         Ok(PeerMessage::Raft(message)) => describe_raft(&message),
         Ok(PeerMessage::Forward(batch)) => format!("forward of {} bytes", batch.len()),
-        Ok(PeerMessage::Heard(sessions)) => {
+        Ok(PeerMessage::Heard { number, sessions }) => {
             let sessions: Vec<String> = sessions.iter().map(SessionId::to_string).collect();
-            format!("heard {}", sessions.join(" "))
+            format!("report {number}: heard {}", sessions.join(" "))
         }
+        Ok(PeerMessage::Confirmed { number }) => format!("report {number} is confirmed"),
         Ok(PeerMessage::Offer(offer)) => {
             format!("offer of snapshot {} term={}", offer.get_snapshot().get_metadata().index, offer.term)
         }
@@ -370,7 +386,7 @@ pub struct Glimpse {
 impl Glimpse {
     pub fn of(message: &[u8]) -> Glimpse {
         match Envelope::open(message).and_then(|(_, body)| PeerMessage::decode(body)) {
-            Ok(PeerMessage::Heard(heard)) => Glimpse { heard, ..Glimpse::default() },
+            Ok(PeerMessage::Heard { sessions: heard, .. }) => Glimpse { heard, ..Glimpse::default() },
             Ok(PeerMessage::Raft(message)) => Glimpse::of_raft(message),
             _ => Glimpse::default(),
         }
@@ -533,7 +549,8 @@ mod tests {
     #[test]
     fn messages_come_back_as_encoded() {
         check(PeerMessage::Forward(Bytes::from_static(b"batch")));
-        check(PeerMessage::Heard(vec![SessionId(1), SessionId(-2)]));
+        check(PeerMessage::Heard { number: 7, sessions: vec![SessionId(1), SessionId(-2)] });
+        check(PeerMessage::Confirmed { number: 7 });
         check(PeerMessage::Fetch { index: 7, offset: 1 << 40 });
         check(PeerMessage::Gone { index: 7 });
         check(PeerMessage::Damaged { index: 7 });
@@ -590,7 +607,7 @@ mod tests {
         assert!(PeerMessage::decode(&[99]).is_err());
         assert!(PeerMessage::decode(&[GREETING, 3]).is_err());
         assert!(PeerMessage::decode(&[RAFT, 0, 0, 0, 99]).is_err());
-        let truncated = PeerMessage::Heard(vec![SessionId(1)]).encode();
+        let truncated = PeerMessage::Heard { number: 7, sessions: vec![SessionId(1)] }.encode();
         assert!(PeerMessage::decode(&truncated[Envelope::BYTES..][..5]).is_err());
         assert!(Envelope::open(&truncated[..5]).is_err());
         assert!(Envelope::open(&[9; 40]).is_err(), "of no kind of cluster id");

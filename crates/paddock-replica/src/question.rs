@@ -10,13 +10,16 @@ use paddock_tree::Origin;
 pub(crate) struct Question {
     /// Who asks. A member that was restarted is another one: its questions begin anew.
     pub(crate) origin: Origin,
-    /// Counted by its origin.
+    /// Counted by its origin. `Question::OF_LEADER` is a leader's own.
     pub(crate) number: u64,
     /// How many questions its origin had asked before, each as often as it was asked.
     pub(crate) asking: u64,
 }
 
 impl Question {
+    /// With this number a leader asks only if it still leads.
+    pub(crate) const OF_LEADER: u64 = 0;
+
     pub(crate) fn encode(self) -> Vec<u8> {
         let numbers = [self.origin.incarnation, self.number, self.asking];
         [self.origin.member].into_iter().chain(numbers.into_iter().flat_map(u64::to_le_bytes)).collect()

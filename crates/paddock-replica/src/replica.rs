@@ -14,6 +14,8 @@
 
 mod admission;
 mod apply;
+mod confirming;
+mod contact;
 mod digests;
 mod founding;
 mod gates;
@@ -24,7 +26,7 @@ mod processes;
 mod refusing;
 mod transfer;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use paddock_proto::{IdList, OpCode, SessionId, Xid};
 use paddock_tree::{Command, Origin};
@@ -38,6 +40,9 @@ use crate::question::Question;
 use crate::serving::Serving;
 use crate::{Client, Cluster, ConnId, HardState, LogEntry, Membership, Now, Outboxes, Recovered, State};
 use admission::Admission;
+use confirming::Confirming;
+use contact::Contact;
+pub use contact::{CONTACT_MAX_LEAST_MS, contact_max_ms};
 use digests::Digests;
 pub(crate) use founding::BEFORE_ASKING;
 use founding::Beginning;
@@ -268,8 +273,9 @@ pub struct Replica {
     leadership: Leadership,
     /// Ticks since an outstanding batch was sent or applied.
     ticks_without_progress: u32,
-    /// Sessions that were heard here and are to be reported to the leader.
-    heard: BTreeSet<SessionId>,
+    contact: Contact,
+    /// For a leader.
+    confirming: Confirming,
     /// A snapshot on its way to this member.
     transfer: Option<Transfer>,
     /// Ticks since a member that this leader has offered a snapshot has asked for a piece.
@@ -390,7 +396,8 @@ impl Replica {
             words: BatchBuilder::new(),
             leadership: Leadership::default(),
             ticks_without_progress: 0,
-            heard: BTreeSet::new(),
+            contact: Contact::new(now.monotonic_ms),
+            confirming: Confirming::default(),
             transfer: None,
             idle_offers: BTreeMap::new(),
             ticks_to_complaint: 0,
@@ -562,9 +569,15 @@ impl Replica {
 
     fn hear(&mut self, now: Now, session: SessionId) {
         self.liveness.touch(session, now.monotonic_ms);
-        if !self.consensus.is_leader() {
-            self.heard.insert(session);
+        if !self.consensus.is_alone() {
+            self.contact.hear(session);
         }
+    }
+
+    /// Every session that was heard here before this time of the member's monotonic clock was known then to a leader that
+    /// a quorum followed. A member alone has nobody who could know more: the end of time.
+    pub fn confirmed_ms(&self) -> u64 {
+        if self.consensus.is_alone() { u64::MAX } else { self.contact.confirmed_ms() }
     }
 
     fn on_message(&mut self, now: Now, from: u64, message: &[u8]) {
@@ -596,8 +609,11 @@ impl Replica {
     /// A message of a member of the same ensemble.
     fn on_log_message(&mut self, now: Now, from: u64, message: PeerMessage) {
         match message {
+            PeerMessage::Confirmed { number } => self.contact.confirm(number),
             // What cannot be written is sent again when there is room.
-            _ if self.refusing.is_disk_full() && !self.consensus.is_leader() => {}
+            message if self.refusing.is_disk_full() && !self.consensus.is_leader() => {
+                self.note_speaker(from, &message);
+            }
             PeerMessage::Raft(message) if message.from == from => {
                 self.note_leader(&message);
                 if self.is_inquiring() {
@@ -614,8 +630,11 @@ impl Replica {
                 );
             }
             PeerMessage::Forward(batch) => self.on_forward(now, from, &batch),
-            PeerMessage::Heard(sessions) => {
+            PeerMessage::Heard { number, sessions } => {
                 sessions.into_iter().for_each(|session| self.liveness.touch(session, now.monotonic_ms));
+                if self.consensus.is_leader() {
+                    self.confirming.receive(from, number);
+                }
             }
             PeerMessage::Offer(_) if self.is_inquiring() => {}
             PeerMessage::Offer(offer) if offer.from == from => self.on_offer(offer),
@@ -658,6 +677,7 @@ impl Replica {
         self.say_present();
         self.tick_digests();
         self.tick_refusing(now);
+        self.tick_contact(now);
         self.ask_questions(now);
         self.reconcile();
         if !self.consensus.takes_proposals() || self.refusing.is_active() {
@@ -719,7 +739,10 @@ impl Replica {
     }
 
     /// A quorum has confirmed that this member leads, after it was asked for that.
-    fn on_answer(&mut self, question: Question, index: u64) {
+    fn on_answer(&mut self, question: Question, index: u64, effects: &mut Effects) {
+        if question.number == Question::OF_LEADER {
+            return self.confirm_reports(question, effects);
+        }
         let asked_ms = self.outstanding.answer(question, index);
         let is_heir_asked = self.handed_over_in == Some(self.consensus.leadership().term);
         let may_lease = self.consensus.takes_proposals() && !is_heir_asked;
@@ -781,18 +804,8 @@ impl Replica {
         self.reconsider_members();
         // What a former leader heard is not known here.
         self.liveness.renew_all(now.monotonic_ms);
-    }
-
-    fn tell_leader_who_was_heard(&mut self, effects: &mut Effects) {
-        if self.consensus.is_leader() {
-            self.heard.clear();
-        }
-        // Before that the leader may not listen to this process yet.
-        let may_tell = !self.heard.is_empty() && !self.awaits_admission();
-        if let Some(leader) = self.leadership.leader.filter(|_| may_tell) {
-            let sessions = std::mem::take(&mut self.heard).into_iter().collect();
-            effects.messages.push((leader, PeerMessage::Heard(sessions).encode()));
-        }
+        self.confirming.forget();
+        self.contact.make_due();
     }
 
     /// Turns the leader's batches into an entry of the log.
@@ -813,20 +826,21 @@ impl Replica {
             self.step(now, input);
         }
         self.close_batch();
-        self.tell_leader_who_was_heard(effects);
         self.tell_digests(effects);
         self.ask_for_piece(effects);
         effects.messages.append(&mut self.letters);
         effects.snapshot_reads.append(&mut self.reads);
         effects.snapshot_writes.append(&mut self.writes);
         self.send_batches(now, effects);
+        self.report_to_leader(now, effects);
         self.propose();
         self.place_locals(now, effects);
         effects.locals |= self.garbage_due || self.refusing.has_work();
         while let Some(round) = self.consensus.round() {
             effects.committed.extend(round.committed);
             self.send_of_leader(round.vote, round.number, round.messages, effects);
-            round.answers.into_iter().for_each(|(question, index)| self.on_answer(question, index));
+            round.answers.into_iter().for_each(|(question, index)| self.on_answer(question, index, effects));
+            self.ask_if_still_leading();
             self.held.push_back((round.number, round.messages_once_persisted));
             if round.install.is_some() {
                 assert!(

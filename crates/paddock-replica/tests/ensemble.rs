@@ -2,6 +2,7 @@
 //! with what they had on disk. Everything is decided by the test and its seed.
 
 mod ensemble {
+    mod contact;
     mod digests;
     mod disks;
     mod members;

@@ -122,6 +122,8 @@ pub(crate) struct Stage {
     messages: VecDeque<(u64, u64, Vec<u8>)>,
     pub(crate) messages_carried: usize,
     cut: BTreeSet<u64>,
+    /// These reach each other, and nobody else.
+    apart: BTreeSet<u64>,
     /// Letters to these are kept, in the order in which they were sent.
     deaf: BTreeMap<u64, Vec<(u64, Vec<u8>)>>,
     /// Nothing happens there, as if the process was stopped.
@@ -147,6 +149,7 @@ impl Stage {
             messages: VecDeque::new(),
             messages_carried: 0,
             cut: BTreeSet::new(),
+            apart: BTreeSet::new(),
             deaf: BTreeMap::new(),
             asleep: BTreeSet::new(),
             entries_max: usize::MAX,
@@ -261,6 +264,17 @@ impl Stage {
         self.cut.remove(&member);
     }
 
+    /// From now on these members reach each other, and nobody else.
+    pub(crate) fn set_apart(&mut self, members: &[u64]) {
+        self.apart = members.iter().copied().collect();
+    }
+
+    /// Milliseconds since the member's last contact with a leader that a quorum follows.
+    pub(crate) fn silence_ms(&self, member: u64) -> u64 {
+        let member = self.members[&member].as_ref().expect("the member runs");
+        self.now.monotonic_ms.saturating_sub(member.replica.confirmed_ms())
+    }
+
     pub(crate) fn sleep(&mut self, member: u64) {
         self.asleep.insert(member);
         self.cut(member);
@@ -345,10 +359,15 @@ impl Stage {
         for (from, to, bytes) in std::mem::take(&mut self.messages) {
             if let Some(kept) = self.deaf.get_mut(&to) {
                 kept.push((from, bytes));
-            } else if !self.cut.contains(&from) && !self.cut.contains(&to) {
+            } else if !self.is_cut(from, to) {
                 self.step(to, Input::Peer { from, bytes });
             }
         }
+    }
+
+    fn is_cut(&self, from: u64, to: u64) -> bool {
+        let is_between = self.apart.contains(&from) != self.apart.contains(&to);
+        is_between || self.cut.contains(&from) || self.cut.contains(&to)
     }
 
     fn act(&mut self, number: u64) {
@@ -395,6 +414,11 @@ impl Stage {
             }
             outbox.clear();
         }
+    }
+
+    /// Time in which no member does anything.
+    pub(crate) fn pass_time(&mut self, ms: u64) {
+        self.now.monotonic_ms += ms;
     }
 
     pub(crate) fn run_ticks(&mut self, ticks: u64) {

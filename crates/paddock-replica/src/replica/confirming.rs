@@ -1,0 +1,110 @@
+//! Confirmations of a leader for the reports that members send it (`contact.rs`), its own among them.
+//!
+//! The leader asks its quorum if it still leads. An answer to a question confirms the reports that had come before it was
+//! asked. Nothing of this outlives the term: the next leader is sent new reports.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// After so many ticks without an answer the leader asks again: it may have asked before it had an entry of its term.
+const AGAIN_TICKS: u32 = 2;
+/// Questions without an answer that are remembered. An older one is answered with a newer one.
+const QUESTIONS_MAX: usize = 32;
+
+/// Members, and the number of the newest report of each.
+pub(super) type Reports = BTreeMap<u64, u64>;
+
+#[derive(Debug, Default)]
+pub(super) struct Confirming {
+    /// Reports that came after the last question.
+    received: Reports,
+    /// Questions without an answer, each with the reports that it confirms, oldest first.
+    asked: VecDeque<(u64, Reports)>,
+    ticks_since_asked: u32,
+    /// Number of questions of this process. It is never set back: an old answer must not fit a new question.
+    askings: u64,
+}
+
+impl Confirming {
+    pub(super) fn receive(&mut self, member: u64, report: u64) {
+        self.received.insert(member, report);
+    }
+
+    pub(super) fn tick(&mut self) {
+        self.ticks_since_asked += 1;
+    }
+
+    /// The number of the next question, if there is a reason to ask.
+    pub(super) fn ask(&mut self) -> Option<u64> {
+        let may_ask = self.asked.is_empty() || self.ticks_since_asked >= AGAIN_TICKS;
+        if self.received.is_empty() || !may_ask {
+            return None;
+        }
+        self.askings += 1;
+        self.ticks_since_asked = 0;
+        self.asked.push_back((self.askings, std::mem::take(&mut self.received)));
+        if self.asked.len() > QUESTIONS_MAX {
+            self.asked.pop_front();
+        }
+        Some(self.askings)
+    }
+
+    /// A quorum has answered a question, and so all before it. Returns the reports that are confirmed.
+    pub(super) fn answer(&mut self, asking: u64) -> Reports {
+        let mut confirmed = Reports::new();
+        while let Some((_, reports)) = self.asked.pop_front_if(|(asked, _)| *asked <= asking) {
+            confirmed.extend(reports);
+        }
+        confirmed
+    }
+
+    /// Another term has begun.
+    pub(super) fn forget(&mut self) {
+        self.received.clear();
+        self.asked.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_confirms_what_came_before_its_question() {
+        let mut confirming = Confirming::default();
+        assert_eq!(confirming.ask(), None, "nobody has reported");
+        confirming.receive(2, 7);
+        assert_eq!(confirming.ask(), Some(1));
+        confirming.receive(2, 8);
+        confirming.receive(3, 1);
+        assert_eq!(confirming.ask(), None, "a question is under way");
+        assert_eq!(confirming.answer(1), Reports::from([(2, 7)]));
+        assert_eq!(confirming.ask(), Some(2));
+        assert_eq!(confirming.answer(2), Reports::from([(2, 8), (3, 1)]));
+        assert_eq!(confirming.answer(2), Reports::new());
+    }
+
+    #[test]
+    fn a_question_without_an_answer_is_asked_again() {
+        let mut confirming = Confirming::default();
+        confirming.receive(2, 7);
+        assert_eq!(confirming.ask(), Some(1));
+        confirming.tick();
+        confirming.receive(2, 8);
+        assert_eq!(confirming.ask(), None);
+        confirming.tick();
+        assert_eq!(confirming.ask(), Some(2));
+        assert_eq!(confirming.answer(1), Reports::from([(2, 7)]), "the first one was only slow");
+        assert_eq!(confirming.answer(2), Reports::from([(2, 8)]));
+    }
+
+    #[test]
+    fn answers_to_questions_of_another_term_confirm_nothing() {
+        let mut confirming = Confirming::default();
+        confirming.receive(2, 7);
+        assert_eq!(confirming.ask(), Some(1));
+        confirming.forget();
+        confirming.receive(2, 8);
+        assert_eq!(confirming.ask(), Some(2));
+        assert_eq!(confirming.answer(1), Reports::new());
+    }
+}

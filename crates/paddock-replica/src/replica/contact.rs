@@ -1,0 +1,251 @@
+//! Contact of a member with a leader that a quorum follows.
+//!
+//! A client that is connected believes that its session lives. So a member keeps a client's connection only as long as
+//! no leader can have ended the session elsewhere. Each tick it sends the leader a numbered report of the sessions that
+//! it has heard. The leader asks its quorum if it still leads, and confirms the reports that it had before it asked
+//! (`confirming.rs`). When report `n` is confirmed, a leader that a quorum followed knew of every session that was heard
+//! here before `n` was sent: that time is the member's last contact.
+//!
+//! A session stays in all reports until one that holds it is confirmed: a lost report loses nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use paddock_proto::SessionId;
+use raft::eraftpb::MessageType;
+
+use super::{Effects, Replica};
+use crate::Now;
+use crate::message::PeerMessage;
+use crate::question::Question;
+
+/// Time in milliseconds after the last contact of a member at which it closes connections of sessions with this timeout.
+///
+/// Let the last contact be at 0, and the session's timeout T. The client sends something each T/3, so it was heard at
+/// -T/3 or later, and the worker's delay of 100 ms before: the leader knows that. The leader ends the session T + 500 ms
+/// after that, at 2T/3 + 400 ms. The member stops to answer at T/3 + 300 ms and closes the connection within 100 ms
+/// more, as its workers look each 100 ms. Between T/3 + 400 ms and 2T/3 + 400 ms there is T/3 for the way to the client, for
+/// its lateness, and for clocks: the leader's may run faster than the member's by almost a half. From 15 s on there is more.
+///
+/// The 300 ms are for short timeouts: contact is 100 to 200 ms old when all is well, and an election after a leader's death
+/// takes as long. The new leader gives all sessions their whole timeout, so the client of a member that finds it late only
+/// loses its connection.
+pub fn contact_max_ms(timeout_ms: i32) -> u64 {
+    let third_ms = u64::try_from(timeout_ms).unwrap_or(0) / 3;
+    third_ms.min(CONTACT_THIRD_MAX_MS) + CONTACT_MAX_LEAST_MS
+}
+
+/// The least that [`contact_max_ms`] returns.
+pub const CONTACT_MAX_LEAST_MS: u64 = 300;
+const CONTACT_THIRD_MAX_MS: u64 = 5000;
+
+/// Reports without a confirmation that are remembered, one for each tick: more than any connection lives without contact.
+const REPORTS_MAX: usize = 100;
+
+#[derive(Debug)]
+pub(super) struct Contact {
+    /// Sessions that no confirmed report holds, each with the number of the first report after it was heard last.
+    heard: BTreeMap<SessionId, u64>,
+    /// Number and time of the reports that are not confirmed, oldest first.
+    sent: VecDeque<(u64, u64)>,
+    next_number: u64,
+    is_due: bool,
+    confirmed_ms: u64,
+    /// The member that spoke as leader last, for a member that cannot follow because its disk is full.
+    speaker: Option<u64>,
+}
+
+impl Contact {
+    /// Of a member that starts: it has heard no session yet, so there is none of which a leader does not know.
+    pub(super) fn new(now_ms: u64) -> Contact {
+        Contact {
+            heard: BTreeMap::new(),
+            sent: VecDeque::new(),
+            next_number: 1,
+            is_due: false,
+            confirmed_ms: now_ms,
+            speaker: None,
+        }
+    }
+
+    /// Every session that was heard here before this time was known then to a leader that a quorum followed.
+    pub(super) fn confirmed_ms(&self) -> u64 {
+        self.confirmed_ms
+    }
+
+    pub(super) fn hear(&mut self, session: SessionId) {
+        self.heard.insert(session, self.next_number);
+    }
+
+    /// There are no other members, who could decide anything.
+    pub(super) fn be_alone(&mut self, now_ms: u64) {
+        self.heard.clear();
+        self.sent.clear();
+        self.confirmed_ms = now_ms;
+    }
+
+    /// A report is to be sent as soon as there is a leader.
+    pub(super) fn make_due(&mut self) {
+        self.is_due = true;
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    pub(super) fn note_speaker(&mut self, leader: u64) {
+        self.speaker = Some(leader);
+    }
+
+    pub(super) fn speaker(&self) -> Option<u64> {
+        self.speaker
+    }
+
+    /// The next report: its number, and the sessions.
+    pub(super) fn report(&mut self, now_ms: u64) -> (u64, Vec<SessionId>) {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.is_due = false;
+        self.sent.push_back((number, now_ms));
+        if self.sent.len() > REPORTS_MAX {
+            self.sent.pop_front();
+        }
+        (number, self.heard.keys().copied().collect())
+    }
+
+    /// A report is confirmed. Those before it need not be.
+    pub(super) fn confirm(&mut self, number: u64) {
+        let Some(place) = self.sent.iter().position(|(sent, _)| *sent == number) else { return };
+        self.confirmed_ms = self.sent[place].1;
+        self.sent.drain(..=place);
+        self.heard.retain(|_, first| *first > number);
+    }
+}
+
+impl Replica {
+    pub(super) fn tick_contact(&mut self, now: Now) {
+        match self.consensus.is_alone() {
+            true => self.contact.be_alone(now.monotonic_ms),
+            false => self.contact.make_due(),
+        }
+        self.confirming.tick();
+    }
+
+    /// Tells the leader, who may be this member, which sessions were heard.
+    pub(super) fn report_to_leader(&mut self, now: Now, effects: &mut Effects) {
+        // Before it is admitted the leader may not listen to this process yet.
+        if !self.contact.is_due() || self.consensus.is_alone() || self.awaits_admission() {
+            return;
+        }
+        if self.consensus.is_leader() {
+            let (number, _) = self.contact.report(now.monotonic_ms);
+            self.confirming.receive(self.options.member, number);
+            self.ask_if_still_leading();
+        } else if let Some(leader) = self.known_leader() {
+            let (number, sessions) = self.contact.report(now.monotonic_ms);
+            effects.messages.push((leader, PeerMessage::Heard { number, sessions }.encode()));
+        }
+    }
+
+    /// A member whose disk is full takes nothing that would have to be written, and so forgets its leader. It reports to
+    /// the one that speaks to it: whether a quorum follows that one the confirmation tells.
+    fn known_leader(&self) -> Option<u64> {
+        let leader = self.leadership.leader.filter(|leader| *leader != self.options.member);
+        if self.refusing.is_disk_full() { self.contact.speaker().or(leader) } else { leader }
+    }
+
+    pub(super) fn note_speaker(&mut self, from: u64, message: &PeerMessage) {
+        let PeerMessage::Raft(message) = message else { return };
+        if matches!(message.msg_type, MessageType::MsgHeartbeat | MessageType::MsgAppend) {
+            self.contact.note_speaker(from);
+        }
+    }
+
+    /// A leader asks its quorum, if there are reports to confirm.
+    pub(super) fn ask_if_still_leading(&mut self) {
+        if !self.consensus.is_leader() {
+            return;
+        }
+        if let Some(asking) = self.confirming.ask() {
+            let (origin, number) = (self.outstanding.origin(), Question::OF_LEADER);
+            self.consensus.ask_index(Question { origin, number, asking });
+        }
+    }
+
+    /// A quorum followed this leader after it was asked.
+    pub(super) fn confirm_reports(&mut self, question: Question, effects: &mut Effects) {
+        if question.origin != self.outstanding.origin() {
+            return;
+        }
+        for (member, number) in self.confirming.answer(question.asking) {
+            if member == self.options.member {
+                self.contact.confirm(number);
+            } else {
+                effects.messages.push((member, PeerMessage::Confirmed { number }.encode()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: SessionId = SessionId(1);
+    const B: SessionId = SessionId(2);
+
+    #[test]
+    fn a_session_is_reported_until_a_report_that_holds_it_is_confirmed() {
+        let mut contact = Contact::new(0);
+        contact.hear(A);
+        assert_eq!(contact.report(100), (1, vec![A]));
+        contact.hear(B);
+        assert_eq!(contact.report(200), (2, vec![A, B]));
+        contact.confirm(1);
+        assert_eq!(contact.confirmed_ms(), 100);
+        assert_eq!(contact.report(300), (3, vec![B]));
+        contact.hear(B);
+        contact.confirm(3);
+        assert_eq!(contact.confirmed_ms(), 300);
+        assert_eq!(contact.report(400), (4, vec![B]), "it was heard after the report was sent");
+    }
+
+    #[test]
+    fn a_confirmation_counts_from_the_time_at_which_its_report_was_sent_and_never_goes_back() {
+        let mut contact = Contact::new(50);
+        assert_eq!(contact.confirmed_ms(), 50);
+        for time_ms in [100, 200, 300] {
+            contact.report(time_ms);
+        }
+        contact.confirm(2);
+        assert_eq!(contact.confirmed_ms(), 200);
+        for late in [1, 2, 9] {
+            contact.confirm(late);
+            assert_eq!(contact.confirmed_ms(), 200, "report {late} is not waited for");
+        }
+    }
+
+    #[test]
+    fn reports_without_an_answer_are_not_remembered_for_ever() {
+        let mut contact = Contact::new(0);
+        for time_ms in 1..=10_000 {
+            contact.report(time_ms);
+        }
+        assert_eq!(contact.sent.len(), REPORTS_MAX);
+        contact.confirm(1);
+        assert_eq!(contact.confirmed_ms(), 0);
+        contact.confirm(10_000);
+        assert_eq!(contact.confirmed_ms(), 10_000);
+    }
+
+    #[test]
+    fn a_connection_ends_before_a_leader_can_end_its_session() {
+        for timeout_ms in [0, 200, 1000, 4000, 15_000, 40_000, i32::MAX] {
+            let (max_ms, timeout_ms) = (contact_max_ms(timeout_ms), timeout_ms as u64);
+            let session_ends_ms = timeout_ms - timeout_ms / 3 + 400;
+            assert!(max_ms >= CONTACT_MAX_LEAST_MS);
+            assert!(max_ms + 100 + timeout_ms / 3 <= session_ends_ms, "timeout {timeout_ms}");
+        }
+        assert_eq!(contact_max_ms(-1), CONTACT_MAX_LEAST_MS);
+        assert_eq!(contact_max_ms(40_000), 5300);
+    }
+}
