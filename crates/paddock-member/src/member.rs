@@ -144,6 +144,12 @@ impl Member {
         self.config.process()
     }
 
+    /// Every session that was heard here before this time, in milliseconds of the clock that never goes back, was known
+    /// then to a leader that a quorum followed. See [`Replica::confirmed_ms`].
+    pub fn confirmed_ms(&self) -> u64 {
+        self.replica.confirmed_ms()
+    }
+
     /// How often the log was synced.
     pub fn syncs(&self) -> u64 {
         self.syncs

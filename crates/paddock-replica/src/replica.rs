@@ -795,6 +795,8 @@ impl Replica {
         self.entry = EntryBuilder::new();
         self.words = BatchBuilder::new();
         self.is_named = false;
+        self.confirming.forget();
+        self.contact.make_due();
         self.forget_offer_before(leadership.term);
         self.outstanding.send_all_again();
         self.ticks_without_progress = 0;
@@ -804,8 +806,6 @@ impl Replica {
         self.reconsider_members();
         // What a former leader heard is not known here.
         self.liveness.renew_all(now.monotonic_ms);
-        self.confirming.forget();
-        self.contact.make_due();
     }
 
     /// Turns the leader's batches into an entry of the log.

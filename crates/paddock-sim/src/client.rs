@@ -144,9 +144,40 @@ impl Client {
     /// When it wants to act again; never, if it is gone.
     pub(crate) fn next_act(&mut self, now: Time) -> Option<Time> {
         let pause = self.habits.pause.0;
-        // Pings must not be late because there is nothing to do.
         let wait = self.chance.between(pause / 4, pause * 7 / 4).min(self.timeout.0 / 8);
-        (!self.is_gone).then_some(now + Span(wait))
+        let next = now + Span(wait);
+        // It keeps the protocol's times, whatever it has to do.
+        let due = match self.phase {
+            Phase::Away => next,
+            Phase::Serving => (self.sent + self.ping_after()).min(self.heard + self.patience()),
+            Phase::Greeting | Phase::Identifying => self.heard + self.patience(),
+        };
+        (!self.is_gone).then_some(next.min(due).max(now + Span::micros(1)))
+    }
+
+    pub(crate) fn timeout(&self) -> Span {
+        self.timeout
+    }
+
+    /// It asks for a sign of life if it has sent nothing for so long,
+    fn ping_after(&self) -> Span {
+        Span(self.timeout.0 / 3)
+    }
+
+    /// and gives its connection up if it has heard nothing for longer than that.
+    fn patience(&self) -> Span {
+        Span(self.timeout.0 * 2 / 3)
+    }
+
+    /// The session that it takes for its own and for alive, by the rules of the protocol: it is connected, and has heard of
+    /// its member a short time ago. Who is about to end its session itself relies on nothing any more.
+    pub(crate) fn belief(&self, now: Time) -> Option<(SessionId, ConnId, Span)> {
+        let close = Ask::Write(Wish::CloseSession);
+        let is_connected = self.phase == Phase::Serving && !self.only_reads && !self.is_gone;
+        let relies = is_connected
+            && now - self.heard <= self.patience()
+            && !self.asked.iter().any(|request| request.ask == close);
+        self.conn.filter(|_| relies).map(|conn| (self.session, conn, self.timeout))
     }
 
     /// What it does now. There are so many machines.
@@ -158,7 +189,7 @@ impl Client {
         let read_only_acts = READ_ONLY.0 / self.habits.pause.0 + 1;
         match self.phase {
             Phase::Away => self.connect(now, machines),
-            _ if silence.0 > self.timeout.0 * 2 / 3 || self.has_enough => self.leave(),
+            _ if silence >= self.patience() || self.has_enough => self.leave(),
             Phase::Greeting | Phase::Identifying => Vec::new(),
             // Meanwhile it has found a member that writes, or thinks so.
             Phase::Serving if self.only_reads && self.chance.one_in(read_only_acts) => self.leave(),
@@ -237,7 +268,7 @@ impl Client {
     }
 
     fn ping_if_due(&mut self, now: Time) -> Vec<Deed> {
-        if (now - self.sent).0 < self.timeout.0 / 3 {
+        if now - self.sent < self.ping_after() {
             return Vec::new();
         }
         self.sent = now;

@@ -70,6 +70,12 @@ pub(crate) enum Fault {
         holds: bool,
         span: Span,
     },
+    /// One member and all others do not reach each other.
+    CutOff {
+        whom: Whom,
+        holds: bool,
+        span: Span,
+    },
     /// What the member says does not reach the others, or what the others say does not reach it.
     OneWay {
         whom: Whom,
@@ -167,6 +173,7 @@ pub(crate) enum Kind {
     PowerCutOfAll,
     Pause,
     Cut,
+    CutOff,
     OneWay,
     Slow,
     Reset,
@@ -253,6 +260,10 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
         Kind::PowerCutOfAll => Fault::PowerCutOfAll { down: span },
         Kind::Pause => Fault::Pause { whom, span, deaf: Span::millis(chance.mostly_low(0, 1000)) },
         Kind::Cut => Fault::Cut { side: chance.below(1 << (machines + 1)), holds: chance.one_in(2), span },
+        Kind::CutOff => {
+            let span = Span::millis(chance.mostly_low(500, 30_000));
+            Fault::CutOff { whom, holds: chance.one_in(2), span }
+        }
         Kind::OneWay => Fault::OneWay { whom, outwards: chance.one_in(2), holds: chance.one_in(2), span },
         Kind::Slow => Fault::Slow { whom, by: Span::millis(chance.mostly_low(1, 2000)), span },
         Kind::Reset => Fault::Reset { whom },

@@ -166,6 +166,11 @@ impl Network {
         self.disturbances.iter().filter(is_cut).map(|cut| cut.until).max()
     }
 
+    /// How long something takes at most, by this weather.
+    pub(crate) fn delay_max(&self) -> Span {
+        self.weather.delay_max
+    }
+
     /// How long something takes, by this weather.
     pub(crate) fn delay(&mut self) -> Span {
         Span(self.chance.mostly_low(self.weather.delay_min.0, self.weather.delay_max.0))

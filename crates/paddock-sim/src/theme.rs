@@ -26,6 +26,8 @@ pub(crate) enum Theme {
     Handovers,
     /// Members sleep, and others lose their data, while an ensemble is young.
     Beginnings,
+    /// Members, mostly the leader, are cut off from the others, and their clients stay.
+    CutOff,
 }
 
 impl Theme {
@@ -40,6 +42,7 @@ impl Theme {
             Theme::Moves,
             Theme::Handovers,
             Theme::Beginnings,
+            Theme::CutOff,
         ])
     }
 
@@ -54,6 +57,7 @@ impl Theme {
             Theme::Moves => vec![Kind::ClientReset, Kind::ClientsCut, Kind::Pause, Kind::Slow],
             Theme::Handovers => vec![Kind::DeafOnceHandedOver],
             Theme::Beginnings => vec![Kind::Pause, Kind::Pause, Kind::NewDiskBesideSleeper],
+            Theme::CutOff => vec![Kind::CutOff, Kind::CutOff, Kind::CutOff, Kind::OneWay, Kind::Drift],
         }
     }
 
@@ -74,7 +78,9 @@ impl Theme {
     pub(crate) fn changes_members(self, chance: &mut Chance) -> bool {
         match self {
             Theme::Everything => chance.one_in(3),
-            Theme::OldLeaders | Theme::Elections | Theme::LostData | Theme::Beginnings => false,
+            Theme::OldLeaders | Theme::Elections | Theme::LostData | Theme::Beginnings | Theme::CutOff => {
+                false
+            }
             Theme::Moves | Theme::Handovers => true,
         }
     }
@@ -97,6 +103,10 @@ impl Theme {
                 clients.iter_mut().for_each(|client| client.writes = client.writes.max(300));
             }
             Theme::Moves => clients.iter_mut().for_each(Habits::move_all_the_time),
+            Theme::CutOff => {
+                weather.delay_max = weather.delay_max.min(Span::millis(20));
+                clients.iter_mut().for_each(|client| client.stay_with_short_timeout(settings.tick_ms));
+            }
         }
     }
 

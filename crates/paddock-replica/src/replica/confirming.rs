@@ -26,7 +26,8 @@ pub(super) struct Confirming {
 
 impl Confirming {
     pub(super) fn receive(&mut self, member: u64, report: u64) {
-        self.received.insert(member, report);
+        let newest = self.received.entry(member).or_default();
+        *newest = report.max(*newest);
     }
 
     pub(super) fn tick(&mut self) {

@@ -12,6 +12,7 @@ use paddock_replica::{LogEntry, Role};
 
 use super::truth::Happened;
 use super::{Checked, ensure};
+use crate::time::{Span, Time};
 
 const CHECKER: &str = "sessions";
 
@@ -44,6 +45,34 @@ impl Reign {
     }
 }
 
+/// A client that takes its session for alive, by the rules of its protocol: it is connected, and has heard something within two
+/// thirds of the timeout.
+#[derive(Debug)]
+pub(crate) struct Believer {
+    pub(crate) client: usize,
+    pub(crate) session: SessionId,
+    pub(crate) timeout: Span,
+    /// To which it is connected.
+    pub(crate) member: u8,
+    /// The member has heard of it later than it should, a short time ago: the client was cut off, or the machine slept.
+    pub(crate) is_late: bool,
+    /// The way to the member takes too long for such a timeout.
+    pub(crate) is_far: bool,
+    /// The machine is gone, sleeps or has just woken, or is cut off from its clients.
+    pub(crate) cannot_be_told: bool,
+}
+
+impl Believer {
+    /// Nobody could have told the client in time:
+    /// - not a machine that cannot do or say anything. Its client will find out by itself;
+    /// - not a member that was in contact with the leader all the while, but not with its client: what the leader knows of
+    ///   the session is older than what the member's last contact says. Two things have to go wrong for that;
+    /// - not over a way that takes as long as the margin between the connection's end and the session's.
+    fn is_excused(&self) -> bool {
+        self.cannot_be_told || self.is_late || self.is_far
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     /// The timeouts of those that live.
@@ -60,6 +89,10 @@ pub(crate) struct Sessions {
     logs_at_start: BTreeMap<u8, u64>,
     /// The monotonic clock of each member when it was looked at last.
     clocks_ms: BTreeMap<u8, u64>,
+    /// When the monotonic clock of a member jumped last.
+    jumps: BTreeMap<u8, Time>,
+    /// Those that have just been ended because they were silent, and who found that.
+    expired: Vec<(SessionId, u8)>,
 }
 
 impl Sessions {
@@ -128,6 +161,7 @@ impl Sessions {
             Wish::ExpireSession { session } => {
                 self.check_expiry(happened, session)?;
                 self.end(session);
+                self.expired.push((session, happened.call.member));
             }
             _ => {}
         }
@@ -137,6 +171,35 @@ impl Sessions {
     fn end(&mut self, session: SessionId) {
         self.timeouts_ms.remove(&session);
         self.ended.insert(session);
+    }
+
+    pub(crate) fn clock_jumps(&mut self, member: u8, now: Time) {
+        self.jumps.insert(member, now);
+    }
+
+    /// Whether sessions have been ended since `check_beliefs` was called.
+    pub(crate) fn has_expired(&self) -> bool {
+        !self.expired.is_empty()
+    }
+
+    /// Sessions have just been ended, as they were silent: from now on others may take what they held. So no client takes
+    /// one of them for alive.
+    pub(crate) fn check_beliefs(&mut self, now: Time, believers: &[Believer]) -> Checked {
+        for (session, judge) in std::mem::take(&mut self.expired) {
+            let of_session = believers.iter().filter(|believer| believer.session == session);
+            for believer in of_session.filter(|believer| !believer.is_excused()) {
+                let Believer { client, timeout, member, .. } = believer;
+                // A leader whose clock jumps finds every session silent, and nobody else knows of the jump.
+                let jump = self.jumps.get(&judge).filter(|jump| now - **jump <= *timeout + Span::seconds(1));
+                ensure!(
+                    jump.is_some(),
+                    CHECKER,
+                    "member {judge} has ended session {session}, of {timeout}; client {client} takes it for alive, connected \
+                     to member {member}"
+                );
+            }
+        }
+        Ok(())
     }
 
     /// The end that a leader wanted is carried out. It was judged when it was proposed, unless the leader is alone: then it

@@ -67,6 +67,13 @@ impl Habits {
         (self.moves, self.closes) = (1000, 1000);
     }
 
+    /// Its session ends soon after nobody has heard of it, and it holds something meanwhile.
+    pub(crate) fn stay_with_short_timeout(&mut self, tick_ms: u64) {
+        self.timeout_ms = (2 * tick_ms) as i32;
+        (self.moves, self.closes, self.vanishes) = (1000, 1000, 10_000);
+        self.may_only_read = false;
+    }
+
     pub(crate) fn move_all_the_time(&mut self) {
         (self.moves, self.pause) = (10, self.pause.min(Span::millis(300)));
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use paddock_member::Config;
 use paddock_proto::{Id, OpCode, ReplyHeader, SessionId, Write, Xid, Zxid, frame};
-use paddock_replica::{Client, ConnId, Input, Local, Outbox, Outboxes, Parcel, State};
+use paddock_replica::{Client, ConnId, Input, Local, Outbox, Outboxes, Parcel, State, contact_max_ms};
 use paddock_tree::{Command, Guess};
 
 use crate::wire::{Frame, Packet};
@@ -30,6 +30,10 @@ struct Conn {
     waiting: usize,
     /// Heard since that was reported.
     is_touched: bool,
+    /// When it asked for its session.
+    since_ms: u64,
+    /// It lives so long without contact of the member to a quorum, once it serves a session that others may end.
+    contact_max_ms: Option<u64>,
 }
 
 /// What the front has for others.
@@ -45,6 +49,8 @@ pub(crate) struct Front {
     mail: Vec<Outbox>,
     /// The bounds of what a client may ask for, in milliseconds.
     timeouts_ms: (i32, i32),
+    /// When the member was in contact with a quorum last.
+    confirmed_ms: u64,
     /// Whether every read has to see what was written anywhere before.
     asks_quorum: bool,
 }
@@ -56,14 +62,27 @@ impl Front {
             conns: BTreeMap::new(),
             mail: (0..workers).map(|_| Outbox::default()).collect(),
             timeouts_ms: (2 * tick_ms, 20 * tick_ms),
+            confirmed_ms: 0,
             asks_quorum: config.linearizable_reads,
         }
+    }
+
+    pub(crate) fn set_confirmed(&mut self, confirmed_ms: u64) {
+        self.confirmed_ms = confirmed_ms;
     }
 
     pub(crate) fn accept(&mut self, conn: ConnId, id: Id) {
         let ids = vec![id];
         let client = Client::new(conn, SessionId::NONE, &ids);
-        let new = Conn { phase: Phase::Greeting, ids, client, waiting: 0, is_touched: false };
+        let new = Conn {
+            phase: Phase::Greeting,
+            ids,
+            client,
+            waiting: 0,
+            is_touched: false,
+            since_ms: 0,
+            contact_max_ms: None,
+        };
         self.conns.insert(conn, new);
     }
 
@@ -72,9 +91,19 @@ impl Front {
         self.conns.get(&conn).map_or(SessionId::NONE, |conn| conn.client.session)
     }
 
-    pub(crate) fn take(&mut self, conn: ConnId, frame: Frame, state: &State, out: &mut FrontYield) {
+    pub(crate) fn take(
+        &mut self,
+        conn: ConnId,
+        frame: Frame,
+        state: &State,
+        now_ms: u64,
+        out: &mut FrontYield,
+    ) {
         // What is about to be seen has events that come first.
-        self.deliver(conn.worker(), out);
+        self.deliver(conn.worker(), now_ms, out);
+        if self.is_out_of_contact(conn, now_ms) {
+            return self.close(conn, out);
+        }
         let Some(known) = self.conns.get_mut(&conn) else { return };
         known.is_touched = true;
         match frame {
@@ -84,6 +113,7 @@ impl Front {
                     return self.close(conn, out);
                 }
                 known.phase = Phase::Connecting;
+                known.since_ms = now_ms;
                 known.waiting += 1;
                 let timeout_ms = timeout_ms.clamp(self.timeouts_ms.0, self.timeouts_ms.1);
                 out.inputs.push(match session {
@@ -121,9 +151,18 @@ impl Front {
     }
 
     /// Empties a worker's mailbox.
-    pub(crate) fn deliver(&mut self, worker: usize, out: &mut FrontYield) {
+    pub(crate) fn deliver(&mut self, worker: usize, now_ms: u64, out: &mut FrontYield) {
         let mail = std::mem::take(&mut self.mail[worker]);
         for (conn, parcel) in mail.iter() {
+            if let (Parcel::Connected { timeout_ms, read_only: false, .. }, Some(known)) =
+                (parcel, self.conns.get_mut(&conn))
+            {
+                known.contact_max_ms = Some(contact_max_ms(timeout_ms));
+            }
+            if self.is_out_of_contact(conn, now_ms) {
+                self.close(conn, out);
+                continue;
+            }
             let Some(known) = self.conns.get_mut(&conn) else { continue };
             match parcel {
                 Parcel::Reply(bytes) => {
@@ -146,13 +185,26 @@ impl Front {
         }
     }
 
-    /// Reports the sessions that were heard since this was asked last.
-    pub(crate) fn touches(&mut self, out: &mut FrontYield) {
+    /// Reports the sessions that were heard since this was asked last, and closes the connections of those that may have
+    /// been ended elsewhere soon.
+    pub(crate) fn touches(&mut self, now_ms: u64, out: &mut FrontYield) {
+        let all: Vec<ConnId> = self.conns.keys().copied().collect();
+        for conn in all.into_iter().filter(|conn| self.is_out_of_contact(*conn, now_ms)).collect::<Vec<_>>() {
+            self.close(conn, out);
+        }
         for conn in self.conns.values_mut() {
             if std::mem::take(&mut conn.is_touched) && conn.client.session != SessionId::NONE {
                 out.inputs.push(Input::Touch { session: conn.client.session });
             }
         }
+    }
+
+    /// Whether others may end the session of a connection, and this member would not know.
+    fn is_out_of_contact(&self, conn: ConnId, now_ms: u64) -> bool {
+        self.conns.get(&conn).is_some_and(|conn| {
+            let last_ms = self.confirmed_ms.max(conn.since_ms);
+            conn.contact_max_ms.is_some_and(|max_ms| now_ms.saturating_sub(last_ms) > max_ms)
+        })
     }
 
     fn close(&mut self, conn: ConnId, out: &mut FrontYield) {

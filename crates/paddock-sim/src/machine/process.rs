@@ -50,8 +50,9 @@ impl Process {
         workers: usize,
         now: Now,
     ) -> Result<Process, MemberError> {
-        let front = Front::new(workers, &config);
+        let mut front = Front::new(workers, &config);
         let (member, state) = Member::recover(Arc::new(disk.clone()), config, &now)?;
+        front.set_confirmed(member.confirmed_ms());
         Ok(Process {
             member,
             state: Locked::new(state),
@@ -94,6 +95,7 @@ impl Process {
         disk.defer_sync(true);
         let next = self.work(now, disk, harvest);
         disk.defer_sync(false);
+        self.front.set_confirmed(self.member.confirmed_ms());
         if !matches!(next, Ok(Next::Synced)) {
             disk.complete_sync();
         }
@@ -156,24 +158,24 @@ impl Process {
     }
 
     /// A worker's thread: a frame has come.
-    pub(crate) fn receive(&mut self, conn: ConnId, frame: Frame) -> Vec<(ConnId, Packet)> {
+    pub(crate) fn receive(&mut self, conn: ConnId, frame: Frame, now_ms: u64) -> Vec<(ConnId, Packet)> {
         let mut out = FrontYield::default();
-        self.front.take(conn, frame, &self.state.read(), &mut out);
+        self.front.take(conn, frame, &self.state.read(), now_ms, &mut out);
         self.hand_over(out)
     }
 
     /// A worker's thread: there is mail.
-    pub(crate) fn deliver(&mut self, worker: usize) -> Vec<(ConnId, Packet)> {
+    pub(crate) fn deliver(&mut self, worker: usize, now_ms: u64) -> Vec<(ConnId, Packet)> {
         let mut out = FrontYield::default();
-        self.front.deliver(worker, &mut out);
+        self.front.deliver(worker, now_ms, &mut out);
         self.hand_over(out)
     }
 
-    /// The workers' threads: it is time to report who was heard.
-    pub(crate) fn report_touches(&mut self) {
+    /// The workers' threads: it is time to report who was heard, and to look who cannot be served any more.
+    pub(crate) fn report_touches(&mut self, now_ms: u64) -> Vec<(ConnId, Packet)> {
         let mut out = FrontYield::default();
-        self.front.touches(&mut out);
-        self.hand_over(out);
+        self.front.touches(now_ms, &mut out);
+        self.hand_over(out)
     }
 
     fn hand_over(&mut self, out: FrontYield) -> Vec<(ConnId, Packet)> {

@@ -6,8 +6,9 @@ use paddock_replica::ConnId;
 
 use super::{Event, World};
 use crate::checks::Checked;
+use crate::checks::sessions::Believer;
 use crate::client::Deed;
-use crate::time::Time;
+use crate::time::{Span, Time};
 use crate::wire::{Frame, Packet};
 
 /// A client's connection. What is sent on it arrives in its order.
@@ -22,6 +23,22 @@ pub(super) struct Wire {
     packets: VecDeque<Packet>,
     last_frame: Time,
     last_packet: Time,
+    /// How many frames the member has taken, and when the last one.
+    taken: u64,
+    heard: Time,
+    /// When a frame came last that should have come earlier.
+    late: Option<Time>,
+}
+
+/// A machine that wakes needs so long to look at its connections.
+const REACTION: Span = Span::millis(200);
+
+impl Wire {
+    /// Whether the member should have heard the client by now. A client that has not got its session yet waits longer.
+    fn is_late(&self, now: Time, timeout: Span) -> bool {
+        let allowed = if self.taken <= 1 { timeout.0 } else { timeout.0 / 3 + timeout.0 / 8 };
+        (now - self.heard).0 > allowed
+    }
 }
 
 impl World {
@@ -61,7 +78,18 @@ impl World {
         let conn = ConnId::new(worker, self.conns);
         self.trace.note(self.now, format_args!("client {client} connects to {member} as {conn:?}"));
         let (frames, packets, now) = (VecDeque::new(), VecDeque::new(), self.now);
-        let wire = Wire { client, member, life: None, frames, packets, last_frame: now, last_packet: now };
+        let wire = Wire {
+            client,
+            member,
+            life: None,
+            frames,
+            packets,
+            last_frame: now,
+            last_packet: now,
+            taken: 0,
+            heard: now,
+            late: None,
+        };
         self.wires.insert(conn, wire);
         self.clients[client].connected_by(conn);
         self.send_frame(conn, greeting);
@@ -116,11 +144,14 @@ impl World {
             process.accept(conn, address);
         }
         let text = frame.to_string();
-        let packets = process.receive(conn, frame);
+        let packets = process.receive(conn, frame, now_ms);
         let session = process.session(conn);
         self.trace.note(now, format_args!("{member} takes of client {client}, session {session}: {text}"));
+        let timeout = self.clients[client].timeout();
         if let Some(wire) = self.wires.get_mut(&conn) {
             wire.life = Some(this_life);
+            wire.late = wire.is_late(now, timeout).then_some(now).or(wire.late);
+            (wire.heard, wire.taken) = (now, wire.taken + 1);
         }
         self.checks.sessions.heard(member, session, now_ms);
         self.send_packets(packets);
@@ -150,6 +181,29 @@ impl World {
         let deeds = self.clients[client].receive(now, packet, &mut self.checks)?;
         self.carry_out(client, deeds);
         Ok(())
+    }
+
+    /// The clients that take their sessions for alive.
+    pub(super) fn believers(&self) -> Vec<Believer> {
+        let now = self.now;
+        let believer = |(client, this): (usize, &crate::client::Client)| {
+            let (session, conn, timeout) = this.belief(now)?;
+            let wire = self.wires.get(&conn)?;
+            let machine = &self.machines[usize::from(wire.member) - 1];
+            let was_late = wire.late.is_some_and(|late| now - late <= timeout + Span::seconds(1));
+            Some(Believer {
+                client,
+                session,
+                timeout,
+                member: wire.member,
+                is_late: was_late || wire.is_late(now, timeout),
+                is_far: self.network.delay_max().0 > timeout.0 / 8,
+                cannot_be_told: wire.life != Some(machine.life)
+                    || machine.paused_until + REACTION > now
+                    || self.network.clients_cut(now, wire.member).is_some(),
+            })
+        };
+        self.clients.iter().enumerate().filter_map(believer).collect()
     }
 
     /// The connection of a client breaks, and both ends learn of it.

@@ -100,13 +100,14 @@ impl World {
                 machine.disk.complete_sync();
             }
             Act::Mail { worker } => {
-                let packets = process.deliver(worker);
+                let packets = process.deliver(worker, local.monotonic_ms);
                 self.send_packets(packets);
                 self.wake(member);
                 return Ok(());
             }
             Act::Touches => {
-                process.report_touches();
+                let packets = process.report_touches(local.monotonic_ms);
+                self.send_packets(packets);
                 self.plan_act(member, clock.world_span(TOUCHES), Act::Touches);
                 self.wake(member);
                 return Ok(());
@@ -175,6 +176,10 @@ impl World {
                 format_args!("{member} applies entry {} of term {}", entry.index, entry.term),
             );
             self.checks.committed(member, entry, now_ms)?;
+            if self.checks.sessions.has_expired() {
+                let believers = self.believers();
+                self.checks.sessions.check_beliefs(self.now, &believers)?;
+            }
         }
         for (to, bytes) in harvest.letters {
             let Glimpse { entries, term, campaign, vote, acknowledges, hands_over, .. } = Glimpse::of(&bytes);

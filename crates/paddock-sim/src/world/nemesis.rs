@@ -70,6 +70,7 @@ impl World {
             Fault::MonotonicJump { whom, by } => {
                 let (member, now) = (self.whom(whom), self.now);
                 self.machine(member).clock.jump_monotonic(now, by);
+                self.checks.sessions.clock_jumps(member, now);
             }
             Fault::Drift { whom, millionths } => {
                 let (member, now) = (self.whom(whom), self.now);
@@ -171,6 +172,10 @@ impl World {
             Fault::Cut { side, holds, span } => {
                 disturb(side, !side, Trouble::Cut { holds }, span);
                 disturb(!side, side, Trouble::Cut { holds }, span);
+            }
+            Fault::CutOff { whom, holds, span } => {
+                let one = self.bit(whom);
+                self.strike_network(Fault::Cut { side: one, holds, span });
             }
             Fault::Loss { permille, span } => disturb(all, all, Trouble::Loss(permille), span),
             Fault::OneWay { whom, outwards, holds, span } => {
