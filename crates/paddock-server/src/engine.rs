@@ -69,6 +69,7 @@ impl Engine {
     /// Applies what the log holds, so that the member is as it was. To be called before it is put into its room.
     pub(crate) fn catch_up(&mut self) -> Result<(), MemberError> {
         self.carry_out(&mut || {})?;
+        self.shared.set_confirmed(self.member.confirmed_ms());
         self.shared.set_role(self.member.role());
         Ok(())
     }
@@ -131,6 +132,7 @@ impl Engine {
         loop {
             let (syncs, start) = (self.member.syncs(), Instant::now());
             let work = self.member.work(&mut self.shell)?;
+            self.shared.set_confirmed(self.member.confirmed_ms());
             if self.member.syncs() != syncs {
                 self.shared.stats.fsyncs.store(self.member.syncs(), Relaxed);
                 self.is_slow = start.elapsed() > BORROWED_MAX;

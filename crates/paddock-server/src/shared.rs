@@ -1,9 +1,9 @@
 //! What the threads of a member share: the state behind its lock, the way to the engine, a mailbox for each worker.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_channel::Sender;
-use paddock_replica::{Input, Outbox, Role, State};
+use paddock_replica::{CONTACT_MAX_LEAST_MS, Input, Outbox, Role, State};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
@@ -29,6 +29,10 @@ pub(crate) struct Shared {
     stop_listening: Notify,
     /// What this member is to the others, as the engine saw it last.
     role: Mutex<Role>,
+    /// The member's last contact with a leader that a quorum follows, as the engine saw it last.
+    confirmed_ms: AtomicU64,
+    /// Connections are being closed for want of contact.
+    is_out_of_contact: AtomicBool,
 }
 
 impl Shared {
@@ -42,6 +46,8 @@ impl Shared {
             stopping: AtomicBool::new(false),
             stop_listening: Notify::new(),
             role: Mutex::new(Role::Looking),
+            confirmed_ms: AtomicU64::new(0),
+            is_out_of_contact: AtomicBool::new(false),
             mailboxes,
             engine: EngineRoom::new(engine),
             config,
@@ -66,6 +72,31 @@ impl Shared {
 
     pub(crate) fn set_role(&self, role: Role) {
         *self.role.lock() = role;
+    }
+
+    /// Milliseconds since the member's last contact with a leader that a quorum follows, or since `least_ms` if that is later.
+    pub(crate) fn silence_ms(&self, now_ms: u64, least_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.confirmed_ms.load(Ordering::Acquire).max(least_ms))
+    }
+
+    pub(crate) fn set_confirmed(&self, confirmed_ms: u64) {
+        self.confirmed_ms.store(confirmed_ms, Ordering::Release);
+        let has_contact = || self.silence_ms(self.clock.monotonic_ms(), 0) <= CONTACT_MAX_LEAST_MS;
+        if self.is_out_of_contact.load(Ordering::Relaxed) && has_contact() {
+            self.is_out_of_contact.store(false, Ordering::Relaxed);
+            tracing::info!("regained contact to a quorum: keeping client connections");
+        }
+    }
+
+    /// A connection is closed because the member has had no contact to a quorum for too long.
+    pub(crate) fn note_lost_contact(&self, silence_ms: u64, session_timeout_ms: i32) {
+        if !self.is_out_of_contact.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                silence_ms,
+                session_timeout_ms,
+                "lost contact to a quorum: closing client connections"
+            );
+        }
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

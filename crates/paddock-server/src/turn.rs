@@ -22,6 +22,9 @@ const READS_PER_LOCK: usize = 256;
 
 /// Takes the whole frames at the front of what came, as far as the connection takes any.
 pub(crate) fn take_input(wire: &Wire, worker: &Rc<Worker>, input: &mut Received) {
+    if wire.close_without_contact(worker, worker.now_ms()) {
+        return;
+    }
     if !wire.machine.borrow().is_compressed() {
         return take_frames(wire, worker, &mut input.bytes);
     }

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use paddock_proto::{ConnectResponse, SessionId, Zxid};
-use paddock_replica::{Client, ConnId, Now, Parcel};
+use paddock_replica::{CONTACT_MAX_LEAST_MS, Client, ConnId, Now, Parcel, contact_max_ms};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
@@ -94,10 +94,15 @@ pub(crate) struct Wire {
     reply_bytes_expected: Cell<usize>,
     /// To be closed once `out` is empty.
     closing: Cell<bool>,
+    /// Nothing more is sent: what was left has been dropped, perhaps from the middle of a frame on.
+    is_abandoned: Cell<bool>,
     /// The worker is about to flush it, with others.
     pub(crate) is_outgoing: Cell<bool>,
     /// Heard since its session was last reported alive.
     pub(crate) touched: Cell<bool>,
+    /// When the client asked for its session, in milliseconds; the end of time for a connection without one, or with one that
+    /// only reads, which no other member can end.
+    session_since_ms: Cell<u64>,
     /// Tells the task that there is something to do.
     changed: Nudge,
     pub(crate) stats: Arc<ConnStats>,
@@ -116,8 +121,10 @@ impl Wire {
             waiting: RefCell::default(),
             reply_bytes_expected: Cell::new(REPLY_BYTES_FIRST),
             closing: Cell::new(false),
+            is_abandoned: Cell::new(false),
             is_outgoing: Cell::new(false),
             touched: Cell::new(false),
+            session_since_ms: Cell::new(u64::MAX),
             changed: Nudge::default(),
             stats,
         }
@@ -133,6 +140,15 @@ impl Wire {
 
     /// Takes what the engine sends, now. `flush` has to follow.
     pub(crate) fn deliver(&self, parcel: Parcel<'_>, worker: &Worker, now: Now) {
+        if let (Parcel::Connected { timeout_ms, read_only: false, .. }, Some(waiting)) =
+            (parcel, self.waiting.borrow().front())
+        {
+            self.stats.timeout_ms.store(timeout_ms, Relaxed);
+            self.session_since_ms.set(waiting.since_ms);
+        }
+        if self.is_abandoned.get() || self.close_without_contact(worker, now.monotonic_ms) {
+            return;
+        }
         match parcel {
             Parcel::Reply(bytes) => {
                 let is_farewell =
@@ -231,8 +247,25 @@ impl Wire {
         worker.shared.stats.sent.fetch_add(1, Relaxed);
     }
 
+    /// Closes the connection if the member has had no contact to a quorum for so long that others may end the session soon:
+    /// the client must not be told any more that it has one.
+    pub(crate) fn close_without_contact(&self, worker: &Worker, now_ms: u64) -> bool {
+        let silence_ms = worker.shared.silence_ms(now_ms, self.session_since_ms.get());
+        if silence_ms <= CONTACT_MAX_LEAST_MS {
+            return false;
+        }
+        let timeout_ms = self.stats.timeout_ms.load(Relaxed);
+        let is_over = silence_ms > contact_max_ms(timeout_ms);
+        if is_over && !self.is_abandoned.get() {
+            worker.shared.note_lost_contact(silence_ms, timeout_ms);
+            self.abandon();
+        }
+        is_over
+    }
+
     /// Closes without sending what is left.
     fn abandon(&self) {
+        self.is_abandoned.set(true);
         self.out.take();
         self.packed.take();
         self.sent.set(0);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use paddock_member::Clock as _;
 use paddock_proto::SessionId;
-use paddock_replica::{ConnId, Input, Outbox, Replica, Role, State};
+use paddock_replica::{CONTACT_MAX_LEAST_MS, ConnId, Input, Outbox, Replica, Role, State};
 use parking_lot::RwLockReadGuard;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -111,7 +111,7 @@ async fn deliver_mail(worker: &Rc<Worker>) {
     }
 }
 
-/// Reports which sessions were heard.
+/// Reports which sessions were heard, and closes the connections of those that others may end soon without this member.
 async fn report_touches(worker: Rc<Worker>) {
     let mut interval = tokio::time::interval(TOUCH_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -126,10 +126,20 @@ async fn report_touches(worker: Rc<Worker>) {
             }
         }
         worker.hand_over();
+        worker.close_without_contact();
     }
 }
 
 impl Worker {
+    fn close_without_contact(&self) {
+        let now_ms = self.now_ms();
+        if self.shared.silence_ms(now_ms, 0) > CONTACT_MAX_LEAST_MS {
+            self.wires.borrow().values().for_each(|wire| {
+                wire.close_without_contact(self, now_ms);
+            });
+        }
+    }
+
     fn admit(self: Rc<Worker>, socket: std::net::TcpStream) -> io::Result<()> {
         let address: SocketAddr = socket.peer_addr()?;
         let number = self.next_conn.replace(self.next_conn.get() + 1);
