@@ -29,6 +29,7 @@ pub mod history;
 pub mod judge;
 pub mod library;
 pub mod load;
+pub mod lock;
 pub mod network;
 pub mod oracle;
 pub mod server;

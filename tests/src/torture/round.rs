@@ -1,6 +1,7 @@
 //! One round: members and clients from nothing, what the plan does to them, and what has to be true behind it.
 
 use std::any::Any;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,7 @@ use crate::history::last_reads;
 use crate::judge::{Verdict, judge};
 use crate::library::Library;
 use crate::load::spread;
+use crate::lock::{self, Contender};
 use crate::network::Network;
 use crate::server::Kind;
 
@@ -30,7 +32,18 @@ const MOVING_CLIENTS: usize = 2;
 const ANSWERS: usize = 10;
 const POLL: Duration = Duration::from_millis(20);
 /// Segments and snapshots come and go in a round.
-const SETTINGS: [(&str, &str); 2] = [("preAllocSize", "64"), ("snapCount", "300")];
+const SETTINGS: [(&str, &str); 5] = [
+    ("preAllocSize", "64"),
+    ("snapCount", "300"),
+    // Sessions of those who take turns at a lock end within a spell; those of all others do not.
+    ("tickTime", "500"),
+    ("minSessionTimeout", "2000"),
+    ("maxSessionTimeout", "40000"),
+];
+/// The timeout of the sessions that hold the lock, and how long each holds it.
+const LOCK_SESSION: Duration = Duration::from_secs(2);
+const LOCK_KEPT: Duration = Duration::from_millis(700);
+const LOCK: &str = "/torture-lock";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -66,6 +79,8 @@ struct Round<'a> {
     evidence: Evidence,
     ensemble: Ensemble,
     clients: Vec<Clients>,
+    /// One at each member.
+    contenders: Vec<Contender>,
     /// Of those who read at the end.
     last_lines: Vec<String>,
     spells: Vec<Vec<Struck>>,
@@ -109,6 +124,7 @@ impl<'a> Round<'a> {
             evidence: Evidence::new(seed),
             ensemble: Ensemble::spawn_at(Kind::Paddock, &places, &SETTINGS),
             clients: Vec::new(),
+            contenders: Vec::new(),
             last_lines: Vec::new(),
             spells: Vec::new(),
         }
@@ -134,6 +150,7 @@ impl<'a> Round<'a> {
             faults::revive(&mut self.ensemble, &struck).map_err(Stop::Violated)?;
         }
         self.wait_until_all_serve();
+        self.check_lock()?;
         self.stop_clients()?;
         self.check_agreement()?;
         self.check_history()?;
@@ -151,7 +168,21 @@ impl<'a> Round<'a> {
         };
         self.clients = (0..).zip(Library::ALL).map(start).collect();
         self.clients.iter().for_each(Clients::wait_until_ready);
+        let contender = |(client, member): (usize, &SocketAddr)| {
+            Contender::start(client, &member.to_string(), LOCK, LOCK_SESSION, LOCK_KEPT)
+        };
+        self.contenders = members.iter().enumerate().map(contender).collect();
         self.wait_for_answers();
+    }
+
+    /// The lock had one holder at a time, as far as its holders knew.
+    fn check_lock(&mut self) -> Result<(), Stop> {
+        let held: Vec<_> = self.contenders.drain(..).flat_map(Contender::end).collect();
+        match lock::overlap(&held) {
+            Some(both) => Err(Stop::Violated(format!("two clients hold one lock: {both:?}"))),
+            None if held.is_empty() => Err(Stop::Violated("nobody got the lock".to_owned())),
+            None => Ok(()),
+        }
     }
 
     fn wait_for_answers(&self) {

@@ -54,7 +54,7 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
 
 /// The test programs of the stage `faults`, and how many of their tests run at a time: where times are measured, one.
 const FAULTS: [(&[&str], u32); 2] =
-    [(&["failover", "rolling_restart"], 1), (&["histories", "partitions", "torture"], 2)];
+    [(&["failover", "rolling_restart"], 1), (&["histories", "partitions", "timeliness", "torture"], 2)];
 
 /// Its tests are behind a feature of their package, so that the stage `process` leaves them out.
 pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {

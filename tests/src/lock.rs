@@ -1,0 +1,154 @@
+//! Clients that take turns at a lock, as recipes do: an ephemeral znode that whoever creates it holds. A client believes that it
+//! holds the lock from the answer to its create on, until it gives it back or is told that its connection is gone: it cannot
+//! know more, and needs not to.
+//!
+//! No two may believe so at the same time, by the clock of the machine on which all of them run.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use paddock_client::{Client, ClientOptions, CreateMode, Error, Event};
+use paddock_proto::ErrorCode;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError, unbounded_channel};
+use tokio::time::timeout;
+
+/// When a client believed that it held the lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    pub client: usize,
+    pub since: Instant,
+    pub until: Instant,
+}
+
+/// Who waits for a lock looks at it this often, should it have missed that it is free.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A client in a thread of its own, until it is told to end.
+#[derive(Debug)]
+pub struct Contender {
+    end: Sender<()>,
+    thread: JoinHandle<Vec<Held>>,
+}
+
+impl Contender {
+    /// A client of these members, whose sessions have this timeout. It keeps the lock for so long when it has it.
+    pub fn start(
+        client: usize,
+        hosts: &str,
+        path: &str,
+        session_timeout: Duration,
+        keep: Duration,
+    ) -> Contender {
+        let (end, is_over) = channel();
+        let (hosts, path) = (hosts.to_owned(), path.to_owned());
+        let thread = thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().expect("make a runtime");
+            let mut turns = Turns { client, hosts, path, session_timeout, keep, is_over, held: Vec::new() };
+            runtime.block_on(turns.take());
+            turns.held
+        });
+        Contender { end, thread }
+    }
+
+    /// Ends it, and returns when it believed that it held the lock.
+    pub fn end(self) -> Vec<Held> {
+        // It has ended already if that fails, and says why.
+        let _ = self.end.send(());
+        self.thread.join().expect("a contender only waits and asks")
+    }
+}
+
+struct Turns {
+    client: usize,
+    hosts: String,
+    path: String,
+    session_timeout: Duration,
+    keep: Duration,
+    is_over: Receiver<()>,
+    held: Vec<Held>,
+}
+
+impl Turns {
+    fn is_over(&self) -> bool {
+        self.is_over.try_recv() != Err(std::sync::mpsc::TryRecvError::Empty)
+    }
+
+    /// One session after the other.
+    async fn take(&mut self) {
+        let mut is_over = false;
+        while !is_over {
+            let (events, mut heard) = unbounded_channel();
+            let options = ClientOptions {
+                session_timeout: self.session_timeout,
+                connect_timeout: Duration::from_secs(2),
+                events: Some(events),
+                ..ClientOptions::default()
+            };
+            is_over = match Client::connect(&self.hosts, options).await {
+                Ok(client) => self.compete(&client, &mut heard).await,
+                Err(_) => self.is_over(),
+            };
+        }
+    }
+
+    /// Takes the lock and gives it back until the session is gone, or all is over.
+    async fn compete(&mut self, client: &Client, heard: &mut UnboundedReceiver<Event>) -> bool {
+        loop {
+            if self.is_over() {
+                // Without this the next one waits for the session's end.
+                let _ = timeout(self.session_timeout, client.close()).await;
+                return true;
+            }
+            while heard.try_recv() != Err(TryRecvError::Empty) {}
+            let created = client.create(&self.path, b"", CreateMode::Ephemeral).await;
+            let since = Instant::now();
+            match created {
+                Ok(_) => self.hold(client, since, heard).await,
+                Err(error) if error.code() == Some(ErrorCode::NodeExists) => {
+                    if self.is_own(client).await {
+                        self.hold(client, Instant::now(), heard).await;
+                    } else {
+                        let _ = client.watch_exists(&self.path).await;
+                        let _ = timeout(LOOK, heard.recv()).await;
+                    }
+                }
+                Err(Error::SessionExpired | Error::Closed) => return false,
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
+    }
+
+    /// Whether a create that was not answered has been carried out.
+    async fn is_own(&self, client: &Client) -> bool {
+        client.exists(&self.path).await.is_ok_and(|stat| stat.ephemeral_owner == client.session())
+    }
+
+    async fn hold(&mut self, client: &Client, since: Instant, heard: &mut UnboundedReceiver<Event>) {
+        let give_back = tokio::time::Instant::from_std(since + self.keep);
+        let is_told = loop {
+            match tokio::time::timeout_at(give_back, heard.recv()).await {
+                Ok(Some(Event::Znode { .. })) => {}
+                // Perhaps of a connection before the one on which the answer came: then it finds that the lock is its own.
+                Ok(_) => break true,
+                Err(_) => break false,
+            }
+        };
+        self.held.push(Held { client: self.client, since, until: Instant::now() });
+        if !is_told {
+            let _ = client.delete(&self.path, None).await;
+        }
+    }
+}
+
+/// Two clients that believed at the same time that they held the lock.
+pub fn overlap(held: &[Held]) -> Option<(Held, Held)> {
+    let mut held = held.to_vec();
+    held.sort_by_key(|held| held.since);
+    let pairs = held
+        .iter()
+        .enumerate()
+        .flat_map(|(place, one)| held[place + 1..].iter().map(move |other| (*one, *other)));
+    pairs.into_iter().find(|(one, other)| one.client != other.client && other.since < one.until)
+}
