@@ -113,7 +113,8 @@ fn a_member_with_a_full_disk_is_in_contact_whoever_leads() {
     stage.disk_full(follower, true);
     stage.run_ticks_with(&client, 150);
     assert!(stage.silence_ms(follower) <= FRESH_MS);
-    assert!(stage.has_session(&client));
+    let other = stage.other_than(follower);
+    assert!(stage.has_session_at(other, &client), "it is heard all the while");
     stage.disk_full(follower, false);
     stage.run_ticks(30);
 

@@ -695,8 +695,12 @@ impl Stage {
         &self.members[&member].as_ref().expect("the member runs").differing
     }
 
+    pub(crate) fn has_session_at(&self, member: u64, guest: &Guest) -> bool {
+        self.state(member).tree().session_timeout_ms(guest.client.session).is_some()
+    }
+
     pub(crate) fn has_session(&self, guest: &Guest) -> bool {
-        self.state(guest.member).tree().session_timeout_ms(guest.client.session).is_some()
+        self.has_session_at(guest.member, guest)
     }
 
     pub(crate) fn data(&self, member: u64, path: &str) -> Option<String> {
