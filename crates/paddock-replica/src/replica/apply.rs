@@ -139,6 +139,8 @@ impl Replica {
                 self.waits_for_members.take_if(|(waiting, _)| *waiting == conn);
                 state.drop_watches(conn);
                 self.serving.end_conn(conn);
+                // A session that came back before this had its turn has closed the gate of a connection that was gone.
+                self.gates.forget(conn);
             }
             Item::Write { .. } | Item::Session { .. } | Item::Abandoned => {
                 unreachable!("commands are applied, not run")

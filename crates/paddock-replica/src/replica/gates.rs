@@ -66,6 +66,12 @@ impl Gates {
         self.gates.insert(conn, Gate::Forever);
     }
 
+    /// Connections whose sessions go on, or were to go on, over others. The member closes each when its session has moved;
+    /// if that is abandoned, they have to be closed all the same, because nothing that they send is taken any more.
+    pub(super) fn closed_forever(&self) -> impl Iterator<Item = ConnId> {
+        self.gates.iter().filter(|(_, gate)| matches!(gate, Gate::Forever)).map(|(conn, _)| *conn)
+    }
+
     pub(super) fn forget(&mut self, conn: ConnId) {
         self.gates.remove(&conn);
     }
@@ -80,5 +86,72 @@ impl Gates {
             }
         }
         free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paddock_tree::Tree;
+
+    use crate::{
+        ConnId, Effects, Founding, HardState, Input, Membership, Now, Outboxes, Recovered, Replica,
+        ReplicaOptions, State,
+    };
+
+    const NOW: Now = Now { monotonic_ms: 1000, wall_ms: 1_000_000 };
+
+    fn alone(state: &State) -> Replica {
+        let membership = Membership::new(vec![1], vec![]);
+        let options = ReplicaOptions {
+            member: 1,
+            founding: Founding { membership, members: String::new() },
+            tick_ms: 100,
+            garbage_interval_ms: 60_000,
+            garbage_max: 100,
+            entry_bytes_kept: 2000,
+            linearizable_reads: false,
+            lease_clock_bound_ms: None,
+            seed: 1,
+        };
+        let (membership, hard_state) = (Membership::default(), HardState::default());
+        let mut recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: vec![] };
+        recovered.begin(1, state, NOW);
+        Replica::new(options, recovered, state, NOW)
+    }
+
+    fn settle(replica: &mut Replica, state: &mut State) {
+        let mut effects = Effects::default();
+        let mut out = Outboxes::new(1);
+        loop {
+            replica.collect(NOW, &mut effects);
+            if effects.is_empty() {
+                return;
+            }
+            replica.apply(NOW, &mut effects, state, &mut out);
+            (effects.entries, effects.hard_state) = (vec![], None);
+            if let Some(round) = effects.round.take() {
+                replica.step(NOW, Input::Persisted { round });
+            }
+        }
+    }
+
+    /// The end of the first connection waits for its turn, so the session still seems to be served there.
+    #[test]
+    fn no_gate_is_left_for_a_connection_that_was_gone_when_its_session_came_back() {
+        let mut state = State::new(Tree::new(), (0, 0), Membership::default());
+        let mut replica = alone(&state);
+        settle(&mut replica, &mut state);
+        let (first, second) = (ConnId::new(0, 1), ConnId::new(0, 2));
+        replica.step(NOW, Input::Connect { conn: first, timeout_ms: 10_000, may_only_read: false });
+        settle(&mut replica, &mut state);
+        let session = state.tree().sessions().map(|(session, _)| session).next();
+        let session = session.expect("it was just created");
+        assert_eq!(replica.serving.conn(session), Some(first));
+
+        replica.step(NOW, Input::Disconnect { conn: first });
+        replica.step(NOW, Input::Resume { conn: second, session, timeout_ms: 10_000, may_only_read: false });
+        settle(&mut replica, &mut state);
+        assert_eq!(replica.serving.conn(session), Some(second));
+        assert!(replica.gates.gates.is_empty(), "{:?}", replica.gates);
     }
 }

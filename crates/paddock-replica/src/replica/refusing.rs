@@ -216,6 +216,7 @@ impl Replica {
         if let Some((conn, _)) = self.waits_for_members.take() {
             out.close(conn);
         }
+        self.gates.closed_forever().for_each(|conn| out.close(conn));
         if self.refusing.serves_nobody() {
             self.serving.end_all().into_iter().for_each(|conn| out.close(conn));
         }

@@ -49,6 +49,28 @@ fn without_a_quorum_writes_are_refused_and_reads_go_on() {
     stage.check_agreement();
 }
 
+/// A client that hung up without a word came back over a second connection. When the quorum is lost before that is
+/// carried out, both connections are closed: what the first one asks for is not taken any more.
+#[test]
+fn a_connection_that_was_left_is_closed_when_its_successor_is_abandoned() {
+    let mut stage = Stage::new(3, 46);
+    let leader = stage.elect();
+    let first = stage.connect(leader, 1);
+    let others: Vec<u64> = (1..=3).filter(|id| *id != leader).collect();
+    others.iter().for_each(|id| stage.stop(*id));
+    stage.submit_resume(leader, 2, &first);
+    stage.get(&first, 1, "/");
+    stage.run_ticks(90);
+    assert_eq!(stage.story_of(leader, 2), ["close"]);
+    assert_eq!(stage.story(&first), ["close"], "it is neither answered nor left waiting");
+
+    others.iter().for_each(|id| stage.start(*id));
+    stage.elect();
+    let third = stage.resume(leader, 3, &first);
+    stage.set(&third, 1, "/a", "");
+    assert_eq!(stage.story(&third), ["#1 NoNode"]);
+}
+
 #[test]
 fn a_full_disk_gives_the_lead_away_and_refuses_writes() {
     let mut stage = Stage::new(3, 41);
