@@ -18,6 +18,14 @@ impl ConnId {
         ConnId((worker as u64) << ConnId::WORKER_SHIFT | number)
     }
 
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> ConnId {
+        ConnId(bits)
+    }
+
     pub fn worker(self) -> usize {
         (self.0 >> ConnId::WORKER_SHIFT) as usize
     }

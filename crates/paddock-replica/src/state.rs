@@ -36,8 +36,9 @@ impl State {
 
     /// Puts another tree in the place of this one, without the watches.
     pub fn replace(&mut self, tree: Tree, applied: (u64, u64), membership: Membership) {
-        let facts = std::mem::take(&mut self.facts);
-        *self = State { facts, ..State::new(tree, applied, membership) };
+        let (facts, mut watches) = (std::mem::take(&mut self.facts), std::mem::take(&mut self.watches));
+        watches.get_mut().drop_all();
+        *self = State { facts, watches, ..State::new(tree, applied, membership) };
     }
 
     /// What clients are told that ask about this member.
@@ -240,6 +241,12 @@ impl State {
 
     pub(crate) fn drop_watches(&self, conn: ConnId) {
         self.watches.lock().drop_conn(conn);
+    }
+
+    /// Removes some of the watches of connections that are gone; true if there are more. To be called now and then, beside
+    /// everything else, until there are none.
+    pub fn sweep_watches(&self) -> bool {
+        self.watches.lock().sweep()
     }
 
     pub fn watch_summary(&self) -> WatchSummary {

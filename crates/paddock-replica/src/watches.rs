@@ -3,17 +3,26 @@
 //! The tree reports each `Change`; this table turns it into events for this member's connections. For each path and
 //! connection it keeps two sets of modes, as ZooKeeper keeps two tables: one for the znode itself (exists, getData,
 //! addWatch) and one for its children (getChildren, addWatch).
+//! Many watches are removed in slices (`Watches::sweep`), and no table stops to grow (`gradual.rs`): the state's lock is held
+//! meanwhile, and one client can have millions.
 //! Invariant: a one-shot watch is removed in the same step that emits its event, and a connection gets at most one
 //! event for each change of each path.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+mod gradual;
+mod path;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use paddock_proto::{AddWatchMode, EventKind, Perms, WatchEvent, WatcherKind, Zxid, parent_and_name};
 use paddock_tree::{Change, allows};
 
 use crate::{Client, ConnId, Outboxes};
+use gradual::{GradualTable, Hashed};
+use path::{DataWatchers, PathWatches};
 
 /// A set of watch modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +63,10 @@ impl Interest {
         self.data.is_empty() && self.children.is_empty()
     }
 
+    fn with(self, other: Interest) -> Interest {
+        Interest { data: self.data.with(other.data), children: self.children.with(other.children) }
+    }
+
     fn without(self, other: Interest) -> Interest {
         Interest { data: self.data.without(other.data), children: self.children.without(other.children) }
     }
@@ -71,24 +84,81 @@ pub struct WatchSummary {
     pub watches: usize,
 }
 
+/// Watches on znodes and on children, counted as ZooKeeper counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    data: usize,
+    children: usize,
+    recursive: usize,
+}
+
+impl Counts {
+    fn change(&mut self, before: Interest, after: Interest) {
+        let recursive = |interest: Interest| usize::from(interest.data.has(Modes::RECURSIVE));
+        let data = |interest: Interest| usize::from(!interest.data.is_empty());
+        let children = |interest: Interest| usize::from(!interest.children.is_empty());
+        self.recursive = self.recursive + recursive(after) - recursive(before);
+        self.data = self.data + data(after) - data(before);
+        self.children = self.children + children(after) - children(before);
+    }
+
+    fn subtract(&mut self, other: Counts) {
+        self.data -= other.data;
+        self.children -= other.children;
+        self.recursive -= other.recursive;
+    }
+}
+
+/// A path that a connection watches.
+#[derive(Debug)]
+struct Watched {
+    hash: u64,
+    path: Arc<str>,
+}
+
+impl Hashed for Watched {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
 #[derive(Debug)]
 struct Watcher {
+    hash: u64,
     client: Client,
-    paths: HashSet<Arc<str>>,
+    paths: GradualTable<Watched>,
+    counts: Counts,
+    /// How many znodes it is the only one to watch.
+    alone_at: usize,
+}
+
+impl Hashed for Watcher {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    by_path: HashMap<Arc<str>, HashMap<ConnId, Interest>>,
-    by_conn: HashMap<ConnId, Watcher>,
-    /// How many interests are recursive: while there are none, nobody looks at a change's ancestors.
-    recursive: usize,
-    /// Watches on znodes and on children, counted as ZooKeeper counts.
-    data_watches: usize,
-    child_watches: usize,
+    hasher: RandomState,
+    by_path: GradualTable<PathWatches>,
+    /// The connections that are there.
+    by_conn: GradualTable<Watcher>,
+    /// Of connections that are gone: the paths from which they have not been removed yet. They count nowhere.
+    gone: BTreeMap<ConnId, GradualTable<Watched>>,
+    /// While none is recursive, nobody looks at a change's ancestors.
+    counts: Counts,
+    /// Connections that watch znodes.
+    data_conns: usize,
+    /// Paths whose znodes are watched. One that several connections watched that are all gone counts until it has been
+    /// removed from the list of all but one.
+    data_paths: usize,
 }
 
 impl Watches {
+    /// Removed at a time from the paths of connections that are gone.
+    const SWEPT_MIN: usize = GradualTable::<Watched>::SHARD_LEN / 2;
+
     pub(crate) fn add_data(&mut self, client: &Client, path: &str) {
         self.add(client, path, Interest { data: Modes::STANDARD, ..Interest::default() });
     }
@@ -102,89 +172,194 @@ impl Watches {
     }
 
     fn add(&mut self, client: &Client, path: &str, interest: Interest) {
-        let watcher = self
-            .by_conn
-            .entry(client.conn)
-            .or_insert_with(|| Watcher { client: client.clone(), paths: HashSet::new() });
-        let path = match watcher.paths.get(path) {
-            Some(known) => known.clone(),
-            None => {
-                let path: Arc<str> =
-                    self.by_path.get_key_value(path).map_or_else(|| path.into(), |(p, _)| p.clone());
-                watcher.paths.insert(path.clone());
-                path
-            }
+        let conn = client.conn;
+        if self.gone.contains_key(&conn) {
+            // Its session goes on over another connection, and it is about to be closed.
+            return;
+        }
+        let hash = self.hasher.hash_one(path);
+        let make = || PathWatches::new(hash, path);
+        let watches = self.by_path.get_or_insert(hash, |watches| &**watches.path() == path, make);
+        let (before, data_watchers) = (watches.interest(conn), watches.data_watchers());
+        let after = before.with(interest);
+        if after == before {
+            return;
+        }
+        watches.set(conn, after);
+        let path = watches.path().clone();
+        let watcher = self.watcher_or_new(client);
+        if before.is_empty() {
+            watcher.paths.get_or_insert(
+                hash,
+                |watched| watched.path == path,
+                || Watched { hash, path: path.clone() },
+            );
+        }
+        self.count(conn, before, after);
+        if before.data.is_empty() && !after.data.is_empty() {
+            self.data_watcher_came(conn, data_watchers);
+        }
+    }
+
+    fn watcher_or_new(&mut self, client: &Client) -> &mut Watcher {
+        let hash = self.hasher.hash_one(client.conn);
+        let make = || Watcher {
+            hash,
+            client: client.clone(),
+            paths: GradualTable::default(),
+            counts: Counts::default(),
+            alone_at: 0,
         };
-        let before =
-            self.by_path.get(&path).and_then(|conns| conns.get(&client.conn)).copied().unwrap_or_default();
-        let after = Interest {
-            data: before.data.with(interest.data),
-            children: before.children.with(interest.children),
-        };
-        self.by_path.entry(path).or_default().insert(client.conn, after);
-        self.count(before, after);
+        self.by_conn.get_or_insert(hash, |watcher| watcher.client.conn == client.conn, make)
+    }
+
+    fn watcher(&self, conn: ConnId) -> Option<&Watcher> {
+        self.by_conn.get(self.hasher.hash_one(conn), |watcher| watcher.client.conn == conn)
+    }
+
+    fn watcher_mut(&mut self, conn: ConnId) -> Option<&mut Watcher> {
+        self.by_conn.get_mut(self.hasher.hash_one(conn), |watcher| watcher.client.conn == conn)
+    }
+
+    fn at(&self, path: &str) -> Option<&PathWatches> {
+        self.by_path.get(self.hasher.hash_one(path), |watches| &**watches.path() == path)
     }
 
     /// The connection has shown another identity: what it may be told can grow.
     pub(crate) fn identify(&mut self, client: &Client) {
-        if let Some(watcher) = self.by_conn.get_mut(&client.conn) {
+        if let Some(watcher) = self.watcher_mut(client.conn) {
             watcher.client = client.clone();
         }
     }
 
     pub(crate) fn contains(&self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
-        let interest = self.by_path.get(path).and_then(|conns| conns.get(&conn)).copied().unwrap_or_default();
-        interest.has(meant_by(kind))
+        let is_there = self.watcher(conn).is_some();
+        is_there && self.at(path).is_some_and(|watches| watches.interest(conn).has(meant_by(kind)))
     }
 
     /// Removes what `kind` means; false if there was nothing.
     pub(crate) fn remove(&mut self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
         let found = self.contains(conn, path, kind);
         if found {
-            self.reduce(conn, path, meant_by(kind));
+            self.reduce(conn, self.hasher.hash_one(path), path, meant_by(kind));
         }
         found
     }
 
-    /// Forgets all watches of a connection that is gone.
+    /// The connection is gone: it is told nothing more, and its watches count no more. They are removed by [`Watches::sweep`],
+    /// because there may be millions.
     pub(crate) fn drop_conn(&mut self, conn: ConnId) {
-        let Some(watcher) = self.by_conn.get(&conn) else { return };
+        let hash = self.hasher.hash_one(conn);
+        if let Some(watcher) = self.by_conn.remove(hash, |watcher| watcher.client.conn == conn) {
+            self.begin_to_forget(watcher);
+        }
+    }
+
+    /// All connections are gone.
+    pub(crate) fn drop_all(&mut self) {
+        while !self.by_conn.is_empty() {
+            self.by_conn.take_some().for_each(|watcher| self.begin_to_forget(watcher));
+        }
+    }
+
+    fn begin_to_forget(&mut self, watcher: Watcher) {
+        let Watcher { client, paths, counts, alone_at, .. } = watcher;
+        self.counts.subtract(counts);
+        self.data_conns -= usize::from(counts.data > 0);
+        self.data_paths -= alone_at;
+        let before = self.gone.insert(client.conn, paths);
+        assert!(before.is_none(), "who is gone watches nothing more");
+    }
+
+    /// Removes some watches of connections that are gone, a few hundred at a time. True if there are more.
+    pub(crate) fn sweep(&mut self) -> bool {
         let everything = Interest { data: Modes::ALL, children: Modes::ALL };
-        for path in watcher.paths.clone() {
-            self.reduce(conn, &path, everything);
+        let mut swept = 0;
+        while swept < Watches::SWEPT_MIN {
+            let Some(mut gone) = self.gone.first_entry() else { return false };
+            let (conn, some) = (*gone.key(), gone.get_mut().take_some());
+            if gone.get().is_empty() {
+                gone.remove();
+            }
+            for Watched { hash, path } in some {
+                self.reduce(conn, hash, &path, everything);
+                swept += 1;
+            }
         }
-        assert!(!self.by_conn.contains_key(&conn), "a watcher without paths is removed with its last path");
+        !self.gone.is_empty()
     }
 
-    fn reduce(&mut self, conn: ConnId, path: &str, fewer: Interest) {
-        let Some(conns) = self.by_path.get_mut(path) else { return };
-        let Entry::Occupied(mut entry) = conns.entry(conn) else { return };
-        let before = *entry.get();
+    fn reduce(&mut self, conn: ConnId, hash: u64, path: &str, fewer: Interest) {
+        let is_it = |watches: &PathWatches| &**watches.path() == path;
+        let Some(watches) = self.by_path.get_mut(hash, is_it) else { return };
+        let before = watches.interest(conn);
         let after = before.without(fewer);
-        if after.is_empty() {
-            entry.remove();
-            let last = conns.is_empty();
-            if last {
-                self.by_path.remove(path);
-            }
-            let watcher = self.by_conn.get_mut(&conn).expect("whoever watches a path is a watcher");
-            watcher.paths.remove(path);
-            if watcher.paths.is_empty() {
-                self.by_conn.remove(&conn);
-            }
-        } else {
-            entry.insert(after);
+        if after == before {
+            return;
         }
-        self.count(before, after);
+        watches.set(conn, after);
+        let data_watchers = watches.data_watchers();
+        if watches.is_empty() {
+            self.by_path.remove(hash, is_it);
+        }
+        if !before.data.is_empty() && after.data.is_empty() {
+            self.data_watcher_left(conn, data_watchers);
+        }
+        self.count(conn, before, after);
+        if after.is_empty() {
+            self.forget_path(conn, hash, path);
+        }
     }
 
-    fn count(&mut self, before: Interest, after: Interest) {
-        let recursive = |interest: Interest| usize::from(interest.data.has(Modes::RECURSIVE));
-        let data = |interest: Interest| usize::from(!interest.data.is_empty());
-        let children = |interest: Interest| usize::from(!interest.children.is_empty());
-        self.recursive = self.recursive + recursive(after) - recursive(before);
-        self.data_watches = self.data_watches + data(after) - data(before);
-        self.child_watches = self.child_watches + children(after) - children(before);
+    /// A connection watches nothing more at a path.
+    fn forget_path(&mut self, conn: ConnId, hash: u64, path: &str) {
+        let Some(watcher) = self.watcher_mut(conn) else { return };
+        watcher.paths.remove(hash, |watched| &*watched.path == path);
+        if watcher.paths.is_empty() {
+            let hash = watcher.hash;
+            self.by_conn.remove(hash, |watcher| watcher.client.conn == conn);
+        }
+    }
+
+    fn count(&mut self, conn: ConnId, before: Interest, after: Interest) {
+        let Some(watcher) = self.watcher_mut(conn) else { return };
+        let watched = watcher.counts.data > 0;
+        watcher.counts.change(before, after);
+        let watches = watcher.counts.data > 0;
+        self.data_conns = self.data_conns + usize::from(watches) - usize::from(watched);
+        self.counts.change(before, after);
+    }
+
+    /// A connection that is there watches a znode, which these watched until now.
+    fn data_watcher_came(&mut self, conn: ConnId, others: DataWatchers) {
+        match others {
+            DataWatchers::None => {
+                self.data_paths += 1;
+                self.watcher_mut(conn).expect("it has just come").alone_at += 1;
+            }
+            DataWatchers::One(other) => match self.watcher_mut(other) {
+                Some(other) => other.alone_at -= 1,
+                None => self.data_paths += 1,
+            },
+            DataWatchers::Many => {}
+        }
+    }
+
+    /// A connection does not watch a znode any more; these still do.
+    fn data_watcher_left(&mut self, conn: ConnId, others: DataWatchers) {
+        match others {
+            DataWatchers::None => {
+                if let Some(watcher) = self.watcher_mut(conn) {
+                    watcher.alone_at -= 1;
+                    self.data_paths -= 1;
+                }
+            }
+            DataWatchers::One(other) => match self.watcher_mut(other) {
+                Some(other) => other.alone_at += 1,
+                None => self.data_paths -= 1,
+            },
+            DataWatchers::Many => {}
+        }
     }
 
     /// Tells whoever watches what `change` touched.
@@ -202,12 +377,10 @@ impl Watches {
 
         let event = WatchEvent { kind: change.kind, path: &change.path, zxid };
         for conn in told {
-            let may_read = match (&change.readers, self.by_conn.get(&conn)) {
-                (None, _) => true,
-                (Some(acl), Some(watcher)) => allows(acl, Perms::READ, watcher.client.ids()),
-                (Some(_), None) => unreachable!("watchers are dropped after the event, by forget_fired"),
-            };
-            if may_read {
+            // Of who is gone there may be watches that have not been removed.
+            let Some(watcher) = self.watcher(conn) else { continue };
+            let readers = change.readers.as_ref();
+            if readers.is_none_or(|acl| allows(acl, Perms::READ, watcher.client.ids())) {
                 out.event(conn, event);
             }
         }
@@ -217,21 +390,19 @@ impl Watches {
     /// Who watches the very path, by the modes that this kind of change wakes.
     fn fire_at(&self, change: &Change<'_>) -> Vec<ConnId> {
         let wakes = woken_by(change.kind);
-        let Some(conns) = self.by_path.get(&*change.path) else { return vec![] };
-        conns.iter().filter(|(_, interest)| interest.has(wakes)).map(|(conn, _)| *conn).collect()
+        let Some(watches) = self.at(&change.path) else { return vec![] };
+        watches.conns(|interest| interest.has(wakes))
     }
 
     fn recursive_above(&self, change: &Change<'_>) -> Vec<ConnId> {
-        if self.recursive == 0 {
+        if self.counts.recursive == 0 {
             return vec![];
         }
         let ancestors =
             std::iter::successors(Some(&*change.path), |path| Some(parent_and_name(path)?.0)).skip(1);
         ancestors
-            .filter_map(|path| self.by_path.get(path))
-            .flatten()
-            .filter(|(_, interest)| interest.data.has(Modes::RECURSIVE))
-            .map(|(conn, _)| *conn)
+            .filter_map(|path| self.at(path))
+            .flat_map(|watches| watches.conns(|interest| interest.data.has(Modes::RECURSIVE)))
             .collect()
     }
 
@@ -242,29 +413,20 @@ impl Watches {
             data: if wakes.data.is_empty() { Modes::default() } else { Modes::STANDARD },
             children: if wakes.children.is_empty() { Modes::default() } else { Modes::STANDARD },
         };
-        let Some(conns) = self.by_path.get(&*change.path) else { return };
-        let woken: Vec<ConnId> = conns.iter().filter(|(_, i)| i.has(fired)).map(|(conn, _)| *conn).collect();
-        for conn in woken {
-            self.reduce(conn, &change.path, fired);
+        let hash = self.hasher.hash_one(&*change.path);
+        let Some(watches) = self.at(&change.path) else { return };
+        for conn in watches.conns(|interest| interest.has(fired)) {
+            self.reduce(conn, hash, &change.path, fired);
         }
     }
 
     pub(crate) fn summary(&self) -> WatchSummary {
-        let on_znodes = |interest: &&Interest| !interest.data.is_empty();
-        let paths = self.by_path.values().filter(|conns| conns.values().any(|i| on_znodes(&i))).count();
-        let connections: HashSet<ConnId> = self
-            .by_path
-            .values()
-            .flatten()
-            .filter(|(_, interest)| on_znodes(interest))
-            .map(|(conn, _)| *conn)
-            .collect();
-        WatchSummary { connections: connections.len(), paths, watches: self.data_watches }
+        WatchSummary { connections: self.data_conns, paths: self.data_paths, watches: self.counts.data }
     }
 
     /// All watches, as `mntr` counts them.
     pub(crate) fn len(&self) -> usize {
-        self.data_watches + self.child_watches
+        self.counts.data + self.counts.children
     }
 }
 

@@ -23,6 +23,8 @@ use crate::shared::Shared;
 use crate::shell::MemberShell;
 
 const TICK: Duration = Duration::from_millis(Member::TICK_MS);
+/// The time between two slices of the watches that connections leave behind, in which everybody else finds the state free.
+const SWEEP_PAUSE: Duration = Duration::from_millis(1);
 /// So many messages of workers are taken before what is in them is written.
 const MESSAGES_PER_ROUND: usize = 1024;
 /// After so many inputs in one turn, more is about to come.
@@ -39,6 +41,8 @@ pub(crate) struct Engine {
     shell: MemberShell,
     inputs: Receiver<Vec<Input>>,
     next_tick: Instant,
+    /// When watches of connections that are gone are removed next.
+    next_sweep: Instant,
     /// How many inputs the last turn took.
     inputs_taken: usize,
     /// The last sync took long.
@@ -62,8 +66,18 @@ impl Engine {
         shell: MemberShell,
         inputs: Receiver<Vec<Input>>,
     ) -> Engine {
-        let next_tick = Instant::now() + TICK;
-        Engine { shared, member, shell, inputs, next_tick, inputs_taken: 0, is_slow: false, failure: None }
+        let now = Instant::now();
+        Engine {
+            shared,
+            member,
+            shell,
+            inputs,
+            next_tick: now + TICK,
+            next_sweep: now,
+            inputs_taken: 0,
+            is_slow: false,
+            failure: None,
+        }
     }
 
     /// Applies what the log holds, so that the member is as it was. To be called before it is put into its room.
@@ -117,7 +131,17 @@ impl Engine {
     }
 
     fn rest(&self) -> Rest {
-        Rest { until: self.next_tick, expects_more: self.inputs_taken >= INPUTS_OF_CROWD }
+        let until = self.next_tick.min(self.next_sweep);
+        Rest { until, expects_more: self.inputs_taken >= INPUTS_OF_CROWD }
+    }
+
+    /// Removes some of the watches that connections have left behind, if it is time. There may be millions.
+    fn sweep_watches(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_sweep {
+            let is_more = self.shared.state.read().sweep_watches();
+            self.next_sweep = Instant::now() + if is_more { SWEEP_PAUSE } else { TICK };
+        }
     }
 
     fn tick(&mut self) -> Result<(), MemberError> {
@@ -159,7 +183,10 @@ impl EngineRoom {
     pub(crate) fn run(&self, engine: Engine) -> Result<(), MemberError> {
         let (engine, end) = self.keep(engine, |engine| {
             match engine.failure.take().map_or_else(|| engine.turn(&mut || {}), Err) {
-                Ok(Turn::Done) => ControlFlow::Continue(engine.rest()),
+                Ok(Turn::Done) => {
+                    engine.sweep_watches();
+                    ControlFlow::Continue(engine.rest())
+                }
                 Ok(Turn::Last) => ControlFlow::Break(Ok(())),
                 Err(error) => ControlFlow::Break(Err(error)),
             }

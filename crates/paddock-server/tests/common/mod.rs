@@ -5,6 +5,7 @@
 pub(crate) mod clickhouse;
 pub(crate) mod collector;
 
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -107,6 +108,16 @@ impl Stranger {
         let (Ok(xid), Ok(_), Ok(error)) = header else { panic!("a reply without a header: {body:?}") };
         Some((xid, error))
     }
+}
+
+/// The answer to a four-letter word.
+pub(crate) fn word(address: SocketAddr, word: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).expect("connect");
+    stream.set_read_timeout(Some(6 * PATIENCE)).expect("it is connected");
+    stream.write_all(word.as_bytes()).expect("the member takes a word");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the member answers a word");
+    answer
 }
 
 /// A request as it goes over the wire.

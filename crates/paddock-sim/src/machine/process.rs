@@ -122,6 +122,7 @@ impl Process {
             if std::mem::take(&mut self.is_tick_due) {
                 self.has_ticked = true;
                 member.tick(&mut shell)?;
+                shell.state.read().sweep_watches();
             }
             self.is_carrying = true;
         }
