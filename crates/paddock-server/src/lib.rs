@@ -35,6 +35,7 @@ mod stats;
 mod status;
 mod tls;
 mod turn;
+mod version;
 mod wire;
 mod words;
 mod worker;

@@ -10,9 +10,6 @@ use paddock_replica::WatchSummary;
 use crate::shared::Shared;
 use crate::stats::ConnStats;
 
-/// The version of ZooKeeper whose behaviour is offered. Clients and scripts decide by it what they may ask.
-pub(crate) const VERSION: &str = concat!("3.9.5-paddock-", env!("CARGO_PKG_VERSION"));
-
 #[derive(Debug)]
 pub(crate) struct Status {
     pub(crate) latency_ms_min: u64,

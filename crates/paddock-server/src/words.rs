@@ -8,7 +8,8 @@ use paddock_replica::Role;
 
 use crate::shared::Shared;
 use crate::stats::ConnStats;
-use crate::status::{self, Status, VERSION};
+use crate::status::{self, Status};
+use crate::version::version_and_date;
 
 type Answer = fn(&Shared) -> String;
 
@@ -26,9 +27,8 @@ const WORDS: [(&str, Answer); 10] = [
     ("wchs", watches),
 ];
 
-/// The words that ZooKeeper knows besides. They too are words, not the length of a frame.
-const OTHER_WORDS: [&str; 11] =
-    ["crst", "dump", "gtmk", "hash", "lsnp", "orst", "obsr", "srst", "stmk", "wchc", "wchp"];
+/// The words that ZooKeeper knows besides. They too are words, and any other one is the length of a frame.
+const OTHER_WORDS: [&str; 8] = ["crst", "dump", "gtmk", "hash", "srst", "stmk", "wchc", "wchp"];
 
 /// The answer to the first four bytes of a connection, if they are a word.
 pub(crate) fn answer(bytes: &[u8], shared: &Shared) -> Option<String> {
@@ -37,14 +37,17 @@ pub(crate) fn answer(bytes: &[u8], shared: &Shared) -> Option<String> {
     if known.is_none() && !OTHER_WORDS.contains(&word) {
         return None;
     }
-    match known {
-        Some((_, answer)) if shared.config.words.allows(word) => Some(answer(shared)),
-        _ => Some(format!("{word} is not executed because it is not in the whitelist.\n")),
-    }
+    Some(match known {
+        _ if !shared.config.words.allows(word) => {
+            format!("{word} is not executed because it is not in the whitelist.\n")
+        }
+        Some((_, answer)) => answer(shared),
+        None => format!("{word} is not executed because this server does not have it.\n"),
+    })
 }
 
 fn version_line() -> String {
-    format!("Zookeeper version: {VERSION}, built on Rust\n")
+    format!("Zookeeper version: {}\n", version_and_date())
 }
 
 fn server(shared: &Shared) -> String {
@@ -152,7 +155,7 @@ fn monitor(shared: &Shared) -> String {
     let s = Status::of(shared);
     let (open_files, max_files) = status::file_descriptors();
     let facts = [
-        ("version", format!("{VERSION}, built on Rust")),
+        ("version", version_and_date()),
         ("server_state", mode.into()),
         ("avg_latency", average(s.latency_ms_average)),
         ("max_latency", s.latency_ms_max.to_string()),
@@ -228,7 +231,7 @@ fn environment() -> String {
     let var = |name: &str| std::env::var(name).unwrap_or_default();
     let directory = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     let facts = [
-        ("zookeeper.version", format!("{VERSION}, built on Rust")),
+        ("zookeeper.version", version_and_date()),
         ("host.name", read("/proc/sys/kernel/hostname")),
         ("os.name", "Linux".into()),
         ("os.arch", std::env::consts::ARCH.into()),

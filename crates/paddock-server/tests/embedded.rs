@@ -4,9 +4,9 @@ mod common;
 
 use std::time::Instant;
 
-use common::{PATIENCE, Stranger, config, connect, connect_with, get_data, set_data, shutdown};
+use common::{PATIENCE, Stranger, config, connect, connect_with, get_data, set_data, shutdown, word};
 use paddock_client::{Client, ClientOptions, CreateMode, Error, Event};
-use paddock_server::{Config, Server};
+use paddock_server::{Config, Server, WordList};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -180,4 +180,26 @@ async fn order_holds_when_a_client_that_was_alone_gets_company() {
     }
     drop((first, second));
     shutdown(server).await;
+}
+
+#[test]
+fn a_word_that_is_missing_is_told_from_one_that_is_not_allowed() {
+    let directory = tempfile::tempdir().unwrap();
+    let everything = Config { words: WordList::All, ..config(directory.path()) };
+    let server = Server::start(everything).unwrap();
+    let ask = |name| word(server.address(), name);
+    assert_eq!(ask("ruok"), "imok");
+    assert_eq!(ask("dump"), "dump is not executed because this server does not have it.\n");
+    // ZooKeeper takes this for the length of a frame, which is too long.
+    assert_eq!(ask("lsnp"), "");
+    let first = ask("srvr").lines().next().unwrap_or_default().to_owned();
+    let date = first.split_once(", built on ").expect("a version and a date").1;
+    let digits: String = date.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert_eq!(digits, "00/00/0000 00:00 UTC", "go-zookeeper reads no other form");
+    server.shutdown().unwrap();
+
+    let server = Server::start(config(directory.path())).unwrap();
+    let refused = word(server.address(), "dump");
+    assert_eq!(refused, "dump is not executed because it is not in the whitelist.\n");
+    server.shutdown().unwrap();
 }
