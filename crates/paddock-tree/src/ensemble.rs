@@ -63,16 +63,31 @@ pub fn lines(members: &[EnsembleMember]) -> String {
 
 /// The members of lines, or of parts between commas; `None` if one cannot be read or stands there twice.
 pub(crate) fn parse_members(text: &str) -> Option<Vec<EnsembleMember>> {
+    let mut members = real_members(read_members(text)?)?;
+    members.sort_by_key(|member| member.id);
+    Some(members)
+}
+
+/// A member as a client writes it, whose id may be any number, as ZooKeeper takes any. Until it is known to be one of 1 to 255
+/// the member itself has no other.
+type Written = (i64, EnsembleMember);
+
+fn read_members(text: &str) -> Option<Vec<Written>> {
     let mut members = Vec::new();
     for line in parts(text).filter(|line| !line.starts_with("version=")) {
         let member = parse_member(line)?;
-        if members.iter().any(|other: &EnsembleMember| other.id == member.id) {
+        if members.iter().any(|(id, _)| *id == member.0) {
             return None;
         }
         members.push(member);
     }
-    members.sort_by_key(|member| member.id);
     Some(members)
+}
+
+/// `None` if one has an id that no member can have here.
+fn real_members(written: Vec<Written>) -> Option<Vec<EnsembleMember>> {
+    let is_real = |id: i64| (1..=255).contains(&id);
+    written.into_iter().map(|(id, member)| is_real(id).then_some(member)).collect()
 }
 
 fn parts(text: &str) -> impl Iterator<Item = &str> {
@@ -80,14 +95,11 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `server.ID=…`
-fn parse_member(line: &str) -> Option<EnsembleMember> {
+fn parse_member(line: &str) -> Option<Written> {
     let (key, value) = line.split_once('=')?;
-    let id = parse_id(key.trim().strip_prefix("server.")?)?;
-    EnsembleMember::parse(id, value.trim()).ok().map(|(member, _)| member)
-}
-
-fn parse_id(text: &str) -> Option<u8> {
-    text.parse().ok().filter(|id| *id != 0)
+    let id: i64 = key.trim().strip_prefix("server.")?.parse().ok()?;
+    let (member, _) = EnsembleMember::parse(u8::try_from(id).unwrap_or(0), value.trim()).ok()?;
+    Some((id, member))
 }
 
 impl Tree {
@@ -153,6 +165,8 @@ impl Tree {
         if !at.is_service() {
             self.check_access(self.config_node(), Perms::WRITE, at.ids)?;
         }
+        // ZooKeeper takes an id that no member can have here: whoever may not ask for it is told that first.
+        let target = real_members(target).ok_or(ErrorCode::BadArguments)?;
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.target = Some(target);
         }
@@ -192,35 +206,38 @@ impl Tree {
     }
 }
 
-/// What the members are to be, by ZooKeeper's rules; `None` for a request that makes no sense.
-fn members_asked_for(members: &[EnsembleMember], asked: &Reconfig<'_>) -> Option<Vec<EnsembleMember>> {
-    let target = match asked.new_members {
-        Some(all) => parse_members(all)?,
+/// What the members are to be, by ZooKeeper's rules, by rising id; `None` for a request that makes no sense.
+fn members_asked_for(members: &[EnsembleMember], asked: &Reconfig<'_>) -> Option<Vec<Written>> {
+    let mut target = match asked.new_members {
+        Some(all) => read_members(all)?,
         None => {
-            let mut next = members.to_vec();
+            let mut next: Vec<Written> =
+                members.iter().map(|member| (member.id.into(), member.clone())).collect();
             for id in parts(asked.leaving.unwrap_or_default()) {
-                let id = parse_id(id)?;
-                next.retain(|member| member.id != id);
+                let id: i64 = id.parse().ok()?;
+                next.retain(|(other, _)| *other != id);
             }
             for member in parts(asked.joining.unwrap_or_default()) {
                 // As ZooKeeper insists: whoever joins says where its clients connect.
-                let member = parse_member(member).filter(|member| member.client.is_some())?;
-                next.retain(|other| other.id != member.id);
+                let member = parse_member(member).filter(|(_, member)| member.client.is_some())?;
+                next.retain(|(other, _)| *other != member.0);
                 next.push(member);
             }
-            next.sort_by_key(|member| member.id);
             next
         }
     };
-    let has_voter = target.iter().any(|member| member.role == MemberRole::Participant);
+    target.sort_by_key(|(id, _)| *id);
+    let has_voter = target.iter().any(|(_, member)| member.role == MemberRole::Participant);
     (has_voter && !addresses_meet(&target)).then_some(target)
 }
 
 /// Whether two members, or two purposes of one, have one address.
-fn addresses_meet(members: &[EnsembleMember]) -> bool {
+fn addresses_meet(members: &[Written]) -> bool {
     let ports = |member: &EnsembleMember| [member.quorum_port, member.election_port];
-    let mut addresses: Vec<(&str, u16)> =
-        members.iter().flat_map(|member| ports(member).map(|port| (member.host.as_str(), port))).collect();
+    let mut addresses: Vec<(&str, u16)> = members
+        .iter()
+        .flat_map(|(_, member)| ports(member).map(|port| (member.host.as_str(), port)))
+        .collect();
     let count = addresses.len();
     addresses.sort_unstable();
     addresses.dedup();
@@ -235,10 +252,12 @@ mod tests {
         Reconfig { joining, leaving, new_members: all, version: -1 }
     }
 
+    /// `expected` is where a request leads to: nowhere if it makes no sense, or nobody can have one of the ids.
     #[track_caller]
     fn check(asked: Reconfig<'_>, expected: Option<&str>) {
         let members = parse_members("server.1=a:1:2;9\nserver.2=b:1:2;9").unwrap();
-        let target = members_asked_for(&members, &asked).map(|members| lines(&members).replace('\n', " "));
+        let target = members_asked_for(&members, &asked).and_then(real_members);
+        let target = target.map(|members| lines(&members).replace('\n', " "));
         assert_eq!(target.as_deref().map(str::trim_end), expected);
     }
 
@@ -259,10 +278,14 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for joining in
-            ["server.3=c:1:2", "server.0=c:1:2;9", "server.3=a:2:3;9", "server.256=c:1:2;9", "c:1:2;9"]
+            ["server.3=c:1:2", "server.x=c:1:2;9", "server.3=a:2:3;9", "server.256=c:1:2:2;9", "c:1:2;9"]
         {
             check(asked(Some(joining), None, None), None);
         }
+        for joining in ["server.0=c:1:2;9", "server.-1=c:1:2;9", "server.256=c:1:2;9"] {
+            check(asked(Some(joining), None, None), None);
+        }
+        check(asked(None, Some("300"), None), Some(&format!("{A} {B}")));
         check(asked(None, Some("one"), None), None);
         check(asked(None, Some("1,2"), None), None);
         check(asked(None, None, Some("")), None);

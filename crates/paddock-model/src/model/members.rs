@@ -11,7 +11,8 @@ use ErrorCode::*;
 const CONFIG: &str = "/zookeeper/config";
 const WRITE: i32 = 2;
 
-type Members = BTreeMap<u8, EnsembleMember>;
+/// By the ids that were written, which may be any numbers in what is asked for.
+type Members = BTreeMap<i64, EnsembleMember>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Ensemble {
@@ -23,7 +24,7 @@ pub(super) struct Ensemble {
 impl Model {
     /// Who belongs to the ensemble, if there is one.
     pub fn members(&self) -> Option<Vec<u8>> {
-        self.ensemble.as_ref().map(|ensemble| ensemble.members.keys().copied().collect())
+        self.ensemble.as_ref().map(|ensemble| ensemble.members.values().map(|member| member.id).collect())
     }
 
     /// Whether others are to belong to it.
@@ -33,6 +34,9 @@ impl Model {
 
     pub(super) fn found_ensemble(&mut self, call: &Call, members: &str, changes: &mut Changes) -> Reply {
         let members = parse_all(members).filter(|members| !members.is_empty()).ok_or(BadArguments)?;
+        if members.keys().any(|id| !(1..=255).contains(id)) {
+            return Err(BadArguments);
+        }
         if self.ensemble.is_none() {
             self.ensemble = Some(Ensemble { members, version: self.zxid, target: None });
             self.show_ensemble(call, changes);
@@ -56,8 +60,13 @@ impl Model {
             None => change(ensemble.members.clone(), joining.as_deref(), leaving.as_deref()),
         };
         let target = target.filter(makes_sense).ok_or(BadArguments)?;
+        // ZooKeeper takes ids that no member can have here, and looks at the ACL next.
+        let is_foreign = target.keys().any(|id| !(1..=255).contains(id));
         if call.session != SessionId::NONE {
             self.may(self.get(CONFIG)?, WRITE, &call.ids)?;
+        }
+        if is_foreign {
+            return Err(BadArguments);
         }
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.target = Some(target);
@@ -95,8 +104,8 @@ impl Model {
 fn parse_all(text: &str) -> Option<Members> {
     let mut members = Members::new();
     for part in parts(text).filter(|part| !part.starts_with("version=")) {
-        let member = parse(part)?;
-        if members.insert(member.id, member).is_some() {
+        let (id, member) = parse(part)?;
+        if members.insert(id, member).is_some() {
             return None;
         }
     }
@@ -108,8 +117,8 @@ fn change(mut members: Members, joining: Option<&str>, leaving: Option<&str>) ->
         members.remove(&parse_id(id)?);
     }
     for part in parts(joining.unwrap_or_default()) {
-        let member = parse(part).filter(|member| member.client.is_some())?;
-        members.insert(member.id, member);
+        let (id, member) = parse(part).filter(|(_, member)| member.client.is_some())?;
+        members.insert(id, member);
     }
     Some(members)
 }
@@ -130,12 +139,13 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', '\n']).map(str::trim).filter(|part| !part.is_empty())
 }
 
-fn parse(part: &str) -> Option<EnsembleMember> {
+fn parse(part: &str) -> Option<(i64, EnsembleMember)> {
     let (key, value) = part.split_once('=')?;
     let id = parse_id(key.trim().strip_prefix("server.")?)?;
-    Some(EnsembleMember::parse(id, value.trim()).ok()?.0)
+    let member = EnsembleMember::parse(u8::try_from(id).unwrap_or(1), value.trim()).ok()?.0;
+    Some((id, member))
 }
 
-fn parse_id(text: &str) -> Option<u8> {
-    text.parse().ok().filter(|id| *id > 0)
+fn parse_id(text: &str) -> Option<i64> {
+    text.parse().ok()
 }

@@ -175,12 +175,13 @@ fn members() -> impl Strategy<Value = Wish> {
             [line(2, "observer"), line(3, "participant")].join("\n"),
             "server.1=h1:1:1;9".to_owned(),
             "server.1=h1:1:2".to_owned(),
+            "server.300=h3:1:2;9".to_owned(),
             "junk".to_owned(),
         ];
         select(lines)
     };
     let maybe = || prop::option::of(list());
-    let ids = select(vec!["", "1", "2,3", "x"]).prop_map(str::to_owned);
+    let ids = select(vec!["", "1", "2,3", "300", "x"]).prop_map(str::to_owned);
     let error = select(vec![None, None, Some(ErrorCode::NewConfigNoQuorum)]);
     prop_oneof![
         2 => list().prop_map(|members| Wish::FoundEnsemble { cluster: 7, members }),

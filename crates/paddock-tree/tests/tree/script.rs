@@ -194,6 +194,10 @@ impl Line {
         self.values(key).next().map_or(otherwise, |value| value.parse().ok().expect("a number"))
     }
 
+    fn text(&self, key: &str) -> Option<String> {
+        self.values(key).next().map(str::to_owned)
+    }
+
     fn session(&self) -> SessionId {
         match self.verb() {
             "open" | "close" => SessionId(self.word(1).parse().expect("a session")),
@@ -268,6 +272,14 @@ impl Line {
             "remove-recursive" => {
                 Wish::RemoveRecursive { path: path(), nodes_max: self.number("max", u32::MAX) }
             }
+            "found" => Wish::FoundEnsemble { cluster: 7, members: self.word(1).replace(' ', "\n") },
+            "reconfig" => Wish::Reconfig {
+                joining: self.text("joining"),
+                leaving: self.text("leaving"),
+                new_members: self.text("members"),
+                version: self.number("version", -1),
+            },
+            "settle" => Wish::SettleReconfig { error: None },
             "broken" => Wish::Broken,
             other => panic!("{other} is no command"),
         }
