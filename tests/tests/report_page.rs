@@ -8,11 +8,16 @@ use paddock_tests::browser::{Browser, Look, Visit};
 use paddock_tests::server::{Kind, Server};
 use tempfile::TempDir;
 
-const LOOKS: [(&str, Look); 3] = [
+const LOOKS: [(&str, Look); 4] = [
     ("light", Look { width: 1280, dark: false }),
     ("dark", Look { width: 1280, dark: true }),
+    // Two charts stand beside each other, and have the least room.
+    ("narrow", Look { width: 1040, dark: false }),
     ("phone", Look { width: 390, dark: false }),
 ];
+
+/// From this width on every chart is seen as a whole, in pixels.
+const WIDE: u32 = 600;
 
 /// The one page on which charts may be bare.
 const EMPTY: &str = "empty";
@@ -82,6 +87,7 @@ fn broken_pages_are_found_out() {
     );
     check(&drawing("<img src='neighbour.png'>"), Some("asks for file://"));
     check(&drawing("<p style='width: 3000px'>wide</p>"), Some("wider than the window"));
+    check(&format!("<div style='width: 60px; overflow-x: auto'>{DRAWING}</div>"), Some("has to be scrolled"));
     check("<p>no chart</p>", Some("no chart"));
     check("<svg><path d='M0 0L9 9'/></svg>", Some("nothing is drawn"));
     check("<svg><path class='line' d=''/></svg>", Some("nothing is drawn"));
@@ -148,6 +154,9 @@ fn find_problems(visit: &Visit, page: &Path) -> Vec<String> {
         let title = &chart.title;
         if chart.width < 50.0 || chart.height < 50.0 {
             problems.push(format!("{title}: no room, {} × {} pixels", chart.width, chart.height));
+        }
+        if chart.scrolls && visit.width >= WIDE {
+            problems.push(format!("{title}: has to be scrolled"));
         }
         if chart.shapes == 0 && !chart.bare {
             problems.push(format!("{title}: nothing is drawn"));

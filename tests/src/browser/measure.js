@@ -38,6 +38,7 @@
     height: box(svg).height,
     shapes: [...svg.querySelectorAll(".line, .fill, .dot")].filter(visible).length,
     values: svg.querySelectorAll(".place > title, .bar > title").length,
+    scrolls: svg.parentElement.scrollWidth > svg.parentElement.clientWidth,
     bare: svg.querySelector(".nothing") !== null,
     unreadable: unreadable(svg),
   });

@@ -18,6 +18,8 @@ pub struct Look {
 /// What a page did until it had loaded and was painted.
 #[derive(Debug)]
 pub struct Visit {
+    /// Of the window.
+    pub width: u32,
     /// What came up in the console, with its level.
     pub messages: Vec<String>,
     /// What was asked for, the page itself included.
@@ -40,6 +42,8 @@ pub struct Chart {
     pub shapes: u64,
     /// Shapes with a value to read when the pointer is on them.
     pub values: u64,
+    /// It is wider than the room that it has on the page.
+    pub scrolls: bool,
     /// Says that there is nothing to draw.
     pub bare: bool,
     /// Texts that are cut off, or lie on one another.
@@ -69,6 +73,7 @@ pub(super) fn visit(browser: &mut Browser, tab: &str, page: &Path, look: Look) -
     let events = browser.take_events(tab);
     let measured = &measured["result"]["value"];
     Visit {
+        width: look.width,
         messages: events.iter().filter_map(message).collect(),
         requests: events.iter().filter_map(request).collect(),
         charts: measured["charts"].as_array().expect("a list").iter().map(chart).collect(),
@@ -113,6 +118,7 @@ fn chart(measured: &Value) -> Chart {
         height: measured["height"].as_f64().expect("a number"),
         shapes: measured["shapes"].as_u64().expect("a number"),
         values: measured["values"].as_u64().expect("a number"),
+        scrolls: measured["scrolls"].as_bool().expect("yes or no"),
         bare: measured["bare"].as_bool().expect("yes or no"),
         unreadable: measured["unreadable"].as_array().expect("a list").iter().map(text).collect(),
     }
