@@ -13,7 +13,7 @@ mod path;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -144,6 +144,8 @@ pub(crate) struct Watches {
     by_path: GradualTable<PathWatches>,
     /// The connections that are there.
     by_conn: GradualTable<Watcher>,
+    /// Connections that have shown more than they were made with. A request that waits comes with what was shown before it.
+    identified: HashMap<ConnId, Client>,
     /// Of connections that are gone: the paths from which they have not been removed yet. They count nowhere.
     gone: BTreeMap<ConnId, GradualTable<Watched>>,
     /// While none is recursive, nobody looks at a change's ancestors.
@@ -203,6 +205,7 @@ impl Watches {
 
     fn watcher_or_new(&mut self, client: &Client) -> &mut Watcher {
         let hash = self.hasher.hash_one(client.conn);
+        let client = self.identified.get(&client.conn).unwrap_or(client);
         let make = || Watcher {
             hash,
             client: client.clone(),
@@ -227,6 +230,7 @@ impl Watches {
 
     /// The connection has shown another identity: what it may be told can grow.
     pub(crate) fn identify(&mut self, client: &Client) {
+        self.identified.insert(client.conn, client.clone());
         if let Some(watcher) = self.watcher_mut(client.conn) {
             watcher.client = client.clone();
         }
@@ -249,6 +253,7 @@ impl Watches {
     /// The connection is gone: it is told nothing more, and its watches count no more. They are removed by [`Watches::sweep`],
     /// because there may be millions.
     pub(crate) fn drop_conn(&mut self, conn: ConnId) {
+        self.identified.remove(&conn);
         let hash = self.hasher.hash_one(conn);
         if let Some(watcher) = self.by_conn.remove(hash, |watcher| watcher.client.conn == conn) {
             self.begin_to_forget(watcher);
@@ -257,6 +262,7 @@ impl Watches {
 
     /// All connections are gone.
     pub(crate) fn drop_all(&mut self) {
+        self.identified.clear();
         while !self.by_conn.is_empty() {
             self.by_conn.take_some().for_each(|watcher| self.begin_to_forget(watcher));
         }

@@ -1,7 +1,9 @@
 //! Stories of one member without sockets, files or clock: the test moves time and decides when the disk has written.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{IdList, OpCode, ReplyHeader, SessionId, WatchEvent, Xid, frame};
+use paddock_proto::{
+    Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, WatchEvent, Xid, encode, frame,
+};
 use paddock_replica::{
     Client, ConnId, Effects, Founding, HardState, Input, Local, LogEntry, Membership, Now, Outboxes, Parcel,
     Recovered, Replica, ReplicaOptions, State,
@@ -245,6 +247,53 @@ fn an_event_comes_before_the_reply_that_caused_it_and_before_what_is_read_after(
     let writer = of("2:");
     assert_eq!(writer.len(), 3, "a one-shot watch fires once: {writer:?}");
     assert_eq!(writer[0], "2: NodeDataChanged /a");
+}
+
+/// A znode that only these may read is there, and then it is not.
+fn create_and_delete_secretly(member: &mut Member, writer: &Client, path: &str, readers: Id) -> Vec<String> {
+    let mut body = Vec::new();
+    body.put_string(path);
+    body.put_string("secret");
+    let writers = Acl { perms: Perms(Perms::ALL.0 & !Perms::READ.0), id: Id::new("world", "anyone") };
+    encode::put_acl(&mut body, &[Acl { perms: Perms::READ, id: readers }, writers]);
+    body.put_i32(0);
+    member.write(writer, 1, OpCode::Create, &body);
+    let mut body = Vec::new();
+    body.put_string(path);
+    body.put_i32(-1);
+    member.write(writer, 2, OpCode::Delete, &body);
+    let story = member.settle();
+    story.into_iter().filter(|line| line.starts_with("1: Node")).collect()
+}
+
+#[test]
+fn events_go_by_the_identities_that_a_connection_has_shown_by_now() {
+    let ann = || Id::new("digest", "ann:1");
+    // It shows its identity after its watch is set, or before that is carried out, as that waits behind a write.
+    for (is_early, shown) in [(false, ann()), (true, ann()), (false, Id::new("digest", "bob:1"))] {
+        let mut member = Member::start(vec![], HardState::default());
+        let (watcher, writer) = (member.connect(1, 1000), member.connect(2, 1000));
+        let mut body = Vec::new();
+        body.put_string("/secret");
+        body.put_i32(1);
+        member.create(&watcher, 1, "/before", "", 0);
+        let local = Local { client: watcher.clone(), xid: Xid(2), op: OpCode::AddWatch, body };
+        member.step(Input::Local(local));
+        if !is_early {
+            member.settle();
+        }
+        let is_ann = shown == ann();
+        member.state.identify(&Client::new(watcher.conn, watcher.session, &[shown]));
+        member.settle();
+        let told = create_and_delete_secretly(&mut member, &writer, "/secret", ann());
+        let expected: &[&str] =
+            if is_ann { &["1: NodeCreated /secret", "1: NodeDeleted /secret"] } else { &[] };
+        assert_eq!(told, expected, "early: {is_early}");
+        // Nothing of it stays behind the connection.
+        member.step(Input::Disconnect { conn: watcher.conn });
+        member.settle();
+        assert_eq!(member.state.watch_count(), 0);
+    }
 }
 
 #[test]
