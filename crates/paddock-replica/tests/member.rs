@@ -1,9 +1,7 @@
 //! Stories of one member without sockets, files or clock: the test moves time and decides when the disk has written.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{
-    Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, WatchEvent, Xid, encode, frame,
-};
+use paddock_proto::{Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, WatchEvent, Xid, encode, frame};
 use paddock_replica::{
     Client, ConnId, Effects, Founding, HardState, Input, Local, LogEntry, Membership, Now, Outboxes, Parcel,
     Recovered, Replica, ReplicaOptions, State,

@@ -414,6 +414,101 @@ fn an_ensemble_is_founded_by_most_of_its_voters_and_joined_by_the_rest() {
 }
 
 #[test]
+fn observers_do_not_count_as_founders() {
+    let mut stage = Stage::new(4, 38);
+    (1..=4).for_each(|id| stage.stop(id));
+    stage.founding = founding(1..=3);
+    stage.founding.membership.learners.push(4);
+    stage.founding.members += &(server_line(4, "observer") + "\n");
+    (1..=3).for_each(|id| stage.start_empty(id));
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    (1..=5).for_each(|xid| stage.create(&client, xid, &format!("/n-{xid}"), "x"));
+    assert_eq!(stage.story(&client).len(), 5);
+    // A voter that has lost its disk meets an observer that comes for the first time, and nobody else.
+    let wiped = stage.other_than(leader);
+    (1..=3).for_each(|id| stage.stop(id));
+    stage.start_empty(wiped);
+    stage.start_empty(4);
+    stage.run_ticks(100);
+    assert_eq!((stage.entries(wiped), stage.entries(4)), (0, 0), "an ensemble was founded anew");
+    (1..=3).filter(|id| *id != wiped).for_each(|id| stage.start(id));
+    stage.run_ticks(100);
+    for member in 1..=4 {
+        assert!(stage.data(member, "/n-5").is_some(), "member {member}");
+    }
+    assert_eq!(stage.role(4), Role::Observer);
+    stage.check_agreement();
+}
+
+#[test]
+fn who_is_started_anew_knows_of_the_last_change_of_members() {
+    for (joining, leaving) in [(vec![], vec![1]), (vec![server_line(1, "observer")], vec![])] {
+        let mut stage = Stage::new(4, 39);
+        let leader = stage.elect();
+        let client = stage.connect(leader, 1);
+        stage.reconfig(&client, 1, &joining, &leaving);
+        stage.run_ticks_with(&client, 100);
+        let story = stage.story(&client);
+        assert!(story[0].starts_with("#1 \"server."), "{story:?}");
+        let expected = stage.membership(leader);
+        assert!(!expected.voters.contains(&1));
+        for member in 2..=4 {
+            stage.cut(member);
+            stage.stop(member);
+            stage.start(member);
+            stage.settle();
+            assert_eq!(stage.membership(member), expected, "member {member}");
+        }
+    }
+}
+
+/// Wherever its learning is interrupted.
+#[test]
+fn a_member_that_is_started_anew_while_it_learns_has_no_say() {
+    let mut led = 0;
+    for rounds in 20..60 {
+        let mut stage = Stage::new(3, 40);
+        stage.entries_max = 20;
+        let leader = stage.elect();
+        let wiped = stage.other_than(leader);
+        let lagging = 6 - leader - wiped;
+        let client = stage.connect(leader, 1);
+        stage.cut(lagging);
+        for xid in 1..=30 {
+            stage.create(&client, xid, &format!("/n-{xid}"), "x");
+        }
+        assert_eq!(stage.story(&client).len(), 30, "two of three are enough");
+        // It hears from both which term it is, and what was written from the leader only.
+        stage.start_empty(wiped);
+        (0..3).for_each(|_| stage.step_once());
+        stage.sleep(leader);
+        stage.mend(lagging);
+        (0..3).for_each(|_| stage.step_once());
+        stage.cut(lagging);
+        stage.wake(leader);
+        (0..rounds).for_each(|_| stage.step_once());
+        stage.stop(leader);
+        stage.stop(wiped);
+        stage.start(wiped);
+        stage.mend(lagging);
+        stage.run_ticks(100);
+        for member in [wiped, lagging] {
+            if stage.role(member) == Role::Leader {
+                assert!(stage.data(member, "/n-30").is_some(), "member {member} leads after {rounds} rounds");
+                led += 1;
+            }
+        }
+        stage.start(leader);
+        stage.run_ticks(100);
+        for member in 1..=3 {
+            assert!(stage.data(member, "/n-30").is_some(), "member {member} after {rounds} rounds");
+        }
+    }
+    assert!(led > 0, "it never learned everything");
+}
+
+#[test]
 fn too_few_to_found_an_ensemble_ask_once_a_tick_and_wait() {
     let mut stage = Stage::new(5, 28);
     (3..=5).for_each(|member| stage.stop(member));

@@ -72,6 +72,30 @@ fn a_connection_that_was_left_is_closed_when_its_successor_is_abandoned() {
 }
 
 #[test]
+fn who_goes_while_everything_waits_leaves_no_watches() {
+    for seed in 0..3 {
+        let mut stage = Stage::new(3, seed);
+        let leader = stage.elect();
+        let (first, second) = (stage.connect(leader, 1), stage.connect(leader, 2));
+        stage.create(&first, 1, "/a", "one");
+        stage.watch(&first, 2, "/a");
+        stage.watch(&second, 1, "/a");
+        assert_eq!(stage.watch_count(leader), 2);
+        let others: Vec<u64> = (1..=3).filter(|id| *id != leader).collect();
+        others.iter().for_each(|id| stage.stop(*id));
+        // One goes behind a write of its own, and one behind a question that nobody answers.
+        stage.submit_sequential(&first, 3, "/s-");
+        stage.disconnect(&first);
+        stage.settle();
+        stage.submit_local(&second, 2, OpCode::Sync, "/a");
+        stage.disconnect(&second);
+        stage.run_ticks(90);
+        assert_eq!(stage.role(leader), Role::ReadOnly);
+        assert_eq!(stage.watch_count(leader), 0);
+    }
+}
+
+#[test]
 fn a_full_disk_gives_the_lead_away_and_refuses_writes() {
     let mut stage = Stage::new(3, 41);
     let leader = stage.elect();
@@ -222,6 +246,32 @@ fn there_is_no_lease_any_more_once_another_was_asked_to_lead() {
     stage.story(&writer);
     stage.set(&writer, 2, "/a", "new");
     assert_eq!(stage.story(&writer).len(), 1);
+    stage.submit_local(&reader, 3, OpCode::Sync, "/a");
+    stage.settle();
+    assert_eq!(stage.story(&reader), [""; 0], "another one leads");
+}
+
+/// Whoever confirms a leader promises from then on, and the leader may hear of that only much later.
+#[test]
+fn a_lease_lasts_from_when_it_was_asked_for() {
+    let mut stage = stage_with_leases(46, 0);
+    let former = stage.elect();
+    let reader = stage.connect(former, 1);
+    stage.create(&reader, 1, "/a", "old");
+    stage.story(&reader);
+    stage.deafen(former);
+    stage.submit_local(&reader, 2, OpCode::Sync, "/a");
+    (0..2).for_each(|_| stage.step_once());
+    stage.sleep(former);
+    let leader = stage.elect_beside(former);
+    let writer = stage.connect(leader, 2);
+    stage.set(&writer, 1, "/a", "new");
+    assert_eq!(stage.story(&writer).len(), 1);
+
+    stage.wake(former);
+    stage.cut(former);
+    stage.tell(former);
+    assert_eq!(stage.story(&reader).len(), 1, "it was asked before, and a quorum had confirmed it");
     stage.submit_local(&reader, 3, OpCode::Sync, "/a");
     stage.settle();
     assert_eq!(stage.story(&reader), [""; 0], "another one leads");

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
 use paddock_replica::{
-    Client, Cluster, ConnId, Effects, Founding, HardState, Input, Install, Local, LogEntry, Membership, Now,
-    Outboxes, Parcel, Recovered, Replica, ReplicaOptions, Role, State,
+    Client, Cluster, ConnId, Effects, Founding, Glimpse, HardState, Input, Install, Local, LogEntry,
+    Membership, Now, Outboxes, Parcel, Recovered, Replica, ReplicaOptions, Role, State,
 };
 use paddock_tree::{Asker, Command, Tree, TreeLoader};
 
@@ -45,6 +45,33 @@ pub(crate) struct Disk {
     cluster: Cluster,
     /// What is here is wrong: the member begins anew without it.
     has_diverged: bool,
+}
+
+impl Disk {
+    /// The last entry that is here, and its term.
+    fn last(&self) -> (u64, u64) {
+        let snapshot = self.snapshot.as_ref().map_or((0, 0), |(applied, ..)| *applied);
+        self.entries.last().map_or(snapshot, |entry| (entry.index, entry.term))
+    }
+
+    /// What a message promises is here when it leaves: a vote, entries that are acknowledged.
+    fn check_promise(&self, member: u64, to: u64, message: &[u8]) {
+        let Glimpse { campaign, vote, acknowledges, .. } = Glimpse::of(message);
+        let own = campaign.map(|(term, _)| (term, member));
+        for (term, candidate) in own.into_iter().chain(vote.map(|term| (term, to))) {
+            let HardState { term: written, vote, .. } = self.hard_state;
+            let is_here = written > term || (written, vote) == (term, candidate);
+            assert!(
+                is_here,
+                "member {member} votes for {candidate} in term {term}, with {vote} in {written} on disk"
+            );
+        }
+        if let Some((index, term)) = acknowledges {
+            let (last, last_term) = self.last();
+            let is_here = last >= index || self.hard_state.term > term;
+            assert!(is_here, "member {member} acknowledges {index}, with {last} of term {last_term} on disk");
+        }
+    }
 }
 
 struct Member {
@@ -357,10 +384,12 @@ impl Stage {
     pub(crate) fn deliver_all(&mut self) {
         self.messages_carried += self.messages.len();
         for (from, to, bytes) in std::mem::take(&mut self.messages) {
-            if let Some(kept) = self.deaf.get_mut(&to) {
-                kept.push((from, bytes));
-            } else if !self.is_cut(from, to) {
-                self.step(to, Input::Peer { from, bytes });
+            if self.is_cut(from, to) {
+                continue;
+            }
+            match self.deaf.get_mut(&to) {
+                Some(kept) => kept.push((from, bytes)),
+                None => self.step(to, Input::Peer { from, bytes }),
             }
         }
     }
@@ -384,7 +413,10 @@ impl Stage {
                 disk.has_diverged = true;
                 return self.stop(number);
             }
-            self.messages.extend(effects.messages.drain(..).map(|(to, bytes)| (number, to, bytes)));
+            for (to, bytes) in effects.messages.drain(..) {
+                disk.check_promise(number, to, &bytes);
+                self.messages.push_back((number, to, bytes));
+            }
             member.differing.append(&mut effects.differing);
             member.foreign.extend(effects.foreign.drain(..).map(|(from, _)| from));
             member.move_pieces(now, &mut effects, disk);
@@ -688,6 +720,15 @@ impl Stage {
         let member = self.members.get_mut(&member).and_then(Option::as_mut).expect("the member runs");
         let command = Command::decode(&command).expect("it was just encoded");
         assert!(member.state.tree_mut().apply(&command).result.is_ok());
+    }
+
+    /// How many watches the member holds for its connections.
+    pub(crate) fn watch_count(&self, member: u64) -> usize {
+        self.state(member).watch_count()
+    }
+
+    pub(crate) fn disconnect(&mut self, guest: &Guest) {
+        self.step(guest.member, Input::Disconnect { conn: guest.client.conn });
     }
 
     /// Whose state the member has seen to differ from its own.
