@@ -4,8 +4,11 @@ mod common;
 
 use std::time::Instant;
 
-use common::{PATIENCE, Stranger, config, connect, connect_with, get_data, set_data, shutdown, word};
-use paddock_client::{Client, ClientOptions, CreateMode, Error, Event};
+use common::{
+    PATIENCE, Stranger, config, connect, connect_with, get_data, request, set_data, shutdown, word,
+};
+use paddock_client::{Client, ClientOptions, CreateMode, Error, Event, OpCode};
+use paddock_proto::jute::Writer;
 use paddock_server::{Config, Server, WordList};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::spawn_blocking;
@@ -202,4 +205,58 @@ fn a_word_that_is_missing_is_told_from_one_that_is_not_allowed() {
     let refused = word(server.address(), "dump");
     assert_eq!(refused, "dump is not executed because it is not in the whitelist.\n");
     server.shutdown().unwrap();
+}
+
+/// Changes that a reader has to see, so that one of its reads waits for the writer's lock now and then.
+const CHANGES_SEEN: usize = 50;
+/// Writes that come together: they hold the lock for a while.
+const WRITES_TOGETHER: i32 = 500;
+
+/// Writes without a pause until it is dropped, `/watched` among much else.
+async fn write_for_ever(mut writer: Stranger) {
+    for round in 1.. {
+        let data = format!("round {round:09}").into_bytes();
+        let path = |number| if number == WRITES_TOGETHER / 2 { "/watched" } else { "/other" };
+        let batch: Vec<u8> =
+            (0..WRITES_TOGETHER).flat_map(|number| set_data(number, path(number), &data)).collect();
+        writer.send(&batch).await;
+        for _ in 0..WRITES_TOGETHER {
+            writer.reply().await.expect("the writer is served");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_read_passes_an_event_while_others_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(Config { workers: 2, ..config(directory.path()) }).unwrap();
+    let client = connect(&server).await;
+    for path in ["/watched", "/other"] {
+        client.create(path, b"round 000000000", CreateMode::Persistent).await.unwrap();
+    }
+    client.close().await.unwrap();
+    let (mut reader, writer) = (Stranger::with_session(&server).await, Stranger::with_session(&server).await);
+    let writing = tokio::spawn(write_for_ever(writer));
+    let read = request(1, OpCode::GetData.code(), |out| {
+        out.put_string("/watched");
+        out.put_bool(true);
+    });
+    let (mut shown, mut changes, mut was_told) = (None, 0, true);
+    while changes < CHANGES_SEEN {
+        reader.send(&read).await;
+        let answer = loop {
+            let frame = reader.receive().await.expect("the reader is served");
+            match i32::from_be_bytes(frame[..4].try_into().unwrap()) {
+                -1 => was_told = true,
+                _ => break frame,
+            }
+        };
+        let data = answer[20..][..15].to_vec();
+        if shown.as_ref() != Some(&data) {
+            assert!(was_told, "a read shows {:?} before its event came", String::from_utf8_lossy(&data));
+            (shown, changes, was_told) = (Some(data), changes + 1, false);
+        }
+    }
+    writing.abort();
+    shutdown(server).await;
 }
