@@ -173,10 +173,12 @@ mod tests {
         disk.contents(&file.path).unwrap()
     }
 
-    /// A member with five entries of its own, which the leader does not have.
+    /// Entries that a member has of its own, and the leader does not: some of them behind the snapshot.
+    const OWN: u64 = 120;
+
     fn member(disk: &MemDisk, config: &Config) -> Found {
         let mut found = recover(Arc::new(disk.clone()), config, &Now::default()).unwrap();
-        for index in 1..=5 {
+        for index in 1..=OWN {
             let (term, index) = (Term(1), Index(index));
             found.log.append(Record::Entry { group: GROUP, term, index, payload: &[] });
         }
@@ -207,10 +209,12 @@ mod tests {
     #[test]
     fn whenever_the_member_dies_it_has_what_it_had_or_what_came() {
         let (bytes, config) = (snapshot_bytes(), Config::small());
-        for fault in [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename] {
+        // What the crash leaves of names is chance: each moment has its turn with several disks.
+        let disks = [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename].into_iter();
+        for (fault, seed) in disks.flat_map(|fault| (0..8).map(move |seed| (fault, seed))) {
             let mut faults = 0;
             loop {
-                let disk = MemDisk::new(faults);
+                let disk = MemDisk::new(seed);
                 let mut found = member(&disk, &config);
                 disk.fail_after(fault, faults);
                 let result = fetch_and_install(&disk, &mut found, &config, &bytes);
@@ -221,7 +225,7 @@ mod tests {
                 let again = recover(Arc::new(disk.clone()), &config, &Now::default());
                 let again = again.unwrap_or_else(|error| panic!("{fault:?} after {faults}: {error}"));
                 let has = (again.state.applied(), again.recovered.entries.len());
-                let (old, new) = (((0, 0), 5), ((INDEX, TERM), 0));
+                let (old, new) = (((0, 0), OWN as usize), ((INDEX, TERM), 0));
                 assert!(has == old || has == new, "{fault:?} after {faults}: {has:?}");
                 if result.is_ok() {
                     assert_eq!(has, new, "{fault:?} after {faults}");
@@ -230,6 +234,32 @@ mod tests {
                 }
                 faults += 1;
             }
+        }
+    }
+
+    /// What a killed process has written is shown to the next one, and may not be durable.
+    #[test]
+    fn a_power_cut_while_a_killed_member_recovers_leaves_what_it_had_or_what_came() {
+        let (bytes, config) = (snapshot_bytes(), Config::small());
+        let faults = [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename];
+        let ends = faults.iter().flat_map(|fault| (0..12).map(move |others| (*fault, others)));
+        for (killed, cut) in ends.clone().flat_map(|killed| ends.clone().map(move |cut| (killed, cut))) {
+            let disk = MemDisk::new(killed.1 * 100 + cut.1);
+            let mut found = member(&disk, &config);
+            disk.fail_after(killed.0, killed.1);
+            let _ = fetch_and_install(&disk, &mut found, &config, &bytes);
+            disk.clear_faults();
+            drop(found);
+            disk.kill();
+            disk.fail_after(cut.0, cut.1);
+            drop(recover(Arc::new(disk.clone()), &config, &Now::default()));
+            disk.clear_faults();
+            disk.crash();
+            let again = recover(Arc::new(disk.clone()), &config, &Now::default());
+            let again = again.unwrap_or_else(|error| panic!("{killed:?}, {cut:?}: {error}"));
+            let has = (again.state.applied(), again.recovered.entries.len());
+            let (old, new) = (((0, 0), OWN as usize), ((INDEX, TERM), 0));
+            assert!(has == old || has == new, "{killed:?}, {cut:?}: {has:?}");
         }
     }
 

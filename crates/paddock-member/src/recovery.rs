@@ -317,3 +317,48 @@ impl<C: Clock> Replay for Tail<'_, C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use paddock_replica::Now;
+    use paddock_storage::MemDisk;
+
+    use super::*;
+
+    fn found(disk: &MemDisk) -> Found {
+        recover(Arc::new(disk.clone()), &Config::small(), &Now::default()).unwrap()
+    }
+
+    fn append(found: &mut Found, term: u64, index: u64) {
+        let (term, index) = (Term(term), Index(index));
+        found.log.append(Record::Entry { group: GROUP, term, index, payload: &[] });
+    }
+
+    fn entries(found: &Found) -> Vec<(u64, u64)> {
+        found.recovered.entries.iter().map(|entry| (entry.index, entry.term)).collect()
+    }
+
+    #[test]
+    fn entries_of_a_later_leader_take_the_place_of_all_behind_them() {
+        let disk = MemDisk::new(1);
+        let mut first = found(&disk);
+        (1..=5).for_each(|index| append(&mut first, 1, index));
+        append(&mut first, 2, 3);
+        first.log.sync().unwrap();
+        drop(first);
+        disk.crash();
+        assert_eq!(entries(&found(&disk)), [(1, 1), (2, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn every_start_has_a_number_of_its_own_though_the_clock_stands_still() {
+        let disk = MemDisk::new(1);
+        let mut last = 0;
+        for _ in 0..3 {
+            let number = found(&disk).recovered.hard_state.incarnation;
+            assert!(number > last, "start {number} after {last}");
+            last = number;
+            disk.crash();
+        }
+    }
+}

@@ -12,6 +12,9 @@ use paddock_tree::Command;
 use super::*;
 use crate::{SnapshotOrder, SnapshotWalk, StateLock, Taken};
 
+mod ends;
+mod snapshots;
+
 fn conn() -> ConnId {
     ConnId::new(0, 1)
 }
@@ -35,6 +38,8 @@ struct TestShell {
     replies: usize,
     refusals: usize,
     closed: usize,
+    /// There are others, who hear nothing.
+    has_others: bool,
 }
 
 impl TestShell {
@@ -50,6 +55,7 @@ impl TestShell {
             replies: 0,
             refusals: 0,
             closed: 0,
+            has_others: false,
         }
     }
 
@@ -71,7 +77,7 @@ impl Clock for TestShell {
 
 impl Shell for TestShell {
     fn send(&mut self, to: u8, _: Vec<u8>) {
-        panic!("a member alone talks to member {to}");
+        assert!(self.has_others, "a member alone talks to member {to}");
     }
 
     fn refuse(&mut self, peer: u8, _: u64) {
@@ -131,8 +137,12 @@ struct Stage {
 
 impl Stage {
     fn start(disk: &MemDisk) -> Result<Stage, MemberError> {
+        Stage::start_as(disk, Config::small())
+    }
+
+    fn start_as(disk: &MemDisk, config: Config) -> Result<Stage, MemberError> {
         let now = Now { monotonic_ms: 1, wall_ms: 1 };
-        let (member, state) = Member::recover(Arc::new(disk.clone()), Config::small(), &now)?;
+        let (member, state) = Member::recover(Arc::new(disk.clone()), config, &now)?;
         let mut stage = Stage { member, shell: TestShell::new(state, now), created: 0 };
         stage.settle()?;
         stage
