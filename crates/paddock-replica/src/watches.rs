@@ -463,3 +463,80 @@ fn woken_by(kind: EventKind) -> Interest {
         EventKind::NodeChildrenChanged => Interest { data: none, children: Modes::ALL },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use paddock_proto::SessionId;
+
+    use super::*;
+    use crate::Parcel;
+
+    fn client(number: u64) -> Client {
+        Client::new(ConnId::new(0, number), SessionId(number as i64), &[])
+    }
+
+    /// Which connections are told of a change, in any order.
+    fn told(watches: &mut Watches, kind: EventKind, path: &str) -> Vec<ConnId> {
+        let mut out = Outboxes::new(1);
+        watches.fire(&Change { kind, path: path.into(), readers: None }, Zxid(1), &mut out);
+        let (_, outbox) = out.iter_mut().next().expect("there is one worker");
+        let mut conns = Vec::new();
+        for (conn, parcel) in outbox.iter() {
+            assert!(matches!(parcel, Parcel::Event(_)));
+            conns.push(conn);
+        }
+        conns.sort_unstable();
+        conns
+    }
+
+    #[test]
+    fn a_connection_is_told_once_however_often_it_watches() {
+        let (mut watches, client) = (Watches::default(), client(1));
+        watches.add_data(&client, "/a/b");
+        watches.add_children(&client, "/a/b");
+        for (path, mode) in [
+            ("/a/b", AddWatchMode::Persistent),
+            ("/a/b", AddWatchMode::PersistentRecursive),
+            ("/a", AddWatchMode::PersistentRecursive),
+            ("/", AddWatchMode::PersistentRecursive),
+        ] {
+            watches.add_mode(&client, path, mode);
+        }
+        assert_eq!(told(&mut watches, EventKind::NodeDeleted, "/a/b"), [client.conn]);
+        watches.drop_conn(client.conn);
+        assert_eq!(told(&mut watches, EventKind::NodeDeleted, "/a/b"), []);
+    }
+
+    #[test]
+    fn what_is_asked_for_once_is_told_once() {
+        let all = [EventKind::NodeCreated, EventKind::NodeDataChanged, EventKind::NodeDeleted];
+        for kind in all {
+            let (mut watches, once, always) = (Watches::default(), client(1), client(2));
+            watches.add_data(&once, "/a");
+            watches.add_mode(&always, "/a", AddWatchMode::Persistent);
+            assert_eq!(told(&mut watches, kind, "/a"), [once.conn, always.conn], "{kind:?}");
+            assert_eq!(told(&mut watches, kind, "/a"), [always.conn], "{kind:?}");
+        }
+        let (mut watches, once) = (Watches::default(), client(1));
+        watches.add_children(&once, "/a");
+        assert_eq!(told(&mut watches, EventKind::NodeDataChanged, "/a"), []);
+        assert_eq!(told(&mut watches, EventKind::NodeChildrenChanged, "/a"), [once.conn]);
+        assert_eq!(told(&mut watches, EventKind::NodeChildrenChanged, "/a"), []);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_counted() {
+        let (mut watches, client) = (Watches::default(), client(1));
+        let recursive = AddWatchMode::PersistentRecursive;
+        watches.add_data(&client, "/a");
+        watches.add_mode(&client, "/a", recursive);
+        watches.add_mode(&client, "/b", recursive);
+        watches.add_mode(&client, "/b", AddWatchMode::Persistent);
+        assert_eq!((watches.len(), watches.recursive), (3, 2));
+        assert!(watches.remove(client.conn, "/a", WatcherKind::PersistentRecursive));
+        assert!(!watches.remove(client.conn, "/a", WatcherKind::PersistentRecursive));
+        assert_eq!((watches.len(), watches.recursive), (3, 1));
+        watches.drop_conn(client.conn);
+        assert_eq!((watches.len(), watches.recursive, watches.summary().paths), (0, 0, 0));
+    }
+}

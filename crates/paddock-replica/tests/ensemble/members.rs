@@ -414,6 +414,21 @@ fn an_ensemble_is_founded_by_most_of_its_voters_and_joined_by_the_rest() {
 }
 
 #[test]
+fn an_ensemble_is_named_once_whoever_leads_when() {
+    for rounds in 0..30 {
+        let mut stage = Stage::new(3, 43);
+        (0..rounds).for_each(|_| stage.step_once());
+        let leader = (1..=3).find(|id| stage.role(*id) == Role::Leader);
+        leader.into_iter().for_each(|leader| stage.stop(leader));
+        stage.elect();
+        stage.run_ticks(5);
+        let running = stage.other_than(leader.unwrap_or_default());
+        assert!(stage.cluster(running).is_some());
+        assert_eq!(stage.zxid(running), 1, "after {rounds} rounds");
+    }
+}
+
+#[test]
 fn observers_do_not_count_as_founders() {
     let mut stage = Stage::new(4, 38);
     (1..=4).for_each(|id| stage.stop(id));

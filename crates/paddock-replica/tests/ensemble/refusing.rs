@@ -117,6 +117,21 @@ fn a_full_disk_gives_the_lead_away_and_refuses_writes() {
     stage.check_agreement();
 }
 
+/// While nothing can be written nobody can come back to a session, and none must end for that.
+#[test]
+fn a_full_disk_ends_no_session() {
+    let mut stage = Stage::new(1, 47);
+    let leader = stage.elect();
+    let client = stage.connect(leader, 1);
+    stage.disk_full(leader, true);
+    stage.run_ticks(200);
+    stage.disk_full(leader, false);
+    stage.run_ticks(50);
+    assert!(stage.has_session(&client));
+    stage.run_ticks(80);
+    assert!(!stage.has_session(&client), "it had its whole time");
+}
+
 #[test]
 fn every_read_asks_the_quorum_if_it_has_to() {
     let mut stage = Stage::new(3, 42);

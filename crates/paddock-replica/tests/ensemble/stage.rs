@@ -722,6 +722,10 @@ impl Stage {
         assert!(member.state.tree_mut().apply(&command).result.is_ok());
     }
 
+    pub(crate) fn zxid(&self, member: u64) -> i64 {
+        self.state(member).tree().zxid().0
+    }
+
     /// How many watches the member holds for its connections.
     pub(crate) fn watch_count(&self, member: u64) -> usize {
         self.state(member).watch_count()
