@@ -13,6 +13,7 @@ use paddock_replica::ConnId;
 
 use crate::chance::Chance;
 use crate::checks::Checks;
+use crate::checks::truth::Truth;
 use crate::checks::watching::Watching;
 use crate::time::{Span, Time};
 use crate::wire::Frame;
@@ -21,6 +22,9 @@ pub(crate) use habits::Habits;
 
 /// So long a client stays on a connection that only reads, about.
 const READ_ONLY: Span = Span::seconds(5);
+
+/// One of so many times a client that has not said who it is does so, instead of asking for something.
+const LATE_IDENTITIES: u64 = 8;
 
 /// What a client wants done.
 #[derive(Debug)]
@@ -72,7 +76,10 @@ pub(crate) struct Client {
     /// This connection is of no use.
     has_enough: bool,
     timeout: Span,
+    /// The identities of its connection that the member has taken.
     ids: Vec<Id>,
+    /// One more, which it has shown, and no answer to that yet.
+    unconfirmed: Option<Id>,
     asked: VecDeque<Request>,
     pings: usize,
     next_xid: i32,
@@ -105,6 +112,7 @@ impl Client {
             has_enough: false,
             timeout: Span::seconds(4),
             ids: Vec::new(),
+            unconfirmed: None,
             asked: VecDeque::new(),
             pings: 0,
             next_xid: 1,
@@ -135,6 +143,11 @@ impl Client {
 
     pub(crate) fn abandoned(&self) -> impl Iterator<Item = SessionId> {
         self.abandoned.iter().copied()
+    }
+
+    /// How many watches its member holds for its connection.
+    pub(crate) fn watches_held(&self, truth: &Truth) -> usize {
+        self.watching.held_at(truth, truth.last_zxid(), &self.ids)
     }
 
     pub(crate) fn acknowledged(&self) -> u64 {
@@ -205,7 +218,7 @@ impl Client {
         // No client remembers what it was told by events.
         self.seen = self.last_zxid;
         self.watching.lose_connection();
-        self.ids = vec![self.address()];
+        (self.ids, self.unconfirmed) = (vec![self.address()], None);
         let (session, last_zxid) = (self.session, self.last_zxid);
         let Habits { timeout_ms, may_only_read, .. } = self.habits;
         let greeting = Frame::Greet { session, last_zxid, timeout_ms, may_only_read };
@@ -248,6 +261,11 @@ impl Client {
         if self.chance.one_in(self.habits.moves) {
             return self.leave();
         }
+        if let Some(id) = self.identity_to_show()
+            && self.chance.one_in(LATE_IDENTITIES)
+        {
+            return vec![self.identify(id)];
+        }
         if self.chance.one_in(self.habits.closes) {
             return vec![self.ask(now, Ask::Write(Wish::CloseSession), checks)];
         }
@@ -258,6 +276,22 @@ impl Client {
         }
         let burst = self.chance.mostly_low(1, room);
         (0..burst).map(|_| self.ask_something(now, checks)).collect()
+    }
+
+    /// Who it is, if it has not said so on this connection.
+    fn identity_to_show(&self) -> Option<Id> {
+        let is_shown = |id: &Id| self.ids.contains(id) || self.unconfirmed.as_ref() == Some(id);
+        self.habits.identity.clone().filter(|id| !is_shown(id))
+    }
+
+    /// From now on requests are taken for this identity's, too.
+    fn identify(&mut self, id: Id) -> Deed {
+        self.unconfirmed = Some(id.clone());
+        Deed::Send(Frame::Identify { id })
+    }
+
+    fn shown_ids(&self) -> Vec<Id> {
+        self.ids.iter().chain(&self.unconfirmed).cloned().collect()
     }
 
     fn ask_something(&mut self, now: Time, checks: &mut Checks) -> Deed {
@@ -284,7 +318,8 @@ impl Client {
             checks.once.ask(self.session, xid, &wish);
         }
         let (op, body) = ask.encode();
-        self.asked.push_back(Request { xid, ask, shown: checks.real_time.shown() });
+        let (shown, ids) = (checks.real_time.shown(), self.shown_ids());
+        self.asked.push_back(Request { xid, ask, shown, ids });
         Deed::Send(Frame::Request { xid, op, body })
     }
 
@@ -304,7 +339,8 @@ impl Client {
         let mut body = Vec::new();
         encode::set_watches(&mut body, &watches);
         let (xid, ask) = (Xid::SET_WATCHES, Ask::SetWatches { relative_zxid });
-        self.asked.push_back(Request { xid, ask, shown: checks.real_time.shown() });
+        let (shown, ids) = (checks.real_time.shown(), self.shown_ids());
+        self.asked.push_back(Request { xid, ask, shown, ids });
         vec![Deed::Send(Frame::Request { xid, op, body })]
     }
 }

@@ -49,6 +49,12 @@ pub(crate) enum Fault {
         moment: Moment,
         end: End,
     },
+    /// It is killed between two operations on its disk, and while it recovers from that the power is cut.
+    EndTwice {
+        whom: Whom,
+        operations: u64,
+        again: u64,
+    },
     /// Who leads ends, is back at once, and ends again in the election that follows.
     EndInElection {
         whom: Whom,
@@ -84,6 +90,12 @@ pub(crate) enum Fault {
         span: Span,
     },
     Slow {
+        whom: Whom,
+        by: Span,
+        span: Span,
+    },
+    /// What others say reaches the member so much later, and after half of that what it says reaches nobody.
+    HearsLate {
         whom: Whom,
         by: Span,
         span: Span,
@@ -127,6 +139,17 @@ pub(crate) enum Fault {
         whom: Whom,
         down: Span,
     },
+    /// The machine gets a new disk, and what comes to that is cut short.
+    NewDiskAndEnd {
+        whom: Whom,
+        down: Span,
+        operations: u64,
+    },
+    /// Machines of a voter and of an observer get new disks, and meet each other only.
+    NewDisksApart {
+        down: Span,
+        span: Span,
+    },
     /// A machine gets a new disk, and is cut off together with one that sleeps: that one will find it when it wakes, as
     /// the leader that it was, or as somebody who has heard of none.
     NewDiskBesideSleeper {
@@ -169,6 +192,7 @@ impl fmt::Display for Planned {
 pub(crate) enum Kind {
     End,
     EndAtDisk,
+    EndTwice,
     EndInElection,
     PowerCutOfAll,
     Pause,
@@ -176,6 +200,7 @@ pub(crate) enum Kind {
     CutOff,
     OneWay,
     Slow,
+    HearsLate,
     Reset,
     Loss,
     ClientsCut,
@@ -185,6 +210,8 @@ pub(crate) enum Kind {
     FullDisk,
     Flip,
     NewDisk,
+    NewDiskAndEnd,
+    NewDisksApart,
     NewDiskBesideSleeper,
     DeafOnceHandedOver,
     WallJump,
@@ -193,7 +220,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 22] = [
+    pub(crate) const ALL: [Kind; 26] = [
         Kind::End,
         Kind::EndAtDisk,
         Kind::EndInElection,
@@ -216,11 +243,16 @@ impl Kind {
         Kind::WallJump,
         Kind::MonotonicJump,
         Kind::Drift,
+        Kind::EndTwice,
+        Kind::NewDiskAndEnd,
+        Kind::NewDisksApart,
+        Kind::HearsLate,
     ];
 
     /// Whether a machine may forget by it, or hold what nobody has written.
     pub(crate) fn loses_data(self) -> bool {
-        matches!(self, Kind::Flip | Kind::NewDisk | Kind::NewDiskBesideSleeper)
+        use Kind::{Flip, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart};
+        matches!(self, Flip | NewDisk | NewDiskAndEnd | NewDisksApart | NewDiskBesideSleeper)
     }
 }
 
@@ -253,6 +285,10 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
             let end = *chance.pick(&[End::Killed, End::PowerCut]);
             Fault::EndAtDisk { whom, operations: chance.mostly_low(1, 500), moment, end }
         }
+        Kind::EndTwice => {
+            let again = chance.between(1, 12);
+            Fault::EndTwice { whom, operations: chance.mostly_low(1, 300), again }
+        }
         Kind::EndInElection => {
             let down = Span::millis(chance.mostly_low(1, 300));
             Fault::EndInElection { whom, down, operations: chance.between(1, 30) }
@@ -266,6 +302,10 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
         }
         Kind::OneWay => Fault::OneWay { whom, outwards: chance.one_in(2), holds: chance.one_in(2), span },
         Kind::Slow => Fault::Slow { whom, by: Span::millis(chance.mostly_low(1, 2000)), span },
+        Kind::HearsLate => {
+            let by = Span::millis(chance.between(500, 3000));
+            Fault::HearsLate { whom, by, span: Span::seconds(4) }
+        }
         Kind::Reset => Fault::Reset { whom },
         Kind::Loss => Fault::Loss { permille: chance.between(10, 800), span },
         Kind::ClientsCut => Fault::ClientsCut { whom, span },
@@ -281,6 +321,11 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
             Fault::Flip { whom, place, dice: chance.next() }
         }
         Kind::NewDisk => Fault::NewDisk { whom, down: span },
+        Kind::NewDiskAndEnd => {
+            let down = Span::millis(chance.mostly_low(1, 300));
+            Fault::NewDiskAndEnd { whom, down, operations: chance.between(8, 60) }
+        }
+        Kind::NewDisksApart => Fault::NewDisksApart { down: Span::millis(chance.mostly_low(1, 300)), span },
         Kind::NewDiskBesideSleeper => {
             let (leads, down) = (chance.one_in(2), Span::millis(chance.mostly_low(1, 300)));
             Fault::NewDiskBesideSleeper { leads, down, span }

@@ -17,7 +17,7 @@ use crate::chance::Chance;
 use crate::faults::{End, Place};
 use crate::time::{Span, Time};
 use clock::MachineClock;
-use disk::SimDisk;
+use disk::{Moment, SimDisk};
 use process::Process;
 use setup::Settings;
 
@@ -58,6 +58,12 @@ pub(crate) struct Machine {
     pub(crate) applied: u64,
     /// The last entry that it has acknowledged in its newest term, and that term.
     pub(crate) acknowledged: (u64, u64),
+    /// The newest term in which it has told others of its vote, and for whom that was.
+    pub(crate) voted: (u64, u64),
+    /// Up to here entries were applied by anybody when it lost its data.
+    pub(crate) forgot: u64,
+    /// When it is started next, the power is cut after so many operations of its disk.
+    pub(crate) power_cut_in_recovery: Option<u64>,
     has_battery: bool,
     starts: u64,
     chance: Chance,
@@ -85,6 +91,9 @@ impl Machine {
             is_out_of_service: false,
             applied: 0,
             acknowledged: (0, 0),
+            voted: (0, 0),
+            forgot: 0,
+            power_cut_in_recovery: None,
             has_battery,
             starts: 0,
             chance,
@@ -117,12 +126,28 @@ impl Machine {
         self.acknowledged = (if term == former { index.max(before) } else { index }, term);
     }
 
+    /// The last term in the log of a member that does not run, and its vote in that, as far as it can be read.
+    pub(crate) fn last_logged_vote(&self) -> Option<(u64, u64)> {
+        match self.disk.memory().list(Path::new(LOG_DIR)) {
+            Ok(_) => self.disk.last_vote(Path::new(LOG_DIR)),
+            Err(_) => Some((0, 0)),
+        }
+    }
+
+    pub(crate) fn votes(&mut self, term: u64, candidate: u8) {
+        self.voted = self.voted.max((term, candidate.into()));
+    }
+
     /// Whether it has promises to keep that it knows of.
     pub(crate) fn has_a_say(&self) -> bool {
         !self.has_lost_data && self.disk.has_a_say(Path::new(LOG_DIR))
     }
 
     pub(crate) fn start(&mut self, now: Time, settings: &Settings) -> Result<(), MemberError> {
+        if let Some(operations) = self.power_cut_in_recovery.take() {
+            self.death = End::PowerCut;
+            self.disk.die_after(operations, Moment::After);
+        }
         self.starts += 1;
         self.life += 1;
         let config = settings.config(self.number, self.chance.next());
@@ -142,8 +167,9 @@ impl Machine {
         }
     }
 
-    /// It has a disk on which nothing is. No process runs.
-    pub(crate) fn replace_disk(&mut self) {
+    /// It has a disk on which nothing is. No process runs. By now somebody has applied entries up to `forgets`.
+    pub(crate) fn replace_disk(&mut self, forgets: u64) {
+        (self.forgot, self.voted, self.power_cut_in_recovery) = (forgets, (0, 0), None);
         self.disk = SimDisk::new(self.chance.next());
         (self.applied, self.acknowledged, self.has_lost_data) = (0, (0, 0), true);
         (self.is_damaged, self.is_out_of_service, self.is_disk_disturbed) = (false, false, false);
@@ -171,6 +197,7 @@ impl Machine {
     /// Takes back all that is to come, and what can be taken back of what has come.
     pub(crate) fn mend(&mut self, now: Time) {
         self.disk.live_on();
+        self.power_cut_in_recovery = None;
         self.is_disk_disturbed = false;
         self.full_until = now;
         self.make_room(now);

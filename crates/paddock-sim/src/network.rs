@@ -57,7 +57,18 @@ pub(crate) struct Disturbance {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) what: Trouble,
+    pub(crate) since: Time,
     pub(crate) until: Time,
+}
+
+impl Disturbance {
+    fn is_on(&self, now: Time) -> bool {
+        self.since <= now && now < self.until
+    }
+
+    fn concerns(&self, from: u8, to: u8) -> bool {
+        self.from & (1 << from) != 0 && self.to & (1 << to) != 0
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -144,13 +155,8 @@ impl Network {
         if self.links.get(&(from, to)).is_some_and(|link| link.resets != resets) {
             return Fate::Lost;
         }
-        let bit = |member: u8| 1 << member;
-        let is_cut = |d: &&Disturbance| {
-            d.until > now
-                && d.from & bit(from) != 0
-                && d.to & bit(to) != 0
-                && matches!(d.what, Trouble::Cut { .. })
-        };
+        let is_cut =
+            |d: &&Disturbance| d.is_on(now) && d.concerns(from, to) && matches!(d.what, Trouble::Cut { .. });
         let cuts: Vec<&Disturbance> = self.disturbances.iter().filter(is_cut).collect();
         if cuts.iter().any(|cut| matches!(cut.what, Trouble::Cut { holds: false })) {
             return Fate::Lost;
@@ -161,7 +167,7 @@ impl Network {
     /// Until when nothing passes between clients and a member.
     pub(crate) fn clients_cut(&self, now: Time, member: u8) -> Option<Time> {
         let is_cut = |d: &&Disturbance| {
-            d.until > now && d.to & (1 << member) != 0 && matches!(d.what, Trouble::ClientsCut)
+            d.is_on(now) && d.to & (1 << member) != 0 && matches!(d.what, Trouble::ClientsCut)
         };
         self.disturbances.iter().filter(is_cut).map(|cut| cut.until).max()
     }
@@ -177,9 +183,7 @@ impl Network {
     }
 
     fn troubles(&self, now: Time, from: u8, to: u8) -> impl Iterator<Item = Trouble> {
-        let concerns =
-            move |d: &&Disturbance| d.until > now && d.from & (1 << from) != 0 && d.to & (1 << to) != 0;
-        self.disturbances.iter().filter(concerns).map(|d| d.what)
+        self.disturbances.iter().filter(move |d| d.is_on(now) && d.concerns(from, to)).map(|d| d.what)
     }
 }
 
@@ -194,7 +198,7 @@ mod tests {
     }
 
     fn cut(from: u64, to: u64, holds: bool) -> Disturbance {
-        Disturbance { from, to, what: Trouble::Cut { holds }, until: Time(100) }
+        Disturbance { from, to, what: Trouble::Cut { holds }, since: Time(2), until: Time(100) }
     }
 
     #[test]
@@ -213,6 +217,7 @@ mod tests {
     fn cuts_lose_or_hold_in_one_direction() {
         let mut network = network(Weather::CALM);
         network.disturb(cut(1 << 1, ALL, true));
+        assert_eq!(network.fate(Time(1), 1, 2, 0), Fate::Arrives, "it has not begun");
         assert_eq!(network.fate(Time(5), 1, 2, 0), Fate::Held(Time(100)));
         assert_eq!(network.fate(Time(5), 2, 1, 0), Fate::Arrives);
         assert_eq!(network.fate(Time(100), 1, 2, 0), Fate::Arrives, "it is over");

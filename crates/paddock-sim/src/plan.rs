@@ -55,6 +55,8 @@ impl Plan {
         let only_one_writes = chance.one_in(4);
         (clients[0].writes, clients[0].vanishes) = (clients[0].writes.max(100), u64::MAX);
         clients[1..].iter_mut().filter(|_| only_one_writes).for_each(|client| client.writes = 0);
+        let mut late = Chance::of(seed, "identities");
+        clients.iter_mut().for_each(|client| client.identifies_late = late.one_in(2));
         let mut weather = Weather::throw(&mut chance);
         theme.shape(&mut settings, &mut weather, &mut clients);
         if changes_members {

@@ -28,6 +28,10 @@ pub(crate) enum Theme {
     Beginnings,
     /// Members, mostly the leader, are cut off from the others, and their clients stay.
     CutOff,
+    /// Leaders with a lease hear late that they lead, and say nothing any more.
+    Leases,
+    /// Observers are there from the beginning, and members learn again what they have lost, more than once.
+    Learners,
 }
 
 impl Theme {
@@ -43,6 +47,8 @@ impl Theme {
             Theme::Handovers,
             Theme::Beginnings,
             Theme::CutOff,
+            Theme::Leases,
+            Theme::Learners,
         ])
     }
 
@@ -58,6 +64,8 @@ impl Theme {
             Theme::Handovers => vec![Kind::DeafOnceHandedOver],
             Theme::Beginnings => vec![Kind::Pause, Kind::Pause, Kind::NewDiskBesideSleeper],
             Theme::CutOff => vec![Kind::CutOff, Kind::CutOff, Kind::CutOff, Kind::OneWay, Kind::Drift],
+            Theme::Leases => vec![Kind::HearsLate, Kind::HearsLate, Kind::Slow],
+            Theme::Learners => vec![Kind::NewDiskAndEnd, Kind::NewDisksApart, Kind::Pause],
         }
     }
 
@@ -81,6 +89,7 @@ impl Theme {
             Theme::OldLeaders | Theme::Elections | Theme::LostData | Theme::Beginnings | Theme::CutOff => {
                 false
             }
+            Theme::Leases | Theme::Learners => false,
             Theme::Moves | Theme::Handovers => true,
         }
     }
@@ -97,6 +106,15 @@ impl Theme {
                 settings.lease_clock_bound_ms = Some(Settings::LEASE_CLOCK_BOUND_MS);
                 weather.delay_max = weather.delay_max.min(Span::millis(20));
                 one_writes_and_all_ask(settings, clients);
+            }
+            Theme::Leases => {
+                settings.lease_clock_bound_ms = Some(Settings::LEASE_CLOCK_BOUND_MS);
+                (weather.delay_min, weather.delay_max) = (Span::millis(5), Span::millis(50));
+                one_writes_and_all_ask(settings, clients);
+            }
+            Theme::Learners => {
+                settings.observers = 1;
+                settings.members += 1;
             }
             Theme::Elections => (weather.delay_min, weather.delay_max) = (Span::millis(5), Span::millis(100)),
             Theme::LostData | Theme::Beginnings => {

@@ -38,6 +38,17 @@ impl Elections {
         Ok(())
     }
 
+    /// A member that has lost its data has no say before it has all that anybody had applied by then: it may have promised to
+    /// keep that. Its log ends with `last`.
+    pub(crate) fn check_has_learned(member: u8, last: Option<u64>, forgot: u64) -> Checked {
+        ensure!(
+            forgot == 0 || last.is_some_and(|last| last >= forgot),
+            CHECKER,
+            "member {member} votes with a log up to {last:?}; entry {forgot} was there when it lost its data"
+        );
+        Ok(())
+    }
+
     /// A member has a new disk, or a damaged one: nobody knows for whom it has voted.
     pub(crate) fn forgets(&mut self, member: u8) {
         self.votes.retain(|(voter, _), _| *voter != member);

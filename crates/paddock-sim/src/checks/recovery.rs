@@ -33,6 +33,17 @@ pub(crate) fn check_acknowledged(
     Ok(())
 }
 
+/// It knows for whom it has voted.
+pub(crate) fn check_vote(member: u8, written: Option<(u64, u64)>, (term, candidate): (u64, u64)) -> Checked {
+    let is_there = written.is_some_and(|(last, vote)| last > term || (last, vote) == (term, candidate));
+    ensure!(
+        is_there || term == 0,
+        CHECKER,
+        "member {member} had voted for {candidate} in term {term}; its log says {written:?}"
+    );
+    Ok(())
+}
+
 /// A member could not be started though nothing was done to its disk but what it must bear.
 pub(crate) fn check_start(member: u8, was_disturbed: bool, error: &dyn std::error::Error) -> Checked {
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();

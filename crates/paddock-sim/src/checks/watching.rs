@@ -15,6 +15,16 @@ use super::{Checked, ensure};
 
 const CHECKER: &str = "watches";
 
+/// A member holds the watches of its clients and no others. Of connections that it does not know to be over nobody can tell.
+pub(crate) fn check_held(member: u8, found: usize, expected: usize, knows_all: bool) -> Checked {
+    ensure!(
+        found == expected || (found > expected && !knows_all),
+        CHECKER,
+        "member {member} holds {found} watches; its clients have {expected}"
+    );
+    Ok(())
+}
+
 /// A client's watches, by their kinds.
 #[derive(Clone, Debug, Default)]
 struct Table {
@@ -92,6 +102,14 @@ impl Watching {
             }
         }
         self.through = self.through.max(zxid);
+    }
+
+    /// How many watches there are after the changes up to `zxid`, as a server counts them: by znode, those on it and those on
+    /// its children.
+    pub(crate) fn held_at(&self, truth: &Truth, zxid: Zxid, ids: &[Id]) -> usize {
+        let mut later = self.clone();
+        later.play(truth, zxid, ids);
+        later.held.len()
     }
 
     fn watch(&mut self, which: impl Fn(&mut Table) -> &mut BTreeSet<String>, path: &str) {
@@ -197,6 +215,14 @@ impl Table {
     fn is_empty(&self) -> bool {
         let Table { data, exist, children, persistent, recursive } = self;
         [data, exist, children, persistent, recursive].into_iter().all(BTreeSet::is_empty)
+    }
+
+    fn len(&self) -> usize {
+        let Table { data, exist, children, persistent, recursive } = self;
+        let on_znodes: BTreeSet<&String> =
+            [data, exist, persistent, recursive].into_iter().flatten().collect();
+        let on_children: BTreeSet<&String> = [children, persistent].into_iter().flatten().collect();
+        on_znodes.len() + on_children.len()
     }
 
     fn wakes(&self, kind: EventKind, path: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use paddock_model::{Question, Wish};
 use paddock_proto::jute::Writer;
-use paddock_proto::{AddWatchMode, OpCode, WatcherKind, Write, Xid, Zxid, encode};
+use paddock_proto::{AddWatchMode, Id, OpCode, WatcherKind, Write, Xid, Zxid, encode};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ask {
@@ -86,4 +86,6 @@ pub(crate) struct Request {
     pub(crate) ask: Ask,
     /// The newest zxid that anybody had seen when it was asked.
     pub(crate) shown: Zxid,
+    /// The identities that the connection had shown before.
+    pub(crate) ids: Vec<Id>,
 }

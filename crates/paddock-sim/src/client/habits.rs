@@ -38,6 +38,8 @@ pub(crate) struct Habits {
     pub(crate) may_only_read: bool,
     /// Who it proves to be.
     pub(crate) identity: Option<Id>,
+    /// Some time after it has connected, and not before anything else.
+    pub(crate) identifies_late: bool,
     /// It changes who takes part, and knows of so many machines.
     changes_members_of: Option<u8>,
 }
@@ -56,6 +58,7 @@ impl Habits {
             timeout_ms: (tick_ms * chance.between(1, 20)) as i32,
             may_only_read: chance.one_in(3),
             identity: chance.one_in(3).then(|| Id::new("digest", "ann:1")),
+            identifies_late: false,
             changes_members_of: None,
         }
     }

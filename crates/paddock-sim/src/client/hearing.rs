@@ -9,7 +9,7 @@ use super::{Client, Deed, Phase};
 use crate::checks::order::{RealTime, check_monotonic, check_turn};
 use crate::checks::{Checked, Checks, answers, ensure};
 use crate::time::{Span, Time};
-use crate::wire::{Frame, Packet};
+use crate::wire::Packet;
 
 const CHECKER: &str = "protocol";
 
@@ -45,10 +45,21 @@ impl Client {
     }
 
     fn begin(&mut self, now: Time, checks: &Checks) -> Vec<Deed> {
-        let Some(id) = self.habits.identity.clone() else { return self.set_watches(now, checks) };
-        self.phase = Phase::Identifying;
-        self.ids.push(id.clone());
-        vec![Deed::Send(Frame::Identify { id })]
+        match self.identity_to_show() {
+            Some(id) if !self.habits.identifies_late => {
+                self.phase = Phase::Identifying;
+                vec![self.identify(id)]
+            }
+            _ => self.set_watches(now, checks),
+        }
+    }
+
+    /// What it has shown was taken when the member was at this zxid. Events go by it from then on.
+    fn hear_identified(&mut self, now: Time, zxid: Zxid, checks: &Checks) -> Checked<Vec<Deed>> {
+        self.watching.show(&checks.truth, zxid, &self.ids)?;
+        self.ids.extend(self.unconfirmed.take());
+        let is_first = self.phase == Phase::Identifying;
+        Ok(if is_first { self.set_watches(now, checks) } else { Vec::new() })
     }
 
     /// The next connection begins another one.
@@ -67,7 +78,7 @@ impl Client {
             let header = header.expect("that was just looked at");
             match header.xid {
                 Xid::NOTIFICATION => self.hear_event(header.zxid, reader.rest(), checks)?,
-                Xid::AUTH => deeds.extend(self.set_watches(now, checks)),
+                Xid::AUTH => deeds.extend(self.hear_identified(now, header.zxid, checks)?),
                 _ => self.hear_reply(header, reader.rest(), checks)?,
             }
             bytes = &bytes[len..];
@@ -130,7 +141,8 @@ impl Client {
             },
             Ask::Read { ref question, watch } => {
                 checks.real_time.check_read(request.shown, header.zxid)?;
-                self.hear_read(question, watch, header, body, checks)?;
+                let asker = Asker { session: self.session, ids: request.ids };
+                self.hear_read(question, watch, &asker, (header, body), checks)?;
             }
             Ask::Sync => {
                 check_error(&request.ask, header, None)?;
@@ -139,7 +151,7 @@ impl Client {
             Ask::WhoAmI => {
                 check_error(&request.ask, header, None)?;
                 let count = Reader::new(body).i32();
-                let expected = Ok(self.ids.len() as i32);
+                let expected = Ok(request.ids.len() as i32);
                 ensure!(count == expected, CHECKER, "whoami says {count:?} identities, not {expected:?}");
             }
             Ask::AddWatch { ref path, mode } => {
@@ -194,12 +206,11 @@ impl Client {
         &mut self,
         question: &Question,
         watch: bool,
-        header: ReplyHeader,
-        body: &[u8],
+        asker: &Asker,
+        (header, body): (ReplyHeader, &[u8]),
         checks: &mut Checks,
     ) -> Checked {
-        let asker = Asker { session: self.session, ids: self.ids.clone() };
-        let answer = answers::check_read(&checks.truth, &asker, question, header, body)?;
+        let answer = answers::check_read(&checks.truth, asker, question, header, body)?;
         if !watch {
             return Ok(());
         }

@@ -105,6 +105,19 @@ impl SimDisk {
         Log::inspect(&self.memory, log_dir, &mut note).ok().map(|_| last)
     }
 
+    /// The last term in the log of a member that does not run, and the vote in it; `None` for a log that cannot be read.
+    pub(crate) fn last_vote(&self, log_dir: &Path) -> Option<(u64, u64)> {
+        let mut last = (0, 0);
+        let mut note = |record: Record<'_>| {
+            if let Record::HardState { payload, .. } = record
+                && let Some(HardState { term, vote, .. }) = HardState::decode(payload)
+            {
+                last = (term, vote);
+            }
+        };
+        Log::inspect(&self.memory, log_dir, &mut note).ok().map(|_| last)
+    }
+
     /// Whether the member whose log this is takes part in elections, as far as its log can be read.
     pub(crate) fn has_a_say(&self, log_dir: &Path) -> bool {
         let (mut is_empty, mut is_silent) = (true, true);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use paddock_member::Config;
-use paddock_proto::{Id, OpCode, ReplyHeader, SessionId, Write, Xid, Zxid, frame};
+use paddock_proto::{Id, OpCode, ReplyHeader, SessionId, Write, Xid, frame};
 use paddock_replica::{Client, ConnId, Input, Local, Outbox, Outboxes, Parcel, State, contact_max_ms};
 use paddock_tree::{Command, Guess};
 
@@ -86,6 +86,11 @@ impl Front {
         self.conns.insert(conn, new);
     }
 
+    /// The connections that have not ended, as far as the member knows.
+    pub(crate) fn conns(&self) -> impl Iterator<Item = ConnId> {
+        self.conns.keys().copied()
+    }
+
     /// The session that a connection serves.
     pub(crate) fn session(&self, conn: ConnId) -> SessionId {
         self.conns.get(&conn).map_or(SessionId::NONE, |conn| conn.client.session)
@@ -128,7 +133,8 @@ impl Front {
                 known.ids.push(id);
                 known.client = Client::new(conn, known.client.session, &known.ids);
                 state.identify(&known.client);
-                let header = ReplyHeader { xid: Xid::AUTH, zxid: Zxid(0), error: None };
+                // A server says no zxid here. This one does, so that its client knows since when events go by it.
+                let header = ReplyHeader { xid: Xid::AUTH, zxid: state.tree().zxid(), error: None };
                 let mut bytes = Vec::new();
                 frame::write(&mut bytes, |bytes| header.encode(bytes));
                 out.packets.push((conn, Packet::Frames(bytes)));

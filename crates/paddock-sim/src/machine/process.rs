@@ -154,6 +154,10 @@ impl Process {
         self.front.accept(conn, id);
     }
 
+    pub(crate) fn conns(&self) -> impl Iterator<Item = ConnId> {
+        self.front.conns()
+    }
+
     pub(crate) fn session(&self, conn: ConnId) -> SessionId {
         self.front.session(conn)
     }

@@ -12,6 +12,8 @@ use crate::names;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) members: u8,
+    /// So many of them, the last ones, found it without a vote.
+    pub(crate) observers: u8,
     /// Machines that are not among those who found the ensemble, and may join it.
     pub(crate) spares: u8,
     /// The unit of session expiry, in milliseconds.
@@ -39,6 +41,7 @@ impl Settings {
     pub(crate) fn throw(members: u8, spares: u8, chance: &mut Chance) -> Settings {
         Settings {
             members,
+            observers: 0,
             spares,
             tick_ms: *chance.pick(&[250, 500, 1000, 2000]),
             workers: chance.between(1, 3) as usize,
@@ -62,6 +65,10 @@ impl Settings {
 
     pub(crate) fn is_spare(&self, member: u8) -> bool {
         member > self.members
+    }
+
+    pub(crate) fn is_observer(&self, member: u8) -> bool {
+        (self.members - self.observers + 1..=self.members).contains(&member)
     }
 
     /// The configuration of a member that is started with dice of its own.
@@ -93,9 +100,12 @@ impl Settings {
     fn founding(&self, member: u8) -> Founding {
         let all: Vec<u8> =
             (1..=self.members).chain(Some(member).filter(|member| self.is_spare(*member))).collect();
-        let lines = all.iter().map(|id| names::member(*id, MemberRole::Participant) + "\n");
+        let role = |id: u8| if self.is_observer(id) { MemberRole::Observer } else { MemberRole::Participant };
+        let lines = all.iter().map(|id| names::member(*id, role(*id)) + "\n");
         let members = if self.members == 1 { String::new() } else { lines.collect() };
-        let membership = Membership::new(all.iter().copied().map(u64::from).collect(), Vec::new());
+        let (learners, voters) = all.iter().partition(|id| self.is_observer(**id));
+        let ids = |some: Vec<&u8>| some.into_iter().copied().map(u64::from).collect();
+        let membership = Membership::new(ids(voters), ids(learners));
         Founding { membership, members }
     }
 }

@@ -1,11 +1,13 @@
 //! After the faults: the ensemble must elect, converge, serve, and have lost nothing. Then the power of all is cut at once,
 //! and it must do so again.
 
+use std::collections::BTreeSet;
+
 use paddock_replica::Role;
 
 use super::{Event, World};
 use crate::chance::Chance;
-use crate::checks::{Checked, agreement, ensure, ephemerals};
+use crate::checks::{Checked, agreement, ensure, ephemerals, watching};
 use crate::client::{Client, Mood};
 use crate::faults::End;
 use crate::machine::Machine;
@@ -137,6 +139,11 @@ impl World {
             ephemerals::check_owners(number, state.tree())?;
             let gone = self.clients.iter().flat_map(Client::abandoned);
             ephemerals::check_gone(number, state.tree(), gone)?;
+            let conns: BTreeSet<_> = process.conns().collect();
+            let served = self.clients.iter().filter(|c| c.conn().is_some_and(|conn| conns.contains(&conn)));
+            let knows_all = served.clone().count() == conns.len();
+            let expected = served.map(|client| client.watches_held(&self.checks.truth)).sum();
+            watching::check_held(number, state.watch_count(), expected, knows_all)?;
         }
         if again {
             self.stage = Stage::Over;

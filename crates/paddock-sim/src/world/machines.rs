@@ -4,7 +4,7 @@ use paddock_member::MemberError;
 use paddock_replica::{Glimpse, Input, describe};
 
 use super::{Act, Event, World};
-use crate::checks::{Checked, agreement, ensure, ephemerals, recovery};
+use crate::checks::{Checked, agreement, elections, ensure, ephemerals, recovery};
 use crate::faults::End;
 use crate::machine::process::{Next, Process};
 use crate::machine::shell::Harvest;
@@ -41,10 +41,12 @@ impl World {
         let machine = self.machine(member);
         let (last, applied, acknowledged) =
             (machine.last_logged_entry(), machine.applied, machine.acknowledged);
+        let (written, voted) = (machine.last_logged_vote(), machine.voted);
         let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || machine.is_full(now);
         if !machine.is_damaged {
             recovery::check_log(member, last.map(|(index, _)| index), applied)?;
             recovery::check_acknowledged(member, last.unwrap_or_default(), acknowledged)?;
+            recovery::check_vote(member, written, voted)?;
         }
         let started = machine.start(now, &settings);
         let is_disturbed = is_disturbed || machine.disk.is_dead();
@@ -53,7 +55,8 @@ impl World {
             recovery::check_start(member, is_disturbed, &error)?;
             let machine = self.machine(member);
             machine.is_out_of_service = machine.is_damaged;
-            self.end(member, End::Killed);
+            let end = if machine.disk.is_dead() { machine.death } else { End::Killed };
+            self.end(member, end);
             self.plan_in(RESTART, Event::Start { member });
             return Ok(());
         }
@@ -191,9 +194,11 @@ impl World {
             }
             if let Some((term, is_told)) = campaign {
                 self.checks.elections.check_campaign(member, term, is_told)?;
+                self.votes(member, term, member)?;
             }
             if let Some(term) = vote {
                 self.checks.elections.check_vote(member, term, to)?;
+                self.votes(member, term, to)?;
             }
             for entry in entries.iter().filter(|entry| entry.term == term) {
                 self.checks.sessions.proposed(member, entry)?;
@@ -224,6 +229,17 @@ impl World {
             ephemerals::check_owners(member, state.tree())?;
         }
         Ok(())
+    }
+
+    /// A member lets others know of its vote.
+    fn votes(&mut self, member: u8, term: u64, candidate: u8) -> Checked {
+        let machine = self.machine(member);
+        machine.votes(term, candidate);
+        if machine.is_damaged || machine.forgot == 0 {
+            return Ok(());
+        }
+        let (last, forgot) = (machine.last_logged_entry().map(|(index, _)| index), machine.forgot);
+        elections::Elections::check_has_learned(member, last, forgot)
     }
 
     /// Looks whether the process lives and who it thinks that it is.

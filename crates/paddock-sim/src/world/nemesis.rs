@@ -9,7 +9,7 @@ use crate::faults::{End, Fault, Whom};
 use crate::machine::Machine;
 use crate::machine::disk::Moment;
 use crate::network::{Disturbance, Trouble};
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 impl World {
     pub(super) fn strike(&mut self, fault: Fault) -> Checked {
@@ -26,6 +26,12 @@ impl World {
                 machine.death = end;
                 machine.disk.die_after(operations, moment);
             }
+            Fault::EndTwice { whom, operations, again } => {
+                let member = self.whom(whom);
+                let machine = self.machine(member);
+                (machine.death, machine.power_cut_in_recovery) = (End::Killed, Some(again));
+                machine.disk.die_after(operations, Moment::After);
+            }
             Fault::EndInElection { whom, down, operations } => {
                 let member = self.whom(whom);
                 self.take_down(member, End::Killed, down)?;
@@ -41,14 +47,29 @@ impl World {
             Fault::NewDisk { whom, down } => {
                 let member = self.whom(whom);
                 if self.may_lose_data(member) {
-                    self.take_down(member, End::PowerCut, down)?;
-                    self.machine(member).replace_disk();
+                    self.replace_disk(member, down)?;
+                }
+            }
+            Fault::NewDiskAndEnd { whom, down, operations } => {
+                let member = self.whom(whom);
+                if self.may_lose_data(member) {
+                    self.replace_disk(member, down)?;
+                    let machine = self.machine(member);
+                    machine.death = End::PowerCut;
+                    machine.disk.die_after(operations, Moment::After);
+                }
+            }
+            Fault::NewDisksApart { down, span } => {
+                if let Some((voter, observer)) = self.loser_and_observer() {
+                    self.replace_disk(voter, down)?;
+                    self.replace_disk(observer, down)?;
+                    let side = 1 << voter | 1 << observer;
+                    self.strike_network(Fault::Cut { side, holds: false, span });
                 }
             }
             Fault::NewDiskBesideSleeper { leads, down, span } => {
                 if let Some((member, sleeper)) = self.loser_and_sleeper(leads) {
-                    self.take_down(member, End::PowerCut, down)?;
-                    self.machine(member).replace_disk();
+                    self.replace_disk(member, down)?;
                     let side = 1 << member | 1 << sleeper;
                     let sleep = self.machine(sleeper).paused_until - self.now;
                     self.strike_network(Fault::Cut { side, holds: false, span: sleep + span });
@@ -137,8 +158,26 @@ impl World {
     /// Less than half of the members may lose, in the whole run, what they were sure of. Those that know nothing yet would
     /// be missed as much.
     fn may_lose_data(&self, member: u8) -> bool {
+        let voters =
+            || self.machines.iter().filter(|machine| !self.plan.settings.is_observer(machine.number));
         let stay = |machine: &&Machine| machine.number != member && machine.has_a_say();
-        2 * self.machines.iter().filter(stay).count() > self.machines.len()
+        2 * voters().filter(stay).count() > voters().count() || self.plan.settings.is_observer(member)
+    }
+
+    /// The machine gets a new disk while it is down.
+    fn replace_disk(&mut self, member: u8, down: Span) -> Checked {
+        self.take_down(member, End::PowerCut, down)?;
+        let forgets = self.checks.truth.last_index();
+        self.machine(member).replace_disk(forgets);
+        Ok(())
+    }
+
+    /// A voter that may lose its data, and an observer.
+    fn loser_and_observer(&self) -> Option<(u8, u8)> {
+        let is_observer = |member: &u8| self.plan.settings.is_observer(*member);
+        let observer = (1..=self.plan.settings.members).find(is_observer)?;
+        let mut voters = (1..=self.plan.settings.members).filter(|member| !is_observer(member));
+        voters.find(|member| self.may_lose_data(*member)).map(|voter| (voter, observer))
     }
 
     /// Somebody who may lose its data and does not lead, while somebody sleeps who does, as far as it knows, or does not.
@@ -163,36 +202,34 @@ impl World {
     }
 
     fn strike_network(&mut self, fault: Fault) {
-        let all: u64 = !0;
-        let mut disturb = |from, to, what, span| {
-            let until = self.now + span;
-            self.network.disturb(Disturbance { from, to, what, until });
-        };
+        let (all, now): (u64, Time) = (!0, self.now);
         match fault {
             Fault::Cut { side, holds, span } => {
-                disturb(side, !side, Trouble::Cut { holds }, span);
-                disturb(!side, side, Trouble::Cut { holds }, span);
+                self.disturb(side, !side, Trouble::Cut { holds }, now, span);
+                self.disturb(!side, side, Trouble::Cut { holds }, now, span);
             }
             Fault::CutOff { whom, holds, span } => {
                 let one = self.bit(whom);
                 self.strike_network(Fault::Cut { side: one, holds, span });
             }
-            Fault::Loss { permille, span } => disturb(all, all, Trouble::Loss(permille), span),
+            Fault::Loss { permille, span } => self.disturb(all, all, Trouble::Loss(permille), now, span),
             Fault::OneWay { whom, outwards, holds, span } => {
                 let one = self.bit(whom);
                 let (from, to) = if outwards { (one, all) } else { (all, one) };
-                let (what, until) = (Trouble::Cut { holds }, self.now + span);
-                self.network.disturb(Disturbance { from, to, what, until });
+                self.disturb(from, to, Trouble::Cut { holds }, now, span);
             }
             Fault::Slow { whom, by, span } => {
-                let (one, until) = (self.bit(whom), self.now + span);
-                for (from, to) in [(one, all), (all, one)] {
-                    self.network.disturb(Disturbance { from, to, what: Trouble::Slow(by), until });
-                }
+                let one = self.bit(whom);
+                self.disturb(one, all, Trouble::Slow(by), now, span);
+                self.disturb(all, one, Trouble::Slow(by), now, span);
+            }
+            Fault::HearsLate { whom, by, span } => {
+                let one = self.bit(whom);
+                self.disturb(all, one, Trouble::Slow(by), now, span);
+                self.disturb(one, all, Trouble::Cut { holds: false }, now + Span(by.0 / 2), span);
             }
             Fault::ClientsCut { whom, span } => {
-                let (to, until) = (self.bit(whom), self.now + span);
-                self.network.disturb(Disturbance { from: all, to, what: Trouble::ClientsCut, until });
+                self.disturb(all, self.bit(whom), Trouble::ClientsCut, now, span);
             }
             Fault::Reset { whom } => self.network.reset(self.whom(whom)),
             Fault::ClientReset { client } => {
@@ -201,6 +238,10 @@ impl World {
             }
             _ => unreachable!("that is no fault of the network"),
         }
+    }
+
+    fn disturb(&mut self, from: u64, to: u64, what: Trouble, since: Time, span: Span) {
+        self.network.disturb(Disturbance { from, to, what, since, until: since + span });
     }
 
     fn bit(&self, whom: Whom) -> u64 {
@@ -226,11 +267,11 @@ impl World {
     /// Nothing is wrong any more, and whoever found its disk damaged has a new one.
     pub(super) fn mend_everything(&mut self) {
         self.network.heal();
-        let now = self.now;
+        let (now, last) = (self.now, self.checks.truth.last_index());
         for machine in &mut self.machines {
             machine.mend(now);
             if machine.is_out_of_service {
-                machine.replace_disk();
+                machine.replace_disk(last);
             }
         }
         for member in 1..=self.plan.settings.machines() {
