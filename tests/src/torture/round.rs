@@ -37,12 +37,12 @@ const SETTINGS: [(&str, &str); 5] = [
     ("snapCount", "300"),
     // Sessions of those who take turns at a lock end within a spell; those of all others do not.
     ("tickTime", "500"),
-    ("minSessionTimeout", "2000"),
+    ("minSessionTimeout", "1000"),
     ("maxSessionTimeout", "40000"),
 ];
 /// The timeout of the sessions that hold the lock, and how long each holds it.
-const LOCK_SESSION: Duration = Duration::from_secs(2);
-const LOCK_KEPT: Duration = Duration::from_millis(700);
+const LOCK_SESSION: Duration = Duration::from_secs(1);
+const LOCK_KEPT: Duration = Duration::from_millis(300);
 const LOCK: &str = "/torture-lock";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
