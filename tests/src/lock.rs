@@ -152,3 +152,24 @@ pub fn overlap(held: &[Held]) -> Option<(Held, Held)> {
         .flat_map(|(place, one)| held[place + 1..].iter().map(move |other| (*one, *other)));
     pairs.into_iter().find(|(one, other)| one.client != other.client && other.since < one.until)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_holders_at_a_time_are_seen() {
+        let begin = Instant::now();
+        let held = |client, since, until| Held {
+            client,
+            since: begin + Duration::from_millis(since),
+            until: begin + Duration::from_millis(until),
+        };
+        let in_turns = [held(1, 0, 10), held(2, 10, 20), held(1, 15, 15), held(1, 20, 30)];
+        assert!(overlap(&in_turns[..2]).is_none());
+        assert!(overlap(&[held(1, 0, 10), held(1, 5, 20)]).is_none(), "one client knows what it has");
+        let (one, other) = overlap(&in_turns).expect("client 1 believes so while client 2 does");
+        assert_eq!((one.client, other.client), (2, 1));
+        assert!(overlap(&[held(3, 5, 6), held(1, 0, 100), held(2, 200, 300)]).is_some());
+    }
+}
