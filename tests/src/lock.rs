@@ -25,6 +25,9 @@ pub struct Held {
 /// Who waits for a lock looks at it this often, should it have missed that it is free.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// A request waits no longer than this for its answer, or for the end of its connection: no fault of the torture lasts so long.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+
 /// A client in a thread of its own, until it is told to end.
 #[derive(Debug)]
 pub struct Contender {
@@ -56,7 +59,7 @@ impl Contender {
     pub fn end(self) -> Vec<Held> {
         // It has ended already if that fails, and says why.
         let _ = self.end.send(());
-        self.thread.join().expect("a contender only waits and asks")
+        self.thread.join().expect("a contender is answered, or told that its connection is gone")
     }
 }
 
@@ -102,7 +105,7 @@ impl Turns {
                 return true;
             }
             while heard.try_recv() != Err(TryRecvError::Empty) {}
-            let created = client.create(&self.path, b"", CreateMode::Ephemeral).await;
+            let created = answer(client.create(&self.path, b"", CreateMode::Ephemeral)).await;
             let since = Instant::now();
             match created {
                 Ok(_) => self.hold(client, since, heard).await,
@@ -110,7 +113,7 @@ impl Turns {
                     if self.is_own(client).await {
                         self.hold(client, Instant::now(), heard).await;
                     } else {
-                        let _ = client.watch_exists(&self.path).await;
+                        let _ = answer(client.watch_exists(&self.path)).await;
                         let _ = timeout(LOOK, heard.recv()).await;
                     }
                 }
@@ -122,7 +125,7 @@ impl Turns {
 
     /// Whether a create that was not answered has been carried out.
     async fn is_own(&self, client: &Client) -> bool {
-        client.exists(&self.path).await.is_ok_and(|stat| stat.ephemeral_owner == client.session())
+        answer(client.exists(&self.path)).await.is_ok_and(|stat| stat.ephemeral_owner == client.session())
     }
 
     async fn hold(&mut self, client: &Client, since: Instant, heard: &mut UnboundedReceiver<Event>) {
@@ -137,9 +140,13 @@ impl Turns {
         };
         self.held.push(Held { client: self.client, since, until: Instant::now() });
         if !is_told {
-            let _ = client.delete(&self.path, None).await;
+            let _ = answer(client.delete(&self.path, None)).await;
         }
     }
+}
+
+async fn answer<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    timeout(ANSWERED_WITHIN, request).await.expect("a member answers, or closes the connection")
 }
 
 /// Two clients that believed at the same time that they held the lock.
