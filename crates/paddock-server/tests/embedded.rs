@@ -60,7 +60,7 @@ async fn an_idle_client_does_not_hold_up_the_end_and_the_port_is_free_afterwards
     let options = ClientOptions { events: Some(events), ..ClientOptions::default() };
     let client = connect_with(&server, options).await;
     client.create("/alive", b"", CreateMode::Ephemeral).await.unwrap();
-    let silent = tokio::net::TcpStream::connect(address).await.unwrap();
+    let silent = TcpStream::connect(address).await.unwrap();
 
     shutdown(server).await;
     assert_eq!(timeout(PATIENCE, heard.recv()).await.unwrap(), Some(Event::Disconnected));
@@ -205,6 +205,35 @@ fn a_word_that_is_missing_is_told_from_one_that_is_not_allowed() {
     let refused = word(server.address(), "dump");
     assert_eq!(refused, "dump is not executed because it is not in the whitelist.\n");
     server.shutdown().unwrap();
+}
+
+/// The answer to `wchs`.
+async fn told(server: &Server) -> String {
+    let address = server.address();
+    spawn_blocking(move || word(address, "wchs")).await.unwrap()
+}
+
+#[tokio::test]
+async fn who_is_gone_watches_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(Config { words: WordList::All, ..config(directory.path()) }).unwrap();
+    let mut watcher = Stranger::with_session(&server).await;
+    for xid in 1..=3 {
+        let exists = request(xid, OpCode::Exists.code(), |out| {
+            out.put_string(&format!("/none-{xid}"));
+            out.put_bool(true);
+        });
+        watcher.send(&exists).await;
+        watcher.receive().await.expect("an answer");
+    }
+    let watches = told(&server).await;
+    assert!(watches.contains("Total watches:3"), "{watches}");
+    drop(watcher);
+    let deadline = Instant::now() + PATIENCE;
+    while !told(&server).await.contains("Total watches:0") {
+        assert!(Instant::now() < deadline, "its watches stay");
+    }
+    shutdown(server).await;
 }
 
 /// Changes that a reader has to see, so that one of its reads waits for the writer's lock now and then.
