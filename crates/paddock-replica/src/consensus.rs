@@ -302,6 +302,10 @@ impl Consensus {
         if is_vote && (self.is_silent || self.withheld > 0) {
             return;
         }
+        // A leader that wants this member to lead does not know yet that it has been started again.
+        if self.is_silent && message.msg_type == MessageType::MsgTimeoutNow {
+            return;
+        }
         if message.msg_type == MessageType::MsgHeartbeat {
             // The leader may not have noticed yet that this member lost what it had.
             message.commit = message.commit.min(self.node.raft.raft_log.last_index());
@@ -545,5 +549,20 @@ mod tests {
         let hard_state = HardState { term: 9, vote: 2, commit: 77, silent_until: 5, incarnation: 1 << 40 };
         assert_eq!(HardState::decode(&hard_state.encode()), Some(hard_state));
         assert_eq!(HardState::decode(&[1]), None);
+    }
+
+    #[test]
+    fn a_member_that_keeps_out_of_elections_does_not_take_the_lead_when_it_is_told_to() {
+        let membership = Membership::new(vec![1, 2, 3], vec![]);
+        let told =
+            Message { msg_type: MessageType::MsgTimeoutNow, from: 2, to: 1, term: 1, ..Message::default() };
+        for is_silent in [true, false] {
+            let hard_state = HardState { term: 1, ..HardState::default() };
+            let recovered = Recovered::new((1, 1), membership.clone(), hard_state, vec![]);
+            let mut consensus = Consensus::new(1, 0, 0, recovered);
+            consensus.set_silent(is_silent);
+            consensus.step(told.clone());
+            assert_eq!(consensus.node.raft.state == StateRole::Candidate, !is_silent);
+        }
     }
 }
