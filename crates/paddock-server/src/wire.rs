@@ -94,7 +94,7 @@ pub(crate) struct Wire {
     reply_bytes_expected: Cell<usize>,
     /// To be closed once `out` is empty.
     closing: Cell<bool>,
-    /// Nothing more is sent: what was left has been dropped, perhaps from the middle of a frame on.
+    /// No packet more is sent, but for the rest of those that lie in `out`, if that was not dropped.
     is_abandoned: Cell<bool>,
     /// The worker is about to flush it, with others.
     pub(crate) is_outgoing: Cell<bool>,
@@ -181,6 +181,8 @@ impl Wire {
                 if let Some(response) = self.machine.borrow().on_turned_away() {
                     self.send_greeting(&response);
                 }
+                // What was asked before may never be answered: an answer behind that would look like the missing one.
+                self.is_abandoned.set(true);
                 self.close();
             }
         }
