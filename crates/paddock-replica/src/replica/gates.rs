@@ -112,9 +112,10 @@ mod tests {
             linearizable_reads: false,
             lease_clock_bound_ms: None,
             seed: 1,
+            process: 1,
         };
         let (membership, hard_state) = (Membership::default(), HardState::default());
-        let mut recovered = Recovered { snapshot: (0, 0), membership, hard_state, entries: vec![] };
+        let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
         recovered.begin(1, state, NOW);
         Replica::new(options, recovered, state, NOW)
     }

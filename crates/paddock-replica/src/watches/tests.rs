@@ -210,3 +210,54 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_connection_is_told_once_however_often_it_watches() {
+    let (mut watches, client) = (Watches::default(), client(1));
+    watches.add_data(&client, "/a/b");
+    watches.add_children(&client, "/a/b");
+    for (path, mode) in [
+        ("/a/b", AddWatchMode::Persistent),
+        ("/a/b", AddWatchMode::PersistentRecursive),
+        ("/a", AddWatchMode::PersistentRecursive),
+        ("/", AddWatchMode::PersistentRecursive),
+    ] {
+        watches.add_mode(&client, path, mode);
+    }
+    assert_eq!(told(&mut watches, "/a/b", EventKind::NodeDeleted), [client.conn]);
+    watches.drop_conn(client.conn);
+    assert_eq!(told(&mut watches, "/a/b", EventKind::NodeDeleted), []);
+}
+
+#[test]
+fn what_is_asked_for_once_is_told_once() {
+    let all = [EventKind::NodeCreated, EventKind::NodeDataChanged, EventKind::NodeDeleted];
+    for kind in all {
+        let (mut watches, once, always) = (Watches::default(), client(1), client(2));
+        watches.add_data(&once, "/a");
+        watches.add_mode(&always, "/a", AddWatchMode::Persistent);
+        assert_eq!(told(&mut watches, "/a", kind), [once.conn, always.conn], "{kind:?}");
+        assert_eq!(told(&mut watches, "/a", kind), [always.conn], "{kind:?}");
+    }
+    let (mut watches, once) = (Watches::default(), client(1));
+    watches.add_children(&once, "/a");
+    assert_eq!(told(&mut watches, "/a", EventKind::NodeDataChanged), []);
+    assert_eq!(told(&mut watches, "/a", EventKind::NodeChildrenChanged), [once.conn]);
+    assert_eq!(told(&mut watches, "/a", EventKind::NodeChildrenChanged), []);
+}
+
+#[test]
+fn what_is_forgotten_is_not_counted() {
+    let (mut watches, client) = (Watches::default(), client(1));
+    let recursive = AddWatchMode::PersistentRecursive;
+    watches.add_data(&client, "/a");
+    watches.add_mode(&client, "/a", recursive);
+    watches.add_mode(&client, "/b", recursive);
+    watches.add_mode(&client, "/b", AddWatchMode::Persistent);
+    assert_eq!((watches.len(), watches.counts.recursive), (3, 2));
+    assert!(watches.remove(client.conn, "/a", WatcherKind::PersistentRecursive));
+    assert!(!watches.remove(client.conn, "/a", WatcherKind::PersistentRecursive));
+    assert_eq!((watches.len(), watches.counts.recursive), (3, 1));
+    watches.drop_conn(client.conn);
+    assert_eq!((watches.len(), watches.counts.recursive, watches.summary().paths), (0, 0, 0));
+}

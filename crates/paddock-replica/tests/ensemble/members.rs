@@ -495,6 +495,8 @@ fn a_member_that_is_started_anew_while_it_learns_has_no_say() {
         }
         assert_eq!(stage.story(&client).len(), 30, "two of three are enough");
         // It hears from both which term it is, and what was written from the leader only.
+        stage.stop(wiped);
+        [leader, lagging].iter().for_each(|member| stage.lose_link(*member, wiped));
         stage.start_empty(wiped);
         (0..3).for_each(|_| stage.step_once());
         stage.sleep(leader);
