@@ -1,7 +1,7 @@
 //! A member whose state is not what most others have: its files are put aside, for somebody to look into, and it begins anew.
 //!
-//! 1. the mark, durably, and the member stops; at the next start: 2. the log and the snapshots get other names; 3. the member
-//! writes down that it has to learn before it votes; 4. the mark is gone, durably.
+//! The mark comes first, durably, and the member stops. At the next start the log and the snapshots get other names, the member
+//! writes down that it has to learn before it votes, and then the mark goes.
 
 use std::path::{Path, PathBuf};
 

@@ -10,6 +10,7 @@ use common::{
 use paddock_client::{Client, ClientOptions, CreateMode, Error, Event, OpCode};
 use paddock_proto::jute::Writer;
 use paddock_server::{Config, Server, WordList};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
