@@ -157,6 +157,17 @@ pub(crate) enum Fault {
         down: Span,
         span: Span,
     },
+    /// A machine comes back with the disk of a member of another ensemble.
+    ForeignDisk {
+        whom: Whom,
+        down: Span,
+        dice: u64,
+    },
+    /// Somebody copies the disk of a member that follows, or puts such a copy back.
+    OldDisk {
+        member: u8,
+        down: Span,
+    },
     /// Who hands the lead over next hears nothing of the other members from then on.
     DeafOnceHandedOver {
         span: Span,
@@ -213,6 +224,8 @@ pub(crate) enum Kind {
     NewDiskAndEnd,
     NewDisksApart,
     NewDiskBesideSleeper,
+    ForeignDisk,
+    OldDisk,
     DeafOnceHandedOver,
     WallJump,
     MonotonicJump,
@@ -220,7 +233,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 26] = [
+    pub(crate) const ALL: [Kind; 27] = [
         Kind::End,
         Kind::EndAtDisk,
         Kind::EndInElection,
@@ -239,6 +252,7 @@ impl Kind {
         Kind::Flip,
         Kind::NewDisk,
         Kind::NewDiskBesideSleeper,
+        Kind::ForeignDisk,
         Kind::DeafOnceHandedOver,
         Kind::WallJump,
         Kind::MonotonicJump,
@@ -251,8 +265,9 @@ impl Kind {
 
     /// Whether a machine may forget by it, or hold what nobody has written.
     pub(crate) fn loses_data(self) -> bool {
-        use Kind::{Flip, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart};
-        matches!(self, Flip | NewDisk | NewDiskAndEnd | NewDisksApart | NewDiskBesideSleeper)
+        use Kind::{Flip, ForeignDisk, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart, OldDisk};
+        let is_new = matches!(self, NewDisk | NewDiskAndEnd | NewDisksApart | NewDiskBesideSleeper);
+        is_new || matches!(self, Flip | ForeignDisk | OldDisk)
     }
 }
 
@@ -329,6 +344,11 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
         Kind::NewDiskBesideSleeper => {
             let (leads, down) = (chance.one_in(2), Span::millis(chance.mostly_low(1, 300)));
             Fault::NewDiskBesideSleeper { leads, down, span }
+        }
+        Kind::ForeignDisk => Fault::ForeignDisk { whom, down: span, dice: chance.next() },
+        Kind::OldDisk => {
+            let member = chance.between(1, u64::from(machines)) as u8;
+            Fault::OldDisk { member, down: Span::millis(chance.mostly_low(1, 300)) }
         }
         Kind::DeafOnceHandedOver => Fault::DeafOnceHandedOver { span },
         Kind::WallJump => {

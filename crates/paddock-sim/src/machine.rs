@@ -60,6 +60,10 @@ pub(crate) struct Machine {
     pub(crate) acknowledged: (u64, u64),
     /// The newest term in which it has told others of its vote, and for whom that was.
     pub(crate) voted: (u64, u64),
+    /// Its disk is that of a member of another ensemble.
+    pub(crate) is_foreign: bool,
+    /// A copy of its disk as it once was.
+    pub(crate) copy: Option<SimDisk>,
     /// Up to here entries were applied by anybody when it lost its data.
     pub(crate) forgot: u64,
     /// When it is started next, the power is cut after so many operations of its disk.
@@ -92,6 +96,8 @@ impl Machine {
             applied: 0,
             acknowledged: (0, 0),
             voted: (0, 0),
+            is_foreign: false,
+            copy: None,
             forgot: 0,
             power_cut_in_recovery: None,
             has_battery,
@@ -171,9 +177,15 @@ impl Machine {
     pub(crate) fn replace_disk(&mut self, forgets: u64) {
         (self.forgot, self.voted, self.power_cut_in_recovery) = (forgets, (0, 0), None);
         self.disk = SimDisk::new(self.chance.next());
+        self.is_foreign = false;
         (self.applied, self.acknowledged, self.has_lost_data) = (0, (0, 0), true);
         (self.is_damaged, self.is_out_of_service, self.is_disk_disturbed) = (false, false, false);
         self.full_until = Time(0);
+    }
+
+    /// Somebody keeps a copy of its disk.
+    pub(crate) fn copy_disk(&mut self) {
+        self.copy = Some(self.disk.copy(self.chance.next()));
     }
 
     /// Leaves so little room on the disk, until then.

@@ -30,6 +30,10 @@ pub(crate) enum Theme {
     CutOff,
     /// Leaders with a lease hear late that they lead, and say nothing any more.
     Leases,
+    /// Members come back with disks of another ensemble.
+    ForeignDisks,
+    /// Members come back with copies of their own disks, from before what they have acknowledged since.
+    OldDisks,
     /// Observers are there from the beginning, and members learn again what they have lost, more than once.
     Learners,
 }
@@ -49,6 +53,8 @@ impl Theme {
             Theme::CutOff,
             Theme::Leases,
             Theme::Learners,
+            Theme::ForeignDisks,
+            Theme::OldDisks,
         ])
     }
 
@@ -65,6 +71,10 @@ impl Theme {
             Theme::Beginnings => vec![Kind::Pause, Kind::Pause, Kind::NewDiskBesideSleeper],
             Theme::CutOff => vec![Kind::CutOff, Kind::CutOff, Kind::CutOff, Kind::OneWay, Kind::Drift],
             Theme::Leases => vec![Kind::HearsLate, Kind::HearsLate, Kind::Slow],
+            Theme::ForeignDisks => {
+                vec![Kind::ForeignDisk, Kind::ForeignDisk, Kind::End, Kind::Pause, Kind::Cut]
+            }
+            Theme::OldDisks => vec![Kind::OldDisk],
             Theme::Learners => vec![Kind::NewDiskAndEnd, Kind::NewDisksApart, Kind::Pause],
         }
     }
@@ -89,7 +99,7 @@ impl Theme {
             Theme::OldLeaders | Theme::Elections | Theme::LostData | Theme::Beginnings | Theme::CutOff => {
                 false
             }
-            Theme::Leases | Theme::Learners => false,
+            Theme::Leases | Theme::Learners | Theme::ForeignDisks | Theme::OldDisks => false,
             Theme::Moves | Theme::Handovers => true,
         }
     }
@@ -111,6 +121,12 @@ impl Theme {
                 settings.lease_clock_bound_ms = Some(Settings::LEASE_CLOCK_BOUND_MS);
                 (weather.delay_min, weather.delay_max) = (Span::millis(5), Span::millis(50));
                 one_writes_and_all_ask(settings, clients);
+            }
+            Theme::ForeignDisks => {}
+            // Little is written, so that nothing reminds a member of what it has forgotten.
+            Theme::OldDisks => {
+                *weather = Weather::CALM;
+                clients.iter_mut().for_each(|client| client.pause = Span::seconds(4));
             }
             Theme::Learners => {
                 settings.observers = 1;

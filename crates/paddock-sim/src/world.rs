@@ -66,6 +66,8 @@ pub(crate) enum Event {
     Room {
         member: u8,
     },
+    /// Whoever leads ends.
+    EndLeader,
     /// Faults end, and then one thing after the other must become right.
     Stage,
 }
@@ -119,6 +121,8 @@ pub(crate) struct World {
     struck: u64,
     /// For how long.
     deaf_once_handed_over: Option<Span>,
+    /// By then a leader has heard of all members that came back with older disks.
+    old_disks_judged_at: Time,
 }
 
 impl World {
@@ -146,6 +150,7 @@ impl World {
             mood: Mood::Busy,
             struck: 0,
             deaf_once_handed_over: None,
+            old_disks_judged_at: Time(0),
             plan,
         };
         world.begin();
@@ -183,17 +188,26 @@ impl World {
         (account, self.trace.into_lines())
     }
 
+    /// Lives until nothing goes wrong any more. Whatever was noticed, it is another ensemble's.
+    fn live_through_faults(&mut self) {
+        while self.stage == Stage::Faults && self.step().is_ok() {}
+    }
+
     fn go_on(&mut self) -> Checked {
         while self.stage != Stage::Over {
-            let Some((at, event)) = self.queue.next() else {
-                unreachable!("there is always a stage to come");
-            };
-            self.now = at;
-            self.steps += 1;
-            ensure!(self.steps < STEPS_MAX, "progress", "the run does not come to its end");
-            self.happen(event)?;
+            self.step()?;
         }
         Ok(())
+    }
+
+    fn step(&mut self) -> Checked {
+        let Some((at, event)) = self.queue.next() else {
+            unreachable!("there is always a stage to come");
+        };
+        self.now = at;
+        self.steps += 1;
+        ensure!(self.steps < STEPS_MAX, "progress", "the run does not come to its end");
+        self.happen(event)
     }
 
     fn happen(&mut self, event: Event) -> Checked {
@@ -214,6 +228,7 @@ impl World {
                 self.machine(member).make_room(now);
                 Ok(())
             }
+            Event::EndLeader => self.end_leader(),
             Event::Stage => self.next_stage(),
         }
     }

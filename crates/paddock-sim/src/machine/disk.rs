@@ -45,6 +45,11 @@ impl SimDisk {
         SimDisk { memory: MemDisk::new(seed), process: Arc::default() }
     }
 
+    /// A disk that holds what another one does now.
+    pub(crate) fn copy(&self, seed: u64) -> SimDisk {
+        SimDisk { memory: self.memory.copy(seed), process: Arc::default() }
+    }
+
     /// The disk itself, for whoever does things to it that no process does.
     pub(crate) fn memory(&self) -> &MemDisk {
         &self.memory

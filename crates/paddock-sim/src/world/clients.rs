@@ -135,7 +135,8 @@ impl World {
             return Ok(());
         };
         let machine = self.machine(member);
-        let is_another = life.is_some_and(|life| life != this_life);
+        // Clients of another ensemble are not simulated.
+        let is_another = life.is_some_and(|life| life != this_life) || machine.is_foreign;
         let Some(process) = machine.process.as_mut().filter(|_| !is_another) else {
             self.send_packets(vec![(conn, Packet::Closed)]);
             return Ok(());

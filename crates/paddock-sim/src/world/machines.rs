@@ -1,7 +1,7 @@
 //! What happens on machines: their processes begin, work, talk, and end.
 
 use paddock_member::MemberError;
-use paddock_replica::{Glimpse, Input, describe};
+use paddock_replica::{Glimpse, Input, Role, describe};
 
 use super::{Act, Event, World};
 use crate::checks::{Checked, agreement, elections, ensure, ephemerals, recovery};
@@ -22,6 +22,7 @@ const RESTART: Span = Span::seconds(1);
 const LOOK_ONE_IN: u64 = 50;
 const PROGRESS: &str = "progress";
 const AGREEMENT: &str = "agreement";
+const ISOLATION: &str = "isolation";
 
 impl World {
     pub(super) fn start(&mut self, member: u8) -> Checked {
@@ -43,7 +44,8 @@ impl World {
             (machine.last_logged_entry(), machine.applied, machine.acknowledged);
         let (written, voted) = (machine.last_logged_vote(), machine.voted);
         let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || machine.is_full(now);
-        if !machine.is_damaged {
+        let has_own_disk = !machine.is_damaged && !machine.is_foreign;
+        if has_own_disk {
             recovery::check_log(member, last.map(|(index, _)| index), applied)?;
             recovery::check_acknowledged(member, last.unwrap_or_default(), acknowledged)?;
             recovery::check_vote(member, written, voted)?;
@@ -64,7 +66,9 @@ impl World {
             let state = process.state.read();
             let applied = state.applied();
             self.trace.note(now, format_args!("{member} starts, log to {last:?}, state of {applied:?}"));
-            recovery::check_state(member, &state, &self.checks.truth)?;
+            if !self.machines[usize::from(member) - 1].is_foreign {
+                recovery::check_state(member, &state, &self.checks.truth)?;
+            }
             self.checks.sessions.begins(member, last.unwrap_or_default().0);
         }
         self.begin_process(member)
@@ -172,6 +176,9 @@ impl World {
 
     /// Hands on what a member had to say.
     fn reap(&mut self, member: u8, harvest: Harvest, now_ms: u64) -> Checked {
+        if self.machine(member).is_foreign {
+            return self.reap_foreign(member, harvest);
+        }
         let has_applied = !harvest.committed.is_empty();
         for entry in &harvest.committed {
             self.trace.note(
@@ -231,6 +238,20 @@ impl World {
         Ok(())
     }
 
+    /// A member of another ensemble says what it likes, and has no part in this one.
+    fn reap_foreign(&mut self, member: u8, harvest: Harvest) -> Checked {
+        let role = self.machine(member).process.as_ref().map(|process| process.role());
+        ensure!(
+            matches!(role, None | Some(Role::Looking | Role::ReadOnly)),
+            ISOLATION,
+            "member {member} has the disk of another ensemble, and is {role:?} in this one"
+        );
+        for (to, bytes) in harvest.letters {
+            self.send_letter(member, to, bytes);
+        }
+        Ok(())
+    }
+
     /// A member lets others know of its vote.
     fn votes(&mut self, member: u8, term: u64, candidate: u8) -> Checked {
         let machine = self.machine(member);
@@ -265,6 +286,9 @@ impl World {
     }
 
     fn look_at_role(&mut self, member: u8) {
+        if self.machine(member).is_foreign {
+            return;
+        }
         let now = self.now;
         let machine = self.machine(member);
         let role = machine.process.as_ref().map(|process| process.role());

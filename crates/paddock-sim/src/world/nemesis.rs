@@ -7,9 +7,16 @@ use crate::chance::Chance;
 use crate::checks::Checked;
 use crate::faults::{End, Fault, Whom};
 use crate::machine::Machine;
-use crate::machine::disk::Moment;
+use crate::machine::disk::{Moment, SimDisk};
 use crate::network::{Disturbance, Trouble};
+use crate::plan::Plan;
 use crate::time::{Span, Time};
+use crate::trace::Telling;
+
+/// How long another ensemble has lived whose disks come here.
+const FOREIGN_LIFE: Span = Span::seconds(5);
+/// After so long a leader has heard of a member that was started, and judged its disk.
+const LEADER_KNOWS: Span = Span::millis(2500);
 
 impl World {
     pub(super) fn strike(&mut self, fault: Fault) -> Checked {
@@ -50,6 +57,16 @@ impl World {
                     self.replace_disk(member, down)?;
                 }
             }
+            Fault::ForeignDisk { whom, down, dice } => {
+                let member = self.whom(whom);
+                if self.may_lose_data(member) && !self.machine(member).is_foreign {
+                    self.replace_disk(member, down)?;
+                    let disk = World::disk_of_another_ensemble(&self.plan, dice, member);
+                    let machine = self.machine(member);
+                    (machine.disk, machine.is_foreign) = (disk, true);
+                }
+            }
+            Fault::OldDisk { member, down } => self.copy_or_put_back(member, down)?,
             Fault::NewDiskAndEnd { whom, down, operations } => {
                 let member = self.whom(whom);
                 if self.may_lose_data(member) {
@@ -172,6 +189,45 @@ impl World {
         Ok(())
     }
 
+    /// The disk of the member with this number in an ensemble that has lived for a while, and well.
+    fn disk_of_another_ensemble(plan: &Plan, dice: u64, member: u8) -> SimDisk {
+        let plan = Plan { seed: dice, faults: Vec::new(), length: FOREIGN_LIFE, ..plan.clone() };
+        let mut world = World::new(plan, Telling::Hash);
+        world.live_through_faults();
+        let machine = world.machine(member);
+        machine.end(Time(0) + FOREIGN_LIFE, false);
+        machine.disk.copy(dice)
+    }
+
+    /// Somebody copies a disk, or puts such a copy back: while somebody else leads who has heard what was acknowledged since.
+    fn copy_or_put_back(&mut self, member: u8, down: Span) -> Checked {
+        let leaders: Vec<u8> = self.leaders().collect();
+        let do_all_run = self.machines.iter().all(|machine| machine.process.is_some());
+        let is_led = leaders.len() == 1 && !leaders.contains(&member);
+        if !do_all_run || !is_led || !self.may_lose_data(member) {
+            return Ok(());
+        }
+        if self.machine(member).copy.is_none() {
+            self.machine(member).copy_disk();
+            return Ok(());
+        }
+        let (acknowledged, _) = self.machine(member).acknowledged;
+        self.replace_disk(member, down)?;
+        let machine = self.machine(member);
+        machine.disk = machine.copy.take().expect("that was just looked at");
+        machine.forgot = acknowledged;
+        self.old_disks_judged_at = self.now + down + LEADER_KNOWS;
+        self.plan_in(down + LEADER_KNOWS, Event::EndLeader);
+        Ok(())
+    }
+
+    /// Whoever leads ends, when it has told all members with older disks what they have forgotten.
+    pub(super) fn end_leader(&mut self) -> Checked {
+        let is_time = self.stage == super::Stage::Faults && self.now >= self.old_disks_judged_at;
+        let leader = self.leaders().next().filter(|_| is_time);
+        leader.map_or(Ok(()), |leader| self.take_down(leader, End::Killed, Span::seconds(2)))
+    }
+
     /// A voter that may lose its data, and an observer.
     fn loser_and_observer(&self) -> Option<(u8, u8)> {
         let is_observer = |member: &u8| self.plan.settings.is_observer(*member);
@@ -268,9 +324,13 @@ impl World {
     pub(super) fn mend_everything(&mut self) {
         self.network.heal();
         let (now, last) = (self.now, self.checks.truth.last_index());
+        let foreign = self.machines.iter().filter(|machine| machine.is_foreign).map(|machine| machine.number);
+        for member in foreign.collect::<Vec<u8>>() {
+            self.end(member, End::Killed);
+        }
         for machine in &mut self.machines {
             machine.mend(now);
-            if machine.is_out_of_service {
+            if machine.is_out_of_service || machine.is_foreign {
                 machine.replace_disk(last);
             }
         }

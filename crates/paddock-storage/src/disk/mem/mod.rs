@@ -127,6 +127,18 @@ impl MemDisk {
         state.dirs.insert(dir);
     }
 
+    /// A copy of the disk as its files are read now, all of it durable: what somebody gets who copies a directory.
+    pub fn copy(&self, seed: u64) -> MemDisk {
+        let state = self.lock_state();
+        let copy = MemDisk::new(seed);
+        for (path, inode) in &state.names {
+            copy.put(path, lock(inode).bytes());
+        }
+        copy.lock_state().dirs.clone_from(&state.dirs);
+        drop(state);
+        copy
+    }
+
     /// The bytes of all files together.
     pub fn used_bytes(&self) -> u64 {
         self.lock_state().used_bytes()
