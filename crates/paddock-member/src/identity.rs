@@ -40,13 +40,13 @@ pub enum IdentityError {
 }
 
 impl IdentityError {
-    /// Whether there was no room, which passes when someone makes room.
+    /// True if there was no room, which passes when someone makes room.
     pub(crate) fn is_disk_full(&self) -> bool {
         matches!(self, IdentityError::File { source, .. } if is_full(source))
     }
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) member: u8,
@@ -78,7 +78,7 @@ impl Identity {
     }
 }
 
-/// What the directory says of itself; nothing if it is new. Refuses one that is another member's.
+/// The identity in the directory; `None` if it is new. Refuses a directory of another member.
 pub(crate) fn check(disk: &dyn Disk, config: &Config) -> Result<Option<Identity>, IdentityError> {
     let found = read(disk, &config.data_dir)?;
     if let Some(Identity { member, .. }) = found.filter(|found| found.member != config.member) {

@@ -46,7 +46,7 @@ pub enum MemberError {
 }
 
 impl MemberError {
-    /// Whether there was no room, which passes when someone makes room.
+    /// True if there was no room, which passes when someone makes room.
     fn is_disk_full(&self) -> bool {
         match self {
             MemberError::Log(LogError::DiskFull { .. }) => true,

@@ -119,7 +119,8 @@ pub(crate) fn recover(
     let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
     let begins_anew = unfinished == Some(meta.index);
     let (log, hard_state, mut entries) = read_log(disk.clone(), config, &meta, begins_anew, clock)?;
-    check_ensemble(config, &tree, &entries, cluster)?;
+    let is_learning = hard_state.silent_until > 0;
+    check_ensemble(config, &tree, &entries, cluster, is_learning)?;
     // Everything before this line only looks: a directory that is refused stays as it is.
     if identity.is_none() {
         identity::write(disk.as_ref(), config, Cluster::None)?;
@@ -147,10 +148,9 @@ pub(crate) fn recover(
         }
         refound(&mut log, &mut recovered, config, members)?;
     }
-    if recovered.is_refounded() {
+    if let Some(cluster) = recovered.refounded_cluster() {
         // The id in the log is newer than the one that was written down.
-        recovered.cluster =
-            state.tree().ensemble().map_or(Cluster::None, |ensemble| Cluster::Known(ensemble.cluster));
+        recovered.cluster = Cluster::Known(cluster);
     }
     recovered.begin(u64::from(config.member), &state, clock.now());
     write_down(&mut log, &recovered.hard_state)?;
@@ -160,15 +160,18 @@ pub(crate) fn recover(
     Ok(Found { state, recovered, log, cluster, locks })
 }
 
-/// A snapshot of another ensemble has no place here, unless this member began an ensemble of its own behind it.
+/// A snapshot of another ensemble has no place here, unless a survivor began an ensemble of its own behind it. A member that
+/// learns may not have come so far.
 fn check_ensemble(
     config: &Config,
     tree: &Tree,
     entries: &[LogEntry],
     cluster: Cluster,
+    is_learning: bool,
 ) -> Result<(), RecoveryError> {
     let (Some(ensemble), Cluster::Known(expected)) = (tree.ensemble(), cluster) else { return Ok(()) };
-    if ensemble.cluster != expected && !entries.iter().any(LogEntry::is_refounding) {
+    let is_refounded = || entries.iter().any(|entry| entry.refounded_cluster().is_some());
+    if ensemble.cluster != expected && !is_learning && !is_refounded() {
         let (path, found) = (config.snapshot_dir(), ensemble.cluster);
         return Err(IdentityError::AnotherEnsemble { path, found, expected }.into());
     }

@@ -4,8 +4,8 @@
 //! the log, and once that entry is committed it is the ensemble's for good. Nothing stands in the log behind that entry before
 //! it is committed, so a member that only knows a proposal holds nothing that anybody could miss.
 
-/// What a member knows of its ensemble's id. It is on the member's disk before anything that the member promises in that
-/// ensemble.
+/// The ensemble's id, as far as a member knows it. It is on the member's disk before anything that the member promises in
+/// that ensemble.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cluster {
     /// The member is alone, or its data is from before ids were kept.
@@ -34,12 +34,12 @@ impl Cluster {
         }
     }
 
-    /// Whether both sides belong to ensembles, and to different ones.
+    /// True if both sides belong to ensembles, and to different ones.
     pub(crate) fn is_foreign_to(self, other: Cluster) -> bool {
         matches!((self, other), (Cluster::Known(one), Cluster::Known(another)) if one != another)
     }
 
-    /// Whether messages about the log may pass between members of which these are known. While an ensemble is founded all
+    /// True if messages about the log may pass between members with these ids. While an ensemble is founded all
     /// proposals are as good as each other; the id of an ensemble that exists is compared.
     pub(crate) fn shares_log_with(self, other: Cluster) -> bool {
         match (self.known(), other.known()) {
@@ -48,7 +48,7 @@ impl Cluster {
         }
     }
 
-    /// What two founders of an ensemble propose, once they have heard of each other.
+    /// The proposal of a founder that has heard of another one's.
     pub(crate) fn agree(self, other: Cluster) -> Cluster {
         match (self, other) {
             (Cluster::Proposed(one), Cluster::Proposed(another)) => Cluster::Proposed(one.min(another)),

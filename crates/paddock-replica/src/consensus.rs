@@ -106,7 +106,7 @@ impl Recovered {
         self.hard_state.silent_until = BEFORE_ASKING;
     }
 
-    /// What the member found on its disk, for others to judge. To be asked behind `begin`.
+    /// The member's disk as it was found, for others to judge. To be asked behind `begin`.
     pub(crate) fn found(&self) -> FoundOnDisk {
         let (index, term) = self.entries.last().map_or(self.snapshot, |entry| (entry.index, entry.term));
         FoundOnDisk {
@@ -116,9 +116,9 @@ impl Recovered {
         }
     }
 
-    /// Whether the log holds the entry with which a survivor began an ensemble of its own: with it the id changes.
-    pub fn is_refounded(&self) -> bool {
-        self.entries.iter().any(LogEntry::is_refounding)
+    /// The id of the ensemble that a survivor has begun, if the log holds the entry with which one did.
+    pub fn refounded_cluster(&self) -> Option<u64> {
+        self.entries.iter().rev().find_map(LogEntry::refounded_cluster)
     }
 
     /// Whether nobody else takes part, as far as the log tells.

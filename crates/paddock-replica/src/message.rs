@@ -81,7 +81,7 @@ pub(crate) enum PeerMessage {
         /// It is not known whether the sender's state is right.
         is_in_doubt: bool,
     },
-    /// What the state of most members was after an entry: the receiver has another one.
+    /// The digest that most members have of an entry: the receiver has another one.
     Diverged {
         index: u64,
         digest: u64,
@@ -98,7 +98,7 @@ pub(crate) struct Greeting {
     pub(crate) term: u64,
     /// Who takes part, as far as the sender knows.
     pub(crate) membership: Membership,
-    /// Who leads, as far as the sender knows.
+    /// The leader, as far as the sender knows.
     pub(crate) leader: Option<u64>,
     /// The sender's disk as its process found it.
     pub(crate) found: FoundOnDisk,
@@ -106,7 +106,7 @@ pub(crate) struct Greeting {
     pub(crate) ruling: Option<Ruling>,
 }
 
-/// What a process found on its disk when it began.
+/// The disk of a process as it was when the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoundOnDisk {
     /// The number of the member's start before this one; 0 if there was none.

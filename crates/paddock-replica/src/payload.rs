@@ -109,9 +109,12 @@ impl LogEntry {
         })
     }
 
-    /// Whether it was written by a survivor that began an ensemble of its own.
-    pub fn is_refounding(&self) -> bool {
-        matches!(About::decode(&self.payload), Some(About::Refounding { .. }))
+    /// The id of the ensemble that a survivor has begun with this entry.
+    pub fn refounded_cluster(&self) -> Option<u64> {
+        match About::decode(&self.payload) {
+            Some(About::Refounding { cluster, .. }) => Some(cluster),
+            _ => None,
+        }
     }
 
     /// Written by a survivor, alone: behind it there is another ensemble, of this member only.

@@ -26,7 +26,7 @@ mod processes;
 mod refusing;
 mod transfer;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::{IdList, OpCode, SessionId, Xid};
 use paddock_tree::{Command, Origin};
@@ -304,11 +304,13 @@ pub struct Replica {
     has_met_foreign: bool,
     processes: Processes,
     admission: Option<Admission>,
-    /// What this member found on its disk when it was started.
+    /// This member's disk as it was when the process was started.
     found: FoundOnDisk,
     /// The last entry that a process of a member had acknowledged to this leader, before another process followed it: the
     /// leader's term, then term, as far as it is known, and index of the entry.
     acknowledged_before: BTreeMap<u64, (u64, (Option<u64>, u64))>,
+    /// Member and start of the processes whose disk this leader has found too old.
+    complaints: BTreeSet<(u64, u64)>,
     /// The number of the last start of each member that the state knows of.
     starts: BTreeMap<u64, u64>,
     /// While this member has nothing.
@@ -384,6 +386,7 @@ impl Replica {
             processes: Processes::default(),
             admission: None,
             acknowledged_before: BTreeMap::new(),
+            complaints: BTreeSet::new(),
             starts: BTreeMap::new(),
             vouchers: Inquiry::default(),
             next_session: first_session_id(options.member, incarnation),

@@ -231,7 +231,7 @@ impl Links {
         }
     }
 
-    /// What the peer has said shows that it belongs to another cluster.
+    /// Cuts the link to a peer that belongs to another cluster.
     pub(crate) fn refuse(&self, peer: u8, cluster: u64) {
         self.order(Order::Refuse { peer, cluster });
     }

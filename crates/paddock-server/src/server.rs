@@ -57,7 +57,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// Whether the member stopped because its state is not the one that most others have. Started again, it puts its files
+    /// True if the member stopped because its state is not the one that most others have. Started again, it puts its files
     /// aside and fetches the state from the leader.
     pub fn is_divergence(&self) -> bool {
         matches!(self, ServerError::Member(MemberError::Diverged { .. }))

@@ -1,4 +1,4 @@
-//! How a member that was started finds its place again in an ensemble that may be there.
+//! Admission of a member that was started, to an ensemble that may be there.
 //!
 //! A disk says nothing of how old it is: somebody may have put back a copy of it, from before what the member has acknowledged
 //! since. So a member that was started asks the others. A leader knows how far the member had acknowledged, and the state knows
@@ -20,7 +20,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Whether most of the voters know of no leader, this member among them.
+    /// True if most of the voters know of no leader, this member among them.
     fn is_nobody_leading(&self, own: u64, membership: &Membership) -> bool {
         let are_most = |voters: &[u64]| {
             let count = voters.iter().filter(|id| **id == own || self.leaderless.contains(id)).count();
@@ -31,7 +31,7 @@ impl Admission {
 }
 
 impl Replica {
-    /// Whether this member was started and does not know yet whether its disk is as new as it should be.
+    /// True if this member was started and has not been told that its disk is as new as it should be.
     pub(super) fn awaits_admission(&self) -> bool {
         self.admission.is_some()
     }
@@ -92,8 +92,8 @@ impl Replica {
         }
     }
 
-    /// What this leader makes of the disk of a member that was started. Nothing, if it does not lead.
-    pub(super) fn rule(&self, member: u64, found: &FoundOnDisk) -> Option<Ruling> {
+    /// This leader's judgement of the disk of a member that was started; `None` from a member that does not lead.
+    pub(super) fn rule(&mut self, member: u64, found: &FoundOnDisk) -> Option<Ruling> {
         if !self.consensus.takes_proposals() {
             return None;
         }
@@ -109,14 +109,16 @@ impl Replica {
         if !has_forgotten_entries && !has_forgotten_start {
             return Some(Ruling::Admitted);
         }
-        tracing::error!(
-            member,
-            last_entry = found.last.1,
-            acknowledged = acknowledged.map(|(_, index)| index),
-            start = found.former_start,
-            last_start = known_start,
-            "a member came back with a disk that is older than what it has acknowledged: it learns before it votes"
-        );
+        if self.complaints.insert((member, found.start)) {
+            tracing::error!(
+                member,
+                last_entry = found.last.1,
+                acknowledged = acknowledged.map(|(_, index)| index),
+                start = found.former_start,
+                last_start = known_start,
+                "a member's disk is empty, or older than what it has acknowledged: it learns before it votes"
+            );
+        }
         Some(Ruling::Outdated)
     }
 }

@@ -9,7 +9,7 @@ use paddock_tree::{Command, Guess, Outcome, Tree};
 use super::{About, Applied, Effects, Item, Local, Replica};
 use crate::batch::{Batch, batches};
 use crate::outbox::ok;
-use crate::{Cluster, ConnId, Membership, Now, Outboxes, State};
+use crate::{ConnId, Membership, Now, Outboxes, State};
 
 impl Replica {
     /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
@@ -56,7 +56,6 @@ impl Replica {
             tracing::info!(?voters, ?learners, ?voters_outgoing, "who takes part has changed");
         }
         if let About::Refounding { cluster, members, .. } = about {
-            self.cluster = Cluster::Known(cluster);
             state.refound(cluster, &members);
             self.note_members(state);
         }

@@ -1,7 +1,7 @@
 //! Members compare what they are: at some entries each takes a digest of its state, and followers tell the leader theirs.
 //! Members whose digests of one entry differ are not what the log made them, at least one of them.
 //!
-//! What most of the voters have is right. A member that has something else stops at once, puts its files aside, and is told
+//! The state that most of the voters have is right. A member that has something else stops at once, puts its files aside, and is told
 //! the state again. As long as it is not known what most have, because too few can be heard, those that differ serve nobody.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,7 +20,7 @@ pub(super) struct Digests {
     /// By rising entry.
     taken: VecDeque<(u64, u64)>,
     told: u64,
-    /// What members told this leader: entry, member, digest.
+    /// Digests that members told this leader: entry, member, digest.
     heard: BTreeMap<u64, BTreeMap<u64, u64>>,
     /// Differences that have not been reported.
     differing: Vec<u64>,
@@ -73,7 +73,7 @@ impl Digests {
     }
 }
 
-/// What most of the voters have, if most of them have the same.
+/// The digest that most of the voters have, if there is one.
 fn majority(voters: &[u64], digests: &BTreeMap<u64, u64>) -> Option<u64> {
     let of_voters = || voters.iter().filter_map(|voter| digests.get(voter));
     let count = |digest: u64| of_voters().filter(|other| **other == digest).count();

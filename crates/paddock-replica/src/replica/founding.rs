@@ -64,7 +64,7 @@ impl Replica {
         }
     }
 
-    /// How this member begins, by what it has found on its disk.
+    /// Begins as the disk demands: founds, learns, or waits for admission.
     pub(super) fn begin(&mut self, now: Now, state: &State) {
         self.note_starts(state);
         let may_have_ensemble = !self.options.founding.members.is_empty();
@@ -83,7 +83,7 @@ impl Replica {
         self.consensus.set_silent(self.is_silent());
     }
 
-    /// Whether this member keeps out of elections.
+    /// True if this member keeps out of elections.
     pub(super) fn is_silent(&self) -> bool {
         self.beginning.is_some() || self.silent_until.is_some() || self.awaits_admission()
     }
@@ -143,8 +143,9 @@ impl Replica {
     fn answer_greeting(&mut self, from: u64, cluster: Cluster, greeting: &Greeting) {
         let condition = greeting.condition;
         let has_nothing = matches!(condition, Condition::Empty | Condition::Learning);
-        let may_rule = !has_nothing && self.cluster.shares_log_with(cluster);
-        let ruling = if may_rule { self.rule(from, &greeting.found) } else { None };
+        let ruling = self.rule(from, &greeting.found);
+        // Whoever has nothing knows that already.
+        let ruling = ruling.filter(|_| !has_nothing && self.cluster.shares_log_with(cluster));
         self.letters.push((from, self.greeting(false, ruling)));
         if has_nothing && self.condition() == Condition::Established {
             self.consensus.begin_anew(from);
@@ -157,8 +158,8 @@ impl Replica {
         self.foreign.push((from, cluster.id()));
     }
 
-    /// What stands in the log is to be in force before anything that this member promises with it. So the id that is
-    /// written there is this member's proposal, as long as nobody knows that it is the ensemble's.
+    /// An id that stands in the log is this member's proposal from then on, as long as it is not known that the entry is
+    /// committed.
     pub(super) fn note_name(&mut self, entries: &[LogEntry]) {
         if matches!(self.cluster, Cluster::Proposed(_))
             && let Some(id) = entries.iter().rev().find_map(LogEntry::named_cluster)
@@ -167,14 +168,12 @@ impl Replica {
         }
     }
 
-    /// The state says of which ensemble it is.
+    /// The state says of which ensemble it is. A member that has been told the id by others may be on its way there, through
+    /// a log in which a survivor has begun an ensemble of its own.
     pub(super) fn note_cluster(&mut self, id: u64) {
-        let known = self.cluster.known();
-        assert!(
-            known.is_none_or(|known| known == id),
-            "a state of ensemble {id:016x} in a member of {known:x?}"
-        );
-        self.cluster = Cluster::Known(id);
+        if self.cluster.known().is_none() {
+            self.cluster = Cluster::Known(id);
+        }
     }
 
     /// From now on this member does not vote until it knows as much as the ensemble did when it came.

@@ -17,18 +17,18 @@ use crate::{Cluster, Membership};
 
 #[derive(Debug, Default)]
 pub(super) struct Inquiry {
-    /// What those said that belong to an ensemble.
+    /// Answers of those that belong to an ensemble.
     answers: BTreeMap<u64, Answer>,
     /// Leaders that spoke to this member. Its configuration may not name them.
     leaders: BTreeSet<u64>,
 }
 
-/// What a member of an ensemble said.
+/// The answer of a member of an ensemble.
 #[derive(Debug)]
 struct Answer {
     cluster: u64,
     term: u64,
-    /// Who takes part, as far as it knows.
+    /// The membership, as far as it knows.
     membership: Membership,
 }
 

@@ -32,7 +32,7 @@ struct Heard {
     rival: Option<u64>,
 }
 
-/// What to make of a message, by the process that it comes from.
+/// Sender of a message, as far as its process tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
     /// The process that has the member's number.
@@ -74,7 +74,7 @@ impl Processes {
 }
 
 impl Replica {
-    /// Whether something is to be heard that comes from `process` in the name of `from`.
+    /// True if a message is to be heard that comes from `process` in the name of `from`.
     pub(super) fn hears(&mut self, from: u64, process: u64, now_ms: u64) -> bool {
         match self.processes.hear(from, process, now_ms) {
             Speaker::Known => true,

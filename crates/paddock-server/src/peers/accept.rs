@@ -160,7 +160,7 @@ async fn take_hello(hub: &Rc<Hub>, stream: Stream, address: SocketAddr, bytes: &
     }
 }
 
-/// Why a member was refused, and what there is to say of it.
+/// Refusal of a member, with what the log says of it.
 struct Refusal {
     /// This member's ensemble.
     own: u64,

@@ -42,10 +42,15 @@ enum DialError {
     #[error("{address} refuses: {verdict}")]
     Refused { address: SocketAddr, verdict: Verdict },
     #[error(
-        "{address} belongs to another ensemble ({theirs:016x}) than this member's data directory ({own:016x}): check \
-         addresses and data directories"
+        "{address} takes the call, but belongs to another ensemble ({theirs:016x}) than this member's data directory \
+         ({own:016x}): check addresses and data directories"
     )]
     OtherCluster { address: SocketAddr, own: u64, theirs: u64 },
+    #[error(
+        "{address} refuses: the two members belong to different ensembles, {theirs:016x} and, by its data directory, this \
+         one to {own:016x}: check addresses and data directories"
+    )]
+    RefusedByOtherCluster { address: SocketAddr, own: u64, theirs: u64 },
     #[error(
         "{address} refuses: this member runs in another process already, which calls from {first}; this one calls from \
          {second}: stop one of the two, or give each its own number"
@@ -101,9 +106,10 @@ async fn sit_out_link(peer: &Peer, backoff: &mut Backoff, hub: &Hub) {
 /// An operator is told once for each reason.
 fn report(peer: &Peer, error: &DialError) {
     let reason = error.to_string();
+    use DialError::{OtherCluster, OtherMember, OtherProcess, RefusedByOtherCluster};
     let is_for_operator = matches!(
         error,
-        DialError::OtherCluster { .. } | DialError::OtherProcess { .. } | DialError::OtherMember { .. }
+        OtherCluster { .. } | RefusedByOtherCluster { .. } | OtherProcess { .. } | OtherMember { .. }
     );
     if !peer.set_reason(&reason) {
         tracing::debug!(peer = peer.id, reason, "no link");
@@ -188,7 +194,7 @@ fn conclude(
             let process = answer.process;
             Ok(Reached::Linked(Greeted { stream, address, sending, receiving, process, cluster: theirs }))
         }
-        Verdict::OtherCluster => Err(DialError::OtherCluster { address, own, theirs }),
+        Verdict::OtherCluster => Err(DialError::RefusedByOtherCluster { address, own, theirs }),
         Verdict::OtherProcess
             if let (Some(first), Ok(second)) = (answer.first_at, stream.local_address()) =>
         {

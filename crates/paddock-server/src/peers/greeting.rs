@@ -210,7 +210,7 @@ fn is_zookeeper(magic: [u8; MAGIC_BYTES]) -> bool {
         || ELECTION_VERSIONS.contains(&i64::from_be_bytes(magic))
 }
 
-/// What stands in both.
+/// Fields of a hello and of an answer.
 struct Fields {
     from: u8,
     to: u8,
@@ -257,7 +257,7 @@ impl Fields {
     }
 }
 
-/// Whether the greeting is of this member's version, and so as long as its own.
+/// Accepts a greeting of this member's version, which is as long as its own.
 pub(super) fn check_version(version: [u8; 2]) -> Result<(), GreetingError> {
     match u16::from_le_bytes(version) {
         VERSION => Ok(()),

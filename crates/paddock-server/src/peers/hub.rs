@@ -84,7 +84,7 @@ impl Hub {
         self.shared.tls.as_ref()
     }
 
-    /// What this member says to a peer that it calls.
+    /// The hello to a peer that this member calls.
     pub(super) fn hello(&self, to: u8) -> Hello {
         let (cluster, nonce, process) = (self.cluster(), self.nonce(), self.process());
         Hello { from: self.own(), to, cluster, nonce, process }

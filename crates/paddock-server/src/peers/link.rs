@@ -90,7 +90,7 @@ impl Link {
         self.cluster
     }
 
-    /// Whether the other side is heard again within a time.
+    /// True if the other side is heard again within a time.
     pub(super) async fn is_heard_within(&self, time: Duration) -> bool {
         let is_heard = timeout(time, self.heard.notified()).await.is_ok();
         is_heard && !self.is_closed()

@@ -61,7 +61,7 @@ fn links_are_judged_again_when_a_side_learns_its_ensemble() {
     // What comes over the link shows where it comes from.
     one.links.refuse(2, CLUSTER + 1);
     one.expect_down(2);
-    let reason = wait_for_reason(&two, 1, "another ensemble");
+    let reason = wait_for_reason(&two, 1, "different ensembles");
     assert!(reason.contains("000000000000004d") && reason.contains("000000000000004e"), "{reason}");
 
     // One side said where it belongs when the link began, and the other one learns it now.
@@ -71,5 +71,5 @@ fn links_are_judged_again_when_a_side_learns_its_ensemble() {
     three.expect_up(1);
     three.links.set_cluster(CLUSTER + 1);
     three.expect_down(1);
-    wait_for_reason(&three, 1, "another ensemble");
+    wait_for_reason(&three, 1, "different ensembles");
 }

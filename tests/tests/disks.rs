@@ -1,0 +1,130 @@
+//! Processes whose directory is not theirs, not as new as it should be, or somebody else's, too.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use paddock_client::{Client, ClientOptions, CreateMode};
+use paddock_tests::ensemble::{Ensemble, server_lines};
+use paddock_tests::server::{Server, free_port};
+
+const NOTICED_WITHIN: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(5);
+
+async fn write(ensemble: &Ensemble, name: &str, count: usize) {
+    let options = ClientOptions { session_timeout: Duration::from_secs(30), ..ClientOptions::default() };
+    let client = Client::connect(&ensemble.hosts(), options).await.expect("connect to the ensemble");
+    let paths: Vec<String> = (0..count).map(|number| format!("/{name}-{number}")).collect();
+    let pending: Vec<_> =
+        paths.iter().map(|path| client.create(path, b"x", CreateMode::Persistent)).collect();
+    for created in pending {
+        created.await.expect("create a znode");
+    }
+    client.close().await.expect("close");
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("make a directory");
+    for entry in fs::read_dir(from).expect("list a directory") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        match entry.file_type().expect("a type").is_dir() {
+            true => copy_directory(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).expect("copy a file")),
+        }
+    }
+}
+
+fn replace_directory(of: &Server, with: &Path) {
+    fs::remove_dir_all(of.data_directory()).expect("remove the directory");
+    copy_directory(with, &of.data_directory());
+}
+
+fn wait(mut condition: impl FnMut() -> bool, what: impl Fn() -> String) {
+    let deadline = Instant::now() + NOTICED_WITHIN;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{}", what());
+        std::thread::sleep(POLL);
+    }
+}
+
+fn wait_for_log(server: &Server, expected: &str) {
+    wait(|| server.log().contains(expected), || format!("no {expected:?} in {}", server.log()));
+}
+
+/// The id in the file `identity` of a directory.
+fn cluster(directory: &Path) -> String {
+    let text = fs::read_to_string(directory.join("identity")).expect("a member has written it");
+    text.lines().find_map(|line| line.strip_prefix("cluster ")).expect("it knows its ensemble").to_owned()
+}
+
+fn mode(server: &Server) -> String {
+    let srvr = server.four_letter_word("srvr").unwrap_or_default();
+    srvr.lines().find_map(|line| line.strip_prefix("Mode: ")).unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_directory_of_another_ensemble_is_refused_with_a_line_that_names_both() {
+    let (mut one, mut other) = (Ensemble::start(3), Ensemble::start(3));
+    write(&one, "one", 2000).await;
+    write(&other, "other", 1500).await;
+    one.settle();
+    (0..3).for_each(|place| one.member(place).kill());
+    other.member(2).kill();
+    let foreign = one.member(2).data_directory();
+    let ids = [cluster(&foreign), cluster(&other.member(0).data_directory())];
+    replace_directory(other.member(2), &foreign);
+    other.member(2).spawn();
+    wait(
+        || other.member(2).log().lines().any(|line| ids.iter().all(|id| line.contains(id.as_str()))),
+        || "no line names both ensembles".to_owned(),
+    );
+    // It counts for nobody: without another member nothing is written.
+    assert!(!["leader", "follower"].contains(&&*mode(other.member(2))), "it takes part");
+    wait(|| other.self_declared_leader().is_some(), || "two of three do not go on".to_owned());
+    let leader = other.self_declared_leader().expect("it was just there");
+    other.member(1 - leader).kill();
+    wait(|| other.self_declared_leader().is_none(), || "a member of another ensemble counts".to_owned());
+}
+
+#[tokio::test]
+async fn a_member_with_its_own_older_directory_learns_before_it_serves() {
+    let mut ensemble = Ensemble::start(3);
+    write(&ensemble, "first", 1000).await;
+    ensemble.settle();
+    let follower = (ensemble.leader() + 1) % 3;
+    let kept = tempfile::tempdir().expect("make a directory");
+    copy_directory(&ensemble.member(follower).data_directory(), kept.path());
+    write(&ensemble, "second", 2000).await;
+    ensemble.settle();
+    ensemble.member(follower).kill();
+    replace_directory(ensemble.member(follower), kept.path());
+    let leader = ensemble.self_declared_leader().expect("two of three go on");
+    ensemble.member(follower).spawn();
+    wait_for_log(ensemble.member(follower), "older than what it has acknowledged");
+    wait_for_log(ensemble.member(leader), "older than what it has acknowledged");
+    ensemble.leader();
+    ensemble.settle();
+}
+
+#[tokio::test]
+async fn a_second_process_of_a_member_is_refused_and_both_sides_name_the_two() {
+    let mut lines = server_lines(3);
+    let mut ensemble = Ensemble::start_each(3, &lines, |_| Vec::new());
+    write(&ensemble, "a", 100).await;
+    // A copy of the third member's directory, on ports of its own.
+    lines[2].1 = format!("127.0.0.1:{}:{}", free_port(), free_port());
+    let settings: Vec<(&str, &str)> = lines.iter().map(|(key, value)| (&**key, &**value)).collect();
+    let mut copy = Server::start_member(3, &settings);
+    copy.kill();
+    replace_directory(&copy, &ensemble.member(2).data_directory());
+    copy.forget_log();
+    copy.spawn();
+    wait_for_log(&copy, "runs in another process already, which calls from 127.0.0.1:");
+    wait_for_log(ensemble.member(0), "first_process=127.0.0.1:");
+    assert!(!["leader", "follower"].contains(&&*mode(&copy)), "two processes take part as one member");
+    ensemble.leader();
+    write(&ensemble, "b", 100).await;
+    let log = ensemble.member(2).log();
+    assert!(!log.contains("link down"), "the first process has lost a link: {log}");
+}
