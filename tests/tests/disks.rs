@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
+use paddock_tests::damage::files::copy_all;
 use paddock_tests::ensemble::{Ensemble, server_lines};
 use paddock_tests::server::{Server, free_port};
 
@@ -23,21 +24,9 @@ async fn write(ensemble: &Ensemble, name: &str, count: usize) {
     client.close().await.expect("close");
 }
 
-fn copy_directory(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("make a directory");
-    for entry in fs::read_dir(from).expect("list a directory") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        match entry.file_type().expect("a type").is_dir() {
-            true => copy_directory(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).expect("copy a file")),
-        }
-    }
-}
-
 fn replace_directory(of: &Server, with: &Path) {
     fs::remove_dir_all(of.data_directory()).expect("remove the directory");
-    copy_directory(with, &of.data_directory());
+    copy_all(with, &of.data_directory());
 }
 
 fn wait(mut condition: impl FnMut() -> bool, what: impl Fn() -> String) {
@@ -94,7 +83,7 @@ async fn a_member_with_its_own_older_directory_learns_before_it_serves() {
     ensemble.settle();
     let follower = (ensemble.leader() + 1) % 3;
     let kept = tempfile::tempdir().expect("make a directory");
-    copy_directory(&ensemble.member(follower).data_directory(), kept.path());
+    copy_all(&ensemble.member(follower).data_directory(), kept.path());
     write(&ensemble, "second", 2000).await;
     ensemble.settle();
     ensemble.member(follower).kill();

@@ -114,7 +114,8 @@ pub fn name(file: &Path) -> String {
     file.file_name().expect("a file has a name").to_string_lossy().into_owned()
 }
 
-fn copy_all(from: &Path, to: &Path) {
+/// Copies a directory with all that is in it.
+pub fn copy_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("make a directory");
     for entry in fs::read_dir(from).expect("list a directory") {
         let entry = entry.expect("list a directory");

@@ -55,7 +55,7 @@ pub(super) struct Contact {
 }
 
 impl Contact {
-    /// Of a member that starts: it has heard no session yet, so there is none of which a leader does not know.
+    /// Contact of a member that starts: it has heard no session yet, so there is none of which a leader does not know.
     pub(super) fn new(now_ms: u64) -> Contact {
         Contact {
             heard: BTreeMap::new(),

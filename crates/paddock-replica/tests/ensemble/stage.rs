@@ -43,7 +43,7 @@ pub(crate) struct Disk {
     entries: Vec<LogEntry>,
     hard_state: HardState,
     cluster: Cluster,
-    /// What is here is wrong: the member begins anew without it.
+    /// The contents are wrong: the member begins anew without them.
     has_diverged: bool,
 }
 
@@ -54,7 +54,7 @@ impl Disk {
         self.entries.last().map_or(snapshot, |entry| (entry.index, entry.term))
     }
 
-    /// What a message promises is here when it leaves: a vote, entries that are acknowledged.
+    /// Asserts that the promise of a message is on disk when it leaves: a vote, entries that are acknowledged.
     fn check_promise(&self, member: u64, to: u64, message: &[u8]) {
         let Glimpse { campaign, vote, acknowledges, .. } = Glimpse::of(message);
         let own = campaign.map(|(term, _)| (term, member));
@@ -260,7 +260,7 @@ impl Stage {
         self.start(member);
     }
 
-    /// Whether the member has stopped, because most others have another state.
+    /// True if the member has stopped, because most others have another state.
     pub(crate) fn has_diverged(&self, member: u64) -> bool {
         self.members[&member].is_none() && self.disks[&member].has_diverged
     }
