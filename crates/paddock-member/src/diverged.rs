@@ -59,7 +59,8 @@ pub(crate) fn remove_mark(disk: &dyn Disk, config: &Config, index: u64) -> Resul
 mod tests {
     use std::sync::Arc;
 
-    use paddock_replica::{Cluster, Now};
+    use paddock_replica::Cluster;
+    use paddock_state::Now;
     use paddock_storage::disk::Fault;
     use paddock_storage::{Index, MemDisk, Record, Term};
 

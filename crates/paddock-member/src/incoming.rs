@@ -145,7 +145,8 @@ pub(crate) fn remove_mark(disk: &dyn Disk, dir: &Path, index: Index) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use paddock_replica::{Membership, Now};
+    use paddock_replica::Membership;
+    use paddock_state::Now;
     use paddock_storage::disk::Fault;
     use paddock_storage::{MemDisk, SnapshotMeta, SnapshotWriter};
     use paddock_tree::Tree;

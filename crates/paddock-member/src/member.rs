@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use paddock_replica::{Cluster, Effects, Input, Install, Replica, ReplicaOptions, Role, State};
+use paddock_replica::{Cluster, Effects, Input, Install, Replica, ReplicaOptions, Replicated, Role};
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, Term};
 
@@ -105,7 +105,7 @@ impl Member {
         disk: Arc<dyn Disk>,
         config: Config,
         clock: &impl Clock,
-    ) -> Result<(Member, State), RecoveryError> {
+    ) -> Result<(Member, Replicated), RecoveryError> {
         let Found { state, recovered, log, cluster, locks } =
             recovery::recover(disk.clone(), &config, clock)?;
         let zxid = state.tree().zxid().0;

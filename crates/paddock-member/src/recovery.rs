@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, State};
+use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, Replicated};
 use paddock_storage::snapshot::{self, SnapshotFile};
 use paddock_storage::{
     DirLock, Disk, Group, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record, Replay,
@@ -75,7 +75,7 @@ pub enum RecoveryError {
 /// A member as it was found on disk.
 #[derive(Debug)]
 pub(crate) struct Found {
-    pub(crate) state: State,
+    pub(crate) state: Replicated,
     pub(crate) recovered: Recovered,
     pub(crate) log: Log,
     /// The ensemble that the directory belongs to, as it was written down.
@@ -136,7 +136,7 @@ pub(crate) fn recover(
     }
     snapshot::remove_unfinished(disk.as_ref(), &snapshot_dir)?;
     let snapshot = (meta.index.0, meta.term.0);
-    let state = State::new(tree, snapshot, membership.clone());
+    let state = Replicated::new(tree, snapshot, membership.clone());
     let mut recovered = Recovered::new(snapshot, membership, hard_state, entries);
     recovered.cluster = cluster;
     if diverged_at.is_some() {
@@ -152,7 +152,7 @@ pub(crate) fn recover(
         // The id in the log is newer than the one that was written down.
         recovered.cluster = Cluster::Known(cluster);
     }
-    recovered.begin(u64::from(config.member), &state, clock.now());
+    recovered.begin(u64::from(config.member), state.tree(), clock.now());
     write_down(&mut log, &recovered.hard_state)?;
     if let Some(index) = diverged_at {
         diverged::remove_mark(disk.as_ref(), config, index)?;
@@ -323,7 +323,7 @@ impl<C: Clock> Replay for Tail<'_, C> {
 
 #[cfg(test)]
 mod tests {
-    use paddock_replica::Now;
+    use paddock_state::Now;
     use paddock_storage::MemDisk;
 
     use super::*;

@@ -1,6 +1,7 @@
 //! What a member needs of the process that it lives in.
 
-use paddock_replica::{LogEntry, Now, Outboxes, State};
+use paddock_replica::{LogEntry, Replicated};
+use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
 
 use crate::{SnapshotOrder, Taken};
@@ -13,7 +14,7 @@ pub trait Clock {
 /// The state of a member, which others than the member itself may read.
 pub trait StateLock {
     /// Calls `change` with the state, which nobody else sees meanwhile.
-    fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T;
+    fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T;
 }
 
 /// The process around a member. It keeps the state, so that it can answer reads without the member.
@@ -26,7 +27,7 @@ pub trait Shell: Clock {
 
     /// Calls `change` with the state, which nobody else sees meanwhile, and delivers what is in the outboxes then. Who
     /// reads the state afterwards must find that all events that came before are on their way.
-    fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T;
+    fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T;
 
     /// The state says something else of the ensemble's members than before: where they are, or who takes part.
     fn members_changed(&mut self);

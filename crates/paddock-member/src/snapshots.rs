@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use paddock_replica::{Membership, State};
+use paddock_replica::{Membership, Replicated};
 use paddock_storage::snapshot;
 use paddock_storage::{Disk, Index, SnapshotError, SnapshotMeta, SnapshotWriter, Term};
 use paddock_tree::SnapshotScan;
@@ -148,7 +148,7 @@ impl SnapshotOrder {
     }
 }
 
-fn meta(state: &State) -> SnapshotMeta {
+fn meta(state: &Replicated) -> SnapshotMeta {
     let ((index, term), app) = (state.applied(), state.membership().encode());
     SnapshotMeta { group: GROUP, term: Term(term), index: Index(index), zxid: state.tree().zxid().0, app }
 }

@@ -17,6 +17,16 @@ pub struct ReplyHeader {
 impl ReplyHeader {
     pub const BYTES: usize = 16;
 
+    /// Header of a reply without an error.
+    pub fn ok(xid: Xid, zxid: Zxid) -> ReplyHeader {
+        ReplyHeader { xid, zxid, error: None }
+    }
+
+    /// Header of a refusal.
+    pub fn refused(xid: Xid, zxid: Zxid, error: ErrorCode) -> ReplyHeader {
+        ReplyHeader { xid, zxid, error: Some(error) }
+    }
+
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_i32(self.xid.0);
         out.put_i64(self.zxid.0);

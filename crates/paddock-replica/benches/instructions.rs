@@ -6,9 +6,9 @@
 use gungraun::prelude::*;
 use paddock_proto::{CreateMode, IdList, OpCode, SessionId, Xid, encode};
 use paddock_replica::{
-    ConnId, Effects, Founding, HardState, Input, Membership, Now, Outboxes, Parcel, Recovered, Replica,
-    ReplicaOptions, State,
+    Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
 };
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel};
 use paddock_tree::{Command, Tree};
 
 const WRITES: usize = 100;
@@ -34,17 +34,17 @@ fn options() -> ReplicaOptions {
 /// A member whose disk has everything at once.
 struct Member {
     replica: Replica,
-    state: State,
+    state: Replicated,
     effects: Effects,
     out: Outboxes,
 }
 
 impl Member {
     fn start() -> Member {
-        let state = State::new(Tree::new(), (0, 0), Membership::default());
+        let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let (membership, hard_state) = (Membership::default(), HardState::default());
         let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
-        recovered.begin(1, &state, NOW);
+        recovered.begin(1, state.tree(), NOW);
         let replica = Replica::new(options(), recovered, &state, NOW);
         Member { replica, state, effects: Effects::default(), out: Outboxes::new(1) }
     }
@@ -77,7 +77,10 @@ impl Member {
 
     /// Gives a new connection its session.
     fn connect(&mut self) -> SessionId {
-        self.replica.step(NOW, Input::Connect { conn: conn(), timeout_ms: 30_000, may_only_read: false });
+        self.replica.step(
+            NOW,
+            Input::Client(ClientInput::Connect { conn: conn(), timeout_ms: 30_000, may_only_read: false }),
+        );
         self.settle();
         let (_, outbox) = self.out.iter_mut().next().expect("there is a worker");
         let session = outbox.iter().find_map(|(_, parcel)| match parcel {
@@ -104,7 +107,7 @@ fn write(session: SessionId, op: OpCode) -> Input {
         _ => encode::set_data(&mut body, PATH, Some(&DATA), -1),
     }
     Command::encode(session, 0, IdList::NONE, op, &body, &mut command);
-    Input::Write { conn: conn(), xid: Xid(1), op, command }
+    Input::Client(ClientInput::Write { conn: conn(), xid: Xid(1), op, command })
 }
 
 /// A member with a znode, and writes to set its data; a hundred have been answered, so that buffers have grown.

@@ -5,6 +5,8 @@ mod change;
 mod laggards;
 
 use bytes::Bytes;
+use paddock_state::Now;
+use paddock_tree::Tree;
 use raft::eraftpb::{Entry, Message, MessageType, SnapshotMetadata};
 use raft::{Config, RawNode, ReadState, SnapshotStatus, StateRole};
 
@@ -13,7 +15,7 @@ use crate::message::FoundOnDisk;
 use crate::payload::{About, from_raft, to_raft};
 use crate::question::Question;
 use crate::replica::BEFORE_ASKING;
-use crate::{Cluster, Membership, Now, State, message};
+use crate::{Cluster, Membership, message};
 use laggards::Laggards;
 
 /// An entry of the Raft log as it goes to the transaction log. What its payload holds, `payload.rs` tells.
@@ -87,11 +89,11 @@ impl Recovered {
 
     /// Numbers this start of the member, higher than every one before, even if the clock went back. The hard state has to be
     /// on disk before the member is made: what it sends to others counts by this number.
-    pub fn begin(&mut self, member: u64, state: &State, now: Now) {
+    pub fn begin(&mut self, member: u64, tree: &Tree, now: Now) {
         let logged = self.entries.iter().flat_map(LogEntry::batches).map(|batch| batch.origin);
         let logged =
             logged.filter(|origin| u64::from(origin.member) == member).map(|origin| origin.incarnation);
-        let known = state.tree().incarnation(member as u8).into_iter().chain([self.hard_state.incarnation]);
+        let known = tree.incarnation(member as u8).into_iter().chain([self.hard_state.incarnation]);
         let next = logged
             .chain(known)
             .filter(|last| *last > 0)

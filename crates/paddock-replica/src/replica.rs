@@ -29,6 +29,7 @@ mod transfer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::{IdList, OpCode, SessionId, Xid};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, QueuedRead, TOUCH_DELAY_MS};
 use paddock_tree::{Command, Origin};
 
 use crate::batch::{Batch, BatchBuilder, EntryBuilder};
@@ -38,11 +39,10 @@ use crate::message::{Envelope, FoundOnDisk, PeerMessage};
 use crate::payload::About;
 use crate::question::Question;
 use crate::serving::Serving;
-use crate::{Client, Cluster, ConnId, HardState, LogEntry, Membership, Now, Outboxes, Recovered, State};
+use crate::{Cluster, HardState, LogEntry, Membership, Recovered, Replicated};
 use admission::Admission;
 use confirming::Confirming;
 use contact::Contact;
-pub use contact::{CONTACT_MAX_LEAST_MS, contact_max_ms};
 use digests::Digests;
 pub(crate) use founding::BEFORE_ASKING;
 use founding::Beginning;
@@ -84,18 +84,8 @@ pub struct ReplicaOptions {
 /// Something that happened.
 #[derive(Debug)]
 pub enum Input {
-    /// A write of a connection, encoded by `Command::encode`.
-    Write { conn: ConnId, xid: Xid, op: OpCode, command: Vec<u8> },
-    /// Anything else that has to wait for the connection's writes.
-    Local(Local),
-    /// A client wants a new session. Some can do with one that only reads, while nothing can be written.
-    Connect { conn: ConnId, timeout_ms: i32, may_only_read: bool },
-    /// A client with the right password wants its session back.
-    Resume { conn: ConnId, session: SessionId, timeout_ms: i32, may_only_read: bool },
-    /// The connection is gone.
-    Disconnect { conn: ConnId },
-    /// The session was heard on a connection of this member.
-    Touch { session: SessionId },
+    /// Something of this member's clients.
+    Client(ClientInput),
     /// Another member says something: what `Effects::messages` gave it. Messages may be lost and come late.
     Peer { from: u64, bytes: Vec<u8> },
     /// The link to another member has ended: nothing that it says will come before there is another one.
@@ -115,28 +105,6 @@ pub enum Input {
     StepDown,
     /// [`Replica::TICK_MS`] have passed.
     Tick,
-}
-
-impl Input {
-    fn is_of_client(&self) -> bool {
-        matches!(
-            self,
-            Input::Write { .. }
-                | Input::Local(_)
-                | Input::Connect { .. }
-                | Input::Resume { .. }
-                | Input::Disconnect { .. }
-        )
-    }
-}
-
-/// A request that is answered from this member's own state.
-#[derive(Debug)]
-pub struct Local {
-    pub client: Client,
-    pub xid: Xid,
-    pub op: OpCode,
-    pub body: Vec<u8>,
 }
 
 /// What is to be done. The shell carries it out and reports `Input::Persisted`.
@@ -230,7 +198,7 @@ enum Item {
     /// Nobody waits for the answer any more.
     Abandoned,
     /// These stand between the commands.
-    Local(Local),
+    Read(QueuedRead),
     Disconnect {
         conn: ConnId,
     },
@@ -245,14 +213,14 @@ impl Item {
     fn conn(&self) -> Option<ConnId> {
         match self {
             Item::Write { conn, .. } | Item::Session { conn } => Some(*conn),
-            Item::Local(local) => Some(local.client.conn),
+            Item::Read(local) => Some(local.client.conn),
             Item::Abandoned | Item::Disconnect { .. } => None,
         }
     }
 
     /// Whether it has to see what was written anywhere before it was asked.
     fn needs_quorum(&self, replica: &Replica) -> bool {
-        matches!(self, Item::Local(Local { op, .. }) if replica.needs_quorum(*op))
+        matches!(self, Item::Read(QueuedRead { op, .. }) if replica.needs_quorum(*op))
     }
 }
 
@@ -360,15 +328,13 @@ impl Replica {
     const BATCH_BYTES: usize = 1 << 20;
     /// So many bytes of batches make an entry full.
     const ENTRY_BYTES: usize = 1 << 20;
-    /// A session that was heard is reported by `Input::Touch` after this time at the latest.
-    pub const TOUCH_DELAY_MS: u64 = 200;
     /// How much later than that the leader may hear of it: ticks, and the way.
     const HEARD_DELAY_MS: u64 = 300;
     /// After so many ticks in which nothing came back, outstanding batches are sent again: they may have been lost.
     const RESEND_TICKS: u32 = 20;
 
     /// A member with what it found on disk, for which `Recovered::begin` was called. Every session gets its whole timeout anew.
-    pub fn new(options: ReplicaOptions, recovered: Recovered, state: &State, now: Now) -> Replica {
+    pub fn new(options: ReplicaOptions, recovered: Recovered, state: &Replicated, now: Now) -> Replica {
         assert!(
             (1..=255).contains(&options.member),
             "a member's number is the top byte of its sessions' ids"
@@ -435,7 +401,7 @@ impl Replica {
             liveness: Liveness::new(options.tick_ms),
             options,
         };
-        replica.begin(now, state);
+        replica.begin(now, state.tree());
         if replica.options.lease_clock_bound_ms.is_some() {
             replica.consensus.withhold_votes();
         }
@@ -470,15 +436,8 @@ impl Replica {
 
     fn take(&mut self, now: Now, input: Input) {
         match input {
-            input if self.refusing.is_active() && input.is_of_client() => self.on_refused(now, input),
-            Input::Write { conn, xid, command, .. } => self.submit(&command, Item::Write { conn, xid }),
-            Input::Local(local) => self.items.push_back(Item::Local(local)),
-            Input::Connect { conn, timeout_ms, .. } => self.on_connect(conn, timeout_ms),
-            Input::Resume { conn, session, timeout_ms, .. } => {
-                self.on_resume(now, conn, session, timeout_ms);
-            }
-            Input::Disconnect { conn } => self.items.push_back(Item::Disconnect { conn }),
-            Input::Touch { session } => self.hear(now, session),
+            Input::Client(input) if self.refusing.is_active() => self.on_refused(now, input),
+            Input::Client(input) => self.on_client(now, input),
             Input::Peer { from, bytes } => self.on_message(now, from, &bytes),
             Input::LinkLost { peer } => self.on_lost_link(peer),
             Input::SnapshotTaken { index, term, membership } => {
@@ -496,26 +455,39 @@ impl Replica {
         }
     }
 
-    /// What comes from clients while nothing can be written.
-    fn on_refused(&mut self, now: Now, input: Input) {
+    fn on_client(&mut self, now: Now, input: ClientInput) {
         match input {
-            Input::Write { conn, xid, .. } => {
+            ClientInput::Write { conn, xid, command, .. } => self.submit(&command, Item::Write { conn, xid }),
+            ClientInput::Read(read) => self.items.push_back(Item::Read(read)),
+            ClientInput::Connect { conn, timeout_ms, .. } => self.on_connect(conn, timeout_ms),
+            ClientInput::Resume { conn, session, timeout_ms, .. } => {
+                self.on_resume(now, conn, session, timeout_ms);
+            }
+            ClientInput::Disconnect { conn } => self.items.push_back(Item::Disconnect { conn }),
+            ClientInput::Touch { session } => self.hear(now, session),
+        }
+    }
+
+    /// Takes an input of a client while nothing can be written.
+    fn on_refused(&mut self, now: Now, input: ClientInput) {
+        match input {
+            ClientInput::Write { conn, xid, .. } => {
                 self.gates.forget(conn);
                 self.refusing.write(conn, xid);
             }
-            Input::Local(local) => {
-                let needs_quorum = self.needs_quorum(local.op);
-                self.refusing.local(local, needs_quorum);
+            ClientInput::Read(read) => {
+                let needs_quorum = self.needs_quorum(read.op);
+                self.refusing.read(read, needs_quorum);
             }
-            Input::Connect { conn, timeout_ms, may_only_read } => {
+            ClientInput::Connect { conn, timeout_ms, may_only_read } => {
                 self.refusing.greet(conn, None, timeout_ms, may_only_read);
             }
-            Input::Resume { conn, session, timeout_ms, may_only_read } => {
+            ClientInput::Resume { conn, session, timeout_ms, may_only_read } => {
                 self.hear(now, session);
                 self.refusing.greet(conn, Some(session), timeout_ms, may_only_read);
             }
-            Input::Disconnect { conn } => self.refusing.disconnect(conn),
-            other => unreachable!("{other:?} does not come from a client"),
+            ClientInput::Disconnect { conn } => self.refusing.disconnect(conn),
+            ClientInput::Touch { session } => self.hear(now, session),
         }
     }
 
@@ -688,8 +660,8 @@ impl Replica {
         }
         self.renew_offers();
         let delay_ms = match self.consensus.is_alone() {
-            true => Replica::TOUCH_DELAY_MS,
-            false => Replica::TOUCH_DELAY_MS + Replica::HEARD_DELAY_MS,
+            true => TOUCH_DELAY_MS,
+            false => TOUCH_DELAY_MS + Replica::HEARD_DELAY_MS,
         };
         for session in self.liveness.expire(now.monotonic_ms.saturating_sub(delay_ms)) {
             tracing::info!(%session, "session expired");
@@ -864,10 +836,10 @@ impl Replica {
 
     /// The snapshot has taken the place of log and state. What this member's connections wait for may have been carried
     /// out in it, and what their watches waited for may have happened: they are closed, and their clients come back.
-    pub fn installed(&mut self, now: Now, state: &State, out: &mut Outboxes) {
+    pub fn installed(&mut self, now: Now, state: &Replicated, out: &mut Outboxes) {
         self.installed = Some(state.applied().0);
         (self.applied, self.applied_term) = state.applied();
-        self.note_starts(state);
+        self.note_starts(state.tree());
         let forgotten =
             self.outstanding.forget_through(state.tree().applied_batch(self.outstanding.origin()));
         let waits = self.waits_for_members.take().map(|(conn, _)| conn);
@@ -880,7 +852,7 @@ impl Replica {
     }
 
     /// Watches over the sessions of a state that was loaded, each with its whole timeout before it.
-    fn adopt_sessions(&mut self, now: Now, state: &State) {
+    fn adopt_sessions(&mut self, now: Now, state: &Replicated) {
         self.liveness = Liveness::new(self.options.tick_ms);
         for (session, timeout_ms) in state.tree().sessions() {
             self.liveness.add(session, timeout_ms, now.monotonic_ms);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use paddock_proto::SessionId;
 
-use crate::ConnId;
+use paddock_state::ConnId;
 
 /// At most one connection for a session, and one session for a connection.
 #[derive(Debug, Default)]

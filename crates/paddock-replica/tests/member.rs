@@ -3,9 +3,9 @@
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, WatchEvent, Xid, encode, frame};
 use paddock_replica::{
-    Client, ConnId, Effects, Founding, HardState, Input, Local, LogEntry, Membership, Now, Outboxes, Parcel,
-    Recovered, Replica, ReplicaOptions, State,
+    Effects, Founding, HardState, Input, LogEntry, Membership, Recovered, Replica, ReplicaOptions, Replicated,
 };
+use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
 use paddock_tree::{Command, Tree};
 
 fn options() -> ReplicaOptions {
@@ -26,7 +26,7 @@ fn options() -> ReplicaOptions {
 /// A member and what it left on its disk.
 struct Member {
     replica: Replica,
-    state: State,
+    state: Replicated,
     effects: Effects,
     out: Outboxes,
     now: Now,
@@ -36,11 +36,11 @@ struct Member {
 
 impl Member {
     fn start(disk: Vec<LogEntry>, hard_state: HardState) -> Member {
-        let state = State::new(Tree::new(), (0, 0), Membership::default());
+        let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let membership = Membership::default();
         let mut recovered = Recovered::new((0, 0), membership, hard_state, disk.clone());
         let now = Now { monotonic_ms: 1000, wall_ms: 5_000 };
-        recovered.begin(1, &state, now);
+        recovered.begin(1, state.tree(), now);
         let hard_state = recovered.hard_state;
         let replica = Replica::new(options(), recovered, &state, now);
         let (effects, out) = (Effects::default(), Outboxes::new(1));
@@ -90,7 +90,7 @@ impl Member {
 
     fn connect(&mut self, number: u64, timeout_ms: i32) -> Client {
         let conn = conn(number);
-        self.step(Input::Connect { conn, timeout_ms, may_only_read: false });
+        self.step(Input::Client(ClientInput::Connect { conn, timeout_ms, may_only_read: false }));
         self.replica.collect(self.now, &mut self.effects);
         let mut session = None;
         while !self.effects.is_empty() {
@@ -112,7 +112,7 @@ impl Member {
     fn write(&mut self, client: &Client, xid: i32, op: OpCode, body: &[u8]) {
         let mut command = Vec::new();
         Command::encode(client.session, 0, IdList::NONE, op, body, &mut command);
-        self.step(Input::Write { conn: client.conn, xid: Xid(xid), op, command });
+        self.step(Input::Client(ClientInput::Write { conn: client.conn, xid: Xid(xid), op, command }));
     }
 
     fn create(&mut self, client: &Client, xid: i32, path: &str, data: &str, flags: i32) {
@@ -136,8 +136,8 @@ impl Member {
         let mut body = Vec::new();
         body.put_string(path);
         body.put_bool(watch);
-        let local = Local { client: client.clone(), xid: Xid(xid), op: OpCode::GetData, body };
-        self.step(Input::Local(local));
+        let local = QueuedRead { client: client.clone(), xid: Xid(xid), op: OpCode::GetData, body };
+        self.step(Input::Client(ClientInput::Read(local)));
     }
 
     fn tick_at(&mut self, monotonic_ms: u64) -> Vec<String> {
@@ -275,22 +275,22 @@ fn events_go_by_the_identities_that_a_connection_has_shown_by_now() {
         body.put_string("/secret");
         body.put_i32(1);
         member.create(&watcher, 1, "/before", "", 0);
-        let local = Local { client: watcher.clone(), xid: Xid(2), op: OpCode::AddWatch, body };
-        member.step(Input::Local(local));
+        let local = QueuedRead { client: watcher.clone(), xid: Xid(2), op: OpCode::AddWatch, body };
+        member.step(Input::Client(ClientInput::Read(local)));
         if !is_early {
             member.settle();
         }
         let is_ann = shown == ann();
-        member.state.identify(&Client::new(watcher.conn, watcher.session, &[shown]));
+        member.state.state().identify(&Client::new(watcher.conn, watcher.session, &[shown]));
         member.settle();
         let told = create_and_delete_secretly(&mut member, &writer, "/secret", ann());
         let expected: &[&str] =
             if is_ann { &["1: NodeCreated /secret", "1: NodeDeleted /secret"] } else { &[] };
         assert_eq!(told, expected, "early: {is_early}");
         // Nothing of it stays behind the connection.
-        member.step(Input::Disconnect { conn: watcher.conn });
+        member.step(Input::Client(ClientInput::Disconnect { conn: watcher.conn }));
         member.settle();
-        assert_eq!(member.state.watch_count(), 0);
+        assert_eq!(member.state.state().watch_count(), 0);
     }
 }
 
@@ -317,7 +317,7 @@ fn a_session_that_is_heard_lives_on() {
     let mut member = Member::start(vec![], HardState::default());
     let client = member.connect(1, 1000);
     member.now.monotonic_ms = 1900;
-    member.step(Input::Touch { session: client.session });
+    member.step(Input::Client(ClientInput::Touch { session: client.session }));
     assert_eq!(member.tick_at(2900), [""; 0]);
     assert_eq!(member.tick_at(3200), ["1: close"]);
 }
@@ -330,12 +330,12 @@ fn a_session_moves_to_a_new_connection_and_its_watches_do_not() {
     member.get(&client, 2, "/a", true);
     member.settle();
 
-    member.step(Input::Resume {
+    member.step(Input::Client(ClientInput::Resume {
         conn: conn(2),
         session: client.session,
         timeout_ms: 3000,
         may_only_read: false,
-    });
+    }));
     assert_eq!(member.settle(), ["1: close", "2: connected for 3000 ms"]);
     let moved = Client::new(conn(2), client.session, &[]);
     member.set(&moved, 1, "/a", "x");
@@ -344,15 +344,15 @@ fn a_session_moves_to_a_new_connection_and_its_watches_do_not() {
         "the former connection is told nothing"
     );
 
-    member.step(Input::Disconnect { conn: conn(1) });
+    member.step(Input::Client(ClientInput::Disconnect { conn: conn(1) }));
     member.write(&moved, 2, OpCode::CloseSession, &[]);
     assert_eq!(member.settle(), ["2: #2 ok", "2: close"]);
-    member.step(Input::Resume {
+    member.step(Input::Client(ClientInput::Resume {
         conn: conn(3),
         session: client.session,
         timeout_ms: 3000,
         may_only_read: false,
-    });
+    }));
     assert_eq!(member.settle(), ["3: expired"]);
 }
 
@@ -368,12 +368,12 @@ fn a_restarted_member_is_as_it_was_and_gives_every_session_its_time_anew() {
     let mut again = Member::start(member.disk, member.hard_state);
     assert_eq!(again.state.tree().zxid(), zxid);
     assert_eq!(again.tick_at(2000), [""; 0]);
-    again.step(Input::Resume {
+    again.step(Input::Client(ClientInput::Resume {
         conn: conn(2),
         session: client.session,
         timeout_ms: 1000,
         may_only_read: false,
-    });
+    }));
     assert_eq!(again.settle(), ["2: connected for 1000 ms"]);
     let fresh = again.connect(3, 1000);
     assert_ne!(fresh.session, client.session, "an id is never given out twice");

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use paddock_replica::Now;
+use paddock_state::Now;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Never goes back, is set by nobody, and goes on while the machine sleeps.

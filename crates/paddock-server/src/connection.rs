@@ -11,7 +11,8 @@ use paddock_proto::{
     Auth, ConnectRequest, ConnectResponse, Dialect, ErrorCode, Extensions, Id, OpCode, Password, ReplyHeader,
     Request, RequestHeader, SessionId, Write, Xid, Zxid,
 };
-use paddock_replica::{Client, ConnId, Input};
+use paddock_replica::Input;
+use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::Command;
 
 use crate::Config;
@@ -201,12 +202,12 @@ impl Connection {
         let timeout_ms = context.config.negotiate_timeout_ms(asked_ms);
         let may_only_read = self.read_only == Some(true);
         if session == SessionId::NONE {
-            return Step::Hand(Input::Connect { conn, timeout_ms, may_only_read });
+            return Step::Hand(Input::Client(ClientInput::Connect { conn, timeout_ms, may_only_read }));
         }
         if request.password != Some(&Password::of(session).0) {
             return Step::Refuse(Refusal::Expired { read_only: self.read_only });
         }
-        Step::Hand(Input::Resume { conn, session, timeout_ms, may_only_read })
+        Step::Hand(Input::Client(ClientInput::Resume { conn, session, timeout_ms, may_only_read }))
     }
 
     /// The replica gave the connection its session. Returns the packet that tells the client.
@@ -292,7 +293,7 @@ impl Connection {
         }
         let mut command = Vec::with_capacity(64 + body.len());
         Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
-        Step::Hand(Input::Write { conn: self.client.conn, xid, op, command })
+        Step::Hand(Input::Client(ClientInput::Write { conn: self.client.conn, xid, op, command }))
     }
 
     fn on_auth<'f>(&mut self, xid: Xid, body: &[u8], config: &Config) -> Step<'f> {
@@ -379,7 +380,7 @@ mod tests {
         let mut connection = connection();
         assert!(matches!(
             on_frame(&mut connection, &greeting(0, &[0; 16], 0)),
-            Step::Hand(Input::Connect { .. })
+            Step::Hand(Input::Client(ClientInput::Connect { .. }))
         ));
         assert!(!connection.takes_frames());
         connection.on_connected(SessionId(5), 10_000, false);
@@ -421,11 +422,17 @@ mod tests {
     fn writes_go_to_the_replica_and_reads_do_not() {
         let mut connection = serving();
         let delete = [request(1, 2), b"\0\0\0\x02/a\0\0\0\0".to_vec()].concat();
-        assert!(matches!(on_frame(&mut connection, &delete), Step::Hand(Input::Write { .. })));
+        assert!(matches!(
+            on_frame(&mut connection, &delete),
+            Step::Hand(Input::Client(ClientInput::Write { .. }))
+        ));
         assert!(matches!(on_frame(&mut connection, &delete[..9]), Step::Ask { op: OpCode::Delete, .. }));
         assert!(matches!(on_frame(&mut connection, &request(2, 4)), Step::Ask { op: OpCode::GetData, .. }));
         assert!(matches!(on_frame(&mut connection, &request(-2, 11)), Step::Ping));
-        assert!(matches!(on_frame(&mut connection, &request(3, -11)), Step::Hand(Input::Write { .. })));
+        assert!(matches!(
+            on_frame(&mut connection, &request(3, -11)),
+            Step::Hand(Input::Client(ClientInput::Write { .. }))
+        ));
         assert!(!connection.takes_frames(), "nothing is read behind a closeSession");
     }
 }

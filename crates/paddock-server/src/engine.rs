@@ -139,7 +139,7 @@ impl Engine {
     fn sweep_watches(&mut self) {
         let now = Instant::now();
         if now >= self.next_sweep {
-            let is_more = self.shared.state.read().sweep_watches();
+            let is_more = self.shared.state.read().state().sweep_watches();
             self.next_sweep = Instant::now() + if is_more { SWEEP_PAUSE } else { TICK };
         }
     }

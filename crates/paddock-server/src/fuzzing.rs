@@ -3,9 +3,9 @@
 
 use paddock_proto::{ConnectRequest, Extensions, SessionId, Zxid, frame};
 use paddock_replica::{
-    ConnId, Effects, Founding, HardState, Input, Local, Membership, Now, Outboxes, Parcel, Recovered,
-    Replica, ReplicaOptions, State,
+    Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
 };
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
 use paddock_tree::Tree;
 
 use crate::Config;
@@ -63,7 +63,7 @@ struct Member {
     config: Config,
     connection: Connection,
     replica: Replica,
-    state: State,
+    state: Replicated,
     effects: Effects,
     out: Outboxes,
     now: Now,
@@ -72,12 +72,12 @@ struct Member {
 
 impl Member {
     fn new() -> Member {
-        let state = State::new(Tree::new(), (0, 0), Membership::default());
+        let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let membership = Membership::default();
         let hard_state = HardState::default();
         let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
         let now = Now { monotonic_ms: 1, wall_ms: 1 };
-        recovered.begin(1, &state, now);
+        recovered.begin(1, state.tree(), now);
         let mut member = Member {
             config: Config { frame_bytes_max: FRAME_BYTES_MAX, ..Config::new("nowhere") },
             connection: Connection::new(ConnId::new(0, 1), [127, 0, 0, 1].into()),
@@ -98,9 +98,12 @@ impl Member {
             Step::Hand(input) => self.replica.step(self.now, input),
             Step::Ask { xid, op, body } => {
                 let client = self.connection.client().clone();
-                self.replica.step(self.now, Input::Local(Local { client, xid, op, body: body.to_vec() }));
+                self.replica.step(
+                    self.now,
+                    Input::Client(ClientInput::Read(QueuedRead { client, xid, op, body: body.to_vec() })),
+                );
             }
-            Step::Identify { .. } => self.state.identify(self.connection.client()),
+            Step::Identify { .. } => self.state.state().identify(self.connection.client()),
             Step::Refuse(Refusal::Reply(header)) => frame::write(&mut self.sent, |out| header.encode(out)),
             Step::Ping | Step::Refuse(_) => {}
         }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use paddock_member::{Member, MemberError, RecoveryError};
-use paddock_replica::{Input, MemberFacts, Role, State};
+use paddock_replica::{Input, Replicated, Role};
+use paddock_state::MemberFacts;
 use paddock_storage::{Disk, LogError, OsDisk};
 
 use crate::clock::Clock;
@@ -91,7 +92,7 @@ impl Server {
         config: Config,
         clock: Clock,
         member: Member,
-        mut state: State,
+        mut state: Replicated,
         listener: TcpListener,
         address: SocketAddr,
     ) -> Result<Server, ServerError> {

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_channel::Sender;
-use paddock_replica::{CONTACT_MAX_LEAST_MS, Input, Outbox, Role, State};
+use paddock_replica::{Input, Replicated, Role};
+use paddock_state::{CONTACT_MAX_LEAST_MS, Outbox};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
@@ -17,7 +18,7 @@ use crate::stats::Stats;
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
-    pub(crate) state: RwLock<State>,
+    pub(crate) state: RwLock<Replicated>,
     pub(crate) stats: Stats,
     /// `None` if nobody wants any.
     pub(crate) spans: Option<Spans>,
@@ -36,7 +37,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, clock: Clock, state: State, engine: Sender<Vec<Input>>) -> Shared {
+    pub(crate) fn new(config: Config, clock: Clock, state: Replicated, engine: Sender<Vec<Input>>) -> Shared {
         let mailboxes = (0..config.worker_count()).map(|_| Mailbox::default()).collect();
         let spans = config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member));
         Shared {

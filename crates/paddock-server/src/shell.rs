@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_member::{Clock, Shell, SnapshotOrder, StateLock, Taken};
-use paddock_replica::{Now, Outboxes, State};
+use paddock_replica::Replicated;
+use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
 
 use crate::helpers::SnapshotThread;
@@ -68,7 +69,7 @@ impl Shell for MemberShell {
         }
     }
 
-    fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T {
+    fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T {
         let mut state = self.shared.state.write();
         let result = change(&mut state, &mut self.outboxes);
         let woken = post(&self.shared, &mut self.outboxes);
@@ -101,7 +102,7 @@ impl Shell for MemberShell {
 }
 
 impl StateLock for Shared {
-    fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
         change(&mut self.state.write())
     }
 }

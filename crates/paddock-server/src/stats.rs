@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use paddock_proto::{SessionId, Zxid};
-use paddock_replica::ConnId;
+use paddock_state::ConnId;
 use parking_lot::Mutex;
 
 /// Latencies in milliseconds.

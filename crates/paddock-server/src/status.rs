@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_proto::Zxid;
-use paddock_replica::WatchSummary;
+use paddock_state::WatchSummary;
 
 use crate::shared::Shared;
 use crate::stats::ConnStats;
@@ -58,7 +58,7 @@ impl Status {
             ephemerals: tree.ephemeral_count(),
             sessions: tree.session_count(),
             data_bytes: tree.data_bytes(),
-            watches: state.watch_count(),
+            watches: state.state().watch_count(),
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
             fsyncs: stats.fsyncs.load(Relaxed),
@@ -77,7 +77,7 @@ pub(crate) fn connections(shared: &Shared) -> Vec<Arc<ConnStats>> {
 }
 
 pub(crate) fn watches(shared: &Shared) -> WatchSummary {
-    shared.state.read().watch_summary()
+    shared.state.read().state().watch_summary()
 }
 
 /// The bytes in the files of a directory, those of `except` left out.

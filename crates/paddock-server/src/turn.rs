@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, Xid, Zxid, blocks, frame};
-use paddock_replica::{Input, Local, Role, State};
+use paddock_replica::{Input, Replicated, Role};
+use paddock_state::{ClientInput, QueuedRead, State};
 use paddock_tree::{Guess, Guesses};
 use parking_lot::RwLockReadGuard;
 
@@ -96,7 +97,7 @@ fn take_frames(wire: &Wire, worker: &Rc<Worker>, input: &mut Vec<u8>) {
 struct Turn<'a> {
     wire: &'a Wire,
     worker: &'a Rc<Worker>,
-    state: Option<RwLockReadGuard<'a, State>>,
+    state: Option<RwLockReadGuard<'a, Replicated>>,
     /// Of the request that is taken just now, if it is traced.
     span: Option<Box<Span>>,
     reads: usize,
@@ -177,8 +178,8 @@ impl Turn<'_> {
         // see the engine asks of the quorum.
         let asks_quorum = op == OpCode::Sync || self.worker.shared.config.has_linearizable_reads();
         if asks_quorum || !self.wire.is_idle() {
-            let local = Local { client: self.wire.client(), xid, op, body: body.to_vec() };
-            return self.hand(Input::Local(local));
+            let read = QueuedRead { client: self.wire.client(), xid, op, body: body.to_vec() };
+            return self.hand(Input::Client(ClientInput::Read(read)));
         }
         self.answer(xid, op, body);
     }
@@ -190,7 +191,7 @@ impl Turn<'_> {
             self.state = None;
         }
         self.state();
-        let state = self.state.as_ref().expect("it was just locked");
+        let state = self.state.as_ref().expect("it was just locked").state();
         let (mut machine, mut out) = (self.wire.machine.borrow_mut(), self.wire.out.borrow_mut());
         let before = out.len();
         state.answer(machine.client(), xid, op, body, guess.unwrap_or(Guess::NONE), &mut out);
@@ -205,7 +206,7 @@ impl Turn<'_> {
         if self.state.is_none() {
             self.state = Some(self.worker.lock_state());
         }
-        self.state.as_ref().expect("it was just locked")
+        self.state.as_ref().expect("it was just locked").state()
     }
 
     fn reply(&mut self, header: ReplyHeader) {

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use paddock_proto::{ConnectResponse, SessionId, Zxid};
-use paddock_replica::{CONTACT_MAX_LEAST_MS, Client, ConnId, Now, Parcel, contact_max_ms};
+use paddock_state::{CONTACT_MAX_LEAST_MS, Client, ConnId, Now, Parcel, contact_max_ms};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use paddock_member::Clock as _;
 use paddock_proto::SessionId;
-use paddock_replica::{CONTACT_MAX_LEAST_MS, ConnId, Input, Outbox, Replica, Role, State};
+use paddock_replica::{Input, Replicated, Role};
+use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox, TOUCH_DELAY_MS};
 use parking_lot::RwLockReadGuard;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -28,7 +29,7 @@ const SCRATCH_BYTES: usize = 64 << 10;
 /// After this time without another a connection is taken to be the only one that wants something.
 const ALONE_MS: u64 = 20;
 /// How often sessions that were heard are reported; well within what expiry allows for.
-const TOUCH_INTERVAL: Duration = Duration::from_millis(Replica::TOUCH_DELAY_MS / 2);
+const TOUCH_INTERVAL: Duration = Duration::from_millis(TOUCH_DELAY_MS / 2);
 
 /// How long clients may take to read their last answers when the member stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -122,7 +123,10 @@ async fn report_touches(worker: Rc<Worker>) {
             let Some(wire) = worker.wires.borrow().get(&conn).cloned() else { continue };
             wire.touched.set(false);
             if wire.session() != SessionId::NONE {
-                worker.inputs.borrow_mut().push(Input::Touch { session: wire.session() });
+                worker
+                    .inputs
+                    .borrow_mut()
+                    .push(Input::Client(ClientInput::Touch { session: wire.session() }));
             }
         }
         worker.hand_over();
@@ -176,9 +180,9 @@ impl Worker {
         self.shared.stats.leave(conn);
         // It was heard until now, whenever the next report would have been.
         if let Some(wire) = wire.filter(|wire| wire.touched.get() && wire.session() != SessionId::NONE) {
-            self.inputs.borrow_mut().push(Input::Touch { session: wire.session() });
+            self.inputs.borrow_mut().push(Input::Client(ClientInput::Touch { session: wire.session() }));
         }
-        self.inputs.borrow_mut().push(Input::Disconnect { conn });
+        self.inputs.borrow_mut().push(Input::Client(ClientInput::Disconnect { conn }));
         self.hand_over();
         if self.shared.is_stopping() {
             self.shared.mailbox(self.number).wake();
@@ -237,7 +241,7 @@ impl Worker {
 
     /// Locks the state for reading, after which the events of all that it shows have been put into their
     /// connections' buffers: a client never reads what it has not been told of.
-    pub(crate) fn lock_state(&self) -> RwLockReadGuard<'_, State> {
+    pub(crate) fn lock_state(&self) -> RwLockReadGuard<'_, Replicated> {
         let state = self.shared.state.read();
         self.deliver();
         state

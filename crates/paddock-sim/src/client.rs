@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use paddock_model::Wish;
 use paddock_proto::{Id, OpCode, SessionId, Xid, Zxid, encode};
-use paddock_replica::ConnId;
+use paddock_state::ConnId;
 
 use crate::chance::Chance;
 use crate::checks::Checks;

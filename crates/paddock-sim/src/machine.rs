@@ -10,7 +10,7 @@ pub(crate) mod shell;
 use std::path::Path;
 
 use paddock_member::MemberError;
-use paddock_replica::Now;
+use paddock_state::Now;
 use paddock_storage::disk::Disk;
 
 use crate::chance::Chance;

@@ -8,7 +8,7 @@ mod nemesis;
 
 use std::collections::BTreeMap;
 
-use paddock_replica::ConnId;
+use paddock_state::ConnId;
 
 use crate::chance::Chance;
 use crate::checks::{Checked, Checks, Violation, ensure};

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
-use paddock_replica::{ConnId, Now, Outboxes, Parcel};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel};
 use paddock_storage::disk::Fault;
 use paddock_storage::{MemDisk, SnapshotError};
 use paddock_tree::Command;
@@ -19,10 +19,10 @@ fn conn() -> ConnId {
     ConnId::new(0, 1)
 }
 
-struct Locked(RefCell<State>);
+struct Locked(RefCell<Replicated>);
 
 impl StateLock for Locked {
-    fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
         change(&mut self.0.borrow_mut())
     }
 }
@@ -43,7 +43,7 @@ struct TestShell {
 }
 
 impl TestShell {
-    fn new(state: State, now: Now) -> TestShell {
+    fn new(state: Replicated, now: Now) -> TestShell {
         let (state, outboxes) = (Locked(RefCell::new(state)), Outboxes::new(1));
         TestShell {
             now,
@@ -84,7 +84,7 @@ impl Shell for TestShell {
         panic!("a member alone has heard of member {peer}");
     }
 
-    fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T {
+    fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T {
         let result = change(&mut self.state.0.borrow_mut(), &mut self.outboxes);
         for (_, outbox) in self.outboxes.iter_mut() {
             for (_, parcel) in outbox.iter() {
@@ -145,9 +145,10 @@ impl Stage {
         let (member, state) = Member::recover(Arc::new(disk.clone()), config, &now)?;
         let mut stage = Stage { member, shell: TestShell::new(state, now), created: 0 };
         stage.settle()?;
-        stage
-            .member
-            .take(&stage.shell, [Input::Connect { conn: conn(), timeout_ms: 60_000, may_only_read: false }]);
+        stage.member.take(
+            &stage.shell,
+            [Input::Client(ClientInput::Connect { conn: conn(), timeout_ms: 60_000, may_only_read: false })],
+        );
         stage.settle()?;
         Ok(stage)
     }
@@ -167,7 +168,10 @@ impl Stage {
         let session = self.shell.session.expect("connected at the start");
         let op = OpCode::Create;
         Command::encode(session, 0, IdList::NONE, op, &body, &mut command);
-        self.member.take(&self.shell, [Input::Write { conn: conn(), xid: Xid(1), op, command }]);
+        self.member.take(
+            &self.shell,
+            [Input::Client(ClientInput::Write { conn: conn(), xid: Xid(1), op, command })],
+        );
         self.created += 1;
     }
 
@@ -257,7 +261,9 @@ fn no_session_id_is_given_twice_though_the_clock_goes_back() {
     let mut command = Vec::new();
     let op = OpCode::CloseSession;
     Command::encode(first, 0, IdList::NONE, op, &[], &mut command);
-    stage.member.take(&stage.shell, [Input::Write { conn: conn(), xid: Xid(1), op, command }]);
+    stage
+        .member
+        .take(&stage.shell, [Input::Client(ClientInput::Write { conn: conn(), xid: Xid(1), op, command })]);
     stage.settle().unwrap();
     drop(stage);
     disk.crash();

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid};
+use paddock_state::{ConnId, Now, Outboxes, QueuedRead, State};
 use paddock_tree::{Command, Guess, Outcome, Tree};
 
-use super::{About, Applied, Effects, Item, Local, Replica};
+use super::{About, Applied, Effects, Item, Replica};
 use crate::batch::{Batch, batches};
-use crate::outbox::ok;
-use crate::{ConnId, Membership, Now, Outboxes, State};
+use crate::{Membership, Replicated};
 
 impl Replica {
     /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
@@ -17,49 +17,50 @@ impl Replica {
         &mut self,
         now: Now,
         effects: &mut Effects,
-        state: &mut State,
+        replicated: &mut Replicated,
         out: &mut Outboxes,
     ) -> Applied {
         out.begin_round();
         let mut applied = Applied::default();
         for entry in effects.committed.drain(..) {
             match About::decode(&entry.payload) {
-                Some(about) => self.apply_about(entry.index, about, state),
+                Some(about) => self.apply_about(entry.index, about, replicated),
                 None => {
                     for batch in batches(&entry.payload) {
-                        applied.commands += self.apply_batch(now, &batch, state, out);
+                        applied.commands += self.apply_batch(now, &batch, replicated.state_mut(), out);
                     }
                 }
             }
-            state.set_applied(entry.index, entry.term);
+            replicated.set_applied(entry.index, entry.term);
             self.consensus.applied(entry.index);
             (self.applied, self.applied_term) = (entry.index, entry.term);
-            self.digests.take(entry.index, state);
+            self.digests.take(entry.index, replicated.tree());
             applied.entries += 1;
         }
         while let Some(mut items) = self.outstanding.take_ready(self.applied) {
-            let command = self.run_until_command(&mut items, state, out);
+            let command = self.run_until_command(&mut items, replicated.state(), out);
             assert!(command.is_none(), "a command waits with a sync");
         }
         if std::mem::take(&mut effects.locals) {
-            self.run_locals(now, state, out);
+            self.run_locals(now, replicated.state(), out);
         }
         applied.members_changed = std::mem::take(&mut self.members_changed);
         applied
     }
 
     /// Carries out what an entry says of who takes part.
-    fn apply_about(&mut self, index: u64, about: About, state: &mut State) {
+    fn apply_about(&mut self, index: u64, about: About, replicated: &mut Replicated) {
         if self.consensus.apply_about(index, &about) {
             self.is_commit_due = true;
             let Membership { voters, learners, voters_outgoing, .. } = self.consensus.membership();
-            tracing::info!(?voters, ?learners, ?voters_outgoing, "who takes part has changed");
+            tracing::info!(?voters, ?learners, ?voters_outgoing, "membership changed");
         }
         if let About::Refounding { cluster, members, .. } = about {
-            state.refound(cluster, &members);
-            self.note_members(state);
+            // A survivor begins an ensemble of its own.
+            replicated.tree_mut().refound_ensemble(cluster, &members);
+            self.note_members(replicated.state());
         }
-        state.set_membership(self.consensus.membership().clone());
+        replicated.set_membership(self.consensus.membership().clone());
     }
 
     fn note_members(&mut self, state: &State) {
@@ -70,7 +71,7 @@ impl Replica {
     /// Applies a batch unless it was applied before; returns how many commands that were.
     fn apply_batch(&mut self, now: Now, batch: &Batch<'_>, state: &mut State, out: &mut Outboxes) -> usize {
         let is_numbered = batch.number != Batch::UNNUMBERED;
-        if is_numbered && !state.admit(batch.origin, batch.number) {
+        if is_numbered && !state.tree_mut().admit(batch.origin, batch.number) {
             return 0;
         }
         let mut items = VecDeque::new();
@@ -127,11 +128,11 @@ impl Replica {
 
     pub(super) fn run(&mut self, item: Item, state: &State, out: &mut Outboxes) {
         match item {
-            Item::Local(Local { client, .. }) if out.is_full(client.conn) => {
+            Item::Read(QueuedRead { client, .. }) if out.is_full(client.conn) => {
                 tracing::warn!(session = %client.session, "connection closed: it asks for too much at once");
                 out.close(client.conn);
             }
-            Item::Local(Local { client, xid, op, body }) => {
+            Item::Read(QueuedRead { client, xid, op, body }) => {
                 out.reply(client.conn, |out| state.answer(&client, xid, op, &body, Guess::NONE, out));
             }
             Item::Disconnect { conn } => {
@@ -189,9 +190,9 @@ impl Replica {
 
     fn answer_write(&mut self, conn: ConnId, xid: Xid, outcome: &Outcome<'_>, out: &mut Outboxes) {
         match &outcome.result {
-            Ok(reply) => out.write_reply(conn, ok(xid, outcome.zxid), |out| reply.encode(out)),
+            Ok(reply) => out.write_reply(conn, ReplyHeader::ok(xid, outcome.zxid), |out| reply.encode(out)),
             Err(error) => {
-                let header = ReplyHeader { error: Some(*error), ..ok(xid, outcome.zxid) };
+                let header = ReplyHeader::refused(xid, outcome.zxid, *error);
                 out.write_reply(conn, header, |_| {});
             }
         }
@@ -201,7 +202,7 @@ impl Replica {
     fn answer_change_of_members(&mut self, error: Option<ErrorCode>, state: &State, out: &mut Outboxes) {
         let Some((conn, xid)) = self.waits_for_members.take() else { return };
         self.gates.open(conn);
-        let header = ReplyHeader { error, ..ok(xid, state.tree().zxid()) };
+        let header = ReplyHeader { error, ..ReplyHeader::ok(xid, state.tree().zxid()) };
         out.write_reply(conn, header, |out| {
             if error.is_none() {
                 let (data, stat) = state.tree().config();

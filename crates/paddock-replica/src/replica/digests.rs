@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use paddock_tree::Tree;
+
 use super::{Effects, Replica};
-use crate::State;
 use crate::message::PeerMessage;
 
 /// A digest is taken at every entry whose number is a multiple of this.
@@ -31,9 +32,9 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    pub(super) fn take(&mut self, index: u64, state: &State) {
+    pub(super) fn take(&mut self, index: u64, tree: &Tree) {
         if index.is_multiple_of(EVERY) {
-            self.taken.push_back((index, state.tree().digest()));
+            self.taken.push_back((index, tree.digest()));
             if self.taken.len() > REMEMBERED {
                 self.taken.pop_front();
             }

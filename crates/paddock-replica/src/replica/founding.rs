@@ -16,7 +16,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use paddock_proto::OpCode;
 use paddock_proto::jute::Writer;
-use paddock_tree::Origin;
+use paddock_state::Now;
+use paddock_tree::{Origin, Tree};
 use raft::eraftpb::{Message, MessageType};
 
 use super::inquiry::Inquiry;
@@ -25,7 +26,7 @@ use crate::batch::BatchBuilder;
 use crate::consensus::{Consensus, Recovered};
 use crate::message::{Condition, Greeting, PeerMessage, Ruling};
 use crate::payload::About;
-use crate::{Cluster, HardState, LogEntry, Membership, Now, State};
+use crate::{Cluster, HardState, LogEntry, Membership};
 
 /// The number of the round that the founding is. No round of the library has it.
 const FOUNDING_ROUND: u64 = 0;
@@ -65,10 +66,10 @@ impl Replica {
     }
 
     /// Begins as the disk demands: founds, learns, or waits for admission.
-    pub(super) fn begin(&mut self, now: Now, state: &State) {
-        self.note_starts(state);
+    pub(super) fn begin(&mut self, now: Now, tree: &Tree) {
+        self.note_starts(tree);
         let may_have_ensemble = !self.options.founding.members.is_empty();
-        if may_have_ensemble && self.cluster == Cluster::None && state.tree().ensemble().is_none() {
+        if may_have_ensemble && self.cluster == Cluster::None && tree.ensemble().is_none() {
             self.cluster = Cluster::Proposed(cluster_id(self.options.process, now));
         }
         let is_empty = self.consensus.is_empty();
@@ -88,8 +89,8 @@ impl Replica {
         self.beginning.is_some() || self.silent_until.is_some() || self.awaits_admission()
     }
 
-    pub(super) fn note_starts(&mut self, state: &State) {
-        let starts = (1..=u8::MAX).filter_map(|id| Some((id.into(), state.tree().incarnation(id)?)));
+    pub(super) fn note_starts(&mut self, tree: &Tree) {
+        let starts = (1..=u8::MAX).filter_map(|id| Some((id.into(), tree.incarnation(id)?)));
         self.starts = starts.collect();
     }
 

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 
 use paddock_proto::OpCode;
 
-use super::Local;
-use crate::{ConnId, Input};
+use paddock_state::{ClientInput, ConnId, QueuedRead};
+
+use crate::Input;
 
 #[derive(Debug)]
 enum Gate {
@@ -32,13 +33,15 @@ impl Gates {
     /// Keeps an input that has to wait, drops one that came too late, and gives any other one back.
     pub(super) fn pass(&mut self, input: Input) -> Option<Input> {
         let conn = match &input {
-            Input::Write { conn, op: OpCode::Reconfig, .. } if !self.gates.contains_key(conn) => {
+            Input::Client(ClientInput::Write { conn, op: OpCode::Reconfig, .. })
+                if !self.gates.contains_key(conn) =>
+            {
                 self.gates.insert(*conn, Gate::Closed(Vec::new()));
                 return Some(input);
             }
-            Input::Write { conn, .. } => *conn,
-            Input::Local(Local { client, .. }) => client.conn,
-            Input::Disconnect { conn } => {
+            Input::Client(ClientInput::Write { conn, .. }) => *conn,
+            Input::Client(ClientInput::Read(QueuedRead { client, .. })) => client.conn,
+            Input::Client(ClientInput::Disconnect { conn }) => {
                 self.forget(*conn);
                 return Some(input);
             }
@@ -94,13 +97,13 @@ mod tests {
     use paddock_tree::Tree;
 
     use crate::{
-        ConnId, Effects, Founding, HardState, Input, Membership, Now, Outboxes, Recovered, Replica,
-        ReplicaOptions, State,
+        Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
     };
+    use paddock_state::{ClientInput, ConnId, Now, Outboxes};
 
     const NOW: Now = Now { monotonic_ms: 1000, wall_ms: 1_000_000 };
 
-    fn alone(state: &State) -> Replica {
+    fn alone(state: &Replicated) -> Replica {
         let membership = Membership::new(vec![1], vec![]);
         let options = ReplicaOptions {
             member: 1,
@@ -116,11 +119,11 @@ mod tests {
         };
         let (membership, hard_state) = (Membership::default(), HardState::default());
         let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
-        recovered.begin(1, state, NOW);
+        recovered.begin(1, state.tree(), NOW);
         Replica::new(options, recovered, state, NOW)
     }
 
-    fn settle(replica: &mut Replica, state: &mut State) {
+    fn settle(replica: &mut Replica, state: &mut Replicated) {
         let mut effects = Effects::default();
         let mut out = Outboxes::new(1);
         loop {
@@ -139,18 +142,29 @@ mod tests {
     /// The end of the first connection waits for its turn, so the session still seems to be served there.
     #[test]
     fn no_gate_is_left_for_a_connection_that_was_gone_when_its_session_came_back() {
-        let mut state = State::new(Tree::new(), (0, 0), Membership::default());
+        let mut state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let mut replica = alone(&state);
         settle(&mut replica, &mut state);
         let (first, second) = (ConnId::new(0, 1), ConnId::new(0, 2));
-        replica.step(NOW, Input::Connect { conn: first, timeout_ms: 10_000, may_only_read: false });
+        replica.step(
+            NOW,
+            Input::Client(ClientInput::Connect { conn: first, timeout_ms: 10_000, may_only_read: false }),
+        );
         settle(&mut replica, &mut state);
         let session = state.tree().sessions().map(|(session, _)| session).next();
         let session = session.expect("it was just created");
         assert_eq!(replica.serving.conn(session), Some(first));
 
-        replica.step(NOW, Input::Disconnect { conn: first });
-        replica.step(NOW, Input::Resume { conn: second, session, timeout_ms: 10_000, may_only_read: false });
+        replica.step(NOW, Input::Client(ClientInput::Disconnect { conn: first }));
+        replica.step(
+            NOW,
+            Input::Client(ClientInput::Resume {
+                conn: second,
+                session,
+                timeout_ms: 10_000,
+                may_only_read: false,
+            }),
+        );
         settle(&mut replica, &mut state);
         assert_eq!(replica.serving.conn(session), Some(second));
         assert!(replica.gates.gates.is_empty(), "{:?}", replica.gates);

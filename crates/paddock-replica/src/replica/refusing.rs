@@ -9,10 +9,9 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Xid};
+use paddock_state::{ConnId, Now, Outboxes, QueuedRead, State};
 
-use super::{Item, Local, Replica};
-use crate::outbox::ok;
-use crate::{ConnId, Now, Outboxes, State};
+use super::{Item, Replica};
 
 /// So many ticks writes wait for a leader.
 const PATIENCE_TICKS: u32 = 50;
@@ -90,10 +89,10 @@ impl Refusing {
         self.queue.push_back(Direct::Refuse { conn, xid });
     }
 
-    pub(super) fn local(&mut self, local: Local, needs_quorum: bool) {
+    pub(super) fn read(&mut self, read: QueuedRead, needs_quorum: bool) {
         self.queue.push_back(match needs_quorum {
-            true => Direct::Refuse { conn: local.client.conn, xid: local.xid },
-            false => Direct::Item(Item::Local(local)),
+            true => Direct::Refuse { conn: read.client.conn, xid: read.xid },
+            false => Direct::Item(Item::Read(read)),
         });
     }
 
@@ -182,13 +181,12 @@ impl Replica {
         while let Some(direct) = self.refusing.queue.pop_front() {
             match direct {
                 // Its connection was closed when that began.
-                Direct::Item(Item::Local(local)) if self.refusing.serves_nobody() => {
-                    out.close(local.client.conn)
+                Direct::Item(Item::Read(read)) if self.refusing.serves_nobody() => {
+                    out.close(read.client.conn)
                 }
                 Direct::Item(item) => self.run(item, state, out),
                 Direct::Refuse { conn, xid } => {
-                    let header =
-                        ReplyHeader { error: Some(ErrorCode::NotReadOnly), ..ok(xid, state.tree().zxid()) };
+                    let header = ReplyHeader::refused(xid, state.tree().zxid(), ErrorCode::NotReadOnly);
                     out.write_reply(conn, header, |_| {});
                 }
                 Direct::Greet { conn, session, timeout_ms, may_only_read } => {

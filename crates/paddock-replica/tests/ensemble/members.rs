@@ -1,7 +1,8 @@
 //! Members join, leave, lose their data and come back.
 
 use paddock_proto::OpCode;
-use paddock_replica::{ConnId, Role};
+use paddock_replica::Role;
+use paddock_state::ConnId;
 
 use super::stage::{Chance, Stage, founding, seeds, server_line};
 

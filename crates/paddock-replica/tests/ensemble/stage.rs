@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
 use paddock_replica::{
-    Client, Cluster, ConnId, Effects, Founding, Glimpse, HardState, Input, Install, Local, LogEntry,
-    Membership, Now, Outboxes, Parcel, Recovered, Replica, ReplicaOptions, Role, State,
+    Cluster, Effects, Founding, Glimpse, HardState, Input, Install, LogEntry, Membership, Recovered, Replica,
+    ReplicaOptions, Replicated, Role,
 };
+use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
 use paddock_tree::{Asker, Command, Tree, TreeLoader};
 
 const TICK_MS: u64 = 100;
@@ -76,7 +77,7 @@ impl Disk {
 
 struct Member {
     replica: Replica,
-    state: State,
+    state: Replicated,
     out: Outboxes,
     wants_snapshot: bool,
     /// Whose state was seen to be another one.
@@ -109,7 +110,7 @@ impl Member {
     fn install(&mut self, now: Now, disk: &mut Disk, install: &Install) {
         let bytes = std::mem::take(&mut disk.partial);
         let (applied, membership) = ((install.index, install.term), install.membership.clone());
-        self.state = State::new(load(&bytes), applied, membership.clone());
+        self.state = Replicated::new(load(&bytes), applied, membership.clone());
         disk.snapshot = Some((applied, membership, bytes));
         disk.entries.clear();
         self.replica.installed(now, &self.state, &mut self.out);
@@ -209,8 +210,8 @@ impl Stage {
             *disk = Disk { cluster: disk.cluster, ..Disk::default() };
         }
         let state = match &disk.snapshot {
-            Some((applied, membership, bytes)) => State::new(load(bytes), *applied, membership.clone()),
-            None => State::new(Tree::new(), (0, 0), Membership::default()),
+            Some((applied, membership, bytes)) => Replicated::new(load(bytes), *applied, membership.clone()),
+            None => Replicated::new(Tree::new(), (0, 0), Membership::default()),
         };
         let options = ReplicaOptions {
             member,
@@ -232,7 +233,7 @@ impl Stage {
         if is_to_learn {
             recovered.learn_first();
         }
-        recovered.begin(member, &state, self.now);
+        recovered.begin(member, state.tree(), self.now);
         disk.hard_state = recovered.hard_state;
         let replica = Replica::new(options, recovered, &state, self.now);
         self.members.insert(
@@ -517,7 +518,10 @@ impl Stage {
 
     pub(crate) fn ask_for_session(&mut self, member: u64, number: u64, may_only_read: bool) {
         let conn = ConnId::new(0, number);
-        self.step(member, Input::Connect { conn, timeout_ms: SESSION_TIMEOUT_MS, may_only_read });
+        self.step(
+            member,
+            Input::Client(ClientInput::Connect { conn, timeout_ms: SESSION_TIMEOUT_MS, may_only_read }),
+        );
         self.settle();
     }
 
@@ -533,7 +537,12 @@ impl Stage {
 
     pub(crate) fn submit_resume(&mut self, member: u64, number: u64, former: &Guest) -> ConnId {
         let (conn, session) = (ConnId::new(0, number), former.client.session);
-        let resume = Input::Resume { conn, session, timeout_ms: SESSION_TIMEOUT_MS, may_only_read: false };
+        let resume = Input::Client(ClientInput::Resume {
+            conn,
+            session,
+            timeout_ms: SESSION_TIMEOUT_MS,
+            may_only_read: false,
+        });
         self.step(member, resume);
         conn
     }
@@ -571,7 +580,7 @@ impl Stage {
     }
 
     pub(crate) fn touch(&mut self, guest: &Guest) {
-        self.step(guest.member, Input::Touch { session: guest.client.session });
+        self.step(guest.member, Input::Client(ClientInput::Touch { session: guest.client.session }));
     }
 
     /// The snapshot on a member's disk loses its last byte.
@@ -583,7 +592,10 @@ impl Stage {
     fn submit(&mut self, guest: &Guest, xid: i32, op: OpCode, body: &[u8]) {
         let mut command = Vec::new();
         Command::encode(guest.client.session, 0, IdList::NONE, op, body, &mut command);
-        self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), op, command });
+        self.step(
+            guest.member,
+            Input::Client(ClientInput::Write { conn: guest.client.conn, xid: Xid(xid), op, command }),
+        );
     }
 
     pub(crate) fn submit_create(&mut self, guest: &Guest, xid: i32, path: &str, data: &str, flags: i32) {
@@ -650,8 +662,8 @@ impl Stage {
         if op == OpCode::GetData {
             body.put_bool(watch);
         }
-        let local = Local { client: guest.client.clone(), xid: Xid(xid), op, body };
-        self.step(guest.member, Input::Local(local));
+        let local = QueuedRead { client: guest.client.clone(), xid: Xid(xid), op, body };
+        self.step(guest.member, Input::Client(ClientInput::Read(local)));
     }
 
     pub(crate) fn get(&mut self, guest: &Guest, xid: i32, path: &str) {
@@ -659,7 +671,7 @@ impl Stage {
         self.settle();
     }
 
-    fn state(&self, member: u64) -> &State {
+    fn state(&self, member: u64) -> &Replicated {
         &self.members[&member].as_ref().expect("the member runs").state
     }
 
@@ -681,7 +693,10 @@ impl Stage {
         let mut command = Vec::new();
         let op = OpCode::Reconfig;
         Command::encode(guest.client.session, 0, ids, op, &body, &mut command);
-        self.step(guest.member, Input::Write { conn: guest.client.conn, xid: Xid(xid), op, command });
+        self.step(
+            guest.member,
+            Input::Client(ClientInput::Write { conn: guest.client.conn, xid: Xid(xid), op, command }),
+        );
     }
 
     /// Who takes part, as the member knows.
@@ -728,11 +743,11 @@ impl Stage {
 
     /// How many watches the member holds for its connections.
     pub(crate) fn watch_count(&self, member: u64) -> usize {
-        self.state(member).watch_count()
+        self.state(member).state().watch_count()
     }
 
     pub(crate) fn disconnect(&mut self, guest: &Guest) {
-        self.step(guest.member, Input::Disconnect { conn: guest.client.conn });
+        self.step(guest.member, Input::Client(ClientInput::Disconnect { conn: guest.client.conn }));
     }
 
     /// Whose state the member has seen to differ from its own.

@@ -1,7 +1,7 @@
 //! Members agree: after the same entry all have the same state, and it is the model's.
 
 use paddock_model::dump;
-use paddock_replica::State;
+use paddock_replica::Replicated;
 
 use super::truth::Truth;
 use super::{Checked, ensure};
@@ -9,7 +9,7 @@ use super::{Checked, ensure};
 const CHECKER: &str = "agreement";
 
 /// What costs little: the zxid, and the digest that the tree keeps of itself.
-pub(crate) fn check_digest(member: u8, state: &State, truth: &mut Truth) -> Checked {
+pub(crate) fn check_digest(member: u8, state: &Replicated, truth: &mut Truth) -> Checked {
     check_zxid(member, state, truth)?;
     let (index, digest) = (state.applied().0, state.tree().digest());
     let first = truth.first_digest(index, digest);
@@ -21,7 +21,7 @@ pub(crate) fn check_digest(member: u8, state: &State, truth: &mut Truth) -> Chec
     Ok(())
 }
 
-fn check_zxid(member: u8, state: &State, truth: &Truth) -> Checked {
+fn check_zxid(member: u8, state: &Replicated, truth: &Truth) -> Checked {
     let ((index, _), zxid) = (state.applied(), state.tree().zxid());
     let expected = truth.zxid_after(index);
     ensure!(
@@ -33,7 +33,7 @@ fn check_zxid(member: u8, state: &State, truth: &Truth) -> Checked {
 }
 
 /// Everything that can be seen.
-pub(crate) fn check_state(member: u8, state: &State, truth: &Truth) -> Checked {
+pub(crate) fn check_state(member: u8, state: &Replicated, truth: &Truth) -> Checked {
     check_zxid(member, state, truth)?;
     let index = state.applied().0;
     let Some(model) = truth.model_after(index) else { return Ok(()) };

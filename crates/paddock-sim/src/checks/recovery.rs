@@ -1,7 +1,7 @@
 //! A disk can be read again after every crash, and holds what its member has applied and acknowledged. A disk that somebody has damaged is
 //! recognised as such, or does no harm.
 
-use paddock_replica::State;
+use paddock_replica::Replicated;
 
 use super::truth::Truth;
 use super::{Checked, agreement, ensure};
@@ -52,7 +52,7 @@ pub(crate) fn check_start(member: u8, was_disturbed: bool, error: &dyn std::erro
 }
 
 /// What was loaded is what was once true.
-pub(crate) fn check_state(member: u8, state: &State, truth: &Truth) -> Checked {
+pub(crate) fn check_state(member: u8, state: &Replicated, truth: &Truth) -> Checked {
     let index = state.applied().0;
     ensure!(
         index <= truth.last_index(),

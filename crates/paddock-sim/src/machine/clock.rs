@@ -1,6 +1,6 @@
 //! The two clocks of a machine: one never goes back and one is set by people. Neither keeps the world's time.
 
-use paddock_replica::Now;
+use paddock_state::Now;
 
 use crate::time::{Span, Time};
 

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use paddock_member::Config;
 use paddock_proto::{Id, OpCode, ReplyHeader, SessionId, Write, Xid, frame};
-use paddock_replica::{Client, ConnId, Input, Local, Outbox, Outboxes, Parcel, State, contact_max_ms};
+use paddock_state::{
+    Client, ClientInput, ConnId, Outbox, Outboxes, Parcel, QueuedRead, State, contact_max_ms,
+};
 use paddock_tree::{Command, Guess};
 
 use crate::wire::{Frame, Packet};
@@ -39,7 +41,7 @@ struct Conn {
 /// What the front has for others.
 #[derive(Debug, Default)]
 pub(crate) struct FrontYield {
-    pub(crate) inputs: Vec<Input>,
+    pub(crate) inputs: Vec<ClientInput>,
     pub(crate) packets: Vec<(ConnId, Packet)>,
 }
 
@@ -122,8 +124,8 @@ impl Front {
                 known.waiting += 1;
                 let timeout_ms = timeout_ms.clamp(self.timeouts_ms.0, self.timeouts_ms.1);
                 out.inputs.push(match session {
-                    SessionId::NONE => Input::Connect { conn, timeout_ms, may_only_read },
-                    session => Input::Resume { conn, session, timeout_ms, may_only_read },
+                    SessionId::NONE => ClientInput::Connect { conn, timeout_ms, may_only_read },
+                    session => ClientInput::Resume { conn, session, timeout_ms, may_only_read },
                 });
             }
             Frame::Request { xid, op, body } if known.phase == Phase::Serving => {
@@ -200,7 +202,7 @@ impl Front {
         }
         for conn in self.conns.values_mut() {
             if std::mem::take(&mut conn.is_touched) && conn.client.session != SessionId::NONE {
-                out.inputs.push(Input::Touch { session: conn.client.session });
+                out.inputs.push(ClientInput::Touch { session: conn.client.session });
             }
         }
     }
@@ -221,9 +223,9 @@ impl Front {
     fn leave(&mut self, conn: ConnId, out: &mut FrontYield) {
         let heard = self.conns.remove(&conn).filter(|conn| conn.is_touched).map(|conn| conn.client.session);
         if let Some(session) = heard.filter(|session| *session != SessionId::NONE) {
-            out.inputs.push(Input::Touch { session });
+            out.inputs.push(ClientInput::Touch { session });
         }
-        out.inputs.push(Input::Disconnect { conn });
+        out.inputs.push(ClientInput::Disconnect { conn });
     }
 }
 
@@ -250,10 +252,10 @@ impl Conn {
             let mut command = Vec::new();
             Command::encode(self.client.session, 0, self.client.ids(), op, &body, &mut command);
             self.waiting += 1;
-            out.inputs.push(Input::Write { conn, xid, op, command });
+            out.inputs.push(ClientInput::Write { conn, xid, op, command });
         } else if op != OpCode::Ping && (op == OpCode::Sync || asks_quorum || self.waiting > 0) {
             self.waiting += 1;
-            out.inputs.push(Input::Local(Local { client: self.client.clone(), xid, op, body }));
+            out.inputs.push(ClientInput::Read(QueuedRead { client: self.client.clone(), xid, op, body }));
         } else {
             let mut bytes = Vec::new();
             state.answer(&self.client, xid, op, &body, Guess::NONE, &mut bytes);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use paddock_member::{Config, Member, MemberError, Work};
 use paddock_proto::{Id, SessionId};
-use paddock_replica::{ConnId, Input, Now, Outboxes, Role};
+use paddock_replica::{Input, Role};
+use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
 
 use super::disk::SimDisk;
@@ -122,7 +123,7 @@ impl Process {
             if std::mem::take(&mut self.is_tick_due) {
                 self.has_ticked = true;
                 member.tick(&mut shell)?;
-                shell.state.read().sweep_watches();
+                shell.state.read().state().sweep_watches();
             }
             self.is_carrying = true;
         }
@@ -165,7 +166,7 @@ impl Process {
     /// A worker's thread: a frame has come.
     pub(crate) fn receive(&mut self, conn: ConnId, frame: Frame, now_ms: u64) -> Vec<(ConnId, Packet)> {
         let mut out = FrontYield::default();
-        self.front.take(conn, frame, &self.state.read(), now_ms, &mut out);
+        self.front.take(conn, frame, self.state.read().state(), now_ms, &mut out);
         self.hand_over(out)
     }
 
@@ -184,7 +185,7 @@ impl Process {
     }
 
     fn hand_over(&mut self, out: FrontYield) -> Vec<(ConnId, Packet)> {
-        self.inbox.extend(out.inputs);
+        self.inbox.extend(out.inputs.into_iter().map(Input::Client));
         out.packets
     }
 

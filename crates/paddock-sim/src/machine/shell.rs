@@ -4,27 +4,28 @@
 use std::cell::{Ref, RefCell};
 
 use paddock_member::{Clock, Shell, SnapshotOrder, SnapshotWalk, StateLock, Taken};
-use paddock_replica::{LogEntry, Now, Outboxes, State};
+use paddock_replica::{LogEntry, Replicated};
+use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
 
 use super::disk::SimDisk;
 use super::front::Front;
 
 #[derive(Debug)]
-pub(crate) struct Locked(RefCell<State>);
+pub(crate) struct Locked(RefCell<Replicated>);
 
 impl Locked {
-    pub(crate) fn new(state: State) -> Locked {
+    pub(crate) fn new(state: Replicated) -> Locked {
         Locked(RefCell::new(state))
     }
 
-    pub(crate) fn read(&self) -> Ref<'_, State> {
+    pub(crate) fn read(&self) -> Ref<'_, Replicated> {
         self.0.borrow()
     }
 }
 
 impl StateLock for Locked {
-    fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
         change(&mut self.0.borrow_mut())
     }
 }
@@ -93,7 +94,7 @@ impl Shell for SimShell<'_> {
         self.harvest.refused.push(peer);
     }
 
-    fn change<T>(&mut self, change: impl FnOnce(&mut State, &mut Outboxes) -> T) -> T {
+    fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T {
         let result = self.state.write(|state| change(state, self.outboxes));
         if self.disk.is_dead() {
             self.outboxes.iter_mut().for_each(|(_, outbox)| outbox.clear());

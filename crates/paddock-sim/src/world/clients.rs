@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use paddock_replica::ConnId;
+use paddock_state::ConnId;
 
 use super::{Event, World};
 use crate::checks::Checked;

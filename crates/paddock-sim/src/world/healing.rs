@@ -143,7 +143,7 @@ impl World {
             let served = self.clients.iter().filter(|c| c.conn().is_some_and(|conn| conns.contains(&conn)));
             let knows_all = served.clone().count() == conns.len();
             let expected = served.map(|client| client.watches_held(&self.checks.truth)).sum();
-            watching::check_held(number, state.watch_count(), expected, knows_all)?;
+            watching::check_held(number, state.state().watch_count(), expected, knows_all)?;
         }
         if again {
             self.stage = Stage::Over;

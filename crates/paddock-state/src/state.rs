@@ -1,6 +1,6 @@
-//! The replicated tree together with this member's watches: what a read looks at and a write changes.
+//! The tree together with this member's watches: a read looks at it, a write changes it.
 //!
-//! It stands behind one lock. A read and the watch it sets happen under the read side, a write and the events it
+//! State stands behind one lock. A read and the watch it sets happen under the read side, a write and the events it
 //! fires under the write side, so that no event is missed or overtaken.
 
 use paddock_proto::jute::Writer;
@@ -8,40 +8,35 @@ use paddock_proto::{
     ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SetWatches, WatchEvent, WatchRequest, Write,
     Xid, Zxid, frame,
 };
-use paddock_tree::{Asker, Command, Guess, Origin, Outcome, Tree, multi_read};
+use paddock_tree::{Asker, Command, Guess, Outcome, Tree, multi_read};
 use parking_lot::Mutex;
 
 use crate::computed;
 use crate::computed::MemberFacts;
 use crate::watches::{WatchSummary, Watches};
-use crate::{Client, ConnId, Membership, Outboxes};
+use crate::{Client, ConnId, Outboxes};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct State {
     tree: Tree,
     watches: Mutex<Watches>,
-    /// Index and term of the last entry applied.
-    applied: (u64, u64),
-    /// Who takes part, as of that entry.
-    membership: Membership,
-    /// What `/keeper` says of the member itself.
+    /// Answers for znodes below `/keeper`, which are computed when they are read.
     facts: MemberFacts,
 }
 
 impl State {
-    /// A tree as it was after entry `applied` (index and term), when these took part.
-    pub fn new(tree: Tree, applied: (u64, u64), membership: Membership) -> State {
-        State { tree, watches: Mutex::default(), applied, membership, facts: MemberFacts::default() }
+    /// State with this tree and no watches.
+    pub fn new(tree: Tree) -> State {
+        State { tree, ..State::default() }
     }
 
-    /// Puts another tree in the place of this one, without the watches.
-    pub fn replace(&mut self, tree: Tree, applied: (u64, u64), membership: Membership) {
-        let (facts, mut watches) = (std::mem::take(&mut self.facts), std::mem::take(&mut self.watches));
-        watches.get_mut().drop_all();
-        *self = State { facts, watches, ..State::new(tree, applied, membership) };
+    /// Puts another tree in the place of this one, and drops all watches.
+    pub fn replace(&mut self, tree: Tree) {
+        self.tree = tree;
+        self.watches.get_mut().drop_all();
     }
 
-    /// What clients are told that ask about this member.
+    /// Sets what clients are told that ask about this member.
     pub fn set_facts(&mut self, facts: MemberFacts) {
         self.facts = facts;
     }
@@ -50,40 +45,13 @@ impl State {
         &self.tree
     }
 
-    /// For taking a snapshot, which changes nothing that a client sees.
+    /// The tree, for changes that no watch can see: snapshots, numbers of batches, the ensemble's members.
     pub fn tree_mut(&mut self) -> &mut Tree {
         &mut self.tree
     }
 
-    pub fn applied(&self) -> (u64, u64) {
-        self.applied
-    }
-
-    pub fn membership(&self) -> &Membership {
-        &self.membership
-    }
-
-    pub(crate) fn set_membership(&mut self, membership: Membership) {
-        self.membership = membership;
-    }
-
-    /// A survivor begins an ensemble of its own.
-    pub(crate) fn refound(&mut self, cluster: u64, members: &str) {
-        self.tree.refound_ensemble(cluster, members);
-    }
-
-    pub(crate) fn set_applied(&mut self, index: u64, term: u64) {
-        assert!(index == self.applied.0 + 1, "entry {index} applied after entry {}", self.applied.0);
-        self.applied = (index, term);
-    }
-
-    /// Whether this batch is to be applied now: see `Tree::admit`.
-    pub(crate) fn admit(&mut self, origin: Origin, number: u64) -> bool {
-        self.tree.admit(origin, number)
-    }
-
     /// Applies a write and tells whoever watches what it changed.
-    pub(crate) fn apply<'a>(&mut self, command: &Command<'a>, out: &mut Outboxes) -> Outcome<'a> {
+    pub fn apply<'a>(&mut self, command: &Command<'a>, out: &mut Outboxes) -> Outcome<'a> {
         let outcome = self.tree.apply(command);
         let watches = self.watches.get_mut();
         for change in &outcome.changes {
@@ -239,7 +207,8 @@ impl State {
         self.watches.lock().identify(client);
     }
 
-    pub(crate) fn drop_watches(&self, conn: ConnId) {
+    /// Drops the watches of a connection that is gone, or whose session another connection has taken over.
+    pub fn drop_watches(&self, conn: ConnId) {
         self.watches.lock().drop_conn(conn);
     }
 

@@ -4,14 +4,14 @@
 
 use std::collections::HashMap;
 
-use paddock_proto::{ReplyHeader, SessionId, WatchEvent, Xid, Zxid, frame};
+use paddock_proto::{ReplyHeader, SessionId, WatchEvent, frame};
 
 use crate::ConnId;
 
 /// Something for one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parcel<'a> {
-    /// The answer to one request that was handed to the replica: a whole frame, with the watch events that go out
+    /// The answer to one request that was handed to the engine: a whole frame, with the watch events that go out
     /// in front of it, if any.
     Reply(&'a [u8]),
     /// A watch event: a whole frame.
@@ -106,12 +106,12 @@ impl Outboxes {
         self.boxes.iter_mut().enumerate()
     }
 
-    pub(crate) fn begin_round(&mut self) {
+    pub fn begin_round(&mut self) {
         self.large.clear();
     }
 
     /// Whether the connection has asked for more than a member holds ready for one.
-    pub(crate) fn is_full(&self, conn: ConnId) -> bool {
+    pub fn is_full(&self, conn: ConnId) -> bool {
         self.large.get(&conn).is_some_and(|bytes| *bytes > Outboxes::ROUND_BYTES_MAX)
     }
 
@@ -120,7 +120,7 @@ impl Outboxes {
     }
 
     /// A reply whose frame `write` appends, watch events in front of it included.
-    pub(crate) fn reply(&mut self, conn: ConnId, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn reply(&mut self, conn: ConnId, write: impl FnOnce(&mut Vec<u8>)) {
         let outbox = self.of(conn);
         let before = outbox.bytes.len();
         write(&mut outbox.bytes);
@@ -132,7 +132,7 @@ impl Outboxes {
     }
 
     /// The reply to a write: its header, then what `body` appends.
-    pub(crate) fn write_reply(&mut self, conn: ConnId, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
+    pub fn write_reply(&mut self, conn: ConnId, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
         self.reply(conn, |out| {
             frame::write(out, |out| {
                 header.encode(out);
@@ -141,28 +141,23 @@ impl Outboxes {
         });
     }
 
-    pub(crate) fn event(&mut self, conn: ConnId, event: WatchEvent<'_>) {
+    pub fn event(&mut self, conn: ConnId, event: WatchEvent<'_>) {
         let outbox = self.of(conn);
         event.encode(&mut outbox.bytes);
         outbox.seal(conn, Kind::Event);
     }
 
-    pub(crate) fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32, read_only: bool) {
+    pub fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32, read_only: bool) {
         self.of(conn).seal(conn, Kind::Connected { session, timeout_ms, read_only });
     }
 
-    pub(crate) fn expired(&mut self, conn: ConnId) {
+    pub fn expired(&mut self, conn: ConnId) {
         self.boxes[conn.worker()].seal(conn, Kind::Expired);
     }
 
-    pub(crate) fn close(&mut self, conn: ConnId) {
+    pub fn close(&mut self, conn: ConnId) {
         self.boxes[conn.worker()].seal(conn, Kind::Close);
     }
-}
-
-/// The header of a reply that went well.
-pub(crate) fn ok(xid: Xid, zxid: Zxid) -> ReplyHeader {
-    ReplyHeader { xid, zxid, error: None }
 }
 
 #[cfg(test)]

@@ -1,0 +1,69 @@
+//! State of a member together with its place in the log.
+
+use paddock_state::{MemberFacts, State};
+use paddock_tree::Tree;
+
+use crate::Membership;
+
+/// The state, the entry of the log that it was applied up to, and the membership as of that entry. All three change
+/// together, under the lock of the state.
+#[derive(Debug)]
+pub struct Replicated {
+    state: State,
+    /// Index and term of the last entry applied.
+    applied: (u64, u64),
+    membership: Membership,
+}
+
+impl Replicated {
+    /// State as of entry `applied` (index and term), with the membership of that moment.
+    pub fn new(tree: Tree, applied: (u64, u64), membership: Membership) -> Replicated {
+        Replicated { state: State::new(tree), applied, membership }
+    }
+
+    /// Puts the state of a snapshot in the place of this one, and drops all watches.
+    pub fn replace(&mut self, tree: Tree, applied: (u64, u64), membership: Membership) {
+        self.state.replace(tree);
+        (self.applied, self.membership) = (applied, membership);
+    }
+
+    /// Sets what clients are told that ask about this member.
+    pub fn set_facts(&mut self, facts: MemberFacts) {
+        self.state.set_facts(facts);
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(crate) fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    pub fn tree(&self) -> &Tree {
+        self.state.tree()
+    }
+
+    /// The tree, for taking a snapshot, which changes nothing that a client sees.
+    pub fn tree_mut(&mut self) -> &mut Tree {
+        self.state.tree_mut()
+    }
+
+    /// Index and term of the last entry applied.
+    pub fn applied(&self) -> (u64, u64) {
+        self.applied
+    }
+
+    pub fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    pub(crate) fn set_membership(&mut self, membership: Membership) {
+        self.membership = membership;
+    }
+
+    pub(crate) fn set_applied(&mut self, index: u64, term: u64) {
+        assert!(index == self.applied.0 + 1, "entry {index} applied after entry {}", self.applied.0);
+        self.applied = (index, term);
+    }
+}

@@ -1,0 +1,21 @@
+//! State of one member, and the contract between those who answer clients from it and an engine that orders its writes.
+//!
+//! [`State`] is the tree together with this member's watches. A front reads it and hands [`ClientInput`]s to an engine. The
+//! engine applies writes to the state, in the one order that all members have, and leaves replies and watch events in
+//! [`Outboxes`]. Neither knows how the other one works: nothing here names sockets, threads, files or Raft.
+
+mod computed;
+mod conn;
+mod contact;
+mod input;
+mod outbox;
+mod state;
+mod watches;
+
+pub use computed::MemberFacts;
+pub use conn::{Client, ConnId, Now};
+pub use contact::{CONTACT_MAX_LEAST_MS, TOUCH_DELAY_MS, contact_max_ms};
+pub use input::{ClientInput, QueuedRead};
+pub use outbox::{Outbox, Outboxes, Parcel};
+pub use state::State;
+pub use watches::WatchSummary;
