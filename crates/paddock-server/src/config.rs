@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use paddock_front::{Limits, Settings};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
 use paddock_tree::member_lines;
@@ -109,14 +110,21 @@ impl Config {
         }
     }
 
-    /// The session timeout that a client gets which asked for `asked_ms`.
-    pub(crate) fn negotiate_timeout_ms(&self, asked_ms: i32) -> i32 {
-        let asked = u32::try_from(asked_ms).unwrap_or(0);
-        let agreed = asked.min(self.session_timeout_ms_max).max(self.session_timeout_ms_min);
-        i32::try_from(agreed).unwrap_or(i32::MAX)
+    /// The settings of the front, which answers clients.
+    pub(crate) fn of_front(&self) -> Settings {
+        Settings {
+            frame_bytes_max: self.frame_bytes_max,
+            dialect: self.dialect,
+            session_timeout_ms_min: self.session_timeout_ms_min,
+            session_timeout_ms_max: self.session_timeout_ms_max,
+            super_digest: self.super_digest.clone(),
+            linearizable_reads: self.has_linearizable_reads(),
+            may_reconfig: self.may_reconfig(),
+            limits: Limits::default(),
+        }
     }
 
-    /// What of it concerns neither clients nor the network.
+    /// The settings of the member, which concern neither clients nor the network.
     pub(crate) fn of_member(&self) -> paddock_member::Config {
         paddock_member::Config {
             data_dir: self.data_dir.clone(),
@@ -220,20 +228,6 @@ impl WordList {
         match self {
             WordList::All => true,
             WordList::Only(words) => words.iter().any(|allowed| allowed == word),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_session_timeout_is_kept_between_the_bounds() {
-        let config =
-            Config { session_timeout_ms_min: 4000, session_timeout_ms_max: 40_000, ..Config::new("x") };
-        for (asked, agreed) in [(-1, 4000), (0, 4000), (5000, 5000), (i32::MAX, 40_000)] {
-            assert_eq!(config.negotiate_timeout_ms(asked), agreed, "{asked}");
         }
     }
 }

@@ -1,15 +1,17 @@
 //! A member that is talked to by whoever sends any bytes, without sockets and disk. For the fuzzer, and for replaying
 //! what it found.
 
-use paddock_proto::{ConnectRequest, Extensions, SessionId, Zxid, frame};
+use std::cell::{Cell, RefCell};
+
+use paddock_front::{Front, Host};
+use paddock_proto::{ConnectRequest, Dialect, Extensions, SessionId, Zxid, frame};
 use paddock_replica::{
     Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
 };
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
+use paddock_state::{ConnId, Now, Outbox, Outboxes, State};
 use paddock_tree::Tree;
 
 use crate::Config;
-use crate::connection::{Connection, Context, Refusal, Step};
 
 const FRAME_BYTES_MAX: i32 = 1 << 20;
 
@@ -28,23 +30,26 @@ fn options() -> ReplicaOptions {
     }
 }
 
-/// Takes `data` as what a client sends: with an odd first byte from the greeting on, with an even one behind a good
-/// greeting. Whatever it is, the member answers in whole frames and stays sound.
+/// Takes `data` as the bytes that a client sends: with an odd first byte from the greeting on, with an even one behind a good
+/// greeting. From 128 on the client may speak any dialect. Whatever the bytes are, the member stays sound, and answers in whole
+/// frames, as far as replies are not compressed.
 pub fn conversation(data: &[u8]) {
-    let Some((&choice, mut bytes)) = data.split_first() else { return };
-    let mut member = Member::new();
+    let Some((&choice, bytes)) = data.split_first() else { return };
+    let dialect = if choice < 128 { Some(Dialect::ZooKeeper) } else { None };
+    let mut member = Member::new(dialect);
     if choice.is_multiple_of(2) {
         let mut greeting = Vec::new();
         good_greeting().encode(&mut greeting);
-        member.take(&greeting[4..]);
+        member.take(&greeting);
     }
-    while member.connection.takes_frames() {
-        let Ok(Some((frame, len))) = frame::split(bytes, FRAME_BYTES_MAX) else { break };
-        member.take(frame);
-        bytes = &bytes[len..];
+    // Pieces of other sizes than a client's frames, as a network makes them.
+    for piece in bytes.chunks(usize::from(choice) + 1) {
+        member.take(piece);
     }
     member.pass_time();
-    member.check_replies();
+    if dialect.is_some() {
+        member.check_replies();
+    }
 }
 
 fn good_greeting() -> ConnectRequest<'static> {
@@ -59,97 +64,132 @@ fn good_greeting() -> ConnectRequest<'static> {
     }
 }
 
+/// The state and the engine's mail, as the front finds them.
+struct Surroundings {
+    state: RefCell<Replicated>,
+    mail: RefCell<Outbox>,
+    now: Cell<Now>,
+}
+
+impl Host for Surroundings {
+    type StateGuard<'a> = std::cell::Ref<'a, State>;
+    type Stats = ();
+    type Span = ();
+
+    fn now(&self) -> Now {
+        self.now.get()
+    }
+
+    fn lock_state(&self) -> std::cell::Ref<'_, State> {
+        std::cell::Ref::map(self.state.borrow(), Replicated::state)
+    }
+
+    fn take_mail(&self, mail: &mut Outbox) -> bool {
+        std::mem::swap(&mut *self.mail.borrow_mut(), mail);
+        !mail.is_empty()
+    }
+
+    fn confirmed_ms(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn is_looking(&self) -> bool {
+        false
+    }
+
+    fn is_stopping(&self) -> bool {
+        false
+    }
+
+    fn answer_word(&self, _: [u8; 4]) -> Option<String> {
+        None
+    }
+}
+
+fn conn() -> ConnId {
+    ConnId::new(0, 1)
+}
+
 struct Member {
-    config: Config,
-    connection: Connection,
+    front: Front<Surroundings>,
+    around: Surroundings,
     replica: Replica,
-    state: Replicated,
     effects: Effects,
     out: Outboxes,
-    now: Now,
     sent: Vec<u8>,
 }
 
 impl Member {
-    fn new() -> Member {
+    fn new(dialect: Option<Dialect>) -> Member {
         let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
-        let membership = Membership::default();
-        let hard_state = HardState::default();
-        let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
+        let mut recovered = Recovered::new((0, 0), Membership::default(), HardState::default(), vec![]);
         let now = Now { monotonic_ms: 1, wall_ms: 1 };
         recovered.begin(1, state.tree(), now);
+        let config = Config { frame_bytes_max: FRAME_BYTES_MAX, dialect, ..Config::new("nowhere") };
         let mut member = Member {
-            config: Config { frame_bytes_max: FRAME_BYTES_MAX, ..Config::new("nowhere") },
-            connection: Connection::new(ConnId::new(0, 1), [127, 0, 0, 1].into()),
+            front: Front::new(config.of_front()),
             replica: Replica::new(options(), recovered, &state, now),
+            around: Surroundings { state: state.into(), mail: RefCell::default(), now: now.into() },
             effects: Effects::default(),
             out: Outboxes::new(1),
             sent: Vec::new(),
-            state,
-            now,
         };
+        member.front.accept(conn(), ([127, 0, 0, 1], 1).into(), ());
         member.settle();
         member
     }
 
-    fn take(&mut self, frame: &[u8]) {
-        let context = Context { config: &self.config, zxid: self.state.tree().zxid(), is_looking: false };
-        match self.connection.on_frame(frame, &context) {
-            Step::Hand(input) => self.replica.step(self.now, input),
-            Step::Ask { xid, op, body } => {
-                let client = self.connection.client().clone();
-                self.replica.step(
-                    self.now,
-                    Input::Client(ClientInput::Read(QueuedRead { client, xid, op, body: body.to_vec() })),
-                );
-            }
-            Step::Identify { .. } => self.state.state().identify(self.connection.client()),
-            Step::Refuse(Refusal::Reply(header)) => frame::write(&mut self.sent, |out| header.encode(out)),
-            Step::Ping | Step::Refuse(_) => {}
-        }
+    fn take(&mut self, bytes: &[u8]) {
+        self.front.receive(conn(), bytes, &self.around);
         self.settle();
+        while self.front.condition(conn(), &self.around).is_some_and(|it| it.takes_input && it.has_input) {
+            let before = self.front.condition(conn(), &self.around);
+            self.front.resume(conn(), &self.around);
+            self.settle();
+            if self.front.condition(conn(), &self.around) == before {
+                return;
+            }
+        }
     }
 
     /// Long enough for the session to expire, whatever timeout it got, and for what is left behind to be removed.
     fn pass_time(&mut self) {
         for seconds in 1..=45 {
-            self.now = Now { monotonic_ms: 1 + seconds * 1000, wall_ms: 1 + seconds as i64 * 1000 };
-            self.replica.step(self.now, Input::Tick);
+            self.around.now.set(Now { monotonic_ms: 1 + seconds * 1000, wall_ms: 1 + seconds as i64 * 1000 });
+            self.replica.step(self.around.now.get(), Input::Tick);
             self.settle();
         }
-        assert!(self.state.tree().session_count() == 0, "a session outlived its client");
-        assert!(self.state.tree().ephemeral_count() == 0, "an ephemeral outlived its session");
+        let state = self.around.state.borrow();
+        assert!(state.tree().session_count() == 0, "a session outlived its client");
+        assert!(state.tree().ephemeral_count() == 0, "an ephemeral outlived its session");
     }
 
-    /// The disk writes at once.
+    /// Lets the engine work until there is nothing to do. The disk writes at once.
     fn settle(&mut self) {
+        let now = self.around.now.get();
+        for input in self.front.inputs().drain(..) {
+            self.replica.step(now, Input::Client(input));
+        }
         loop {
-            self.replica.collect(self.now, &mut self.effects);
+            self.replica.collect(now, &mut self.effects);
             if self.effects.is_empty() {
                 return;
             }
-            self.replica.apply(self.now, &mut self.effects, &mut self.state, &mut self.out);
+            self.replica.apply(now, &mut self.effects, &mut self.around.state.borrow_mut(), &mut self.out);
             if let Some(round) = self.effects.round.take() {
                 self.effects.entries.clear();
-                self.replica.step(self.now, Input::Persisted { round });
+                self.replica.step(now, Input::Persisted { round });
             }
-            self.deliver();
-        }
-    }
-
-    fn deliver(&mut self) {
-        for (_, outbox) in self.out.iter_mut() {
-            for (_, parcel) in outbox.iter() {
-                match parcel {
-                    Parcel::Reply(bytes) | Parcel::Event(bytes) => self.sent.extend_from_slice(bytes),
-                    Parcel::Connected { session, timeout_ms, read_only } => {
-                        self.connection.on_connected(session, timeout_ms, read_only).encode(&mut self.sent);
-                    }
-                    Parcel::Expired => self.connection.on_expired().encode(&mut self.sent),
-                    Parcel::Close => {}
-                }
+            for (_, outbox) in self.out.iter_mut() {
+                self.around.mail.borrow_mut().append(outbox);
             }
-            outbox.clear();
+            self.front.deliver(&self.around);
+            let sent = &mut self.sent;
+            let sending = self.front.send(conn(), |bytes| {
+                sent.extend_from_slice(bytes);
+                Ok::<_, std::convert::Infallible>(bytes.len())
+            });
+            let Ok(()) = sending;
         }
     }
 

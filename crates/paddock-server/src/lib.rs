@@ -9,42 +9,28 @@
 //! server.shutdown().unwrap();
 //! ```
 
-mod ahead;
-mod auth;
-mod clickhouse;
+mod clients;
 mod clock;
 mod config;
-mod connection;
 mod engine;
+mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-mod gather;
-mod helpers;
-mod listener;
-mod members;
-mod outgoing;
+mod observability;
 #[cfg_attr(not(test), expect(dead_code, reason = "the state of the links is not shown anywhere yet"))]
 mod peers;
-mod room;
 mod server;
 mod shared;
-mod shell;
 mod socket;
-mod spans;
-mod stats;
-mod status;
+mod threads;
 mod tls;
-mod turn;
-mod version;
-mod wire;
-mod words;
-mod worker;
 
 pub use config::{
     CipherSuite, ClientAddress, Config, Dialect, EndpointError, Ensemble, EnsembleMember, Password, PeerTls,
     Role, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
+pub use error::ServerError;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;
-pub use server::{Server, ServerError};
+pub use server::Server;
 pub use tls::{StoreError, TlsError};

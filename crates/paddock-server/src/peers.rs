@@ -42,8 +42,8 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::listener;
-use crate::server::spawn;
+use crate::socket;
+use crate::threads::spawn;
 use crate::tls::Tls;
 
 pub(crate) use inflow::Received;
@@ -192,7 +192,7 @@ impl Links {
     ) -> Result<Links, LinkError> {
         let LinkOptions { own, listen, cluster, process, peers, seed, timing, tls } = options;
         let failed = |source| LinkError::Listen { address: listen, source };
-        let listener = listener::bind(listen).map_err(failed)?;
+        let listener = socket::bind(listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (cluster, peers_known, events) = (AtomicU64::new(cluster), RwLock::default(), Box::new(events));

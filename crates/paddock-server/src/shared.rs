@@ -1,18 +1,16 @@
-//! What the threads of a member share: the state behind its lock, the way to the engine, a mailbox for each worker.
+//! Data that the threads of a member share: the state behind its lock, a mailbox for each worker.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crossbeam_channel::Sender;
-use paddock_replica::{Input, Replicated, Role};
+use paddock_replica::{Replicated, Role};
 use paddock_state::{CONTACT_MAX_LEAST_MS, Outbox};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use crate::Config;
 use crate::clock::Clock;
-use crate::engine::EngineRoom;
-use crate::spans::{Ending, Span, Spans};
-use crate::stats::Stats;
+use crate::observability::spans::Spans;
+use crate::observability::stats::Stats;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -20,15 +18,13 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) state: RwLock<Replicated>,
     pub(crate) stats: Stats,
-    /// `None` if nobody wants any.
+    /// Spans of traced requests; `None` if none are exported.
     pub(crate) spans: Option<Spans>,
     mailboxes: Vec<Mailbox>,
-    /// Closed once the workers have ended: that ends the engine.
-    pub(crate) engine: EngineRoom,
     /// Set once: no new connection, no new request.
     stopping: AtomicBool,
     stop_listening: Notify,
-    /// What this member is to the others, as the engine saw it last.
+    /// This member's role, as the engine saw it last.
     role: Mutex<Role>,
     /// The member's last contact with a leader that a quorum follows, as the engine saw it last.
     confirmed_ms: AtomicU64,
@@ -37,7 +33,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, clock: Clock, state: Replicated, engine: Sender<Vec<Input>>) -> Shared {
+    pub(crate) fn new(config: Config, clock: Clock, state: Replicated) -> Shared {
         let mailboxes = (0..config.worker_count()).map(|_| Mailbox::default()).collect();
         let spans = config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member));
         Shared {
@@ -50,16 +46,8 @@ impl Shared {
             confirmed_ms: AtomicU64::new(0),
             is_out_of_contact: AtomicBool::new(false),
             mailboxes,
-            engine: EngineRoom::new(engine),
             config,
             clock,
-        }
-    }
-
-    /// A request has come to its end. Few are traced.
-    pub(crate) fn end_span(&self, span: Option<Box<Span>>, ending: impl FnOnce() -> Ending) {
-        if let Some(span) = span {
-            self.spans.as_ref().expect("who began a span wants spans").end(span, ending());
         }
     }
 
@@ -75,15 +63,15 @@ impl Shared {
         *self.role.lock() = role;
     }
 
-    /// Milliseconds since the member's last contact with a leader that a quorum follows, or since `least_ms` if that is later.
-    pub(crate) fn silence_ms(&self, now_ms: u64, least_ms: u64) -> u64 {
-        now_ms.saturating_sub(self.confirmed_ms.load(Ordering::Acquire).max(least_ms))
+    /// Monotonic time of the member's last contact with a leader that a quorum follows, in milliseconds.
+    pub(crate) fn confirmed_ms(&self) -> u64 {
+        self.confirmed_ms.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_confirmed(&self, confirmed_ms: u64) {
         self.confirmed_ms.store(confirmed_ms, Ordering::Release);
-        let has_contact = || self.silence_ms(self.clock.monotonic_ms(), 0) <= CONTACT_MAX_LEAST_MS;
-        if self.is_out_of_contact.load(Ordering::Relaxed) && has_contact() {
+        let silence_ms = || self.clock.monotonic_ms().saturating_sub(confirmed_ms);
+        if self.is_out_of_contact.load(Ordering::Relaxed) && silence_ms() <= CONTACT_MAX_LEAST_MS {
             self.is_out_of_contact.store(false, Ordering::Relaxed);
             tracing::info!("regained contact to a quorum: keeping client connections");
         }
@@ -116,7 +104,7 @@ impl Shared {
     }
 }
 
-/// Where the engine leaves what a worker has to send.
+/// Mailbox in which the engine leaves what a worker has to send.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     outbox: Mutex<Outbox>,

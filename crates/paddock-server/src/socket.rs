@@ -1,10 +1,27 @@
-//! Reading a socket that is watched for events with one system call, not with one more that finds nothing.
+//! Sockets: listening, and reading one that is watched for events with one system call, not with one more that finds nothing.
 
 use std::io::{self, ErrorKind, Read};
+use std::net::{SocketAddr, TcpListener};
 
-use socket2::SockRef;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+
+/// Connections that may wait to be taken.
+const BACKLOG: i32 = 1024;
+
+/// Listens at an address; `[::]` is every address of IPv4, too.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    // A restarted member takes its port back at once.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
 
 /// Reads what has come to a socket that said it is readable. If that did not fill the buffer it was all, and the socket is
 /// readable again when more comes: the system tells, for events come at every change.

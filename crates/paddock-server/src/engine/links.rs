@@ -1,23 +1,21 @@
-//! The other members of the ensemble: where they are, and how what they say gets to the engine.
+//! Links to the other members of the ensemble: their addresses, and the way of their messages to the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
 
 use paddock_replica::{Cluster, Input, is_of_log};
 
 use crate::Config;
 use crate::config::{EnsembleMember, TlsMode};
-use crate::engine::BORROWED_TURNS_MAX;
+use crate::error::ServerError;
 use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
-use crate::server::ServerError;
 use crate::shared::Shared;
 use crate::tls::Tls;
 
-/// What one message between members has to carry besides a client's request: Raft's fields, other entries.
+/// Bytes of one message between members beside a client's request: Raft's fields, other entries.
 const MESSAGE_RESERVE: usize = 16 << 20;
-/// What a larger message asks for takes so long that the links' thread is needed for others meanwhile.
+/// The work for a larger message, in bytes, takes so long that the links' thread is needed for others meanwhile.
 const QUICK_BYTES_MAX: usize = 4 << 10;
 
 /// The largest request that can travel between members.
@@ -29,11 +27,13 @@ pub(crate) fn frame_bytes_max(config: &Config) -> i32 {
     }
 }
 
-/// Links to all other members; `None` for a member alone.
-pub(crate) fn link(
-    shared: &Arc<Shared>,
+/// Links to all other members; `None` for a member alone. Inputs of the engine go to `deliver`, each with true if the engine
+/// may work on the links' thread for it.
+pub(super) fn start(
+    shared: &Shared,
     cluster: Cluster,
     process: u64,
+    deliver: impl Fn(Input, bool) + Send + Sync + 'static,
 ) -> Result<Option<Links>, ServerError> {
     let config = &shared.config;
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
@@ -52,20 +52,12 @@ pub(crate) fn link(
     if !options.listen.ip().is_loopback() {
         warn_of_open_port(options.listen, ensemble.tls.as_ref().map(|tls| tls.mode));
     }
-    let shared = Arc::clone(shared);
     let links = Links::start(options, move |event| match event {
         LinkEvent::Message { from, bytes, is_last } => {
             let is_quick = is_last && bytes.len() <= QUICK_BYTES_MAX && is_of_log(&bytes);
-            let mut inputs = vec![Input::Peer { from: from.into(), bytes: bytes.to_vec() }];
-            if is_quick {
-                shared.engine.work_off(&mut inputs, BORROWED_TURNS_MAX, || {});
-            } else {
-                shared.engine.hand_over(&mut inputs);
-            }
+            deliver(Input::Peer { from: from.into(), bytes: bytes.to_vec() }, is_quick);
         }
-        LinkEvent::Down { peer } => {
-            shared.engine.hand_over(&mut vec![Input::LinkLost { peer: peer.into() }]);
-        }
+        LinkEvent::Down { peer } => deliver(Input::LinkLost { peer: peer.into() }, false),
         LinkEvent::Up { .. } => {}
     })?;
     Ok(Some(links))
@@ -85,7 +77,7 @@ fn warn_of_open_port(address: SocketAddr, tls: Option<TlsMode>) {
     }
 }
 
-/// Where the other members are, as far as they were ever heard of: one that has left is told so before it is let go.
+/// Addresses of the other members, as far as they were ever heard of: one that has left is told so before it is let go.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     own: u8,

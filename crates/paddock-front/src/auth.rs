@@ -1,4 +1,4 @@
-//! How a client shows who it is.
+//! Identities that a client shows.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use paddock_proto::{Auth, Id};
 use sha1::{Digest, Sha1};
 
-/// What every connection is from the start.
+/// The identity of every connection: the address it comes from.
 pub(crate) fn address_id(address: IpAddr) -> Id {
     Id::new("ip", address.to_canonical().to_string())
 }
@@ -21,17 +21,21 @@ pub(crate) fn authenticate(auth: &Auth<'_>, address: IpAddr, super_digest: Optio
     }
 }
 
-/// `user:password` becomes `user:` and the Base64 of the SHA-1 of the whole. The super user's digest also makes
-/// its owner super.
+/// The identity of `user:password`, and that of the super user, if its digest is the configured one.
 fn digest_ids(auth: &[u8], super_digest: Option<&str>) -> Vec<Id> {
-    let user = String::from_utf8_lossy(auth).split(':').next().unwrap_or_default().to_owned();
-    let digest = format!("{user}:{}", STANDARD.encode(Sha1::digest(auth)));
-    let is_super = super_digest.is_some_and(|expected| expected == digest);
-    let mut ids = vec![Id::new("digest", digest)];
+    let id = digest_id(auth);
+    let is_super = super_digest.is_some_and(|expected| expected == id.id);
+    let mut ids = vec![id];
     if is_super {
         ids.push(Id::new("super", ""));
     }
     ids
+}
+
+/// The identity that `user:password` proves: `user:` and the Base64 of the SHA-1 of the whole.
+pub fn digest_id(auth: &[u8]) -> Id {
+    let user = String::from_utf8_lossy(auth).split(':').next().unwrap_or_default().to_owned();
+    Id::new("digest", format!("{user}:{}", STANDARD.encode(Sha1::digest(auth))))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use paddock_proto::Zxid;
 use paddock_state::WatchSummary;
 
+use super::stats::ConnStats;
 use crate::shared::Shared;
-use crate::stats::ConnStats;
 
 #[derive(Debug)]
 pub(crate) struct Status {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use crate::config::Tracing;
-use crate::server::spawn;
+use crate::threads::spawn;
 pub(crate) use context::TraceContext;
 use exporter::Exporter;
 pub(crate) use span::{Ending, Span};

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use paddock_proto::{OpCode, SessionId, Zxid};
 use paddock_replica::Role;
 
+use super::stats::ConnStats;
+use super::status::{self, Status};
+use super::version::version_and_date;
 use crate::shared::Shared;
-use crate::stats::ConnStats;
-use crate::status::{self, Status};
-use crate::version::version_and_date;
 
 type Answer = fn(&Shared) -> String;
 
@@ -31,8 +31,8 @@ const WORDS: [(&str, Answer); 10] = [
 const OTHER_WORDS: [&str; 8] = ["crst", "dump", "gtmk", "hash", "srst", "stmk", "wchc", "wchp"];
 
 /// The answer to the first four bytes of a connection, if they are a word.
-pub(crate) fn answer(bytes: &[u8], shared: &Shared) -> Option<String> {
-    let word = std::str::from_utf8(bytes).ok()?;
+pub(crate) fn answer(word: [u8; 4], shared: &Shared) -> Option<String> {
+    let word = std::str::from_utf8(&word).ok()?;
     let known = WORDS.iter().find(|(name, _)| *name == word);
     if known.is_none() && !OTHER_WORDS.contains(&word) {
         return None;

@@ -1,9 +1,9 @@
-//! One client connection as a state machine: frames in, steps out. It does no input or output itself.
+//! The protocol of one client connection as a state machine: frames in, actions out.
 //!
-//! A connection greets, waits for its session, serves it, and ends. What it cannot answer alone it hands to the
-//! replica; what needs no write is answered from the state.
+//! A connection greets, waits for its session, serves it, and ends. Writes are submitted to the engine; requests that need no
+//! write are answered from the state.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use paddock_proto::frame::{self, BadFrameLength};
 use paddock_proto::jute::Reader;
@@ -11,36 +11,35 @@ use paddock_proto::{
     Auth, ConnectRequest, ConnectResponse, Dialect, ErrorCode, Extensions, Id, OpCode, Password, ReplyHeader,
     Request, RequestHeader, SessionId, Write, Xid, Zxid,
 };
-use paddock_replica::Input;
 use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::Command;
 
-use crate::Config;
+use crate::Settings;
 use crate::auth;
 use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
 
-/// Before a session there is only a connect request, which is small. A stranger cannot make us wait for gigabytes.
+/// The largest connect request, in bytes: a client without a session cannot make the member wait for gigabytes.
 const GREETING_BYTES_MAX: i32 = 64 << 10;
-/// What ClickHouse Keeper gives a client that asks for no timeout in particular, in milliseconds.
+/// Session timeout of a ClickHouse client that asks for none in particular, in milliseconds, as ClickHouse Keeper has it.
 const CLICKHOUSE_TIMEOUT_MS: i32 = 30_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Greeting,
-    /// The connect request is with the replica. What comes behind it has to wait.
+    /// The connect request is with the engine. What comes behind it has to wait.
     Connecting,
     Serving,
     /// Nothing more is read.
     Ended,
 }
 
-/// What is to be done with a frame.
+/// Something to be done because of a frame.
 #[derive(Debug)]
-pub(crate) enum Step<'f> {
-    /// To the replica; a parcel will answer.
-    Hand(Input),
-    /// To be answered from the state, once all that was handed over has been answered.
-    Ask { xid: Xid, op: OpCode, body: &'f [u8] },
+pub(crate) enum Action<'f> {
+    /// To be handed to the engine; a parcel will answer.
+    Submit(ClientInput),
+    /// To be answered from the state, once all that was submitted has been answered.
+    Read { xid: Xid, op: OpCode, body: &'f [u8] },
     /// To be answered at once, whatever waits: a client takes silence for death.
     Ping,
     /// The client has shown another identity: the watch table must know, then the reply goes out.
@@ -49,7 +48,7 @@ pub(crate) enum Step<'f> {
     Refuse(Refusal),
 }
 
-/// How a connection is told that it ends.
+/// The last packet of a connection that the front ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Silently { why: &'static str },
@@ -58,17 +57,17 @@ pub(crate) enum Refusal {
     NoLeader,
 }
 
-/// The front of what came.
+/// A frame at the front of the input.
 #[derive(Debug)]
-pub(crate) struct Front<'f> {
+pub(crate) struct Framed<'f> {
     pub(crate) frame: &'f [u8],
-    /// What stands behind it where a connection has tracing contexts; else empty.
+    /// The tracing context behind it, where a connection has them; else empty.
     pub(crate) trace: &'f [u8],
-    /// How many bytes are taken with it.
+    /// Bytes that both take, with the length in front of them.
     pub(crate) len: usize,
 }
 
-/// Why what came is no frame.
+/// Input that is no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadInput {
     #[error(transparent)]
@@ -77,19 +76,18 @@ pub(crate) enum BadInput {
     Trace(#[from] BadTrace),
 }
 
-/// What a connection must know of the member.
-#[derive(Debug)]
-pub(crate) struct Context<'a> {
-    pub(crate) config: &'a Config,
+/// The member as a greeting finds it.
+#[derive(Debug, Default)]
+pub(crate) struct Context {
     /// The newest zxid applied here.
     pub(crate) zxid: Zxid,
-    /// Whether there is no leader, as far as this member knows.
+    /// True while the member knows of no leader.
     pub(crate) is_looking: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Connection {
-    address: IpAddr,
+pub(crate) struct Protocol {
+    address: SocketAddr,
     phase: Phase,
     read_only: Option<bool>,
     client: Client,
@@ -97,10 +95,14 @@ pub(crate) struct Connection {
     clickhouse: Option<Box<ClickHouse>>,
 }
 
-impl Connection {
-    pub(crate) fn new(conn: ConnId, address: IpAddr) -> Connection {
-        let client = Client::new(conn, SessionId::NONE, &[auth::address_id(address)]);
-        Connection { address, phase: Phase::Greeting, read_only: None, client, clickhouse: None }
+impl Protocol {
+    pub(crate) fn new(conn: ConnId, address: SocketAddr) -> Protocol {
+        let client = Client::new(conn, SessionId::NONE, &[auth::address_id(address.ip())]);
+        Protocol { address, phase: Phase::Greeting, read_only: None, client, clickhouse: None }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -111,31 +113,37 @@ impl Connection {
         self.phase == Phase::Greeting
     }
 
-    /// Whether frames are taken now.
+    /// True if frames are taken in this phase.
     pub(crate) fn takes_frames(&self) -> bool {
         matches!(self.phase, Phase::Greeting | Phase::Serving)
     }
 
     /// The first frame of `bytes` with what belongs to it, or `None` while it is incomplete.
-    pub(crate) fn split<'f>(&self, bytes: &'f [u8], config: &Config) -> Result<Option<Front<'f>>, BadInput> {
+    pub(crate) fn split<'f>(
+        &self,
+        bytes: &'f [u8],
+        settings: &Settings,
+    ) -> Result<Option<Framed<'f>>, BadInput> {
         let split = match self.phase {
-            Phase::Greeting => ConnectRequest::split(bytes, GREETING_BYTES_MAX.min(config.frame_bytes_max))?,
-            _ => frame::split(bytes, config.frame_bytes_max)?,
+            Phase::Greeting => {
+                ConnectRequest::split(bytes, GREETING_BYTES_MAX.min(settings.frame_bytes_max))?
+            }
+            _ => frame::split(bytes, settings.frame_bytes_max)?,
         };
         let Some((frame, len)) = split else { return Ok(None) };
         if !self.extensions().tracing {
-            return Ok(Some(Front { frame, trace: &[], len }));
+            return Ok(Some(Framed { frame, trace: &[], len }));
         }
         let trace_len = clickhouse::trace_bytes(&bytes[len..])?;
-        Ok(trace_len.map(|trace| Front { frame, trace: &bytes[len..len + trace], len: len + trace }))
+        Ok(trace_len.map(|trace| Framed { frame, trace: &bytes[len..len + trace], len: len + trace }))
     }
 
-    /// Whether what comes now, and what goes out, lies in compressed blocks.
+    /// True if input and output are in compressed blocks from now on.
     pub(crate) fn is_compressed(&self) -> bool {
         self.phase != Phase::Greeting && self.extensions().compression
     }
 
-    /// How many bytes of an xid stand before those that a member knows.
+    /// Bytes of an xid before those that a member knows.
     pub(crate) fn xid_bytes_ahead(&self) -> usize {
         if self.extensions().wide_xids { 4 } else { 0 }
     }
@@ -144,7 +152,7 @@ impl Connection {
         self.clickhouse.as_ref().map_or(Extensions::default(), |clickhouse| clickhouse.extensions)
     }
 
-    /// Whether the client would take the last answer for an error.
+    /// True if the client would take the answer to its closeSession for an error.
     pub(crate) fn wants_no_farewell(&self) -> bool {
         self.clickhouse.as_ref().is_some_and(|clickhouse| clickhouse.wants_no_farewell)
     }
@@ -156,27 +164,32 @@ impl Connection {
         }
     }
 
-    /// What tells a client that waits for its session that there is none to be had here now, if it can be told.
+    /// Tells a client that waits for its session that there is none to be had here now, if its dialect has a packet for that.
     pub(crate) fn on_turned_away(&self) -> Option<ConnectResponse> {
         let is_told = self.phase == Phase::Connecting && self.clickhouse.is_some();
         is_told.then(ConnectResponse::no_leader)
     }
 
-    pub(crate) fn on_frame<'f>(&mut self, frame: &'f [u8], context: &Context<'_>) -> Step<'f> {
-        let step = match self.phase {
-            Phase::Greeting => self.on_greeting(frame, context),
-            Phase::Serving => self.on_request(frame, context),
+    pub(crate) fn on_frame<'f>(
+        &mut self,
+        frame: &'f [u8],
+        context: &Context,
+        settings: &Settings,
+    ) -> Action<'f> {
+        let action = match self.phase {
+            Phase::Greeting => self.on_greeting(frame, context, settings),
+            Phase::Serving => self.on_request(frame, settings),
             Phase::Connecting | Phase::Ended => {
                 unreachable!("frames are taken only while takes_frames() says so")
             }
         };
-        if let Step::Refuse(_) = step {
+        if let Action::Refuse(_) = action {
             self.phase = Phase::Ended;
         }
-        step
+        action
     }
 
-    fn on_greeting<'f>(&mut self, frame: &'f [u8], context: &Context<'_>) -> Step<'f> {
+    fn on_greeting<'f>(&mut self, frame: &'f [u8], context: &Context, settings: &Settings) -> Action<'f> {
         let Ok(request) = ConnectRequest::decode(frame) else { return silently("malformed connect request") };
         if request.last_zxid_seen > context.zxid {
             // The client has seen more than this member knows: it would go back in time here.
@@ -184,10 +197,10 @@ impl Connection {
         }
         self.read_only = request.read_only;
         let mut asked_ms = request.timeout_ms;
-        match dialect_of(&request, context.config.dialect) {
+        match dialect_of(&request, settings.dialect) {
             None => return silently("ClickHouse's greeting where only ZooKeeper's protocol is spoken"),
             Some(Dialect::ZooKeeper) => {}
-            Some(Dialect::ClickHouse) if context.is_looking => return Step::Refuse(Refusal::NoLeader),
+            Some(Dialect::ClickHouse) if context.is_looking => return Action::Refuse(Refusal::NoLeader),
             Some(Dialect::ClickHouse) => {
                 // Its byte always says that it may only read, and it takes none.
                 self.read_only = None;
@@ -199,18 +212,18 @@ impl Connection {
         }
         self.phase = Phase::Connecting;
         let (conn, session) = (self.client.conn, request.session);
-        let timeout_ms = context.config.negotiate_timeout_ms(asked_ms);
+        let timeout_ms = settings.negotiate_timeout_ms(asked_ms);
         let may_only_read = self.read_only == Some(true);
         if session == SessionId::NONE {
-            return Step::Hand(Input::Client(ClientInput::Connect { conn, timeout_ms, may_only_read }));
+            return Action::Submit(ClientInput::Connect { conn, timeout_ms, may_only_read });
         }
         if request.password != Some(&Password::of(session).0) {
-            return Step::Refuse(Refusal::Expired { read_only: self.read_only });
+            return Action::Refuse(Refusal::Expired { read_only: self.read_only });
         }
-        Step::Hand(Input::Client(ClientInput::Resume { conn, session, timeout_ms, may_only_read }))
+        Action::Submit(ClientInput::Resume { conn, session, timeout_ms, may_only_read })
     }
 
-    /// The replica gave the connection its session. Returns the packet that tells the client.
+    /// The engine gave the connection its session. Returns the packet that tells the client.
     pub(crate) fn on_connected(
         &mut self,
         session: SessionId,
@@ -225,7 +238,7 @@ impl Connection {
         ConnectResponse { protocol_version: self.version(), timeout_ms, session, password, read_only }
     }
 
-    /// The session it asked for is gone.
+    /// The session that the client asked for is gone. Returns the packet that tells it.
     pub(crate) fn on_expired(&mut self) -> ConnectResponse {
         self.phase = Phase::Ended;
         let response = ConnectResponse::expired(self.read_only.map(|_| false));
@@ -242,7 +255,7 @@ impl Connection {
         self.clickhouse = Some(Box::new(clickhouse));
     }
 
-    fn on_request<'f>(&mut self, frame: &'f [u8], context: &Context<'_>) -> Step<'f> {
+    fn on_request<'f>(&mut self, frame: &'f [u8], settings: &Settings) -> Action<'f> {
         let mut reader = Reader::new(frame);
         let header = match &mut self.clickhouse {
             None => RequestHeader::decode(&mut reader),
@@ -255,15 +268,15 @@ impl Connection {
         };
         let is_clickhouse = op == OpCode::GetData && clickhouse::is_known_by(body) || op.is_of_clickhouse();
         if is_clickhouse && self.clickhouse.is_none() {
-            match context.config.dialect {
+            match settings.dialect {
                 Some(Dialect::ZooKeeper) if op.is_of_clickhouse() => return unimplemented(xid),
                 Some(Dialect::ZooKeeper) => {}
                 _ => self.speak(ClickHouse::default()),
             }
         }
         match op {
-            OpCode::Ping => Step::Ping,
-            OpCode::Auth => self.on_auth(xid, body, context.config),
+            OpCode::Ping => Action::Ping,
+            OpCode::Auth => self.on_auth(xid, body, settings),
             // A check alone has no effect to report; the others are the service's own.
             OpCode::Check
             | OpCode::CreateSession
@@ -273,17 +286,17 @@ impl Connection {
             | OpCode::SettleReconfig
             | OpCode::DeleteContainer => unimplemented(xid),
             // The state refuses it in its turn.
-            OpCode::Reconfig if !context.config.may_reconfig() => Step::Ask { xid, op, body },
+            OpCode::Reconfig if !settings.may_reconfig => Action::Read { xid, op, body },
             OpCode::Sasl => reply_and_close(xid, Zxid(0), ErrorCode::AuthFailed),
             op if op.is_write() => self.on_write(xid, op, body),
-            op => Step::Ask { xid, op, body },
+            op => Action::Read { xid, op, body },
         }
     }
 
-    fn on_write<'f>(&mut self, xid: Xid, op: OpCode, body: &'f [u8]) -> Step<'f> {
+    fn on_write<'f>(&mut self, xid: Xid, op: OpCode, body: &'f [u8]) -> Action<'f> {
         if op != OpCode::Multi && Write::decode(op, body).is_err() {
             // Only a multi that cannot be read takes a zxid. The state answers this in its turn, as an error.
-            return Step::Ask { xid, op, body };
+            return Action::Read { xid, op, body };
         }
         if op == OpCode::CloseSession {
             self.phase = Phase::Ended;
@@ -293,14 +306,14 @@ impl Connection {
         }
         let mut command = Vec::with_capacity(64 + body.len());
         Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
-        Step::Hand(Input::Client(ClientInput::Write { conn: self.client.conn, xid, op, command }))
+        Action::Submit(ClientInput::Write { conn: self.client.conn, xid, op, command })
     }
 
-    fn on_auth<'f>(&mut self, xid: Xid, body: &[u8], config: &Config) -> Step<'f> {
+    fn on_auth<'f>(&mut self, xid: Xid, body: &[u8], settings: &Settings) -> Action<'f> {
         let Ok(Request::Auth(auth)) = Request::decode(OpCode::Auth, body, Dialect::default()) else {
             return silently("malformed auth packet");
         };
-        let Some(proven) = self.prove(&auth, config) else {
+        let Some(proven) = self.prove(&auth, settings) else {
             return reply_and_close(xid, Zxid(0), ErrorCode::AuthFailed);
         };
         let mut ids: Vec<Id> = self.client.ids().iter().map(|(scheme, id)| Id::new(scheme, id)).collect();
@@ -311,15 +324,15 @@ impl Connection {
         }
         let client = Client::new(self.client.conn, self.client.session, &ids);
         self.client = client.with_dialect(self.client.dialect);
-        Step::Identify { xid }
+        Action::Identify { xid }
     }
 
-    fn prove(&self, auth: &Auth<'_>, config: &Config) -> Option<Vec<Id>> {
-        auth::authenticate(auth, self.address, config.super_digest.as_deref())
+    fn prove(&self, auth: &Auth<'_>, settings: &Settings) -> Option<Vec<Id>> {
+        auth::authenticate(auth, self.address.ip(), settings.super_digest.as_deref())
     }
 }
 
-/// In which dialect a connection begins; `None` if it greets in another than it must.
+/// The dialect in which a connection begins; `None` if it greets in another than it must.
 fn dialect_of(request: &ConnectRequest<'_>, pinned: Option<Dialect>) -> Option<Dialect> {
     match (pinned, Extensions::are_meant_by(request.protocol_version)) {
         (Some(Dialect::ZooKeeper), true) => None,
@@ -328,16 +341,16 @@ fn dialect_of(request: &ConnectRequest<'_>, pinned: Option<Dialect>) -> Option<D
     }
 }
 
-fn silently<'f>(why: &'static str) -> Step<'f> {
-    Step::Refuse(Refusal::Silently { why })
+fn silently<'f>(why: &'static str) -> Action<'f> {
+    Action::Refuse(Refusal::Silently { why })
 }
 
-fn unimplemented<'f>(xid: Xid) -> Step<'f> {
+fn unimplemented<'f>(xid: Xid) -> Action<'f> {
     reply_and_close(xid, Zxid::NONE, ErrorCode::Unimplemented)
 }
 
-fn reply_and_close<'f>(xid: Xid, zxid: Zxid, error: ErrorCode) -> Step<'f> {
-    Step::Refuse(Refusal::Reply(ReplyHeader { xid, zxid, error: Some(error) }))
+fn reply_and_close<'f>(xid: Xid, zxid: Zxid, error: ErrorCode) -> Action<'f> {
+    Action::Refuse(Refusal::Reply(ReplyHeader { xid, zxid, error: Some(error) }))
 }
 
 #[cfg(test)]
@@ -346,12 +359,12 @@ mod tests {
 
     use super::*;
 
-    fn connection() -> Connection {
-        Connection::new(ConnId::new(0, 1), "127.0.0.1".parse().unwrap())
+    fn protocol() -> Protocol {
+        Protocol::new(ConnId::new(0, 1), "127.0.0.1:1".parse().unwrap())
     }
 
-    fn on_frame<'f>(connection: &mut Connection, frame: &'f [u8]) -> Step<'f> {
-        connection.on_frame(frame, &Context { config: &Config::new("x"), zxid: Zxid(100), is_looking: false })
+    fn on_frame<'f>(protocol: &mut Protocol, frame: &'f [u8]) -> Action<'f> {
+        protocol.on_frame(frame, &Context { zxid: Zxid(100), is_looking: false }, &Settings::for_tests())
     }
 
     fn greeting(session: i64, password: &[u8], last_zxid_seen: i64) -> Vec<u8> {
@@ -376,21 +389,21 @@ mod tests {
         out
     }
 
-    fn serving() -> Connection {
-        let mut connection = connection();
+    fn serving() -> Protocol {
+        let mut protocol = protocol();
         assert!(matches!(
-            on_frame(&mut connection, &greeting(0, &[0; 16], 0)),
-            Step::Hand(Input::Client(ClientInput::Connect { .. }))
+            on_frame(&mut protocol, &greeting(0, &[0; 16], 0)),
+            Action::Submit(ClientInput::Connect { .. })
         ));
-        assert!(!connection.takes_frames());
-        connection.on_connected(SessionId(5), 10_000, false);
-        connection
+        assert!(!protocol.takes_frames());
+        protocol.on_connected(SessionId(5), 10_000, false);
+        protocol
     }
 
     #[test]
     fn a_session_is_resumed_only_with_its_password() {
         let password = Password::of(SessionId(7)).0;
-        let step = |password: &[u8]| format!("{:?}", on_frame(&mut connection(), &greeting(7, password, 0)));
+        let step = |password: &[u8]| format!("{:?}", on_frame(&mut protocol(), &greeting(7, password, 0)));
         assert!(step(&password).contains("Resume"));
         assert!(step(&[0; 16]).contains("Expired"));
         assert!(step(&password[..15]).contains("Expired"));
@@ -398,41 +411,38 @@ mod tests {
 
     #[test]
     fn a_client_from_the_future_is_turned_away() {
-        let mut connection = connection();
+        let mut protocol = protocol();
         assert!(matches!(
-            on_frame(&mut connection, &greeting(0, &[], 101)),
-            Step::Refuse(Refusal::Silently { .. })
+            on_frame(&mut protocol, &greeting(0, &[], 101)),
+            Action::Refuse(Refusal::Silently { .. })
         ));
-        assert!(!connection.takes_frames());
+        assert!(!protocol.takes_frames());
     }
 
     #[test]
-    fn what_no_client_may_send_is_answered_and_ends_the_connection() {
+    fn what_no_client_may_send_is_answered_and_ends_the_protocol() {
         for op in [0, 10, 13, 20, -10, -14, -15, -1, 999] {
-            let mut connection = serving();
-            let Step::Refuse(Refusal::Reply(header)) = on_frame(&mut connection, &request(3, op)) else {
+            let mut protocol = serving();
+            let Action::Refuse(Refusal::Reply(header)) = on_frame(&mut protocol, &request(3, op)) else {
                 panic!("operation {op} was taken")
             };
             assert_eq!((header.xid, header.error), (Xid(3), Some(ErrorCode::Unimplemented)));
-            assert!(!connection.takes_frames());
+            assert!(!protocol.takes_frames());
         }
     }
 
     #[test]
     fn writes_go_to_the_replica_and_reads_do_not() {
-        let mut connection = serving();
+        let mut protocol = serving();
         let delete = [request(1, 2), b"\0\0\0\x02/a\0\0\0\0".to_vec()].concat();
+        assert!(matches!(on_frame(&mut protocol, &delete), Action::Submit(ClientInput::Write { .. })));
+        assert!(matches!(on_frame(&mut protocol, &delete[..9]), Action::Read { op: OpCode::Delete, .. }));
+        assert!(matches!(on_frame(&mut protocol, &request(2, 4)), Action::Read { op: OpCode::GetData, .. }));
+        assert!(matches!(on_frame(&mut protocol, &request(-2, 11)), Action::Ping));
         assert!(matches!(
-            on_frame(&mut connection, &delete),
-            Step::Hand(Input::Client(ClientInput::Write { .. }))
+            on_frame(&mut protocol, &request(3, -11)),
+            Action::Submit(ClientInput::Write { .. })
         ));
-        assert!(matches!(on_frame(&mut connection, &delete[..9]), Step::Ask { op: OpCode::Delete, .. }));
-        assert!(matches!(on_frame(&mut connection, &request(2, 4)), Step::Ask { op: OpCode::GetData, .. }));
-        assert!(matches!(on_frame(&mut connection, &request(-2, 11)), Step::Ping));
-        assert!(matches!(
-            on_frame(&mut connection, &request(3, -11)),
-            Step::Hand(Input::Client(ClientInput::Write { .. }))
-        ));
-        assert!(!connection.takes_frames(), "nothing is read behind a closeSession");
+        assert!(!protocol.takes_frames(), "nothing is read behind a closeSession");
     }
 }

@@ -1,4 +1,4 @@
-//! What the member finds around it in this process: the shared state and the mailboxes, the links, the clock.
+//! The process around the member: the shared state and the mailboxes, the links, the clock.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,8 +8,8 @@ use paddock_replica::Replicated;
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
 
-use crate::helpers::SnapshotThread;
-use crate::members::Addresses;
+use super::links::Addresses;
+use super::snapshot_thread::SnapshotThread;
 use crate::peers::Links;
 use crate::shared::Shared;
 

@@ -1,43 +1,34 @@
 //! Takes connections and gives them to the workers in turn.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::server::{spawn, spawn_worker};
+use super::tasks;
+use crate::engine::EngineHandle;
 use crate::shared::Shared;
+use crate::threads::spawn;
 
-/// How many connections may wait to be taken.
-const BACKLOG: i32 = 1024;
-/// How long to wait when the operating system has no more sockets to give.
+/// Pause before the next try when the operating system has no more sockets to give.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
-pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        // [::] means every address, of the older kind too.
-        socket.set_only_v6(false)?;
-    }
-    // A restarted member takes its port back at once.
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
-}
-
 /// Starts the workers and the thread that feeds them. They end after `Shared::stop`.
-pub(crate) fn start(listener: TcpListener, shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
-    let (senders, mut threads): (Vec<_>, Vec<_>) = (0..shared.config.worker_count())
-        .map(|number| {
-            let (sender, receiver) = unbounded_channel();
-            (sender, spawn_worker(number, shared, receiver))
-        })
-        .unzip();
+pub(crate) fn start(
+    listener: TcpListener,
+    shared: &Arc<Shared>,
+    engine: &EngineHandle,
+) -> Vec<JoinHandle<()>> {
+    let spawn_worker = |number| {
+        let (sender, sockets) = unbounded_channel();
+        let (shared, engine) = (shared.clone(), engine.clone());
+        (sender, spawn(format!("worker-{number}"), move || tasks::run(number, shared, engine, sockets)))
+    };
+    let (senders, mut threads): (Vec<_>, Vec<_>) =
+        (0..shared.config.worker_count()).map(spawn_worker).unzip();
     let shared = shared.clone();
     threads.push(spawn("listener", move || accept(&listener, &senders, &shared)));
     threads

@@ -1,0 +1,380 @@
+//! One client connection: bytes that have come, requests that wait, bytes to send.
+//!
+//! Replies stand in `output` in the order in which the client must see them, whoever makes them. A read is answered from the
+//! state at once if nothing of its connection waits in the engine; else it goes to the engine too, behind what waits.
+
+use std::net::SocketAddr;
+
+use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, SessionId, Xid, Zxid, frame};
+use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, State, contact_max_ms};
+use paddock_tree::Guess;
+
+use crate::clickhouse::Packet;
+use crate::host::{Answered, Host, TracedRequest};
+use crate::output::Output;
+use crate::protocol::{Protocol, Refusal};
+use crate::queue::Queue;
+use crate::{Condition, Limits};
+
+/// How far the end of a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Ending {
+    Open,
+    /// It is closed when everything was sent. What the engine still has for it is sent too.
+    Closing,
+    /// It is closed when everything was sent. Nothing is added to that.
+    Silenced,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection<H: Host> {
+    pub(crate) protocol: Protocol,
+    pub(crate) stats: H::Stats,
+    /// Bytes that have come and are not taken yet, as the client sent them.
+    pub(crate) input: Vec<u8>,
+    /// The same out of compressed blocks.
+    pub(crate) unpacked: Vec<u8>,
+    output: Output,
+    queue: Queue<H::Span>,
+    ending: Ending,
+    /// A frame has come since the session was last reported as heard.
+    pub(crate) is_heard: bool,
+    /// Something else than the output has changed since this was asked last: whether input is taken, or the ending.
+    has_changed: bool,
+    /// Monotonic time at which the client asked for its session, in milliseconds; the end of time for a connection without one,
+    /// and for one that only reads: no other member can end those.
+    session_since_ms: u64,
+    session_timeout_ms: i32,
+}
+
+impl<H: Host> Connection<H> {
+    pub(crate) fn new(conn: ConnId, address: SocketAddr, stats: H::Stats, limits: &Limits) -> Connection<H> {
+        Connection {
+            protocol: Protocol::new(conn, address),
+            stats,
+            input: Vec::new(),
+            unpacked: Vec::new(),
+            output: Output::default(),
+            queue: Queue::new(limits),
+            ending: Ending::Open,
+            is_heard: false,
+            has_changed: false,
+            session_since_ms: u64::MAX,
+            session_timeout_ms: 0,
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        self.protocol.client()
+    }
+
+    pub(crate) fn session(&self) -> SessionId {
+        self.client().session
+    }
+
+    /// True if all that was handed to the engine has been answered.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// True if frames are taken now.
+    pub(crate) fn takes_input(&self, host: &H, limits: &Limits) -> bool {
+        self.protocol.takes_frames()
+            && self.ending == Ending::Open
+            && !host.is_stopping()
+            && self.queue.len() < self.queue.capacity(limits)
+            && self.output.unsent_bytes() < limits.unsent_bytes_max
+    }
+
+    pub(crate) fn condition(&self, host: &H, limits: &Limits) -> Condition {
+        let is_drained = host.is_stopping() && self.is_idle();
+        Condition {
+            takes_input: self.takes_input(host, limits),
+            has_input: !self.input.is_empty() || !self.unpacked.is_empty(),
+            is_greeting: self.protocol.is_greeting(),
+            unsent_bytes: self.output.unsent_bytes(),
+            is_closing: self.ending != Ending::Open || is_drained,
+        }
+    }
+
+    pub(crate) fn take_change(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
+    }
+
+    /// Notes that a frame has come. Returns true if the session has not been reported as heard since the last report.
+    pub(crate) fn hear(&mut self, frame: &[u8], host: &H) -> bool {
+        let header = frame.get(self.protocol.xid_bytes_ahead()..).and_then(<[u8]>::first_chunk::<8>);
+        let request = header.filter(|_| !self.protocol.is_greeting()).map(|head| {
+            let number = u64::from_be_bytes(*head);
+            (Xid((number >> 32) as i32), number as i32)
+        });
+        host.on_received(&self.stats, request);
+        !std::mem::replace(&mut self.is_heard, true)
+    }
+
+    pub(crate) fn begin_span(&self, frame: &[u8], context: &[u8], host: &H) -> Option<H::Span> {
+        if context.is_empty() {
+            return None;
+        }
+        host.begin_span(&TracedRequest {
+            context,
+            frame,
+            has_wide_xid: self.protocol.xid_bytes_ahead() > 0,
+            session: self.session(),
+            client: self.protocol.address(),
+        })
+    }
+
+    /// A request is handed to the engine, which will answer it.
+    pub(crate) fn wait(&mut self, since_ms: u64, span: Option<H::Span>, host: &H) {
+        self.queue.push(since_ms, span);
+        host.on_waiting(&self.stats, self.queue.len());
+    }
+
+    /// The read as an input of the engine, behind all that waits.
+    pub(crate) fn queued_read(&self, xid: Xid, op: OpCode, body: &[u8]) -> ClientInput {
+        ClientInput::Read(QueuedRead { client: self.client().clone(), xid, op, body: body.to_vec() })
+    }
+
+    /// Answers a request from the state.
+    pub(crate) fn answer(
+        &mut self,
+        (xid, op, body): (Xid, OpCode, &[u8]),
+        guess: Guess,
+        state: &State,
+        span: Option<H::Span>,
+        host: &H,
+    ) {
+        let out = &mut self.output.bytes;
+        let before = out.len();
+        state.answer(self.protocol.client(), xid, op, body, guess, out);
+        if let Some(span) = span {
+            host.end_span(span, Some(&out[before..]));
+        }
+        self.protocol.translate(
+            if op == OpCode::Ping { Packet::Unasked } else { Packet::Reply },
+            out,
+            before,
+        );
+        host.on_read(out.len() - before);
+    }
+
+    /// Sends a reply that has no body.
+    pub(crate) fn reply(&mut self, header: ReplyHeader, span: Option<H::Span>, host: &H) {
+        let out = &mut self.output.bytes;
+        let before = out.len();
+        frame::write(out, |out| header.encode(out));
+        if let Some(span) = span {
+            host.end_span(span, Some(&out[before..]));
+        }
+        self.protocol.translate(Packet::Reply, out, before);
+    }
+
+    /// Ends the connection as the protocol wants it.
+    pub(crate) fn refuse(&mut self, refusal: Refusal, span: Option<H::Span>, host: &H) {
+        if let Refusal::Reply(header) = refusal {
+            self.reply(header, span, host);
+        } else if let Some(span) = span {
+            host.end_span(span, None);
+        }
+        match refusal {
+            Refusal::Silently { why } => {
+                tracing::warn!(client = %self.protocol.address(), "connection closed: {why}");
+            }
+            Refusal::Reply(header) if header.error == Some(ErrorCode::AuthFailed) => host.on_auth_failed(),
+            Refusal::Reply(_) => {}
+            Refusal::Expired { read_only } => {
+                self.send_greeting(&ConnectResponse::expired(read_only.map(|_| false)));
+            }
+            Refusal::NoLeader => self.send_greeting(&ConnectResponse::no_leader()),
+        }
+        self.close();
+    }
+
+    /// Sends text in the place of a greeting, and ends the connection.
+    pub(crate) fn answer_word(&mut self, text: &str) {
+        self.output.bytes.extend_from_slice(text.as_bytes());
+        self.close();
+    }
+
+    /// Takes a parcel of the engine. Returns true if it answers a request.
+    pub(crate) fn deliver(&mut self, parcel: Parcel<'_>, now: Now, host: &H, limits: &Limits) -> bool {
+        if let (Parcel::Connected { timeout_ms, read_only: false, .. }, Some(waiting)) =
+            (parcel, self.queue.oldest())
+        {
+            (self.session_since_ms, self.session_timeout_ms) = (waiting.since_ms, timeout_ms);
+        }
+        if self.ending == Ending::Silenced || self.close_without_contact(now.monotonic_ms, host) {
+            return false;
+        }
+        match parcel {
+            Parcel::Reply(bytes) => {
+                let is_farewell = self.queue.len() == 1 && self.protocol.wants_no_farewell();
+                if !is_farewell {
+                    self.send(Packet::Reply, bytes);
+                }
+                self.answered(bytes, now, host, limits);
+            }
+            Parcel::Event(bytes) => {
+                if self.output.unsent_bytes() > limits.event_bytes_max {
+                    tracing::warn!(
+                        client = %self.protocol.address(),
+                        "connection closed: it does not read its events"
+                    );
+                    self.abandon();
+                } else {
+                    self.send(Packet::Unasked, bytes);
+                    host.on_event(&self.stats);
+                }
+            }
+            Parcel::Connected { session, timeout_ms, read_only } => {
+                let response = self.protocol.on_connected(session, timeout_ms, read_only);
+                host.on_session(&self.stats, session, timeout_ms);
+                self.greet(&response, now, host, limits);
+            }
+            Parcel::Expired => {
+                let response = self.protocol.on_expired();
+                self.greet(&response, now, host, limits);
+                self.close();
+            }
+            Parcel::Close => {
+                if let Some(response) = self.protocol.on_turned_away() {
+                    self.send_greeting(&response);
+                }
+                // What was asked before may never be answered: an answer behind that would look like the missing one.
+                self.ending = Ending::Silenced;
+                self.has_changed = true;
+            }
+        }
+        matches!(parcel, Parcel::Reply(_) | Parcel::Connected { .. } | Parcel::Expired)
+    }
+
+    fn send(&mut self, packet: Packet, frames: &[u8]) {
+        let out = &mut self.output.bytes;
+        let before = out.len();
+        out.extend_from_slice(frames);
+        self.protocol.translate(packet, out, before);
+    }
+
+    fn send_greeting(&mut self, response: &ConnectResponse) {
+        response.encode(self.output.greeting(self.protocol.is_compressed()));
+    }
+
+    fn greet(&mut self, response: &ConnectResponse, now: Now, host: &H, limits: &Limits) {
+        self.send_greeting(response);
+        self.answered(&[], now, host, limits);
+        self.has_changed = true;
+    }
+
+    /// The oldest request with the engine has been answered.
+    fn answered(&mut self, reply: &[u8], now: Now, host: &H, limits: &Limits) {
+        let capacity = self.queue.capacity(limits);
+        let was_full = self.queue.len() >= capacity;
+        let waiting = self.queue.pop(reply.len());
+        if let Some(span) = waiting.span {
+            host.end_span(span, Some(reply));
+        }
+        let is_half_full = self.queue.len() == self.queue.capacity(limits) / 2;
+        self.has_changed |= is_half_full || was_full || self.queue.is_empty() && host.is_stopping();
+        host.on_waiting(&self.stats, self.queue.len());
+        let zxid = reply.get(8..).and_then(<[u8]>::first_chunk).map_or(0, |zxid| i64::from_be_bytes(*zxid));
+        let reply = Answered { zxid: Zxid(zxid), bytes: reply.len() };
+        host.on_answered(&self.stats, reply, waiting.since_ms, now);
+    }
+
+    /// Closes the connection if the member has had no contact to a quorum for so long that others may end the session soon:
+    /// the client must not be told any more that it has one.
+    pub(crate) fn close_without_contact(&mut self, now_ms: u64, host: &H) -> bool {
+        let last_ms = host.confirmed_ms().max(self.session_since_ms);
+        let silence_ms = now_ms.saturating_sub(last_ms);
+        let is_over = silence_ms > 0 && silence_ms > contact_max_ms(self.session_timeout_ms);
+        if is_over && self.ending != Ending::Silenced {
+            host.on_lost_contact(silence_ms, self.session_timeout_ms);
+            self.abandon();
+        }
+        is_over
+    }
+
+    /// Closes the connection when everything was sent.
+    pub(crate) fn close(&mut self) {
+        self.ending = self.ending.max(Ending::Closing);
+        self.has_changed = true;
+    }
+
+    /// Closes the connection without sending what is left.
+    pub(crate) fn abandon(&mut self) {
+        self.output.drop_all();
+        self.ending = Ending::Silenced;
+        self.has_changed = true;
+    }
+
+    /// The bytes to send next.
+    pub(crate) fn unsent(&mut self) -> &[u8] {
+        self.output.unsent(self.protocol.is_compressed())
+    }
+
+    /// The client was sent so many of them.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.output.advance(bytes, self.protocol.is_compressed());
+    }
+
+    /// The connection has ended: what waits will not be answered. Returns the number of these requests.
+    pub(crate) fn give_up(&mut self, host: &H) -> usize {
+        let waiting = self.queue.len();
+        self.queue.drain().filter_map(|waiting| waiting.span).for_each(|span| host.end_span(span, None));
+        waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use paddock_state::Outbox;
+
+    use super::*;
+
+    /// A host with statistics and spans as a server has them.
+    struct Sized;
+
+    impl Host for Sized {
+        type StateGuard<'a> = &'a State;
+        type Stats = Arc<()>;
+        type Span = Box<()>;
+
+        fn now(&self) -> Now {
+            unreachable!("only sizes count here")
+        }
+
+        fn lock_state(&self) -> &State {
+            unreachable!("only sizes count here")
+        }
+
+        fn take_mail(&self, _: &mut Outbox) -> bool {
+            false
+        }
+
+        fn confirmed_ms(&self) -> u64 {
+            u64::MAX
+        }
+
+        fn is_looking(&self) -> bool {
+            false
+        }
+
+        fn is_stopping(&self) -> bool {
+            false
+        }
+
+        fn answer_word(&self, _: [u8; 4]) -> Option<String> {
+            None
+        }
+    }
+
+    /// Most connections are idle, and there may be very many: what each takes is a decision, not an accident.
+    #[test]
+    fn an_idle_connection_is_small() {
+        let bytes = size_of::<Connection<Sized>>();
+        assert!(bytes <= 320, "a connection has {bytes} bytes");
+    }
+}

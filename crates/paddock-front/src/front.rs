@@ -1,0 +1,423 @@
+//! The front: all connections of one worker, between their bytes and the engine.
+//!
+//! The worker brings what its sockets have read, and sends what [`Front::unsent`] gives. Requests that the engine has to
+//! answer are collected for it; its parcels come back through [`Host::take_mail`].
+
+use std::net::SocketAddr;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use paddock_proto::{OpCode, ReplyHeader, SessionId, Xid, Zxid, blocks};
+use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Now, Outbox, State};
+use paddock_tree::{Guess, Guesses};
+
+use crate::Settings;
+use crate::connection::Connection;
+use crate::host::{Host, Served};
+use crate::output::clear;
+use crate::prefetch;
+use crate::protocol::{Action, Context};
+
+/// Condition of a connection, for the worker to decide what to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Requests are taken: what comes may be read from the socket.
+    pub takes_input: bool,
+    /// Bytes have come that were not taken yet: call [`Front::resume`] when `takes_input` is true.
+    pub has_input: bool,
+    /// The client has sent no connect request yet.
+    pub is_greeting: bool,
+    pub unsent_bytes: usize,
+    /// The connection is to be closed once nothing is unsent.
+    pub is_closing: bool,
+}
+
+/// A connection for which mail has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    pub conn: ConnId,
+    /// Input may be taken that was not before, or the connection is to be closed.
+    pub has_changed: bool,
+}
+
+type Connections<H> = HashMap<ConnId, Box<Connection<H>>, FixedState>;
+
+#[derive(Debug)]
+pub struct Front<H: Host> {
+    settings: Settings,
+    conns: Connections<H>,
+    /// Inputs for the engine that were not handed over yet.
+    inputs: Vec<ClientInput>,
+    /// Requests that the engine has to answer, those in `inputs` included.
+    outstanding: usize,
+    /// As many there were when the engine's mail came last.
+    outstanding_before_mail: usize,
+    /// Connections that were heard since the last report.
+    heard: Vec<ConnId>,
+    reached: Vec<Reached>,
+    /// Emptied mail, kept for its memory.
+    mail: Outbox,
+}
+
+impl<H: Host> Front<H> {
+    pub fn new(settings: Settings) -> Front<H> {
+        Front {
+            settings,
+            conns: Connections::default(),
+            inputs: Vec::new(),
+            outstanding: 0,
+            outstanding_before_mail: 0,
+            heard: Vec::new(),
+            reached: Vec::new(),
+            mail: Outbox::default(),
+        }
+    }
+
+    /// Takes a new connection in. Its number must never have been used before.
+    pub fn accept(&mut self, conn: ConnId, address: SocketAddr, stats: H::Stats) {
+        let connection = Connection::new(conn, address, stats, &self.settings.limits);
+        let former = self.conns.insert(conn, Box::new(connection));
+        assert!(former.is_none(), "connection numbers are never used again");
+    }
+
+    /// The connections that have not been told to leave.
+    pub fn conns(&self) -> impl Iterator<Item = ConnId> {
+        self.conns.keys().copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.conns.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.conns.len()
+    }
+
+    /// The session that a connection serves; none for a connection that is gone.
+    pub fn session(&self, conn: ConnId) -> SessionId {
+        self.conns.get(&conn).map_or(SessionId::NONE, |connection| connection.session())
+    }
+
+    /// Condition of a connection; `None` if it is gone.
+    pub fn condition(&self, conn: ConnId, host: &H) -> Option<Condition> {
+        self.conns.get(&conn).map(|connection| connection.condition(host, &self.settings.limits))
+    }
+
+    /// Requests that the engine has to answer, of all connections.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// As many there were when the engine's mail came last.
+    pub fn outstanding_before_mail(&self) -> usize {
+        self.outstanding_before_mail
+    }
+
+    /// Inputs for the engine that were not handed over yet.
+    pub fn inputs(&mut self) -> &mut Vec<ClientInput> {
+        &mut self.inputs
+    }
+
+    /// Takes bytes that a client has sent, and the requests in them as far as the connection takes any. Returns true if some
+    /// were answered at once.
+    pub fn receive(&mut self, conn: ConnId, bytes: &[u8], host: &H) -> bool {
+        let Some(mut connection) = self.conns.remove(&conn) else { return false };
+        let now = host.now();
+        let served = self.take_input(&mut connection, bytes, now, host);
+        if served.replies > 0 {
+            host.on_served(&connection.stats, served, now.monotonic_ms);
+        }
+        self.conns.insert(conn, connection);
+        served.replies > 0
+    }
+
+    /// Takes requests that had to wait. To be called when the condition says that input is taken, and that there is some.
+    pub fn resume(&mut self, conn: ConnId, host: &H) -> bool {
+        self.receive(conn, &[], host)
+    }
+
+    fn take_input(&mut self, connection: &mut Connection<H>, bytes: &[u8], now: Now, host: &H) -> Served {
+        if connection.close_without_contact(now.monotonic_ms, host) {
+            return Served { replies: 0, zxid: Zxid(0) };
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        let is_fresh = input.is_empty();
+        if !is_fresh {
+            input.extend_from_slice(bytes);
+        }
+        let mut turn = Turn::new(self, now, host);
+        let pending = if is_fresh { bytes } else { &input };
+        let taken = if connection.protocol.is_compressed() {
+            turn.take_blocks(connection, pending)
+        } else {
+            turn.take_frames(connection, pending)
+        };
+        let served = turn.end();
+        if is_fresh {
+            input.extend_from_slice(&bytes[taken..]);
+        } else {
+            input.drain(..taken);
+        }
+        if input.is_empty() {
+            clear(&mut input);
+        }
+        connection.input = input;
+        served
+    }
+
+    /// Puts the engine's mail into the connections' outputs. [`Front::take_reached`] tells whom it has reached.
+    pub fn deliver(&mut self, host: &H) {
+        self.deliver_beside(None, host);
+    }
+
+    /// Delivers while one connection is out of the table, because its requests are being taken.
+    fn deliver_beside(&mut self, mut current: Option<&mut Connection<H>>, host: &H) {
+        let mut mail = std::mem::take(&mut self.mail);
+        if host.take_mail(&mut mail) {
+            let now = host.now();
+            self.outstanding_before_mail = self.outstanding;
+            for (conn, parcel) in mail.iter() {
+                let connection = match &mut current {
+                    Some(current) if current.client().conn == conn => &mut **current,
+                    // A connection that has ended in the meantime needs nothing any more.
+                    _ => match self.conns.get_mut(&conn) {
+                        Some(connection) => &mut **connection,
+                        None => continue,
+                    },
+                };
+                let is_answer = connection.deliver(parcel, now, host, &self.settings.limits);
+                self.outstanding -= usize::from(is_answer);
+                let has_changed = connection.take_change();
+                match self.reached.last_mut() {
+                    Some(last) if last.conn == conn => last.has_changed |= has_changed,
+                    _ => self.reached.push(Reached { conn, has_changed }),
+                }
+            }
+            mail.clear();
+        }
+        self.mail = mail;
+    }
+
+    /// Moves the connections to which something has been delivered since this was called last into `reached`.
+    pub fn take_reached(&mut self, reached: &mut Vec<Reached>) {
+        reached.append(&mut self.reached);
+    }
+
+    /// Sends what is unsent by `write`, which returns the number of bytes that it took, until all is sent or it fails.
+    pub fn send<E>(
+        &mut self,
+        conn: ConnId,
+        mut write: impl FnMut(&[u8]) -> Result<usize, E>,
+    ) -> Result<(), E> {
+        let Some(connection) = self.conns.get_mut(&conn) else { return Ok(()) };
+        loop {
+            let unsent = connection.unsent();
+            if unsent.is_empty() {
+                return Ok(());
+            }
+            let sent = write(unsent)?;
+            connection.advance(sent);
+        }
+    }
+
+    /// Nobody is there to read what is unsent: the connection is to be closed.
+    pub fn abandon(&mut self, conn: ConnId) {
+        if let Some(connection) = self.conns.get_mut(&conn) {
+            connection.abandon();
+        }
+    }
+
+    /// The connection has ended; its session lives on until its time is up.
+    pub fn leave(&mut self, conn: ConnId, host: &H) {
+        let Some(mut connection) = self.conns.remove(&conn) else { return };
+        self.outstanding -= connection.give_up(host);
+        // The session was heard until now, whenever the next report would have been.
+        if connection.is_heard && connection.session() != SessionId::NONE {
+            self.inputs.push(ClientInput::Touch { session: connection.session() });
+        }
+        self.inputs.push(ClientInput::Disconnect { conn });
+    }
+
+    /// Tells the engine which sessions were heard since this was called last. To be called at least each
+    /// `paddock_state::TOUCH_DELAY_MS`.
+    pub fn report_heard(&mut self) {
+        for conn in self.heard.drain(..) {
+            let Some(connection) = self.conns.get_mut(&conn) else { continue };
+            connection.is_heard = false;
+            if connection.session() != SessionId::NONE {
+                self.inputs.push(ClientInput::Touch { session: connection.session() });
+            }
+        }
+    }
+
+    /// Closes the connections of sessions that others may end soon without this member. To be called as often as
+    /// [`Front::report_heard`].
+    pub fn close_without_contact(&mut self, host: &H) {
+        let now = host.now();
+        if now.monotonic_ms.saturating_sub(host.confirmed_ms()) <= CONTACT_MAX_LEAST_MS {
+            return;
+        }
+        for (conn, connection) in &mut self.conns {
+            if connection.close_without_contact(now.monotonic_ms, host) && connection.take_change() {
+                self.reached.push(Reached { conn: *conn, has_changed: true });
+            }
+        }
+    }
+}
+
+/// A connection's turn: the frames that have come together, taken one by one. Their reads share one lock of the state, their
+/// writes one message to the engine.
+struct Turn<'a, H: Host + 'a> {
+    front: &'a mut Front<H>,
+    host: &'a H,
+    now: Now,
+    state: Option<H::StateGuard<'a>>,
+    /// Reads that were answered under locks of the state.
+    reads: usize,
+    /// Places of the znodes that the reads to come are about, as far as they were prefetched.
+    guesses: Guesses,
+    replies: u64,
+}
+
+impl<'a, H: Host> Turn<'a, H> {
+    fn new(front: &'a mut Front<H>, now: Now, host: &'a H) -> Turn<'a, H> {
+        Turn { front, host, now, state: None, reads: 0, guesses: Guesses::default(), replies: 0 }
+    }
+
+    /// Takes frames out of compressed blocks. Returns the number of bytes taken.
+    fn take_blocks(&mut self, connection: &mut Connection<H>, input: &[u8]) -> usize {
+        let mut taken = 0;
+        let mut unpacked = std::mem::take(&mut connection.unpacked);
+        loop {
+            let frames = self.take_frames(connection, &unpacked);
+            unpacked.drain(..frames);
+            if !connection.takes_input(self.host, &self.front.settings.limits) {
+                break;
+            }
+            match blocks::unpack(&input[taken..], &mut unpacked) {
+                Ok(Some(len)) => taken += len,
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(client = %connection.protocol.address(), %error, "connection closed");
+                    connection.close();
+                    break;
+                }
+            }
+        }
+        if unpacked.is_empty() {
+            clear(&mut unpacked);
+        }
+        connection.unpacked = unpacked;
+        taken
+    }
+
+    /// Takes the whole frames at the front of the input, as far as the connection takes any. Returns the number of bytes taken.
+    fn take_frames(&mut self, connection: &mut Connection<H>, input: &[u8]) -> usize {
+        if connection.protocol.is_greeting()
+            && let Some(word) = input.first_chunk()
+            && let Some(text) = self.host.answer_word(*word)
+        {
+            connection.answer_word(&text);
+            return input.len();
+        }
+        let mut taken = 0;
+        while connection.takes_input(self.host, &self.front.settings.limits) {
+            self.prefetch(connection, &input[taken..]);
+            match connection.protocol.split(&input[taken..], &self.front.settings) {
+                Ok(None) => break,
+                Ok(Some(request)) => {
+                    self.take(connection, request.frame, request.trace);
+                    taken += request.len;
+                }
+                Err(error) => {
+                    tracing::warn!(client = %connection.protocol.address(), %error, "connection closed");
+                    connection.close();
+                }
+            }
+        }
+        taken
+    }
+
+    /// Lets the state look for what is to be read next, once it is locked: to be called for all that has come.
+    fn prefetch(&mut self, connection: &Connection<H>, input: &[u8]) {
+        let Some(state) = self.state.as_ref().filter(|_| self.guesses.len() == 0) else { return };
+        if state.tree().is_worth_looking_ahead() {
+            let paths = prefetch::paths(input, connection.protocol.xid_bytes_ahead());
+            self.guesses = state.tree().look_ahead(&paths);
+        }
+    }
+
+    fn take(&mut self, connection: &mut Connection<H>, frame: &[u8], trace: &[u8]) {
+        let host = self.host;
+        let span = connection.begin_span(frame, trace, host);
+        if connection.hear(frame, host) {
+            self.front.heard.push(connection.client().conn);
+        }
+        let context = if connection.protocol.is_greeting() {
+            Context { zxid: host.lock_state().tree().zxid(), is_looking: host.is_looking() }
+        } else {
+            Context::default()
+        };
+        match connection.protocol.on_frame(frame, &context, &self.front.settings) {
+            Action::Submit(input) => self.submit(connection, input, span),
+            Action::Read { xid, op, body } => {
+                // A sync is answered behind all that the engine has under way, of other connections too, and what every
+                // read has to see the engine asks of the quorum.
+                let asks_quorum = op == OpCode::Sync || self.front.settings.linearizable_reads;
+                if asks_quorum || !connection.is_idle() {
+                    let input = connection.queued_read(xid, op, body);
+                    self.submit(connection, input, span);
+                } else {
+                    self.answer(connection, (xid, op, body), span);
+                }
+            }
+            Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
+            Action::Identify { xid } => {
+                self.lock(connection).identify(connection.client());
+                connection.reply(ReplyHeader::ok(xid, Zxid(0)), span, host);
+                self.replies += 1;
+            }
+            Action::Refuse(refusal) => connection.refuse(refusal, span, host),
+        }
+    }
+
+    /// Hands a request to the engine, which will answer.
+    fn submit(&mut self, connection: &mut Connection<H>, input: ClientInput, span: Option<H::Span>) {
+        connection.wait(self.now.monotonic_ms, span, self.host);
+        self.front.outstanding += 1;
+        self.front.inputs.push(input);
+    }
+
+    fn answer(
+        &mut self,
+        connection: &mut Connection<H>,
+        request: (Xid, OpCode, &[u8]),
+        span: Option<H::Span>,
+    ) {
+        self.reads += 1;
+        let guess = if prefetch::is_read_of_one(request.1) { self.guesses.next() } else { None };
+        if self.reads.is_multiple_of(self.front.settings.limits.reads_per_lock) {
+            // A writer gets its turn.
+            self.state = None;
+        }
+        let host = self.host;
+        let state = self.lock(connection);
+        connection.answer(request, guess.unwrap_or(Guess::NONE), state, span, host);
+        self.replies += 1;
+    }
+
+    /// The state, locked for reading. Events of everything that it shows are in front of what is read from it: a client never
+    /// reads what it has not been told of.
+    fn lock(&mut self, connection: &mut Connection<H>) -> &State {
+        if self.state.is_none() {
+            self.state = Some(self.host.lock_state());
+            self.front.deliver_beside(Some(connection), self.host);
+        }
+        self.state.as_ref().expect("it was just locked")
+    }
+
+    fn end(self) -> Served {
+        let zxid = self.state.as_ref().map_or(Zxid(0), |state| state.tree().zxid());
+        Served { replies: self.replies, zxid }
+    }
+}

@@ -1,0 +1,106 @@
+//! The process around a front, as far as a front needs it.
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::ops::Deref;
+
+use paddock_proto::{SessionId, Xid, Zxid};
+use paddock_state::{Now, Outbox, State};
+
+/// A process gives its fronts the state and the engine's mail, and is told of the traffic.
+pub trait Host {
+    /// The state, locked for reading.
+    type StateGuard<'a>: Deref<Target = State>
+    where
+        Self: 'a;
+    /// Statistics of one connection.
+    type Stats: Debug;
+    /// A traced request that is under way.
+    type Span: Debug;
+
+    /// The time now, by the member's two clocks.
+    fn now(&self) -> Now;
+
+    /// Locks the state for reading.
+    fn lock_state(&self) -> Self::StateGuard<'_>;
+
+    /// Moves what the engine has left for this front's connections into `mail`, which is empty. The engine leaves the events
+    /// of a write before it lets go of the state: while the state is locked, everything that it shows is in the mail.
+    /// Returns false if there was nothing.
+    fn take_mail(&self, mail: &mut Outbox) -> bool;
+
+    /// Monotonic time in milliseconds of the member's last contact to a quorum; the end of time for a member alone.
+    fn confirmed_ms(&self) -> u64;
+
+    /// True while the member knows of no leader.
+    fn is_looking(&self) -> bool;
+
+    /// True once the member stops: requests are not taken any more.
+    fn is_stopping(&self) -> bool;
+
+    /// The answer to a four-letter word, which stands in the place of a greeting; `None` if these bytes are none.
+    fn answer_word(&self, word: [u8; 4]) -> Option<String>;
+
+    /// Begins to trace a request, if its tracing context asks for that.
+    fn begin_span(&self, _request: &TracedRequest<'_>) -> Option<Self::Span> {
+        None
+    }
+
+    /// Ends a traced request with its reply in ZooKeeper's dialect, events in front of it included, or without one.
+    fn end_span(&self, _span: Self::Span, _reply: Option<&[u8]>) {}
+
+    /// A frame has come: a request with its xid and the code of its operation, or a greeting.
+    fn on_received(&self, _conn: &Self::Stats, _request: Option<(Xid, i32)>) {}
+
+    /// A connection serves a session now.
+    fn on_session(&self, _conn: &Self::Stats, _session: SessionId, _timeout_ms: i32) {}
+
+    /// So many requests of a connection wait for the engine.
+    fn on_waiting(&self, _conn: &Self::Stats, _requests: usize) {}
+
+    /// The engine has answered a request that was handed to it at `since_ms` of the monotonic clock.
+    fn on_answered(&self, _conn: &Self::Stats, _reply: Answered, _since_ms: u64, _now: Now) {}
+
+    /// A request was answered from the state by so many bytes.
+    fn on_read(&self, _reply_bytes: usize) {}
+
+    /// The turn of a connection, which began at `since_ms` of the monotonic clock, has answered requests.
+    fn on_served(&self, _conn: &Self::Stats, _served: Served, _since_ms: u64) {}
+
+    /// A watch event was sent.
+    fn on_event(&self, _conn: &Self::Stats) {}
+
+    /// A client could not prove the identity that it showed.
+    fn on_auth_failed(&self) {}
+
+    /// A connection is closed because the member has had no contact to a quorum for too long.
+    fn on_lost_contact(&self, _silence_ms: u64, _session_timeout_ms: i32) {}
+}
+
+/// Requests that were answered without the engine in one turn of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub replies: u64,
+    /// The newest zxid that they have shown; 0 if the state was not asked.
+    pub zxid: Zxid,
+}
+
+/// The engine's answer to a request, for statistics.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    /// 0 for the answer to a greeting.
+    pub zxid: Zxid,
+    pub bytes: usize,
+}
+
+/// A request that carries a tracing context.
+#[derive(Debug)]
+pub struct TracedRequest<'a> {
+    /// The tracing context as the client sent it.
+    pub context: &'a [u8],
+    pub frame: &'a [u8],
+    /// The xid in the frame has 8 bytes, not 4.
+    pub has_wide_xid: bool,
+    pub session: SessionId,
+    pub client: SocketAddr,
+}

@@ -1,0 +1,28 @@
+//! The front: everything between the bytes of client connections and an engine that orders writes, without socket, thread,
+//! clock or Raft.
+//!
+//! A [`Front`] has the connections of one worker. It greets clients, checks who they are, speaks their dialects, answers reads
+//! from the state and queues what the engine has to answer. Three rules are kept here:
+//! - no request of a connection overtakes an earlier one of it, but for pings and auth, which are answered at once;
+//! - before the state is read, the events of all that it shows stand in the connections' outputs;
+//! - a connection that lets too much wait, or does not read its replies, is not read from.
+//!
+//! ```text
+//! bytes of sockets ──receive──▶ Front ──inputs──▶ engine ──mail──▶ Front ──unsent──▶ bytes for sockets
+//! ```
+
+mod auth;
+mod clickhouse;
+mod connection;
+mod front;
+mod host;
+mod output;
+mod prefetch;
+mod protocol;
+mod queue;
+mod settings;
+
+pub use auth::digest_id;
+pub use front::{Condition, Front, Reached};
+pub use host::{Answered, Host, Served, TracedRequest};
+pub use settings::{Limits, Settings};

@@ -1,0 +1,88 @@
+//! Settings of a front: what clients may ask for, and how much of it at once.
+
+use paddock_proto::Dialect;
+
+/// Settings that all connections of a member share.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The largest request, in bytes. A larger one closes its connection.
+    pub frame_bytes_max: i32,
+    /// The dialect that clients speak. `None` lets each connection show its own.
+    pub dialect: Option<Dialect>,
+    /// A client that asks for a shorter session timeout gets this one, in milliseconds.
+    pub session_timeout_ms_min: u32,
+    /// A client that asks for a longer session timeout gets this one, in milliseconds.
+    pub session_timeout_ms_max: u32,
+    /// `super:` and the Base64 of the SHA-1 of `super:password`: a client with that password may do everything.
+    pub super_digest: Option<String>,
+    /// Every read sees what was written anywhere before it was asked, and not only what its own session wrote.
+    pub linearizable_reads: bool,
+    /// Clients may change the ensemble's members.
+    pub may_reconfig: bool,
+    pub limits: Limits,
+}
+
+/// Limits of one connection. Beyond them it is not read from, or closed.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A connection with so many unanswered requests is not read from until there are fewer.
+    pub waiting_max: usize,
+    /// A connection with so many bytes of replies unsent is not read from until there are fewer.
+    pub unsent_bytes_max: usize,
+    /// Estimated size of a reply, in bytes, before a connection has been sent one: so a connection begins with few requests
+    /// under way, and an unknown client cannot make the member hold gigabytes for it.
+    pub first_reply_bytes: usize,
+    /// A connection with so many bytes unsent is closed at the next watch event: events come whether it reads or not.
+    pub event_bytes_max: usize,
+    /// Reads that are answered under one lock of the state, at most.
+    pub reads_per_lock: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            waiting_max: 16 << 10,
+            unsent_bytes_max: 16 << 20,
+            first_reply_bytes: 1 << 20,
+            event_bytes_max: 64 << 20,
+            reads_per_lock: 256,
+        }
+    }
+}
+
+impl Settings {
+    /// Settings as ZooKeeper has them, with tick times of 2 s.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Settings {
+        Settings {
+            frame_bytes_max: 1 << 20,
+            dialect: None,
+            session_timeout_ms_min: 4000,
+            session_timeout_ms_max: 40_000,
+            super_digest: None,
+            linearizable_reads: false,
+            may_reconfig: false,
+            limits: Limits::default(),
+        }
+    }
+
+    /// The session timeout in milliseconds for a client that asked for `asked_ms`.
+    pub(crate) fn negotiate_timeout_ms(&self, asked_ms: i32) -> i32 {
+        let asked = u32::try_from(asked_ms).unwrap_or(0);
+        let agreed = asked.min(self.session_timeout_ms_max).max(self.session_timeout_ms_min);
+        i32::try_from(agreed).unwrap_or(i32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_timeout_is_kept_between_the_bounds() {
+        let settings = Settings::for_tests();
+        for (asked, agreed) in [(-1, 4000), (0, 4000), (5000, 5000), (i32::MAX, 40_000)] {
+            assert_eq!(settings.negotiate_timeout_ms(asked), agreed, "{asked}");
+        }
+    }
+}

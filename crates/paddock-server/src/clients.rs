@@ -1,0 +1,14 @@
+//! Clients: the listener, and worker threads that own their connections.
+//!
+//! A worker brings bytes from sockets to its front, hands the front's inputs to the engine, and sends what comes back.
+
+mod group_commit;
+mod host;
+mod listener;
+mod outgoing;
+mod serve;
+mod tasks;
+mod wire;
+mod worker;
+
+pub(crate) use listener::start;

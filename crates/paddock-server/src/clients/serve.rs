@@ -1,0 +1,124 @@
+//! The task of one connection: from its socket to the front, until it ends.
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use paddock_front::Condition;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+
+use super::wire::{Ready, Wire};
+use super::worker::Worker;
+use crate::socket;
+
+/// A connection that sends no connect request within this time is closed.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time that a client may take to read what is left when its connection is to be closed.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time that a client may take to close its side when it was sent everything.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
+    let greeted_until = Instant::now() + GREETING_TIMEOUT;
+    let mut closed_by = None;
+    while let Some(condition) = advance(&wire, &worker) {
+        if condition.is_closing && condition.unsent_bytes == 0 {
+            // Else each connection would take the room for its farewell from the first byte on.
+            return Box::pin(say_farewell(&wire.socket)).await;
+        }
+        if condition.is_closing {
+            closed_by.get_or_insert_with(|| Instant::now() + CLOSING_TIMEOUT);
+        }
+        let deadline = if condition.is_greeting { Some(greeted_until) } else { closed_by };
+        match next_readiness(&wire, condition, deadline).await {
+            None | Some(Ready::Broken) => return,
+            Some(Ready::ToRead) if !receive(&wire, &worker) => return,
+            Some(Ready::ToRead | Ready::ToLook) => {}
+        }
+    }
+}
+
+/// Takes requests that had to wait and sends what there is to send, as far as both can be done now.
+fn advance(wire: &Rc<Wire>, worker: &Worker) -> Option<Condition> {
+    let condition = worker.condition(wire)?;
+    if condition.takes_input && condition.has_input {
+        worker.receive(wire, &[]);
+    }
+    if worker.condition(wire)?.unsent_bytes > 0 && !wire.is_outgoing.get() {
+        worker.send_soon(wire);
+    }
+    worker.condition(wire)
+}
+
+/// Waits until the socket or the worker has something for the connection; `None` if the deadline has passed, for a greeting or
+/// for reading the last bytes.
+async fn next_readiness(wire: &Wire, condition: Condition, deadline: Option<Instant>) -> Option<Ready> {
+    let (reads, writes) = (condition.takes_input, condition.unsent_bytes > 0 && !wire.is_outgoing.get());
+    let readiness = poll_fn(|context| wire.poll_ready(context, reads, writes));
+    match deadline {
+        None => Some(readiness.await),
+        // Few have one, and all tasks would have the room for it.
+        Some(deadline) => Box::pin(timeout_at(deadline, readiness)).await.ok(),
+    }
+}
+
+/// Reads what has come and takes the frames in it. Returns false when the client is gone.
+fn receive(wire: &Wire, worker: &Worker) -> bool {
+    if !worker.condition(wire).is_some_and(|condition| condition.takes_input) {
+        return true;
+    }
+    let mut scratch = worker.scratch.borrow_mut();
+    match socket::try_read(&wire.socket, &mut scratch) {
+        Ok(0) => false,
+        Ok(n) => {
+            worker.receive(wire, &scratch[..n]);
+            true
+        }
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+/// Ends a connection so that the client gets all that was sent: a socket closed with bytes unread would take them
+/// back.
+async fn say_farewell(socket: &TcpStream) {
+    let _ = socket2::SockRef::from(socket).shutdown(std::net::Shutdown::Write);
+    let drained = async {
+        let mut rest = [0; 1024];
+        loop {
+            match socket.try_read(&mut rest) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if socket.readable().await.is_err() {
+                        return;
+                    }
+                }
+                Err(_) => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(FAREWELL_TIMEOUT, drained).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observability::stats::ConnStats;
+
+    fn size_of_task<F>(_: fn(Rc<Wire>, Rc<Worker>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Most connections are idle, and there may be very many: what each takes is a decision, not an accident.
+    #[test]
+    fn an_idle_connection_is_small() {
+        let task = size_of_task(serve);
+        assert!(task <= 200, "the task of a connection has {task} bytes");
+        assert!(size_of::<Wire>() <= 80, "a wire has {} bytes", size_of::<Wire>());
+        // With the two counters of an Arc it is as large as a size that allocators have.
+        assert!(size_of::<ConnStats>() <= 112, "what is known of one has {} bytes", size_of::<ConnStats>());
+    }
+}

@@ -1,0 +1,228 @@
+//! A worker: one thread with its own runtime that serves its share of the connections.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use paddock_front::{Condition, Front, Reached};
+use paddock_replica::Role;
+use paddock_state::ConnId;
+use tokio::net::TcpStream;
+
+use super::group_commit::{GroupCommit, Outstanding};
+use super::host::WorkerHost;
+use super::outgoing::{self, Outgoing};
+use super::wire::Wire;
+use crate::clock;
+use crate::engine::{BORROWED_TURNS_MAX, EngineHandle};
+use crate::observability::stats::ConnStats;
+use crate::shared::Shared;
+
+/// Size of the buffer that all connections of a worker read into, in bytes.
+const SCRATCH_BYTES: usize = 64 << 10;
+/// After this time in milliseconds without another one, a connection is taken to be the only one that wants something.
+const ALONE_MS: u64 = 20;
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) number: usize,
+    host: WorkerHost,
+    engine: EngineHandle,
+    front: RefCell<Front<WorkerHost>>,
+    wires: RefCell<HashMap<ConnId, Rc<Wire>>>,
+    next_conn: Cell<u64>,
+    /// All connections read into this.
+    pub(super) scratch: RefCell<Box<[u8]>>,
+    /// Kept for its memory.
+    reached: RefCell<Vec<Reached>>,
+    /// The connection that asked for something last, and since when no other one has, in milliseconds.
+    talker: Cell<Option<(ConnId, u64)>>,
+    /// No other one has for some time.
+    is_one_alone: Cell<bool>,
+    pub(super) group_commit: GroupCommit,
+    pub(super) outgoing: Outgoing,
+}
+
+impl Worker {
+    pub(super) fn new(number: usize, shared: Arc<Shared>, engine: EngineHandle) -> Worker {
+        Worker {
+            number,
+            front: RefCell::new(Front::new(shared.config.of_front())),
+            host: WorkerHost { shared, worker: number },
+            engine,
+            wires: RefCell::default(),
+            next_conn: Cell::new(1),
+            scratch: RefCell::new(vec![0; SCRATCH_BYTES].into()),
+            reached: RefCell::default(),
+            talker: Cell::default(),
+            is_one_alone: Cell::default(),
+            group_commit: GroupCommit::default(),
+            outgoing: Outgoing::default(),
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.host.shared
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.wires.borrow().len()
+    }
+
+    /// Takes a new connection in; `None` if there are too many.
+    pub(super) fn admit(&self, socket: std::net::TcpStream) -> io::Result<Option<Rc<Wire>>> {
+        let address: SocketAddr = socket.peer_addr()?;
+        let number = self.next_conn.replace(self.next_conn.get() + 1);
+        let conn = ConnId::new(self.number, number);
+        let stats = Arc::new(ConnStats::new(address, clock::wall_ms()));
+        let shared = self.shared();
+        let admitted = shared.stats.admit(
+            conn,
+            stats.clone(),
+            shared.config.connections_per_address_max,
+            shared.config.connections_max,
+        );
+        if let Err(reason) = admitted {
+            tracing::warn!(client = %address, ?reason, "too many connections");
+            return Ok(None);
+        }
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        let wire = Rc::new(Wire::new(conn, TcpStream::from_std(socket)?));
+        self.wires.borrow_mut().insert(conn, wire.clone());
+        self.front.borrow_mut().accept(conn, address, stats);
+        Ok(Some(wire))
+    }
+
+    /// The connection has ended.
+    pub(super) fn leave(&self, conn: ConnId) {
+        self.wires.borrow_mut().remove(&conn);
+        self.front.borrow_mut().leave(conn, &self.host);
+        self.shared().stats.leave(conn);
+        self.hand_over();
+        if self.shared().is_stopping() {
+            self.shared().mailbox(self.number).wake();
+        }
+    }
+
+    pub(super) fn condition(&self, wire: &Wire) -> Option<Condition> {
+        self.front.borrow().condition(wire.conn, &self.host)
+    }
+
+    /// A connection has its turn: the requests in what has come are taken.
+    pub(super) fn receive(&self, wire: &Wire, bytes: &[u8]) {
+        let now_ms = self.shared().clock.monotonic_ms();
+        let has_read = self.front.borrow_mut().receive(wire.conn, bytes, &self.host);
+        self.flush_reached();
+        self.end_turn(wire.conn, now_ms, has_read);
+    }
+
+    /// The engine gets what is for it, now or together with what others are about to ask. If nobody else is there, this thread
+    /// need not be kept free for them while the engine works. The turn began at `now_ms`.
+    fn end_turn(&self, conn: ConnId, now_ms: u64, has_read: bool) {
+        let since_ms = match self.talker.get() {
+            Some((talker, since_ms)) if talker == conn => since_ms,
+            _ => now_ms,
+        };
+        self.talker.set(Some((conn, since_ms)));
+        self.is_one_alone.set(now_ms - since_ms >= ALONE_MS);
+        if self.is_one_alone.get() {
+            return self.work_off();
+        }
+        if has_read {
+            self.group_commit.has_read(now_ms);
+        }
+        let is_worthwhile = self.group_commit.is_worthwhile(now_ms, self.outstanding());
+        if is_worthwhile && self.shared().role() == Role::Alone {
+            self.group_commit.begin();
+        } else {
+            self.hand_over();
+        }
+    }
+
+    pub(super) fn outstanding(&self) -> Outstanding {
+        let front = self.front.borrow();
+        Outstanding { now: front.outstanding(), before: front.outstanding_before_mail() }
+    }
+
+    /// Inputs that were not handed over yet.
+    pub(super) fn gathered(&self) -> usize {
+        self.front.borrow_mut().inputs().len()
+    }
+
+    /// Lets the engine do on this thread what is for it, if it can.
+    pub(super) fn work_off(&self) {
+        let mut inputs = std::mem::take(self.front.borrow_mut().inputs());
+        if self.is_one_alone.get() {
+            self.engine.work_off(&mut inputs, BORROWED_TURNS_MAX, || self.deliver());
+        } else {
+            self.engine.work_off(&mut inputs, 1, || {});
+        }
+        self.deliver();
+    }
+
+    pub(super) fn hand_over(&self) {
+        self.engine.hand_over(self.front.borrow_mut().inputs());
+    }
+
+    /// Tells the engine which sessions were heard, and closes the connections of those that others may end soon without this
+    /// member.
+    pub(super) fn report_heard(&self) {
+        self.front.borrow_mut().report_heard();
+        self.hand_over();
+        self.front.borrow_mut().close_without_contact(&self.host);
+        self.flush_reached();
+    }
+
+    /// Puts the mail into the connections' outputs and sends it.
+    pub(super) fn deliver(&self) {
+        self.front.borrow_mut().deliver(&self.host);
+        self.flush_reached();
+    }
+
+    fn flush_reached(&self) {
+        let mut reached = self.reached.take();
+        self.front.borrow_mut().take_reached(&mut reached);
+        for Reached { conn, has_changed } in reached.drain(..) {
+            let Some(wire) = self.wires.borrow().get(&conn).cloned() else { continue };
+            if !wire.flush(&mut self.front.borrow_mut()) || has_changed {
+                wire.wake();
+            }
+        }
+        *self.reached.borrow_mut() = reached;
+    }
+
+    /// Sends the replies that a connection's turn has made: together with others, or at once if nobody else is there.
+    pub(super) fn send_soon(&self, wire: &Rc<Wire>) {
+        let Some(condition) = self.condition(wire) else { return };
+        let at_once = self.is_one_alone.get()
+            || condition.is_closing
+            || self.shared().is_stopping()
+            || condition.unsent_bytes >= outgoing::BYTES_MAX;
+        if at_once {
+            wire.flush(&mut self.front.borrow_mut());
+        } else if self.outgoing.add(wire) {
+            self.flush_outgoing();
+        }
+    }
+
+    pub(super) fn flush_outgoing(&self) {
+        let wires = self.outgoing.take();
+        for wire in &wires {
+            let is_flushed = wire.flush(&mut self.front.borrow_mut());
+            let is_closing = self.condition(wire).is_none_or(|condition| condition.is_closing);
+            // The task has to wait for a socket that does not take all, and to end a connection that has sent all.
+            if !is_flushed || is_closing || self.shared().is_stopping() {
+                wire.wake();
+            }
+        }
+        self.outgoing.give_back(wires);
+    }
+
+    pub(super) fn wake_all(&self) {
+        self.wires.borrow().values().for_each(|wire| wire.wake());
+    }
+}

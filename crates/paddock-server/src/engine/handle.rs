@@ -1,0 +1,101 @@
+//! The way to the engine, for workers and links.
+//!
+//! The engine has a thread of its own, which sleeps when nothing waits. To wake it takes longer than to do a small thing: so a
+//! thread that finds the engine idle may let it work right there, if nobody else is kept waiting by that. A request that is
+//! alone costs its sync and no hop between threads.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use paddock_member::{Member, MemberError};
+use paddock_replica::Input;
+use paddock_state::ClientInput;
+
+use super::combining::CombiningLock;
+use super::links;
+use super::owner::{Engine, Message, Turn};
+use super::shell::MemberShell;
+use crate::error::ServerError;
+use crate::shared::Shared;
+
+/// An engine that works on another thread gets it for so many turns at most: what members say to what was written in the
+/// first comes soon.
+pub(crate) const BORROWED_TURNS_MAX: usize = 4;
+
+/// The engine of a member, and the way to it.
+pub(crate) fn new(shared: &Arc<Shared>, member: Member) -> (Engine, EngineHandle) {
+    let (sender, messages) = crossbeam_channel::unbounded();
+    let shell = MemberShell::new(shared.clone());
+    let engine = Engine::new(shared.clone(), member, shell, messages);
+    (engine, EngineHandle { shared: shared.clone(), lock: Arc::new(CombiningLock::new(sender)) })
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct EngineHandle {
+    shared: Arc<Shared>,
+    lock: Arc<CombiningLock<Engine, Message>>,
+}
+
+impl EngineHandle {
+    /// Links the member to the others of its ensemble, if there are any. Their messages come to this engine.
+    pub(crate) fn connect(&self, engine: &mut Engine) -> Result<(), ServerError> {
+        let (cluster, process) = engine.identity();
+        let handle = self.clone();
+        let links = links::start(&self.shared, cluster, process, move |input, is_quick| {
+            handle.take(Message::Member(input), if is_quick { BORROWED_TURNS_MAX } else { 0 }, || {});
+        })?;
+        engine.connect(links);
+        Ok(())
+    }
+
+    /// The engine's thread: runs until the engine is closed, or the log fails.
+    pub(crate) fn run(&self, engine: Engine) -> Result<(), MemberError> {
+        let (engine, end) = self.lock.run_owner(engine, |engine| {
+            match engine.failure.take().map_or_else(|| engine.turn(&mut || {}), Err) {
+                Ok(Turn::Done) => {
+                    engine.sweep_watches();
+                    ControlFlow::Continue(engine.rest())
+                }
+                Ok(Turn::Last) => ControlFlow::Break(Ok(())),
+                Err(error) => ControlFlow::Break(Err(error)),
+            }
+        });
+        end?;
+        engine.end()
+    }
+
+    /// Hands inputs of clients to the engine and leaves the vector empty. After the engine's end they are dropped, and their
+    /// connections are about to end too.
+    pub(crate) fn hand_over(&self, inputs: &mut Vec<ClientInput>) {
+        self.work_off(inputs, 0, || {});
+    }
+
+    /// Hands inputs over, and lets the engine work at once on this thread, so many turns at most, if nothing else waits for it
+    /// and it was not slow lately. `meanwhile` is called then as often as there may be answers.
+    pub(crate) fn work_off(&self, inputs: &mut Vec<ClientInput>, turns_max: usize, meanwhile: impl FnMut()) {
+        if !inputs.is_empty() {
+            self.take(Message::Clients(std::mem::take(inputs)), turns_max, meanwhile);
+        }
+    }
+
+    fn take(&self, message: Message, turns_max: usize, mut meanwhile: impl FnMut()) {
+        let is_first = self.lock.queue(message);
+        let work = |engine: &mut Engine| {
+            let may_work = !engine.is_slow && engine.failure.is_none();
+            may_work.then(|| engine.failure = engine.turns(turns_max, &mut meanwhile).err())
+        };
+        if turns_max == 0 || !is_first || self.lock.try_run(work).is_none() {
+            self.lock.wake();
+        }
+    }
+
+    /// A leader that is about to stop hands the lead over.
+    pub(crate) fn step_down(&self) {
+        self.take(Message::Member(Input::StepDown), 0, || {});
+    }
+
+    /// Ends the engine, which needs nothing any more once the workers have ended.
+    pub(crate) fn close(&self) {
+        self.lock.close();
+    }
+}

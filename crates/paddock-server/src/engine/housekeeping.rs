@@ -1,0 +1,66 @@
+//! The thread that prepares files for the log, and takes back those that the log has released.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use paddock_storage::{Housekeeper, LogError};
+
+use crate::threads::spawn;
+
+/// Pause of the housekeeper when there was nothing to do.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Pause of the housekeeper when there was no room on the disk.
+const PAUSE_FULL: Duration = Duration::from_secs(5);
+
+/// The housekeeper's thread.
+#[derive(Debug)]
+pub(crate) struct Housekeeping {
+    thread: JoinHandle<Result<(), LogError>>,
+    stop: Sender<()>,
+}
+
+impl Housekeeping {
+    pub(crate) fn start(housekeeper: Housekeeper) -> Housekeeping {
+        let (stop, stopped) = bounded(0);
+        let thread = spawn("housekeeper", move || keep_house(&housekeeper, &stopped));
+        Housekeeping { thread, stop }
+    }
+
+    /// True if it has ended by itself, because the disk failed.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends the thread; `None` if it has panicked.
+    pub(crate) fn stop(self) -> Option<Result<(), LogError>> {
+        drop(self.stop);
+        self.thread.join().ok()
+    }
+}
+
+/// Prepares segments ahead of the log and takes back those it has released, until the `stop` channel closes.
+fn keep_house(housekeeper: &Housekeeper, stop: &Receiver<()>) -> Result<(), LogError> {
+    let mut full = false;
+    loop {
+        match housekeeper.run() {
+            Ok(true) => {
+                full = false;
+                continue;
+            }
+            Ok(false) => {}
+            Err(LogError::DiskFull { .. }) if full => {}
+            Err(error @ LogError::DiskFull { .. }) => {
+                tracing::warn!(%error, "no room for a segment ahead of time");
+                full = true;
+            }
+            Err(error) => return Err(error),
+        }
+        // Each try on a full disk fills it up, as far as there is room.
+        let pause = if full { PAUSE_FULL } else { PAUSE };
+        match stop.recv_timeout(pause) {
+            Err(RecvTimeoutError::Timeout) => {}
+            _ => return Ok(()),
+        }
+    }
+}

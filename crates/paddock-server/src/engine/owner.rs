@@ -1,0 +1,185 @@
+//! The engine: it owns the member and its log.
+//!
+//! The engine takes all that waits, writes it with one sync, applies what is committed and answers. While it syncs, the next
+//! requests gather, so a slow disk makes larger batches and not a longer queue.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, TryRecvError};
+use paddock_member::{Member, MemberError, Work};
+use paddock_replica::{Cluster, Input};
+use paddock_state::ClientInput;
+
+use super::combining::Rest;
+use super::shell::MemberShell;
+use crate::peers::Links;
+use crate::shared::Shared;
+
+const TICK: Duration = Duration::from_millis(Member::TICK_MS);
+/// The time between two slices of the watches that connections leave behind, in which everybody else finds the state free.
+const SWEEP_PAUSE: Duration = Duration::from_millis(1);
+/// Messages that are taken, at most, before the writes in them are synced.
+const MESSAGES_PER_ROUND: usize = 1024;
+/// After so many inputs in one turn, more is likely to come at once.
+const INPUTS_OF_CROWD: usize = 64;
+/// If the last sync took longer than this, the engine works on its own thread.
+const BORROWED_MAX: Duration = Duration::from_millis(2);
+
+/// Something for the engine.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Of the front of one worker.
+    Clients(Vec<ClientInput>),
+    /// Of another member, or of this process.
+    Member(Input),
+}
+
+#[derive(Debug)]
+pub(crate) struct Engine {
+    shared: Arc<Shared>,
+    member: Member,
+    shell: MemberShell,
+    messages: Receiver<Message>,
+    next_tick: Instant,
+    /// When watches of connections that are gone are removed next.
+    next_sweep: Instant,
+    /// How many inputs the last turn took.
+    inputs_taken: usize,
+    /// The last sync took long.
+    pub(super) is_slow: bool,
+    /// The error of a turn on a thread that is not the engine's.
+    pub(super) failure: Option<MemberError>,
+}
+
+/// The end of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Done,
+    /// All workers have let go of the member.
+    Last,
+}
+
+impl Engine {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        member: Member,
+        shell: MemberShell,
+        messages: Receiver<Message>,
+    ) -> Engine {
+        let now = Instant::now();
+        Engine {
+            shared,
+            member,
+            shell,
+            messages,
+            next_tick: now + TICK,
+            next_sweep: now,
+            inputs_taken: 0,
+            is_slow: false,
+            failure: None,
+        }
+    }
+
+    /// Applies what the log holds, so that the member is as it was. To be called before its thread starts.
+    pub(crate) fn catch_up(&mut self) -> Result<(), MemberError> {
+        self.carry_out(&mut || {})?;
+        self.shared.set_confirmed(self.member.confirmed_ms());
+        self.shared.set_role(self.member.role());
+        Ok(())
+    }
+
+    /// Begins to talk to the other members, if there are any. To be called after `catch_up`.
+    pub(super) fn connect(&mut self, links: Option<Links>) {
+        self.shell.connect(links);
+    }
+
+    /// The ensemble that the member belongs to, and the number of this process: links begin with them.
+    pub(super) fn identity(&self) -> (Cluster, u64) {
+        (self.member.cluster(), self.member.process())
+    }
+
+    /// Takes what waits and does what comes of that. `meanwhile` is called as often as there may be answers.
+    pub(super) fn turn(&mut self, meanwhile: &mut dyn FnMut()) -> Result<Turn, MemberError> {
+        let mut turn = Turn::Done;
+        self.inputs_taken = 0;
+        for _ in 0..MESSAGES_PER_ROUND {
+            match self.messages.try_recv() {
+                Ok(Message::Clients(inputs)) => {
+                    self.inputs_taken += inputs.len();
+                    self.member.take(&self.shell, inputs.into_iter().map(Input::Client));
+                }
+                Ok(Message::Member(input)) => {
+                    self.inputs_taken += 1;
+                    self.member.take(&self.shell, [input]);
+                }
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    turn = Turn::Last;
+                    break;
+                }
+            }
+        }
+        if Instant::now() >= self.next_tick {
+            self.tick()?;
+        }
+        self.carry_out(meanwhile)?;
+        Ok(turn)
+    }
+
+    /// Takes what waits, and then what has come while it did, in so many turns at most.
+    pub(super) fn turns(&mut self, turns_max: usize, meanwhile: &mut dyn FnMut()) -> Result<(), MemberError> {
+        for _ in 0..turns_max {
+            self.turn(meanwhile)?;
+            if self.messages.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn rest(&self) -> Rest {
+        let until = self.next_tick.min(self.next_sweep);
+        Rest { until, expects_more: self.inputs_taken >= INPUTS_OF_CROWD }
+    }
+
+    /// Removes some of the watches that connections have left behind, if it is time. There may be millions.
+    pub(super) fn sweep_watches(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_sweep {
+            let is_more = self.shared.state.read().state().sweep_watches();
+            self.next_sweep = Instant::now() + if is_more { SWEEP_PAUSE } else { TICK };
+        }
+    }
+
+    fn tick(&mut self) -> Result<(), MemberError> {
+        self.next_tick = Instant::now() + TICK;
+        self.member.tick(&mut self.shell)?;
+        self.shared.set_role(self.member.role());
+        Ok(())
+    }
+
+    /// Lets the member work until there is nothing to do, but to wait for room on a full disk.
+    fn carry_out(&mut self, meanwhile: &mut dyn FnMut()) -> Result<(), MemberError> {
+        loop {
+            let (syncs, start) = (self.member.syncs(), Instant::now());
+            let work = self.member.work(&mut self.shell)?;
+            self.shared.set_confirmed(self.member.confirmed_ms());
+            if self.member.syncs() != syncs {
+                self.shared.stats.fsyncs.store(self.member.syncs(), Relaxed);
+                self.is_slow = start.elapsed() > BORROWED_MAX;
+            }
+            meanwhile();
+            if !matches!(work, Work::Done) {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn end(mut self) -> Result<(), MemberError> {
+        let ended = self.member.end(&mut self.shell);
+        self.shell.shutdown();
+        ended
+    }
+}

@@ -1,0 +1,51 @@
+//! The thread that takes snapshots beside the engine.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use paddock_member::{SnapshotOrder, Taken};
+use paddock_storage::SnapshotError;
+
+use crate::shared::Shared;
+use crate::threads::spawn;
+
+/// Priority of the thread, as `nice` counts it.
+const LOW_PRIORITY: i32 = 10;
+
+/// The thread that takes a snapshot, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotThread {
+    under_way: Option<JoinHandle<Result<Taken, SnapshotError>>>,
+}
+
+impl SnapshotThread {
+    pub(crate) fn begin(&mut self, shared: &Arc<Shared>, order: SnapshotOrder) {
+        assert!(self.under_way.is_none(), "two snapshots at the same time");
+        let shared = shared.clone();
+        self.under_way = Some(spawn("snapshot", move || {
+            step_back();
+            order.carry_out(shared.as_ref(), &shared.clock)
+        }));
+    }
+
+    /// The snapshot, once it is taken or has failed.
+    pub(crate) fn finished(&mut self) -> Option<Result<Taken, SnapshotError>> {
+        self.under_way.take_if(|thread| thread.is_finished()).map(join)
+    }
+
+    /// Waits until the snapshot is taken or has failed.
+    pub(crate) fn wait(&mut self) -> Option<Result<Taken, SnapshotError>> {
+        self.under_way.take().map(join)
+    }
+}
+
+/// Lets the threads that serve clients go before this one, where the cores do not suffice for all.
+fn step_back() {
+    if let Err(error) = rustix::process::setpriority_process(None, LOW_PRIORITY) {
+        tracing::debug!(%error, "snapshots are taken with the priority of the server");
+    }
+}
+
+fn join(thread: JoinHandle<Result<Taken, SnapshotError>>) -> Result<Taken, SnapshotError> {
+    thread.join().expect("the snapshot's thread does not panic")
+}

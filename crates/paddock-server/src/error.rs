@@ -1,0 +1,50 @@
+//! Errors with which a member does not start, or stops.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use paddock_member::{MemberError, RecoveryError};
+use paddock_storage::LogError;
+
+use crate::peers::LinkError;
+use crate::tls::TlsError;
+
+/// The reason for which a member did not start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    #[error("listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    #[error("listen for members: the address {0} has no meaning here")]
+    PeerAddress(String),
+    #[error(
+        "data directory {} belongs to an ensemble of the members {present:?}, but the configuration names none: name them, \
+         or begin an ensemble of this member alone with --recover",
+        path.display()
+    )]
+    NotAlone { path: PathBuf, present: Vec<u64> },
+    #[error(transparent)]
+    Links(#[from] LinkError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("the log failed, so the member stopped")]
+    Log(#[from] LogError),
+    #[error("the disk failed, so the member stopped")]
+    Member(#[from] MemberError),
+    #[error("a thread of the member panicked, so it stopped")]
+    Panicked,
+}
+
+impl ServerError {
+    /// True if the member stopped because its state is not the one that most others have. Started again, it puts its files
+    /// aside and fetches the state from the leader.
+    pub fn is_divergence(&self) -> bool {
+        matches!(self, ServerError::Member(MemberError::Diverged { .. }))
+    }
+}
