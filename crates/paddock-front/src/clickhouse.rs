@@ -21,7 +21,7 @@ const TRACE_LINES: usize = 4;
 pub(crate) enum Packet {
     /// The answer to the oldest request, perhaps with events in front of it.
     Reply,
-    /// A ping's answer, which overtakes others, or an event.
+    /// The answer to a ping or to auth, which overtakes others, or an event.
     Unasked,
 }
 
@@ -53,7 +53,8 @@ impl ClickHouse {
             return RequestHeader::decode(reader);
         }
         let (xid, op) = (reader.i64()?, reader.i32()?);
-        if op != OpCode::Ping.code() {
+        // Their answers overtake others.
+        if op != OpCode::Ping.code() && op != OpCode::Auth.code() {
             self.wide_xids.push_back(xid);
         }
         Ok(RequestHeader { xid: Xid(xid as i32), op })

@@ -37,6 +37,8 @@ pub(crate) struct Connection<H: Host> {
     output: Output,
     queue: Queue<H::Span>,
     ending: Ending,
+    /// The refusal of a request that ends the connection, once all requests before it have been answered.
+    last_word: Option<Box<(ReplyHeader, Option<H::Span>)>>,
     /// A frame has come since the session was last reported as heard.
     pub(crate) is_heard: bool,
     /// Something else than the output has changed since this was asked last: whether input is taken, or the ending.
@@ -57,6 +59,7 @@ impl<H: Host> Connection<H> {
             output: Output::default(),
             queue: Queue::new(limits),
             ending: Ending::Open,
+            last_word: None,
             is_heard: false,
             has_changed: false,
             session_since_ms: u64::MAX,
@@ -145,6 +148,11 @@ impl<H: Host> Connection<H> {
         span: Option<H::Span>,
         host: &H,
     ) {
+        if self.ending == Ending::Silenced {
+            // The end came with the mail, after the request had been taken. The engine has dropped the connection's watches
+            // since: whoever reads this has not been told of all that it shows.
+            return end_unanswered(span, host);
+        }
         let out = &mut self.output.bytes;
         let before = out.len();
         state.answer(self.protocol.client(), xid, op, body, guess, out);
@@ -159,30 +167,54 @@ impl<H: Host> Connection<H> {
         host.on_read(out.len() - before);
     }
 
-    /// Sends a reply that has no body.
+    /// Sends a reply without a body, behind those to all earlier requests.
     pub(crate) fn reply(&mut self, header: ReplyHeader, span: Option<H::Span>, host: &H) {
+        if header.error == Some(ErrorCode::AuthFailed) {
+            host.on_auth_failed();
+        }
+        self.send_header(Packet::Reply, header, span, host);
+    }
+
+    /// Answers an auth, which overtakes other requests.
+    pub(crate) fn reply_to_auth(
+        &mut self,
+        xid: Xid,
+        error: Option<ErrorCode>,
+        span: Option<H::Span>,
+        host: &H,
+    ) {
+        self.send_header(Packet::Unasked, ReplyHeader { xid, zxid: Zxid(0), error }, span, host);
+    }
+
+    fn send_header(&mut self, packet: Packet, header: ReplyHeader, span: Option<H::Span>, host: &H) {
+        if self.ending == Ending::Silenced {
+            return end_unanswered(span, host);
+        }
         let out = &mut self.output.bytes;
         let before = out.len();
         frame::write(out, |out| header.encode(out));
         if let Some(span) = span {
             host.end_span(span, Some(&out[before..]));
         }
-        self.protocol.translate(Packet::Reply, out, before);
+        self.protocol.translate(packet, out, before);
     }
 
     /// Ends the connection as the protocol wants it.
     pub(crate) fn refuse(&mut self, refusal: Refusal, span: Option<H::Span>, host: &H) {
-        if let Refusal::Reply(header) = refusal {
-            self.reply(header, span, host);
-        } else if let Some(span) = span {
-            host.end_span(span, None);
-        }
         match refusal {
+            Refusal::Reply(header) if !self.is_idle() => {
+                self.last_word = Some(Box::new((header, span)));
+                return;
+            }
+            Refusal::Reply(header) => self.reply(header, span, host),
+            Refusal::AuthFailed { xid } => {
+                host.on_auth_failed();
+                self.reply_to_auth(xid, Some(ErrorCode::AuthFailed), span, host);
+            }
             Refusal::Silently { why } => {
                 tracing::warn!(client = %self.protocol.address(), "connection closed: {why}");
+                end_unanswered(span, host);
             }
-            Refusal::Reply(header) if header.error == Some(ErrorCode::AuthFailed) => host.on_auth_failed(),
-            Refusal::Reply(_) => {}
             Refusal::Expired { read_only } => {
                 self.send_greeting(&ConnectResponse::expired(read_only.map(|_| false)));
             }
@@ -277,6 +309,11 @@ impl<H: Host> Connection<H> {
         let is_half_full = self.queue.len() == self.queue.capacity(limits) / 2;
         self.has_changed |= is_half_full || was_full || self.queue.is_empty() && host.is_stopping();
         host.on_waiting(&self.stats, self.queue.len());
+        if let Some(last_word) = self.last_word.take_if(|_| self.queue.is_empty()) {
+            let (header, span) = *last_word;
+            self.reply(header, span, host);
+            self.close();
+        }
         let zxid = reply.get(8..).and_then(<[u8]>::first_chunk).map_or(0, |zxid| i64::from_be_bytes(*zxid));
         let reply = Answered { zxid: Zxid(zxid), bytes: reply.len() };
         host.on_answered(&self.stats, reply, waiting.since_ms, now);
@@ -321,8 +358,16 @@ impl<H: Host> Connection<H> {
     /// The connection has ended: what waits will not be answered. Returns the number of these requests.
     pub(crate) fn give_up(&mut self, host: &H) -> usize {
         let waiting = self.queue.len();
-        self.queue.drain().filter_map(|waiting| waiting.span).for_each(|span| host.end_span(span, None));
+        let last_word = self.last_word.take().and_then(|last_word| last_word.1);
+        let spans = self.queue.drain().filter_map(|waiting| waiting.span).chain(last_word);
+        spans.for_each(|span| host.end_span(span, None));
         waiting
+    }
+}
+
+fn end_unanswered<H: Host>(span: Option<H::Span>, host: &H) {
+    if let Some(span) = span {
+        host.end_span(span, None);
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use paddock_proto::{OpCode, ReplyHeader, SessionId, Xid, Zxid, blocks};
+use paddock_proto::{OpCode, SessionId, Xid, Zxid, blocks};
 use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Now, Outbox, State};
 use paddock_tree::{Guess, Guesses};
 
@@ -374,7 +374,7 @@ impl<'a, H: Host> Turn<'a, H> {
             Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
             Action::Identify { xid } => {
                 self.lock(connection).identify(connection.client());
-                connection.reply(ReplyHeader::ok(xid, Zxid(0)), span, host);
+                connection.reply_to_auth(xid, None, span, host);
                 self.replies += 1;
             }
             Action::Refuse(refusal) => connection.refuse(refusal, span, host),

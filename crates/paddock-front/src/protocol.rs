@@ -51,9 +51,18 @@ pub(crate) enum Action<'f> {
 /// The last packet of a connection that the front ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    Silently { why: &'static str },
+    Silently {
+        why: &'static str,
+    },
+    /// This reply, behind those to all earlier requests.
     Reply(ReplyHeader),
-    Expired { read_only: Option<bool> },
+    /// The reply to an auth that proved nothing, at once.
+    AuthFailed {
+        xid: Xid,
+    },
+    Expired {
+        read_only: Option<bool>,
+    },
     NoLeader,
 }
 
@@ -314,7 +323,7 @@ impl Protocol {
             return silently("malformed auth packet");
         };
         let Some(proven) = self.prove(&auth, settings) else {
-            return reply_and_close(xid, Zxid(0), ErrorCode::AuthFailed);
+            return Action::Refuse(Refusal::AuthFailed { xid });
         };
         let mut ids: Vec<Id> = self.client.ids().iter().map(|(scheme, id)| Id::new(scheme, id)).collect();
         for id in proven {

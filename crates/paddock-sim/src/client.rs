@@ -6,6 +6,7 @@ mod habits;
 mod hearing;
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use paddock_model::Wish;
 use paddock_proto::{Id, OpCode, SessionId, Xid, Zxid, encode};
@@ -15,6 +16,7 @@ use crate::chance::Chance;
 use crate::checks::Checks;
 use crate::checks::truth::Truth;
 use crate::checks::watching::Watching;
+use crate::names;
 use crate::time::{Span, Time};
 use crate::wire::Frame;
 use ask::{Ask, Request};
@@ -78,8 +80,8 @@ pub(crate) struct Client {
     timeout: Span,
     /// The identities of its connection that the member has taken.
     ids: Vec<Id>,
-    /// One more, which it has shown, and no answer to that yet.
-    unconfirmed: Option<Id>,
+    /// User and password that it has shown, without an answer to that yet.
+    unconfirmed: Option<&'static str>,
     asked: VecDeque<Request>,
     pings: usize,
     next_xid: i32,
@@ -131,9 +133,13 @@ impl Client {
         self.conn
     }
 
+    pub(crate) fn address(&self) -> IpAddr {
+        IpAddr::from([10, 0, 0, self.number as u8 + 1])
+    }
+
     /// The identity that a connection has by itself.
-    pub(crate) fn address(&self) -> Id {
-        Id::new("ip", format!("10.0.0.{}", self.number + 1))
+    fn address_id(&self) -> Id {
+        Id::new("ip", self.address().to_string())
     }
 
     pub(crate) fn is_content(&self) -> bool {
@@ -218,10 +224,10 @@ impl Client {
         // No client remembers what it was told by events.
         self.seen = self.last_zxid;
         self.watching.lose_connection();
-        (self.ids, self.unconfirmed) = (vec![self.address()], None);
+        (self.ids, self.unconfirmed) = (vec![self.address_id()], None);
         let (session, last_zxid) = (self.session, self.last_zxid);
-        let Habits { timeout_ms, may_only_read, .. } = self.habits;
-        let greeting = Frame::Greet { session, last_zxid, timeout_ms, may_only_read };
+        let Habits { timeout_ms, may_only_read, extensions, .. } = self.habits;
+        let greeting = Frame::Greet { session, last_zxid, timeout_ms, may_only_read, extensions };
         vec![Deed::Connect { member: self.member, greeting }]
     }
 
@@ -261,10 +267,10 @@ impl Client {
         if self.chance.one_in(self.habits.moves) {
             return self.leave();
         }
-        if let Some(id) = self.identity_to_show()
+        if let Some(credentials) = self.credentials_to_show()
             && self.chance.one_in(LATE_IDENTITIES)
         {
-            return vec![self.identify(id)];
+            return vec![self.identify(credentials)];
         }
         if self.chance.one_in(self.habits.closes) {
             return vec![self.ask(now, Ask::Write(Wish::CloseSession), checks)];
@@ -278,20 +284,21 @@ impl Client {
         (0..burst).map(|_| self.ask_something(now, checks)).collect()
     }
 
-    /// Who it is, if it has not said so on this connection.
-    fn identity_to_show(&self) -> Option<Id> {
-        let is_shown = |id: &Id| self.ids.contains(id) || self.unconfirmed.as_ref() == Some(id);
-        self.habits.identity.clone().filter(|id| !is_shown(id))
+    /// Its user and password, if it has not shown them on this connection.
+    fn credentials_to_show(&self) -> Option<&'static str> {
+        let is_shown = self.ids.len() > 1 || self.unconfirmed.is_some();
+        self.habits.credentials.filter(|_| !is_shown)
     }
 
     /// From now on requests are taken for this identity's, too.
-    fn identify(&mut self, id: Id) -> Deed {
-        self.unconfirmed = Some(id.clone());
-        Deed::Send(Frame::Identify { id })
+    fn identify(&mut self, credentials: &'static str) -> Deed {
+        self.unconfirmed = Some(credentials);
+        Deed::Send(Frame::Identify { credentials })
     }
 
     fn shown_ids(&self) -> Vec<Id> {
-        self.ids.iter().chain(&self.unconfirmed).cloned().collect()
+        let unconfirmed = self.unconfirmed.into_iter().flat_map(names::identities);
+        self.ids.iter().cloned().chain(unconfirmed).collect()
     }
 
     fn ask_something(&mut self, now: Time, checks: &mut Checks) -> Deed {

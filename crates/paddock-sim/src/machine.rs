@@ -37,6 +37,8 @@ pub(crate) struct Machine {
     pub(crate) process: Option<Process>,
     /// Counts beginnings and ends of processes: what was planned for one does not concern the next.
     pub(crate) life: u64,
+    /// The start of the process, or of the last one.
+    pub(crate) began: Time,
     pub(crate) paused_until: Time,
     /// Until then nothing of other members is taken, though it arrives.
     pub(crate) deaf_until: Time,
@@ -84,6 +86,7 @@ impl Machine {
             clock: MachineClock::new(Time(0), monotonic, wall_ms, drift),
             process: None,
             life: 0,
+            began: Time(0),
             paused_until: Time(0),
             deaf_until: Time(0),
             slow_disk: (Span::ZERO, Time(0)),
@@ -156,8 +159,10 @@ impl Machine {
         }
         self.starts += 1;
         self.life += 1;
+        self.began = now;
         let config = settings.config(self.number, self.chance.next());
-        self.process = Some(Process::start(&self.disk, config, settings.workers, self.now(now))?);
+        self.process =
+            Some(Process::start(&self.disk, config, (settings.workers, &settings.front()), self.now(now))?);
         Ok(())
     }
 

@@ -1,6 +1,19 @@
-//! What members are called where text is wanted.
+//! Names of members, and users with their passwords.
 
-use paddock_proto::MemberRole;
+use paddock_front::digest_id;
+use paddock_proto::{Id, MemberRole};
+
+/// A user whom some ACLs name.
+pub(crate) const ANN: &str = "ann:apples";
+/// The user who may do everything.
+pub(crate) const SUPER: &str = "super:oranges";
+
+/// The identities that a user and password prove.
+pub(crate) fn identities(credentials: &str) -> Vec<Id> {
+    let id = digest_id(credentials.as_bytes());
+    let is_super = credentials == SUPER;
+    [id].into_iter().chain(is_super.then(|| Id::new("super", ""))).collect()
+}
 
 /// The line that names a member, in configurations and in changes of members.
 pub(crate) fn member(id: u8, role: MemberRole) -> String {

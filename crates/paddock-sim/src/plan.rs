@@ -57,6 +57,12 @@ impl Plan {
         clients[1..].iter_mut().filter(|_| only_one_writes).for_each(|client| client.writes = 0);
         let mut late = Chance::of(seed, "identities");
         clients.iter_mut().for_each(|client| client.identifies_late = late.one_in(2));
+        let mut dialects = Chance::of(seed, "dialects");
+        if dialects.one_in(3) {
+            let count = clients.len() as u64;
+            clients[dialects.below(count) as usize].speak_clickhouse(&mut dialects);
+        }
+        settings.throw_limits(&mut Chance::of(seed, "limits"));
         let mut weather = Weather::throw(&mut chance);
         theme.shape(&mut settings, &mut weather, &mut clients);
         if changes_members {

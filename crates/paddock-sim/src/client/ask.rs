@@ -69,9 +69,17 @@ impl Ask {
         (op, body)
     }
 
+    /// True for an operation that no client may ask for: it is refused, and the connection ends.
+    pub(crate) fn ends_connection(&self) -> bool {
+        matches!(self, Ask::Write(Wish::Check { .. } | Wish::DeleteContainer { .. }))
+    }
+
     /// A write as the state will read it; `None` for what never reaches the log.
     pub(crate) fn as_logged(&self) -> Option<Wish> {
         let Ask::Write(wish) = self else { return None };
+        if self.ends_connection() {
+            return None;
+        }
         let (op, body) = self.encode();
         let read = Write::decode(op, &body);
         // Only a multi that cannot be read goes through the log.

@@ -2,7 +2,7 @@
 //! it comes from.
 
 use paddock_model::{Model, Question, Wish, acl};
-use paddock_proto::{Acl, AddWatchMode, Id, MemberRole, OpCode, WatcherKind};
+use paddock_proto::{Acl, AddWatchMode, Extensions, MemberRole, OpCode, WatcherKind};
 
 use super::ask::Ask;
 use crate::chance::Chance;
@@ -36,8 +36,10 @@ pub(crate) struct Habits {
     pub(crate) timeout_ms: i32,
     /// Whether it can do with a session that only reads, while nothing can be written.
     pub(crate) may_only_read: bool,
-    /// Who it proves to be.
-    pub(crate) identity: Option<Id>,
+    /// The user and password that it shows, if any.
+    pub(crate) credentials: Option<&'static str>,
+    /// Extensions of ClickHouse's dialect that it asks for; none for ZooKeeper's dialect.
+    pub(crate) extensions: Extensions,
     /// Some time after it has connected, and not before anything else.
     pub(crate) identifies_late: bool,
     /// It changes who takes part, and knows of so many machines.
@@ -57,7 +59,8 @@ impl Habits {
             vanishes: *chance.pick(&[200, 1000, 10_000]),
             timeout_ms: (tick_ms * chance.between(1, 20)) as i32,
             may_only_read: chance.one_in(3),
-            identity: chance.one_in(3).then(|| Id::new("digest", "ann:1")),
+            credentials: chance.one_in(3).then_some(names::ANN),
+            extensions: Extensions::default(),
             identifies_late: false,
             changes_members_of: None,
         }
@@ -87,13 +90,21 @@ impl Habits {
         (self.depth, self.closes) = (16, 10);
     }
 
+    /// It speaks ClickHouse's dialect, in which events have no zxid: it sets no watches.
+    pub(crate) fn speak_clickhouse(&mut self, chance: &mut Chance) {
+        let mut asks = || chance.one_in(2);
+        self.extensions = Extensions { wide_xids: asks(), compression: asks(), tracing: asks() };
+        self.may_only_read = false;
+        self.watches = 0;
+    }
+
     /// The same for somebody who may do everything, and changes members now and then.
     pub(crate) fn of_operator(self, machines: u8, chance: &mut Chance) -> Habits {
         Habits {
             depth: *chance.pick(&[1, 1, 4]),
             pause: Span::millis(*chance.pick(&[100, 500, 2000])),
             vanishes: 10_000,
-            identity: Some(Id::new("super", "")),
+            credentials: Some(names::SUPER),
             changes_members_of: Some(machines),
             ..self
         }
@@ -113,7 +124,9 @@ impl Habits {
         if mind.chance.permille(self.syncs) {
             return Ask::Sync;
         }
+        let speaks_clickhouse = self.extensions != Extensions::default();
         match mind.chance.below(100) {
+            _ if speaks_clickhouse => mind.read_one(0),
             0..90 => mind.read(self.watches),
             90..92 => Ask::WhoAmI,
             92..95 => Ask::AddWatch { path: mind.path(), mode: mind.mode() },
@@ -195,6 +208,17 @@ impl Mind<'_> {
         Wish::Create { op, path, data: self.data(), acl: self.acl(), flags, ttl_ms }
     }
 
+    /// Asks for something that has the same answer in all dialects.
+    fn read_one(&mut self, watches: u64) -> Ask {
+        let path = self.path();
+        let question = match self.chance.below(3) {
+            0 => Question::Exists { path },
+            1 => Question::GetData { path },
+            _ => Question::GetChildren2 { path },
+        };
+        Ask::Read { question, watch: self.chance.permille(watches) }
+    }
+
     fn read(&mut self, watches: u64) -> Ask {
         let path = self.path();
         let question = match self.chance.below(20) {
@@ -253,8 +277,8 @@ impl Mind<'_> {
     fn acl(&mut self) -> Vec<Acl> {
         match self.chance.below(30) {
             0 => vec![acl(31, "auth", "")],
-            1 => vec![acl(31, "digest", "ann:1"), acl(1, "world", "anyone")],
-            2 => vec![acl(30, "world", "anyone"), acl(1, "digest", "ann:1")],
+            1 => vec![acl(31, "digest", &ann()), acl(1, "world", "anyone")],
+            2 => vec![acl(30, "world", "anyone"), acl(1, "digest", &ann())],
             3 => vec![acl(31, "digest", "bob")],
             _ => vec![Acl::open()],
         }
@@ -268,4 +292,9 @@ impl Mind<'_> {
         use WatcherKind::{Any, Children, Data, Persistent, PersistentRecursive};
         *self.chance.pick(&[Any, Children, Data, Persistent, PersistentRecursive])
     }
+}
+
+/// The identity of [`names::ANN`].
+fn ann() -> String {
+    names::identities(names::ANN).remove(0).id
 }

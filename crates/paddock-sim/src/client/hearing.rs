@@ -8,6 +8,7 @@ use super::ask::{Ask, Request};
 use super::{Client, Deed, Phase};
 use crate::checks::order::{RealTime, check_monotonic, check_turn};
 use crate::checks::{Checked, Checks, answers, ensure};
+use crate::names;
 use crate::time::{Span, Time};
 use crate::wire::Packet;
 
@@ -37,6 +38,10 @@ impl Client {
                 Ok(Vec::new())
             }
             Packet::Frames(bytes) => self.hear_all(now, &bytes, checks),
+            Packet::Unreadable => {
+                ensure!(false, CHECKER, "the client cannot read what it was sent");
+                Ok(Vec::new())
+            }
             Packet::Closed => {
                 self.lose_connection();
                 Ok(Vec::new())
@@ -45,10 +50,10 @@ impl Client {
     }
 
     fn begin(&mut self, now: Time, checks: &Checks) -> Vec<Deed> {
-        match self.identity_to_show() {
-            Some(id) if !self.habits.identifies_late => {
+        match self.credentials_to_show() {
+            Some(credentials) if !self.habits.identifies_late => {
                 self.phase = Phase::Identifying;
-                vec![self.identify(id)]
+                vec![self.identify(credentials)]
             }
             _ => self.set_watches(now, checks),
         }
@@ -57,7 +62,7 @@ impl Client {
     /// What it has shown was taken when the member was at this zxid. Events go by it from then on.
     fn hear_identified(&mut self, now: Time, zxid: Zxid, checks: &Checks) -> Checked<Vec<Deed>> {
         self.watching.show(&checks.truth, zxid, &self.ids)?;
-        self.ids.extend(self.unconfirmed.take());
+        self.ids.extend(self.unconfirmed.take().into_iter().flat_map(names::identities));
         let is_first = self.phase == Phase::Identifying;
         Ok(if is_first { self.set_watches(now, checks) } else { Vec::new() })
     }
@@ -110,6 +115,9 @@ impl Client {
     }
 
     fn hear_reply(&mut self, header: ReplyHeader, body: &[u8], checks: &mut Checks) -> Checked {
+        if header.error == Some(ErrorCode::Unimplemented) && header.zxid == Zxid::NONE {
+            return self.hear_last_word(header.xid);
+        }
         self.see(header.zxid, checks)?;
         self.last_zxid = header.zxid;
         self.watching.show(&checks.truth, header.zxid, &self.ids)?;
@@ -121,6 +129,14 @@ impl Client {
         check_turn(self.asked.front().map(|request| request.xid.0), header.xid.0)?;
         let Some(request) = self.asked.pop_front() else { return Ok(()) };
         self.check_reply(request, header, body, checks)
+    }
+
+    /// The client has asked for what no client may have. The member closes the connection.
+    fn hear_last_word(&mut self, xid: Xid) -> Checked {
+        check_turn(self.asked.front().map(|request| request.xid.0), xid.0)?;
+        let Some(request) = self.asked.pop_front() else { return Ok(()) };
+        ensure!(request.ask.ends_connection(), CHECKER, "{:?} is called unimplemented", request.ask);
+        Ok(())
     }
 
     fn check_reply(

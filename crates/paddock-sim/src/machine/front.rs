@@ -1,265 +1,323 @@
-//! The connections of a member: what the server's workers do, without their sockets.
-//!
-//! What needs no write and stands behind nothing is answered from the state, everything else goes to the member. Each
-//! worker has its mailbox. It is emptied before the worker reads the state, and some time after mail has come.
+//! The connections of a member: the server's own front, and sockets that give and take bytes in pieces of any size.
 
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
 
-use paddock_member::Config;
-use paddock_proto::{Id, OpCode, ReplyHeader, SessionId, Write, Xid, frame};
-use paddock_state::{
-    Client, ClientInput, ConnId, Outbox, Outboxes, Parcel, QueuedRead, State, contact_max_ms,
-};
-use paddock_tree::{Command, Guess};
+use paddock_front::{Front, Host, Reached, Settings};
+use paddock_proto::jute::Reader;
+use paddock_proto::{ConnectResponse, Extensions, ReplyHeader, SessionId, Xid, Zxid, blocks, frame};
+use paddock_replica::Replicated;
+use paddock_state::{ClientInput, ConnId, Now, Outbox, Outboxes, State};
 
+use super::shell::Locked;
+use crate::chance::Chance;
 use crate::wire::{Frame, Packet};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Greeting,
-    Connecting,
-    Serving,
-    /// The session is being closed: nothing more is read.
-    Ended,
-}
-
+/// The process as the front of one worker finds it.
 #[derive(Debug)]
-struct Conn {
-    phase: Phase,
-    ids: Vec<Id>,
-    client: Client,
-    /// Requests that the member has to answer.
-    waiting: usize,
-    /// Heard since that was reported.
-    is_touched: bool,
-    /// When it asked for its session.
-    since_ms: u64,
-    /// It lives so long without contact of the member to a quorum, once it serves a session that others may end.
-    contact_max_ms: Option<u64>,
+struct SimHost {
+    state: Rc<Locked>,
+    mail: RefCell<Outbox>,
+    now: Cell<Now>,
+    confirmed_ms: Cell<u64>,
+    is_looking: Cell<bool>,
 }
 
-/// What the front has for others.
+impl Host for SimHost {
+    type StateGuard<'a> = Ref<'a, State>;
+    type Stats = ();
+    type Span = ();
+
+    fn now(&self) -> Now {
+        self.now.get()
+    }
+
+    fn lock_state(&self) -> Ref<'_, State> {
+        Ref::map(self.state.read(), Replicated::state)
+    }
+
+    fn take_mail(&self, mail: &mut Outbox) -> bool {
+        std::mem::swap(&mut *self.mail.borrow_mut(), mail);
+        !mail.is_empty()
+    }
+
+    fn confirmed_ms(&self) -> u64 {
+        self.confirmed_ms.get()
+    }
+
+    fn is_looking(&self) -> bool {
+        self.is_looking.get()
+    }
+
+    fn is_stopping(&self) -> bool {
+        false
+    }
+
+    fn answer_word(&self, _: [u8; 4]) -> Option<String> {
+        None
+    }
+}
+
+/// The two ends of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct FrontYield {
+struct Socket {
+    /// Bytes from the client that the front has not read.
+    incoming: Vec<u8>,
+    /// Bytes from the front that are not a whole packet yet.
+    outgoing: Vec<u8>,
+    /// The same out of compressed blocks.
+    unpacked: Vec<u8>,
+    /// The answer to the greeting has come.
+    is_greeted: bool,
+    /// Agreed with the client by its greeting.
+    extensions: Extensions,
+}
+
+/// Worker threads with their connections.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    workers: Vec<(Front<SimHost>, SimHost)>,
+    sockets: BTreeMap<ConnId, Socket>,
+    chance: Chance,
+}
+
+/// Inputs for the engine, and packets for clients.
+#[derive(Debug, Default)]
+pub(crate) struct Yield {
     pub(crate) inputs: Vec<ClientInput>,
     pub(crate) packets: Vec<(ConnId, Packet)>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Front {
-    conns: BTreeMap<ConnId, Conn>,
-    mail: Vec<Outbox>,
-    /// The bounds of what a client may ask for, in milliseconds.
-    timeouts_ms: (i32, i32),
-    /// When the member was in contact with a quorum last.
-    confirmed_ms: u64,
-    /// Whether every read has to see what was written anywhere before.
-    asks_quorum: bool,
-}
+impl Workers {
+    pub(crate) fn new(count: usize, settings: &Settings, state: &Rc<Locked>, chance: Chance) -> Workers {
+        let worker = |_| {
+            let host = SimHost {
+                state: state.clone(),
+                mail: RefCell::default(),
+                now: Cell::default(),
+                confirmed_ms: Cell::new(0),
+                is_looking: Cell::new(true),
+            };
+            (Front::new(settings.clone()), host)
+        };
+        Workers { workers: (0..count).map(worker).collect(), sockets: BTreeMap::new(), chance }
+    }
 
-impl Front {
-    pub(crate) fn new(workers: usize, config: &Config) -> Front {
-        let tick_ms = config.tick_ms as i32;
-        Front {
-            conns: BTreeMap::new(),
-            mail: (0..workers).map(|_| Outbox::default()).collect(),
-            timeouts_ms: (2 * tick_ms, 20 * tick_ms),
-            confirmed_ms: 0,
-            asks_quorum: config.linearizable_reads,
+    /// Notes the member's last contact to a quorum, and whether it knows of a leader.
+    pub(crate) fn note_member(&mut self, confirmed_ms: u64, is_looking: bool) {
+        for (_, host) in &self.workers {
+            host.confirmed_ms.set(confirmed_ms);
+            host.is_looking.set(is_looking);
         }
     }
 
-    pub(crate) fn set_confirmed(&mut self, confirmed_ms: u64) {
-        self.confirmed_ms = confirmed_ms;
-    }
-
-    pub(crate) fn accept(&mut self, conn: ConnId, id: Id) {
-        let ids = vec![id];
-        let client = Client::new(conn, SessionId::NONE, &ids);
-        let new = Conn {
-            phase: Phase::Greeting,
-            ids,
-            client,
-            waiting: 0,
-            is_touched: false,
-            since_ms: 0,
-            contact_max_ms: None,
-        };
-        self.conns.insert(conn, new);
+    pub(crate) fn accept(&mut self, conn: ConnId, address: SocketAddr) {
+        self.workers[conn.worker()].0.accept(conn, address, ());
+        self.sockets.insert(conn, Socket::default());
     }
 
     /// The connections that have not ended, as far as the member knows.
     pub(crate) fn conns(&self) -> impl Iterator<Item = ConnId> {
-        self.conns.keys().copied()
+        self.sockets.keys().copied()
     }
 
     /// The session that a connection serves.
     pub(crate) fn session(&self, conn: ConnId) -> SessionId {
-        self.conns.get(&conn).map_or(SessionId::NONE, |conn| conn.client.session)
+        self.workers[conn.worker()].0.session(conn)
     }
 
-    pub(crate) fn take(
-        &mut self,
-        conn: ConnId,
-        frame: Frame,
-        state: &State,
-        now_ms: u64,
-        out: &mut FrontYield,
-    ) {
-        // What is about to be seen has events that come first.
-        self.deliver(conn.worker(), now_ms, out);
-        if self.is_out_of_contact(conn, now_ms) {
-            return self.close(conn, out);
-        }
-        let Some(known) = self.conns.get_mut(&conn) else { return };
-        known.is_touched = true;
-        match frame {
-            Frame::Greet { session, last_zxid, timeout_ms, may_only_read } => {
-                if last_zxid > state.tree().zxid() {
-                    // The client has seen more than this member knows: it would go back in time here.
-                    return self.close(conn, out);
-                }
-                known.phase = Phase::Connecting;
-                known.since_ms = now_ms;
-                known.waiting += 1;
-                let timeout_ms = timeout_ms.clamp(self.timeouts_ms.0, self.timeouts_ms.1);
-                out.inputs.push(match session {
-                    SessionId::NONE => ClientInput::Connect { conn, timeout_ms, may_only_read },
-                    session => ClientInput::Resume { conn, session, timeout_ms, may_only_read },
-                });
-            }
-            Frame::Request { xid, op, body } if known.phase == Phase::Serving => {
-                known.request(xid, op, body, self.asks_quorum, state, out);
-            }
-            Frame::Identify { id } => {
-                known.ids.push(id);
-                known.client = Client::new(conn, known.client.session, &known.ids);
-                state.identify(&known.client);
-                // A server says no zxid here. This one does, so that its client knows since when events go by it.
-                let header = ReplyHeader { xid: Xid::AUTH, zxid: state.tree().zxid(), error: None };
-                let mut bytes = Vec::new();
-                frame::write(&mut bytes, |bytes| header.encode(bytes));
-                out.packets.push((conn, Packet::Frames(bytes)));
-            }
-            Frame::Hangup => self.leave(conn, out),
-            Frame::Request { .. } => {}
-        }
+    /// True if the front has read all that has come on a connection.
+    pub(crate) fn has_read_all(&self, conn: ConnId) -> bool {
+        self.sockets.get(&conn).is_none_or(|socket| socket.incoming.is_empty())
     }
 
-    /// Takes what the member has for connections. Returns the workers who had no mail before.
+    /// A frame of a client has come.
+    pub(crate) fn receive(&mut self, conn: ConnId, frame: &Frame, now: Now) -> Yield {
+        self.workers[conn.worker()].1.now.set(now);
+        let Some(socket) = self.sockets.get_mut(&conn) else { return Yield::default() };
+        if let Frame::Hangup = frame {
+            self.leave(conn);
+            return self.finish(conn.worker(), Vec::new());
+        }
+        if let Frame::Greet { extensions, .. } = frame {
+            socket.extensions = *extensions;
+        }
+        let bytes = frame.encode(socket.extensions);
+        socket.incoming.extend_from_slice(&bytes);
+        let mut packets = Vec::new();
+        self.serve(conn, &mut packets);
+        self.finish(conn.worker(), packets)
+    }
+
+    /// Takes the member's mail for connections. Returns the workers who had no mail before.
     pub(crate) fn post(&mut self, outboxes: &mut Outboxes) -> Vec<usize> {
         let mut woken = Vec::new();
         for (worker, outbox) in outboxes.iter_mut().filter(|(_, outbox)| !outbox.is_empty()) {
-            if self.mail[worker].is_empty() {
+            let mut mail = self.workers[worker].1.mail.borrow_mut();
+            if mail.is_empty() {
                 woken.push(worker);
             }
-            self.mail[worker].append(outbox);
+            mail.append(outbox);
         }
         woken
     }
 
     /// Empties a worker's mailbox.
-    pub(crate) fn deliver(&mut self, worker: usize, now_ms: u64, out: &mut FrontYield) {
-        let mail = std::mem::take(&mut self.mail[worker]);
-        for (conn, parcel) in mail.iter() {
-            if let (Parcel::Connected { timeout_ms, read_only: false, .. }, Some(known)) =
-                (parcel, self.conns.get_mut(&conn))
-            {
-                known.contact_max_ms = Some(contact_max_ms(timeout_ms));
+    pub(crate) fn deliver(&mut self, worker: usize, now: Now) -> Yield {
+        let (front, host) = &mut self.workers[worker];
+        host.now.set(now);
+        front.deliver(host);
+        self.finish(worker, Vec::new())
+    }
+
+    /// Reports the sessions that were heard since this was called last, closes the connections of those that may have been ended
+    /// elsewhere soon, and sends what clients have not read yet.
+    pub(crate) fn report_heard(&mut self, now: Now) -> Yield {
+        let mut all = Yield::default();
+        for worker in 0..self.workers.len() {
+            let (front, host) = &mut self.workers[worker];
+            host.now.set(now);
+            front.report_heard();
+            front.close_without_contact(host);
+            let mut packets = Vec::new();
+            let conns: Vec<ConnId> = self.conns().filter(|conn| conn.worker() == worker).collect();
+            conns.into_iter().for_each(|conn| self.serve_whole(conn, &mut packets));
+            let more = self.finish(worker, packets);
+            all.inputs.extend(more.inputs);
+            all.packets.extend(more.packets);
+        }
+        all
+    }
+
+    /// Wakes the tasks of the connections that mail has reached, until nothing comes of that.
+    fn finish(&mut self, worker: usize, mut packets: Vec<(ConnId, Packet)>) -> Yield {
+        loop {
+            let mut reached = Vec::new();
+            self.workers[worker].0.take_reached(&mut reached);
+            if reached.is_empty() {
+                break;
             }
-            if self.is_out_of_contact(conn, now_ms) {
-                self.close(conn, out);
-                continue;
-            }
-            let Some(known) = self.conns.get_mut(&conn) else { continue };
-            match parcel {
-                Parcel::Reply(bytes) => {
-                    known.answered();
-                    out.packets.push((conn, Packet::Frames(bytes.to_vec())));
+            for Reached { conn, has_changed } in reached {
+                self.flush(conn, false, &mut packets);
+                if has_changed {
+                    self.serve(conn, &mut packets);
                 }
-                Parcel::Event(bytes) => out.packets.push((conn, Packet::Frames(bytes.to_vec()))),
-                Parcel::Connected { session, timeout_ms, read_only } => {
-                    known.answered();
-                    known.phase = Phase::Serving;
-                    known.client = Client::new(conn, session, &known.ids);
-                    out.packets.push((conn, Packet::Connected { session, timeout_ms, read_only }));
-                }
-                Parcel::Expired => {
-                    out.packets.push((conn, Packet::Expired));
-                    self.close(conn, out);
-                }
-                Parcel::Close => self.close(conn, out),
+            }
+        }
+        let inputs = std::mem::take(self.workers[worker].0.inputs());
+        Yield { inputs, packets }
+    }
+
+    /// The task of a connection: takes what it can, sends what it can.
+    fn serve(&mut self, conn: ConnId, packets: &mut Vec<(ConnId, Packet)>) {
+        let may_take_less = self.chance.one_in(8);
+        self.serve_up_to(conn, may_take_less, packets);
+    }
+
+    fn serve_whole(&mut self, conn: ConnId, packets: &mut Vec<(ConnId, Packet)>) {
+        self.serve_up_to(conn, false, packets);
+    }
+
+    fn serve_up_to(&mut self, conn: ConnId, may_take_less: bool, packets: &mut Vec<(ConnId, Packet)>) {
+        loop {
+            let (front, host) = &mut self.workers[conn.worker()];
+            let Some(condition) = front.condition(conn, host) else { return };
+            let before = front.inputs().len();
+            if condition.takes_input && condition.has_input {
+                front.resume(conn, host);
+            }
+            let Some(socket) = self.sockets.get_mut(&conn) else { return };
+            let is_open = front.condition(conn, host).is_some_and(|condition| condition.takes_input);
+            let mut read = 0;
+            if is_open && !socket.incoming.is_empty() {
+                // Pieces are what a network makes of frames.
+                read = self.chance.mostly_low(1, 2 * socket.incoming.len() as u64) as usize;
+                read = read.min(socket.incoming.len());
+                let piece: Vec<u8> = socket.incoming.drain(..read).collect();
+                front.receive(conn, &piece, host);
+            }
+            let has_submitted = front.inputs().len() > before;
+            let sent = self.flush(conn, may_take_less, packets);
+            if read == 0 && !has_submitted && sent == 0 {
+                return;
             }
         }
     }
 
-    /// Reports the sessions that were heard since this was asked last, and closes the connections of those that may have
-    /// been ended elsewhere soon.
-    pub(crate) fn touches(&mut self, now_ms: u64, out: &mut FrontYield) {
-        let all: Vec<ConnId> = self.conns.keys().copied().collect();
-        for conn in all.into_iter().filter(|conn| self.is_out_of_contact(*conn, now_ms)).collect::<Vec<_>>() {
-            self.close(conn, out);
-        }
-        for conn in self.conns.values_mut() {
-            if std::mem::take(&mut conn.is_touched) && conn.client.session != SessionId::NONE {
-                out.inputs.push(ClientInput::Touch { session: conn.client.session });
+    /// Sends what is unsent: all of it, or less if the client reads slowly. Returns the number of bytes sent.
+    fn flush(&mut self, conn: ConnId, may_take_less: bool, packets: &mut Vec<(ConnId, Packet)>) -> usize {
+        let (front, host) = &mut self.workers[conn.worker()];
+        let Some(socket) = self.sockets.get_mut(&conn) else { return 0 };
+        let mut room = if may_take_less { self.chance.below(100) as usize } else { usize::MAX };
+        let mut sent = 0;
+        let sending = front.send(conn, |bytes| {
+            let taken = bytes.len().min(room);
+            if taken == 0 {
+                return Err(());
             }
+            socket.outgoing.extend_from_slice(&bytes[..taken]);
+            (room, sent) = (room - taken, sent + taken);
+            Ok(taken)
+        });
+        let zxid = host.lock_state().tree().zxid();
+        packets.extend(socket.take_packets(zxid).into_iter().map(|packet| (conn, packet)));
+        let condition = front.condition(conn, host);
+        if sending.is_ok() && condition.is_some_and(|condition| condition.is_closing) {
+            packets.push((conn, Packet::Closed));
+            self.leave(conn);
         }
+        sent
     }
 
-    /// Whether others may end the session of a connection, and this member would not know.
-    fn is_out_of_contact(&self, conn: ConnId, now_ms: u64) -> bool {
-        self.conns.get(&conn).is_some_and(|conn| {
-            let last_ms = self.confirmed_ms.max(conn.since_ms);
-            conn.contact_max_ms.is_some_and(|max_ms| now_ms.saturating_sub(last_ms) > max_ms)
-        })
-    }
-
-    fn close(&mut self, conn: ConnId, out: &mut FrontYield) {
-        out.packets.push((conn, Packet::Closed));
-        self.leave(conn, out);
-    }
-
-    fn leave(&mut self, conn: ConnId, out: &mut FrontYield) {
-        let heard = self.conns.remove(&conn).filter(|conn| conn.is_touched).map(|conn| conn.client.session);
-        if let Some(session) = heard.filter(|session| *session != SessionId::NONE) {
-            out.inputs.push(ClientInput::Touch { session });
-        }
-        out.inputs.push(ClientInput::Disconnect { conn });
+    fn leave(&mut self, conn: ConnId) {
+        self.sockets.remove(&conn);
+        let (front, host) = &mut self.workers[conn.worker()];
+        front.leave(conn, host);
     }
 }
 
-impl Conn {
-    fn answered(&mut self) {
-        self.waiting = self.waiting.checked_sub(1).expect("a member answers each request once");
+impl Socket {
+    /// The packets that have come whole, as a client library reads them.
+    fn take_packets(&mut self, zxid: Zxid) -> Vec<Packet> {
+        let mut packets = Vec::new();
+        if !self.is_greeted {
+            let Ok(Some((body, len))) = frame::split(&self.outgoing, i32::MAX) else { return packets };
+            match ConnectResponse::decode(body) {
+                Ok(response) => packets.extend(Packet::of_greeting(&response)),
+                Err(_) => packets.push(Packet::Unreadable),
+            }
+            self.outgoing.drain(..len);
+            self.is_greeted = true;
+        }
+        if self.extensions.compression {
+            while let Ok(Some(len)) = blocks::unpack(&self.outgoing, &mut self.unpacked) {
+                self.outgoing.drain(..len);
+            }
+        } else {
+            self.unpacked.append(&mut self.outgoing);
+        }
+        let mut taken = 0;
+        while let Ok(Some((body, len))) = frame::split(&self.unpacked[taken..], i32::MAX) {
+            packets.push(self.packet(body, zxid));
+            taken += len;
+        }
+        self.unpacked.drain(..taken);
+        packets
     }
 
-    fn request(
-        &mut self,
-        xid: Xid,
-        op: OpCode,
-        body: Vec<u8>,
-        asks_quorum: bool,
-        state: &State,
-        out: &mut FrontYield,
-    ) {
-        let conn = self.client.conn;
-        let is_write = op.is_write() && (op == OpCode::Multi || Write::decode(op, &body).is_ok());
-        if is_write {
-            if op == OpCode::CloseSession {
-                self.phase = Phase::Ended;
-            }
-            let mut command = Vec::new();
-            Command::encode(self.client.session, 0, self.client.ids(), op, &body, &mut command);
-            self.waiting += 1;
-            out.inputs.push(ClientInput::Write { conn, xid, op, command });
-        } else if op != OpCode::Ping && (op == OpCode::Sync || asks_quorum || self.waiting > 0) {
-            self.waiting += 1;
-            out.inputs.push(ClientInput::Read(QueuedRead { client: self.client.clone(), xid, op, body }));
-        } else {
-            let mut bytes = Vec::new();
-            state.answer(&self.client, xid, op, &body, Guess::NONE, &mut bytes);
-            out.packets.push((conn, Packet::Frames(bytes)));
+    /// A frame with an xid as members know it.
+    fn packet(&self, body: &[u8], zxid: Zxid) -> Packet {
+        let narrow = if self.extensions.wide_xids { body.get(4..) } else { Some(body) };
+        let Some(body) = narrow else { return Packet::Unreadable };
+        let mut bytes = Vec::new();
+        frame::write(&mut bytes, |out| out.extend_from_slice(body));
+        let header = ReplyHeader::decode(&mut Reader::new(body));
+        if header.is_ok_and(|header| header.xid == Xid::AUTH) {
+            // A server says no zxid here. The client has to know since when events go by what it has shown.
+            bytes[8..16].copy_from_slice(&zxid.0.to_be_bytes());
         }
+        Packet::Frames(bytes)
     }
 }

@@ -1,16 +1,20 @@
 //! A member's process: the engine's loop and the workers, as steps.
 
+use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use paddock_front::Settings;
 use paddock_member::{Config, Member, MemberError, Work};
-use paddock_proto::{Id, SessionId};
+use paddock_proto::SessionId;
 use paddock_replica::{Input, Role};
 use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
 
 use super::disk::SimDisk;
-use super::front::{Front, FrontYield};
+use super::front::{Workers, Yield};
 use super::shell::{Harvest, Locked, SimShell, SnapshotDesk};
+use crate::chance::Chance;
 use crate::wire::{Frame, Packet};
 
 /// A member that does so much in one go does it for ever.
@@ -28,10 +32,10 @@ pub(crate) enum Next {
 #[derive(Debug)]
 pub(crate) struct Process {
     member: Member,
-    pub(crate) state: Locked,
+    pub(crate) state: Rc<Locked>,
     outboxes: Outboxes,
     desk: SnapshotDesk,
-    front: Front,
+    workers: Workers,
     inbox: Vec<Input>,
     is_tick_due: bool,
     has_ticked: bool,
@@ -48,25 +52,31 @@ impl Process {
     pub(crate) fn start(
         disk: &SimDisk,
         config: Config,
-        workers: usize,
+        (workers, settings): (usize, &Settings),
         now: Now,
     ) -> Result<Process, MemberError> {
-        let mut front = Front::new(workers, &config);
+        let chance = Chance::of(config.seed, "sockets");
         let (member, state) = Member::recover(Arc::new(disk.clone()), config, &now)?;
-        front.set_confirmed(member.confirmed_ms());
-        Ok(Process {
+        let state = Rc::new(Locked::new(state));
+        let mut process = Process {
+            workers: Workers::new(workers, settings, &state, chance),
             member,
-            state: Locked::new(state),
+            state,
             outboxes: Outboxes::new(workers),
             desk: SnapshotDesk::default(),
-            front,
             inbox: Vec::new(),
             is_tick_due: false,
             has_ticked: false,
             is_carrying: true,
             is_busy: false,
             is_woken: false,
-        })
+        };
+        process.tell_workers();
+        Ok(process)
+    }
+
+    fn tell_workers(&mut self) {
+        self.workers.note_member(self.member.confirmed_ms(), self.member.role() == Role::Looking);
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -96,7 +106,7 @@ impl Process {
         disk.defer_sync(true);
         let next = self.work(now, disk, harvest);
         disk.defer_sync(false);
-        self.front.set_confirmed(self.member.confirmed_ms());
+        self.tell_workers();
         if !matches!(next, Ok(Next::Synced)) {
             disk.complete_sync();
         }
@@ -104,8 +114,8 @@ impl Process {
     }
 
     fn work(&mut self, now: Now, disk: &SimDisk, harvest: &mut Harvest) -> Result<Next, MemberError> {
-        let Process { member, state, outboxes, desk, front, .. } = self;
-        let mut shell = SimShell { now, disk, state, outboxes, front, desk, harvest };
+        let Process { member, state, outboxes, desk, workers, .. } = self;
+        let mut shell = SimShell { now, disk, state, outboxes, workers, desk, harvest };
         for _ in 0..ROUNDS_MAX {
             if self.is_carrying {
                 let synced = member.syncs();
@@ -145,46 +155,49 @@ impl Process {
 
     /// The orderly end of a process whose engine rests.
     pub(crate) fn end(self, now: Now, disk: &SimDisk) -> Result<(), MemberError> {
-        let Process { member, state, mut outboxes, mut desk, mut front, .. } = self;
-        let (state, outboxes, desk, front) = (&state, &mut outboxes, &mut desk, &mut front);
+        let Process { member, state, mut outboxes, mut desk, mut workers, .. } = self;
+        let (state, outboxes, desk, workers) = (&state, &mut outboxes, &mut desk, &mut workers);
         let mut harvest = Harvest::default();
-        member.end(&mut SimShell { now, disk, state, outboxes, front, desk, harvest: &mut harvest })
+        member.end(&mut SimShell { now, disk, state, outboxes, workers, desk, harvest: &mut harvest })
     }
 
-    pub(crate) fn accept(&mut self, conn: ConnId, id: Id) {
-        self.front.accept(conn, id);
+    pub(crate) fn accept(&mut self, conn: ConnId, address: SocketAddr) {
+        self.workers.accept(conn, address);
     }
 
     pub(crate) fn conns(&self) -> impl Iterator<Item = ConnId> {
-        self.front.conns()
+        self.workers.conns()
     }
 
     pub(crate) fn session(&self, conn: ConnId) -> SessionId {
-        self.front.session(conn)
+        self.workers.session(conn)
+    }
+
+    /// True if all that has come on a connection was read: a connection that asks for too much is not.
+    pub(crate) fn has_read_all(&self, conn: ConnId) -> bool {
+        self.workers.has_read_all(conn)
     }
 
     /// A worker's thread: a frame has come.
-    pub(crate) fn receive(&mut self, conn: ConnId, frame: Frame, now_ms: u64) -> Vec<(ConnId, Packet)> {
-        let mut out = FrontYield::default();
-        self.front.take(conn, frame, self.state.read().state(), now_ms, &mut out);
+    pub(crate) fn receive(&mut self, conn: ConnId, frame: &Frame, now: Now) -> Vec<(ConnId, Packet)> {
+        let out = self.workers.receive(conn, frame, now);
         self.hand_over(out)
     }
 
     /// A worker's thread: there is mail.
-    pub(crate) fn deliver(&mut self, worker: usize, now_ms: u64) -> Vec<(ConnId, Packet)> {
-        let mut out = FrontYield::default();
-        self.front.deliver(worker, now_ms, &mut out);
+    pub(crate) fn deliver(&mut self, worker: usize, now: Now) -> Vec<(ConnId, Packet)> {
+        let out = self.workers.deliver(worker, now);
         self.hand_over(out)
     }
 
-    /// The workers' threads: it is time to report who was heard, and to look who cannot be served any more.
-    pub(crate) fn report_touches(&mut self, now_ms: u64) -> Vec<(ConnId, Packet)> {
-        let mut out = FrontYield::default();
-        self.front.touches(now_ms, &mut out);
+    /// The workers' threads: it is time to report the sessions that were heard, and to look for those that cannot be served any
+    /// more.
+    pub(crate) fn report_heard(&mut self, now: Now) -> Vec<(ConnId, Packet)> {
+        let out = self.workers.report_heard(now);
         self.hand_over(out)
     }
 
-    fn hand_over(&mut self, out: FrontYield) -> Vec<(ConnId, Packet)> {
+    fn hand_over(&mut self, out: Yield) -> Vec<(ConnId, Packet)> {
         self.inbox.extend(out.inputs.into_iter().map(Input::Client));
         out.packets
     }

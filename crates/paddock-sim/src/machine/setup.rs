@@ -1,5 +1,6 @@
 //! How the members of a simulated ensemble are set up: the one place that knows their settings.
 
+use paddock_front::Limits;
 use paddock_member::Config;
 use paddock_proto::MemberRole;
 use paddock_replica::{Founding, Membership};
@@ -32,6 +33,7 @@ pub(crate) struct Settings {
     pub(crate) entry_bytes_kept: usize,
     pub(crate) linearizable_reads: bool,
     pub(crate) lease_clock_bound_ms: Option<u64>,
+    pub(crate) limits: Limits,
 }
 
 impl Settings {
@@ -56,6 +58,17 @@ impl Settings {
             linearizable_reads: chance.one_in(4),
             lease_clock_bound_ms: chance.one_in(4).then_some(Settings::LEASE_CLOCK_BOUND_MS),
             compressing: *chance.pick(&[0, 0, 500, 1000]),
+            limits: Limits::default(),
+        }
+    }
+
+    /// In half of the runs, connections that ask for much are not read from for a while.
+    pub(crate) fn throw_limits(&mut self, chance: &mut Chance) {
+        if chance.one_in(2) {
+            self.limits.waiting_max = *chance.pick(&[1, 2, 5, 20]);
+            self.limits.unsent_bytes_max = *chance.pick(&[100, 1000, 10_000]);
+            self.limits.first_reply_bytes = *chance.pick(&[1, 100, 1000]);
+            self.limits.reads_per_lock = *chance.pick(&[1, 2, 5, 256]);
         }
     }
 
@@ -93,6 +106,20 @@ impl Settings {
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,
             seed,
+        }
+    }
+
+    /// The settings of a member's front.
+    pub(crate) fn front(&self) -> paddock_front::Settings {
+        paddock_front::Settings {
+            frame_bytes_max: 1 << 20,
+            dialect: None,
+            session_timeout_ms_min: 2 * self.tick_ms as u32,
+            session_timeout_ms_max: 20 * self.tick_ms as u32,
+            super_digest: names::identities(names::SUPER).first().map(|digest| digest.id.clone()),
+            linearizable_reads: self.linearizable_reads,
+            may_reconfig: true,
+            limits: self.limits,
         }
     }
 

@@ -9,7 +9,7 @@ use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
 
 use super::disk::SimDisk;
-use super::front::Front;
+use super::front::Workers;
 
 #[derive(Debug)]
 pub(crate) struct Locked(RefCell<Replicated>);
@@ -72,7 +72,7 @@ pub(crate) struct SimShell<'a> {
     pub(crate) disk: &'a SimDisk,
     pub(crate) state: &'a Locked,
     pub(crate) outboxes: &'a mut Outboxes,
-    pub(crate) front: &'a mut Front,
+    pub(crate) workers: &'a mut Workers,
     pub(crate) desk: &'a mut SnapshotDesk,
     pub(crate) harvest: &'a mut Harvest,
 }
@@ -99,7 +99,7 @@ impl Shell for SimShell<'_> {
         if self.disk.is_dead() {
             self.outboxes.iter_mut().for_each(|(_, outbox)| outbox.clear());
         }
-        self.harvest.woken.extend(self.front.post(self.outboxes));
+        self.harvest.woken.extend(self.workers.post(self.outboxes));
         result
     }
 

@@ -1,6 +1,7 @@
 //! What happens between clients and members.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use paddock_state::ConnId;
 
@@ -129,7 +130,7 @@ impl World {
             self.freeze(member, Event::Frame { conn });
             return Ok(());
         }
-        let now_ms = machine.now(now).monotonic_ms;
+        let local = machine.now(now);
         let this_life = machine.life;
         let Some(frame) = self.wires.get_mut(&conn).and_then(|wire| wire.frames.pop_front()) else {
             return Ok(());
@@ -142,19 +143,23 @@ impl World {
             return Ok(());
         };
         if life.is_none() {
-            process.accept(conn, address);
+            process.accept(conn, SocketAddr::new(address, 1));
         }
         let text = frame.to_string();
-        let packets = process.receive(conn, frame, now_ms);
-        let session = process.session(conn);
+        let packets = process.receive(conn, &frame, local);
+        let (session, is_heard) = (process.session(conn), process.has_read_all(conn));
         self.trace.note(now, format_args!("{member} takes of client {client}, session {session}: {text}"));
         let timeout = self.clients[client].timeout();
         if let Some(wire) = self.wires.get_mut(&conn) {
             wire.life = Some(this_life);
-            wire.late = wire.is_late(now, timeout).then_some(now).or(wire.late);
-            (wire.heard, wire.taken) = (now, wire.taken + 1);
+            if is_heard {
+                wire.late = wire.is_late(now, timeout).then_some(now).or(wire.late);
+                (wire.heard, wire.taken) = (now, wire.taken + 1);
+            }
         }
-        self.checks.sessions.heard(member, session, now_ms);
+        if is_heard {
+            self.checks.sessions.heard(member, session, local.monotonic_ms);
+        }
         self.send_packets(packets);
         self.wake(member);
         Ok(())

@@ -12,6 +12,8 @@ use crate::network::Fate;
 use crate::time::Span;
 use crate::wire::Packet;
 
+/// Time after which a member that was started again is heard by others, though the end of its link got lost.
+const SUCCESSION: Span = Span::millis(2500);
 const TICK: Span = Span::millis(paddock_member::Member::TICK_MS);
 /// How often workers report who was heard, and the housekeeper looks after the log.
 const TOUCHES: Span = Span::millis(100);
@@ -107,13 +109,13 @@ impl World {
                 machine.disk.complete_sync();
             }
             Act::Mail { worker } => {
-                let packets = process.deliver(worker, local.monotonic_ms);
+                let packets = process.deliver(worker, local);
                 self.send_packets(packets);
                 self.wake(member);
                 return Ok(());
             }
             Act::Touches => {
-                let packets = process.report_touches(local.monotonic_ms);
+                let packets = process.report_heard(local);
                 self.send_packets(packets);
                 self.plan_act(member, clock.world_span(TOUCHES), Act::Touches);
                 self.wake(member);
@@ -356,7 +358,9 @@ impl World {
         let now_ms = machine.now(now).monotonic_ms;
         self.trace.note(now, format_args!("{from} to {to}: {}", describe(&bytes)));
         let glimpse = Glimpse::of(&bytes);
-        for session in glimpse.heard {
+        // A process that has just begun is not heard while the one before it may still live.
+        let is_heard = now - self.machine(from).began >= SUCCESSION;
+        for session in glimpse.heard.into_iter().filter(|_| is_heard) {
             self.checks.sessions.heard(to, session, now_ms);
         }
         if glimpse.promises {

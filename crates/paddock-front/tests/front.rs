@@ -1,0 +1,370 @@
+//! A front with clients whose bytes are written by hand, and an engine that answers when the test says so.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::convert::Infallible;
+
+use paddock_front::{Front, Host, Limits, Reached, Settings};
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{
+    ConnectRequest, ErrorCode, EventKind, Extensions, OpCode, Password, ReplyHeader, SessionId, WatchEvent,
+    Xid, Zxid, encode, frame,
+};
+use paddock_state::{ClientInput, ConnId, Now, Outbox, Outboxes, State};
+
+const FIRST: SessionId = SessionId(0x101);
+const SECOND: SessionId = SessionId(0x102);
+
+#[derive(Debug, Default)]
+struct Surroundings {
+    state: RefCell<State>,
+    mail: RefCell<Outbox>,
+    now: Cell<Now>,
+}
+
+impl Host for Surroundings {
+    type StateGuard<'a> = Ref<'a, State>;
+    type Stats = ();
+    type Span = ();
+
+    fn now(&self) -> Now {
+        self.now.get()
+    }
+
+    fn lock_state(&self) -> Ref<'_, State> {
+        self.state.borrow()
+    }
+
+    fn take_mail(&self, mail: &mut Outbox) -> bool {
+        std::mem::swap(&mut *self.mail.borrow_mut(), mail);
+        !mail.is_empty()
+    }
+
+    fn confirmed_ms(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn is_looking(&self) -> bool {
+        false
+    }
+
+    fn is_stopping(&self) -> bool {
+        false
+    }
+
+    fn answer_word(&self, word: [u8; 4]) -> Option<String> {
+        (word == *b"ruok").then(|| "imok".into())
+    }
+}
+
+struct Stage {
+    front: Front<Surroundings>,
+    around: Surroundings,
+}
+
+impl Stage {
+    fn new(limits: Limits) -> Stage {
+        let settings = Settings {
+            frame_bytes_max: 1 << 20,
+            dialect: None,
+            session_timeout_ms_min: 4000,
+            session_timeout_ms_max: 40_000,
+            super_digest: None,
+            linearizable_reads: false,
+            may_reconfig: false,
+            limits,
+        };
+        Stage { front: Front::new(settings), around: Surroundings::default() }
+    }
+
+    /// A connection that serves a session.
+    fn connect(&mut self, number: u64, session: SessionId, extensions: Extensions) -> ConnId {
+        let conn = ConnId::new(0, number);
+        self.front.accept(conn, ([127, 0, 0, 1], 1).into(), ());
+        let request = ConnectRequest {
+            protocol_version: extensions.version(),
+            extensions,
+            last_zxid_seen: Zxid(0),
+            timeout_ms: 10_000,
+            session,
+            password: Some(&Password::of(session).0),
+            read_only: Some(false),
+        };
+        let mut bytes = Vec::new();
+        request.encode(&mut bytes);
+        self.receive(conn, &bytes);
+        assert!(matches!(self.inputs()[..], [ClientInput::Resume { .. }]));
+        self.engine(|out| out.connected(conn, session, 10_000, false));
+        self.front.deliver(&self.around);
+        self.sent(conn);
+        conn
+    }
+
+    fn receive(&mut self, conn: ConnId, bytes: &[u8]) {
+        self.front.receive(conn, bytes, &self.around);
+    }
+
+    fn inputs(&mut self) -> Vec<ClientInput> {
+        std::mem::take(self.front.inputs())
+    }
+
+    /// The engine leaves something in the mailbox.
+    fn engine(&self, leave: impl FnOnce(&mut Outboxes)) {
+        let mut outboxes = Outboxes::new(1);
+        leave(&mut outboxes);
+        outboxes.iter_mut().for_each(|(_, outbox)| self.around.mail.borrow_mut().append(outbox));
+    }
+
+    fn sent(&mut self, conn: ConnId) -> Vec<u8> {
+        let mut sent = Vec::new();
+        let all = self.front.send(conn, |bytes| {
+            sent.extend_from_slice(bytes);
+            Ok::<_, Infallible>(bytes.len())
+        });
+        let Ok(()) = all;
+        sent
+    }
+
+    /// Xids and errors of the replies that were sent, of ZooKeeper's dialect.
+    fn replies(&mut self, conn: ConnId) -> Vec<(i32, Option<ErrorCode>)> {
+        let sent = self.sent(conn);
+        let headers =
+            frames(&sent).into_iter().map(|frame| ReplyHeader::decode(&mut Reader::new(frame)).unwrap());
+        headers.map(|header| (header.xid.0, header.error)).collect()
+    }
+
+    fn is_closing(&self, conn: ConnId) -> bool {
+        self.front.condition(conn, &self.around).expect("the connection is there").is_closing
+    }
+
+    fn takes_input(&self, conn: ConnId) -> bool {
+        self.front.condition(conn, &self.around).expect("the connection is there").takes_input
+    }
+
+    fn reached(&mut self) -> Vec<Reached> {
+        let mut reached = Vec::new();
+        self.front.take_reached(&mut reached);
+        reached
+    }
+}
+
+fn frames(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut frames = Vec::new();
+    while let Some((frame, len)) = frame::split(bytes, i32::MAX).expect("a good length") {
+        frames.push(frame);
+        bytes = &bytes[len..];
+    }
+    assert!(bytes.is_empty(), "a frame that is not whole");
+    frames
+}
+
+fn request(xid: i32, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame::write(&mut bytes, |out| {
+        out.put_i32(xid);
+        out.put_i32(op.code());
+        body(out);
+    });
+    bytes
+}
+
+fn write(xid: i32) -> Vec<u8> {
+    request(xid, OpCode::Delete, |out| {
+        out.put_string("/a");
+        out.put_i32(-1);
+    })
+}
+
+fn read(xid: i32) -> Vec<u8> {
+    request(xid, OpCode::Exists, |out| {
+        out.put_string("/");
+        out.put_bool(false);
+    })
+}
+
+fn reply(out: &mut Outboxes, conn: ConnId, xid: i32) {
+    out.write_reply(conn, ReplyHeader::ok(Xid(xid), Zxid(7)), |_| {});
+}
+
+fn event(out: &mut Outboxes, conn: ConnId) {
+    out.event(conn, WatchEvent { kind: EventKind::NodeCreated, path: "/b", zxid: Zxid(7) });
+}
+
+#[test]
+fn a_read_waits_behind_a_write_and_a_ping_does_not() {
+    let mut stage = Stage::new(Limits::default());
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    let ping = request(Xid::PING.0, OpCode::Ping, |_| {});
+    stage.receive(conn, &[write(1), read(2), ping].concat());
+    let inputs = stage.inputs();
+    assert!(matches!(inputs[..], [ClientInput::Write { .. }, ClientInput::Read(_)]), "{inputs:?}");
+    assert_eq!(stage.replies(conn), [(Xid::PING.0, None)]);
+    stage.engine(|out| {
+        reply(out, conn, 1);
+        reply(out, conn, 2);
+    });
+    stage.front.deliver(&stage.around);
+    stage.receive(conn, &read(3));
+    assert_eq!(stage.replies(conn), [(1, None), (2, None), (3, None)]);
+    assert!(stage.inputs().is_empty(), "nothing waits, so the read is answered from the state");
+}
+
+#[test]
+fn frames_come_in_pieces_of_any_size() {
+    for size in [1, 3, 7, 100] {
+        let mut stage = Stage::new(Limits::default());
+        let conn = stage.connect(1, FIRST, Extensions::default());
+        let bytes = [read(1), read(2), read(3)].concat();
+        bytes.chunks(size).for_each(|piece| stage.receive(conn, piece));
+        assert_eq!(stage.replies(conn), [(1, None), (2, None), (3, None)], "pieces of {size} bytes");
+    }
+}
+
+#[test]
+fn events_stand_before_the_answer_that_shows_their_change() {
+    let mut stage = Stage::new(Limits::default());
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.engine(|out| event(out, conn));
+    stage.receive(conn, &read(1));
+    assert_eq!(stage.replies(conn), [(Xid::NOTIFICATION.0, None), (1, None)]);
+}
+
+#[test]
+fn nothing_is_answered_behind_the_end_of_a_connection() {
+    let mut stage = Stage::new(Limits::default());
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    // The end lies in the mailbox when a read is taken: its watches are gone, so it must not see anything newer.
+    stage.engine(|out| out.close(conn));
+    stage.receive(conn, &read(1));
+    assert_eq!(stage.replies(conn), []);
+    assert!(stage.is_closing(conn));
+
+    let conn = stage.connect(2, SECOND, Extensions::default());
+    stage.receive(conn, &[write(1), write(2)].concat());
+    stage.engine(|out| {
+        reply(out, conn, 1);
+        out.close(conn);
+        reply(out, conn, 2);
+    });
+    stage.front.deliver(&stage.around);
+    assert_eq!(stage.replies(conn), [(1, None)]);
+}
+
+#[test]
+fn a_request_that_ends_its_connection_is_refused_behind_earlier_ones() {
+    let mut stage = Stage::new(Limits::default());
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &[write(1), request(2, OpCode::Check, |_| {}), read(3)].concat());
+    assert_eq!(stage.inputs().len(), 1, "nothing behind it is taken");
+    assert!(!stage.is_closing(conn) && !stage.takes_input(conn));
+    stage.engine(|out| reply(out, conn, 1));
+    stage.front.deliver(&stage.around);
+    assert_eq!(stage.replies(conn), [(1, None), (2, Some(ErrorCode::Unimplemented))]);
+    assert!(stage.is_closing(conn));
+}
+
+#[test]
+fn a_connection_that_lets_too_much_wait_is_not_read_from() {
+    let limits = Limits { waiting_max: 2, ..Limits::default() };
+    let mut stage = Stage::new(limits);
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.reached();
+    stage.receive(conn, &[write(1), write(2), write(3)].concat());
+    assert_eq!(stage.inputs().len(), 2);
+    assert!(!stage.takes_input(conn));
+    stage.engine(|out| reply(out, conn, 1));
+    stage.front.deliver(&stage.around);
+    assert_eq!(stage.reached(), [Reached { conn, has_changed: true }], "the worker has to look again");
+    assert!(stage.takes_input(conn));
+    stage.front.resume(conn, &stage.around);
+    assert_eq!(stage.inputs().len(), 1);
+}
+
+#[test]
+fn a_connection_that_does_not_read_its_replies_is_not_read_from() {
+    let limits = Limits { unsent_bytes_max: 100, ..Limits::default() };
+    let mut stage = Stage::new(limits);
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &[read(1), read(2), read(3), read(4)].concat());
+    assert!(!stage.takes_input(conn));
+    assert_eq!(stage.replies(conn), [(1, None), (2, None)]);
+    assert!(stage.takes_input(conn));
+    stage.front.resume(conn, &stage.around);
+    assert_eq!(stage.replies(conn), [(3, None), (4, None)]);
+}
+
+#[test]
+fn one_connections_dialect_is_not_anothers() {
+    let mut stage = Stage::new(Limits::default());
+    let wide = Extensions { wide_xids: true, ..Extensions::default() };
+    let clickhouse = stage.connect(1, FIRST, wide);
+    let zookeeper = stage.connect(2, SECOND, Extensions::default());
+    stage.receive(zookeeper, &read(5));
+    assert_eq!(stage.replies(zookeeper), [(5, None)]);
+    let mut bytes = Vec::new();
+    frame::write(&mut bytes, |out| {
+        out.put_i64(0x1_0000_0005);
+        out.extend_from_slice(&read(5)[8..]);
+    });
+    stage.receive(clickhouse, &bytes);
+    let sent = stage.sent(clickhouse);
+    assert_eq!(Reader::new(frames(&sent)[0]).i64(), Ok(0x1_0000_0005));
+}
+
+#[test]
+fn an_auth_that_overtakes_a_request_does_not_take_its_wide_xid() {
+    let mut stage = Stage::new(Limits::default());
+    let wide = Extensions { wide_xids: true, ..Extensions::default() };
+    let conn = stage.connect(1, FIRST, wide);
+    let widen = |narrow: Vec<u8>, xid: i64| {
+        let mut bytes = Vec::new();
+        frame::write(&mut bytes, |out| {
+            out.put_i64(xid);
+            out.extend_from_slice(&narrow[8..]);
+        });
+        bytes
+    };
+    let auth = request(0, OpCode::Auth, |out| encode::auth(out, "digest", b"ann:apples"));
+    let bytes = [widen(write(9), 0x1_0000_0009), widen(auth, Xid::AUTH.0.into())].concat();
+    stage.receive(conn, &bytes);
+    stage.engine(|out| reply(out, conn, 9));
+    stage.front.deliver(&stage.around);
+    let sent = stage.sent(conn);
+    let xids: Vec<i64> = frames(&sent).into_iter().map(|frame| Reader::new(frame).i64().unwrap()).collect();
+    assert_eq!(xids, [Xid::AUTH.0.into(), 0x1_0000_0009]);
+}
+
+#[test]
+fn a_reply_for_a_connection_that_is_gone_reaches_nobody() {
+    let mut stage = Stage::new(Limits::default());
+    let (gone, here) =
+        (stage.connect(1, FIRST, Extensions::default()), stage.connect(2, SECOND, Extensions::default()));
+    stage.receive(gone, &write(1));
+    stage.receive(here, &write(2));
+    assert_eq!(stage.front.outstanding(), 2);
+    stage.front.leave(gone, &stage.around);
+    assert_eq!(stage.front.outstanding(), 1);
+    stage.engine(|out| {
+        reply(out, gone, 1);
+        reply(out, here, 2);
+    });
+    stage.front.deliver(&stage.around);
+    assert_eq!(stage.replies(here), [(2, None)]);
+    let inputs = stage.inputs();
+    let last = &inputs[inputs.len() - 2..];
+    assert!(
+        matches!(last, [ClientInput::Touch { session: FIRST }, ClientInput::Disconnect { .. }]),
+        "{last:?}"
+    );
+}
+
+#[test]
+fn a_four_letter_word_is_answered_in_the_place_of_a_greeting() {
+    let mut stage = Stage::new(Limits::default());
+    let conn = ConnId::new(0, 1);
+    stage.front.accept(conn, ([127, 0, 0, 1], 1).into(), ());
+    stage.receive(conn, b"ru");
+    assert!(!stage.is_closing(conn));
+    stage.receive(conn, b"ok");
+    assert_eq!(stage.sent(conn), b"imok");
+    assert!(stage.is_closing(conn));
+}
