@@ -1,4 +1,4 @@
-//! What a connection to a ClickHouse client does differently on the wire.
+//! ClickHouse's dialect, as far as it differs on the wire.
 //!
 //! Within the member there is one form of requests and replies, ZooKeeper's. Here requests are brought into it, and
 //! what goes out is brought out of it: a connection that speaks ZooKeeper's dialect has none of this.
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, Dialect, ErrorCode, Extensions, OpCode, RequestHeader, Xid, Zxid};
 
-/// What ClickHouse asks before anything else, so that it is known by it. Both begin like this.
+/// Beginning of the paths that ClickHouse reads before anything else, so that it is known by them.
 const COMPUTED: &[u8] = b"/keeper/";
 const FIRST_QUESTIONS: [&[u8]; 2] = [b"/keeper/feature_flags", b"/keeper/api_version"];
 /// Nobody writes so much about a trace.
@@ -16,7 +16,7 @@ const TRACE_BYTES_MAX: usize = 4096;
 /// An identifier, a span, a state, flags.
 const TRACE_LINES: usize = 4;
 
-/// What a packet is that goes out.
+/// Kind of a packet that goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packet {
     /// The answer to the oldest request, perhaps with events in front of it.
@@ -33,9 +33,9 @@ pub(crate) struct BadTrace;
 #[derive(Debug, Default)]
 pub(crate) struct ClickHouse {
     pub(crate) extensions: Extensions,
-    /// What the answer to the greeting has.
+    /// Version in the answer to the greeting.
     pub(crate) version: i32,
-    /// Of the requests that wait for their replies, where xids are wide: a member knows 32 bits of them only.
+    /// Wide xids of the requests that wait for their replies: a member knows 32 bits of them only.
     wide_xids: VecDeque<i64>,
     /// It has closed its session, and takes an answer to that for an error.
     pub(crate) wants_no_farewell: bool,
@@ -60,7 +60,7 @@ impl ClickHouse {
         Ok(RequestHeader { xid: Xid(xid as i32), op })
     }
 
-    /// Whether a close with this xid is one that ClickHouse wants no answer to.
+    /// True if a close with this xid is one that ClickHouse wants no answer to.
     pub(crate) fn is_farewell(&self, xid: Xid) -> bool {
         match self.wide_xids.back() {
             Some(wide) => *wide == i64::MAX,
@@ -104,7 +104,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     *bytes[at..].first_chunk().expect("a reply is as long as its header")
 }
 
-/// Whether whoever reads this data is a ClickHouse client.
+/// True if whoever reads this data is a ClickHouse client.
 pub(crate) fn is_known_by(body: &[u8]) -> bool {
     let path = body.get(4..).unwrap_or_default();
     path.starts_with(COMPUTED) && FIRST_QUESTIONS.iter().any(|question| path.starts_with(question))

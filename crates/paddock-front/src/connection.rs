@@ -16,7 +16,7 @@ use crate::protocol::{Protocol, Refusal};
 use crate::queue::Queue;
 use crate::{Condition, Limits};
 
-/// How far the end of a connection is.
+/// Stages of a connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Ending {
     Open,

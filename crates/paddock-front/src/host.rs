@@ -55,7 +55,7 @@ pub trait Host {
     /// A connection serves a session now.
     fn on_session(&self, _conn: &Self::Stats, _session: SessionId, _timeout_ms: i32) {}
 
-    /// So many requests of a connection wait for the engine.
+    /// The number of requests of a connection that wait for the engine has changed.
     fn on_waiting(&self, _conn: &Self::Stats, _requests: usize) {}
 
     /// The engine has answered a request that was handed to it at `since_ms` of the monotonic clock.

@@ -5,7 +5,7 @@ use paddock_proto::{OpCode, RequestHeader, frame};
 use paddock_tree::Tree;
 use smallvec::SmallVec;
 
-/// So many are looked at ahead of the first.
+/// Number of znodes that are looked at ahead of the first read.
 const PATHS_MAX: usize = Tree::LOOK_AHEAD_PATHS;
 
 /// The paths of the reads in these frames; none if the first one is no read. Xids may have more bytes than a member knows.
@@ -31,7 +31,7 @@ fn path_of_read(frame: &[u8]) -> Option<&str> {
     if is_read_of_one(op) { reader.string().ok() } else { None }
 }
 
-/// Whether this asks about one znode.
+/// True if this asks about one znode.
 pub(crate) fn is_read_of_one(op: OpCode) -> bool {
     use OpCode::{Exists, GetAcl, GetChildren, GetChildren2, GetData};
     matches!(op, Exists | GetData | GetAcl | GetChildren | GetChildren2)

@@ -84,7 +84,7 @@ pub enum Wish {
 }
 
 impl Wish {
-    /// What a command says, as far as it could be read.
+    /// A command's wish, as far as it could be read.
     pub fn of(write: &Result<Write<'_>, DecodeError>) -> Wish {
         match write {
             Ok(Write::Multi(writes)) => Wish::Multi(writes.iter().map(Wish::of_single).collect()),

@@ -65,7 +65,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// What a tree begins with.
+    /// A tree as every ensemble begins.
     pub fn new() -> Model {
         let node = |acl| Node {
             data: Some(Vec::new()),
@@ -88,7 +88,7 @@ impl Model {
         Zxid(self.zxid)
     }
 
-    /// How many znodes there are.
+    /// Number of znodes.
     #[expect(clippy::len_without_is_empty, reason = "there are always some")]
     pub fn len(&self) -> usize {
         self.nodes.len()

@@ -29,11 +29,11 @@ pub enum Question {
     GetAllChildrenNumber {
         path: String,
     },
-    /// Of getDatas and getChildren.
+    /// A multiRead of getDatas and getChildren.
     MultiRead(Vec<Question>),
 }
 
-/// What a read says. Children have no order.
+/// Answer to a read. Children have no order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Stat(Stat),

@@ -1,4 +1,4 @@
-//! How many instructions the wire takes: a hundred requests out of their frames, a hundred replies into theirs.
+//! Instructions that the wire takes: a hundred requests out of their frames, a hundred replies into theirs.
 //!
 //! `cargo xtask instructions` counts them; docs/testing.md says what the figures depend on.
 
@@ -10,7 +10,7 @@ use paddock_proto::{
     CreateMode, Dialect, OpCode, ReplyHeader, Request, RequestHeader, Stat, Xid, Zxid, encode, frame,
 };
 
-/// So many packets go at once, as in one turn of a busy connection.
+/// Packets that go at once, as in one turn of a busy connection.
 const PACKETS: i32 = 100;
 const DATA: [u8; 100] = [7; 100];
 const PATH: &str = "/app/services/svc-0001/node-00000001";

@@ -17,7 +17,7 @@ impl Perms {
     pub const ADMIN: Perms = Perms(16);
     pub const ALL: Perms = Perms(31);
 
-    /// Whether the two sets share a permission.
+    /// True if the two sets share a permission.
     pub fn any_of(self, wanted: Perms) -> bool {
         self.0 & wanted.0 != 0
     }
@@ -30,7 +30,7 @@ impl BitOr for Perms {
     }
 }
 
-/// Who somebody is under one scheme: `digest` `user:hash`, `ip` `10.0.0.1`, `world` `anyone`.
+/// Identity under one scheme: `digest` `user:hash`, `ip` `10.0.0.1`, `world` `anyone`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
     pub scheme: String,

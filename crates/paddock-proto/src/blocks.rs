@@ -11,7 +11,7 @@ const LZ4: u8 = 0x82;
 /// ClickHouse's buffers, and so its blocks, have 1 MiB. This leaves room for other buffers.
 const CONTENT_BYTES_MAX: usize = 16 << 20;
 const BLOCK_BYTES_MAX: usize = CONTENT_BYTES_MAX + CONTENT_BYTES_MAX / 128;
-/// What we put into one.
+/// Bytes of content in a block of ours.
 const CONTENT_BYTES: usize = 1 << 20;
 /// A byte of LZ4 stands for so many at most.
 const EXPANSION_MAX: usize = 255;

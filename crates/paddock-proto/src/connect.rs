@@ -8,7 +8,7 @@ use crate::{SessionId, Zxid};
 
 pub const PASSWORD_BYTES: usize = 16;
 
-/// What a client shows to resume its session.
+/// Password with which a client resumes its session.
 ///
 /// ZooKeeper derives it from the session's id with Java's `Random`; so do we, so that the sessions of an imported
 /// ensemble live on and any member can check it. It is an identifier, not a secret.
@@ -16,7 +16,7 @@ pub const PASSWORD_BYTES: usize = 16;
 pub struct Password(pub [u8; PASSWORD_BYTES]);
 
 impl Password {
-    /// What a refused client gets.
+    /// Password in the answer to a refused client.
     pub const ZERO: Password = Password([0; PASSWORD_BYTES]);
 
     /// The password of session `id`: `new Random(id ^ 0xB3415C00L).nextBytes(passwd)`.
@@ -39,7 +39,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What a ClickHouse client asks for by the version in its greeting.
+/// Extensions that a ClickHouse client asks for by the version in its greeting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions {
     /// Xids have 64 bits, in requests and replies.
@@ -55,7 +55,7 @@ impl Extensions {
     const WIDE_XIDS: i32 = 11;
     const TRACING: i32 = 12;
 
-    /// Whether a greeting with this version is ClickHouse's.
+    /// True if a greeting with this version is ClickHouse's.
     pub fn are_meant_by(version: i32) -> bool {
         (Extensions::COMPRESSION..=Extensions::TRACING).contains(&version)
     }
@@ -162,7 +162,7 @@ impl<'a> ConnectRequest<'a> {
 pub struct ConnectResponse {
     /// The version of the request, if it is one of ClickHouse's; else 0.
     pub protocol_version: i32,
-    /// What was agreed, in milliseconds; 0 tells the client that its session is gone.
+    /// Agreed timeout in milliseconds; 0 tells the client that its session is gone.
     pub timeout_ms: i32,
     pub session: SessionId,
     pub password: Password,

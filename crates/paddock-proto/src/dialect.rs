@@ -5,10 +5,10 @@ use crate::ErrorCode;
 /// The protocol of one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// What every connection speaks until it shows otherwise.
+    /// Dialect of every connection until it shows otherwise.
     #[default]
     ZooKeeper,
-    /// What ClickHouse speaks with ClickHouse Keeper.
+    /// Dialect of ClickHouse with ClickHouse Keeper.
     ClickHouse,
 }
 

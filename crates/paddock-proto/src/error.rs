@@ -1,6 +1,6 @@
 //! Error codes as they go over the wire.
 
-/// What a reply header says went wrong. Codes that only client libraries make (connection loss and the like) are
+/// Error in a reply header. Codes that only client libraries make (connection loss and the like) are
 /// absent: a server must never send a code that an old client does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Zxid(pub i64);
 
 impl Zxid {
-    /// What a notification carries that no transaction caused (setWatches' catch-up events).
+    /// Zxid of a notification that no transaction caused (setWatches' catch-up events).
     pub const NONE: Zxid = Zxid(-1);
 
     /// The zxid of the transaction after this one.

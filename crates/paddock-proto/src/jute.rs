@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// What has not been read yet.
+    /// Bytes that have not been read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

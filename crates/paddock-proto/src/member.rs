@@ -25,7 +25,7 @@ pub struct EnsembleMember {
     pub client: Option<ClientAddress>,
 }
 
-/// How a member takes part.
+/// Role of a member in the ensemble's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberRole {
     /// It has a vote, and can lead.

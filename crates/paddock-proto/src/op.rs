@@ -74,7 +74,7 @@ impl OpCode {
         self as i32
     }
 
-    /// Whether ClickHouse Keeper knows the operation and ZooKeeper does not.
+    /// True if ClickHouse Keeper knows the operation and ZooKeeper does not.
     pub fn is_of_clickhouse(self) -> bool {
         self.code() >= OpCode::FilteredList.code()
     }

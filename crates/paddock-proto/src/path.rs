@@ -1,4 +1,4 @@
-//! What a path of a znode may be.
+//! Rules for the path of a znode.
 
 /// Why a string is not a path. Clients get `BadArguments`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

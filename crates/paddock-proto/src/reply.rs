@@ -1,4 +1,4 @@
-//! What a server answers.
+//! Replies of a server.
 
 use std::borrow::Cow;
 
@@ -89,7 +89,7 @@ impl WriteReply<'_> {
 }
 
 impl MultiResult<'_> {
-    /// What ZooKeeper calls the type of a result that is an error.
+    /// Operation code of a result that is an error.
     const ERROR_OP: i32 = -1;
 
     fn encode(&self, out: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! What a client asks for. Requests borrow their strings and buffers from the frame.
+//! Requests of clients. They borrow their strings and buffers from the frame.
 //!
 //! They come in kinds that take different ways through a member: a `Write` is replicated and applied by every
 //! member; a `Read` and a `WatchRequest` are answered by the member itself; the rest concerns the connection.
@@ -150,7 +150,7 @@ impl Create<'_> {
     }
 }
 
-/// What kind of znode a create makes.
+/// Kind of znode that a create makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum CreateMode {
@@ -271,7 +271,7 @@ impl ChildFilter {
     }
 }
 
-/// What concerns the watches of the connection.
+/// Request about the watches of the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchRequest<'a> {
     Set(SetWatches<'a>),
@@ -334,7 +334,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Whether the operation changes the replicated state.
+/// True if the operation changes the replicated state.
 fn is_write(op: OpCode) -> bool {
     matches!(
         op,
@@ -364,7 +364,7 @@ fn is_write(op: OpCode) -> bool {
 }
 
 impl OpCode {
-    /// Whether the operation changes the replicated state, so that it goes through the log.
+    /// True if the operation changes the replicated state, so that it goes through the log.
     pub fn is_write(self) -> bool {
         is_write(self)
     }

@@ -3,7 +3,7 @@
 use crate::jute::{DecodeError, Reader, Writer};
 use crate::{SessionId, Zxid};
 
-/// What a server tells about a znode: 68 bytes on the wire.
+/// Stat of a znode, as a server tells it: 68 bytes on the wire.
 ///
 /// `cversion` here is creates plus deletes of children, and `ephemeral_owner` is 0 for containers and TTL znodes;
 /// how the tree stores them is its own affair.

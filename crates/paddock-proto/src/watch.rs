@@ -4,7 +4,7 @@ use crate::frame;
 use crate::jute::{DecodeError, Reader, Writer};
 use crate::{ReplyHeader, Xid, Zxid};
 
-/// What happened to a znode.
+/// Change of a znode that an event tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum EventKind {
@@ -52,7 +52,7 @@ impl<'a> WatchEvent<'a> {
     }
 }
 
-/// How an addWatch watches.
+/// Mode of an addWatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddWatchMode {
     /// The znode itself, its data and its children, again and again.

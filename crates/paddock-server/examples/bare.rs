@@ -115,11 +115,11 @@ struct Server {
     followers: Vec<Follower>,
     log: Log,
     zxid: Zxid,
-    /// What is written next, for whom, and since when they wait.
+    /// Records that are written next.
     batch: Vec<u8>,
     asking: Vec<Token>,
     asking_since: Instant,
-    /// Who waits for a batch that is on this disk and on no other one yet.
+    /// Requests whose batch is on this disk and on no other one yet.
     written: Vec<Token>,
     batches: usize,
     answered_last: usize,
@@ -284,7 +284,7 @@ fn greet(out: &mut Vec<u8>) {
         .encode(out);
 }
 
-/// Whether the answer has to wait for the disk.
+/// True if the answer has to wait for the disk.
 fn take(request: &[u8], zxid: &mut Zxid, batch: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<bool, Failure> {
     let mut reader = Reader::new(request);
     let RequestHeader { xid, op } = RequestHeader::decode(&mut reader)?;

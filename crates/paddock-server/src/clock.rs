@@ -1,6 +1,6 @@
 //! The member's clocks: the one place where time enters.
 //!
-//! What sessions and leases go by counts the time in which the machine sleeps. [`std::time::Instant`] does not: a leader that
+//! A clock for sessions and leases counts the time in which the machine sleeps. [`std::time::Instant`] does not: a leader that
 //! woke from a sleep would hold its lease for current, though others have elected a leader meanwhile. Timers of this process
 //! go by `Instant` all the same: nothing happens here in a sleep.
 
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// What the test above runs in another namespace.
+    /// Body of the test above, run in another namespace.
     #[test]
     fn reading() {
         println!("\nreading: {}", elapsed().as_secs_f64());

@@ -1,4 +1,4 @@
-//! What a member can be told. File formats that say it are the binary's business.
+//! Settings of a member. Files that give them are read by the binary.
 
 mod tls;
 mod tracing;
@@ -14,11 +14,11 @@ use paddock_tree::member_lines;
 pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 pub use tracing::{EndpointError, TracesEndpoint, Tracing};
 
-/// Of applied entries, in memory.
+/// Bytes of applied entries that are kept in memory.
 const ENTRY_BYTES_KEPT: usize = 8 << 20;
 /// A slice of a snapshot takes some 100 microseconds.
 const ZNODES_PER_SLICE: usize = 1024;
-/// Of a snapshot, in one message.
+/// Bytes of a snapshot in one message.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// The settings of one member. `Config::new` has sensible ones; change what you need.
@@ -32,7 +32,7 @@ pub struct Config {
     pub log_dir: Option<PathBuf>,
     /// This member's number in the ensemble, 1 to 255.
     pub member: u8,
-    /// Who belongs to the ensemble. `None` is a member alone: it has no address for peers.
+    /// Members of the ensemble. `None` is a member alone: it has no address for peers.
     pub ensemble: Option<Ensemble>,
     /// Makes this member, with the data it has, an ensemble of its own: for a quorum that is lost for good. What the
     /// members that are lost had acknowledged and this one never got is lost too.
@@ -51,7 +51,7 @@ pub struct Config {
     pub frame_bytes_max: i32,
     /// Whose protocol clients speak. `None` lets each connection show it.
     pub dialect: Option<Dialect>,
-    /// What `/keeper/availability_zone` says to ClickHouse.
+    /// Answer of `/keeper/availability_zone` to ClickHouse.
     pub availability_zone: Option<String>,
     /// Where spans of requests with a tracing context are exported to. `None` makes none.
     pub tracing: Option<Tracing>,
@@ -59,19 +59,19 @@ pub struct Config {
     pub words: WordList,
     /// `super:` and the Base64 of the SHA-1 of `super:password`: who shows that password may do everything.
     pub super_digest: Option<String>,
-    /// How often empty containers and expired TTL znodes are looked for, in milliseconds.
+    /// Interval at which empty containers and expired TTL znodes are looked for, in milliseconds.
     pub garbage_interval_ms: u64,
-    /// How many of them are removed each time at most.
+    /// Number of them that are removed each time, at most.
     pub garbage_max: usize,
     /// A snapshot is taken after so many writes,
     pub snapshot_writes: u64,
     /// or after so many bytes of log, whichever comes first.
     pub snapshot_log_bytes: u64,
-    /// How many snapshots are kept, at least 1.
+    /// Number of snapshots that are kept, at least 1.
     pub snapshots_kept: usize,
     /// The size of a file of the transaction log.
     pub segment_bytes: u64,
-    /// Whether what is written to the log from now on is compressed.
+    /// True if what is written to the log from now on is compressed.
     pub log_compression: bool,
     /// Threads that serve connections; 0 lets the member choose by its cores.
     pub workers: usize,
@@ -197,19 +197,19 @@ impl Config {
     }
 }
 
-/// Who belongs to an ensemble when it begins, and how its members reach each other.
+/// Members of an ensemble when it begins, and the ways in which they reach each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ensemble {
     /// By rising id. Each id stands here once, and `Config::member` is one of them.
     pub members: Vec<EnsembleMember>,
-    /// Whether peers may connect to any address of this machine, not only to those that this member's `host` names.
+    /// True if peers may connect to any address of this machine, not only to those that this member's `host` names.
     pub listen_on_all_addresses: bool,
-    /// Whether clients may change who belongs to the ensemble.
+    /// True if clients may change who belongs to the ensemble.
     pub reconfig_enabled: bool,
-    /// Whether every read sees what was written anywhere before it was asked. Otherwise a member answers with what it
+    /// True if every read sees what was written anywhere before it was asked. Otherwise a member answers with what it
     /// knows, and only a sync asks the quorum.
     pub linearizable_reads: bool,
-    /// How far the members' clocks may drift apart, in milliseconds in a second, if a leader that was confirmed within the
+    /// Drift between the members' clocks, in milliseconds in a second at most, if a leader that was confirmed within the
     /// last second may answer syncs and linearizable reads without being confirmed again.
     pub lease_clock_bound_ms: Option<u64>,
     /// Links without TLS if there is none.

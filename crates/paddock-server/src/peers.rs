@@ -71,7 +71,7 @@ pub(crate) struct LinkOptions {
     pub(crate) process: u64,
     /// The other members. If this member stands among them, it is left out.
     pub(crate) peers: Vec<PeerAddress>,
-    /// Of the generator for pauses and for the numbers that tell connections apart; another one at every start.
+    /// Seed for pauses and for the numbers that tell connections apart; another one at every start.
     pub(crate) seed: u64,
     pub(crate) timing: Timing,
     /// Links without TLS if there is none.
@@ -84,9 +84,9 @@ pub(crate) struct Timing {
     pub(crate) heartbeat: Duration,
     /// A link that has heard nothing for so long is cut.
     pub(crate) silence: Duration,
-    /// How long finding an address, and connecting to one, may each take.
+    /// Time that finding an address, and connecting to one, may each take.
     pub(crate) connect: Duration,
-    /// How long the other side may take to say who it is.
+    /// Time that the other side may take to say who it is.
     pub(crate) greeting: Duration,
     /// The pause after a first failed attempt; it doubles until it reaches the maximum.
     pub(crate) pause_min: Duration,
@@ -106,7 +106,7 @@ impl Default for Timing {
     }
 }
 
-/// What the links tell. For one peer `Up` and `Down` alternate, and its messages come between them.
+/// Events of the links. For one peer `Up` and `Down` alternate, and its messages come between them.
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
     Message {
@@ -123,7 +123,7 @@ pub(crate) enum LinkEvent {
     },
 }
 
-/// How it stands with one peer.
+/// State of the link to one peer.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkStatus {
     pub(crate) peer: u8,
@@ -173,7 +173,7 @@ enum Order {
     JudgeAgain,
 }
 
-/// What the links' thread shares with those who send.
+/// Data that the links' thread shares with those who send.
 struct Shared {
     own: u8,
     cluster: AtomicU64,

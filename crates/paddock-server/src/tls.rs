@@ -1,7 +1,7 @@
 //! TLS of the links between members: from files of keys and certificates to what a connection is made with.
 //!
 //! The files are read when the member starts, and again when a connection is made and one of them has changed since.
-//! What cannot be used then is told, and what was read before stays in use: a file may be half written.
+//! Files that cannot be used then are named, and those read before stay in use: a file may be half written.
 //!
 //! Always true: each side of a connection has shown a certificate, and has it verified by the other in this very
 //! handshake. Sessions are not resumed: a certificate that is no longer good is not taken by way of an earlier one.
@@ -68,7 +68,7 @@ pub enum TlsError {
     Versions(String),
 }
 
-/// What a member needs for TLS on its links.
+/// Keys, certificates and rules for TLS on a member's links.
 #[derive(Debug)]
 pub(crate) struct Tls {
     settings: PeerTls,
@@ -80,14 +80,14 @@ pub(crate) struct Tls {
 #[derive(Debug)]
 struct Current {
     credentials: Arc<Credentials>,
-    /// Of the files, when they were read last.
+    /// Stamps of the files when they were read last.
     stamps: Vec<Stamp>,
 }
 
-/// What tells a changed file.
+/// Stamp of a file: another one tells that the file has changed.
 type Stamp = Option<(Option<SystemTime>, u64)>;
 
-/// What the files hold.
+/// Content of the files.
 #[derive(Debug)]
 struct Credentials {
     calling: Arc<ClientConfig>,
@@ -121,7 +121,7 @@ impl Tls {
         Ok(connection.map_err(TlsFailure::Protocol)?.into())
     }
 
-    /// Whether a caller that says to be the member at `host` has a certificate for it, as far as that is asked for.
+    /// True if a caller that says to be the member at `host` has a certificate for it, as far as that is asked for.
     pub(crate) fn check_caller(
         &self,
         certificate: &CertificateDer<'_>,
@@ -203,7 +203,7 @@ impl Credentials {
         }
     }
 
-    /// Whether this member's own certificate passes what it asks of the others.
+    /// True if this member's own certificate passes what it asks of the others.
     fn check(&self, own_host: &str) -> Result<(), TlsFailure> {
         let now = UnixTime::now();
         self.verifier.check_called(&self.chain, now).map_err(TlsFailure::Protocol)?;

@@ -14,7 +14,7 @@ use paddock_server::{Config, Server, WordList};
 
 /// `PADDOCK_TEST_WATCHES` asks for more; the figures are printed with `--nocapture`.
 const WATCHES: u64 = 300_000;
-/// What others may wait. In slices it is a few milliseconds on a machine that does much else; in one piece, seconds.
+/// Longest wait of others. In slices it is a few milliseconds on a machine that does much else; in one piece, seconds.
 const LONGEST: Duration = Duration::from_millis(250);
 /// Requests of the other client that have to be answered after the client with the watches has gone.
 const REQUESTS_AFTER: u64 = 20_000;
@@ -80,7 +80,7 @@ impl Caller {
     }
 }
 
-/// How long another client has waited: numbers of microseconds.
+/// Waits of another client, in microseconds.
 #[derive(Default)]
 struct Waits {
     longest_read: AtomicU64,

@@ -1,4 +1,4 @@
-//! What the configuration says of the clients' listener: whose dialect it speaks, and what `/keeper` tells of the member.
+//! The clients' listener by its configuration: its dialect, and what `/keeper` tells of the member.
 
 mod common;
 

@@ -47,7 +47,7 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// What the checkers share.
+/// All checkers, and what they share.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     pub(crate) truth: Truth,

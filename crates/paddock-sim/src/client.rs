@@ -22,13 +22,13 @@ use crate::wire::Frame;
 use ask::{Ask, Request};
 pub(crate) use habits::Habits;
 
-/// So long a client stays on a connection that only reads, about.
+/// Time that a client stays on a connection that only reads, about.
 const READ_ONLY: Span = Span::seconds(5);
 
 /// One of so many times a client that has not said who it is does so, instead of asking for something.
 const LATE_IDENTITIES: u64 = 8;
 
-/// What a client wants done.
+/// Deed that a client wants done.
 #[derive(Debug)]
 pub(crate) enum Deed {
     Connect {
@@ -53,7 +53,7 @@ enum Phase {
     Serving,
 }
 
-/// How busy the clients are to be.
+/// Mood of the clients: how busy they are to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
     Busy,
@@ -151,7 +151,7 @@ impl Client {
         self.abandoned.iter().copied()
     }
 
-    /// How many watches its member holds for its connection.
+    /// Number of watches that its member holds for its connection.
     pub(crate) fn watches_held(&self, truth: &Truth) -> usize {
         self.watching.held_at(truth, truth.last_zxid(), &self.ids)
     }
@@ -199,7 +199,7 @@ impl Client {
         self.conn.filter(|_| relies).map(|conn| (self.session, conn, self.timeout))
     }
 
-    /// What it does now. There are so many machines.
+    /// Acts. There are so many machines.
     pub(crate) fn act(&mut self, now: Time, machines: u8, mood: Mood, checks: &mut Checks) -> Vec<Deed> {
         if self.is_gone {
             return Vec::new();

@@ -27,10 +27,10 @@ struct Arguments {
     /// The size of the ensemble; out of the seed if it is not given
     #[arg(long, value_parser = ["1", "3", "5"])]
     members: Option<String>,
-    /// How long things go wrong in each run; less than a minute if it is not given
+    /// Minutes for which things go wrong in each run; less than one if it is not given
     #[arg(long)]
     minutes: Option<u64>,
-    /// What the runs are about; out of the seed if it is not given, and mostly everything
+    /// Theme of the runs; out of the seed if it is not given, and mostly everything
     #[arg(long, value_name = "THEME")]
     about: Option<Theme>,
     /// Print the story of the run
@@ -45,7 +45,7 @@ struct Arguments {
     /// Stop at the first seed that fails
     #[arg(long)]
     until_failure: bool,
-    /// How many seeds run at a time
+    /// Seeds that run at a time
     #[arg(long)]
     jobs: Option<usize>,
 }
@@ -134,7 +134,7 @@ fn shrink(arguments: &Arguments, seed: u64) -> bool {
     false
 }
 
-/// What all runs came to.
+/// Sum of all runs.
 #[derive(Debug, Default)]
 struct Sum {
     passed: u64,
@@ -143,7 +143,7 @@ struct Sum {
     writes: u64,
     faults: u64,
     steps: u64,
-    /// Of all stories, whatever their order.
+    /// Hash of all stories, whatever their order.
     trace: u64,
 }
 

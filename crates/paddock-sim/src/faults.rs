@@ -1,4 +1,4 @@
-//! What goes wrong in a run: planned from its seed before it begins, so that a fault can be left out and all else stays.
+//! Faults of a run: planned from its seed before it begins, so that a fault can be left out and all else stays.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use crate::time::{Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whom {
     Member(u8),
-    /// Who leads then; or this one, if nobody does.
+    /// The member that leads then; or this one, if nobody does.
     Leader(u8),
 }
 
-/// How a process ends.
+/// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// What it has written is there, synced or not.
+    /// Its process is killed. All that it has written is there, synced or not.
     Killed,
-    /// What was not synced is lost, or torn.
+    /// The power is cut. All that was not synced is lost, or torn.
     PowerCut,
     /// As the operator wants it.
     Orderly,
@@ -55,7 +55,7 @@ pub(crate) enum Fault {
         operations: u64,
         again: u64,
     },
-    /// Who leads ends, is back at once, and ends again in the election that follows.
+    /// The leader ends, is back at once, and ends again in the election that follows.
     EndInElection {
         whom: Whom,
         down: Span,
@@ -64,7 +64,7 @@ pub(crate) enum Fault {
     PowerCutOfAll {
         down: Span,
     },
-    /// What comes from other members is taken so much later than what comes from clients, when the machine goes on.
+    /// The machine stands still. Messages of members are taken so much later than those of clients, when it goes on.
     Pause {
         whom: Whom,
         span: Span,
@@ -82,7 +82,7 @@ pub(crate) enum Fault {
         holds: bool,
         span: Span,
     },
-    /// What the member says does not reach the others, or what the others say does not reach it.
+    /// Messages of the member do not reach the others, or theirs do not reach it.
     OneWay {
         whom: Whom,
         outwards: bool,
@@ -94,7 +94,7 @@ pub(crate) enum Fault {
         by: Span,
         span: Span,
     },
-    /// What others say reaches the member so much later, and after half of that what it says reaches nobody.
+    /// Messages of others reach the member so much later, and after half of that its own reach nobody.
     HearsLate {
         whom: Whom,
         by: Span,
@@ -168,7 +168,7 @@ pub(crate) enum Fault {
         member: u8,
         down: Span,
     },
-    /// Who hands the lead over next hears nothing of the other members from then on.
+    /// The member that hands the lead over next hears nothing of the other members from then on.
     DeafOnceHandedOver {
         span: Span,
     },
@@ -198,7 +198,7 @@ impl fmt::Display for Planned {
     }
 }
 
-/// What kinds of faults there are; each is thrown with its own particulars.
+/// Kinds of faults; each is thrown with its own particulars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     End,
@@ -263,7 +263,7 @@ impl Kind {
         Kind::HearsLate,
     ];
 
-    /// Whether a machine may forget by it, or hold what nobody has written.
+    /// True if a machine may forget by it, or hold what nobody has written.
     pub(crate) fn loses_data(self) -> bool {
         use Kind::{Flip, ForeignDisk, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart, OldDisk};
         let is_new = matches!(self, NewDisk | NewDiskAndEnd | NewDisksApart | NewDiskBesideSleeper);
@@ -271,7 +271,7 @@ impl Kind {
     }
 }
 
-/// What goes wrong on so many machines from a time on, in so long a run.
+/// Plans faults on so many machines from a time on, in so long a run.
 pub(crate) fn plan(
     kinds: &[Kind],
     from: Time,

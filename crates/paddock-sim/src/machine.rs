@@ -44,7 +44,7 @@ pub(crate) struct Machine {
     pub(crate) deaf_until: Time,
     /// Syncs take longer by so much, until then.
     pub(crate) slow_disk: (Span, Time),
-    /// How the process ends when it dies at an operation of its disk.
+    /// End of the process when it dies at an operation of its disk.
     pub(crate) death: End,
     /// There is no room on the disk until then.
     full_until: Time,
@@ -147,7 +147,7 @@ impl Machine {
         self.voted = self.voted.max((term, candidate.into()));
     }
 
-    /// Whether it has promises to keep that it knows of.
+    /// True if it has promises to keep that it knows of.
     pub(crate) fn has_a_say(&self) -> bool {
         !self.has_lost_data && self.disk.has_a_say(Path::new(LOG_DIR))
     }
@@ -222,7 +222,7 @@ impl Machine {
         self.slow_disk = (Span::ZERO, now);
     }
 
-    /// How long the next sync takes, if it takes at most `sync` when all is well.
+    /// Time that the next sync takes, if it takes at most `sync` when all is well.
     pub(crate) fn sync_takes(&mut self, now: Time, sync: Span) -> Span {
         let (by, until) = self.slow_disk;
         let slow = if until > now { by } else { Span::ZERO };

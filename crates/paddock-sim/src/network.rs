@@ -1,4 +1,4 @@
-//! What is between machines: letters between members, connections of clients. Letters are late, lost, doubled and overtaken;
+//! Network between machines: letters between members, connections of clients. Letters are late, lost, doubled and overtaken;
 //! a connection loses nothing and keeps its order, until it breaks.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::chance::Chance;
 use crate::time::{Span, Time};
 
-/// How the network is when nothing special happens.
+/// Weather of the network when nothing special happens.
 #[derive(Clone, Debug)]
 pub(crate) struct Weather {
     pub(crate) delay_min: Span,
@@ -14,7 +14,7 @@ pub(crate) struct Weather {
     /// Letters of a thousand that are lost, or come twice.
     pub(crate) lost: u64,
     pub(crate) doubled: u64,
-    /// Whether letters of one member to another come in their order, as over one connection.
+    /// True if letters of one member to another come in their order, as over one connection.
     pub(crate) in_order: bool,
 }
 
@@ -47,7 +47,7 @@ impl Weather {
 #[derive(Debug, Default)]
 struct Link {
     last_arrival: Time,
-    /// What was sent before a reset does not arrive after it.
+    /// Number of resets: letters sent before one do not arrive after it.
     resets: u64,
 }
 
@@ -78,13 +78,13 @@ pub(crate) enum Trouble {
         holds: bool,
     },
     Slow(Span),
-    /// Of a thousand letters.
+    /// Letters of a thousand that are lost.
     Loss(u64),
     /// Nothing passes between clients and the members of `to`.
     ClientsCut,
 }
 
-/// What becomes of a letter that should arrive now.
+/// Fate of a letter that should arrive now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Arrives,
@@ -172,12 +172,12 @@ impl Network {
         self.disturbances.iter().filter(is_cut).map(|cut| cut.until).max()
     }
 
-    /// How long something takes at most, by this weather.
+    /// Longest delay by this weather.
     pub(crate) fn delay_max(&self) -> Span {
         self.weather.delay_max
     }
 
-    /// How long something takes, by this weather.
+    /// A delay by this weather.
     pub(crate) fn delay(&mut self) -> Span {
         Span(self.chance.mostly_low(self.weather.delay_min.0, self.weather.delay_max.0))
     }

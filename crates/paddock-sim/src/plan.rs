@@ -1,4 +1,4 @@
-//! What a run is like, out of its seed.
+//! Plan of a run, out of its seed.
 
 use crate::chance::Chance;
 use crate::client::Habits;
@@ -8,7 +8,7 @@ use crate::network::Weather;
 use crate::theme::Theme;
 use crate::time::Span;
 
-/// What the command line decides.
+/// Choices of the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) members: Option<u8>,
@@ -23,11 +23,11 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) settings: Settings,
     pub(crate) weather: Weather,
-    /// How long a sync takes, at most.
+    /// Time that a sync takes, at most.
     pub(crate) sync: Span,
-    /// How long workers let their mail lie: at least, and at most.
+    /// Time for which workers let their mail lie: at least, and at most.
     pub(crate) mail: (Span, Span),
-    /// So long things go wrong.
+    /// Time for which things go wrong.
     pub(crate) length: Span,
     pub(crate) clients: Vec<Habits>,
     /// Machines without a battery begin with the same time whenever they are switched on.

@@ -1,4 +1,4 @@
-//! What is to happen, in the order of its time; at the same time, in the order in which it was planned.
+//! Queue of events, in the order of their times; at the same time, in the order in which they were planned.
 
 use std::collections::BTreeMap;
 

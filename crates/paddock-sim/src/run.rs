@@ -10,7 +10,7 @@ use crate::trace::Telling;
 use crate::world::{Account, World};
 
 thread_local! {
-    /// What the last panic of this thread's run said; `None` while there is no run.
+    /// Message of the last panic of this thread's run; `None` while there is no run.
     static LAST_WORDS: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn run(plan: &Plan, telling: Telling) -> (Account, Vec<String>) {
     })
 }
 
-/// How a seed fared.
+/// Verdict about a seed.
 #[derive(Clone, Debug)]
 pub(crate) enum Verdict {
     Good(Account),

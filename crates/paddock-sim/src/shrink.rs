@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::run;
 use crate::trace::Telling;
 
-/// What is left of a plan's faults: their numbers in the whole plan.
+/// Faults that are left of a plan: their numbers in the whole plan.
 #[derive(Debug)]
 pub(crate) struct Shrunk {
     pub(crate) faults: Vec<(usize, Planned)>,

@@ -1,4 +1,4 @@
-//! What a run is about. Most runs mix everything. Some bring together on purpose what chance alone brings together once in
+//! Themes of runs. Most runs mix everything. Some bring together on purpose what chance alone brings together once in
 //! thousands of runs: the few faults, and the clients, that a certain kind of mistake needs to be seen.
 
 use clap::ValueEnum;
@@ -84,7 +84,7 @@ impl Theme {
         Time(0) + if self == Theme::Beginnings { Span::millis(300) } else { Span::seconds(2) }
     }
 
-    /// How long workers let their mail lie: at least, and at most.
+    /// Time for which workers let their mail lie: at least, and at most.
     pub(crate) fn mail(self) -> (Span, Span) {
         match self {
             Theme::Moves => (Span::millis(50), Span::millis(1000)),
@@ -92,7 +92,7 @@ impl Theme {
         }
     }
 
-    /// Whether there is somebody who changes members.
+    /// True if there is somebody who changes members.
     pub(crate) fn changes_members(self, chance: &mut Chance) -> bool {
         match self {
             Theme::Everything => chance.one_in(3),

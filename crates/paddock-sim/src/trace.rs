@@ -5,7 +5,7 @@ use std::fmt::{Arguments, Write};
 
 use crate::time::Time;
 
-/// What becomes of the lines.
+/// Use of the lines that tell a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Telling {
     /// Only their hash is kept.

@@ -1,4 +1,4 @@
-//! What goes over a client's connection, as far as a simulation tells it apart.
+//! Packets on a client's connection, as far as a simulation tells them apart.
 
 use std::fmt;
 

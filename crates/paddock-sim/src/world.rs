@@ -31,7 +31,7 @@ pub(crate) enum Event {
     Start {
         member: u8,
     },
-    /// What a process does by itself. It concerns only the process of that life.
+    /// A process does something by itself. It concerns only the process of that life.
     Process {
         member: u8,
         life: u64,
@@ -90,7 +90,7 @@ pub(crate) enum Act {
     Done,
 }
 
-/// How a run went.
+/// Account of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) violation: Option<Violation>,
@@ -110,7 +110,7 @@ pub(crate) struct World {
     trace: Trace,
     network: Network,
     machines: Vec<Machine>,
-    /// What has happened to machines since they were paused.
+    /// Events that have happened to machines since they were paused.
     frozen: BTreeMap<u8, Vec<Event>>,
     clients: Vec<Client>,
     wires: BTreeMap<ConnId, Wire>,

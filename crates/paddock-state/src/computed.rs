@@ -20,7 +20,7 @@ const API_VERSION: &str = "2";
 const REQUEST_BYTES_MIN: i32 = 1024;
 const NAMES: [&str; 5] = ["api_version", "availability_zone", "config", "feature_flags", "max_request_size"];
 
-/// What a member is configured to say of itself.
+/// Facts that a member is configured to tell of itself.
 #[derive(Clone, Debug, Default)]
 pub struct MemberFacts {
     /// The largest request that it takes.

@@ -1,4 +1,4 @@
-//! Who asks, and when.
+//! Connections, the clients behind them, and the time of a step.
 
 use std::sync::Arc;
 
@@ -63,6 +63,6 @@ impl Client {
 pub struct Now {
     /// Never goes back; sessions expire by it.
     pub monotonic_ms: u64,
-    /// What a leader writes into commands.
+    /// Written by a leader into commands.
     pub wall_ms: i64,
 }

@@ -1,4 +1,4 @@
-//! What goes out to connections: replies and watch events, in the order in which clients must see them.
+//! Replies and watch events on their way to connections, in the order in which clients must see them.
 //!
 //! One outbox for each worker. Bytes of many connections lie in one buffer, cut into parcels.
 
@@ -33,7 +33,7 @@ enum Kind {
     Close,
 }
 
-/// What one worker has to send.
+/// Parcels for the connections of one worker.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -110,7 +110,7 @@ impl Outboxes {
         self.large.clear();
     }
 
-    /// Whether the connection has asked for more than a member holds ready for one.
+    /// True if the connection has asked for more than a member holds ready for one.
     pub fn is_full(&self, conn: ConnId) -> bool {
         self.large.get(&conn).is_some_and(|bytes| *bytes > Outboxes::ROUND_BYTES_MAX)
     }

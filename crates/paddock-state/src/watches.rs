@@ -51,7 +51,7 @@ impl Modes {
     }
 }
 
-/// What one connection watches at one path.
+/// Modes in which one connection watches one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Interest {
     data: Modes,
@@ -76,7 +76,7 @@ impl Interest {
     }
 }
 
-/// What the four-letter word `wchs` counts: watches on znodes, not those on children.
+/// Counts for the four-letter word `wchs`: watches on znodes, not those on children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchSummary {
     pub connections: usize,
@@ -128,7 +128,7 @@ struct Watcher {
     client: Client,
     paths: GradualTable<Watched>,
     counts: Counts,
-    /// How many znodes it is the only one to watch.
+    /// Number of znodes that nobody else watches.
     alone_at: usize,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct Watches {
     by_conn: GradualTable<Watcher>,
     /// Connections that have shown more than they were made with. A request that waits comes with what was shown before it.
     identified: HashMap<ConnId, Client>,
-    /// Of connections that are gone: the paths from which they have not been removed yet. They count nowhere.
+    /// Paths of connections that are gone, from which they have not been removed yet. They count nowhere.
     gone: BTreeMap<ConnId, GradualTable<Watched>>,
     /// While none is recursive, nobody looks at a change's ancestors.
     counts: Counts,
@@ -393,7 +393,7 @@ impl Watches {
         self.forget_fired(change);
     }
 
-    /// Who watches the very path, by the modes that this kind of change wakes.
+    /// Connections that watch the very path, by the modes that this kind of change wakes.
     fn fire_at(&self, change: &Change<'_>) -> Vec<ConnId> {
         let wakes = woken_by(change.kind);
         let Some(watches) = self.at(&change.path) else { return vec![] };

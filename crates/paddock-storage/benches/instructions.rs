@@ -1,4 +1,4 @@
-//! How many instructions the log takes for 64 records: each in a batch of its own, and all in one.
+//! Instructions that the log takes for 64 records: each in a batch of its own, and all in one.
 //!
 //! On a real disk, because what the system does for a write or a sync is not counted, while a disk in memory would be.
 //! `cargo xtask instructions` counts; docs/testing.md says what the figures depend on.

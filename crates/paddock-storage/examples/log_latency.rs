@@ -1,4 +1,4 @@
-//! How long one append and sync takes on a real disk, for batches of several sizes.
+//! Time of one append and sync on a real disk, for batches of several sizes.
 //!
 //! `cargo run --release -p paddock-storage --example log_latency [directory]`
 

@@ -1,10 +1,10 @@
-//! What a member keeps on disk: the transaction log and the snapshot files, over a [`Disk`].
+//! Storage of a member: the transaction log and the snapshot files, over a [`Disk`].
 //!
 //! This crate owns file formats, durability, recovery and retention. It does not know what a request is: payloads
 //! are bytes. It has no threads, no clock and no async: whoever owns a [`Log`] decides when to sync, and calls a
 //! [`Housekeeper`] from wherever slow work may happen.
 //!
-//! What is always true:
+//! Always true:
 //! - What a successful [`Log::sync`] covered is there after any crash, in order, byte for byte; or opening fails with
 //!   the file and the offset that is damaged. The exact promise is in [`log`].
 //! - A snapshot file is whole and verified before it has its name.

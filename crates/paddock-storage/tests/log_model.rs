@@ -71,7 +71,7 @@ struct World {
     segment_bytes: u64,
     log: Log,
     history: Vec<Kept>,
-    /// How many of them are synced.
+    /// Number of them that are synced.
     synced: usize,
     released: BTreeMap<Group, u64>,
 }

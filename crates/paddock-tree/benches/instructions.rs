@@ -1,4 +1,4 @@
-//! How many instructions the tree takes: for a hundred writes, a hundred reads, a list of a thousand children.
+//! Instructions that the tree takes: for a hundred writes, a hundred reads, a list of a thousand children.
 //!
 //! `cargo xtask instructions` counts them; docs/testing.md says what the figures depend on.
 
@@ -10,7 +10,7 @@ use paddock_tree::{Asker, Command, Tree};
 
 const PARENTS: usize = 10;
 const CHILDREN: usize = 1000;
-/// So many commands are applied at once, and so many znodes are read.
+/// Commands that are applied at once, and znodes that are read.
 const COMMANDS: usize = 100;
 /// Prime to the number of znodes, so that steps of this length come to one after the other in no order.
 const STRIDE: usize = 7919;

@@ -1,4 +1,4 @@
-//! What a million znodes cost: bytes of resident memory each, and the time on the processor to create, read, set, save,
+//! Cost of a million znodes: bytes of resident memory each, and the time on the processor to create, read, set, save,
 //! load and delete them.
 //!
 //! `cargo run --release -p paddock-tree --example memory [ZNODES]`
@@ -134,7 +134,7 @@ fn path(n: usize) -> String {
     format!("{}/node-{n:08}", parent(n))
 }
 
-/// How long the tree took.
+/// Applies a command, and returns the time that the tree took.
 fn apply(tree: &mut Tree, op: OpCode, path: &str, data: &[u8]) -> Duration {
     let (mut body, mut command) = (Vec::new(), Vec::new());
     body.put_string(path);

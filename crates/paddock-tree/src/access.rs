@@ -1,4 +1,4 @@
-//! Who may do what: ACLs checked, and ACLs of requests made ready to be stored.
+//! Access: ACLs checked, and ACLs of requests made ready to be stored.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::Tree;
 use crate::ip::IpExpression;
 use crate::store::{AclId, NodeId, is_world};
 
-/// Whether somebody with these identities has one of the wanted permissions.
+/// True if somebody with these identities has one of the wanted permissions.
 pub fn allows(acl: &[Acl], wanted: Perms, ids: IdList<'_>) -> bool {
     if acl.is_empty() || ids.iter().any(|(scheme, _)| scheme == "super") {
         return true;
@@ -19,7 +19,7 @@ pub fn allows(acl: &[Acl], wanted: Perms, ids: IdList<'_>) -> bool {
     })
 }
 
-/// Whether the one who is `id` under the scheme is meant by `expression`.
+/// True if the one who is `id` under the scheme is meant by `expression`.
 fn matches(scheme: &str, id: &str, expression: &str) -> bool {
     match scheme {
         "ip" => IpExpression::parse(expression).is_some_and(|expression| expression.matches(id)),

@@ -16,7 +16,7 @@ pub struct Command<'a> {
     /// The member that took the write from its client. It is not in the command's bytes: those of one member travel
     /// together.
     pub member: u8,
-    /// Who the client was when it asked.
+    /// Identities of the client when it asked.
     pub ids: IdList<'a>,
     /// A body that cannot be decoded is refused at apply, and takes a zxid like every refusal.
     pub write: Result<Write<'a>, DecodeError>,

@@ -76,7 +76,7 @@ impl Tree {
     }
 }
 
-/// What the operation and the mode make together. ZooKeeper does not ask whether they fit, so that the operation
+/// The kind of znode that the operation and the mode make together. ZooKeeper does not ask if they fit, so that the operation
 /// decides, except that only createTTL can say how long a TTL znode lives.
 fn wanted_kind(at: &Circumstances<'_>, create: &Create<'_>) -> Result<(Kind, bool), ErrorCode> {
     let mode = create.mode().ok_or(ErrorCode::BadArguments)?;

@@ -1,4 +1,4 @@
-//! Who belongs to the ensemble: what `/zookeeper/config` shows, and the change that is under way.
+//! Members of the ensemble: the content of `/zookeeper/config`, and the change that is under way.
 //!
 //! The tree says what a change is to lead to, and later that it is in force. In between the leader brings the members
 //! there, one step after the other; if it cannot, it settles the change with an error, and everything is as before.
@@ -40,7 +40,7 @@ impl Ensemble {
         self.target.as_ref().unwrap_or(&self.members)
     }
 
-    /// What `/zookeeper/config` holds.
+    /// Data of `/zookeeper/config`.
     fn text(&self) -> String {
         let mut text = lines(&self.members);
         let _ = write!(text, "version={:x}", self.version);
@@ -108,7 +108,7 @@ impl Tree {
         self.ensemble.as_ref()
     }
 
-    /// What a client gets that asked for a change of members, when it is in force: the data of `/zookeeper/config`.
+    /// The reply to a client that asked for a change of members, when it is in force: the data of `/zookeeper/config`.
     pub fn config(&self) -> (&[u8], Stat) {
         let node = self.config_node();
         (self.store.data(node).unwrap_or_default(), self.store.stat(node))
@@ -206,7 +206,7 @@ impl Tree {
     }
 }
 
-/// What the members are to be, by ZooKeeper's rules, by rising id; `None` for a request that makes no sense.
+/// The members that a request asks for, by ZooKeeper's rules, by rising id; `None` for a request that makes no sense.
 fn members_asked_for(members: &[EnsembleMember], asked: &Reconfig<'_>) -> Option<Vec<Written>> {
     let mut target = match asked.new_members {
         Some(all) => read_members(all)?,
@@ -231,7 +231,7 @@ fn members_asked_for(members: &[EnsembleMember], asked: &Reconfig<'_>) -> Option
     (has_voter && !addresses_meet(&target)).then_some(target)
 }
 
-/// Whether two members, or two purposes of one, have one address.
+/// True if two members, or two purposes of one, have one address.
 fn addresses_meet(members: &[Written]) -> bool {
     let ports = |member: &EnsembleMember| [member.quorum_port, member.election_port];
     let mut addresses: Vec<(&str, u16)> = members

@@ -11,7 +11,7 @@ use crate::set::check_version;
 use crate::store::NodeId;
 use crate::tree::{Circumstances, Tree};
 
-/// What of a version or a stat is not compared.
+/// Version or field of a stat that is not compared.
 const ANYTHING: i64 = -1;
 
 impl Tree {

@@ -7,7 +7,7 @@ use crate::read::{Asker, check_reply_bytes};
 use crate::store::{Kind, NodeId};
 use crate::tree::Tree;
 
-/// What a list is to tell.
+/// Contents of a list, as its request wants them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) filter: ChildFilter,
@@ -57,7 +57,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What the asker may not read is left out, with all below it.
+    /// Lists a tree. Znodes that the asker may not read are left out, with all below them.
     pub(crate) fn list_recursive(
         &self,
         path: &str,

@@ -16,7 +16,7 @@ use crate::snapshot::{FORMAT, HEADER_BLOCK, ZNODE_BLOCK};
 use crate::store::{AclId, Kind, NodeId, Record, Store};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
 
-/// So many znodes are given to their parents at a time: as many as memory can be asked about at once, or some more.
+/// Znodes that are given to their parents at a time: as many as memory can be asked about at once, or some more.
 const BOUND_TOGETHER: usize = 64;
 
 /// Why bytes are not a snapshot.

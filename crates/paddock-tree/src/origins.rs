@@ -1,4 +1,4 @@
-//! How far the writes of each member have been applied.
+//! Origins of writes: the last batch of each member that has been applied.
 //!
 //! A member sends its writes in numbered batches, and sends them again to the next leader when it does not know what
 //! became of them. So a batch may stand in the log more than once, and not always in order: it counts where its number
@@ -20,7 +20,7 @@ pub(crate) struct Origins {
 }
 
 impl Origins {
-    /// Whether this batch is the next of its member; if so it counts as applied from now on.
+    /// True if this batch is the next of its member; if so it counts as applied from now on.
     pub(crate) fn admit(&mut self, origin: Origin, number: u64) -> bool {
         let expected = match self.last.get(&origin.member) {
             Some(&(incarnation, last)) if incarnation == origin.incarnation => last + 1,

@@ -1,4 +1,4 @@
-//! What a write did: the same on every member.
+//! Outcome of a write: the same on every member.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Outcome<'a> {
     pub zxid: Zxid,
     /// The reply's body, or the error of its header. A failed multi is a reply: it carries its errors within.
     pub result: Result<WriteReply<'a>, ErrorCode>,
-    /// What watches may fire for, in the order in which ZooKeeper fires them. Empty for every refusal.
+    /// Changes that watches may fire for, in the order in which ZooKeeper fires them. Empty for every refusal.
     pub changes: Changes<'a>,
 }
 

@@ -8,7 +8,7 @@ use crate::access::allows;
 use crate::list::Wanted;
 use crate::store::{Ahead, NodeId, TOGETHER};
 
-/// Who wants to know.
+/// Session, identities and dialect of a reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'a> {
     pub session: SessionId,
@@ -60,7 +60,7 @@ impl Iterator for Guesses {
 
 impl ExactSizeIterator for Guesses {}
 
-/// So much fits into one reply: the length of a frame has 31 bits.
+/// Bytes that fit into one reply: the length of a frame has 31 bits.
 pub(crate) const REPLY_BYTES_MAX: usize = 1 << 30;
 
 impl Tree {
@@ -98,10 +98,10 @@ impl Tree {
         }
     }
 
-    /// So many paths are best said together to `look_ahead`.
+    /// Number of paths that are best given together to `look_ahead`.
     pub const LOOK_AHEAD_PATHS: usize = TOGETHER;
 
-    /// Whether it is so large that `look_ahead` is of use.
+    /// True if it is so large that `look_ahead` is of use.
     pub fn is_worth_looking_ahead(&self) -> bool {
         self.store.is_worth_looking_ahead()
     }
@@ -135,7 +135,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Who may only read sees that there are digests, but not the digests.
+    /// Reads an ACL. An asker who may only read sees that there are digests, but not the digests.
     fn get_acl(&self, path: &str, asker: &Asker<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
         let node = self.store.find_guessed(path, asker.guess.0).ok_or(ErrorCode::NoNode)?;
         self.check_access(node, Perms::READ | Perms::ADMIN, asker.ids)?;

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::outcome::Changes;
 use crate::tree::{Circumstances, Tree};
 
-/// What all members know of a session.
+/// Session as all members know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
     pub(crate) timeout_ms: i32,
@@ -30,7 +30,7 @@ impl Session {
 }
 
 impl Circumstances<'_> {
-    /// Whether the service itself asks, and no client.
+    /// True if the service itself asks, and no client.
     pub(crate) fn is_service(&self) -> bool {
         self.session == SessionId::NONE
     }

@@ -19,7 +19,7 @@ pub(crate) const SYSTEM_PATHS: [&str; 4] = ["/", "/zookeeper", QUOTA, CONFIG];
 /// The replicated state. Invariants: the system znodes exist; the owner of every ephemeral has a session.
 #[derive(Debug)]
 pub struct Tree {
-    /// Of the last command applied.
+    /// Zxid of the last command applied.
     pub(crate) zxid: Zxid,
     pub(crate) store: Store,
     pub(crate) sessions: BTreeMap<SessionId, Session>,
@@ -45,7 +45,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// What ZooKeeper begins with.
+    /// The znodes that ZooKeeper begins with.
     pub fn new() -> Tree {
         let mut store = Store::empty();
         let readable = vec![crate::access::world_readable()];
@@ -63,7 +63,7 @@ impl Tree {
         Tree { zxid: Zxid(0), store, sessions, origins, ensemble: None, quota }
     }
 
-    /// Whether the batch with this number is the next one of `origin`. If so its commands are to be applied now; if not,
+    /// True if the batch with this number is the next one of `origin`. If so its commands are to be applied now; if not,
     /// they have been already, or will be when what stands before them has been.
     pub fn admit(&mut self, origin: Origin, number: u64) -> bool {
         self.origins.admit(origin, number)
@@ -151,7 +151,7 @@ impl Tree {
     }
 }
 
-/// What the service wants to know.
+/// Facts for the service around the tree.
 impl Tree {
     /// The zxid of the last command applied.
     pub fn zxid(&self) -> Zxid {
@@ -180,7 +180,7 @@ impl Tree {
         self.store.ephemeral_count()
     }
 
-    /// What ZooKeeper calls the approximate data size: the characters of all paths and the bytes of all data.
+    /// ZooKeeper's approximate data size: the characters of all paths and the bytes of all data.
     pub fn data_bytes(&self) -> u64 {
         self.store.data_bytes()
     }

@@ -1,4 +1,4 @@
-//! Who belongs to the ensemble.
+//! Members of the ensemble.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ pub(super) struct Ensemble {
 }
 
 impl Model {
-    /// Who belongs to the ensemble, if there is one.
+    /// Members of the ensemble, if there is one.
     pub fn members(&self) -> Option<Vec<u8>> {
         self.ensemble.as_ref().map(|ensemble| ensemble.members.values().map(|member| member.id).collect())
     }
 
-    /// Whether others are to belong to it.
+    /// True if others are to belong to it.
     pub fn changes_members(&self) -> bool {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.target.is_some())
     }

@@ -11,7 +11,7 @@ use crate::{Answer, Question};
 const READ: i32 = 1;
 const ADMIN: i32 = 16;
 
-/// Who wants to know.
+/// Session and identities of a reader.
 #[derive(Clone, Debug)]
 pub struct Asker {
     pub session: SessionId,
@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-/// What somebody who may not administer sees of an entry.
+/// An entry as somebody sees it who may not administer.
 fn masked(entry: &Acl) -> Acl {
     let hidden = match entry.id.id.split_once(':') {
         Some((name, _)) if entry.id.scheme == "digest" => format!("{name}:x"),

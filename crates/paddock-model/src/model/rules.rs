@@ -75,7 +75,7 @@ pub(super) fn is_below(path: &str, top: &str) -> bool {
     path.strip_prefix(top).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// What stands before the last slash.
+/// Path before the last slash.
 pub(super) fn up(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }

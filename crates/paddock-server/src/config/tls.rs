@@ -1,4 +1,4 @@
-//! What a member can be told of TLS on its links.
+//! TLS settings of the links between members.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ pub struct PeerTls {
     pub certificates: Option<PathBuf>,
     /// Certificates that are trusted, and those whose signature makes another certificate trusted.
     pub trust_store: Store,
-    /// Whether a member that is called needs a certificate for the host under which it was called.
+    /// True if a member that is called needs a certificate for the host under which it was called.
     pub verify_called: bool,
-    /// Whether a member that calls needs a certificate for the host that it has in the list of members.
+    /// True if a member that calls needs a certificate for the host that it has in the list of members.
     pub verify_callers: bool,
     pub versions: TlsVersions,
     /// The first is liked best. `None` is all that there are.
     pub cipher_suites: Option<Vec<CipherSuite>>,
 }
 
-/// How far an ensemble is on its way to TLS. A member in one mode is understood by one in the next.
+/// Stages of an ensemble on its way to TLS. A member in one mode is understood by one in the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
     /// Calls without TLS, takes calls with and without.
@@ -40,7 +40,7 @@ pub struct Store {
     pub password: Option<Password>,
 }
 
-/// What opens a store.
+/// Password of a store, or the file that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Password {
     Text(Secret),
@@ -75,7 +75,7 @@ pub enum TlsVersions {
     Only13,
 }
 
-/// How what is sent is encrypted.
+/// Encryption of a TLS connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CipherSuite(&'static str);
 

@@ -7,11 +7,11 @@ use ureq::http::Uri;
 /// Under an endpoint, where spans are posted to.
 const TRACES: &str = "v1/traces";
 
-/// Whether and where spans are exported, by OpenTelemetry's protocol over HTTP.
+/// Export of spans, by OpenTelemetry's protocol over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracing {
     pub endpoint: TracesEndpoint,
-    /// What the member is called beside other services; all members of an ensemble have the same name.
+    /// Name of the member beside other services; all members of an ensemble have the same.
     pub service_name: String,
 }
 

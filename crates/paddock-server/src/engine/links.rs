@@ -81,7 +81,7 @@ fn warn_of_open_port(address: SocketAddr, tls: Option<TlsMode>) {
 #[derive(Debug)]
 pub(crate) struct Addresses {
     own: u8,
-    /// Of the configuration, where that counts more than what the ensemble says: without reconfig, a member moves by new
+    /// Addresses of the configuration, where that counts more than the ensemble's own: without reconfig, a member moves by new
     /// configurations.
     fixed: BTreeMap<u8, String>,
     known: BTreeMap<u8, String>,

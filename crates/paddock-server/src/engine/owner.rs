@@ -30,9 +30,9 @@ const BORROWED_MAX: Duration = Duration::from_millis(2);
 /// Something for the engine.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Of the front of one worker.
+    /// Inputs from the front of one worker.
     Clients(Vec<ClientInput>),
-    /// Of another member, or of this process.
+    /// An input from another member, or from this process.
     Member(Input),
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Engine {
     next_tick: Instant,
     /// When watches of connections that are gone are removed next.
     next_sweep: Instant,
-    /// How many inputs the last turn took.
+    /// Number of inputs that the last turn took.
     inputs_taken: usize,
     /// The last sync took long.
     pub(super) is_slow: bool,

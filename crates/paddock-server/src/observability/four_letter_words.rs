@@ -69,13 +69,13 @@ fn server(shared: &Shared) -> String {
     )
 }
 
-/// What ZooKeeper says where there is no quorum.
+/// ZooKeeper's answer where there is no quorum.
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
 
-/// What ZooKeeper says besides where nothing can be written.
+/// Line that ZooKeeper adds where nothing can be written.
 const READ_ONLY: &str = "READ-ONLY mode; serving only read-only clients\n";
 
-/// What this member is, in ZooKeeper's words; `None` while nobody leads.
+/// The member's mode in ZooKeeper's words; `None` while nobody leads.
 fn mode(shared: &Shared) -> Option<&'static str> {
     match shared.role() {
         Role::Alone => Some("standalone"),

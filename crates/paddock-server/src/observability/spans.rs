@@ -23,10 +23,10 @@ pub(crate) use span::{Ending, Span};
 
 /// Beside a batch that is under way. A span has a few hundred bytes.
 const QUEUE_SPANS: usize = 4096;
-/// How long the last spans may take when the member stops.
+/// Time that the last spans may take when the member stops.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How many spans left this member, and how many did not.
+/// Numbers of spans that left this member, and that were dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) exported: AtomicU64,

@@ -1,4 +1,4 @@
-//! What the four-letter words report of the traffic: counted by the workers, read by anyone.
+//! Statistics of the traffic, for the four-letter words: counted by the workers, read by anyone.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! What a member can say of itself. Gathered here once; the four-letter words only print it.
+//! Status of a member. Its facts are gathered here once; the four-letter words only print them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct Status {
     pub(crate) reply_bytes: (i64, i64, i64),
     pub(crate) auth_failed: u64,
     pub(crate) fsyncs: u64,
-    /// How often a state was seen to differ from that of another member.
+    /// Number of times that a state was seen to differ from that of another member.
     pub(crate) differing: u64,
     pub(crate) voters: usize,
     /// Exported, and dropped, if there are any.
@@ -106,7 +106,7 @@ pub(crate) fn file_descriptors() -> (u64, u64) {
     (open, max)
 }
 
-/// Who runs this process: the name of its user, or the number where it has none.
+/// User that runs this process: its name, or its number where it has none.
 pub(crate) fn user_name() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let number = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());

@@ -1,4 +1,4 @@
-//! What the words say of the version.
+//! Version of the server, for the four-letter words.
 
 /// The version of ZooKeeper whose behaviour is offered. Clients and scripts decide by it what they may ask.
 pub(crate) const VERSION: &str = concat!("3.9.5-paddock-", env!("CARGO_PKG_VERSION"));

@@ -1,4 +1,4 @@
-//! Who connects: members, and strangers.
+//! Accepting connections on the quorum port.
 //!
 //! Until a hello is complete and right, a connection is a stranger's: it costs a task and 58 bytes, has a few seconds,
 //! is told nothing, and only so many exist at a time. When there are more, the oldest has to go: a member greets at
@@ -27,11 +27,11 @@ use super::stream::Stream;
 use crate::config::TlsMode;
 use crate::tls::{Tls, TlsFailure};
 
-/// How many connections may be without a greeting.
+/// Number of connections that may be without a greeting.
 pub(super) const STRANGERS_MAX: usize = 64;
-/// How long to wait when the operating system has no more sockets to give.
+/// Pause before the next try when the operating system has no more sockets to give.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
-/// How long a refused member may take to read why.
+/// Time that a refused member may take to read the reason.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Connections that have not greeted, and what the log has heard of them.
@@ -169,7 +169,7 @@ struct Refusal {
     first_at: Option<SocketAddr>,
 }
 
-/// What is answered to a hello, by what it says and by what the connection has shown.
+/// Judges a hello by what it says and by what the connection has shown.
 fn judge_caller(hub: &Hub, stream: &Stream, address: SocketAddr, hello: &Hello) -> Verdict {
     let peer = hub.peer(hello.from);
     let verdict = judge(hello, hub.own(), hub.cluster(), peer.is_some());

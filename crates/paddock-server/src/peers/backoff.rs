@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt to reach a peer.
+//! Pauses between attempts to reach a peer.
 
 use std::time::Duration;
 

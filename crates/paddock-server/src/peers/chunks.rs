@@ -11,15 +11,15 @@ use super::stream::Stream;
 const COPIED_BYTES_MAX: usize = 16 << 10;
 /// A chunk of small frames takes no more when it has so many bytes.
 const SHARED_BYTES: usize = 64 << 10;
-/// How many chunks go into one write.
+/// Number of chunks that go into one write.
 const PIECES: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     chunks: VecDeque<Vec<u8>>,
-    /// How much of the first chunk has been taken.
+    /// Bytes of the first chunk that have been taken.
     taken: usize,
-    /// Whether the last chunk takes more frames.
+    /// True if the last chunk takes more frames.
     is_open: bool,
 }
 
@@ -78,7 +78,7 @@ impl Chunks {
 mod tests {
     use super::*;
 
-    /// What comes out when the socket takes `step` bytes at a time.
+    /// Takes out everything, `step` bytes at a time.
     fn drain(mut chunks: Chunks, step: usize) -> Vec<u8> {
         let mut out = Vec::new();
         while !chunks.is_empty() {

@@ -58,7 +58,7 @@ enum DialError {
     OtherProcess { address: SocketAddr, first: SocketAddr, second: SocketAddr },
 }
 
-/// What an attempt came to.
+/// Result of an attempt to reach a peer.
 #[derive(Debug)]
 enum Reached {
     Linked(Greeted),

@@ -16,7 +16,7 @@ use crc32c::crc32c_append;
 use super::MESSAGE_BYTES_MAX;
 
 pub(super) const HEADER_BYTES: usize = 12;
-/// What a length reserves before any byte of the message is there.
+/// Bytes that a length reserves before any byte of the message is there.
 const RESERVE_BYTES: usize = 64 << 10;
 
 /// Why a stream of frames cannot be followed any further.
@@ -33,7 +33,7 @@ pub(super) enum FrameError {
 /// Where the next frame stands in one direction of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// Of the connection and the direction.
+    /// Key of the connection and the direction.
     key: u32,
     number: u64,
 }

@@ -1,4 +1,4 @@
-//! How two ends of a new connection make sure of each other: the one that dials says hello, the other one answers.
+//! Greeting of a new connection: the end that dials says hello, the other one answers.
 //!
 //! Both are 58 bytes, little-endian:
 //! ```text
@@ -27,7 +27,7 @@ pub(super) const MAGIC_BYTES: usize = 8;
 /// Where it stands how long the rest is.
 pub(super) const VERSION_END: usize = MAGIC_BYTES + 2;
 const CRC_AT: usize = 54;
-/// How a connection with TLS begins.
+/// First bytes of a connection with TLS.
 const TLS_HANDSHAKE: [u8; 2] = [22, 3];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// What the accepting side makes of a hello.
+/// Judgement of the accepting side on a hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(u8)]
 pub(super) enum Verdict {
@@ -159,12 +159,12 @@ impl Answer {
     }
 }
 
-/// Whether two cluster ids can be the same cluster's.
+/// True if two cluster ids can be the same cluster's.
 pub(super) fn same_cluster(one: u64, other: u64) -> bool {
     one == 0 || other == 0 || one == other
 }
 
-/// What the member `own` answers to a hello; `known` tells whether the caller is among its peers.
+/// Judges a hello as the member `own`; `known` tells if the caller is among its peers.
 pub(super) fn judge(hello: &Hello, own: u8, cluster: u64, known: bool) -> Verdict {
     if !same_cluster(hello.cluster, cluster) {
         Verdict::OtherCluster
@@ -181,7 +181,7 @@ pub(super) fn judge(hello: &Hello, own: u8, cluster: u64, known: bool) -> Verdic
     }
 }
 
-/// Whether the first bytes can begin a greeting.
+/// True if the first bytes can begin a greeting.
 pub(super) fn check_magic(kind: Kind, magic: [u8; MAGIC_BYTES]) -> Result<(), GreetingError> {
     if magic == kind.magic() {
         Ok(())

@@ -20,7 +20,7 @@ use crate::tls::Tls;
 
 const SCRATCH_BYTES: usize = 256 << 10;
 
-/// What the tasks of the thread share.
+/// Data that the tasks of the thread share.
 #[derive(Debug)]
 pub(super) struct Hub {
     shared: Arc<Shared>,

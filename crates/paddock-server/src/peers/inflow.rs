@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 const HELD_BYTES_MAX: usize = 64 << 20;
 /// until there are so many.
 const HELD_BYTES_AGAIN: usize = HELD_BYTES_MAX / 2;
-/// What a message costs beside its bytes.
+/// Bytes that a message costs beside its own.
 const MESSAGE_OVERHEAD: usize = 64;
 
 /// The messages of one link that are held somewhere.
@@ -27,7 +27,7 @@ impl Inflow {
         self.held.load(Ordering::Acquire) >= HELD_BYTES_MAX
     }
 
-    /// Whether a full one may take messages again.
+    /// True if a full one may take messages again.
     pub(super) fn has_drained(&self) -> bool {
         self.held.load(Ordering::Acquire) < HELD_BYTES_AGAIN
     }

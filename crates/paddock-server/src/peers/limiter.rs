@@ -12,7 +12,7 @@ pub(super) struct Limiter {
 }
 
 impl Limiter {
-    /// How many were held back since the last that passed, if this one passes.
+    /// Number of events held back since the last that passed, if this one passes.
     pub(super) fn pass(&mut self, now: Instant) -> Option<u64> {
         if self.passed_at.is_some_and(|at| now.duration_since(at) < INTERVAL) {
             self.held_back += 1;

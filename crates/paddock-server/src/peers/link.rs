@@ -39,7 +39,7 @@ pub(super) enum LinkEnd {
     OtherCluster { own: u64, theirs: u64 },
 }
 
-/// What a greeting leaves for the link: the connection, and where each direction's frames begin.
+/// A connection after its greeting, and the place where each direction's frames begin.
 #[derive(Debug)]
 pub(super) struct Greeted {
     pub(super) stream: Stream,
@@ -132,9 +132,9 @@ pub(super) struct Server {
     link: Arc<Link>,
     timing: Timing,
     decoder: Decoder,
-    /// What the thread is writing.
+    /// Chunks that the thread is writing.
     written_out: Chunks,
-    /// Whether there may be more to write.
+    /// True if there may be more to write.
     is_writing: bool,
     /// Too many messages are held: the link is not read.
     is_paused: bool,

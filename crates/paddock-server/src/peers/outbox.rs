@@ -1,4 +1,4 @@
-//! What one link has to send. Senders add to it; the links' thread takes it, unless a sender could write it at once.
+//! Messages that one link has to send. Senders add to them; the links' thread takes them, unless a sender could write at once.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use super::chunks::Chunks;
 use super::frame::{HEADER_BYTES, Place};
 use super::stream::Stream;
 
-/// How much may wait. A single message may be as large.
+/// Bytes that may wait. A single message may be as large.
 pub(super) const QUEUE_BYTES_MAX: usize = 64 << 20;
 /// A larger message is left to the thread: the sender would spend its time on copying it into the socket.
 const WRITTEN_BY_SENDER_MAX: usize = 64 << 10;
@@ -20,7 +20,7 @@ const BURST: Duration = Duration::from_micros(20);
 pub(super) struct Outbox {
     place: Place,
     waiting: Chunks,
-    /// Of frames that the socket has not taken, be they in `waiting` or with the thread.
+    /// Bytes of frames that the socket has not taken, be they in `waiting` or with the thread.
     bytes: usize,
     /// The thread is writing, or has been called to: senders only add.
     with_thread: bool,
@@ -55,7 +55,7 @@ impl Outbox {
         self.waiting = Chunks::default();
     }
 
-    /// Whether a message may be pushed.
+    /// True if a message may be pushed.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let fits = self.bytes == 0 || self.bytes + HEADER_BYTES + bytes <= QUEUE_BYTES_MAX;
         !self.is_closed && fits && bytes <= MESSAGE_BYTES_MAX

@@ -10,16 +10,16 @@ use tokio::net::TcpStream;
 
 use crate::tls::TlsFailure;
 
-/// How much is sealed at once, and waits until the socket has taken all of it.
+/// Bytes that are sealed at once, and wait until the socket has taken all of them.
 const SEALED_BYTES: usize = 256 << 10;
-/// How much is taken from the socket at once.
+/// Bytes that are taken from the socket at once.
 const RECEIVED_BYTES: usize = 64 << 10;
 
 pub(super) struct Session {
     connection: Connection,
     /// The length, as it was given, of what is sealed and not all in the socket yet.
     sealed: usize,
-    /// What the socket gave,
+    /// Bytes of the socket.
     received: Box<[u8]>,
     /// and how much of it has not been opened.
     unopened: Range<usize>,
@@ -49,7 +49,7 @@ impl Session {
         }
     }
 
-    /// Whether there is something to read that the socket does not tell of any more.
+    /// True if there is something to read that the socket does not tell of any more.
     pub(super) fn is_readable(&mut self) -> bool {
         !self.unopened.is_empty() || self.connection.reader().fill_buf().is_ok_and(|bytes| !bytes.is_empty())
     }

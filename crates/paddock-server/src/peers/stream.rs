@@ -43,7 +43,7 @@ impl Stream {
         self.socket.local_addr()
     }
 
-    /// Whether the other side begins as one does that speaks TLS. Takes nothing from what it sent.
+    /// True if the other side begins as one does that speaks TLS. Takes nothing from what it sent.
     pub(super) async fn begins_with_tls(&self) -> io::Result<bool> {
         let mut first = [0];
         match self.socket.peek(&mut first).await? {
@@ -64,7 +64,7 @@ impl Stream {
         self.session.as_ref().map(|session| session.lock().version())
     }
 
-    /// What the other side has shown, if there is TLS.
+    /// Certificate of the other side, if there is TLS.
     pub(super) fn certificate(&self) -> Option<CertificateDer<'static>> {
         self.session.as_ref()?.lock().certificate().cloned()
     }

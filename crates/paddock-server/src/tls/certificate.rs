@@ -1,4 +1,4 @@
-//! What a certificate says, as far as the library of TLS does not tell.
+//! Facts of a certificate that the TLS library does not tell.
 
 use std::fmt;
 use std::time::Duration;

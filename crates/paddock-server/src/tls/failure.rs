@@ -1,4 +1,4 @@
-//! What went wrong with a TLS connection, in words that say what to do.
+//! Failures of TLS connections, in words that say what to do.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ pub(crate) enum TlsFailure {
 }
 
 impl TlsFailure {
-    /// Whether an error of a connection is one of TLS.
+    /// True if an error of a connection is one of TLS.
     pub(crate) fn is_in(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<TlsFailure>())
     }
@@ -79,7 +79,7 @@ fn explain_certificate(error: &CertificateError, f: &mut fmt::Formatter<'_>) -> 
     write!(f, "the certificate is not taken: {error}: {advice}")
 }
 
-/// What the other side says of this one.
+/// Explains the alert of the other side.
 fn explain_alert(alert: AlertDescription, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let meaning = match alert {
         AlertDescription::UnknownCA | AlertDescription::DecryptError => {

@@ -67,7 +67,7 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, StoreE
     (0..count).map(|_| fields.entry().ok_or_else(cut)).collect()
 }
 
-/// What is left of the file. `None` is what does not fit into it.
+/// Rest of the file. `None` is something that does not fit into it.
 struct Fields<'a> {
     rest: &'a [u8],
     version: u32,

@@ -11,7 +11,7 @@ use super::store::{KeyEntry, StoreError};
 const BEGIN: &[u8] = b"-----BEGIN ";
 const ENCRYPTED: (&str, &str) =
     ("-----BEGIN ENCRYPTED PRIVATE KEY-----", "-----END ENCRYPTED PRIVATE KEY-----");
-/// How OpenSSL encrypted keys before there was PKCS8.
+/// Header of keys that OpenSSL encrypted before there was PKCS8.
 const TRADITIONAL_ENCRYPTION: &str = "Proc-Type: 4,ENCRYPTED";
 
 pub(super) fn is_pem(bytes: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! Files of keys and certificates, as operators of ZooKeeper have them: PEM, PKCS12 and JKS.
 //!
-//! What a file is, its content says. Java goes by that too: `keytool` writes PKCS12 whatever the file is called, and
+//! Content tells the kind of a file. Java goes by that too: `keytool` writes PKCS12 whatever the file is called, and
 //! reads either under the name of the other.
 
 use std::fs;

@@ -28,7 +28,7 @@ fn member_with(key: &str, trusted: &str, change: impl FnOnce(&mut PeerTls)) -> M
     Member { dir, tls }
 }
 
-/// What the side that calls `host` and the side that is called make of each other.
+/// Lets the side that calls `host` and the side that is called greet each other, and returns both results.
 fn shake_hands(calling: &Member, called: &Member, host: &str) -> (Result<(), String>, Result<(), String>) {
     let mut ends = [calling.tls.call(host).unwrap(), called.tls.answer().unwrap()];
     let mut results = [Ok(()), Ok(())];

@@ -21,7 +21,7 @@ use rustls::{
 use super::TlsError;
 use super::certificate::Facts;
 
-/// Of both directions: a member that is called, and one that calls.
+/// Verifier for both directions: a member that is called, and one that calls.
 #[derive(Debug)]
 pub(super) struct Verifier {
     /// The certificates of the trust store.
@@ -50,7 +50,7 @@ impl Verifier {
         Ok(Verifier { trusted, roots, callers, algorithms, verify_called })
     }
 
-    /// Whether a member that calls would be believed, but for its name.
+    /// True if a member that calls would be believed, but for its name.
     pub(super) fn check_caller(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
         let (own, others) = chain.split_first().ok_or(Error::NoCertificatesPresented)?;
         if self.is_trusted_itself(own) {
@@ -59,7 +59,7 @@ impl Verifier {
         self.callers.verify_client_cert(own, others, now).map(drop)
     }
 
-    /// Whether a member that is called would be believed, but for its name.
+    /// True if a member that is called would be believed, but for its name.
     pub(super) fn check_called(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
         let (own, others) = chain.split_first().ok_or(Error::NoCertificatesPresented)?;
         if self.is_trusted_itself(own) {
@@ -74,7 +74,7 @@ impl Verifier {
     }
 }
 
-/// Whether a certificate is one for `host`.
+/// True if a certificate is one for `host`.
 pub(super) fn check_host(certificate: &CertificateDer<'_>, host: &ServerName<'_>) -> Result<(), Error> {
     let parsed = ParsedCertificate::try_from(certificate)?;
     let refused = match verify_server_name(&parsed, host) {
@@ -88,7 +88,7 @@ pub(super) fn check_host(certificate: &CertificateDer<'_>, host: &ServerName<'_>
     }
 }
 
-/// Of a certificate that nobody has to vouch for.
+/// Checks the times of a certificate that nobody has to vouch for.
 fn check_times(certificate: &CertificateDer<'_>, time: UnixTime) -> Result<(), Error> {
     let facts = Facts::of(certificate).ok_or(CertificateError::BadEncoding)?;
     if time > facts.not_after() {

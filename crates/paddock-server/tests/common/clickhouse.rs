@@ -134,7 +134,7 @@ impl ClickHouse {
     }
 }
 
-/// What ClickHouse sends first; it would never ask for a session that it had.
+/// First packet of ClickHouse, which would never ask for a session that it had.
 pub(crate) fn greeting(version: i32, extensions: Extensions, session: SessionId, timeout_ms: i32) -> Vec<u8> {
     let password = if session == SessionId::NONE { Password::ZERO } else { Password::of(session) };
     let mut bytes = Vec::new();

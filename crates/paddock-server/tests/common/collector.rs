@@ -44,7 +44,7 @@ impl Collector {
         tracing_to(self.address)
     }
 
-    /// What is posted next, and the status that it is answered with.
+    /// Next post, and the status that it is answered with.
     pub(crate) async fn answered(&mut self) -> (u16, Value) {
         timeout(PATIENCE, self.posts.recv()).await.expect("something is posted").expect("the collector runs")
     }
@@ -63,7 +63,7 @@ impl Collector {
         spans
     }
 
-    /// What has been posted and not been asked for.
+    /// Posts that have not been asked for.
     pub(crate) fn rest(&mut self) -> Vec<Value> {
         std::iter::from_fn(|| self.posts.try_recv().ok()).map(|(_, post)| post).collect()
     }

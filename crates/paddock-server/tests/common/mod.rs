@@ -1,4 +1,4 @@
-//! What the tests of a member in their own process share.
+//! Helpers of the tests of a member in their own process.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 

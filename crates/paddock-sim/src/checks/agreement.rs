@@ -8,7 +8,7 @@ use super::{Checked, ensure};
 
 const CHECKER: &str = "agreement";
 
-/// What costs little: the zxid, and the digest that the tree keeps of itself.
+/// Checks what costs little: the zxid, and the digest that the tree keeps of itself.
 pub(crate) fn check_digest(member: u8, state: &Replicated, truth: &mut Truth) -> Checked {
     check_zxid(member, state, truth)?;
     let (index, digest) = (state.applied().0, state.tree().digest());

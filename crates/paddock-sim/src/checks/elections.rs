@@ -9,8 +9,8 @@ const CHECKER: &str = "elections";
 
 #[derive(Debug, Default)]
 pub(crate) struct Elections {
-    /// Who was promised a vote since it stood for election last. A promise for an earlier term that comes late counts for the
-    /// library, too.
+    /// Members that have promised a vote since it stood for election last. A promise for an earlier term that comes late counts for
+    /// the library, too.
     promised: BTreeSet<u8>,
     campaigns: BTreeSet<(u8, u64)>,
     /// For whom a member has voted in a term.
@@ -22,7 +22,7 @@ impl Elections {
         self.promised.insert(member);
     }
 
-    /// What a member knew is gone with its process.
+    /// A member's process ends, and with it all that it only knew.
     pub(crate) fn ends(&mut self, member: u8) {
         self.promised.remove(&member);
     }

@@ -18,7 +18,7 @@ struct Line {
     has_counted: bool,
 }
 
-/// What a session has asked for, in its order.
+/// Requests of a session, in its order.
 #[derive(Debug, Default)]
 struct Asked {
     lines: Vec<Line>,

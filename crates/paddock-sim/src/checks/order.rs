@@ -24,7 +24,7 @@ impl RealTime {
         RealTime { of_every_read, ..RealTime::default() }
     }
 
-    /// What a question that is asked now has to see.
+    /// Zxid that a question which is asked now has to see.
     pub(crate) fn shown(&self) -> Zxid {
         self.shown
     }

@@ -8,7 +8,7 @@ use super::{Checked, agreement, ensure};
 
 const CHECKER: &str = "recovery";
 
-/// What is on the disk of a member before it starts: the last entry of its log. It had applied up to `applied`.
+/// Checks the disk of a member before it starts: the last entry of its log. The member had applied up to `applied`.
 pub(crate) fn check_log(member: u8, last_entry: Option<u64>, applied: u64) -> Checked {
     ensure!(
         last_entry.is_some_and(|last| last >= applied),
@@ -18,7 +18,7 @@ pub(crate) fn check_log(member: u8, last_entry: Option<u64>, applied: u64) -> Ch
     Ok(())
 }
 
-/// What the member has told a leader that it has is there, unless a later leader has put other entries in its place.
+/// Checks that a member still has what it has told a leader that it has, unless a later leader has put other entries in its place.
 pub(crate) fn check_acknowledged(
     member: u8,
     (last, last_term): (u64, u64),
@@ -51,7 +51,7 @@ pub(crate) fn check_start(member: u8, was_disturbed: bool, error: &dyn std::erro
     Ok(())
 }
 
-/// What was loaded is what was once true.
+/// Checks that a loaded state is one that was once true.
 pub(crate) fn check_state(member: u8, state: &Replicated, truth: &Truth) -> Checked {
     let index = state.applied().0;
     ensure!(

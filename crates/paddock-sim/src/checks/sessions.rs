@@ -19,7 +19,7 @@ const CHECKER: &str = "sessions";
 #[derive(Debug, Default)]
 struct Pulse {
     last_ms: u64,
-    /// Whether there was a silence as long as the timeout since the member leads.
+    /// True if there was a silence as long as the timeout since the member leads.
     was_silent: bool,
 }
 
@@ -28,7 +28,7 @@ struct Reign {
     since_ms: u64,
     /// There are no other members, to which it would send what it proposes.
     is_alone: bool,
-    /// What stood in its log when its process began was proposed by another one.
+    /// Last entry of its log when its process began: entries up to it were proposed by another one.
     log_at_start: u64,
     pulses: BTreeMap<SessionId, Pulse>,
 }
@@ -38,7 +38,7 @@ impl Reign {
         self.pulses.get(&session).map_or(self.since_ms, |pulse| pulse.last_ms)
     }
 
-    /// Whether the session was, up to then, not heard for its whole timeout.
+    /// True if the session was, up to then, not heard for its whole timeout.
     fn was_silent(&self, session: SessionId, timeout_ms: u64, until_ms: u64) -> bool {
         let was_silent = self.pulses.get(&session).is_some_and(|pulse| pulse.was_silent);
         was_silent || until_ms - self.heard_ms(session) >= timeout_ms
@@ -78,7 +78,7 @@ pub(crate) struct Sessions {
     /// The timeouts of those that live.
     timeouts_ms: BTreeMap<SessionId, u64>,
     ended: BTreeSet<SessionId>,
-    /// Of the members that lead, as far as they know.
+    /// Reigns of the members that lead, as far as they know.
     reigns: BTreeMap<u8, Reign>,
     /// Those before them, of members that led and could not write for a while, and when that began. What they proposed may
     /// be sent much later.
@@ -96,7 +96,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// What a member's monotonic clock shows, and what it is.
+    /// Notes a member's role, and the time of its monotonic clock.
     pub(crate) fn look_at(&mut self, member: u8, role: Option<Role>, now_ms: u64) {
         self.clocks_ms.insert(member, now_ms);
         let is_alone = role == Some(Role::Alone);
@@ -177,7 +177,7 @@ impl Sessions {
         self.jumps.insert(member, now);
     }
 
-    /// Whether sessions have been ended since `check_beliefs` was called.
+    /// True if sessions have been ended since `check_beliefs` was called.
     pub(crate) fn has_expired(&self) -> bool {
         !self.expired.is_empty()
     }

@@ -34,7 +34,7 @@ struct Settled {
     model: Model,
     /// Sessions that it created or brought back.
     begun: Vec<SessionId>,
-    /// Of the state of the first member that stopped here.
+    /// Digest of the state of the first member that stopped here.
     digest: Option<u64>,
 }
 
@@ -42,9 +42,9 @@ struct Settled {
 pub(crate) struct Truth {
     entries: Vec<Settled>,
     model: Model,
-    /// What took each zxid, from 1.
+    /// Commands that took each zxid, from 1.
     told: Vec<Rc<Happened>>,
-    /// What was true at each zxid, from 0.
+    /// Models of the tree at each zxid, from 0.
     models: Vec<Model>,
     /// The incarnation of each member that counts, and the number of its last batch.
     origins: BTreeMap<u8, (u64, u64)>,
@@ -159,7 +159,7 @@ impl Truth {
         self.entries.get(index as usize - 1).map(|settled| settled.begun.clone()).unwrap_or_default()
     }
 
-    /// What was true at a zxid.
+    /// Model of the tree at a zxid.
     pub(crate) fn model_at(&self, zxid: Zxid) -> Option<&Model> {
         match zxid {
             Zxid(0) if self.models.is_empty() => Some(&self.model),
@@ -176,7 +176,7 @@ impl Truth {
         before.iter().rev().find(begins).map(Rc::as_ref)
     }
 
-    /// What took a zxid.
+    /// Command that took a zxid.
     pub(crate) fn at(&self, zxid: Zxid) -> Option<&Rc<Happened>> {
         self.told.get(usize::try_from(zxid.0).ok()?.checked_sub(1)?)
     }

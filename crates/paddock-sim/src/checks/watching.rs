@@ -36,19 +36,19 @@ struct Table {
     recursive: BTreeSet<String>,
 }
 
-/// What the server tells: of nothing but the znode, or its data.
+/// Event as the server tells it: of nothing but the znode, or its data.
 type Told = (EventKind, String);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watching {
-    /// What the client has asked for and was not told yet.
+    /// Watches that the client has asked for and was not told of yet.
     known: Table,
-    /// What the member should hold for its connection, after the changes up to `through`.
+    /// Watches that the member should hold for its connection, after the changes up to `through`.
     held: Table,
     through: Zxid,
-    /// What must be told before anything newer is shown.
+    /// Events that must be told before anything newer is shown.
     due: VecDeque<(Zxid, Told)>,
-    /// What was told of the time before the watches were set again.
+    /// Events of the time before the watches were set again.
     caught_up: Vec<Told>,
 }
 
@@ -104,7 +104,7 @@ impl Watching {
         self.through = self.through.max(zxid);
     }
 
-    /// How many watches there are after the changes up to `zxid`, as a server counts them: by znode, those on it and those on
+    /// Number of watches after the changes up to `zxid`, as a server counts them: by znode, those on it and those on
     /// its children.
     pub(crate) fn held_at(&self, truth: &Truth, zxid: Zxid, ids: &[Id]) -> usize {
         let mut later = self.clone();
@@ -160,7 +160,7 @@ impl Watching {
         self.caught_up.clear();
     }
 
-    /// What a client says to set its watches again.
+    /// Request with which a client sets its watches again.
     pub(crate) fn to_set_again(&self, relative_zxid: Zxid) -> SetWatches<'_> {
         let Table { data, exist, children, persistent, recursive } = &self.known;
         SetWatches {

@@ -1,4 +1,4 @@
-//! What a client asks for, and what it has to remember until it is answered.
+//! Requests of a client, and what it has to remember until they are answered.
 
 use paddock_model::{Question, Wish};
 use paddock_proto::jute::Writer;

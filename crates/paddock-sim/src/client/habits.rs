@@ -1,4 +1,4 @@
-//! What a client likes to do. Few names, so that clients meet; every piece of data is written once, so that it tells where
+//! Habits of a client. Few names, so that clients meet; every piece of data is written once, so that it tells where
 //! it comes from.
 
 use paddock_model::{Model, Question, Wish, acl};
@@ -17,13 +17,13 @@ const ZNODES_MAX: usize = 80;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Habits {
-    /// Of a thousand requests.
+    /// Writes of a thousand requests.
     pub(crate) writes: u64,
-    /// Of a thousand others: those that ask for what is newest, and nothing else.
+    /// Syncs of a thousand other requests: those ask for what is newest, and nothing else.
     syncs: u64,
-    /// Of a thousand reads that can set one.
+    /// Watches of a thousand reads that can set one.
     watches: u64,
-    /// So many requests are under way at most.
+    /// Requests that are under way, at most.
     pub(crate) depth: u64,
     /// Between bursts of requests it thinks about so long.
     pub(crate) pause: Span,
@@ -34,7 +34,7 @@ pub(crate) struct Habits {
     pub(crate) vanishes: u64,
     /// The session timeout it asks for.
     pub(crate) timeout_ms: i32,
-    /// Whether it can do with a session that only reads, while nothing can be written.
+    /// True if it can do with a session that only reads, while nothing can be written.
     pub(crate) may_only_read: bool,
     /// The user and password that it shows, if any.
     pub(crate) credentials: Option<&'static str>,
@@ -136,7 +136,7 @@ impl Habits {
     }
 }
 
-/// What a client has in mind for one request.
+/// Thoughts of a client about one request.
 struct Mind<'a> {
     chance: &'a mut Chance,
     seen: &'a Model,
@@ -181,7 +181,7 @@ impl Mind<'_> {
         Wish::Reconfig { joining, leaving, new_members, version: -1 }
     }
 
-    /// What a multi may hold, too.
+    /// A write that a multi may hold, too.
     fn step(&mut self) -> Wish {
         let crowded = self.seen.len() > ZNODES_MAX;
         match self.chance.below(100) {

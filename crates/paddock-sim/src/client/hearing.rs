@@ -1,4 +1,4 @@
-//! What a client hears, and every check of it.
+//! Hearing of a client, and every check of it.
 
 use paddock_model::{Asker, Question, Wish};
 use paddock_proto::jute::Reader;
@@ -59,7 +59,7 @@ impl Client {
         }
     }
 
-    /// What it has shown was taken when the member was at this zxid. Events go by it from then on.
+    /// The member was at this zxid when it took the identity that the client has shown. Events go by it from then on.
     fn hear_identified(&mut self, now: Time, zxid: Zxid, checks: &Checks) -> Checked<Vec<Deed>> {
         self.watching.show(&checks.truth, zxid, &self.ids)?;
         self.ids.extend(self.unconfirmed.take().into_iter().flat_map(names::identities));

@@ -4,16 +4,16 @@ use paddock_state::Now;
 
 use crate::time::{Span, Time};
 
-/// So many parts per million are one.
+/// Parts per million that are one.
 const MILLION: i64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MachineClock {
-    /// What the clocks showed when they were last disturbed.
+    /// Times of the clocks when they were last disturbed.
     since: Time,
     monotonic_us: u64,
     wall_us: i64,
-    /// How much faster than the world they run, in parts per million.
+    /// Drift against the world's clock, in parts per million.
     drift: i64,
 }
 
@@ -27,7 +27,7 @@ impl MachineClock {
         Now { monotonic_ms: monotonic_us / 1000, wall_ms: wall_us.div_euclid(1000) }
     }
 
-    /// How long the world takes until this machine thinks that `span` has passed.
+    /// Time in the world until this machine thinks that `span` has passed.
     pub(crate) fn world_span(&self, span: Span) -> Span {
         Span((span.0 as i64 * MILLION / (MILLION + self.drift)) as u64)
     }

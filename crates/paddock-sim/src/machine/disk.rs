@@ -28,7 +28,7 @@ struct Process {
     is_dead: bool,
     /// A fault waits for one of the operations, which has to see it.
     has_fault: bool,
-    /// Whether the next sync may be put off.
+    /// True if the next sync may be put off.
     defers: bool,
     deferred: Option<SharedFile>,
 }
@@ -85,7 +85,7 @@ impl SimDisk {
         self.process().complete_sync();
     }
 
-    /// Whether the process died at an operation: nothing it does since then reaches anybody.
+    /// True if the process died at an operation: nothing it does since then reaches anybody.
     pub(crate) fn is_dead(&self) -> bool {
         self.process().is_dead
     }
@@ -123,7 +123,7 @@ impl SimDisk {
         Log::inspect(&self.memory, log_dir, &mut note).ok().map(|_| last)
     }
 
-    /// Whether the member whose log this is takes part in elections, as far as its log can be read.
+    /// True if the member whose log this is takes part in elections, as far as its log can be read.
     pub(crate) fn has_a_say(&self, log_dir: &Path) -> bool {
         let (mut is_empty, mut is_silent) = (true, true);
         let mut note = |record: Record<'_>| match record {

@@ -20,7 +20,7 @@ use crate::wire::{Frame, Packet};
 /// A member that does so much in one go does it for ever.
 const ROUNDS_MAX: usize = 100_000;
 
-/// What the engine does next.
+/// Next thing that the engine does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It waits for something to happen.
@@ -41,9 +41,9 @@ pub(crate) struct Process {
     has_ticked: bool,
     /// The last inputs have not been carried out to their end.
     is_carrying: bool,
-    /// Whether the engine waits for the disk, and takes nothing.
+    /// True if the engine waits for the disk, and takes nothing.
     pub(crate) is_busy: bool,
-    /// Whether it has been told that there is something in the inbox.
+    /// True if it has been told that there is something in the inbox.
     pub(crate) is_woken: bool,
 }
 
@@ -91,7 +91,7 @@ impl Process {
         self.is_tick_due = true;
     }
 
-    /// Whether there was a tick since this was asked last: then the next one is to be planned.
+    /// True if there was a tick since this was asked last: then the next one is to be planned.
     pub(crate) fn has_ticked(&mut self) -> bool {
         std::mem::take(&mut self.has_ticked)
     }

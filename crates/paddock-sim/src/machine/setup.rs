@@ -1,4 +1,4 @@
-//! How the members of a simulated ensemble are set up: the one place that knows their settings.
+//! Setup of the members of a simulated ensemble: the one place that knows their settings.
 
 use paddock_front::Limits;
 use paddock_member::Config;
@@ -9,17 +9,17 @@ use crate::chance::Chance;
 use crate::machine::DATA_DIR;
 use crate::names;
 
-/// What is the same for all members. Small numbers: so a minute of simulated life has what takes days elsewhere.
+/// Settings that all members share. Small numbers: so a minute of simulated life has what takes days elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) members: u8,
-    /// So many of them, the last ones, found it without a vote.
+    /// Number of them, the last ones, that found it without a vote.
     pub(crate) observers: u8,
     /// Machines that are not among those who found the ensemble, and may join it.
     pub(crate) spares: u8,
     /// The unit of session expiry, in milliseconds.
     pub(crate) tick_ms: u64,
-    /// How many threads serve connections.
+    /// Threads that serve connections.
     pub(crate) workers: usize,
     pub(crate) garbage_interval_ms: u64,
     pub(crate) snapshot_writes: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     pub(crate) znodes_per_slice: usize,
     pub(crate) piece_bytes: u64,
     pub(crate) segment_bytes: u64,
-    /// Of a thousand starts: those that compress the log from then on.
+    /// Starts of a thousand that compress the log from then on.
     pub(crate) compressing: u64,
     pub(crate) entry_bytes_kept: usize,
     pub(crate) linearizable_reads: bool,
@@ -123,7 +123,7 @@ impl Settings {
         }
     }
 
-    /// Who joins later has its own line in its configuration, too. One alone is no ensemble.
+    /// Founding of a member. One that joins later has its own line in its configuration, too. One alone is no ensemble.
     fn founding(&self, member: u8) -> Founding {
         let all: Vec<u8> =
             (1..=self.members).chain(Some(member).filter(|member| self.is_spare(*member))).collect();

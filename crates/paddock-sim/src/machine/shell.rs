@@ -1,4 +1,4 @@
-//! What a member finds around it: the state, mailboxes, a snapshot that is walked when the world says so. It only collects:
+//! Surroundings of a member: the state, mailboxes, a snapshot that is walked when the world says so. They only collect:
 //! the world hands on what a dead process has not said.
 
 use std::cell::{Ref, RefCell};
@@ -53,7 +53,7 @@ impl SnapshotDesk {
     }
 }
 
-/// What a member had to say while it worked.
+/// Yield of a member's work.
 #[derive(Debug, Default)]
 pub(crate) struct Harvest {
     pub(crate) letters: Vec<(u8, Vec<u8>)>,

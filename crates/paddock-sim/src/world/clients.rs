@@ -1,4 +1,4 @@
-//! What happens between clients and members.
+//! Clients and members, as the world brings them together.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ pub(super) struct Wire {
     packets: VecDeque<Packet>,
     last_frame: Time,
     last_packet: Time,
-    /// How many frames the member has taken, and when the last one.
+    /// Number of frames that the member has taken, and the time of the last one.
     taken: u64,
     heard: Time,
     /// When a frame came last that should have come earlier.
@@ -35,7 +35,7 @@ pub(super) struct Wire {
 const REACTION: Span = Span::millis(200);
 
 impl Wire {
-    /// Whether the member should have heard the client by now. A client that has not got its session yet waits longer.
+    /// True if the member should have heard the client by now. A client that has not got its session yet waits longer.
     fn is_late(&self, now: Time, timeout: Span) -> bool {
         let allowed = if self.taken <= 1 { timeout.0 } else { timeout.0 / 3 + timeout.0 / 8 };
         (now - self.heard).0 > allowed

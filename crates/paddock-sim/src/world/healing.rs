@@ -14,10 +14,10 @@ use crate::machine::Machine;
 use crate::time::{Span, Time};
 
 const CHECKER: &str = "healing";
-/// How often it is looked whether all is well, and for how long.
+/// Interval at which the world looks if all is well, and the time for which it does so.
 const LOOK: Span = Span::millis(250);
 const PATIENCE: Span = Span::seconds(180);
-/// How long clients are busy in a world without faults.
+/// Time for which clients are busy in a world without faults.
 const BUSY: Span = Span::seconds(4);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl World {
         })
     }
 
-    /// What is not yet as it should be.
+    /// Something that is not yet as it should be.
     fn unsettled(&self) -> Option<String> {
         let last = self.checks.truth.last_index();
         for machine in self.members() {

@@ -1,4 +1,4 @@
-//! What happens on machines: their processes begin, work, talk, and end.
+//! Machines in the world: their processes begin, work, talk, and end.
 
 use paddock_member::MemberError;
 use paddock_replica::{Glimpse, Input, Role, describe};
@@ -15,8 +15,9 @@ use crate::wire::Packet;
 /// Time after which a member that was started again is heard by others, though the end of its link got lost.
 const SUCCESSION: Span = Span::millis(2500);
 const TICK: Span = Span::millis(paddock_member::Member::TICK_MS);
-/// How often workers report who was heard, and the housekeeper looks after the log.
+/// Interval at which workers report sessions.
 const TOUCHES: Span = Span::millis(100);
+/// Interval at which the housekeeper looks after the log.
 const HOUSE: Span = Span::millis(100);
 /// Before a process that ended by itself is started again, at most.
 const RESTART: Span = Span::seconds(1);
@@ -303,7 +304,7 @@ impl World {
         self.frozen.entry(member).or_default().push(event);
     }
 
-    /// What has waited happens now, if the machine goes on.
+    /// Lets events happen now that have waited, if the machine goes on.
     pub(super) fn thaw(&mut self, member: u8) {
         let now = self.now;
         if !self.machine(member).is_paused(now) {

@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::time::{Span, Time};
 use crate::trace::Telling;
 
-/// How long another ensemble has lived whose disks come here.
+/// Time that another ensemble has lived whose disks come here.
 const FOREIGN_LIFE: Span = Span::seconds(5);
 /// After so long a leader has heard of a member that was started, and judged its disk.
 const LEADER_KNOWS: Span = Span::millis(2500);
@@ -311,7 +311,7 @@ impl World {
         }
     }
 
-    /// Who thinks that it leads.
+    /// Members that think that they lead.
     pub(super) fn leaders(&self) -> impl Iterator<Item = u8> {
         let leads = |machine: &&Machine| {
             let role = machine.process.as_ref().map(|process| process.role());

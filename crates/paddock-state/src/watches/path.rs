@@ -13,7 +13,7 @@ pub(super) struct PathWatches {
     hash: u64,
     path: Arc<str>,
     conns: Conns,
-    /// How many of them watch the znode itself, and all their numbers in one: with one watcher that is its own.
+    /// Number of connections that watch the znode itself, and all their numbers in one: with one watcher that is its own.
     data_watchers: u32,
     data_watchers_xor: u64,
 }

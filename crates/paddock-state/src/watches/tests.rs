@@ -115,7 +115,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Default)]
 struct Model {
     interests: BTreeMap<(ConnId, String), Interest>,
-    /// Of connections that are gone, until they are swept.
+    /// Watches of connections that are gone, until they are swept.
     gone: BTreeMap<(ConnId, String), Interest>,
     successors: BTreeMap<u64, u64>,
 }

@@ -23,7 +23,7 @@ const BLOCK_BYTES: usize = 4096;
 /// A larger batch goes through the page cache: the device takes so long for it that the way there makes no difference.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// How the batches of one file are written.
+/// Way in which the batches of one file are written.
 #[derive(Debug)]
 pub(super) enum Direct {
     /// Nothing has been written yet, so nobody has asked the file system.
@@ -64,7 +64,7 @@ impl Direct {
 #[derive(Debug)]
 pub(super) struct Writer {
     direct: File,
-    /// What the file has at least. It is not asked for again, as no one makes files shorter, and as it would cost a write of
+    /// Least length of the file. It is not asked for again, as no one makes files shorter, and as it would cost a write of
     /// metadata: the next change of a file whose times have been looked at has to get a time of its own.
     len: u64,
     /// Long enough to have `BUFFER_BYTES` in it that begin as the device needs it.
@@ -106,7 +106,7 @@ impl Writer {
     }
 }
 
-/// Whether the system will not do this at all: it opens such files and yet cannot write them, has larger blocks, or a sandbox
+/// True if the system will not do this at all: it opens such files and yet cannot write them, has larger blocks, or a sandbox
 /// does not know the call.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};

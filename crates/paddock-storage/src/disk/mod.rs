@@ -3,7 +3,7 @@
 //! Everything durable goes through [`Disk`], so that the same log and snapshot code runs on the operating system
 //! ([`OsDisk`]) and on a simulated disk with faults ([`MemDisk`]).
 //!
-//! What the callers rely on, and no more:
+//! Callers rely on this, and no more:
 //! - data is durable after [`DiskFile::sync_data`] or [`DiskFile::write_synced`], a name (created, renamed, removed) after
 //!   [`Disk::sync_dir`];
 //! - after a crash each unsynced 512-byte sector is old or new, or new up to some 8-byte word and old after it;
@@ -21,10 +21,10 @@ use std::path::Path;
 pub use mem::{Fault, MemDisk};
 pub use os::OsDisk;
 
-/// What a disk writes whole or not at all, but for the tear that the module describes.
+/// Size of a sector, in bytes: a disk writes it whole or not at all, but for the tear that the module describes.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// What a file is opened for.
+/// Purpose for which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Read,
@@ -84,13 +84,13 @@ pub trait DiskFile: Debug + Send {
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether there is nothing in it.
+    /// True if there is nothing in it.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
 }
 
-/// Whether an error says that there is no room, which passes when someone makes room.
+/// True if an error says that there is no room, which passes when someone makes room.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::direct::Direct;
 use super::{Access, Disk, DiskFile};
 
-/// So much of a removed file goes at a time.
+/// Bytes of a removed file that go at a time.
 const GIVEN_BACK_BYTES: u64 = 4 << 20;
 
 /// The operating system's file system. Data is synced with `fdatasync`, and what is written synced goes past the

@@ -11,7 +11,7 @@ const DIR: &str = "/log";
 const SEGMENT_BYTES: u64 = 2048;
 const GROUP: Group = Group(0);
 
-/// Of what kind a record is, where it belongs, and what it holds.
+/// Record that was seen: its kind, its place, and its payload.
 type Seen = (u8, Group, Term, Index, Vec<u8>);
 
 /// Opens a log made of the given bytes: either a good log with one damage, or segments with any contents.
@@ -75,7 +75,7 @@ fn lose(disk: &MemDisk, path: &Path, offset: u64, sector: bool) {
     disk.put(path, &bytes);
 }
 
-/// What opens once opens again with the same records, after a crash, too, and takes new ones.
+/// Opens segments of any bytes. A log that opens once opens again with the same records, after a crash, too, and takes new ones.
 fn arbitrary_segments(mut choices: Choices<'_>) {
     let disk = MemDisk::new(1);
     let (seal, first_bytes) = (choices.byte(), choices.number() as usize);

@@ -1,4 +1,4 @@
-//! What the fuzzers run: functions from any bytes to nothing, that panic when a promise is broken. The fuzzers
+//! Functions that the fuzzers run, from any bytes to nothing, that panic when a promise is broken. The fuzzers
 //! themselves are in `fuzz/` at the root of the repository; the tests replay what they have found.
 
 mod log;

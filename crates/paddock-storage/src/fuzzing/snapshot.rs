@@ -19,7 +19,7 @@ pub fn snapshot_file(data: &[u8]) {
     }
 }
 
-/// What was written comes back; after any flip it does not pass for whole.
+/// Damages a snapshot. All that was written comes back; after any flip it does not pass for whole.
 fn damaged_snapshot(mut choices: Choices<'_>) {
     let (offset, bit, app_bytes) = (choices.number(), choices.byte() % 8, usize::from(choices.byte()));
     let meta =

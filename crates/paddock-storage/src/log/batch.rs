@@ -1,4 +1,4 @@
-//! What has been appended and not yet synced, encoded as it will be written.
+//! Records that have been appended and not yet synced, encoded as they will be written.
 
 use super::groups::Ranges;
 use super::record::{Record, SegmentKey, Stored};

@@ -1,4 +1,4 @@
-//! How the world can fail the log.
+//! Failures of the world around the log.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub enum LogError {
     #[error("no room on disk for {} of {needed_bytes} bytes", path.display())]
     DiskFull { path: PathBuf, needed_bytes: u64 },
 
-    /// What is on disk is not what was written. Opening changes nothing in this case.
+    /// The disk does not hold what was written. Opening changes nothing in this case.
     #[error("log segment {} is damaged at offset {offset}: {what}; {REBUILD}", path.display())]
     Damaged { path: PathBuf, offset: u64, what: Damage },
 
@@ -48,7 +48,7 @@ pub enum LogError {
     },
 }
 
-/// What is wrong with a segment.
+/// Damage of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     #[error("a record is not valid, and records that were synced after it follow")]

@@ -30,7 +30,7 @@ impl Former {
         if follows { stored.following() } else { stored }
     }
 
-    /// What was formed last came into this segment.
+    /// The record that was formed last came into this segment.
     pub(super) fn came_into(&mut self, segment: u64, record: &Record<'_>) {
         let Some(place) = Place::of(record) else { return };
         self.last = Some((segment, place));

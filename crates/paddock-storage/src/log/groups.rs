@@ -16,7 +16,7 @@ struct Span {
     /// The first entry that is still wanted. It may be the one after `last`: then there is none yet.
     first: Index,
     last: Index,
-    /// Of the last one.
+    /// Term of the last one.
     term: Term,
     released: Option<Index>,
 }
@@ -72,13 +72,13 @@ impl Groups {
         Some(self.spans.get(&group)?.last)
     }
 
-    /// What stands for the last entry of a group of which nothing is wanted any more.
+    /// Record that stands for the last entry of a group of which nothing is wanted any more.
     pub(super) fn base(&self, group: Group) -> Option<Record<'static>> {
         let Span { last, term, released, .. } = *self.spans.get(&group)?;
         (released >= Some(last)).then_some(Record::Base { group, term, index: last })
     }
 
-    /// Whether no entry of these ranges is wanted any more.
+    /// True if no entry of these ranges is wanted any more.
     pub(super) fn have_released(&self, ranges: &Ranges) -> bool {
         ranges.highest.iter().all(|(group, highest)| self.released(*group) >= Some(*highest))
     }
@@ -99,7 +99,7 @@ impl Ranges {
         }
     }
 
-    /// Who has entries, or a base, in the segment.
+    /// Groups that have entries, or a base, in the segment.
     pub(super) fn groups(&self) -> impl Iterator<Item = Group> {
         self.highest.keys().copied()
     }

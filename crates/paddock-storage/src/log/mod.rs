@@ -56,15 +56,15 @@ use record::Stored;
 use recovery::LastSegment;
 use segment::{SEGMENT_BYTES_MAX, Segment};
 
-/// How a log lays out its files.
+/// Layout of a log's files.
 #[derive(Clone, Copy, Debug)]
 pub struct LogOptions {
     /// The size of a segment. A record that does not fit gets a segment of its own size. A log may be opened with another
     /// value than before.
     pub segment_bytes: u64,
-    /// How many segments the housekeeper keeps ready.
+    /// Number of segments that the housekeeper keeps ready.
     pub spares: usize,
-    /// Whether entries are compressed from now on. Those that are there are read either way.
+    /// True if entries are compressed from now on. Those that are there are read either way.
     pub compresses: bool,
 }
 
@@ -74,7 +74,7 @@ impl Default for LogOptions {
     }
 }
 
-/// Who is told what the log holds when it is opened. A closure over records is one.
+/// Receiver of a log's records when it is opened. A closure over records is one.
 pub trait Replay {
     /// The next record. A hard state may come more than once; the last one counts.
     fn record(&mut self, record: Record<'_>);
@@ -89,19 +89,19 @@ impl<F: FnMut(Record<'_>)> Replay for F {
     }
 }
 
-/// How far opening has come.
+/// Progress of opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub segments_done: usize,
     pub segments: usize,
 }
 
-/// What [`Log::inspect`] found.
+/// Result of [`Log::inspect`].
 #[derive(Debug)]
 pub struct Inspection {
     /// The segments and where the records in them end.
     pub segments: Vec<(PathBuf, u64)>,
-    /// Whether opening would cut the remains of an unfinished sync.
+    /// True if opening would cut the remains of an unfinished sync.
     pub torn: bool,
 }
 
@@ -114,7 +114,7 @@ pub struct ReadLog {
 }
 
 impl ReadLog {
-    /// What was read, to look at.
+    /// The log that was read, to look at.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -138,7 +138,7 @@ pub struct Log {
     segments: VecDeque<Segment>,
     /// The file of the last segment; `None` in a log that never had one.
     file: Option<Box<dyn DiskFile>>,
-    /// What is appended and not synced, in the order it will be written.
+    /// Chunks that are appended and not synced, in the order in which they will be written.
     pending: VecDeque<Chunk>,
     /// The buffer of an earlier chunk.
     buffer: Vec<u8>,
@@ -259,14 +259,14 @@ impl Log {
         }
     }
 
-    /// Whether the last segment, as it is or as it will be, says where a group ends.
+    /// True if the last segment, as it is or as it will be, says where a group ends.
     fn ends_with(&self, group: Group) -> bool {
         let pending = self.pending.iter().map(|chunk| &chunk.ranges);
         let written = self.segments.back().map(|segment| &segment.ranges);
         pending.chain(written).any(|ranges| ranges.hold(group))
     }
 
-    /// Whether the oldest segment says nothing that those after it do not say. The last one is being written; it has
+    /// True if the oldest segment says nothing that those after it do not say. The last one is being written; it has
     /// a copy of the hard states.
     fn may_go_without_first(&self) -> bool {
         let mut segments = self.segments.iter().map(|segment| &segment.ranges);
@@ -275,7 +275,7 @@ impl Log {
         later.len() > 0 && self.groups.have_released(first) && first.groups().all(goes_on)
     }
 
-    /// Who prepares and recycles segments. To be run from another thread.
+    /// Housekeeper that prepares and recycles segments. To be run from another thread.
     pub fn housekeeper(&self) -> Housekeeper {
         self.housekeeper.clone()
     }

@@ -9,7 +9,7 @@ use zstd::stream::raw::{CParameter, Decoder, Encoder, Operation};
 use super::record::PAYLOAD_BYTES_MAX;
 
 const LEVEL: i32 = 1;
-/// So far back a payload may refer, in bits: 128 KiB. That much memory is needed to write, and to read.
+/// Distance to which a payload may refer back, in bits: 128 KiB. That much memory is needed to write, and to read.
 const WINDOW_BITS: u32 = 17;
 const LENGTH_BYTES: usize = 4;
 const STEP_BYTES: usize = 16 << 10;
@@ -42,7 +42,7 @@ impl Packer {
         Packed { is_first: std::mem::replace(&mut self.is_first, false), bytes: &self.packed }
     }
 
-    /// What was packed last came into this segment. If that is not the one it was packed for, a stream begins again.
+    /// The payload that was packed last came into this segment. If that is not the one it was packed for, a stream begins again.
     pub(super) fn came_into(&mut self, segment: u64) {
         self.segment = self.segment.filter(|meant| *meant == segment);
     }
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Packer {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed<'a> {
-    /// Whether a stream begins with it.
+    /// True if a stream begins with it.
     pub(super) is_first: bool,
     pub(super) bytes: &'a [u8],
 }

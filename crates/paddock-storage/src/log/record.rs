@@ -30,7 +30,7 @@ use std::ops::Range;
 use super::pack::Packed;
 use crate::{Group, Index, Term};
 
-/// Of a whole header.
+/// Bytes of a whole header.
 pub(super) const HEADER_BYTES: usize = 40;
 pub(super) const SHORT_HEADER_BYTES: usize = 16;
 pub(super) const ALIGNMENT: usize = 8;
@@ -38,7 +38,7 @@ pub(super) const ALIGNMENT: usize = 8;
 /// The largest payload of one record: 1 GiB.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 
-/// What the log keeps. Payloads are opaque bytes.
+/// Record of the log. Payloads are opaque bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// An entry of a group. It follows the group's last one, or replaces it and all from its index on.
@@ -64,7 +64,7 @@ pub(super) enum Kind {
     Packed = 6,
 }
 
-/// What a short header adds to its length, for entries as they are
+/// Number that a short header adds to its length, for entries as they are
 const SHORT_ENTRY: u32 = 3;
 /// and for packed ones.
 const SHORT_PACKED: u32 = 5;
@@ -80,7 +80,7 @@ pub(super) struct Place {
 impl Place {
     const NOWHERE: Place = Place { group: Group(0), term: Term(0), index: Index(0) };
 
-    /// Of the entry that a record is.
+    /// Place of the entry that a record is.
     pub(super) fn of(record: &Record<'_>) -> Option<Place> {
         match *record {
             Record::Entry { group, term, index, .. } => Some(Place { group, term, index }),
@@ -112,7 +112,7 @@ impl SegmentKey {
         Self(crc32c::crc32c_append(crc32c::crc32c(b"paddock record"), &segment.to_le_bytes()))
     }
 
-    /// Of a header's bytes before it.
+    /// Checksum of a header's bytes before it.
     fn header_crc(self, bytes: &[u8]) -> u32 {
         crc32c::crc32c_append(self.0, bytes)
     }
@@ -251,7 +251,7 @@ impl RecordHeader {
         (key.header_crc(&bytes[..12]).max(1) == u32_at(bytes, 12)).then_some(header)
     }
 
-    /// How long the header may be that begins with these bytes, if it does not pass its checksum. Where both are possible,
+    /// Possible lengths of the header that begins with these bytes, if it does not pass its checksum. Where both are possible,
     /// the shorter one is first.
     pub(super) fn possible_bytes(bytes: &[u8]) -> &'static [usize] {
         match u32_at(bytes, 0) % ALIGNMENT as u32 {
@@ -305,7 +305,7 @@ impl Kind {
     }
 }
 
-/// Of a header that says where its entry stands, or need not.
+/// Bytes of a header that says where its entry stands, or need not.
 fn header_bytes(place: Option<Place>) -> usize {
     if place.is_some() { HEADER_BYTES } else { SHORT_HEADER_BYTES }
 }

@@ -15,13 +15,13 @@ use super::{Damage, LogError, Progress, Replay};
 use crate::Group;
 use crate::disk::{Access, Disk, DiskFile};
 
-/// What a log directory holds.
+/// Content of a log directory.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) segments: Vec<Segment>,
     pub(super) groups: Groups,
     pub(super) hard_states: BTreeMap<Group, Vec<u8>>,
-    /// How the last of the segments ends.
+    /// End of the last of the segments.
     pub(super) last: Option<LastSegment>,
     /// The file of a segment that was being created when the process ended.
     pub(super) unborn: Option<PathBuf>,

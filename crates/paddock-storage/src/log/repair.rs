@@ -1,8 +1,8 @@
-//! What opening writes: what was found is made durable, and the remains of an unfinished sync are put out of the way.
+//! Repair when a log is opened: all that was found is made durable, and the remains of an unfinished sync are put out of the way.
 //!
 //! The remains are not overwritten. If a sync of zeros over them failed and the process were killed, the next one would
 //! be shown the zeros while the disk still had the remains, and a later crash would bring them back among new records.
-//! So a segment with a torn end is never written again: the next record starts a new segment, whose header says where
+//! Therefore a segment with a torn end is never written again: the next record starts a new segment, whose header says where
 //! this one ended.
 
 use std::path::PathBuf;

@@ -28,7 +28,7 @@ pub(super) enum Tail {
     Torn,
 }
 
-/// What is at `from`, where something other than a valid record is.
+/// Bytes at `from`, where something other than a valid record is.
 #[derive(Debug)]
 pub(super) struct Suspect {
     from: u64,

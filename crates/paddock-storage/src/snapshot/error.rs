@@ -1,4 +1,4 @@
-//! How the world can fail a snapshot file.
+//! Failures of the world around a snapshot file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub enum SnapshotError {
     },
 }
 
-/// What is wrong with a snapshot file.
+/// Damage of a snapshot file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotDamage {
     #[error("the header is not valid")]

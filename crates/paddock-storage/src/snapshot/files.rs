@@ -16,7 +16,7 @@ pub struct SnapshotFile {
     pub path: PathBuf,
 }
 
-/// What [`newest_valid`] found.
+/// Result of [`newest_valid`].
 #[derive(Debug)]
 pub struct Newest {
     /// The newest file that is whole.
@@ -62,7 +62,7 @@ fn verify_all(mut reader: SnapshotReader) -> Result<SnapshotMeta, SnapshotError>
 }
 
 /// The newest file that is whole, and those that had to be passed over. See the module about falling back.
-/// What it finds is durable under its name, whatever the process that wrote it came to.
+/// Finds the newest snapshot that is whole. It is durable under its name, whatever became of the process that wrote it.
 pub fn newest_valid(disk: &dyn Disk, dir: &Path) -> Result<Newest, SnapshotError> {
     sync_dir(disk, dir)?;
     let mut newest = Newest { found: None, skipped: Vec::new() };

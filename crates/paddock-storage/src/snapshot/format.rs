@@ -14,13 +14,13 @@ pub(super) const FOOTER_BYTES: usize = 36;
 const MAGIC: &[u8; 8] = b"PADKSNAP";
 const VERSION: u32 = 1;
 
-/// What the footer says about the whole file.
+/// Totals of the whole file, from its footer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotTotals {
     pub blocks: u64,
     /// The bytes of all blocks before compression.
     pub raw_bytes: u64,
-    /// What the writer counted.
+    /// Items that the writer counted.
     pub items: u64,
 }
 

@@ -53,7 +53,7 @@ pub use writer::SnapshotWriter;
 
 use crate::{Group, Index, Term};
 
-/// What a snapshot is of.
+/// Origin of a snapshot: its group, its place in the log, and the application's own bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotMeta {
     pub group: Group,

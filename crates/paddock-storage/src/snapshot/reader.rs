@@ -69,12 +69,12 @@ impl SnapshotReader {
         Ok(Self { path: path.into(), file, meta, footer, offset: blocks_start, end, seen, file_crc })
     }
 
-    /// What it is a snapshot of.
+    /// Origin of the snapshot.
     pub fn meta(&self) -> &SnapshotMeta {
         &self.meta
     }
 
-    /// What the footer says. It is checked against the blocks when the last one was read.
+    /// Totals of the footer. They are checked against the blocks when the last one was read.
     pub fn totals(&self) -> SnapshotTotals {
         self.footer.totals
     }

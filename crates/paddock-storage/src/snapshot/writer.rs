@@ -13,7 +13,7 @@ use crate::disk::{Disk, DiskFile};
 
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// So much may wait for the disk. A disk that is asked to sync something else has to write that, too, first: what waits here
+/// Bytes that may wait for the disk. A disk that is asked to sync something else has to write them, too, first: they are
 /// is what a write to the log may have to wait for.
 const UNSYNCED_BYTES_MAX: u64 = 1 << 20;
 

@@ -1,4 +1,4 @@
-//! What the tests of the log share.
+//! Helpers of the log's tests.
 
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(unreachable_pub, reason = "it is a module of several tests")]

@@ -1,4 +1,4 @@
-//! What can happen to the store, with all the bookkeeping.
+//! Changes of the store, with all the bookkeeping.
 
 use paddock_proto::{Acl, Zxid};
 

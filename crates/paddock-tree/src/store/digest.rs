@@ -27,7 +27,7 @@ impl Store {
         hash(&numbers, xxh3_64_with_seed(self.name(id), version as u64))
     }
 
-    /// What changes with the children, and whose it is.
+    /// Digest of the facts that change with the children, and of the znode's owner.
     pub(super) fn standing_digest(&self, id: NodeId) -> u64 {
         let (node, extra) = (&self.nodes[id.0], self.extra(id));
         let (kind, of_kind) = match extra.kind {

@@ -14,7 +14,7 @@ pub(super) struct Journal {
     digest: u64,
 }
 
-/// How to take back one change, when all that came after it has been taken back.
+/// Way to take back one change, when all that came after it has been taken back.
 #[derive(Debug)]
 pub(super) enum Undo {
     /// With the parent's numbers before.

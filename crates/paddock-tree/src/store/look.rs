@@ -1,4 +1,4 @@
-//! What the store holds, without changing it.
+//! Reading the store, without changing it.
 
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ impl Store {
         self.extra(id).aversion
     }
 
-    /// How many children were ever created here.
+    /// Number of children that were ever created here.
     pub(crate) fn cversion(&self, id: NodeId) -> i32 {
         self.extra(id).cversion
     }

@@ -73,7 +73,7 @@ pub(crate) struct NewNode<'a> {
     pub(crate) time_ms: i64,
 }
 
-/// How long a path is to ZooKeeper, which counts UTF-16 units: valid paths have no character that takes two.
+/// Length of a path as ZooKeeper counts it, in UTF-16 units: valid paths have no character that takes two.
 pub(crate) fn path_chars(path: &str) -> u64 {
     path.chars().count() as u64
 }

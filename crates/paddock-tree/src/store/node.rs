@@ -37,7 +37,7 @@ impl Default for NodeId {
     }
 }
 
-/// What kind of znode it is, and to whom it owes its life.
+/// Kind of a znode, with the owner of its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     #[default]
@@ -76,7 +76,7 @@ impl Node {
     }
 }
 
-/// What a znode has whose data was set.
+/// Fields of a znode whose data was set.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Modified {
     pub(super) mzxid: i64,
@@ -84,7 +84,7 @@ pub(super) struct Modified {
     pub(super) version: i32,
 }
 
-/// What a znode has that ever had a child, is not persistent, or whose ACL was changed.
+/// Fields of a znode that ever had a child, is not persistent, or whose ACL was changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Extra {
     pub(super) modified: Modified,
@@ -92,20 +92,20 @@ pub(super) struct Extra {
     pub(super) kind: Kind,
     pub(super) first_child: NodeId,
     pub(super) children: u32,
-    /// How many children were ever created here. Clients see creates and deletes together.
+    /// Number of children that were ever created here. Clients see creates and deletes together.
     pub(super) cversion: i32,
     pub(super) aversion: i32,
 }
 
 impl Modified {
-    /// Of a leaf that is as it was created.
+    /// Fields of a leaf that is as it was created.
     pub(super) fn of_leaf(node: &Node) -> Modified {
         Modified { mzxid: node.czxid, mtime_ms: node.ctime_ms, version: 0 }
     }
 }
 
 impl Extra {
-    /// Of a leaf that is as it was created.
+    /// Fields of a leaf that is as it was created.
     pub(super) fn of_leaf(node: &Node) -> Extra {
         Extra { modified: Modified::of_leaf(node), pzxid: node.czxid, ..Extra::default() }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// How long it is without name and data.
+    /// Bytes of a record without name and data.
     const BYTES: usize = 5 * 4 + 5 * 8 + 3 * 4 + 1 + 8;
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

@@ -108,13 +108,13 @@ impl Store {
         path_chars(std::str::from_utf8(self.name(id)).expect("a record's name is a string"))
     }
 
-    /// Whether the node lives with a session, so that it must not have children.
+    /// True if the node lives with a session, so that it must not have children.
     pub(crate) fn is_ephemeral(&self, id: NodeId) -> bool {
         matches!(self.kind(id), Kind::Ephemeral(_))
     }
 }
 
-/// How many characters the path of each node has, as far as they have been asked for; 0 for the root, which is there.
+/// Characters in the path of each node, as far as they have been asked for; 0 for the root, which is there.
 struct PathLengths {
     known: Vec<u64>,
     /// Nodes whose parents' paths are asked for before their own.

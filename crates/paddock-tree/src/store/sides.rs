@@ -1,4 +1,4 @@
-//! What few znodes have, beside their rows.
+//! Side tables: fields that few znodes have, beside their rows.
 //!
 //! A znode has no row here as long as it is a fresh leaf; one whose data was set, and nothing else, a small one; any other
 //! a large one that holds the small one too.

@@ -19,7 +19,7 @@ impl<T: Default> Slab<T> {
         Slab { chunks: Vec::new(), free: Vec::new(), slots: 0 }
     }
 
-    /// How many numbers have been given out: every row's number is below.
+    /// Count of numbers that have been given out: every row's number is below.
     pub(super) fn slots(&self) -> u32 {
         self.slots
     }

@@ -1,4 +1,4 @@
-//! What is taken is let go of: nothing outside can see a row or a slot that nobody uses.
+//! Rows and slots that are taken are let go of: nothing outside can see one that nobody uses.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -55,7 +55,7 @@ fn rooted() -> Store {
     store
 }
 
-/// What the nodes there are need, and nothing else, is in use.
+/// Checks that the nodes have all that they need, and that nothing else is in use.
 fn check(store: &Store) {
     let nodes: Vec<NodeId> = store.subtree(NodeId::ROOT).collect();
     assert_eq!((nodes.len(), store.nodes.in_use()), (store.node_count(), store.node_count()));
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// What decision 0015 promises: a few sets cost no more than the row that they need, and none costs nothing.
+/// Checks the promise of decision 0015: a few sets cost no more than the row that they need, and none costs nothing.
 #[test]
 fn a_leaf_has_no_row_beside_it_until_it_is_set() {
     let mut store = rooted();

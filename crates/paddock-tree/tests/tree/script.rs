@@ -230,7 +230,7 @@ impl Line {
         Some(self.word(2)).filter(|&data| data != "null").map(|data| data.as_bytes().to_vec())
     }
 
-    /// What a client would send for the verb and the words `ephemeral` and `sequential`.
+    /// Flags that a client would send for the verb and the words `ephemeral` and `sequential`.
     fn mode(&self) -> i32 {
         let says = |word: &str| i32::from(self.0.iter().any(|other| other == word));
         match self.verb() {
@@ -285,7 +285,7 @@ impl Line {
         }
     }
 
-    /// What a stat must be; -1 where the line says nothing.
+    /// Stat that is expected; -1 where the line says nothing.
     fn stat(&self) -> Stat {
         let zxid = |key| Zxid(self.number(key, -1));
         Stat {

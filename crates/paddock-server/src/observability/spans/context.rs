@@ -1,6 +1,6 @@
 //! The tracing context that a ClickHouse client puts behind a request.
 
-/// Of the flags: the client keeps what belongs to this trace.
+/// Flag of a trace that is kept.
 const SAMPLED: u8 = 1;
 const TRACE_ID_DIGITS: usize = 32;
 
@@ -10,12 +10,12 @@ pub(crate) struct TraceContext {
     pub(crate) trace_id: u128,
     /// The client's span; 0 if it has none.
     pub(crate) parent: u64,
-    /// What other tracers have to say of this trace. It is passed on.
+    /// Data of other tracers about this trace. It is passed on.
     pub(crate) state: String,
 }
 
 impl TraceContext {
-    /// What stands behind a request: a byte that says whether there is a context, and four lines, which are a UUID, two
+    /// Decodes the bytes behind a request: a byte that says if there is a context, and four lines, which are a UUID, two
     /// numbers with a text between them, and nothing that a request depends on. `None` if there is no context that asks
     /// for spans.
     pub(crate) fn decode(trace: &[u8]) -> Option<TraceContext> {

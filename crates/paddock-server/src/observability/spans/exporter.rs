@@ -15,12 +15,12 @@ use super::{Counts, FLUSH_TIMEOUT, Span};
 use crate::config::Tracing;
 
 const BATCH_SPANS: usize = 512;
-/// How long the first span of a batch waits for others.
+/// Time that the first span of a batch waits for others.
 const BATCH_WAIT: Duration = Duration::from_secs(1);
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two tries with the same batch.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// Of an answer. It says at most why spans were refused.
+/// Bytes of an answer that are read. It says at most why spans were refused.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 pub(super) struct Exporter {
@@ -30,7 +30,7 @@ pub(super) struct Exporter {
     queue: Receiver<Box<Span>>,
     stop: Receiver<()>,
     counts: Arc<Counts>,
-    /// Whether the last try failed: that is logged once.
+    /// True if the last try failed: that is logged once.
     failing: bool,
 }
 
@@ -121,7 +121,7 @@ impl Exporter {
         }
     }
 
-    /// Whether this batch is done with.
+    /// True if this batch is done with.
     fn post(&mut self, batch: &[Span], timeout: Duration) -> bool {
         let (exported, dropped, done) = match self.try_post(batch, timeout) {
             Ok(rejected) => {

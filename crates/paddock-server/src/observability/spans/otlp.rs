@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Ending, Span};
 
-/// Of the kinds of spans: on the side that serves.
+/// Kind of a span on the side that serves.
 const SERVER: u8 = 2;
 const STATUS_ERROR: u8 = 2;
 /// The trace is sampled, and it is known that the parent is of another process.
@@ -15,7 +15,7 @@ const FLAGS: u32 = 0x301;
 /// ZooKeeper's codes above it mean that something went wrong; those below are answers to what was asked.
 const API_ERROR: i32 = -100;
 
-/// Who made the spans. The same for all of one process.
+/// Maker of the spans, the same for all of one process.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Resource {
     attributes: Vec<Attribute<'static>>,
@@ -33,7 +33,7 @@ impl Resource {
     }
 }
 
-/// What is posted.
+/// Encodes spans as they are posted.
 pub(super) fn encode(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     let scope = Scope { name: "paddock", version: env!("CARGO_PKG_VERSION") };
     let scope_spans = [ScopeSpans { scope, spans: spans.iter().map(EncodedSpan::of).collect() }];
@@ -41,7 +41,7 @@ pub(super) fn encode(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     serde_json::to_vec(&request).expect("text and numbers are JSON")
 }
 
-/// How many spans an endpoint that says yes has refused all the same, and why.
+/// Number of spans that an endpoint has refused although it says yes, and its reason.
 pub(super) fn rejected(answer: &[u8]) -> Option<(u64, String)> {
     let answer: serde_json::Value = serde_json::from_slice(answer).ok()?;
     let partial = answer.get("partialSuccess")?;
@@ -156,7 +156,7 @@ fn hex(span: u64) -> String {
     format!("{span:016x}")
 }
 
-/// What a request came to. A refusal that ZooKeeper's recipes live with, such as of a znode that is there already, is no
+/// Describes the end of a request. A refusal that ZooKeeper's recipes live with, such as of a znode that is there already, is no
 /// failure of the member.
 fn describe(ending: Ending, attributes: &mut Vec<Attribute<'_>>) -> Option<Status> {
     let failed = |message: String| Some(Status { code: STATUS_ERROR, message });

@@ -8,7 +8,7 @@ use paddock_proto::{ErrorCode, OpCode, SessionId, Zxid};
 
 use super::TraceContext;
 
-/// What of a path is told. Most are much shorter, and many spans may wait at once.
+/// Bytes of a path that are told. Most are much shorter, and many spans may wait at once.
 const PATH_BYTES_MAX: usize = 1024;
 
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Span {
     pub(crate) id: u64,
     /// `None` if it is not known here.
     pub(crate) op: Option<OpCode>,
-    /// What the request begins with, if it is a path.
+    /// First string of the request, if it is a path.
     pub(crate) path: Option<String>,
     pub(crate) session: SessionId,
     pub(crate) xid: i64,
@@ -29,7 +29,7 @@ pub(crate) struct Span {
     began: Instant,
 }
 
-/// What a request came to.
+/// End of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Replied {
@@ -95,7 +95,7 @@ impl Span {
         self.ending = ending;
     }
 
-    /// What the request is called.
+    /// Name of the request.
     pub(crate) fn name(&self) -> String {
         let Some(op) = self.op else { return "unknown".into() };
         let mut name = format!("{op:?}");

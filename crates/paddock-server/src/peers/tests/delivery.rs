@@ -1,4 +1,4 @@
-//! What arrives, how fast, and what happens when one side is slow.
+//! Delivery: its content, its speed, and one side that is slow.
 
 use std::time::{Duration, Instant};
 

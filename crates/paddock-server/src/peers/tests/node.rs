@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, unbounded};
 use crate::peers::{LinkEvent, LinkOptions, LinkState, LinkStatus, Links, PeerAddress, Received, Timing};
 use crate::tls::Tls;
 
-/// How long anything may take before a test fails.
+/// Time that anything may take before a test fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) const CLUSTER: u64 = 77;
 /// Numbers the nodes of all tests.

@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::node::{PATIENCE, any_port};
 
-/// What happens to the bytes that come next.
+/// Trouble for the bytes that come next.
 #[derive(Debug)]
 pub(super) enum Fault {
     Flip,

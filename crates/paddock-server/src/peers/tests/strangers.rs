@@ -1,4 +1,4 @@
-//! Who is kept out, what it is told, and what it costs.
+//! Strangers: they are kept out, told the reason, and cost little.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -99,7 +99,7 @@ fn what_is_not_a_frame_ends_the_link() {
     check(&[&u32::MAX.to_le_bytes()[..], &[0; 100]].concat());
 }
 
-/// What a member says of a peer that answers its hello so.
+/// Checks the log of a member whose hello was answered so.
 fn check_reason(answer: &[u8], expected: &str) {
     let fake = TcpListener::bind(any_port()).unwrap();
     let two = Node::start(2);

@@ -19,7 +19,7 @@ fn segment(len: u64) -> (TempDir, PathBuf, File) {
     (temp, path, file)
 }
 
-/// Whether a test can have direct writes where it keeps its files. Asked in another way than `open` does.
+/// True if a test can have direct writes where it keeps its files. Asked in another way than `open` does.
 #[cfg(target_os = "linux")]
 fn is_possible(path: &Path) -> bool {
     use rustix::fs::{Mode, OFlags};
@@ -100,7 +100,7 @@ fn what_is_open_for_reading_is_not_written() {
     assert_eq!(fs::read(&path).expect("read"), vec![0; BLOCK_BYTES]);
 }
 
-/// What happens to a segment that is filled from front to back.
+/// Step in the life of a segment that is filled from front to back.
 #[derive(Clone, Debug)]
 enum Step {
     /// The next batch.

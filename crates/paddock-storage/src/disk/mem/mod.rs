@@ -112,7 +112,7 @@ impl MemDisk {
         state.names.get(path).is_some_and(|inode| lock(inode).flip(offset, bit))
     }
 
-    /// What a process would read from a file.
+    /// Content of a file, as a process would read it.
     pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
         self.lock_state().names.get(path).map(|inode| lock(inode).bytes().to_vec())
     }

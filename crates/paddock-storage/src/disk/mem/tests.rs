@@ -13,7 +13,7 @@ fn path(name: &str) -> PathBuf {
     Path::new(DIR).join(name)
 }
 
-/// What both disks must do alike.
+/// Checks the behaviour that both disks share.
 fn check_files(disk: &dyn Disk, dir: &Path) {
     disk.create_dir(&dir.join("a/b")).expect("create directories");
     disk.create_dir(&dir.join("a/b")).expect("again");

@@ -5,7 +5,7 @@
 //! were freed in a span are a list that lies in themselves. A span without a slot in use may serve any size next; a chunk
 //! without a span in use goes back to the allocator, but for one, so that a single znode that comes and goes does not make
 //! the chunk come and go with it.
-//! What was put in is not moved: see decision 0015 for what that costs.
+//! Bytes that were put in are not moved: see decision 0015 for the cost of that.
 //! Invariant: a span is in `roomy` of its size if it has a slot in use and one that is not; a chunk is in `open` if it has
 //! memory and a span that is not in use.
 
@@ -70,7 +70,7 @@ const _: () = assert!(CHUNK_SPANS == u8::BITS);
 /// The default is one that is not in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Span {
-    /// Of its slots.
+    /// Size of its slots, in bytes.
     size: u16,
     in_use: u16,
     /// Slots from here on were never used. The memory behind has not been touched, so the system may not have given it yet.
@@ -167,7 +167,7 @@ impl Arena {
         &mut self.chunks[(slot.0 >> CHUNK_BITS) as usize].bytes[at..at + size]
     }
 
-    /// Whether so many bytes take a slot of the same size as this one.
+    /// True if so many bytes take a slot of the same size as this one.
     pub(super) fn fits(&self, slot: SlotId, bytes: usize) -> bool {
         bytes <= SLOT_BYTES_MAX && self.spans[slot.span() as usize].size == size_of_slot(bytes)
     }

@@ -11,7 +11,7 @@ impl Arena {
         self.chunks.iter().map(|chunk| chunk.bytes.len()).sum()
     }
 
-    /// What is in use by the spans' own account.
+    /// Bytes that are in use by the spans' own account.
     fn in_use_bytes(&self) -> usize {
         self.spans.iter().map(|span| usize::from(span.size) * usize::from(span.in_use) * GRANULE).sum()
     }
@@ -62,7 +62,7 @@ impl Arena {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many slots for so many bytes.
+    /// Takes slots: their number, and the bytes of each.
     Take(usize, usize),
     /// Those at so many places among all that are in use.
     Free(Vec<prop::sample::Index>),

@@ -9,13 +9,13 @@
 
 use crate::store::node::NodeId;
 
-/// What an entry keeps of its hash.
+/// Part of its hash that an entry keeps.
 pub(super) type EntryHash = u16;
 
 const ENTRY_BYTES: usize = size_of::<Entry>();
 /// An entry mostly stands no farther behind the place that its hash points to.
 const NEAR: usize = 7;
-/// What the first entry makes the memory.
+/// Bytes of memory that the first entry makes.
 const BYTES_MIN: usize = 32;
 
 /// The entries of the znodes whose hashes are this shard's.
