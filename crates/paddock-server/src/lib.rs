@@ -17,7 +17,6 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod observability;
-#[cfg_attr(not(test), expect(dead_code, reason = "the state of the links is not shown anywhere yet"))]
 mod peers;
 mod server;
 mod shared;

@@ -7,8 +7,11 @@
 //! handshake. Sessions are not resumed: a certificate that is no longer good is not taken by way of an earlier one.
 
 mod certificate;
+mod cipher_suites;
+mod error;
 mod failure;
 mod jks;
+mod key_entry;
 mod pem;
 mod pkcs12;
 mod store;
@@ -19,54 +22,25 @@ mod tests;
 mod verifier;
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use rustls::client::Resumption;
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs::{self, cipher_suite};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, Connection, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
+use rustls::{ClientConfig, Connection, ServerConfig, SupportedProtocolVersion};
 
+pub(crate) use cipher_suites::cipher_suite_names;
+pub use error::{StoreError, TlsError};
 pub(crate) use failure::TlsFailure;
-pub use store::StoreError;
 
-use crate::config::{CipherSuite, Password, PeerTls, TlsMode, TlsVersions};
+use crate::config::{Password, PeerTls, TlsMode, TlsVersions};
 use certificate::Facts;
-use store::KeyEntry;
+use key_entry::KeyEntry;
 use verifier::{Verifier, check_host};
-
-/// Why a member has no TLS although it was told to.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    #[error("TLS between members: read {path}")]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("TLS between members: the password in {path} is not UTF-8")]
-    PasswordText { path: PathBuf },
-    #[error("TLS between members: {path} cannot be used")]
-    Store {
-        path: PathBuf,
-        #[source]
-        source: StoreError,
-    },
-    #[error("TLS between members: the key and the certificate in {path} cannot be used: {reason}")]
-    Key { path: PathBuf, reason: String },
-    #[error("TLS between members: no certificate of the trust store can be used: {0}")]
-    Trust(String),
-    #[error(
-        "TLS between members: none of the cipher suites belongs to a version of TLS that is allowed: {0}"
-    )]
-    Versions(String),
-}
 
 /// Keys, certificates and rules for TLS on a member's links.
 #[derive(Debug)]
@@ -159,7 +133,9 @@ impl Tls {
 
 impl Credentials {
     fn read(settings: &PeerTls) -> Result<Credentials, TlsError> {
-        let provider = Arc::new(provider(settings.cipher_suites.as_deref()));
+        let chosen = settings.cipher_suites.as_ref();
+        let chosen = chosen.map(|suites| suites.iter().map(|suite| suite.name()).collect::<Vec<_>>());
+        let provider = Arc::new(cipher_suites::provider(chosen.as_deref()));
         let trusted = store::read_trusted(&settings.trust_store)?;
         let verifier = Arc::new(Verifier::new(trusted, &provider, settings.verify_called)?);
         let KeyEntry { key, chain } =
@@ -249,36 +225,4 @@ fn protocol_versions(versions: TlsVersions) -> &'static [&'static SupportedProto
         TlsVersions::Only12 => &BOTH[..1],
         TlsVersions::Only13 => &BOTH[1..],
     }
-}
-
-/// All suites that are offered, under their names in the registry of TLS. The first is liked best.
-static SUITES: [(&str, SupportedCipherSuite); 9] = [
-    ("TLS_AES_256_GCM_SHA384", cipher_suite::TLS13_AES_256_GCM_SHA384),
-    ("TLS_AES_128_GCM_SHA256", cipher_suite::TLS13_AES_128_GCM_SHA256),
-    ("TLS_CHACHA20_POLY1305_SHA256", cipher_suite::TLS13_CHACHA20_POLY1305_SHA256),
-    ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
-    ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
-    (
-        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-        cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-    ),
-    ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384),
-    ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
-    (
-        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-        cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-    ),
-];
-
-pub(crate) fn cipher_suite_names() -> impl Iterator<Item = &'static str> {
-    SUITES.iter().map(|(name, _)| *name)
-}
-
-fn provider(chosen: Option<&[CipherSuite]>) -> CryptoProvider {
-    let named = |suite: &CipherSuite| SUITES.iter().find(|(name, _)| *name == suite.name());
-    let cipher_suites = match chosen {
-        Some(chosen) => chosen.iter().filter_map(named).map(|(_, suite)| *suite).collect(),
-        None => SUITES.iter().map(|(_, suite)| *suite).collect(),
-    };
-    CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() }
 }

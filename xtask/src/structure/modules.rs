@@ -96,9 +96,10 @@ impl Module {
     }
 }
 
-/// The code without `mod tests { … }` at its end.
+/// The code without `mod tests { … }`, which stands at the end of a file.
 fn without_tests(text: &str) -> String {
-    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let starts = ["", "pub(crate) ", "pub(super) "].map(|vis| format!("#[cfg(test)]\n{vis}mod tests {{"));
+    let end = starts.iter().filter_map(|start| text.find(start)).min().unwrap_or(text.len());
     text[..end].to_owned()
 }
 

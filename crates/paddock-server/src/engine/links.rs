@@ -58,7 +58,7 @@ pub(super) fn start(
             deliver(Input::Peer { from: from.into(), bytes: bytes.to_vec() }, is_quick);
         }
         LinkEvent::Down { peer } => deliver(Input::LinkLost { peer: peer.into() }, false),
-        LinkEvent::Up { .. } => {}
+        LinkEvent::Up { peer } => tracing::debug!(peer, "link to a peer is up"),
     })?;
     Ok(Some(links))
 }

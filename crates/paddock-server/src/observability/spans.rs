@@ -10,29 +10,18 @@ mod otlp;
 mod span;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use crate::config::Tracing;
 use crate::threads::spawn;
 pub(crate) use context::TraceContext;
-use exporter::Exporter;
+use exporter::{Counts, Exporter, FLUSH_TIMEOUT};
 pub(crate) use span::{Ending, Span};
 
 /// Beside a batch that is under way. A span has a few hundred bytes.
 const QUEUE_SPANS: usize = 4096;
-/// Time that the last spans may take when the member stops.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Numbers of spans that left this member, and that were dropped.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) exported: AtomicU64,
-    pub(crate) dropped: AtomicU64,
-}
-
 /// The way of ended spans to the thread that posts them.
 #[derive(Debug)]
 pub(crate) struct Spans {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Timing;
+use super::settings::Timing;
 
 #[derive(Debug, Default)]
 pub(super) struct Backoff {

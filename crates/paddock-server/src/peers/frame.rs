@@ -13,7 +13,7 @@
 
 use crc32c::crc32c_append;
 
-use super::MESSAGE_BYTES_MAX;
+use super::settings::MESSAGE_BYTES_MAX;
 
 pub(super) const HEADER_BYTES: usize = 12;
 /// Bytes that a length reserves before any byte of the message is there.

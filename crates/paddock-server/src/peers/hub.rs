@@ -15,7 +15,8 @@ use super::dial;
 use super::greeting::{Hello, same_cluster};
 use super::link::{Greeted, Link, LinkEnd, Server};
 use super::peer::Peer;
-use super::{LinkEvent, Order, PeerAddress, Shared, Timing};
+use super::settings::{PeerAddress, Timing};
+use super::shared::{LinkEvent, Order, Shared};
 use crate::tls::Tls;
 
 const SCRATCH_BYTES: usize = 256 << 10;

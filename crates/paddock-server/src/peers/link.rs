@@ -11,11 +11,11 @@ use tokio::io::Interest;
 use tokio::sync::Notify;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
-use super::Timing;
 use super::chunks::Chunks;
 use super::frame::{Decoder, FrameError, Place};
 use super::inflow::{Inflow, Received};
 use super::outbox::Outbox;
+use super::settings::Timing;
 use super::stream::Stream;
 
 /// Why a link ended.
@@ -110,6 +110,7 @@ impl Link {
         true
     }
 
+    #[cfg(test)]
     pub(super) fn queued_bytes(&self) -> usize {
         self.outbox.lock().bytes()
     }

@@ -3,9 +3,9 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::MESSAGE_BYTES_MAX;
 use super::chunks::Chunks;
 use super::frame::{HEADER_BYTES, Place};
+use super::settings::MESSAGE_BYTES_MAX;
 use super::stream::Stream;
 
 /// Bytes that may wait. A single message may be as large.
@@ -41,6 +41,7 @@ impl Outbox {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

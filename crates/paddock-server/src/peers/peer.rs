@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::link::Link;
-use super::{LinkState, LinkStatus};
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -23,7 +21,6 @@ pub(super) struct Peer {
 struct State {
     address: String,
     link: Option<Arc<Link>>,
-    since: Instant,
     /// Why there is no link.
     reason: String,
 }
@@ -37,7 +34,7 @@ pub(super) fn host(address: &str) -> &str {
 impl Peer {
     pub(super) fn new(id: u8, address: String) -> Peer {
         let reason = "no attempt was made yet".to_owned();
-        let state = State { address, link: None, since: Instant::now(), reason };
+        let state = State { address, link: None, reason };
         Peer { id, state: Mutex::new(state), dropped: AtomicU64::new(0), news: Notify::new() }
     }
 
@@ -63,16 +60,19 @@ impl Peer {
         self.state.lock().link.clone()
     }
 
-    pub(super) fn status(&self) -> LinkStatus {
+    #[cfg(test)]
+    pub(super) fn status(&self) -> super::tests::LinkStatus {
+        use super::tests::{LinkState, LinkStatus};
+
         let state = self.state.lock();
         LinkStatus {
             peer: self.id,
             address: state.address.clone(),
-            state: match state.link {
-                Some(_) => LinkState::Up,
-                None => LinkState::Down { reason: state.reason.clone() },
+            state: if state.link.is_some() {
+                LinkState::Up
+            } else {
+                LinkState::Down { reason: state.reason.clone() }
             },
-            since: state.since,
             queued_bytes: state.link.as_ref().map_or(0, |link| link.queued_bytes()),
             dropped: self.dropped.load(Ordering::Relaxed),
         }
@@ -82,7 +82,6 @@ impl Peer {
         let mut state = self.state.lock();
         assert!(state.link.is_none(), "a second link to member {}", self.id);
         state.link = Some(link);
-        state.since = Instant::now();
         self.news.notify_one();
     }
 
@@ -90,7 +89,6 @@ impl Peer {
     pub(super) fn set_down(&self, reason: &str) -> Option<Arc<Link>> {
         let mut state = self.state.lock();
         let link = state.link.take()?;
-        state.since = Instant::now();
         reason.clone_into(&mut state.reason);
         self.news.notify_one();
         Some(link)

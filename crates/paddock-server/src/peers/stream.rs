@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::session::Session;
+use super::tls_stream::Session;
 use crate::socket;
 
 /// The first byte of a connection with TLS: a record of the handshake.

@@ -17,7 +17,8 @@ use pkcs8::spki::AlgorithmIdentifierRef;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha1::{Digest, Sha1};
 
-use super::store::{KeyEntry, StoreError};
+use super::error::StoreError;
+use super::key_entry::KeyEntry;
 
 pub(super) const MAGIC: [u8; 4] = 0xFEED_FEED_u32.to_be_bytes();
 const PRIVATE_KEY: u32 = 1;

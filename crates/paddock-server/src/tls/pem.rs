@@ -6,7 +6,8 @@ use pkcs8::EncryptedPrivateKeyInfoRef;
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use super::store::{KeyEntry, StoreError};
+use super::error::StoreError;
+use super::key_entry::KeyEntry;
 
 const BEGIN: &[u8] = b"-----BEGIN ";
 const ENCRYPTED: (&str, &str) =

@@ -4,7 +4,8 @@ use p12_keystore::error::Error;
 use p12_keystore::{CertificateBag, KeyStore, Pkcs12Archive, Pkcs12ImportPolicy};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
-use super::store::{KeyEntry, StoreError};
+use super::error::StoreError;
+use super::key_entry::KeyEntry;
 
 pub(super) fn key_entry(bytes: &[u8], password: &str) -> Result<KeyEntry, StoreError> {
     let store = KeyStore::from_pkcs12(bytes, password, Pkcs12ImportPolicy::Strict).map_err(problem)?;

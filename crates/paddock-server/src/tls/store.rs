@@ -6,48 +6,12 @@
 use std::fs;
 use std::path::Path;
 
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 
-use super::{TlsError, jks, pem, pkcs12};
+use super::error::{StoreError, TlsError};
+use super::key_entry::KeyEntry;
+use super::{jks, pem, pkcs12};
 use crate::config::{Password, Store};
-
-/// A private key, and the certificates that vouch for it: first its own, then that of who signed it, and so on.
-#[derive(Debug)]
-pub(super) struct KeyEntry {
-    pub(super) key: PrivateKeyDer<'static>,
-    pub(super) chain: Vec<CertificateDer<'static>>,
-}
-
-/// Why a store cannot be used.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StoreError {
-    #[error(
-        "it is neither PEM nor PKCS12 nor JKS; convert it: keytool -importkeystore -srckeystore FILE \
-         -srcstoretype TYPE -destkeystore NEW.p12 -deststoretype PKCS12"
-    )]
-    Format,
-    #[error("it is damaged: {0}")]
-    Damaged(String),
-    #[error("its password is wrong or missing, or it is damaged")]
-    Password,
-    #[error("its private key is encrypted, and there is no password")]
-    PasswordMissing,
-    #[error(
-        "its private key is encrypted in a way that is not offered; encrypt it anew: openssl pkcs8 -topk8 \
-         -v2 aes-256-cbc -in FILE -out NEW.pem"
-    )]
-    Encryption,
-    #[error(
-        "it is protected in a way that is not offered ({0}); make a new store with a current keytool or openssl"
-    )]
-    Protection(String),
-    #[error("it has no private key")]
-    NoKey,
-    #[error("it has no certificate for its private key")]
-    NoChain,
-    #[error("it has no certificate to trust")]
-    NoCertificate,
-}
 
 /// The private key of a store. If there are more, the first one counts. Its certificates may be in a file of their own,
 /// if both are PEM.

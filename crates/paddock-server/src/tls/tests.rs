@@ -7,6 +7,7 @@ use rustls::pki_types::pem::PemObject;
 
 use super::testing::{Authority, expired, for_loopback, named, self_signed, settings, with};
 use super::*;
+use crate::config::CipherSuite;
 
 const HOST: &str = "zoo1.example.org";
 
@@ -232,12 +233,13 @@ fn what_a_trust_store_holds_needs_no_signature() {
 fn a_caller_without_a_certificate_is_refused() {
     let authority = Authority::new("authority");
     let one = member(&authority.issue(&named("x", &[HOST])), &authority.pem());
-    let anonymous = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(one.tls.credentials().verifier.clone())
-        .with_no_client_auth();
+    let anonymous =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(one.tls.credentials().verifier.clone())
+            .with_no_client_auth();
     let anonymous = Member {
         dir: tempfile::tempdir().unwrap(),
         tls: Tls {

@@ -18,8 +18,8 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
 };
 
-use super::TlsError;
 use super::certificate::Facts;
+use super::error::TlsError;
 
 /// Verifier for both directions: a member that is called, and one that calls.
 #[derive(Debug)]

@@ -4,15 +4,25 @@
 //! that it refuses for good is dropped.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, after, select};
 use ureq::Agent;
 
+use super::Span;
 use super::otlp::{self, Resource};
-use super::{Counts, FLUSH_TIMEOUT, Span};
 use crate::config::Tracing;
+
+/// Time that the last spans may take when the member stops.
+pub(super) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Numbers of spans that left this member, and that were dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) exported: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+}
 
 const BATCH_SPANS: usize = 512;
 /// Time that the first span of a batch waits for others.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, unbounded};
 
-use crate::peers::{LinkEvent, LinkOptions, LinkState, LinkStatus, Links, PeerAddress, Received, Timing};
+use super::{LinkState, LinkStatus};
+use crate::peers::inflow::Received;
+use crate::peers::{LinkEvent, LinkOptions, Links, PeerAddress, Timing};
 use crate::tls::Tls;
 
 /// Time that anything may take before a test fails.

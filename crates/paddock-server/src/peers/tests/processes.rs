@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use super::LinkState;
 use super::node::{CLUSTER, Node, PATIENCE, TIMING, link, pair};
-use crate::peers::LinkState;
 
 /// Waits until the member has a reason for not being linked to `peer` that says `expected`.
 fn wait_for_reason(node: &Node, peer: u8, expected: &str) -> String {

@@ -1,0 +1,123 @@
+//! The links of a member, for the engine: it sends messages and learns of events.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::RwLock;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::hub;
+use super::settings::{LinkOptions, PeerAddress};
+use super::shared::{LinkEvent, Order, Shared};
+use crate::socket;
+use crate::threads::spawn;
+
+/// The links could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    #[error("listen for members on {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The links of a member. Dropping it ends them too, without waiting for their thread.
+#[derive(Debug)]
+pub(crate) struct Links {
+    #[cfg(test)]
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    /// For the thread. The channel's end is the thread's end.
+    orders: UnboundedSender<Order>,
+    thread: JoinHandle<()>,
+}
+
+impl Links {
+    /// Listens, and begins to dial. `events` runs on the links' thread: while it does, no link makes progress.
+    pub(crate) fn start(
+        options: LinkOptions,
+        events: impl Fn(LinkEvent) + Send + Sync + 'static,
+    ) -> Result<Links, LinkError> {
+        let LinkOptions { own, listen, cluster, process, peers, seed, timing, tls } = options;
+        let failed = |source| LinkError::Listen { address: listen, source };
+        let listener = socket::bind(listen).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        #[cfg(test)]
+        let address = listener.local_addr().map_err(failed)?;
+        let (cluster, peers_known, events) = (AtomicU64::new(cluster), RwLock::default(), Box::new(events));
+        let shared = Arc::new(Shared { own, cluster, process, timing, tls, peers: peers_known, events });
+        let (orders, receiver) = unbounded_channel();
+        let thread = {
+            let shared = shared.clone();
+            spawn("links", move || hub::run(shared, listener, receiver, seed))
+        };
+        let links = Links {
+            #[cfg(test)]
+            address,
+            shared,
+            orders,
+            thread,
+        };
+        links.set_peers(peers);
+        Ok(links)
+    }
+
+    /// Address at which other members connect.
+    #[cfg(test)]
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Queues a message, of at least one byte. False if there is no link, or no room in its queue, or if the message is
+    /// larger than `MESSAGE_BYTES_MAX`: then it is dropped, as the network could have dropped it. Never waits.
+    pub(crate) fn send(&self, to: u8, message: Vec<u8>) -> bool {
+        assert!(!message.is_empty(), "an empty message for member {to}");
+        self.shared.peers.read().get(&to).is_some_and(|peer| peer.send(message))
+    }
+
+    /// From now on these are the other members. Links to those that are gone or have moved are cut, a moment later.
+    pub(crate) fn set_peers(&self, peers: Vec<PeerAddress>) {
+        self.order(Order::Peers(peers));
+    }
+
+    /// From now on members of other clusters are refused, and links to such are cut.
+    pub(crate) fn set_cluster(&self, cluster: u64) {
+        if self.shared.cluster.swap(cluster, Ordering::AcqRel) != cluster {
+            self.order(Order::JudgeAgain);
+        }
+    }
+
+    /// Cuts the link to a peer that belongs to another cluster.
+    pub(crate) fn refuse(&self, peer: u8, cluster: u64) {
+        self.order(Order::Refuse { peer, cluster });
+    }
+
+    fn order(&self, order: Order) {
+        // The thread is gone only if it panicked, which `shutdown` tells.
+        let _ = self.orders.send(order);
+    }
+
+    /// Address of the other side of the link to a peer.
+    #[cfg(test)]
+    pub(crate) fn link_address(&self, peer: u8) -> Option<SocketAddr> {
+        Some(self.shared.peers.read().get(&peer)?.link()?.address())
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self) -> Vec<super::tests::LinkStatus> {
+        self.shared.peers.read().values().map(|peer| peer.status()).collect()
+    }
+
+    /// Cuts all links. No event comes after this has returned.
+    pub(crate) fn shutdown(self) {
+        drop(self.orders);
+        if let Err(panic) = self.thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}

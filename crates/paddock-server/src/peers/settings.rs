@@ -1,0 +1,65 @@
+//! Settings of the links: this member, the others, and how long each may be silent.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::tls::Tls;
+
+/// The largest message between members, in bytes.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Address at which another member listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PeerAddress {
+    pub(crate) id: u8,
+    /// `host:port`; the host is resolved anew at every attempt.
+    pub(crate) address: String,
+}
+
+/// Settings of a member's links.
+#[derive(Debug)]
+pub(crate) struct LinkOptions {
+    /// This member's number.
+    pub(crate) own: u8,
+    pub(crate) listen: SocketAddr,
+    /// The cluster's id; 0 while it is not known yet.
+    pub(crate) cluster: u64,
+    /// Tells this process from all others, those with the same member number included.
+    pub(crate) process: u64,
+    /// The other members. If this member stands among them, it is left out.
+    pub(crate) peers: Vec<PeerAddress>,
+    /// Seed for pauses and for the numbers that tell connections apart; another one at every start.
+    pub(crate) seed: u64,
+    pub(crate) timing: Timing,
+    /// Links without TLS if there is none.
+    pub(crate) tls: Option<Tls>,
+}
+
+/// Times of the links.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timing {
+    /// A link that has sent nothing for so long sends a heartbeat.
+    pub(crate) heartbeat: Duration,
+    /// A link that has heard nothing for so long is cut.
+    pub(crate) silence: Duration,
+    /// Time that finding an address, and connecting to one, may each take.
+    pub(crate) connect: Duration,
+    /// Time that the other side may take to say who it is.
+    pub(crate) greeting: Duration,
+    /// The pause after a first failed attempt; it doubles until it reaches `pause_max`.
+    pub(crate) pause_min: Duration,
+    pub(crate) pause_max: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            heartbeat: Duration::from_secs(1),
+            silence: Duration::from_secs(5),
+            connect: Duration::from_secs(5),
+            greeting: Duration::from_secs(5),
+            pause_min: Duration::from_millis(100),
+            pause_max: Duration::from_secs(5),
+        }
+    }
+}

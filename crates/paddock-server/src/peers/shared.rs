@@ -1,0 +1,58 @@
+//! Data that the links' thread shares with those who send.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::RwLock;
+
+use super::inflow::Received;
+use super::peer::Peer;
+use super::settings::{PeerAddress, Timing};
+use crate::tls::Tls;
+
+/// Events of the links. For one peer `Up` and `Down` alternate, and its messages come between them.
+#[derive(Debug)]
+pub(crate) enum LinkEvent {
+    Message {
+        from: u8,
+        bytes: Received,
+        /// Nothing else has come with it that was not told yet.
+        is_last: bool,
+    },
+    Up {
+        peer: u8,
+    },
+    Down {
+        peer: u8,
+    },
+}
+
+/// An order to the links' thread.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// These are the other members from now on.
+    Peers(Vec<PeerAddress>),
+    /// The peer belongs to another ensemble, whose id this is.
+    Refuse { peer: u8, cluster: u64 },
+    /// This member has learned to which ensemble it belongs.
+    JudgeAgain,
+}
+
+/// The member, its peers, and the receiver of events.
+pub(super) struct Shared {
+    pub(super) own: u8,
+    pub(super) cluster: AtomicU64,
+    pub(super) process: u64,
+    pub(super) timing: Timing,
+    pub(super) tls: Option<Tls>,
+    pub(super) peers: RwLock<BTreeMap<u8, Arc<Peer>>>,
+    pub(super) events: Box<dyn Fn(LinkEvent) + Send + Sync>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("own", &self.own).field("peers", &self.peers).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,10 @@
+//! A private key with its certificates.
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// A private key, and the certificates that vouch for it: first its own, then that of who signed it, and so on.
+#[derive(Debug)]
+pub(super) struct KeyEntry {
+    pub(super) key: PrivateKeyDer<'static>,
+    pub(super) chain: Vec<CertificateDer<'static>>,
+}
