@@ -9,9 +9,8 @@ pub(crate) mod order;
 pub(crate) mod recovery;
 pub(crate) mod sessions;
 pub(crate) mod truth;
+mod violation;
 pub(crate) mod watching;
-
-use std::fmt;
 
 use paddock_replica::LogEntry;
 
@@ -21,31 +20,7 @@ use once::Once;
 use order::RealTime;
 use sessions::Sessions;
 use truth::Truth;
-
-/// Something that must never be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Violation {
-    pub(crate) checker: &'static str,
-    pub(crate) what: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.checker, self.what)
-    }
-}
-
-pub(crate) type Checked<T = ()> = Result<T, Violation>;
-
-/// Fails with a violation unless something is true.
-macro_rules! ensure {
-    ($fact:expr, $checker:expr, $($what:tt)+) => {
-        if !$fact {
-            return Err($crate::checks::Violation { checker: $checker, what: format!($($what)+) });
-        }
-    };
-}
-pub(crate) use ensure;
+pub(crate) use violation::{Checked, Violation, ensure};
 
 /// All checkers, and what they share.
 #[derive(Debug, Default)]
