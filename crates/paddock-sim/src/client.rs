@@ -339,10 +339,7 @@ impl Client {
         self.sent = now;
         let relative_zxid = self.last_zxid;
         let watches = self.watching.to_set_again(relative_zxid);
-        let op = match encode::needs_set_watches2(&watches) {
-            true => OpCode::SetWatches2,
-            false => OpCode::SetWatches,
-        };
+        let op = if encode::needs_set_watches2(&watches) { OpCode::SetWatches2 } else { OpCode::SetWatches };
         let mut body = Vec::new();
         encode::set_watches(&mut body, &watches);
         let (xid, ask) = (Xid::SET_WATCHES, Ask::SetWatches { relative_zxid });

@@ -32,10 +32,7 @@ impl Tree {
         if self.store.acl(node) == AclId::OPEN {
             return Ok(());
         }
-        match allows(self.store.acl_list(node), wanted, ids) {
-            true => Ok(()),
-            false => Err(ErrorCode::NoAuth),
-        }
+        if allows(self.store.acl_list(node), wanted, ids) { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 }
 

@@ -26,9 +26,10 @@ impl Tree {
         let acl = resolve_acl(create.acl, at.ids)?;
         let parent = self.store.find(parent_path).ok_or(ErrorCode::NoNode)?;
         self.check_access(parent, Perms::CREATE, at.ids)?;
-        let path = match is_sequential {
-            true => Cow::Owned(format!("{}{:010}", create.path, self.store.cversion(parent))),
-            false => Cow::Borrowed(create.path),
+        let path = if is_sequential {
+            Cow::Owned(format!("{}{:010}", create.path, self.store.cversion(parent)))
+        } else {
+            Cow::Borrowed(create.path)
         };
         validate_path(&path).map_err(|_| ErrorCode::BadArguments)?;
         match self.check_vacant(parent, &path) {
@@ -98,10 +99,7 @@ fn wanted_kind(at: &Circumstances<'_>, create: &Create<'_>) -> Result<(Kind, boo
 
 fn ephemeral_of(at: &Circumstances<'_>) -> Result<Kind, ErrorCode> {
     // The service itself has no session that could end.
-    match at.is_service() {
-        true => Err(ErrorCode::SessionExpired),
-        false => Ok(Kind::Ephemeral(at.session)),
-    }
+    if at.is_service() { Err(ErrorCode::SessionExpired) } else { Ok(Kind::Ephemeral(at.session)) }
 }
 
 /// A create of a multi as ZooKeeper reads it: the operation follows from the mode where that says one. `None` for a TTL

@@ -100,10 +100,7 @@ impl Tree {
 
 pub(crate) fn split_deletable(path: &str) -> Result<(&str, &str), ErrorCode> {
     refuse_computed(path)?;
-    match SYSTEM_PATHS.contains(&path) {
-        true => Err(ErrorCode::BadArguments),
-        false => split_path(path),
-    }
+    if SYSTEM_PATHS.contains(&path) { Err(ErrorCode::BadArguments) } else { split_path(path) }
 }
 
 fn parent_of(path: Cow<'_, str>) -> Cow<'_, str> {

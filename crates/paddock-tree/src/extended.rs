@@ -44,10 +44,7 @@ impl Tree {
     ) -> Result<WriteReply<'a>, ErrorCode> {
         self.check(at, path, version)?;
         let node = self.find_valid(path)?;
-        match fits(expected, &self.store.stat(node)) {
-            true => Ok(WriteReply::Done),
-            false => Err(ErrorCode::BadVersion),
-        }
+        if fits(expected, &self.store.stat(node)) { Ok(WriteReply::Done) } else { Err(ErrorCode::BadVersion) }
     }
 
     pub(crate) fn try_remove<'a>(

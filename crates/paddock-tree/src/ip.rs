@@ -35,10 +35,7 @@ impl IpExpression {
 
 impl Address {
     fn parse(text: &str) -> Option<Address> {
-        match text.contains(':') {
-            true => Address::parse_v6(text),
-            false => Address::parse_v4(text),
-        }
+        if text.contains(':') { Address::parse_v6(text) } else { Address::parse_v4(text) }
     }
 
     fn parse_v4(text: &str) -> Option<Address> {

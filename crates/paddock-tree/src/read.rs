@@ -143,10 +143,7 @@ impl Tree {
         let unmasked = allows(list, Perms::ADMIN, asker.ids);
         out.put_count(list.len());
         for entry in list.iter() {
-            match unmasked {
-                true => entry.encode(out),
-                false => masked(entry).encode(out),
-            }
+            if unmasked { entry.encode(out) } else { masked(entry).encode(out) }
         }
         self.store.stat(node).encode(out);
         Ok(())

@@ -74,8 +74,5 @@ impl Tree {
 }
 
 pub(crate) fn check_version(expected: i32, actual: i32) -> Result<(), ErrorCode> {
-    match expected == ANY_VERSION || expected == actual {
-        true => Ok(()),
-        false => Err(ErrorCode::BadVersion),
-    }
+    if expected == ANY_VERSION || expected == actual { Ok(()) } else { Err(ErrorCode::BadVersion) }
 }

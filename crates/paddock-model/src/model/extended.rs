@@ -30,9 +30,10 @@ impl Model {
                 let (expected, actual) = (format!("{stat:?}"), format!("{actual:?}"));
                 let differs =
                     |(expected, actual): (&str, &str)| expected != actual && !expected.contains("-1");
-                match expected.split(", ").zip(actual.split(", ")).any(differs) {
-                    true => Err(BadVersion),
-                    false => Ok(WriteReply::Done),
+                if expected.split(", ").zip(actual.split(", ")).any(differs) {
+                    Err(BadVersion)
+                } else {
+                    Ok(WriteReply::Done)
                 }
             }
             Wish::TryRemove { path, version } => {

@@ -117,9 +117,10 @@ impl ClickHouse {
             }
             if let Some((body, len)) = frame::split(&self.incoming, i32::MAX).expect("no negative length") {
                 let mut reader = Reader::new(body);
-                let xid = match self.extensions.wide_xids {
-                    true => reader.i64().unwrap(),
-                    false => reader.i32().unwrap().into(),
+                let xid = if self.extensions.wide_xids {
+                    reader.i64().unwrap()
+                } else {
+                    reader.i32().unwrap().into()
                 };
                 let (zxid, error) = (reader.i64().unwrap(), reader.i32().unwrap());
                 let packet = Packet { xid, zxid, error, body: reader.rest().to_vec() };

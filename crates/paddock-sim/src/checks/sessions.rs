@@ -208,9 +208,10 @@ impl Sessions {
         let (index, judge) = (happened.index, happened.call.member);
         let was_judged = self.judged.contains(&(index, happened.term, session));
         let reigns = |reign: &Reign| reign.is_alone && reign.log_at_start < index;
-        match !was_judged && self.reigns.get(&judge).is_some_and(reigns) {
-            true => self.check_silence(judge, session),
-            false => Ok(()),
+        if !was_judged && self.reigns.get(&judge).is_some_and(reigns) {
+            self.check_silence(judge, session)
+        } else {
+            Ok(())
         }
     }
 

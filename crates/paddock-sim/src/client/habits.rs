@@ -174,9 +174,10 @@ impl Mind<'_> {
         let (joining, all) = (lines(joining), lines(all));
         let ids: Vec<String> = leaving.iter().map(u8::to_string).collect();
         let leaving = Some(ids.join(",")).filter(|ids| !ids.is_empty());
-        let (joining, leaving, new_members) = match self.chance.one_in(5) {
-            true => (None, None, Some(all)),
-            false => (Some(joining).filter(|lines| !lines.is_empty()), leaving, None),
+        let (joining, leaving, new_members) = if self.chance.one_in(5) {
+            (None, None, Some(all))
+        } else {
+            (Some(joining).filter(|lines| !lines.is_empty()), leaving, None)
         };
         Wish::Reconfig { joining, leaving, new_members, version: -1 }
     }

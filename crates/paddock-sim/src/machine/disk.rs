@@ -94,10 +94,7 @@ impl SimDisk {
     pub(crate) fn end_process(&self, power_cut: bool) {
         *self.process() = Process::default();
         self.memory.clear_faults();
-        match power_cut {
-            true => self.memory.crash(),
-            false => self.memory.kill(),
-        }
+        if power_cut { self.memory.crash() } else { self.memory.kill() }
     }
 
     /// The last entry in the log of a member that does not run, and its term; `None` for a log that cannot be read.

@@ -44,9 +44,10 @@ impl SnapshotDesk {
         if let Some(order) = self.ordered.take() {
             self.walk = Some(order.begin(state, &now));
         } else if let Some(mut walk) = self.walk.take() {
-            match walk.step(state) {
-                true => self.walk = Some(walk),
-                false => self.finished = Some(walk.finish(state, &now)),
+            if walk.step(state) {
+                self.walk = Some(walk)
+            } else {
+                self.finished = Some(walk.finish(state, &now))
             }
         }
         self.walk.is_some()

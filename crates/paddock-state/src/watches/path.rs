@@ -88,10 +88,8 @@ impl PathWatches {
     pub(super) fn set(&mut self, conn: ConnId, interest: Interest) {
         if self.interest(conn).data.is_empty() != interest.data.is_empty() {
             self.data_watchers_xor ^= conn.to_bits();
-            self.data_watchers = match interest.data.is_empty() {
-                true => self.data_watchers - 1,
-                false => self.data_watchers + 1,
-            };
+            self.data_watchers =
+                if interest.data.is_empty() { self.data_watchers - 1 } else { self.data_watchers + 1 };
         }
         match &mut self.conns {
             Conns::Many(conns) if interest.is_empty() => {

@@ -132,9 +132,10 @@ impl Model {
 
     fn fire(&mut self, path: &str, kind: EventKind) -> Vec<ConnId> {
         let wakes = woken_by(kind);
-        let is_told = |at: &str, interest: Interest| match at == path {
-            true => interest.has(wakes),
-            false => {
+        let is_told = |at: &str, interest: Interest| {
+            if at == path {
+                interest.has(wakes)
+            } else {
                 let is_above = path.starts_with(&format!("{at}/"));
                 is_above && kind != EventKind::NodeChildrenChanged && interest.data.has(Modes::RECURSIVE)
             }

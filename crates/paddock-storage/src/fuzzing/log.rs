@@ -30,9 +30,10 @@ fn damaged_log(mut choices: Choices<'_>) {
     let (written, before_last_batch) = write(&disk, choices);
     let is_flip = damage.is_multiple_of(2);
     let path = path(u64::from(segment % 4) + 1);
-    match is_flip {
-        true => drop(disk.flip(&path, offset % SEGMENT_BYTES, damage / 2 % 8)),
-        false => lose(&disk, &path, offset % SEGMENT_BYTES, damage / 2 % 2 == 0),
+    if is_flip {
+        disk.flip(&path, offset % SEGMENT_BYTES, damage / 2 % 8);
+    } else {
+        lose(&disk, &path, offset % SEGMENT_BYTES, damage / 2 % 2 == 0)
     }
     let Ok((_, found)) = open(&disk) else { return };
     assert!(written.starts_with(&found), "something was changed or invented");

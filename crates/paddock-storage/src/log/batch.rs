@@ -61,10 +61,7 @@ impl Chunk {
 
     /// The buffer, for another chunk.
     pub(super) fn into_buffer(self) -> Vec<u8> {
-        match self.bytes.capacity() <= KEPT_BYTES_MAX {
-            true => self.bytes,
-            false => Vec::new(),
-        }
+        if self.bytes.capacity() <= KEPT_BYTES_MAX { self.bytes } else { Vec::new() }
     }
 }
 

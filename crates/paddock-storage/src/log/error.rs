@@ -74,9 +74,12 @@ impl LogError {
 
     /// For the writes that take new room.
     pub(super) fn allocating(path: &Path, needed_bytes: u64) -> impl FnOnce(io::Error) -> Self {
-        move |source| match is_full(&source) {
-            true => Self::DiskFull { path: path.to_owned(), needed_bytes },
-            false => Self::Io { action: "allocate log segment", path: path.to_owned(), source },
+        move |source| {
+            if is_full(&source) {
+                Self::DiskFull { path: path.to_owned(), needed_bytes }
+            } else {
+                Self::Io { action: "allocate log segment", path: path.to_owned(), source }
+            }
         }
     }
 

@@ -115,9 +115,10 @@ impl Housekeeper {
     /// Gives back what was taken and not used.
     pub(super) fn put_back(&self, spare: Spare) {
         let mut stock = self.stock();
-        match spare.capacity == self.shared.segment_bytes {
-            true => stock.ready.push_front(spare),
-            false => stock.used.push_back(spare.path),
+        if spare.capacity == self.shared.segment_bytes {
+            stock.ready.push_front(spare)
+        } else {
+            stock.used.push_back(spare.path)
         }
     }
 

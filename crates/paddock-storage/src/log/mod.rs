@@ -299,10 +299,7 @@ impl Log {
         let Some(last) = self.groups.last(group) else { return Ok(()) };
         // Without entries there is a base: a snapshot of that index was there once.
         let first = self.groups.first(group).unwrap_or(last.next());
-        match first <= snapshot.next() {
-            true => Ok(()),
-            false => Err(LogError::SnapshotGap { group, snapshot, first }),
-        }
+        if first <= snapshot.next() { Ok(()) } else { Err(LogError::SnapshotGap { group, snapshot, first }) }
     }
 
     /// The number of segments that hold records still wanted.

@@ -126,12 +126,11 @@ impl Scan {
     fn finish(&mut self, mut last: Read) -> Result<(), LogError> {
         let Segment { number, end, capacity, .. } = last.segment;
         let key = SegmentKey::new(number);
-        let tail = match end + (SHORT_HEADER_BYTES + ALIGNMENT) as u64 <= capacity {
-            true => {
-                let suspect = Suspect::record(&mut last.window, key, end, capacity)?;
-                judge(&mut last.window, key, &suspect)?
-            }
-            false => Tail::Clean,
+        let tail = if end + (SHORT_HEADER_BYTES + ALIGNMENT) as u64 <= capacity {
+            let suspect = Suspect::record(&mut last.window, key, end, capacity)?;
+            judge(&mut last.window, key, &suspect)?
+        } else {
+            Tail::Clean
         };
         let file_bytes = last.window.len();
         let (version, batch_start) = (last.version, last.batch_start);

@@ -47,9 +47,12 @@ pub enum SnapshotDamage {
 
 impl SnapshotError {
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| match is_full(&source) {
-            true => Self::DiskFull { path: path.to_owned() },
-            false => Self::Io { action, path: path.to_owned(), source },
+        move |source| {
+            if is_full(&source) {
+                Self::DiskFull { path: path.to_owned() }
+            } else {
+                Self::Io { action, path: path.to_owned(), source }
+            }
         }
     }
 

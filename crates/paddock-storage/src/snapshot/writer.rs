@@ -120,10 +120,7 @@ impl SnapshotWriter {
             raw_crc = crc32c::crc32c_append(raw_crc, &block);
         }
         let same = raw_crc == self.raw_crc && *reader.meta() == self.meta && reader.totals() == self.totals;
-        match same {
-            true => Ok(()),
-            false => Err(SnapshotError::damaged(&self.unfinished, 0, SnapshotDamage::ReadBack)),
-        }
+        if same { Ok(()) } else { Err(SnapshotError::damaged(&self.unfinished, 0, SnapshotDamage::ReadBack)) }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {

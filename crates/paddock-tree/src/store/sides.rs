@@ -65,12 +65,13 @@ impl Sides {
     /// Puts aside what of `extra` a fresh leaf would not have.
     pub(super) fn insert(&mut self, node: &mut Node, extra: Extra) {
         let fresh = Extra::of_leaf(node);
-        node.side = match () {
-            () if extra == fresh => SideId::default(),
-            () if extra == Extra { modified: extra.modified, ..fresh } => {
-                SideId::modified(self.modified.insert(extra.modified))
-            }
-            () => SideId::extra(self.extras.insert(extra)),
+        let of_modified = Extra { modified: extra.modified, ..fresh };
+        node.side = if extra == fresh {
+            SideId::default()
+        } else if extra == of_modified {
+            SideId::modified(self.modified.insert(extra.modified))
+        } else {
+            SideId::extra(self.extras.insert(extra))
         };
     }
 
