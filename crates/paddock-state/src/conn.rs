@@ -13,19 +13,23 @@ pub struct ConnId(u64);
 impl ConnId {
     const WORKER_SHIFT: u32 = 48;
 
+    #[inline]
     pub fn new(worker: usize, number: u64) -> ConnId {
         assert!(number < 1 << ConnId::WORKER_SHIFT, "connection numbers of a worker have 48 bits");
         ConnId((worker as u64) << ConnId::WORKER_SHIFT | number)
     }
 
+    #[inline]
     pub(crate) fn to_bits(self) -> u64 {
         self.0
     }
 
+    #[inline]
     pub(crate) fn from_bits(bits: u64) -> ConnId {
         ConnId(bits)
     }
 
+    #[inline]
     pub fn worker(self) -> usize {
         (self.0 >> ConnId::WORKER_SHIFT) as usize
     }
@@ -41,18 +45,22 @@ pub struct Client {
 }
 
 impl Client {
+    #[inline]
     pub fn new(conn: ConnId, session: SessionId, ids: &[Id]) -> Client {
         Client { conn, session, dialect: Dialect::default(), ids: IdList::encode(ids).into() }
     }
 
+    #[inline]
     pub fn with_dialect(self, dialect: Dialect) -> Client {
         Client { dialect, ..self }
     }
 
+    #[inline]
     pub fn with_session(self, session: SessionId) -> Client {
         Client { session, ..self }
     }
 
+    #[inline]
     pub fn ids(&self) -> IdList<'_> {
         IdList::decode(&mut Reader::new(&self.ids)).expect("the list was encoded by IdList::encode")
     }

@@ -42,6 +42,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.parcels.is_empty()
     }
@@ -72,6 +73,7 @@ impl Outbox {
     }
 
     /// Moves all of `other` behind what is here.
+    #[inline]
     pub fn append(&mut self, other: &mut Outbox) {
         let shift = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
@@ -79,6 +81,7 @@ impl Outbox {
         other.clear();
     }
 
+    #[inline]
     fn seal(&mut self, conn: ConnId, kind: Kind) {
         self.parcels.push((conn, kind, self.bytes.len()));
     }
@@ -106,15 +109,18 @@ impl Outboxes {
         self.boxes.iter_mut().enumerate()
     }
 
+    #[inline]
     pub fn begin_round(&mut self) {
         self.large.clear();
     }
 
     /// True if the connection has asked for more than a member holds ready for one.
+    #[inline]
     pub fn is_full(&self, conn: ConnId) -> bool {
         self.large.get(&conn).is_some_and(|bytes| *bytes > Outboxes::ROUND_BYTES_MAX)
     }
 
+    #[inline]
     fn of(&mut self, conn: ConnId) -> &mut Outbox {
         &mut self.boxes[conn.worker()]
     }
@@ -141,20 +147,24 @@ impl Outboxes {
         });
     }
 
+    #[inline]
     pub fn event(&mut self, conn: ConnId, event: WatchEvent<'_>) {
         let outbox = self.of(conn);
         event.encode(&mut outbox.bytes);
         outbox.seal(conn, Kind::Event);
     }
 
+    #[inline]
     pub fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32, read_only: bool) {
         self.of(conn).seal(conn, Kind::Connected { session, timeout_ms, read_only });
     }
 
+    #[inline]
     pub fn expired(&mut self, conn: ConnId) {
         self.boxes[conn.worker()].seal(conn, Kind::Expired);
     }
 
+    #[inline]
     pub fn close(&mut self, conn: ConnId) {
         self.boxes[conn.worker()].seal(conn, Kind::Close);
     }

@@ -41,16 +41,19 @@ impl State {
         self.facts = facts;
     }
 
+    #[inline]
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
     /// The tree, for changes that no watch can see: snapshots, numbers of batches, the ensemble's members.
+    #[inline]
     pub fn tree_mut(&mut self) -> &mut Tree {
         &mut self.tree
     }
 
     /// Applies a write and tells whoever watches what it changed.
+    #[inline]
     pub fn apply<'a>(&mut self, command: &Command<'a>, out: &mut Outboxes) -> Outcome<'a> {
         let outcome = self.tree.apply(command);
         let watches = self.watches.get_mut();

@@ -49,7 +49,7 @@ fn accept(listener: &TcpListener, workers: &[UnboundedSender<TcpStream>], shared
                     let _ = next.next().expect("there is at least one worker").send(socket);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "connection not taken");
+                    tracing::warn!(%error, "client connection not accepted");
                     tokio::time::sleep(EXHAUSTED_PAUSE).await;
                 }
             }

@@ -54,7 +54,7 @@ async fn accept(worker: Rc<Worker>, mut sockets: UnboundedReceiver<std::net::Tcp
                 });
             }
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "connection not taken"),
+            Err(error) => tracing::warn!(%error, "client connection not accepted"),
         }
     }
 }
@@ -74,7 +74,10 @@ async fn deliver_mail(worker: &Rc<Worker>) {
         }
     };
     if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
-        tracing::warn!(connections = worker.connections(), "cut off: they do not read their answers");
+        tracing::warn!(
+            connections = worker.connections(),
+            "closed connections of clients that do not read their replies"
+        );
     }
 }
 

@@ -67,11 +67,11 @@ fn warn_of_open_port(address: SocketAddr, tls: Option<TlsMode>) {
     match tls {
         None => tracing::warn!(
             %address,
-            "what members say to each other is neither encrypted nor authenticated: keep this port in a private network"
+            "links between members are neither encrypted nor authenticated: keep the quorum port in a private network"
         ),
         Some(TlsMode::Accepted | TlsMode::Preferred) => tracing::warn!(
             %address,
-            "members are taken at their word if they call without TLS: require TLS as soon as all members call with it"
+            "members that connect without TLS are not authenticated: require TLS as soon as all members connect with it"
         ),
         Some(TlsMode::Required) => {}
     }

@@ -73,7 +73,7 @@ fn admit(hub: &Rc<Hub>, socket: TcpStream, address: SocketAddr) {
         && let Some((_, oldest)) = strangers.greeting.pop_first()
     {
         oldest.abort();
-        strangers.log(None, &"too many connections that do not say who they are: the oldest was closed");
+        strangers.log(None, &"too many connections without a greeting: closed the oldest");
     }
     strangers.next += 1;
     let number = strangers.next;
@@ -194,7 +194,7 @@ impl Strangers {
     fn log(&mut self, address: Option<SocketAddr>, reason: &dyn std::fmt::Display) {
         if let Some(held_back) = self.stranger_log.pass(Instant::now()) {
             let address = address.map(tracing::field::display);
-            tracing::warn!(address, %reason, held_back, "stranger on the members' port");
+            tracing::warn!(address, %reason, held_back, "rejected a connection on the quorum port");
         }
     }
 
