@@ -5,11 +5,12 @@
 //! from there through the log to everybody.
 
 use bytes::Bytes;
-use paddock_proto::DecodeError;
+use paddock_proto::{DecodeError, Write};
 use paddock_tree::{Command, Origin};
 
 use crate::LogEntry;
-use crate::payload::{About, COMMANDS};
+use crate::configuration::ConfigurationEntry;
+use crate::log_entry::COMMANDS;
 
 const LENGTH_BYTES: usize = 4;
 const ORIGIN_BYTES: usize = 1 + 8;
@@ -158,9 +159,18 @@ pub(crate) fn batches(payload: &[u8]) -> impl Iterator<Item = Batch<'_>> {
 }
 
 impl LogEntry {
-    /// Its batches, in order; none if it says who takes part.
+    /// The batches of the entry, in order; none if it changes the membership.
     pub fn batches(&self) -> impl Iterator<Item = Batch<'_>> {
-        batches(if About::decode(&self.payload).is_none() { &self.payload } else { &[] })
+        batches(if ConfigurationEntry::decode(&self.payload).is_none() { &self.payload } else { &[] })
+    }
+
+    /// The id that this entry gives to the ensemble, if it is the one with which the first leader says who the members are.
+    pub(crate) fn named_cluster(&self) -> Option<u64> {
+        let mut writes = self.batches().flat_map(|batch| batch.commands()).map(|command| command.write);
+        writes.find_map(|write| match write {
+            Ok(Write::FoundEnsemble { cluster, .. }) => Some(cluster),
+            _ => None,
+        })
     }
 }
 

@@ -5,131 +5,16 @@ mod change;
 mod laggards;
 
 use bytes::Bytes;
-use paddock_state::Now;
-use paddock_tree::Tree;
 use raft::eraftpb::{Entry, Message, MessageType, SnapshotMetadata};
 use raft::{Config, RawNode, ReadState, SnapshotStatus, StateRole};
 
+use crate::configuration::{from_raft, to_raft};
+use crate::effects::{Install, Messages};
 use crate::entry_log::EntryLog;
-use crate::message::FoundOnDisk;
-use crate::payload::{About, from_raft, to_raft};
 use crate::question::Question;
-use crate::replica::BEFORE_ASKING;
-use crate::{Cluster, Membership, message};
+use crate::recovered::membership_at_start;
+use crate::{HardState, LogEntry, Membership, Recovered, message};
 use laggards::Laggards;
-
-/// An entry of the Raft log as it goes to the transaction log. What its payload holds, `payload.rs` tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogEntry {
-    pub index: u64,
-    pub term: u64,
-    pub payload: Bytes,
-}
-
-/// What a member must remember of its votes, and of itself: 40 bytes in the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HardState {
-    pub term: u64,
-    pub vote: u64,
-    pub commit: u64,
-    /// A member that lost its data does not vote before it has everything up to this entry; 0 for all others.
-    pub silent_until: u64,
-    /// The number of the member's start: higher than that of every start before.
-    pub incarnation: u64,
-}
-
-impl HardState {
-    pub fn encode(&self) -> [u8; 40] {
-        let mut bytes = [0; 40];
-        let values = [self.term, self.vote, self.commit, self.silent_until, self.incarnation];
-        for (chunk, value) in bytes.chunks_exact_mut(8).zip(values) {
-            chunk.copy_from_slice(&value.to_le_bytes());
-        }
-        bytes
-    }
-
-    /// `None` for bytes that `encode` did not write.
-    pub fn decode(bytes: &[u8]) -> Option<HardState> {
-        let bytes: &[u8; 40] = bytes.try_into().ok()?;
-        let field = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at * 8 + i]));
-        let [term, vote, commit, silent_until, incarnation] = std::array::from_fn(field);
-        Some(HardState { term, vote, commit, silent_until, incarnation })
-    }
-}
-
-/// What was found on disk.
-#[derive(Debug)]
-pub struct Recovered {
-    /// Index and term of the last entry in the snapshot; zeros without one.
-    pub snapshot: (u64, u64),
-    /// Who took part at that entry; nobody without a snapshot.
-    pub membership: Membership,
-    pub hard_state: HardState,
-    /// All entries behind the snapshot, without a gap.
-    pub entries: Vec<LogEntry>,
-    /// The ensemble that the member belongs to, as its disk says.
-    pub cluster: Cluster,
-    /// The number of the start before the one that `begin` has numbered; 0 if there was none.
-    former_start: u64,
-}
-
-impl Recovered {
-    /// So many batches of sessions' ids lie between one start and the next, if the clock does not keep them apart.
-    pub(crate) const INCARNATIONS_APART: u64 = 1024;
-
-    /// A member that belongs to no ensemble, as far as is known.
-    pub fn new(
-        snapshot: (u64, u64),
-        membership: Membership,
-        hard_state: HardState,
-        entries: Vec<LogEntry>,
-    ) -> Recovered {
-        Recovered { snapshot, membership, hard_state, entries, cluster: Cluster::None, former_start: 0 }
-    }
-
-    /// Numbers this start of the member, higher than every one before, even if the clock went back. The hard state has to be
-    /// on disk before the member is made: what it sends to others counts by this number.
-    pub fn begin(&mut self, member: u64, tree: &Tree, now: Now) {
-        let logged = self.entries.iter().flat_map(LogEntry::batches).map(|batch| batch.origin);
-        let logged =
-            logged.filter(|origin| u64::from(origin.member) == member).map(|origin| origin.incarnation);
-        let known = tree.incarnation(member as u8).into_iter().chain([self.hard_state.incarnation]);
-        let next = logged
-            .chain(known)
-            .filter(|last| *last > 0)
-            .max()
-            .map(|last| last + Recovered::INCARNATIONS_APART);
-        self.former_start = self.hard_state.incarnation;
-        self.hard_state.incarnation = next.unwrap_or(1).max(now.wall_ms as u64);
-    }
-
-    /// The member has to be told everything before it votes or serves: what it once had is of no use.
-    pub fn learn_first(&mut self) {
-        self.hard_state.silent_until = BEFORE_ASKING;
-    }
-
-    /// The member's disk as it was found, for others to judge. To be asked behind `begin`.
-    pub(crate) fn found(&self) -> FoundOnDisk {
-        let (index, term) = self.entries.last().map_or(self.snapshot, |entry| (entry.index, entry.term));
-        FoundOnDisk {
-            former_start: self.former_start,
-            start: self.hard_state.incarnation,
-            last: (term, index),
-        }
-    }
-
-    /// The id of the ensemble that a survivor has begun, if the log holds the entry with which one did.
-    pub fn refounded_cluster(&self) -> Option<u64> {
-        self.entries.iter().rev().find_map(LogEntry::refounded_cluster)
-    }
-
-    /// Whether nobody else takes part, as far as the log tells.
-    pub fn is_alone(&self, member: u64) -> bool {
-        let (membership, since) = membership_at_start(self);
-        let changes = |entry: &LogEntry| matches!(About::decode(&entry.payload), Some(About::Change(_)));
-        membership.is_alone(member) && !self.entries.iter().any(|entry| entry.index > since && changes(entry))
-    }
-}
 
 /// Who leads, and since when: each change of either is a new beginning for what was on its way to a leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,25 +33,13 @@ pub(crate) struct Round {
     pub(crate) number: u64,
     pub(crate) committed: Vec<LogEntry>,
     /// A leader's messages need not wait for its disk.
-    pub(crate) messages: Letters,
+    pub(crate) messages: Messages,
     /// A follower's answers promise what is on its disk: they leave after `persisted`.
-    pub(crate) messages_once_persisted: Letters,
+    pub(crate) messages_once_persisted: Messages,
     /// Answers to `ask_index`: the question, and the index.
     pub(crate) answers: Vec<(Question, u64)>,
     /// A snapshot takes the place of the state and the log before anything else of the round.
     pub(crate) install: Option<Install>,
-}
-
-/// Messages and the members they are for.
-pub(crate) type Letters = Vec<(u64, Vec<u8>)>;
-
-/// A snapshot that has come from the leader and takes the place of everything that is here. `Replica::installed` is to be
-/// told when it has, before the round is reported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Install {
-    pub index: u64,
-    pub term: u64,
-    pub membership: Membership,
 }
 
 pub(crate) struct Consensus {
@@ -412,12 +285,12 @@ impl Consensus {
         let mut ready = self.node.ready();
         let install = self.begin_install(ready.snapshot().get_metadata());
         let entries = ready.take_entries();
-        let letters = |messages: Vec<Message>| messages.into_iter().filter_map(message::letter).collect();
+        let to_peers = |messages: Vec<Message>| messages.into_iter().filter_map(message::to_peer).collect();
         let round = Round {
             install,
             answers: ready.take_read_states().iter().filter_map(answer).collect(),
-            messages: letters(ready.take_messages()),
-            messages_once_persisted: letters(ready.take_persisted_messages()),
+            messages: to_peers(ready.take_messages()),
+            messages_once_persisted: to_peers(ready.take_persisted_messages()),
             vote: ready.hs().map(|hs| (hs.term, hs.vote)),
             number: ready.number(),
             committed: ready.take_committed_entries().into_iter().map(from_raft).collect(),
@@ -481,19 +354,6 @@ fn answer(state: &ReadState) -> Option<(Question, u64)> {
     Some((Question::decode(&state.request_ctx)?, state.index))
 }
 
-/// The membership from which the entries go on, and the entry up to which they say nothing more about it.
-fn membership_at_start(recovered: &Recovered) -> (Membership, u64) {
-    let mut start = (recovered.membership.clone(), 0);
-    for entry in &recovered.entries {
-        match About::decode(&entry.payload) {
-            Some(About::Founding(membership)) if entry.index == 1 => start.0 = membership,
-            Some(About::Refounding { membership, .. }) => start = (membership, entry.index),
-            _ => {}
-        }
-    }
-    start
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -544,13 +404,6 @@ mod tests {
         let committed = settle(&mut consensus);
         assert_eq!(committed[..2], [entry(1), entry(2)]);
         assert!(consensus.node.raft.term > 3);
-    }
-
-    #[test]
-    fn a_hard_state_comes_back() {
-        let hard_state = HardState { term: 9, vote: 2, commit: 77, silent_until: 5, incarnation: 1 << 40 };
-        assert_eq!(HardState::decode(&hard_state.encode()), Some(hard_state));
-        assert_eq!(HardState::decode(&[1]), None);
     }
 
     #[test]

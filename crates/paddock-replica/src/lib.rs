@@ -6,23 +6,34 @@
 
 mod batch;
 mod cluster;
+mod configuration;
 mod consensus;
+mod effects;
 mod entry_log;
+mod hard_state;
+mod input;
 mod liveness;
+mod log_entry;
 mod membership;
 mod message;
-mod payload;
+mod options;
 mod question;
+mod recovered;
 mod replica;
 mod replicated;
 mod serving;
+pub mod testing;
 
 pub use batch::Batch;
 pub use cluster::Cluster;
-pub use consensus::{HardState, Install, LogEntry, Recovered};
+pub use effects::{Applied, Effects, Install, SnapshotRead, SnapshotWrite};
+pub use hard_state::HardState;
+pub use input::Input;
+pub use log_entry::LogEntry;
 pub use membership::Membership;
-pub use message::{Glimpse, describe, is_of_log};
-pub use replica::{
-    Applied, Effects, Founding, Input, Replica, ReplicaOptions, Role, SnapshotRead, SnapshotWrite,
-};
+pub use message::is_of_log;
+pub use options::{Founding, ReplicaOptions};
+pub use recovered::Recovered;
+pub use replica::{Replica, Role};
 pub use replicated::Replicated;
+pub use testing::{MessageFacts as Glimpse, describe};

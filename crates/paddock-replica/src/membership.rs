@@ -15,14 +15,14 @@ pub struct Membership {
 
 /// What a member is to become in a step from one membership to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum StepTo {
     Voter,
     Learner,
-    Gone,
+    Removed,
 }
 
 /// The members that change in one step. An empty one ends a joint membership.
-pub(crate) type Step = Vec<(u64, Standing)>;
+pub(crate) type MembershipStep = Vec<(u64, StepTo)>;
 
 impl Membership {
     pub fn new(mut voters: Vec<u64>, mut learners: Vec<u64>) -> Membership {

@@ -8,9 +8,8 @@ use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, SessionId};
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
-use crate::payload::from_raft;
-use crate::replica::SnapshotWrite;
-use crate::{Cluster, LogEntry, Membership};
+use crate::effects::SnapshotWrite;
+use crate::{Cluster, Membership};
 
 /// The head of every message: the ensemble and the process that it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,105 +313,6 @@ fn decode_greeting(reader: &mut Reader<'_>) -> Result<Greeting, DecodeError> {
     Ok(Greeting { condition, is_question, term, membership, leader, found, ruling })
 }
 
-/// What a message says, in a line, for whoever writes down what members say to each other.
-pub fn describe(message: &[u8]) -> String {
-    let Ok((Envelope { cluster, .. }, body)) = Envelope::open(message) else {
-        return "unreadable".to_owned();
-    };
-    format!("{} of {cluster:?}", describe_body(body))
-}
-
-fn describe_body(body: &[u8]) -> String {
-    match PeerMessage::decode(body) {
-        Ok(PeerMessage::Raft(message)) => describe_raft(&message),
-        Ok(PeerMessage::Forward(batch)) => format!("forward of {} bytes", batch.len()),
-        Ok(PeerMessage::Heard { number, sessions }) => {
-            let sessions: Vec<String> = sessions.iter().map(SessionId::to_string).collect();
-            format!("report {number}: heard {}", sessions.join(" "))
-        }
-        Ok(PeerMessage::Confirmed { number }) => format!("report {number} is confirmed"),
-        Ok(PeerMessage::Offer(offer)) => {
-            format!("offer of snapshot {} term={}", offer.get_snapshot().get_metadata().index, offer.term)
-        }
-        Ok(PeerMessage::Fetch { index, offset }) => format!("fetch of snapshot {index} from {offset}"),
-        Ok(PeerMessage::Piece(piece)) => {
-            let SnapshotWrite { index, offset, bytes, is_last } = piece;
-            format!("piece of snapshot {index} from {offset}: {} bytes, last={is_last}", bytes.len())
-        }
-        Ok(PeerMessage::Gone { index }) => format!("snapshot {index} is gone"),
-        Ok(PeerMessage::Damaged { index }) => format!("snapshot {index} is damaged"),
-        Ok(PeerMessage::Greeting(Greeting {
-            condition, is_question, term, leader, found, ruling, ..
-        })) => {
-            let you = if is_question { ", and you?" } else { "" };
-            format!("greeting: {condition:?} term={term} leader={leader:?} {found:?} ruling={ruling:?}{you}")
-        }
-        Ok(PeerMessage::Present) => "present".to_owned(),
-        Ok(PeerMessage::Digest { index, digest, .. }) => format!("digest {digest:016x} at {index}"),
-        Ok(PeerMessage::Diverged { index, digest }) => format!("most have digest {digest:016x} at {index}"),
-        Err(error) => format!("unreadable: {error}"),
-    }
-}
-
-fn describe_raft(message: &Message) -> String {
-    let Message { term, log_term, index, commit, reject, .. } = message;
-    let (kind, entries) = (message.msg_type, message.entries.len());
-    let refused = if *reject { " refused" } else { "" };
-    format!(
-        "{kind:?}{refused} term={term} index={index} log_term={log_term} commit={commit} entries={entries}"
-    )
-}
-
-/// What an onlooker may want to know of a message.
-#[derive(Debug, Default)]
-pub struct Glimpse {
-    /// Sessions that it reports as heard by its sender.
-    pub heard: Vec<SessionId>,
-    /// Entries that it brings to a follower, and the term in which its sender leads.
-    pub entries: Vec<LogEntry>,
-    pub term: u64,
-    /// The term for which its sender asks for votes, and whether the leader has told it to.
-    pub campaign: Option<(u64, bool)>,
-    /// The term in which its sender votes for the receiver.
-    pub vote: Option<u64>,
-    /// Its sender would vote for the receiver, if it was asked.
-    pub promises: bool,
-    /// The last entry that its sender has, it says, and the term in which it says so.
-    pub acknowledges: Option<(u64, u64)>,
-    /// Its sender leads, and asks the receiver to.
-    pub hands_over: bool,
-}
-
-impl Glimpse {
-    pub fn of(message: &[u8]) -> Glimpse {
-        match Envelope::open(message).and_then(|(_, body)| PeerMessage::decode(body)) {
-            Ok(PeerMessage::Heard { sessions: heard, .. }) => Glimpse { heard, ..Glimpse::default() },
-            Ok(PeerMessage::Raft(message)) => Glimpse::of_raft(message),
-            _ => Glimpse::default(),
-        }
-    }
-
-    fn of_raft(mut message: Message) -> Glimpse {
-        let (term, none) = (message.term, Glimpse::default());
-        match message.msg_type {
-            MessageType::MsgAppend => {
-                let entries = message.take_entries().into_iter().map(from_raft).collect();
-                Glimpse { entries, term, ..none }
-            }
-            MessageType::MsgRequestVote => {
-                let is_told = &message.context[..] == raft::CAMPAIGN_TRANSFER;
-                Glimpse { campaign: Some((term, is_told)), ..none }
-            }
-            MessageType::MsgTimeoutNow => Glimpse { hands_over: true, ..none },
-            _ if message.reject => none,
-            MessageType::MsgRequestVoteResponse => Glimpse { vote: Some(term), ..none },
-            MessageType::MsgRequestPreVoteResponse => Glimpse { promises: true, ..none },
-            MessageType::MsgAppendResponse => Glimpse { acknowledges: Some((message.index, term)), ..none },
-            _ => none,
-        }
-    }
-}
-
 /// The messages that travel, with their numbers. The library has others, for itself alone.
 const TYPES: [(i32, MessageType); 11] = [
     (1, MessageType::MsgAppend),
@@ -429,7 +329,7 @@ const TYPES: [(i32, MessageType); 11] = [
 ];
 
 /// A message of the library as it travels. Some are for the library alone.
-pub(crate) fn letter(message: Message) -> Option<(u64, Vec<u8>)> {
+pub(crate) fn to_peer(message: Message) -> Option<(u64, Vec<u8>)> {
     let to = message.to;
     let message = match message.msg_type {
         MessageType::MsgSnapshot => PeerMessage::Offer(message),
@@ -486,7 +386,7 @@ fn encode_raft(message: &Message, out: &mut Vec<u8>) {
         out.put_i64(entry.term as i64);
         let is_change = entry.get_entry_type() != EntryType::EntryNormal;
         out.put_bool(is_change);
-        // Of a change, what it is lies in its context: see `payload.rs`.
+        // Of a change, what it is lies in its context: see `configuration.rs`.
         out.put_buffer(Some(if is_change { &entry.context } else { &entry.data }));
     }
 }

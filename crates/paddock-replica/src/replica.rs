@@ -33,20 +33,19 @@ use paddock_state::{ClientInput, ConnId, Now, Outboxes, QueuedRead, TOUCH_DELAY_
 use paddock_tree::{Command, Origin};
 
 use crate::batch::{Batch, BatchBuilder, EntryBuilder};
-use crate::consensus::{Consensus, Install, Leadership, Letters};
+use crate::configuration::ConfigurationEntry;
+use crate::consensus::{Consensus, Leadership};
+use crate::effects::{Applied, Effects, Messages as Letters, SnapshotRead, SnapshotWrite};
 use crate::liveness::Liveness;
 use crate::message::{Envelope, FoundOnDisk, PeerMessage};
-use crate::payload::About;
 use crate::question::Question;
 use crate::serving::Serving;
-use crate::{Cluster, HardState, LogEntry, Membership, Recovered, Replicated};
+use crate::{Cluster, HardState, Input, LogEntry, Recovered, ReplicaOptions, Replicated};
 use admission::Admission;
 use confirming::Confirming;
 use contact::Contact;
 use digests::Digests;
-pub(crate) use founding::BEFORE_ASKING;
 use founding::Beginning;
-pub use founding::Founding;
 use gates::Gates;
 use inquiry::Inquiry;
 use members::Wanted;
@@ -54,119 +53,6 @@ use outstanding::Outstanding;
 use processes::Processes;
 use refusing::Refusing;
 use transfer::Transfer;
-pub use transfer::{SnapshotRead, SnapshotWrite};
-
-#[derive(Clone, Debug)]
-pub struct ReplicaOptions {
-    /// This member's number in the ensemble, 1 to 255.
-    pub member: u64,
-    /// With whom this member begins an ensemble, if it has no data and there is none yet.
-    pub founding: Founding,
-    /// Sessions expire at whole ticks.
-    pub tick_ms: u64,
-    /// How often empty containers and expired TTL znodes are looked for.
-    pub garbage_interval_ms: u64,
-    /// How many of them are removed at a time.
-    pub garbage_max: usize,
-    /// How many bytes of applied entries are kept in memory for members that lag a little. Who lags more gets a snapshot.
-    pub entry_bytes_kept: usize,
-    /// Every read sees what was written anywhere before it was asked, and not only what its own session wrote.
-    pub linearizable_reads: bool,
-    /// A leader that was confirmed a short time ago answers without being confirmed again. Right only if no clock of the
-    /// ensemble runs ahead of another one by more than so many milliseconds in a second. `None` does without.
-    pub lease_clock_bound_ms: Option<u64>,
-    /// Chance, for elections: the same seed makes the same choices.
-    pub seed: u64,
-    /// Tells this process of the member from all others: a number that none had before, and none has elsewhere.
-    pub process: u64,
-}
-
-/// Something that happened.
-#[derive(Debug)]
-pub enum Input {
-    /// Something of this member's clients.
-    Client(ClientInput),
-    /// Another member says something: what `Effects::messages` gave it. Messages may be lost and come late.
-    Peer { from: u64, bytes: Vec<u8> },
-    /// The link to another member has ended: nothing that it says will come before there is another one.
-    LinkLost { peer: u64 },
-    /// There is a snapshot file up to this entry, when these took part.
-    SnapshotTaken { index: u64, term: u64, membership: Membership },
-    /// What `Effects::snapshot_reads` asked for, and whether the snapshot ends with it; none if it is not there any more.
-    SnapshotRead { read: SnapshotRead, piece: Option<(Vec<u8>, bool)> },
-    /// What `Effects::snapshot_writes` asked for is done: so many bytes are written, and if it was the last piece, the
-    /// snapshot is synced and has been checked. Not good: nothing of it is left.
-    SnapshotWritten { index: u64, offset: u64, is_last: bool, is_good: bool },
-    /// Everything in the log up to and including this round is on disk.
-    Persisted { round: u64 },
-    /// The disk is full, so that nothing reaches it, or there is room again.
-    DiskFull(bool),
-    /// This member is about to stop: if it leads, somebody else should.
-    StepDown,
-    /// [`Replica::TICK_MS`] have passed.
-    Tick,
-}
-
-/// What is to be done. The shell carries it out and reports `Input::Persisted`.
-#[derive(Debug, Default)]
-pub struct Effects {
-    /// To other members, now: they need not wait for the disk.
-    pub messages: Vec<(u64, Vec<u8>)>,
-    /// Pieces of this member's snapshot that another one wants.
-    pub snapshot_reads: Vec<SnapshotRead>,
-    /// Pieces of the leader's snapshot that have come.
-    pub snapshot_writes: Vec<SnapshotWrite>,
-    /// A snapshot should be taken soon: a member lags behind all entries that are kept.
-    pub wants_snapshot: bool,
-    /// Before anything else of the round is written: the snapshot that has come whole takes the place of log and state.
-    pub install: Option<Install>,
-    /// To be written in this order: the hard state first.
-    pub hard_state: Option<HardState>,
-    pub entries: Vec<LogEntry>,
-    /// The round to report once the above is synced.
-    pub round: Option<u64>,
-    /// To be given to `Replica::apply`.
-    pub committed: Vec<LogEntry>,
-    /// Whether requests wait that need no entry: `Replica::apply` answers them.
-    pub locals: bool,
-    /// Members whose state is not this one's though it should be: an alarm.
-    pub differing: Vec<u64>,
-    /// Peers that belong to another ensemble, and its id: their links are to be cut.
-    pub foreign: Vec<(u64, u64)>,
-    /// At this entry most members have another state than this one: it has to stop now, and to begin anew without what it
-    /// has on its disk.
-    pub diverged_at: Option<u64>,
-}
-
-impl Effects {
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-            && self.snapshot_reads.is_empty()
-            && self.snapshot_writes.is_empty()
-            && !self.wants_snapshot
-            && self.round.is_none()
-            && self.committed.is_empty()
-            && !self.locals
-            && self.differing.is_empty()
-            && self.foreign.is_empty()
-            && self.diverged_at.is_none()
-    }
-
-    /// Whether clients can be answered, and nobody else waits for this member's disk: what there is to tell other members is
-    /// what they need less urgently.
-    pub fn can_answer_first(&self) -> bool {
-        !self.committed.is_empty() && self.round.is_none() && self.install.is_none()
-    }
-}
-
-/// How far a call of `apply` came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
-    pub entries: usize,
-    pub commands: usize,
-    /// Whether the state says something else of the ensemble's members than before.
-    pub members_changed: bool,
-}
 
 /// What a member is to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use raft::eraftpb::{ConfChangeSingle, ConfChangeTransition, ConfChangeType, Conf
 
 use super::Consensus;
 use crate::Membership;
-use crate::membership::{Standing, Step};
-use crate::payload::About;
+use crate::configuration::ConfigurationEntry;
+use crate::membership::{MembershipStep, StepTo};
 
 /// A member as its leader sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +21,13 @@ pub(crate) struct Follower {
 
 impl Consensus {
     /// Carries out what a committed entry says of the membership; true if it has changed.
-    pub(crate) fn apply_about(&mut self, index: u64, about: &About) -> bool {
+    pub(crate) fn apply_configuration(&mut self, index: u64, entry: &ConfigurationEntry) -> bool {
         let before = self.membership.clone();
-        match about {
+        match entry {
             _ if index <= self.refounded => {}
-            About::Founding(founders) if self.membership.is_empty() => self.found(founders),
-            About::Founding(_) | About::Refounding { .. } => {}
-            About::Change(step) => self.apply_change(&to_raft(step)),
+            ConfigurationEntry::Founding(founders) if self.membership.is_empty() => self.found(founders),
+            ConfigurationEntry::Founding(_) | ConfigurationEntry::Refounding { .. } => {}
+            ConfigurationEntry::Change(step) => self.apply_change(&to_raft(step)),
         }
         self.membership != before
     }
@@ -41,8 +41,8 @@ impl Consensus {
     }
 
     fn found(&mut self, founders: &Membership) {
-        let voters = founders.voters.iter().map(|id| (*id, Standing::Voter));
-        let learners = founders.learners.iter().map(|id| (*id, Standing::Learner));
+        let voters = founders.voters.iter().map(|id| (*id, StepTo::Voter));
+        let learners = founders.learners.iter().map(|id| (*id, StepTo::Learner));
         voters.chain(learners).for_each(|member| self.apply_change(&to_raft(&vec![member])));
     }
 
@@ -53,8 +53,8 @@ impl Consensus {
 
     /// Proposes one step. Several members at once go through both majorities, until an empty step lets go of the one
     /// before.
-    pub(crate) fn change(&mut self, step: &Step) {
-        let context = About::encode_step(step);
+    pub(crate) fn change(&mut self, step: &MembershipStep) {
+        let context = ConfigurationEntry::encode_step(step);
         if let Err(error) = self.node.propose_conf_change(context, to_raft(step)) {
             tracing::debug!(%error, "a change of members has to wait");
         }
@@ -107,17 +107,17 @@ impl Consensus {
 }
 
 /// A step as the library wants to have it.
-fn to_raft(step: &Step) -> ConfChangeV2 {
+fn to_raft(step: &MembershipStep) -> ConfChangeV2 {
     let mut change = ConfChangeV2::default();
     if step.len() > 1 {
         change.set_transition(ConfChangeTransition::Explicit);
     }
-    let single = |&(node_id, standing): &(u64, Standing)| {
+    let single = |&(node_id, standing): &(u64, StepTo)| {
         let mut single = ConfChangeSingle { node_id, ..ConfChangeSingle::default() };
         single.set_change_type(match standing {
-            Standing::Voter => ConfChangeType::AddNode,
-            Standing::Learner => ConfChangeType::AddLearnerNode,
-            Standing::Gone => ConfChangeType::RemoveNode,
+            StepTo::Voter => ConfChangeType::AddNode,
+            StepTo::Learner => ConfChangeType::AddLearnerNode,
+            StepTo::Removed => ConfChangeType::RemoveNode,
         });
         single
     };

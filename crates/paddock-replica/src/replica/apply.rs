@@ -7,7 +7,7 @@ use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Write, WriteReply
 use paddock_state::{ConnId, Now, Outboxes, QueuedRead, State};
 use paddock_tree::{Command, Guess, Outcome, Tree};
 
-use super::{About, Applied, Effects, Item, Replica};
+use super::{Applied, ConfigurationEntry, Effects, Item, Replica};
 use crate::batch::{Batch, batches};
 use crate::{Membership, Replicated};
 
@@ -23,7 +23,7 @@ impl Replica {
         out.begin_round();
         let mut applied = Applied::default();
         for entry in effects.committed.drain(..) {
-            match About::decode(&entry.payload) {
+            match ConfigurationEntry::decode(&entry.payload) {
                 Some(about) => self.apply_about(entry.index, about, replicated),
                 None => {
                     for batch in batches(&entry.payload) {
@@ -49,13 +49,13 @@ impl Replica {
     }
 
     /// Carries out what an entry says of who takes part.
-    fn apply_about(&mut self, index: u64, about: About, replicated: &mut Replicated) {
-        if self.consensus.apply_about(index, &about) {
+    fn apply_about(&mut self, index: u64, about: ConfigurationEntry, replicated: &mut Replicated) {
+        if self.consensus.apply_configuration(index, &about) {
             self.is_commit_due = true;
             let Membership { voters, learners, voters_outgoing, .. } = self.consensus.membership();
             tracing::info!(?voters, ?learners, ?voters_outgoing, "membership changed");
         }
-        if let About::Refounding { cluster, members, .. } = about {
+        if let ConfigurationEntry::Refounding { cluster, members, .. } = about {
             // A survivor begins an ensemble of its own.
             replicated.tree_mut().refound_ensemble(cluster, &members);
             self.note_members(replicated.state());

@@ -22,10 +22,11 @@ use raft::eraftpb::{Message, MessageType};
 
 use super::inquiry::Inquiry;
 use super::{Effects, Replica, ReplicaOptions, first_session_id};
+use crate::Recovered;
 use crate::batch::BatchBuilder;
-use crate::consensus::{Consensus, Recovered};
+use crate::configuration::ConfigurationEntry as About;
+use crate::consensus::Consensus;
 use crate::message::{Condition, Greeting, PeerMessage, Ruling};
-use crate::payload::About;
 use crate::{Cluster, HardState, LogEntry, Membership};
 
 /// The number of the round that the founding is. No round of the library has it.
@@ -33,17 +34,9 @@ const FOUNDING_ROUND: u64 = 0;
 /// The term of the first entry. Nobody leads in it.
 const FIRST_TERM: u64 = 1;
 /// In the place of the entry up to which a member has to learn: it has to ask first which term it is.
-pub(crate) const BEFORE_ASKING: u64 = u64::MAX;
+const BEFORE_ASKING: u64 = HardState::TERM_UNKNOWN;
 /// It has asked, and waits for its leader to say up to which entry.
 const BEFORE_HEARING: u64 = u64::MAX - 1;
-
-/// Who founds an ensemble with whom: what the configuration says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Founding {
-    pub membership: Membership,
-    /// The lines of `/zookeeper/config`; empty for a member alone, which has no ensemble.
-    pub members: String,
-}
 
 /// How far a member without data has come.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use paddock_proto::{ErrorCode, MemberRole, OpCode};
 use paddock_tree::{Ensemble, Tree};
 
 use super::Replica;
-use crate::membership::{Standing, Step};
+use crate::membership::{MembershipStep as Step, StepTo};
 
 /// So many ticks a newcomer may be silent, or make no progress, before a change is given up.
 const SILENT_TICKS_MAX: u32 = 100;
@@ -101,7 +101,7 @@ impl Replica {
             return self.step_down();
         }
         let all = wanted.voters.iter().chain(&wanted.learners);
-        let absent: Step = all.filter(|id| !now.contains(**id)).map(|id| (*id, Standing::Learner)).collect();
+        let absent: Step = all.filter(|id| !now.contains(**id)).map(|id| (*id, StepTo::Learner)).collect();
         if !absent.is_empty() {
             tracing::info!(members = ?ids(&absent), "new members begin to learn");
             return self.consensus.change(&absent);
@@ -121,7 +121,7 @@ impl Replica {
             .iter()
             .filter(|id| !wanted.contains(**id))
             .filter(|id| wanted.ticks >= FAREWELL_TICKS || self.has(**id, wanted.since + 1))
-            .map(|id| (*id, Standing::Gone))
+            .map(|id| (*id, StepTo::Removed))
             .collect();
         if !gone.is_empty() {
             tracing::info!(members = ?ids(&gone), "members that left are let go");
@@ -147,8 +147,8 @@ impl Replica {
             // Nobody who stays can lead yet.
             goal.push(own);
         }
-        let joining = goal.iter().filter(|id| !voters.contains(id)).map(|id| (*id, Standing::Voter));
-        let leaving = voters.iter().filter(|id| !goal.contains(id)).map(|id| (*id, Standing::Learner));
+        let joining = goal.iter().filter(|id| !voters.contains(id)).map(|id| (*id, StepTo::Voter));
+        let leaving = voters.iter().filter(|id| !goal.contains(id)).map(|id| (*id, StepTo::Learner));
         let step: Step = joining.chain(leaving).collect();
         tracing::info!(from = ?voters, to = ?goal, "the voters change");
         self.consensus.change(&step);

@@ -8,6 +8,7 @@
 use raft::eraftpb::Message;
 
 use super::{Effects, Replica};
+use crate::effects::{SnapshotRead, SnapshotWrite};
 use crate::message::PeerMessage;
 
 /// After so many ticks without a piece it is asked for again.
@@ -37,25 +38,6 @@ impl Transfer {
     fn index(&self) -> u64 {
         self.offer.get_snapshot().get_metadata().index
     }
-}
-
-/// A piece that another member wants of this member's snapshot. To be answered by `Input::SnapshotRead`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SnapshotRead {
-    pub to: u64,
-    /// The entry that the snapshot ends with.
-    pub index: u64,
-    pub offset: u64,
-}
-
-/// A piece that has come. One with offset 0 begins anew. To be answered by `Input::SnapshotWritten`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotWrite {
-    pub index: u64,
-    pub offset: u64,
-    pub bytes: Vec<u8>,
-    /// The snapshot is whole with this one, and to be checked before the answer.
-    pub is_last: bool,
 }
 
 impl Replica {

@@ -1,46 +1,41 @@
-//! What the entries of the log hold: commands nearly always, and now and then a word on who takes part in the log.
-//!
-//! The first byte tells. An entry without bytes is the one with which a leader begins its term.
+//! Entries of the log that change its membership, and log entries as the Raft library has them.
 
 use bytes::Bytes;
-use paddock_proto::Write;
 use paddock_proto::jute::{Reader, Writer};
 use raft::eraftpb::{Entry, EntryType};
 
-use crate::Membership;
-use crate::consensus::LogEntry;
-use crate::membership::{Standing, Step};
+use crate::log_entry::{CHANGE, FOUNDING, REFOUNDING};
+use crate::membership::{MembershipStep, StepTo};
+use crate::{LogEntry, Membership};
 
-/// Batches of commands: see `batch.rs`.
-pub(crate) const COMMANDS: u8 = 2;
-const FOUNDING: u8 = 3;
-const CHANGE: u8 = 4;
-const REFOUNDING: u8 = 5;
-
-/// An entry that says who takes part.
+/// An entry that sets or changes the membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum About {
+pub(crate) enum ConfigurationEntry {
     /// The first entry of a log: all members that begin an ensemble write the same one.
     Founding(Membership),
     /// One step from a membership to another.
-    Change(Step),
+    Change(MembershipStep),
     /// Written by a survivor of a lost quorum: whatever was said before, these take part, in an ensemble of another id.
     Refounding { membership: Membership, cluster: u64, members: String },
 }
 
-impl About {
+impl ConfigurationEntry {
     /// `None` for commands.
-    pub(crate) fn decode(payload: &[u8]) -> Option<About> {
+    pub(crate) fn decode(payload: &[u8]) -> Option<ConfigurationEntry> {
         let (kind, body) = payload.split_first()?;
         match *kind {
-            FOUNDING => Some(About::Founding(Membership::decode(body).expect("a founding is whole"))),
-            CHANGE => Some(About::Change(decode_step(body).expect("a change of members is whole"))),
+            FOUNDING => {
+                Some(ConfigurationEntry::Founding(Membership::decode(body).expect("a founding is whole")))
+            }
+            CHANGE => {
+                Some(ConfigurationEntry::Change(decode_step(body).expect("a change of members is whole")))
+            }
             REFOUNDING => {
                 let mut reader = Reader::new(body);
-                let mut read = || -> Result<About, paddock_proto::DecodeError> {
+                let mut read = || -> Result<ConfigurationEntry, paddock_proto::DecodeError> {
                     let membership = reader.buffer()?.and_then(Membership::decode).unwrap_or_default();
                     let (cluster, members) = (reader.i64()? as u64, reader.string()?.to_owned());
-                    Ok(About::Refounding { membership, cluster, members })
+                    Ok(ConfigurationEntry::Refounding { membership, cluster, members })
                 };
                 Some(read().expect("a refounding is whole"))
             }
@@ -51,15 +46,15 @@ impl About {
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         match self {
-            About::Founding(membership) => {
+            ConfigurationEntry::Founding(membership) => {
                 out.push(FOUNDING);
                 out.extend(membership.encode());
             }
-            About::Change(step) => {
+            ConfigurationEntry::Change(step) => {
                 out.push(CHANGE);
-                out.extend(About::encode_step(step));
+                out.extend(ConfigurationEntry::encode_step(step));
             }
-            About::Refounding { membership, cluster, members } => {
+            ConfigurationEntry::Refounding { membership, cluster, members } => {
                 out.push(REFOUNDING);
                 out.put_buffer(Some(&membership.encode()));
                 out.put_i64(*cluster as i64);
@@ -70,49 +65,40 @@ impl About {
     }
 
     /// The body of a change: for each member its number and what it becomes.
-    pub(crate) fn encode_step(step: &Step) -> Vec<u8> {
+    pub(crate) fn encode_step(step: &MembershipStep) -> Vec<u8> {
         let mut out = Vec::new();
         for (member, standing) in step {
             out.extend_from_slice(&member.to_le_bytes());
             out.push(match standing {
-                Standing::Voter => 1,
-                Standing::Learner => 2,
-                Standing::Gone => 3,
+                StepTo::Voter => 1,
+                StepTo::Learner => 2,
+                StepTo::Removed => 3,
             });
         }
         out
     }
 }
 
-fn decode_step(body: &[u8]) -> Option<Step> {
+fn decode_step(body: &[u8]) -> Option<MembershipStep> {
     let (members, rest) = body.as_chunks::<9>();
     let decode = |[id @ .., standing]: &[u8; 9]| {
         let standing = match standing {
-            1 => Standing::Voter,
-            2 => Standing::Learner,
-            3 => Standing::Gone,
+            1 => StepTo::Voter,
+            2 => StepTo::Learner,
+            3 => StepTo::Removed,
             _ => return None,
         };
         Some((u64::from_le_bytes(*id), standing))
     };
-    let step = members.iter().map(decode).collect::<Option<Step>>()?;
+    let step = members.iter().map(decode).collect::<Option<MembershipStep>>()?;
     rest.is_empty().then_some(step)
 }
 
 impl LogEntry {
-    /// The id that this entry gives to the ensemble, if it is the one with which the first leader says who the members are.
-    pub(crate) fn named_cluster(&self) -> Option<u64> {
-        let mut writes = self.batches().flat_map(|batch| batch.commands()).map(|command| command.write);
-        writes.find_map(|write| match write {
-            Ok(Write::FoundEnsemble { cluster, .. }) => Some(cluster),
-            _ => None,
-        })
-    }
-
     /// The id of the ensemble that a survivor has begun with this entry.
     pub fn refounded_cluster(&self) -> Option<u64> {
-        match About::decode(&self.payload) {
-            Some(About::Refounding { cluster, .. }) => Some(cluster),
+        match ConfigurationEntry::decode(&self.payload) {
+            Some(ConfigurationEntry::Refounding { cluster, .. }) => Some(cluster),
             _ => None,
         }
     }
@@ -122,7 +108,7 @@ impl LogEntry {
         let membership = Membership::new(vec![member], vec![]);
         // Never 0, and not that of the ensemble before.
         let (cluster, members) = (seed | 1, members.to_owned());
-        let payload = About::Refounding { membership, cluster, members }.encode();
+        let payload = ConfigurationEntry::Refounding { membership, cluster, members }.encode();
         LogEntry { index, term, payload }
     }
 }
@@ -156,25 +142,30 @@ pub(crate) fn to_raft(entry: LogEntry) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log_entry::COMMANDS;
 
     #[test]
     fn entries_come_back_as_they_were() {
         let membership = Membership::new(vec![1, 2], vec![3]);
         let members = "server.1=a:1:2:participant\n".to_owned();
         for about in [
-            About::Founding(membership.clone()),
-            About::Change(vec![(1, Standing::Voter), (300, Standing::Learner), (2, Standing::Gone)]),
-            About::Change(Vec::new()),
-            About::Refounding { membership, cluster: 7, members },
+            ConfigurationEntry::Founding(membership.clone()),
+            ConfigurationEntry::Change(vec![
+                (1, StepTo::Voter),
+                (300, StepTo::Learner),
+                (2, StepTo::Removed),
+            ]),
+            ConfigurationEntry::Change(Vec::new()),
+            ConfigurationEntry::Refounding { membership, cluster: 7, members },
         ] {
             let payload = about.encode();
-            assert_eq!(About::decode(&payload), Some(about.clone()));
+            assert_eq!(ConfigurationEntry::decode(&payload), Some(about.clone()));
             let entry = LogEntry { index: 4, term: 2, payload };
-            let is_change = matches!(about, About::Change(_));
+            let is_change = matches!(about, ConfigurationEntry::Change(_));
             assert_eq!(to_raft(entry.clone()).get_entry_type() == EntryType::EntryConfChangeV2, is_change);
             assert_eq!(from_raft(to_raft(entry.clone())), entry);
         }
-        assert_eq!(About::decode(&[]), None);
-        assert_eq!(About::decode(&[COMMANDS, 1]), None);
+        assert_eq!(ConfigurationEntry::decode(&[]), None);
+        assert_eq!(ConfigurationEntry::decode(&[COMMANDS, 1]), None);
     }
 }

@@ -1,0 +1,18 @@
+//! One entry of the Raft log, and the first byte of its payload, which tells what the rest is.
+
+use bytes::Bytes;
+
+/// An entry of the Raft log, as it goes to the transaction log. Its payload is empty in the entry with which a leader begins its
+/// term; otherwise its first byte is one of the constants below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    pub index: u64,
+    pub term: u64,
+    pub payload: Bytes,
+}
+
+/// Batches of commands: see `batch.rs`.
+pub(crate) const COMMANDS: u8 = 2;
+pub(crate) const FOUNDING: u8 = 3;
+pub(crate) const CHANGE: u8 = 4;
+pub(crate) const REFOUNDING: u8 = 5;

@@ -1,0 +1,37 @@
+//! Settings of a member.
+
+use crate::Membership;
+
+/// Settings of one member. They stay the same as long as its process runs.
+#[derive(Clone, Debug)]
+pub struct ReplicaOptions {
+    /// Number of this member in the ensemble, 1 to 255.
+    pub member: u64,
+    /// Ensemble that this member founds with others, if it has no data and there is none yet.
+    pub founding: Founding,
+    /// Length of a session tick in milliseconds: sessions expire at whole ticks.
+    pub tick_ms: u64,
+    /// Time between two searches for empty containers and expired TTL znodes, in milliseconds.
+    pub garbage_interval_ms: u64,
+    /// Number of such znodes that one search removes at most.
+    pub garbage_max: usize,
+    /// Bytes of applied entries that are kept in memory for followers that lag a little. One that lags more gets a snapshot.
+    pub entry_bytes_kept: usize,
+    /// True if every read sees all that was written anywhere before it was asked, and not only its own session's writes.
+    pub linearizable_reads: bool,
+    /// Bound on the clocks for leases: no clock of the ensemble runs ahead of another one by more than this many milliseconds
+    /// in a second. A leader with a lease answers syncs without asking its quorum. `None` does without leases.
+    pub lease_clock_bound_ms: Option<u64>,
+    /// Seed of the election timeouts: the same seed makes the same choices.
+    pub seed: u64,
+    /// Number of this process of the member, which no other process has, here or elsewhere.
+    pub process: u64,
+}
+
+/// The ensemble that the configuration describes: a member without data founds it with these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Founding {
+    pub membership: Membership,
+    /// Lines of `/zookeeper/config`; empty for a member alone, which has no ensemble.
+    pub members: String,
+}

@@ -1,0 +1,97 @@
+//! A member as its disk describes it, before it begins to run.
+
+use paddock_state::Now;
+use paddock_tree::Tree;
+
+use crate::configuration::ConfigurationEntry;
+use crate::message::FoundOnDisk;
+use crate::{Cluster, HardState, LogEntry, Membership};
+
+/// Log, snapshot and identity of a member, as they were found on its disk.
+#[derive(Debug)]
+pub struct Recovered {
+    /// Index and term of the last entry in the snapshot; zeros without one.
+    pub snapshot: (u64, u64),
+    /// Who took part at that entry; nobody without a snapshot.
+    pub membership: Membership,
+    pub hard_state: HardState,
+    /// All entries behind the snapshot, without a gap.
+    pub entries: Vec<LogEntry>,
+    /// The ensemble that the member belongs to, as its disk says.
+    pub cluster: Cluster,
+    /// The number of the start before the one that `begin` has numbered; 0 if there was none.
+    former_start: u64,
+}
+
+impl Recovered {
+    /// So many batches of sessions' ids lie between one start and the next, if the clock does not keep them apart.
+    pub(crate) const INCARNATIONS_APART: u64 = 1024;
+
+    /// A member that belongs to no ensemble, as far as is known.
+    pub fn new(
+        snapshot: (u64, u64),
+        membership: Membership,
+        hard_state: HardState,
+        entries: Vec<LogEntry>,
+    ) -> Recovered {
+        Recovered { snapshot, membership, hard_state, entries, cluster: Cluster::None, former_start: 0 }
+    }
+
+    /// Numbers this start of the member, higher than every one before, even if the clock went back. The hard state has to be
+    /// on disk before the member is made: what it sends to others counts by this number.
+    pub fn begin(&mut self, member: u64, tree: &Tree, now: Now) {
+        let logged = self.entries.iter().flat_map(LogEntry::batches).map(|batch| batch.origin);
+        let logged =
+            logged.filter(|origin| u64::from(origin.member) == member).map(|origin| origin.incarnation);
+        let known = tree.incarnation(member as u8).into_iter().chain([self.hard_state.incarnation]);
+        let next = logged
+            .chain(known)
+            .filter(|last| *last > 0)
+            .max()
+            .map(|last| last + Recovered::INCARNATIONS_APART);
+        self.former_start = self.hard_state.incarnation;
+        self.hard_state.incarnation = next.unwrap_or(1).max(now.wall_ms as u64);
+    }
+
+    /// The member has to be told everything before it votes or serves: what it once had is of no use.
+    pub fn learn_first(&mut self) {
+        self.hard_state.silent_until = HardState::TERM_UNKNOWN;
+    }
+
+    /// The member's disk as it was found, for others to judge. To be asked behind `begin`.
+    pub(crate) fn found(&self) -> FoundOnDisk {
+        let (index, term) = self.entries.last().map_or(self.snapshot, |entry| (entry.index, entry.term));
+        FoundOnDisk {
+            former_start: self.former_start,
+            start: self.hard_state.incarnation,
+            last: (term, index),
+        }
+    }
+
+    /// The id of the ensemble that a survivor has begun, if the log holds the entry with which one did.
+    pub fn refounded_cluster(&self) -> Option<u64> {
+        self.entries.iter().rev().find_map(LogEntry::refounded_cluster)
+    }
+
+    /// Whether nobody else takes part, as far as the log tells.
+    pub fn is_alone(&self, member: u64) -> bool {
+        let (membership, since) = membership_at_start(self);
+        let changes = |entry: &LogEntry| {
+            matches!(ConfigurationEntry::decode(&entry.payload), Some(ConfigurationEntry::Change(_)))
+        };
+        membership.is_alone(member) && !self.entries.iter().any(|entry| entry.index > since && changes(entry))
+    }
+}
+
+/// The membership from which the entries go on, and the entry up to which they say nothing more about it.
+pub(crate) fn membership_at_start(recovered: &Recovered) -> (Membership, u64) {
+    let mut start = (recovered.membership.clone(), 0);
+    for entry in &recovered.entries {
+        match ConfigurationEntry::decode(&entry.payload) {
+            Some(ConfigurationEntry::Founding(membership)) if entry.index == 1 => start.0 = membership,
+            Some(ConfigurationEntry::Refounding { membership, .. }) => start = (membership, entry.index),
+            _ => {}
+        }
+    }
+    start
+}
