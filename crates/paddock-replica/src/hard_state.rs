@@ -15,6 +15,8 @@ pub struct HardState {
 impl HardState {
     /// Value of `silent_until` in a member without data that has not asked yet which term it is.
     pub(crate) const TERM_UNKNOWN: u64 = u64::MAX;
+    /// Value of `silent_until` in a member that knows the term, and waits for its leader to say up to which entry it has to learn.
+    pub(crate) const COMMIT_UNKNOWN: u64 = u64::MAX - 1;
 
     pub fn encode(&self) -> [u8; 40] {
         let mut bytes = [0; 40];

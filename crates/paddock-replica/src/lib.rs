@@ -4,24 +4,47 @@
 //! log, entries to apply. [`Replicated`] is the state with its place in the log. Answers and watch events leave through
 //! `paddock_state::Outboxes`. Time comes in as `paddock_state::Now`; the Raft library is known to this crate alone.
 
+mod admission;
+mod applied_position;
 mod batch;
 mod cluster;
 mod configuration;
+mod confirming;
 mod consensus;
+mod contact;
+mod digests;
+mod disk_age;
+mod durability;
 mod effects;
 mod entry_log;
+mod founding;
+mod garbage;
+mod gates;
 mod hard_state;
 mod input;
+mod inquiry;
+mod joining;
+mod leading;
+mod lease;
 mod liveness;
 mod log_entry;
 mod membership;
+mod membership_change;
 mod message;
 mod options;
+mod outstanding;
+mod own_cluster;
+mod processes;
 mod question;
+mod queued_item;
+mod read_only;
 mod recovered;
 mod replica;
 mod replicated;
+mod requests;
 mod serving;
+mod sessions;
+mod snapshot_transfer;
 pub mod testing;
 
 pub use batch::Batch;

@@ -1,8 +1,8 @@
-//! Who takes part in the log, as Raft counts: voters and learners, and both sets of voters while one follows the other.
+//! Membership of the Raft group: voters and learners, and both sets of voters while one follows the other.
 
 use raft::eraftpb::ConfState;
 
-/// The numbers are sorted. Learners have everything and no vote.
+/// Members of the Raft group by their numbers, which are sorted. Learners get every entry and have no vote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Membership {
     pub voters: Vec<u64>,
@@ -13,7 +13,7 @@ pub struct Membership {
     pub learners_next: Vec<u64>,
 }
 
-/// What a member is to become in a step from one membership to the next.
+/// Part that a step gives to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepTo {
     Voter,
@@ -21,8 +21,19 @@ pub(crate) enum StepTo {
     Removed,
 }
 
-/// The members that change in one step. An empty one ends a joint membership.
+/// One step from a membership to the next: the members that change. An empty one ends a joint membership.
 pub(crate) type MembershipStep = Vec<(u64, StepTo)>;
+
+/// A member as its leader sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Follower {
+    /// Entry up to which it has everything.
+    pub(crate) matched: u64,
+    /// True if it was heard a short time ago.
+    pub(crate) is_active: bool,
+    /// True if it is to get a snapshot first.
+    pub(crate) gets_snapshot: bool,
+}
 
 impl Membership {
     pub fn new(mut voters: Vec<u64>, mut learners: Vec<u64>) -> Membership {
@@ -31,17 +42,17 @@ impl Membership {
         Membership { voters, learners, ..Membership::default() }
     }
 
-    /// Nobody: a member that has not been told yet where it belongs.
+    /// True if there are no voters: a member that has not been told yet where it belongs.
     pub fn is_empty(&self) -> bool {
         self.voters.is_empty()
     }
 
-    /// Everybody who takes part in any way.
+    /// All members, whatever their part.
     pub fn all(&self) -> impl Iterator<Item = u64> {
         self.lists().into_iter().flatten().copied()
     }
 
-    /// Whether one set of voters is about to follow another.
+    /// True while one set of voters follows another.
     pub(crate) fn is_joint(&self) -> bool {
         !self.voters_outgoing.is_empty()
     }

@@ -35,3 +35,6 @@ pub struct Founding {
     /// Lines of `/zookeeper/config`; empty for a member alone, which has no ensemble.
     pub members: String,
 }
+
+/// Time between two ticks of a member, in milliseconds: a tenth of an election timeout.
+pub(crate) const TICK_MS: u64 = 100;

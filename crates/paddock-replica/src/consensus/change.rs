@@ -1,4 +1,6 @@
-//! Who takes part: what entries say of it, and how a leader changes it, one step at a time.
+//! Membership of the Raft group: what entries say of it, and how a leader changes it, one step at a time.
+
+use std::collections::BTreeMap;
 
 use raft::ProgressState;
 use raft::eraftpb::{ConfChangeSingle, ConfChangeTransition, ConfChangeType, ConfChangeV2};
@@ -6,18 +8,7 @@ use raft::eraftpb::{ConfChangeSingle, ConfChangeTransition, ConfChangeType, Conf
 use super::Consensus;
 use crate::Membership;
 use crate::configuration::ConfigurationEntry;
-use crate::membership::{MembershipStep, StepTo};
-
-/// A member as its leader sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Follower {
-    /// It has everything up to here.
-    pub(crate) matched: u64,
-    /// It was heard a short time ago.
-    pub(crate) is_active: bool,
-    /// It is to get a snapshot first.
-    pub(crate) gets_snapshot: bool,
-}
+use crate::membership::{Follower, MembershipStep, StepTo};
 
 impl Consensus {
     /// Carries out what a committed entry says of the membership; true if it has changed.
@@ -36,7 +27,7 @@ impl Consensus {
         match self.node.apply_conf_change(change) {
             Ok(state) => self.membership = Membership::from_raft(&state),
             // Every member comes to the same conclusion.
-            Err(error) => tracing::warn!(%error, ?change, "a change of members has no effect"),
+            Err(error) => tracing::warn!(%error, ?change, "membership change has no effect"),
         }
     }
 
@@ -46,7 +37,7 @@ impl Consensus {
         voters.chain(learners).for_each(|member| self.apply_change(&to_raft(&vec![member])));
     }
 
-    /// Whether a step is on its way, so that the next one has to wait.
+    /// True if a step is on its way, so that the next one has to wait.
     pub(crate) fn is_changing(&self) -> bool {
         self.node.raft.has_pending_conf()
     }
@@ -56,7 +47,7 @@ impl Consensus {
     pub(crate) fn change(&mut self, step: &MembershipStep) {
         let context = ConfigurationEntry::encode_step(step);
         if let Err(error) = self.node.propose_conf_change(context, to_raft(step)) {
-            tracing::debug!(%error, "a change of members has to wait");
+            tracing::debug!(%error, "membership change has to wait");
         }
     }
 
@@ -65,20 +56,29 @@ impl Consensus {
         self.node.transfer_leader(to);
     }
 
-    /// Whether this member leads and takes proposals: not while it hands the lead over, and not when it was let go.
+    /// True if this member leads and takes proposals: not while it hands the lead over, and not when it was let go.
     pub(crate) fn takes_proposals(&self) -> bool {
         let raft = &self.node.raft;
         self.is_leader() && raft.lead_transferee.is_none() && raft.prs().get(raft.id).is_some()
     }
 
-    /// A member as this leader sees it; `None` if it has no part.
-    pub(crate) fn follower(&self, member: u64) -> Option<Follower> {
-        let progress = self.node.raft.prs().get(member)?;
-        Some(Follower {
+    /// The members as this leader sees them, itself among them.
+    pub(crate) fn followers(&self) -> BTreeMap<u64, Follower> {
+        let follower = |progress: &raft::Progress| Follower {
             matched: progress.matched,
             is_active: progress.recent_active,
             gets_snapshot: progress.state == ProgressState::Snapshot,
-        })
+        };
+        self.node.raft.prs().iter().map(|(id, progress)| (*id, follower(progress))).collect()
+    }
+
+    /// The voter that would lose the least time as leader, if there is another one that is there.
+    pub(crate) fn heir(&self) -> Option<u64> {
+        let followers = self.followers();
+        let others = self.membership.voters.iter().filter(|id| **id != self.node.raft.id);
+        let active = others.filter_map(|id| Some((*id, followers.get(id)?)));
+        let active = active.filter(|(_, follower)| follower.is_active);
+        active.max_by_key(|(_, follower)| follower.matched).map(|(id, _)| id)
     }
 
     /// The member runs in another process, whose disk may not hold what the one before had acknowledged: it has to say anew
@@ -98,7 +98,7 @@ impl Consensus {
     pub(crate) fn begin_anew(&mut self, member: u64) {
         let progress = self.node.raft.mut_prs().get_mut(member);
         if let Some(progress) = progress.filter(|progress| progress.matched > 0) {
-            tracing::warn!(member, "a member has lost its data; it gets everything again");
+            tracing::warn!(member, "member has lost its data: sending it everything again");
             progress.matched = 0;
             progress.next_idx = 1;
             progress.become_probe();

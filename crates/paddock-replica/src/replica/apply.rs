@@ -1,4 +1,4 @@
-//! Carrying out what has been committed: the state changes, watches fire, whoever waits is answered.
+//! Applying what has been committed: the state changes, watches fire, connections that wait are answered.
 
 use std::collections::VecDeque;
 
@@ -7,9 +7,12 @@ use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Write, WriteReply
 use paddock_state::{ConnId, Now, Outboxes, QueuedRead, State};
 use paddock_tree::{Command, Guess, Outcome, Tree};
 
-use super::{Applied, ConfigurationEntry, Effects, Item, Replica};
+use super::Replica;
 use crate::batch::{Batch, batches};
-use crate::{Membership, Replicated};
+use crate::configuration::ConfigurationEntry;
+use crate::queued_item::QueuedItem;
+use crate::read_only::{ReadOnlyRequest, ReadOnlyTurn};
+use crate::{Applied, Effects, Membership, Replicated};
 
 impl Replica {
     /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
@@ -24,7 +27,7 @@ impl Replica {
         let mut applied = Applied::default();
         for entry in effects.committed.drain(..) {
             match ConfigurationEntry::decode(&entry.payload) {
-                Some(about) => self.apply_about(entry.index, about, replicated),
+                Some(change) => self.apply_configuration(entry.index, change, replicated),
                 None => {
                     for batch in batches(&entry.payload) {
                         applied.commands += self.apply_batch(now, &batch, replicated.state_mut(), out);
@@ -33,29 +36,29 @@ impl Replica {
             }
             replicated.set_applied(entry.index, entry.term);
             self.consensus.applied(entry.index);
-            (self.applied, self.applied_term) = (entry.index, entry.term);
+            self.applied.set(entry.index, entry.term);
             self.digests.take(entry.index, replicated.tree());
             applied.entries += 1;
         }
-        while let Some(mut items) = self.outstanding.take_ready(self.applied) {
+        while let Some(mut items) = self.requests.take_ready(self.applied.index()) {
             let command = self.run_until_command(&mut items, replicated.state(), out);
             assert!(command.is_none(), "a command waits with a sync");
         }
         if std::mem::take(&mut effects.locals) {
             self.run_locals(now, replicated.state(), out);
         }
-        applied.members_changed = std::mem::take(&mut self.members_changed);
+        applied.members_changed = self.membership.take_changed();
         applied
     }
 
-    /// Carries out what an entry says of who takes part.
-    fn apply_about(&mut self, index: u64, about: ConfigurationEntry, replicated: &mut Replicated) {
-        if self.consensus.apply_configuration(index, &about) {
-            self.is_commit_due = true;
+    /// Carries out an entry that sets or changes the membership.
+    fn apply_configuration(&mut self, index: u64, change: ConfigurationEntry, replicated: &mut Replicated) {
+        if self.consensus.apply_configuration(index, &change) {
+            self.durability.make_commit_due();
             let Membership { voters, learners, voters_outgoing, .. } = self.consensus.membership();
             tracing::info!(?voters, ?learners, ?voters_outgoing, "membership changed");
         }
-        if let ConfigurationEntry::Refounding { cluster, members, .. } = about {
+        if let ConfigurationEntry::Refounding { cluster, members, .. } = change {
             // A survivor begins an ensemble of its own.
             replicated.tree_mut().refound_ensemble(cluster, &members);
             self.note_members(replicated.state());
@@ -65,7 +68,7 @@ impl Replica {
 
     fn note_members(&mut self, state: &State) {
         self.follow_ensemble(state.tree());
-        self.members_changed = true;
+        self.membership.note_changed();
     }
 
     /// Applies a batch unless it was applied before; returns how many commands that were.
@@ -76,11 +79,10 @@ impl Replica {
         }
         let mut items = VecDeque::new();
         if is_numbered {
-            self.starts.insert(batch.origin.member.into(), batch.origin.incarnation);
+            self.disk_age.note_start(batch.origin.member.into(), batch.origin.incarnation);
         }
-        if is_numbered && batch.origin == self.outstanding.origin() && !self.refusing.is_learning() {
-            items = self.outstanding.applied(batch.number);
-            self.ticks_without_progress = 0;
+        if is_numbered && batch.origin == self.requests.origin() && !self.read_only.is_learning() {
+            items = self.requests.applied(batch.number);
         }
         let mut commands = 0;
         let mut ahead = batch.known_paths();
@@ -99,24 +101,22 @@ impl Replica {
     }
 
     fn run_locals(&mut self, now: Now, state: &State, out: &mut Outboxes) {
-        self.refuse(state, out);
-        if self.outstanding.is_empty() && self.batch.commands() == 0 {
-            let mut items = std::mem::take(&mut self.items);
-            let command = self.run_until_command(&mut items, state, out);
-            assert!(command.is_none(), "a command waits without an entry");
-        }
-        if std::mem::take(&mut self.garbage_due) {
-            self.remove_garbage(now, state);
+        self.answer_in_read_only(state, out);
+        let mut items = self.requests.take_first();
+        let command = self.run_until_command(&mut items, state, out);
+        assert!(command.is_none(), "a command waits without an entry");
+        for body in self.garbage.find(now, state.tree()) {
+            self.announce(OpCode::DeleteContainer, &body);
         }
     }
 
     /// Runs the items in front of the next command and returns that command's own.
     fn run_until_command(
         &mut self,
-        items: &mut VecDeque<Item>,
+        items: &mut VecDeque<QueuedItem>,
         state: &State,
         out: &mut Outboxes,
-    ) -> Option<Item> {
+    ) -> Option<QueuedItem> {
         while let Some(item) = items.pop_front() {
             if item.is_command() {
                 return Some(item);
@@ -126,23 +126,23 @@ impl Replica {
         None
     }
 
-    pub(super) fn run(&mut self, item: Item, state: &State, out: &mut Outboxes) {
+    fn run(&mut self, item: QueuedItem, state: &State, out: &mut Outboxes) {
         match item {
-            Item::Read(QueuedRead { client, .. }) if out.is_full(client.conn) => {
+            QueuedItem::Read(QueuedRead { client, .. }) if out.is_full(client.conn) => {
                 tracing::warn!(session = %client.session, "connection closed: it asks for too much at once");
                 out.close(client.conn);
             }
-            Item::Read(QueuedRead { client, xid, op, body }) => {
+            QueuedItem::Read(QueuedRead { client, xid, op, body }) => {
                 out.reply(client.conn, |out| state.answer(&client, xid, op, &body, Guess::NONE, out));
             }
-            Item::Disconnect { conn } => {
-                self.waits_for_members.take_if(|(waiting, _)| *waiting == conn);
+            QueuedItem::Disconnect { conn } => {
+                self.membership.forget_conn(conn);
                 state.drop_watches(conn);
-                self.serving.end_conn(conn);
+                self.sessions.end_conn(conn);
                 // A session that came back before this had its turn has closed the gate of a connection that was gone.
                 self.gates.forget(conn);
             }
-            Item::Write { .. } | Item::Session { .. } | Item::Abandoned => {
+            QueuedItem::Write { .. } | QueuedItem::Session { .. } | QueuedItem::Abandoned => {
                 unreachable!("commands are applied, not run")
             }
         }
@@ -150,7 +150,7 @@ impl Replica {
 
     /// From now on `conn` serves the session; the connection that did is closed and told no more events.
     fn serve(&mut self, conn: ConnId, session: SessionId, state: &State, out: &mut Outboxes) {
-        if let Some(former) = self.serving.begin(session, conn) {
+        if let Some(former) = self.sessions.serve(session, conn) {
             state.drop_watches(former);
             out.close(former);
         }
@@ -160,7 +160,7 @@ impl Replica {
         &mut self,
         now: Now,
         command: &Command<'_>,
-        item: Option<Item>,
+        item: Option<QueuedItem>,
         state: &mut State,
         out: &mut Outboxes,
     ) {
@@ -169,16 +169,16 @@ impl Replica {
             self.follow_session(now, command, state, out);
         }
         match item {
-            Some(Item::Write { conn, xid }) if begins_change_of_members(command, &outcome) => {
-                self.waits_for_members = Some((conn, xid));
+            Some(QueuedItem::Write { conn, xid }) if begins_change_of_members(command, &outcome) => {
+                self.membership.await_settled(conn, xid);
             }
-            Some(Item::Write { conn, xid }) => {
+            Some(QueuedItem::Write { conn, xid }) => {
                 self.answer_write(conn, xid, &outcome, out);
                 if matches!(command.write, Ok(Write::Reconfig(_))) {
                     self.gates.open(conn);
                 }
             }
-            Some(Item::Session { conn }) => self.answer_session(conn, command, &outcome, state, out),
+            Some(QueuedItem::Session { conn }) => self.answer_session(conn, command, &outcome, state, out),
             _ => {}
         }
         if outcome.result.is_ok()
@@ -198,9 +198,9 @@ impl Replica {
         }
     }
 
-    /// A change of members is in force, or has failed: whoever asked for it here is told.
+    /// Answers the connection that waits for a change of members: it is in force, or has failed.
     fn answer_change_of_members(&mut self, error: Option<ErrorCode>, state: &State, out: &mut Outboxes) {
-        let Some((conn, xid)) = self.waits_for_members.take() else { return };
+        let Some((conn, xid)) = self.membership.take_waiting() else { return };
         self.gates.open(conn);
         let header = ReplyHeader { error, ..ReplyHeader::ok(xid, state.tree().zxid()) };
         out.write_reply(conn, header, |out| {
@@ -232,15 +232,14 @@ impl Replica {
         }
     }
 
-    /// What a command says of its session's life.
+    /// Follows what a command does to its session, or to the ensemble.
     fn follow_session(&mut self, now: Now, command: &Command<'_>, state: &State, out: &mut Outboxes) {
         match command.write {
             Ok(Write::CreateSession { timeout_ms }) => {
-                self.liveness.add(command.session, timeout_ms, now.monotonic_ms);
-                self.skip_session_id(command.session);
+                self.sessions.add(command.session, timeout_ms, now.monotonic_ms);
             }
             Ok(Write::ResumeSession { timeout_ms }) => {
-                self.liveness.resume(command.session, timeout_ms, now.monotonic_ms);
+                self.sessions.liveness.resume(command.session, timeout_ms, now.monotonic_ms);
                 if u64::from(command.member) != self.options.member {
                     // It is served elsewhere now: the connection here is one that its client has given up.
                     self.end_serving(command.session, state, out);
@@ -253,7 +252,7 @@ impl Replica {
             }
             _ => {
                 if let Some(session) = ended_session(command) {
-                    self.liveness.remove(session);
+                    self.sessions.liveness.remove(session);
                 }
             }
         }
@@ -261,17 +260,88 @@ impl Replica {
 
     /// The connection of a session that has ended or moved is closed, behind the reply if it asked for that itself.
     fn end_serving(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
-        if let Some(conn) = self.serving.end_session(session) {
+        if let Some(conn) = self.sessions.end_serving(session) {
             state.drop_watches(conn);
             out.close(conn);
         }
     }
 
-    fn remove_garbage(&mut self, now: Now, state: &State) {
-        for path in state.tree().expired_nodes(now.wall_ms, self.options.garbage_max) {
-            let mut body = Vec::new();
-            body.put_string(&path);
-            self.say(OpCode::DeleteContainer, &body);
+    /// Tells connections that read-only mode has begun or ended, and answers its requests.
+    fn answer_in_read_only(&mut self, state: &State, out: &mut Outboxes) {
+        match self.read_only.take_turn() {
+            Some(ReadOnlyTurn::Began) => self.abandon_waiting(state, out),
+            Some(ReadOnlyTurn::Ended) => {
+                self.read_only.take_conns().into_iter().for_each(|conn| out.close(conn));
+            }
+            None => {}
+        }
+        while let Some(request) = self.read_only.pop() {
+            match request {
+                // Its connection was closed when the mode began.
+                ReadOnlyRequest::Read(read) if self.read_only.refuses_reads() => out.close(read.client.conn),
+                ReadOnlyRequest::Read(read) => self.run(QueuedItem::Read(read), state, out),
+                ReadOnlyRequest::Disconnect { conn } => {
+                    self.run(QueuedItem::Disconnect { conn }, state, out);
+                }
+                ReadOnlyRequest::Refused { conn, xid } => {
+                    let header = ReplyHeader::refused(xid, state.tree().zxid(), ErrorCode::NotReadOnly);
+                    out.write_reply(conn, header, |_| {});
+                }
+                ReadOnlyRequest::Connect { conn, session, timeout_ms, may_only_read } => {
+                    let session = self.read_only_session(session, may_only_read, state);
+                    self.connect_read_only(conn, session, timeout_ms, out);
+                }
+            }
+        }
+    }
+
+    /// The session of a client that connects in read-only mode; `None` if it is not served.
+    fn read_only_session(
+        &mut self,
+        session: Option<SessionId>,
+        may_only_read: bool,
+        state: &State,
+    ) -> Option<SessionId> {
+        let is_known = session.is_none_or(|session| state.tree().session_timeout_ms(session).is_some());
+        let is_served = !self.read_only.refuses_reads() && !self.cluster.has_met_foreign();
+        if !may_only_read || !is_known || !is_served {
+            return None;
+        }
+        // A new one is known here only, and only as long as its connection.
+        Some(session.unwrap_or_else(|| self.sessions.take_id()))
+    }
+
+    fn connect_read_only(
+        &mut self,
+        conn: ConnId,
+        session: Option<SessionId>,
+        timeout_ms: i32,
+        out: &mut Outboxes,
+    ) {
+        match session {
+            Some(session) => {
+                self.read_only.add_conn(conn);
+                out.connected(conn, session, timeout_ms, true);
+            }
+            None => out.close(conn),
+        }
+    }
+
+    /// Closes the connections that wait: it is unknown whether, and when, their writes will be carried out. Their clients ask
+    /// elsewhere.
+    fn abandon_waiting(&mut self, state: &State, out: &mut Outboxes) {
+        for item in self.requests.abandon() {
+            match item {
+                QueuedItem::Disconnect { .. } => self.run(item, state, out),
+                item => item.conn().into_iter().for_each(|conn| out.close(conn)),
+            }
+        }
+        if let Some((conn, _)) = self.membership.take_waiting() {
+            out.close(conn);
+        }
+        self.gates.closed_forever().for_each(|conn| out.close(conn));
+        if self.read_only.refuses_reads() {
+            self.sessions.end_all().into_iter().for_each(|conn| out.close(conn));
         }
     }
 }

@@ -11,18 +11,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use paddock_proto::SessionId;
-use paddock_state::Now;
-use raft::eraftpb::MessageType;
-
-use super::{Effects, Replica};
-use crate::message::PeerMessage;
-use crate::question::Question;
-
 /// Reports without a confirmation that are remembered, one for each tick: more than any connection lives without contact.
 const REPORTS_MAX: usize = 100;
 
 #[derive(Debug)]
-pub(super) struct Contact {
+pub(crate) struct Contact {
     /// Sessions that no confirmed report holds, each with the number of the first report after it was heard last.
     heard: BTreeMap<SessionId, u64>,
     /// Number and time of the reports that are not confirmed, oldest first.
@@ -36,7 +29,7 @@ pub(super) struct Contact {
 
 impl Contact {
     /// Contact of a member that starts: it has heard no session yet, so there is none of which a leader does not know.
-    pub(super) fn new(now_ms: u64) -> Contact {
+    pub(crate) fn new(now_ms: u64) -> Contact {
         Contact {
             heard: BTreeMap::new(),
             sent: VecDeque::new(),
@@ -48,40 +41,40 @@ impl Contact {
     }
 
     /// Every session that was heard here before this time was known then to a leader that a quorum followed.
-    pub(super) fn confirmed_ms(&self) -> u64 {
+    pub(crate) fn confirmed_ms(&self) -> u64 {
         self.confirmed_ms
     }
 
-    pub(super) fn hear(&mut self, session: SessionId) {
+    pub(crate) fn hear(&mut self, session: SessionId) {
         self.heard.insert(session, self.next_number);
     }
 
     /// There are no other members, who could decide anything.
-    pub(super) fn be_alone(&mut self, now_ms: u64) {
+    pub(crate) fn be_alone(&mut self, now_ms: u64) {
         self.heard.clear();
         self.sent.clear();
         self.confirmed_ms = now_ms;
     }
 
     /// A report is to be sent as soon as there is a leader.
-    pub(super) fn make_due(&mut self) {
+    pub(crate) fn make_due(&mut self) {
         self.is_due = true;
     }
 
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.is_due
     }
 
-    pub(super) fn note_speaker(&mut self, leader: u64) {
+    pub(crate) fn note_speaker(&mut self, leader: u64) {
         self.speaker = Some(leader);
     }
 
-    pub(super) fn speaker(&self) -> Option<u64> {
+    pub(crate) fn speaker(&self) -> Option<u64> {
         self.speaker
     }
 
     /// The next report: its number, and the sessions.
-    pub(super) fn report(&mut self, now_ms: u64) -> (u64, Vec<SessionId>) {
+    pub(crate) fn report(&mut self, now_ms: u64) -> (u64, Vec<SessionId>) {
         let number = self.next_number;
         self.next_number += 1;
         self.is_due = false;
@@ -93,76 +86,11 @@ impl Contact {
     }
 
     /// A report is confirmed. Those before it need not be.
-    pub(super) fn confirm(&mut self, number: u64) {
+    pub(crate) fn confirm(&mut self, number: u64) {
         let Some(place) = self.sent.iter().position(|(sent, _)| *sent == number) else { return };
         self.confirmed_ms = self.sent[place].1;
         self.sent.drain(..=place);
         self.heard.retain(|_, first| *first > number);
-    }
-}
-
-impl Replica {
-    pub(super) fn tick_contact(&mut self, now: Now) {
-        match self.consensus.is_alone() {
-            true => self.contact.be_alone(now.monotonic_ms),
-            false => self.contact.make_due(),
-        }
-        self.confirming.tick();
-    }
-
-    /// Tells the leader, who may be this member, which sessions were heard.
-    pub(super) fn report_to_leader(&mut self, now: Now, effects: &mut Effects) {
-        // Before it is admitted the leader may not listen to this process yet.
-        if !self.contact.is_due() || self.consensus.is_alone() || self.awaits_admission() {
-            return;
-        }
-        if self.consensus.is_leader() {
-            let (number, _) = self.contact.report(now.monotonic_ms);
-            self.confirming.receive(self.options.member, number);
-            self.ask_if_still_leading();
-        } else if let Some(leader) = self.known_leader() {
-            let (number, sessions) = self.contact.report(now.monotonic_ms);
-            effects.messages.push((leader, PeerMessage::Heard { number, sessions }.encode()));
-        }
-    }
-
-    /// A member whose disk is full takes nothing that would have to be written, and so forgets its leader. It reports to
-    /// the one that speaks to it: whether a quorum follows that one the confirmation tells.
-    fn known_leader(&self) -> Option<u64> {
-        let leader = self.leadership.leader.filter(|leader| *leader != self.options.member);
-        if self.refusing.is_disk_full() { self.contact.speaker().or(leader) } else { leader }
-    }
-
-    pub(super) fn note_speaker(&mut self, from: u64, message: &PeerMessage) {
-        let PeerMessage::Raft(message) = message else { return };
-        if matches!(message.msg_type, MessageType::MsgHeartbeat | MessageType::MsgAppend) {
-            self.contact.note_speaker(from);
-        }
-    }
-
-    /// A leader asks its quorum, if there are reports to confirm.
-    pub(super) fn ask_if_still_leading(&mut self) {
-        if !self.consensus.is_leader() {
-            return;
-        }
-        if let Some(asking) = self.confirming.ask() {
-            let (origin, number) = (self.outstanding.origin(), Question::OF_LEADER);
-            self.consensus.ask_index(Question { origin, number, asking });
-        }
-    }
-
-    /// A quorum followed this leader after it was asked.
-    pub(super) fn confirm_reports(&mut self, question: Question, effects: &mut Effects) {
-        if question.origin != self.outstanding.origin() {
-            return;
-        }
-        for (member, number) in self.confirming.answer(question.asking) {
-            if member == self.options.member {
-                self.contact.confirm(number);
-            } else {
-                effects.messages.push((member, PeerMessage::Confirmed { number }.encode()));
-            }
-        }
     }
 }
 

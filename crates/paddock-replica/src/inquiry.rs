@@ -1,4 +1,4 @@
-//! What a member without data asks before it listens to any leader: which term it is.
+//! Inquiry of a member without data for the current term, before it listens to any leader.
 //!
 //! It may have promised others not to listen to an old leader any more, and has forgotten it. An old leader that has slept
 //! would find it, take it for half of its quorum, and commit other entries than the new one. So a member without data first
@@ -11,12 +11,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Replica;
 use crate::message::{Condition, Greeting};
 use crate::{Cluster, Membership};
 
 #[derive(Debug, Default)]
-pub(super) struct Inquiry {
+pub(crate) struct Inquiry {
     /// Answers of those that belong to an ensemble.
     answers: BTreeMap<u64, Answer>,
     /// Leaders that spoke to this member. Its configuration may not name them.
@@ -34,7 +33,7 @@ struct Answer {
 
 impl Inquiry {
     /// Another member has answered.
-    pub(super) fn note(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
+    pub(crate) fn note(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
         let Greeting { condition, term, membership, .. } = greeting;
         if let (Condition::Established, Some(cluster)) = (condition, cluster.known()) {
             self.answers.insert(from, Answer { cluster, term, membership });
@@ -42,7 +41,7 @@ impl Inquiry {
     }
 
     /// The ensemble of which enough have answered, and the newest term there.
-    pub(super) fn outcome(&self, own: u64) -> Option<(u64, u64)> {
+    pub(crate) fn outcome(&self, own: u64) -> Option<(u64, u64)> {
         let clusters: BTreeSet<u64> = self.answers.values().map(|answer| answer.cluster).collect();
         clusters.into_iter().find_map(|cluster| Some((cluster, self.term(cluster, own)?)))
     }
@@ -59,54 +58,15 @@ impl Inquiry {
         enough.then_some(newest.term)
     }
 
-    /// Who is to be asked, besides those that the configuration names.
-    fn known(&self) -> impl Iterator<Item = u64> {
+    /// A leader has spoken, and will again.
+    pub(crate) fn note_leader(&mut self, leader: u64) {
+        self.leaders.insert(leader);
+    }
+
+    /// Members to ask besides those that the configuration names.
+    pub(crate) fn known(&self) -> impl Iterator<Item = u64> {
         let members = self.answers.values().flat_map(|answer| answer.membership.all());
         members.chain(self.leaders.iter().copied())
-    }
-}
-
-impl Replica {
-    /// Whether this member does not know yet whom it may listen to.
-    pub(super) fn is_inquiring(&self) -> bool {
-        self.inquiry.is_some()
-    }
-
-    /// A leader has spoken, and will again.
-    pub(super) fn note_unheard_leader(&mut self, leader: u64) {
-        if let Some(inquiry) = &mut self.inquiry {
-            inquiry.leaders.insert(leader);
-        }
-    }
-
-    /// Everybody whom a member without data asks.
-    pub(super) fn asked(&self) -> BTreeSet<u64> {
-        let configured = self.options.founding.membership.all();
-        let known = self.inquiry.iter().flat_map(Inquiry::known);
-        let members = self.consensus.membership().all();
-        configured.chain(known).chain(members).filter(|id| *id != self.options.member).collect()
-    }
-
-    pub(super) fn on_inquiry_answered(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
-        let own = self.options.member;
-        if let Some(inquiry) = &mut self.inquiry {
-            inquiry.note(from, cluster, greeting);
-            if let Some((cluster, term)) = inquiry.outcome(own) {
-                tracing::info!(
-                    term,
-                    cluster = format!("{cluster:016x}"),
-                    "learned the current term from a quorum"
-                );
-                self.end_inquiry();
-                self.cluster = Cluster::Known(cluster);
-                self.consensus.adopt_term(term);
-            }
-        } else if self.cluster.known().is_none() {
-            self.vouchers.note(from, cluster, greeting);
-            if let Some((cluster, _)) = self.vouchers.outcome(own) {
-                self.cluster = Cluster::Known(cluster);
-            }
-        }
     }
 }
 

@@ -11,57 +11,49 @@ const AGAIN_TICKS: u32 = 2;
 const QUESTIONS_MAX: usize = 32;
 
 /// Members, and the number of the newest report of each.
-pub(super) type Reports = BTreeMap<u64, u64>;
+pub(crate) type Reports = BTreeMap<u64, u64>;
 
 #[derive(Debug, Default)]
-pub(super) struct Confirming {
+pub(crate) struct Confirming {
     /// Reports that came after the last question.
     received: Reports,
     /// Questions without an answer, each with the reports that it confirms, oldest first.
     asked: VecDeque<(u64, Reports)>,
     ticks_since_asked: u32,
-    /// Number of questions of this process. It is never set back: an old answer must not fit a new question.
-    askings: u64,
 }
 
 impl Confirming {
-    pub(super) fn receive(&mut self, member: u64, report: u64) {
+    pub(crate) fn receive(&mut self, member: u64, report: u64) {
         let newest = self.received.entry(member).or_default();
         *newest = report.max(*newest);
     }
 
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.ticks_since_asked += 1;
     }
 
-    /// The number of the next question, if there is a reason to ask.
-    pub(super) fn ask(&mut self) -> Option<u64> {
+    /// True if there is a reason to ask the quorum.
+    pub(crate) fn is_question_due(&self) -> bool {
         let may_ask = self.asked.is_empty() || self.ticks_since_asked >= AGAIN_TICKS;
-        if self.received.is_empty() || !may_ask {
-            return None;
-        }
-        self.askings += 1;
+        may_ask && !self.received.is_empty()
+    }
+
+    /// The quorum is asked, by a question of this number.
+    pub(crate) fn note_asked(&mut self, number: u64) {
         self.ticks_since_asked = 0;
-        self.asked.push_back((self.askings, std::mem::take(&mut self.received)));
+        self.asked.push_back((number, std::mem::take(&mut self.received)));
         if self.asked.len() > QUESTIONS_MAX {
             self.asked.pop_front();
         }
-        Some(self.askings)
     }
 
     /// A quorum has answered a question, and so all before it. Returns the reports that are confirmed.
-    pub(super) fn answer(&mut self, asking: u64) -> Reports {
+    pub(crate) fn answer(&mut self, asking: u64) -> Reports {
         let mut confirmed = Reports::new();
         while let Some((_, reports)) = self.asked.pop_front_if(|(asked, _)| *asked <= asking) {
             confirmed.extend(reports);
         }
         confirmed
-    }
-
-    /// Another term has begun.
-    pub(super) fn forget(&mut self) {
-        self.received.clear();
-        self.asked.clear();
     }
 }
 
@@ -72,14 +64,16 @@ mod tests {
     #[test]
     fn an_answer_confirms_what_came_before_its_question() {
         let mut confirming = Confirming::default();
-        assert_eq!(confirming.ask(), None, "nobody has reported");
+        assert!(!confirming.is_question_due(), "nobody has reported");
         confirming.receive(2, 7);
-        assert_eq!(confirming.ask(), Some(1));
+        assert!(confirming.is_question_due());
+        confirming.note_asked(1);
         confirming.receive(2, 8);
         confirming.receive(3, 1);
-        assert_eq!(confirming.ask(), None, "a question is under way");
+        assert!(!confirming.is_question_due(), "a question is under way");
         assert_eq!(confirming.answer(1), Reports::from([(2, 7)]));
-        assert_eq!(confirming.ask(), Some(2));
+        assert!(confirming.is_question_due());
+        confirming.note_asked(2);
         assert_eq!(confirming.answer(2), Reports::from([(2, 8), (3, 1)]));
         assert_eq!(confirming.answer(2), Reports::new());
     }
@@ -88,12 +82,13 @@ mod tests {
     fn a_question_without_an_answer_is_asked_again() {
         let mut confirming = Confirming::default();
         confirming.receive(2, 7);
-        assert_eq!(confirming.ask(), Some(1));
+        confirming.note_asked(1);
         confirming.tick();
         confirming.receive(2, 8);
-        assert_eq!(confirming.ask(), None);
+        assert!(!confirming.is_question_due());
         confirming.tick();
-        assert_eq!(confirming.ask(), Some(2));
+        assert!(confirming.is_question_due());
+        confirming.note_asked(2);
         assert_eq!(confirming.answer(1), Reports::from([(2, 7)]), "the first one was only slow");
         assert_eq!(confirming.answer(2), Reports::from([(2, 8)]));
     }
@@ -102,10 +97,10 @@ mod tests {
     fn answers_to_questions_of_another_term_confirm_nothing() {
         let mut confirming = Confirming::default();
         confirming.receive(2, 7);
-        assert_eq!(confirming.ask(), Some(1));
-        confirming.forget();
+        confirming.note_asked(1);
+        let mut confirming = Confirming::default();
         confirming.receive(2, 8);
-        assert_eq!(confirming.ask(), Some(2));
+        confirming.note_asked(2);
         assert_eq!(confirming.answer(1), Reports::new());
     }
 }

@@ -7,16 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use super::Replica;
-use crate::message::PeerMessage;
-
-/// A process that was not heard for so long has ended, or cannot be reached.
+/// Time in milliseconds after which a process that was not heard is taken for ended.
 const SILENCE_MS: u64 = 1500;
-/// Every so many ticks a member says that it is there.
+/// Ticks between two messages that tell the other members that this one runs.
 const PRESENT_TICKS: u64 = 5;
 
 #[derive(Debug, Default)]
-pub(super) struct Processes {
+pub(crate) struct Processes {
     by_member: BTreeMap<u64, Heard>,
     ticks: u64,
 }
@@ -34,7 +31,7 @@ struct Heard {
 
 /// Sender of a message, as far as its process tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaker {
+pub(crate) enum Speaker {
     /// The process that has the member's number.
     Known,
     /// It has the number from now on. Another one had it before.
@@ -45,8 +42,8 @@ pub(super) enum Speaker {
 }
 
 impl Processes {
-    /// Something comes from `process` in the name of `member`.
-    pub(super) fn hear(&mut self, member: u64, process: u64, now_ms: u64) -> Speaker {
+    /// A message comes from `process` in the name of `member`.
+    pub(crate) fn hear(&mut self, member: u64, process: u64, now_ms: u64) -> Speaker {
         let heard = Heard { process, at_ms: now_ms, is_lost: false, rival: None };
         let Some(known) = self.by_member.get_mut(&member) else {
             self.by_member.insert(member, heard);
@@ -60,44 +57,19 @@ impl Processes {
             *known = heard;
             return Speaker::Successor;
         }
-        match known.rival.replace(process) == Some(process) {
-            true => Speaker::Rival,
-            false => Speaker::NewRival,
-        }
+        if known.rival.replace(process) == Some(process) { Speaker::Rival } else { Speaker::NewRival }
     }
 
-    pub(super) fn lose(&mut self, member: u64) {
+    /// True at the ticks at which this member tells the others that it runs.
+    pub(crate) fn tick(&mut self) -> bool {
+        self.ticks += 1;
+        self.ticks.is_multiple_of(PRESENT_TICKS)
+    }
+
+    /// The link to the member has ended.
+    pub(crate) fn lose(&mut self, member: u64) {
         if let Some(known) = self.by_member.get_mut(&member) {
             known.is_lost = true;
-        }
-    }
-}
-
-impl Replica {
-    /// True if a message is to be heard that comes from `process` in the name of `from`.
-    pub(super) fn hears(&mut self, from: u64, process: u64, now_ms: u64) -> bool {
-        match self.processes.hear(from, process, now_ms) {
-            Speaker::Known => true,
-            Speaker::Successor => {
-                self.note_restart(from);
-                true
-            }
-            Speaker::NewRival => {
-                tracing::error!(
-                    member = from,
-                    "two processes run with one member number: the second one is not heard; stop it, or give it its own"
-                );
-                false
-            }
-            Speaker::Rival => false,
-        }
-    }
-
-    pub(super) fn say_present(&mut self) {
-        self.processes.ticks += 1;
-        if self.processes.ticks.is_multiple_of(PRESENT_TICKS) {
-            let others = self.consensus.membership().all().filter(|id| *id != self.options.member);
-            self.letters.extend(others.map(|id| (id, PeerMessage::Present.encode())));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What this member has not carried out yet, in order: batches that have not been applied here, and reads that have to
+//! Requests of this member that are outstanding, in order: batches that have not been applied here, and reads that have to
 //! see what was written anywhere before they were asked.
 
 use std::collections::VecDeque;
@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use paddock_tree::Origin;
 
-use super::Item;
 use crate::batch::BatchBuilder;
 use crate::question::Question;
+use crate::queued_item::QueuedItem;
 
 #[derive(Debug)]
-pub(super) struct Outstanding {
+pub(crate) struct Outstanding {
     origin: Origin,
     queue: VecDeque<Waiting>,
     next_number: u64,
     next_question: u64,
-    /// How often something was asked.
+    /// Number of times that anything was asked: no two questions look the same.
     askings: u64,
     /// The number of the last batch that the leader has been sent.
     sent: u64,
@@ -27,19 +27,19 @@ enum Waiting {
     Batch {
         number: u64,
         bytes: Bytes,
-        items: VecDeque<Item>,
+        items: VecDeque<QueuedItem>,
     },
     /// The leader was asked how far the log has come; when this member has applied so much, the items may see its state.
     Sync {
         question: u64,
         asked_ms: u64,
         index: Option<u64>,
-        items: VecDeque<Item>,
+        items: VecDeque<QueuedItem>,
     },
 }
 
 impl Waiting {
-    fn items(self) -> VecDeque<Item> {
+    fn items(self) -> VecDeque<QueuedItem> {
         match self {
             Waiting::Batch { items, .. } | Waiting::Sync { items, .. } => items,
         }
@@ -47,41 +47,41 @@ impl Waiting {
 }
 
 impl Outstanding {
-    pub(super) fn new(origin: Origin) -> Outstanding {
+    pub(crate) fn new(origin: Origin) -> Outstanding {
         Outstanding { origin, queue: VecDeque::new(), next_number: 1, next_question: 1, askings: 0, sent: 0 }
     }
 
-    /// The same without anything outstanding, of another start. What was asked may still be answered, so questions are
+    /// The same of another start, with nothing outstanding. What was asked may still be answered, so questions are
     /// not numbered anew.
-    pub(super) fn begin_anew(&self, origin: Origin) -> Outstanding {
+    pub(crate) fn begin_anew(&self, origin: Origin) -> Outstanding {
         let Outstanding { next_question, askings, .. } = *self;
         Outstanding { next_question, askings, ..Outstanding::new(origin) }
     }
 
-    pub(super) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> Origin {
         self.origin
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// Closes `batch`; `items` wait for it.
-    pub(super) fn push_batch(&mut self, batch: &mut BatchBuilder, items: VecDeque<Item>) {
+    pub(crate) fn push_batch(&mut self, batch: &mut BatchBuilder, items: VecDeque<QueuedItem>) {
         let number = self.next_number;
         self.next_number += 1;
         self.queue.push_back(Waiting::Batch { number, bytes: batch.take(self.origin, number), items });
     }
 
     /// `items` wait for the answer to a question to the leader.
-    pub(super) fn push_sync(&mut self, asked_ms: u64, items: VecDeque<Item>) {
+    pub(crate) fn push_sync(&mut self, asked_ms: u64, items: VecDeque<QueuedItem>) {
         let question = self.next_question;
         self.next_question += 1;
         self.queue.push_back(Waiting::Sync { question, asked_ms, index: None, items });
     }
 
     /// The batches that the leader has not been sent, in order; it has now.
-    pub(super) fn unsent(&mut self) -> Vec<Bytes> {
+    pub(crate) fn unsent(&mut self) -> Vec<Bytes> {
         let mut unsent = Vec::new();
         for waiting in &self.queue {
             if let Waiting::Batch { number, bytes, .. } = waiting
@@ -94,13 +94,13 @@ impl Outstanding {
         unsent
     }
 
-    pub(super) fn send_all_again(&mut self) {
+    pub(crate) fn send_all_again(&mut self) {
         self.sent = 0;
     }
 
-    /// The last question that has no answer: who answers that one answers those before it. A leader may drop it, and it may
-    /// be asked twice.
-    pub(super) fn ask(&mut self) -> Option<Question> {
+    /// The newest question that has no answer: an answer to it answers those before it. A leader may drop it, and it may be
+    /// asked twice.
+    pub(crate) fn ask(&mut self) -> Option<Question> {
         let number = self.queue.iter().rev().find_map(|waiting| match waiting {
             Waiting::Sync { question, index: None, .. } => Some(*question),
             _ => None,
@@ -109,8 +109,14 @@ impl Outstanding {
         Some(Question { origin: self.origin, number, asking: self.askings })
     }
 
-    /// Returns when the question was asked first.
-    pub(super) fn answer(&mut self, answered: Question, up_to: u64) -> Option<u64> {
+    /// A leader's own question: does it still lead?
+    pub(crate) fn ask_as_leader(&mut self) -> Question {
+        self.askings += 1;
+        Question { origin: self.origin, number: Question::OF_LEADER, asking: self.askings }
+    }
+
+    /// Takes the answer to a question. Returns when it was asked first, in milliseconds of the monotonic clock.
+    pub(crate) fn answer(&mut self, answered: Question, up_to: u64) -> Option<u64> {
         if answered.origin != self.origin {
             return None;
         }
@@ -126,28 +132,28 @@ impl Outstanding {
         first_ms
     }
 
-    /// What waits last.
-    pub(super) fn last_items(&mut self) -> Option<&mut VecDeque<Item>> {
+    /// Items of the newest batch or question.
+    pub(crate) fn last_items(&mut self) -> Option<&mut VecDeque<QueuedItem>> {
         self.queue.back_mut().map(|waiting| match waiting {
             Waiting::Batch { items, .. } | Waiting::Sync { items, .. } => items,
         })
     }
 
-    /// Whether something at the front has to see no more than what is applied.
-    pub(super) fn is_ready(&self, applied: u64) -> bool {
+    /// True if the items at the front have to see no more than what is applied.
+    pub(crate) fn is_ready(&self, applied: u64) -> bool {
         matches!(self.queue.front(), Some(Waiting::Sync { index: Some(index), .. }) if *index <= applied)
     }
 
-    pub(super) fn take_ready(&mut self, applied: u64) -> Option<VecDeque<Item>> {
+    pub(crate) fn take_ready(&mut self, applied: u64) -> Option<VecDeque<QueuedItem>> {
         if !self.is_ready(applied) {
             return None;
         }
         self.queue.pop_front().map(Waiting::items)
     }
 
-    /// Batch `number` is being applied: what waits for it. What stands before it need not wait for an answer any more:
-    /// the batch came into the log after it was asked.
-    pub(super) fn applied(&mut self, applied: u64) -> VecDeque<Item> {
+    /// Takes the items of a batch that is being applied, and those in front of it, which need not wait for an answer any more:
+    /// the batch came into the log after they were asked.
+    pub(crate) fn applied(&mut self, applied: u64) -> VecDeque<QueuedItem> {
         let mut before = VecDeque::new();
         loop {
             match self.queue.pop_front().expect("an own batch is outstanding until it is applied") {
@@ -161,8 +167,8 @@ impl Outstanding {
         }
     }
 
-    /// What waits does not wait any more; the batches stay, and will be applied for nobody.
-    pub(super) fn abandon(&mut self) -> Vec<Item> {
+    /// Takes all items. The batches stay, and will be applied for nobody.
+    pub(crate) fn abandon(&mut self) -> Vec<QueuedItem> {
         let mut abandoned = Vec::new();
         self.queue.retain_mut(|waiting| match waiting {
             Waiting::Sync { items, .. } => {
@@ -172,15 +178,16 @@ impl Outstanding {
             Waiting::Batch { items, .. } => {
                 let commands = items.iter().filter(|item| item.is_command()).count();
                 abandoned.extend(items.drain(..));
-                items.extend((0..commands).map(|_| Item::Abandoned));
+                items.extend((0..commands).map(|_| QueuedItem::Abandoned));
                 true
             }
         });
         abandoned
     }
 
-    /// Batches up to this number were applied where nobody here saw it. Returns what waited for them, or before them.
-    pub(super) fn forget_through(&mut self, last: u64) -> Vec<Item> {
+    /// Drops batches up to this number, which were applied where nobody here saw it. Returns the items that waited for them, or
+    /// before them.
+    pub(crate) fn forget_through(&mut self, last: u64) -> Vec<QueuedItem> {
         let is_forgotten =
             |waiting: &Waiting| matches!(waiting, Waiting::Batch { number, .. } if *number <= last);
         let count = self.queue.iter().rposition(is_forgotten).map_or(0, |position| position + 1);

@@ -1,0 +1,84 @@
+//! Admission of a member that was started, to an ensemble that may be there.
+//!
+//! A disk says nothing of how old it is: somebody may have put back a copy of it, from before what the member has acknowledged
+//! since. So a member that was started asks the others. A leader knows how far the member had acknowledged, and the state knows
+//! the number of its last start; by both it judges the disk (`disk_age.rs`). If the disk is older, it is as if it was lost: the
+//! member learns before it votes or serves. If nobody leads, as most of the voters say, there is nobody to ask, and the member
+//! takes part in the election.
+
+use std::collections::BTreeSet;
+
+use crate::Membership;
+use crate::message::{Condition, Greeting, Ruling};
+
+/// A member that was started and has not been admitted yet: it does not vote, and serves no clients.
+#[derive(Debug, Default)]
+pub(crate) struct Admission {
+    /// Members of the ensemble that know of no leader.
+    leaderless: BTreeSet<u64>,
+}
+
+/// Result of a question for admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AdmissionState {
+    Waiting,
+    /// The member takes part.
+    Admitted,
+    /// The member's disk is older than what it has acknowledged.
+    Outdated,
+}
+
+impl Admission {
+    /// Takes the answer of another member: how it stands with it, and perhaps a leader's ruling on this one.
+    pub(crate) fn note(
+        &mut self,
+        own: u64,
+        from: u64,
+        greeting: &Greeting,
+        membership: &Membership,
+    ) -> AdmissionState {
+        match (greeting.ruling, greeting.leader) {
+            (Some(Ruling::Admitted), _) => return AdmissionState::Admitted,
+            (Some(Ruling::Outdated), _) => return AdmissionState::Outdated,
+            (None, Some(_)) => drop(self.leaderless.remove(&from)),
+            (None, None) if matches!(greeting.condition, Condition::Established | Condition::Founding) => {
+                self.leaderless.insert(from);
+                if self.is_nobody_leading(own, membership) {
+                    return AdmissionState::Admitted;
+                }
+            }
+            (None, None) => {}
+        }
+        AdmissionState::Waiting
+    }
+
+    /// True if most of the voters know of no leader, this member among them.
+    pub(crate) fn is_nobody_leading(&self, own: u64, membership: &Membership) -> bool {
+        let are_most = |voters: &[u64]| {
+            let count = voters.iter().filter(|id| **id == own || self.leaderless.contains(id)).count();
+            voters.is_empty() || count > voters.len() / 2
+        };
+        are_most(&membership.voters) && are_most(&membership.voters_outgoing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_voters_have_to_know_of_no_leader() {
+        let is_nobody_leading = |leaderless: &[u64], voters: &[u64], outgoing: &[u64]| {
+            let membership =
+                Membership { voters_outgoing: outgoing.to_vec(), ..Membership::new(voters.to_vec(), vec![]) };
+            Admission { leaderless: leaderless.iter().copied().collect() }.is_nobody_leading(1, &membership)
+        };
+        assert!(is_nobody_leading(&[], &[1], &[]), "the only voter asks nobody");
+        assert!(!is_nobody_leading(&[], &[1, 2, 3], &[]));
+        assert!(is_nobody_leading(&[3], &[1, 2, 3], &[]));
+        assert!(!is_nobody_leading(&[3, 9], &[1, 2, 3, 4, 5], &[]));
+        assert!(!is_nobody_leading(&[2], &[2, 3], &[]), "an observer is not one of them");
+        assert!(is_nobody_leading(&[2, 3], &[2, 3], &[]));
+        assert!(!is_nobody_leading(&[3], &[1, 2, 3], &[4, 5, 6]));
+    }
+}

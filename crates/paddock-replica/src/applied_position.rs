@@ -1,0 +1,48 @@
+//! Place in the log up to which this member has applied it.
+
+#[derive(Debug)]
+pub(crate) struct AppliedPosition {
+    index: u64,
+    term: u64,
+    /// The entry up to which a snapshot has taken the place of the state, until that is on disk and the Raft library may know it.
+    installed: Option<u64>,
+}
+
+impl AppliedPosition {
+    pub(crate) fn new((index, term): (u64, u64)) -> AppliedPosition {
+        AppliedPosition { index, term, installed: None }
+    }
+
+    pub(crate) fn index(&self) -> u64 {
+        self.index
+    }
+
+    pub(crate) fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// Index and term.
+    pub(crate) fn get(&self) -> (u64, u64) {
+        (self.index, self.term)
+    }
+
+    /// The next entry was applied.
+    pub(crate) fn set(&mut self, index: u64, term: u64) {
+        (self.index, self.term) = (index, term);
+    }
+
+    /// A snapshot has taken the place of the state.
+    pub(crate) fn install(&mut self, (index, term): (u64, u64)) {
+        *self = AppliedPosition { index, term, installed: Some(index) };
+    }
+
+    /// True while the Raft library does not know of a snapshot that has taken the place of the state.
+    pub(crate) fn is_installing(&self) -> bool {
+        self.installed.is_some()
+    }
+
+    /// The entry up to which the snapshot goes that is on disk now, if one was installed.
+    pub(crate) fn take_installed(&mut self) -> Option<u64> {
+        self.installed.take()
+    }
+}

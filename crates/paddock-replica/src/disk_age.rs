@@ -1,0 +1,105 @@
+//! Age of disks: whether a member was started with all that it has acknowledged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paddock_tree::Tree;
+
+use crate::message::{FoundOnDisk, Ruling};
+
+/// The last entry that a member had acknowledged: its term, as far as that is known, and its index.
+pub(crate) type Acknowledged = (Option<u64>, u64);
+
+/// Starts of all members, as the state knows them.
+#[derive(Debug)]
+pub(crate) struct DiskAge {
+    /// This member's disk as it was when the process was started.
+    found: FoundOnDisk,
+    /// The number of the last start of each member.
+    starts: BTreeMap<u64, u64>,
+    /// Member and start of the processes whose disk this member has found too old as leader: each is logged once.
+    complaints: BTreeSet<(u64, u64)>,
+}
+
+impl DiskAge {
+    pub(crate) fn new(found: FoundOnDisk) -> DiskAge {
+        DiskAge { found, starts: BTreeMap::new(), complaints: BTreeSet::new() }
+    }
+
+    pub(crate) fn found(&self) -> FoundOnDisk {
+        self.found
+    }
+
+    /// Takes the starts from a state that was loaded.
+    pub(crate) fn adopt(&mut self, tree: &Tree) {
+        self.starts = (1..=u8::MAX).filter_map(|id| Some((id.into(), tree.incarnation(id)?))).collect();
+    }
+
+    /// The state has applied something of this start of a member.
+    pub(crate) fn note_start(&mut self, member: u64, start: u64) {
+        self.starts.insert(member, start);
+    }
+
+    /// The number of the member's last start that the state knows of; 0 if it knows of none.
+    pub(crate) fn last_start(&self, member: u64) -> u64 {
+        self.starts.get(&member).copied().unwrap_or_default()
+    }
+
+    /// A leader's judgement of the disk with which a member was started.
+    pub(crate) fn rule(
+        &mut self,
+        member: u64,
+        found: &FoundOnDisk,
+        acknowledged: Option<Acknowledged>,
+    ) -> Ruling {
+        let has_forgotten_entries = acknowledged.is_some_and(|(term, index)| {
+            let (last_term, last) = found.last;
+            last < index || term.is_some_and(|term| last_term < term)
+        });
+        let known_start = self.last_start(member);
+        let has_forgotten_start = found.former_start < known_start && known_start < found.start;
+        if !has_forgotten_entries && !has_forgotten_start {
+            return Ruling::Admitted;
+        }
+        if self.complaints.insert((member, found.start)) {
+            tracing::error!(
+                member,
+                last_entry = found.last.1,
+                acknowledged = acknowledged.map(|(_, index)| index),
+                start = found.former_start,
+                last_start = known_start,
+                "a member's disk is empty, or older than what it has acknowledged: it learns before it votes"
+            );
+        }
+        Ruling::Outdated
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_what_was_acknowledged_is_outdated() {
+        let found = FoundOnDisk { former_start: 5, start: 6, last: (3, 20) };
+        let check = |known_start: u64, acknowledged, expected| {
+            let mut age = DiskAge::new(FoundOnDisk::default());
+            age.note_start(2, known_start);
+            assert_eq!(age.rule(2, &found, acknowledged), expected, "{known_start} {acknowledged:?}");
+        };
+        check(5, None, Ruling::Admitted);
+        check(5, Some((Some(3), 20)), Ruling::Admitted);
+        check(5, Some((Some(3), 21)), Ruling::Outdated);
+        check(5, Some((None, 21)), Ruling::Outdated);
+        check(5, Some((Some(4), 19)), Ruling::Outdated);
+        check(6, None, Ruling::Admitted);
+    }
+
+    #[test]
+    fn a_disk_from_before_a_known_start_is_outdated() {
+        let found = FoundOnDisk { former_start: 5, start: 9, last: (3, 20) };
+        let mut age = DiskAge::new(FoundOnDisk::default());
+        age.note_start(2, 7);
+        assert_eq!(age.rule(2, &found, None), Ruling::Outdated);
+        assert_eq!(age.rule(3, &found, None), Ruling::Admitted, "nothing is known of that one");
+    }
+}

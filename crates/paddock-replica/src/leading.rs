@@ -1,0 +1,158 @@
+//! State that a member has only while it leads. It begins with a term of this member's and ends with it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use paddock_proto::{DecodeError, IdList, OpCode, SessionId};
+use paddock_tree::{Command, Origin};
+
+use crate::batch::{Batch, BatchBuilder, EntryBuilder};
+use crate::confirming::Confirming;
+use crate::digests::DigestReports;
+use crate::disk_age::Acknowledged;
+use crate::lease::Lease;
+use crate::snapshot_transfer::SnapshotOffers;
+
+/// Bytes of batches that make an entry full.
+const ENTRY_BYTES: usize = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Leading {
+    /// The entry under construction: batches of all members.
+    entry: EntryBuilder,
+    /// Commands of the leader itself, such as that a session has expired. They have no number and are kept nowhere: they count
+    /// if they come into the log in this term. The next leader judges for itself.
+    announcements: BatchBuilder,
+    pub(crate) confirming: Confirming,
+    pub(crate) lease: Lease,
+    pub(crate) offers: SnapshotOffers,
+    pub(crate) digests: DigestReports,
+    /// The last entry that a process of each member had acknowledged to this leader, before another process followed it.
+    acknowledged_before: BTreeMap<u64, Acknowledged>,
+    /// True once this leader has announced the ensemble's name and members.
+    has_named_ensemble: bool,
+    /// True if an entry was proposed since the last tick, while the ensemble has no name.
+    has_proposed_unnamed: bool,
+}
+
+impl Leading {
+    /// A leader at the beginning of its term.
+    pub(crate) fn new(lease_clock_bound_ms: Option<u64>) -> Leading {
+        Leading {
+            entry: EntryBuilder::new(),
+            announcements: BatchBuilder::new(),
+            confirming: Confirming::default(),
+            lease: Lease::new(lease_clock_bound_ms),
+            offers: SnapshotOffers::default(),
+            digests: DigestReports::default(),
+            acknowledged_before: BTreeMap::new(),
+            has_named_ensemble: false,
+            has_proposed_unnamed: false,
+        }
+    }
+
+    /// Announces a command of the leader itself.
+    pub(crate) fn announce(&mut self, op: OpCode, body: &[u8]) {
+        let mut command = Vec::new();
+        Command::encode(SessionId::NONE, 0, IdList::NONE, op, body, &mut command);
+        self.announcements.push(&command);
+    }
+
+    /// Moves the announcements into the entry.
+    pub(crate) fn add_announcements(&mut self, origin: Origin, time_ms: i64) {
+        if self.announcements.commands() > 0 {
+            let batch = self.announcements.take(origin, Batch::UNNUMBERED);
+            self.entry.add(&batch, time_ms);
+        }
+    }
+
+    /// True if a batch of this many bytes still fits into the entry.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.entry.len() + bytes <= ENTRY_BYTES
+    }
+
+    /// Adds a batch of this member, stamped with the leader's time.
+    pub(crate) fn add_own(&mut self, batch: &[u8], time_ms: i64) {
+        self.entry.add(batch, time_ms);
+    }
+
+    /// Adds a batch that another member has sent, unless it cannot be read.
+    pub(crate) fn add_foreign(&mut self, batch: &[u8], time_ms: i64) -> Result<(), DecodeError> {
+        self.entry.add_foreign(batch, time_ms)
+    }
+
+    /// The entry, if it holds anything and may be proposed.
+    ///
+    /// What comes behind the entry that names the ensemble waits until that is committed. So whoever has any of it on disk
+    /// knows to which ensemble it belongs, and cannot be taken for a member of another one.
+    pub(crate) fn take_entry(&mut self, is_ensemble_named: bool) -> Option<Bytes> {
+        if self.entry.is_empty() {
+            return None;
+        }
+        let may_propose = is_ensemble_named
+            || self.has_named_ensemble && !std::mem::replace(&mut self.has_proposed_unnamed, true);
+        may_propose.then(|| self.entry.take())
+    }
+
+    /// A tick has passed: an entry that should have named the ensemble may be proposed again.
+    pub(crate) fn tick(&mut self) {
+        self.has_proposed_unnamed = false;
+        self.confirming.tick();
+    }
+
+    pub(crate) fn has_named_ensemble(&self) -> bool {
+        self.has_named_ensemble
+    }
+
+    pub(crate) fn note_named_ensemble(&mut self) {
+        self.has_named_ensemble = true;
+    }
+
+    /// Remembers what the process of a member had acknowledged that another process has followed.
+    pub(crate) fn note_restart(&mut self, member: u64, acknowledged: Acknowledged) {
+        self.acknowledged_before.insert(member, acknowledged);
+    }
+
+    pub(crate) fn acknowledged_before(&self, member: u64) -> Option<Acknowledged> {
+        self.acknowledged_before.get(&member).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::batches;
+
+    const ORIGIN: Origin = Origin { member: 1, incarnation: 7 };
+
+    #[test]
+    fn announcements_are_a_batch_without_a_number() {
+        let mut leading = Leading::new(None);
+        leading.add_announcements(ORIGIN, 5);
+        assert_eq!(leading.take_entry(true), None);
+        leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
+        leading.announce(OpCode::ExpireSession, &8_i64.to_be_bytes());
+        leading.add_announcements(ORIGIN, 5);
+        let entry = leading.take_entry(true).unwrap();
+        let seen: Vec<_> = batches(&entry).map(|batch| (batch.number, batch.commands().count())).collect();
+        assert_eq!(seen, [(Batch::UNNUMBERED, 2)]);
+        assert_eq!(leading.take_entry(true), None);
+    }
+
+    #[test]
+    fn one_entry_each_tick_may_name_the_ensemble_and_nothing_comes_before_it() {
+        let mut leading = Leading::new(None);
+        let fill = |leading: &mut Leading| {
+            leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
+            leading.add_announcements(ORIGIN, 5);
+        };
+        fill(&mut leading);
+        assert_eq!(leading.take_entry(false), None);
+        leading.note_named_ensemble();
+        assert!(leading.take_entry(false).is_some());
+        fill(&mut leading);
+        assert_eq!(leading.take_entry(false), None, "the first one is not committed");
+        leading.tick();
+        assert!(leading.take_entry(false).is_some(), "the first one may be lost");
+    }
+}

@@ -1,0 +1,366 @@
+//! Change of the membership from what it is to what the replicated state says it should be, one step at a time, by the leader.
+//!
+//! The target stands in the replicated state, so that the next leader goes on where this one stopped. A newcomer learns first
+//! and votes when it has everything, and most of the voters to be have to be there. A member that leaves has no vote first and is
+//! removed when it knows that it left. A leader that is to have no vote hands the lead over before. When the voters are those of
+//! the target, the change is settled, which is what its client waits for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paddock_proto::{ErrorCode, MemberRole, Xid};
+use paddock_state::ConnId;
+use paddock_tree::{Ensemble, Tree};
+
+use crate::Membership;
+use crate::membership::{Follower, MembershipStep, StepTo};
+
+/// Ticks for which a newcomer may be silent before a change is given up.
+const SILENT_TICKS_MAX: u32 = 100;
+/// Ticks for which newcomers may make no progress before a change is given up.
+const IDLE_TICKS_MAX: u32 = 600;
+/// Ticks that members that left may take to learn of it.
+const FAREWELL_TICKS: u32 = 50;
+/// Entries that a voter to be may lag.
+const LAG_MAX: u64 = 64;
+
+/// Members of the ensemble as the state wants them, and the change on the way there.
+#[derive(Debug, Default)]
+pub(crate) struct MembershipChange {
+    /// `None` while there is no ensemble.
+    target: Option<Target>,
+    /// True if this member was removed from the ensemble.
+    is_removed: bool,
+    /// True if the state says something else of the members, and the shell was not told.
+    has_changed: bool,
+    /// The connection that waits for the change under way.
+    waiting: Option<(ConnId, Xid)>,
+}
+
+/// Membership that the state wants.
+#[derive(Debug, Default)]
+struct Target {
+    voters: Vec<u64>,
+    learners: Vec<u64>,
+    /// True if a client waits for it.
+    is_change: bool,
+    /// The entry with which the state came to want it.
+    since: u64,
+    /// Ticks since then.
+    ticks: u32,
+    /// True if the change was settled, and that is on its way into the log.
+    is_settled: bool,
+    /// Ticks in which the newcomers that have to catch up have not been heard.
+    silent_ticks: u32,
+    /// Ticks in which they have not come nearer.
+    idle_ticks: u32,
+    /// Sum of the entries up to which they have everything.
+    progress: u64,
+    /// Members that say that they would vote. Those that would not are in the way of the next election.
+    ready: BTreeSet<u64>,
+}
+
+/// The ensemble as its leader sees it.
+#[derive(Debug)]
+pub(crate) struct LeaderView<'a> {
+    pub(crate) own: u64,
+    pub(crate) membership: &'a Membership,
+    pub(crate) committed: u64,
+    pub(crate) followers: BTreeMap<u64, Follower>,
+}
+
+/// An action of the leader for a change of members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MembershipAction {
+    /// Propose a step; an empty one ends a joint membership.
+    Propose(MembershipStep),
+    HandOver {
+        heir: u64,
+    },
+    StepDown,
+    /// Announce that the change is in force, or has failed.
+    Settle(Option<ErrorCode>),
+    /// Ask a member whether it would vote.
+    AskReadiness {
+        member: u64,
+    },
+}
+
+impl MembershipChange {
+    /// Takes the target from the state as of entry `applied`.
+    pub(crate) fn follow(&mut self, own: u64, tree: &Tree, applied: u64) {
+        self.target = Target::of(tree, applied);
+        let belongs = |ensemble: &Ensemble| ensemble.all_members().any(|member| u64::from(member.id) == own);
+        let is_removed = tree.ensemble().is_some_and(|ensemble| !belongs(ensemble));
+        if is_removed && !self.is_removed {
+            tracing::error!(
+                "this member was removed from the ensemble: refusing clients; stop it, or add it again"
+            );
+        }
+        self.is_removed = is_removed;
+    }
+
+    /// True if the state says who the members are.
+    pub(crate) fn has_target(&self) -> bool {
+        self.target.is_some()
+    }
+
+    pub(crate) fn is_removed(&self) -> bool {
+        self.is_removed
+    }
+
+    /// The state has come to say something else of the members.
+    pub(crate) fn note_changed(&mut self) {
+        self.has_changed = true;
+    }
+
+    /// True if the shell has to be told that the members changed; it is told once.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
+    }
+
+    /// A connection waits for the change that it has asked for.
+    pub(crate) fn await_settled(&mut self, conn: ConnId, xid: Xid) {
+        self.waiting = Some((conn, xid));
+    }
+
+    pub(crate) fn take_waiting(&mut self) -> Option<(ConnId, Xid)> {
+        self.waiting.take()
+    }
+
+    /// The connection waits for nothing any more.
+    pub(crate) fn forget_conn(&mut self, conn: ConnId) {
+        self.waiting.take_if(|(waiting, _)| *waiting == conn);
+    }
+
+    /// A member says that it would vote.
+    pub(crate) fn note_ready(&mut self, member: u64) {
+        if let Some(target) = &mut self.target {
+            target.ready.insert(member);
+        }
+    }
+
+    /// Another member leads: what the leader before had settled may not have come into the log.
+    pub(crate) fn reconsider(&mut self) {
+        if let Some(target) = &mut self.target {
+            (target.is_settled, target.ticks, target.silent_ticks, target.idle_ticks) = (false, 0, 0, 0);
+        }
+    }
+
+    /// Actions of the leader for this tick.
+    pub(crate) fn tick(&mut self, view: &LeaderView<'_>) -> Vec<MembershipAction> {
+        let Some(target) = &mut self.target else { return Vec::new() };
+        target.ticks += 1;
+        let mut actions = Vec::new();
+        target.next_step(view, &mut actions);
+        actions
+    }
+}
+
+impl Target {
+    fn of(tree: &Tree, since: u64) -> Option<Target> {
+        let ensemble = tree.ensemble()?;
+        let with = |role| {
+            let members = ensemble.wanted().iter().filter(move |member| member.role == role);
+            members.map(|member| u64::from(member.id)).collect()
+        };
+        Some(Target {
+            voters: with(MemberRole::Participant),
+            learners: with(MemberRole::Observer),
+            is_change: ensemble.target.is_some(),
+            since,
+            ..Target::default()
+        })
+    }
+
+    fn contains(&self, member: u64) -> bool {
+        self.voters.contains(&member) || self.learners.contains(&member)
+    }
+
+    fn next_step(&mut self, view: &LeaderView<'_>, actions: &mut Vec<MembershipAction>) {
+        let now = view.membership;
+        if now.is_joint() {
+            return actions.push(MembershipAction::Propose(MembershipStep::new()));
+        }
+        if !now.voters.contains(&view.own) {
+            // It was elected before it knew that it has no vote any more.
+            return actions.push(MembershipAction::StepDown);
+        }
+        let all = self.voters.iter().chain(&self.learners);
+        let absent: MembershipStep =
+            all.filter(|id| !now.contains(**id)).map(|id| (*id, StepTo::Learner)).collect();
+        if !absent.is_empty() {
+            tracing::info!(members = ?ids(&absent), "adding new members as learners");
+            return actions.push(MembershipAction::Propose(absent));
+        }
+        if now.voters != self.voters {
+            return self.change_voters(view, actions);
+        }
+        if self.is_change {
+            if !self.is_settled {
+                self.is_settled = true;
+                actions.push(MembershipAction::Settle(None));
+            }
+            return;
+        }
+        let is_over = |id: u64| self.ticks >= FAREWELL_TICKS || view.has(id, self.since + 1);
+        let gone = now.learners.iter().filter(|id| !self.contains(**id) && is_over(**id));
+        let gone: MembershipStep = gone.map(|id| (*id, StepTo::Removed)).collect();
+        if !gone.is_empty() {
+            tracing::info!(members = ?ids(&gone), "removing members that left");
+            actions.push(MembershipAction::Propose(gone));
+        }
+    }
+
+    fn change_voters(&mut self, view: &LeaderView<'_>, actions: &mut Vec<MembershipAction>) {
+        let voters = &view.membership.voters;
+        let missing = self.missing(view, actions);
+        let is_newcomer = |id: &u64| !voters.contains(id);
+        let has_quorum = 2 * (self.voters.len() - missing.len()) > self.voters.len();
+        if missing.iter().any(is_newcomer) || !has_quorum {
+            return self.wait_for(&missing, view, actions);
+        }
+        let mut goal = self.voters.clone();
+        if !goal.contains(&view.own) {
+            let heirs = goal.iter().copied().filter(|id| voters.contains(id));
+            if let Some(heir) = heirs.max_by_key(|id| view.followers.get(id).map(|follower| follower.matched))
+            {
+                tracing::info!(to = heir, "this leader is to leave: handing the lead over");
+                return actions.push(MembershipAction::HandOver { heir });
+            }
+            // Nobody who stays can lead yet.
+            goal.push(view.own);
+        }
+        let joining = goal.iter().filter(|id| !voters.contains(id)).map(|id| (*id, StepTo::Voter));
+        let leaving = voters.iter().filter(|id| !goal.contains(id)).map(|id| (*id, StepTo::Learner));
+        tracing::info!(from = ?voters, to = ?goal, "changing the voters");
+        actions.push(MembershipAction::Propose(joining.chain(leaving).collect()));
+    }
+
+    /// The voters to be that are not there, have not caught up, or would not vote. Those that have caught up are asked that.
+    fn missing(&self, view: &LeaderView<'_>, actions: &mut Vec<MembershipAction>) -> Vec<u64> {
+        let others = self.voters.iter().copied().filter(|id| *id != view.own);
+        let (present, mut missing): (Vec<u64>, Vec<u64>) = others.partition(|id| view.has_caught_up(*id));
+        for member in present.into_iter().filter(|id| !self.ready.contains(id)) {
+            actions.push(MembershipAction::AskReadiness { member });
+            missing.push(member);
+        }
+        missing
+    }
+
+    /// Gives the change up if the members that it waits for are not there, or make no progress, for too long.
+    fn wait_for(&mut self, late: &[u64], view: &LeaderView<'_>, actions: &mut Vec<MembershipAction>) {
+        let followers: Vec<_> = late.iter().filter_map(|id| view.followers.get(id)).collect();
+        let is_silent = followers.len() < late.len() || followers.iter().any(|follower| !follower.is_active);
+        let progress = followers.iter().map(|follower| follower.matched).sum();
+        self.silent_ticks = if is_silent { self.silent_ticks + 1 } else { 0 };
+        let is_progressing =
+            progress > self.progress || followers.iter().any(|follower| follower.gets_snapshot);
+        self.idle_ticks = if is_progressing { 0 } else { self.idle_ticks + 1 };
+        self.progress = progress;
+        let is_over = self.silent_ticks > SILENT_TICKS_MAX || self.idle_ticks > IDLE_TICKS_MAX;
+        if is_over && self.is_change && !self.is_settled {
+            let reason = if is_silent { "cannot be reached" } else { "do not catch up" };
+            tracing::error!(members = ?late, "change of members given up: members {reason}");
+            self.is_settled = true;
+            actions.push(MembershipAction::Settle(Some(ErrorCode::NewConfigNoQuorum)));
+        }
+    }
+}
+
+impl LeaderView<'_> {
+    /// True if the member has everything up to `index`.
+    fn has(&self, member: u64, index: u64) -> bool {
+        self.followers.get(&member).is_some_and(|follower| follower.matched >= index)
+    }
+
+    fn has_caught_up(&self, member: u64) -> bool {
+        let nearly_all = self.committed.saturating_sub(LAG_MAX).max(1);
+        let is_active = self.followers.get(&member).is_some_and(|follower| follower.is_active);
+        is_active && self.has(member, nearly_all)
+    }
+}
+
+fn ids(step: &MembershipStep) -> Vec<u64> {
+    step.iter().map(|(id, _)| *id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOLLOWER: Follower = Follower { matched: 100, is_active: true, gets_snapshot: false };
+
+    fn change(voters: &[u64], is_change: bool) -> MembershipChange {
+        let target = Target { voters: voters.to_vec(), is_change, since: 90, ..Target::default() };
+        MembershipChange { target: Some(target), ..MembershipChange::default() }
+    }
+
+    fn view<'a>(membership: &'a Membership, followers: &[(u64, Follower)]) -> LeaderView<'a> {
+        LeaderView { own: 1, membership, committed: 100, followers: followers.iter().copied().collect() }
+    }
+
+    #[test]
+    fn a_newcomer_learns_is_asked_and_votes_then_the_change_is_settled() {
+        let mut change = change(&[1, 2], true);
+        let alone = Membership::new(vec![1], vec![]);
+        let learner = MembershipAction::Propose(vec![(2, StepTo::Learner)]);
+        assert_eq!(change.tick(&view(&alone, &[])), [learner]);
+        let learning = Membership::new(vec![1], vec![2]);
+        let late = Follower { matched: 10, ..FOLLOWER };
+        assert_eq!(change.tick(&view(&learning, &[(2, late)])), []);
+        let all = [(2, FOLLOWER)];
+        assert_eq!(change.tick(&view(&learning, &all)), [MembershipAction::AskReadiness { member: 2 }]);
+        change.note_ready(2);
+        let voter = MembershipAction::Propose(vec![(2, StepTo::Voter)]);
+        assert_eq!(change.tick(&view(&learning, &all)), [voter]);
+        let both = Membership::new(vec![1, 2], vec![]);
+        assert_eq!(change.tick(&view(&both, &all)), [MembershipAction::Settle(None)]);
+        assert_eq!(change.tick(&view(&both, &all)), [], "that is on its way");
+        change.reconsider();
+        assert_eq!(change.tick(&view(&both, &all)), [MembershipAction::Settle(None)]);
+    }
+
+    #[test]
+    fn a_leader_that_is_to_leave_hands_the_lead_to_the_voter_that_has_most() {
+        let mut change = change(&[2, 3], true);
+        change.note_ready(2);
+        change.note_ready(3);
+        let membership = Membership::new(vec![1, 2, 3], vec![]);
+        let less = Follower { matched: 99, ..FOLLOWER };
+        let actions = change.tick(&view(&membership, &[(2, less), (3, FOLLOWER)]));
+        assert_eq!(actions, [MembershipAction::HandOver { heir: 3 }]);
+    }
+
+    #[test]
+    fn a_change_whose_newcomer_is_silent_is_given_up_once() {
+        let mut change = change(&[1, 2], true);
+        let learning = Membership::new(vec![1], vec![2]);
+        let silent = Follower { is_active: false, ..FOLLOWER };
+        for _ in 0..SILENT_TICKS_MAX {
+            assert_eq!(change.tick(&view(&learning, &[(2, silent)])), []);
+        }
+        let failed = MembershipAction::Settle(Some(ErrorCode::NewConfigNoQuorum));
+        assert_eq!(change.tick(&view(&learning, &[(2, silent)])), [failed]);
+        assert_eq!(change.tick(&view(&learning, &[(2, silent)])), []);
+    }
+
+    #[test]
+    fn a_member_that_left_is_removed_when_it_knows_or_after_a_while() {
+        let mut change = change(&[1], false);
+        let leaving = Membership::new(vec![1], vec![2]);
+        let removed = MembershipAction::Propose(vec![(2, StepTo::Removed)]);
+        assert_eq!(change.tick(&view(&leaving, &[(2, FOLLOWER)])), [removed.clone()]);
+        let late = Follower { matched: 90, ..FOLLOWER };
+        for _ in 2..FAREWELL_TICKS {
+            assert_eq!(change.tick(&view(&leaving, &[(2, late)])), []);
+        }
+        assert_eq!(change.tick(&view(&leaving, &[(2, late)])), [removed]);
+    }
+
+    #[test]
+    fn a_joint_membership_is_ended_first() {
+        let joint = Membership { voters_outgoing: vec![1, 2], ..Membership::new(vec![1, 3], vec![]) };
+        let actions = change(&[1, 3], true).tick(&view(&joint, &[]));
+        assert_eq!(actions, [MembershipAction::Propose(vec![])]);
+    }
+}

@@ -1,0 +1,105 @@
+//! The ensemble that this member belongs to, and the peers that turned out to belong to others.
+
+use paddock_state::Now;
+
+use crate::{Cluster, LogEntry};
+
+#[derive(Debug)]
+pub(crate) struct OwnCluster {
+    cluster: Cluster,
+    /// Peers that belong to another ensemble, and its id, since the shell was told last.
+    foreign: Vec<(u64, u64)>,
+    /// True once a peer was refused for that: this member may stand at another one's address.
+    has_met_foreign: bool,
+}
+
+impl OwnCluster {
+    pub(crate) fn new(cluster: Cluster) -> OwnCluster {
+        OwnCluster { cluster, foreign: Vec::new(), has_met_foreign: false }
+    }
+
+    pub(crate) fn cluster(&self) -> Cluster {
+        self.cluster
+    }
+
+    /// Proposes an id for the ensemble that this member may found.
+    pub(crate) fn propose(&mut self, id: u64) {
+        self.cluster = Cluster::Proposed(id);
+    }
+
+    /// A founder has heard of another one's proposal.
+    pub(crate) fn agree(&mut self, other: Cluster) {
+        self.cluster = self.cluster.agree(other);
+    }
+
+    /// Enough members have said to which ensemble this member belongs.
+    pub(crate) fn learn(&mut self, id: u64) {
+        self.cluster = Cluster::Known(id);
+    }
+
+    /// The state says to which ensemble it belongs. A member that has been told the id by others may be on its way there, through
+    /// a log in which a survivor has begun an ensemble of its own.
+    pub(crate) fn note_state(&mut self, id: u64) {
+        if self.cluster.known().is_none() {
+            self.cluster = Cluster::Known(id);
+        }
+    }
+
+    /// An id that stands in the log is this member's proposal from then on, as long as it is not known that the entry is
+    /// committed.
+    pub(crate) fn note_entries(&mut self, entries: &[LogEntry]) {
+        if matches!(self.cluster, Cluster::Proposed(_))
+            && let Some(id) = entries.iter().rev().find_map(LogEntry::named_cluster)
+        {
+            self.cluster = Cluster::Proposed(id);
+        }
+    }
+
+    /// A peer belongs to another ensemble.
+    pub(crate) fn note_foreign(&mut self, peer: u64, cluster: Cluster) {
+        self.has_met_foreign = true;
+        self.foreign.push((peer, cluster.id()));
+    }
+
+    pub(crate) fn has_met_foreign(&self) -> bool {
+        self.has_met_foreign
+    }
+
+    /// Moves the peers of other ensembles to the end of `foreign`.
+    pub(crate) fn report_foreign(&mut self, foreign: &mut Vec<(u64, u64)>) {
+        foreign.append(&mut self.foreign);
+    }
+}
+
+/// A number that no other ensemble has, as far as is known: never 0.
+pub(crate) fn new_cluster_id(process: u64, now: Now) -> u64 {
+    let mixed = (process ^ (now.wall_ms as u64).rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 29)) | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_enough_members_have_told_is_not_replaced_by_the_state() {
+        let mut own = OwnCluster::new(Cluster::None);
+        own.propose(9);
+        own.agree(Cluster::Proposed(5));
+        assert_eq!(own.cluster(), Cluster::Proposed(5));
+        own.learn(7);
+        own.note_state(5);
+        assert_eq!(own.cluster(), Cluster::Known(7));
+    }
+
+    #[test]
+    fn a_foreign_peer_is_reported_once_and_remembered() {
+        let mut own = OwnCluster::new(Cluster::Known(7));
+        assert!(!own.has_met_foreign());
+        own.note_foreign(2, Cluster::Known(8));
+        let mut foreign = Vec::new();
+        own.report_foreign(&mut foreign);
+        own.report_foreign(&mut foreign);
+        assert_eq!((foreign, own.has_met_foreign()), (vec![(2, 8)], true));
+    }
+}

@@ -1,0 +1,215 @@
+//! Read-only mode: service of a member that cannot write. Its quorum is lost, its disk is full, it has not caught up since it came
+//! without data, its state may be wrong, or it was removed from the ensemble.
+//!
+//! For a while writes wait, because most losses of a leader are short. Then the connections that wait are closed, for
+//! nobody knows what becomes of their writes, and new writes are refused. Reads go on, and clients that accept it get read-only
+//! sessions; they are closed when there is a quorum again, so that their clients come back for real ones.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use paddock_proto::{SessionId, Xid};
+use paddock_state::{ConnId, QueuedRead};
+
+/// Ticks for which writes wait for a leader.
+const PATIENCE_TICKS: u32 = 50;
+
+/// Reason for which a member cannot write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadOnlyReason {
+    NoQuorum,
+    DiskFull,
+    /// The member came without data and has not caught up.
+    Learning,
+    Removed,
+    /// The member's state differs from another one's, and it is not known which of them is right.
+    InDoubt,
+}
+
+/// An input of a client in read-only mode, answered at once.
+#[derive(Debug)]
+pub(crate) enum ReadOnlyRequest {
+    Read(QueuedRead),
+    Disconnect {
+        conn: ConnId,
+    },
+    /// A request that needs a quorum.
+    Refused {
+        conn: ConnId,
+        xid: Xid,
+    },
+    /// A client that wants a session, a new one or its own.
+    Connect {
+        conn: ConnId,
+        session: Option<SessionId>,
+        timeout_ms: i32,
+        may_only_read: bool,
+    },
+}
+
+/// Turn of the mode, of which the connections are to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadOnlyTurn {
+    Began,
+    Ended,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ReadOnly {
+    reason: Option<ReadOnlyReason>,
+    ticks_without_leader: u32,
+    is_disk_full: bool,
+    is_learning: bool,
+    /// True if the mode began or ended, and the connections have not been told.
+    has_turned: bool,
+    queue: VecDeque<ReadOnlyRequest>,
+    /// Connections with read-only sessions.
+    conns: BTreeSet<ConnId>,
+}
+
+impl ReadOnly {
+    /// True if this member cannot write.
+    pub(crate) fn is_active(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    /// True if this member does not even answer reads: its state is old, or its own past.
+    pub(crate) fn refuses_reads(&self) -> bool {
+        use ReadOnlyReason::{InDoubt, Learning, Removed};
+        matches!(self.reason, Some(Learning | Removed | InDoubt))
+    }
+
+    pub(crate) fn is_disk_full(&self) -> bool {
+        self.is_disk_full
+    }
+
+    /// Takes effect with the next judgement.
+    pub(crate) fn set_disk_full(&mut self, is_full: bool) {
+        self.is_disk_full = is_full;
+    }
+
+    pub(crate) fn is_learning(&self) -> bool {
+        self.is_learning
+    }
+
+    pub(crate) fn begin_learning(&mut self) {
+        self.is_learning = true;
+        self.has_turned |= self.reason.is_none();
+        self.reason = self.reason.or(Some(ReadOnlyReason::Learning));
+    }
+
+    /// Takes effect with the next judgement.
+    pub(crate) fn end_learning(&mut self) {
+        self.is_learning = false;
+    }
+
+    pub(crate) fn tick(&mut self, has_leader: bool) {
+        let ticks = &mut self.ticks_without_leader;
+        *ticks = if has_leader { 0 } else { ticks.saturating_add(1) };
+    }
+
+    /// Judges anew whether this member can write. Returns true if it can again, and could not before.
+    pub(crate) fn judge(&mut self, is_removed: bool, is_in_doubt: bool) -> bool {
+        let reason = self.current_reason(is_removed, is_in_doubt);
+        if reason == self.reason {
+            return false;
+        }
+        match reason {
+            Some(ReadOnlyReason::NoQuorum) => tracing::error!("quorum lost: refusing writes"),
+            Some(ReadOnlyReason::InDoubt) => {
+                tracing::error!("no majority of the members has the state of this one: refusing clients")
+            }
+            // The owner of the disk, or of the list of members, logs these.
+            Some(ReadOnlyReason::DiskFull | ReadOnlyReason::Learning | ReadOnlyReason::Removed) => {}
+            None => tracing::info!("quorum regained: accepting writes"),
+        }
+        self.has_turned |= reason.is_some() != self.reason.is_some();
+        self.reason = reason;
+        reason.is_none()
+    }
+
+    fn current_reason(&self, is_removed: bool, is_in_doubt: bool) -> Option<ReadOnlyReason> {
+        if is_removed {
+            Some(ReadOnlyReason::Removed)
+        } else if self.is_learning {
+            Some(ReadOnlyReason::Learning)
+        } else if is_in_doubt {
+            Some(ReadOnlyReason::InDoubt)
+        } else if self.is_disk_full {
+            Some(ReadOnlyReason::DiskFull)
+        } else if self.ticks_without_leader >= PATIENCE_TICKS {
+            Some(ReadOnlyReason::NoQuorum)
+        } else {
+            None
+        }
+    }
+
+    /// True if connections wait to be told or answered.
+    pub(crate) fn has_work(&self) -> bool {
+        self.has_turned || !self.queue.is_empty()
+    }
+
+    /// The turn of the mode of which the connections have not been told; they are now.
+    pub(crate) fn take_turn(&mut self) -> Option<ReadOnlyTurn> {
+        let turn = if self.is_active() { ReadOnlyTurn::Began } else { ReadOnlyTurn::Ended };
+        std::mem::take(&mut self.has_turned).then_some(turn)
+    }
+
+    pub(crate) fn push(&mut self, request: ReadOnlyRequest) {
+        if let ReadOnlyRequest::Disconnect { conn } = &request {
+            self.conns.remove(conn);
+        }
+        self.queue.push_back(request);
+    }
+
+    /// The next request to answer.
+    pub(crate) fn pop(&mut self) -> Option<ReadOnlyRequest> {
+        self.queue.pop_front()
+    }
+
+    /// A connection gets a read-only session.
+    pub(crate) fn add_conn(&mut self, conn: ConnId) {
+        self.conns.insert(conn);
+    }
+
+    /// Takes the connections with read-only sessions. They are to be closed.
+    pub(crate) fn take_conns(&mut self) -> BTreeSet<ConnId> {
+        std::mem::take(&mut self.conns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_refused_once_a_leader_was_missing_for_long() {
+        let mut read_only = ReadOnly::default();
+        for _ in 1..PATIENCE_TICKS {
+            read_only.tick(false);
+            assert!(!read_only.judge(false, false));
+        }
+        assert!(!read_only.is_active());
+        read_only.tick(false);
+        read_only.judge(false, false);
+        assert!(read_only.is_active() && !read_only.refuses_reads());
+        assert_eq!(read_only.take_turn(), Some(ReadOnlyTurn::Began));
+        assert_eq!(read_only.take_turn(), None);
+        read_only.tick(true);
+        assert!(read_only.judge(false, false), "writes are accepted again");
+        assert_eq!(read_only.take_turn(), Some(ReadOnlyTurn::Ended));
+    }
+
+    #[test]
+    fn a_member_whose_state_may_be_old_or_wrong_answers_no_reads() {
+        let check = |is_removed, is_learning, is_in_doubt, expected| {
+            let mut read_only = ReadOnly { is_learning, is_disk_full: true, ..ReadOnly::default() };
+            read_only.judge(is_removed, is_in_doubt);
+            assert_eq!(read_only.reason, Some(expected));
+            assert_eq!(read_only.refuses_reads(), expected != ReadOnlyReason::DiskFull);
+        };
+        check(true, true, true, ReadOnlyReason::Removed);
+        check(false, true, true, ReadOnlyReason::Learning);
+        check(false, false, true, ReadOnlyReason::InDoubt);
+        check(false, false, false, ReadOnlyReason::DiskFull);
+    }
+}

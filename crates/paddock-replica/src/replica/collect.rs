@@ -1,0 +1,288 @@
+//! Collecting what is to be done: batches and reports for the leader, rounds of the Raft library, messages, questions.
+
+use paddock_state::Now;
+
+use super::Replica;
+use crate::durability::DiskRound;
+use crate::effects::Effects;
+use crate::founding::{FOUNDING_ROUND, first_entry, naming_commands};
+use crate::leading::Leading;
+use crate::message::{Envelope, PeerMessage};
+use crate::own_cluster::new_cluster_id;
+use crate::question::Question;
+use crate::queued_item::QueuedItem;
+use crate::requests::Placed;
+use crate::{Cluster, HardState, LogEntry};
+
+impl Replica {
+    /// Collects what is to be done now. To be called, and its effects carried out, until there are none.
+    pub fn collect(&mut self, now: Now, effects: &mut Effects) {
+        self.found(effects);
+        if self.joining.is_writing_first_entry() {
+            return;
+        }
+        self.name_ensemble(now);
+        for input in self.gates.take_free() {
+            self.step(now, input);
+        }
+        self.requests.close_batch();
+        self.digests.report(effects);
+        if let Some(leader) = self.other_leader() {
+            self.digests.tell(leader, &mut effects.messages);
+        }
+        self.receiver.ask_for_piece(&mut effects.messages);
+        self.outgoing.move_to(effects);
+        self.send_batches(now, effects);
+        self.report_to_leader(now, effects);
+        self.propose();
+        self.place_items(now, effects);
+        effects.locals |= self.garbage.is_due() || self.read_only.has_work();
+        self.collect_rounds(effects);
+        self.durability.release_messages(&mut effects.messages);
+        let envelope = Envelope { cluster: self.cluster(), process: self.options.process };
+        effects.messages.iter_mut().for_each(|(_, message)| envelope.seal(message));
+        self.cluster.report_foreign(&mut effects.foreign);
+        effects.locals |= self.requests.is_ready(self.applied.index());
+        effects.wants_snapshot |= self.consensus.wants_snapshot();
+    }
+
+    fn collect_rounds(&mut self, effects: &mut Effects) {
+        while let Some(round) = self.consensus.round() {
+            effects.committed.extend(round.committed);
+            let out = &mut effects.messages;
+            self.durability.send_of_leader(round.vote, round.number, round.messages, out);
+            for (question, index) in round.answers {
+                self.on_answer(question, index, effects);
+            }
+            self.ask_if_still_leading();
+            self.durability.hold(round.number, round.messages_once_persisted);
+            if round.install.is_some() {
+                assert!(
+                    effects.committed.is_empty(),
+                    "entries before a snapshot are applied before it comes"
+                );
+                effects.install = round.install;
+            }
+            self.record(round.vote, round.entries, round.number, effects);
+        }
+    }
+
+    /// Records on disk what a round promises. `vote` is the term and the vote, if one of them has changed.
+    fn record(
+        &mut self,
+        vote: Option<(u64, u64)>,
+        entries: Vec<LogEntry>,
+        number: u64,
+        effects: &mut Effects,
+    ) {
+        self.cluster.note_entries(&entries);
+        let written = self.durability.written();
+        let (term, vote) = vote.unwrap_or((written.term, written.vote));
+        let hard_state = HardState {
+            term,
+            vote,
+            commit: self.consensus.committed(),
+            silent_until: self.joining.silent_until().unwrap_or_default(),
+            incarnation: self.requests.origin().incarnation,
+        };
+        let is_in_ensemble = !self.consensus.is_alone();
+        let round = DiskRound { number, hard_state, entries, is_in_ensemble };
+        if !self.durability.record(round, effects) {
+            self.on_persisted(number);
+        }
+    }
+
+    /// Writes the first entry, if it is time.
+    fn found(&mut self, effects: &mut Effects) {
+        let founders = &self.options.founding.membership;
+        if !self.consensus.is_empty() || !self.joining.may_found(&founders.voters) {
+            return;
+        }
+        self.joining.begin_writing_first_entry();
+        let (entry, hard_state) = first_entry(founders, self.durability.written());
+        tracing::debug!(voters = ?founders.voters, "founding");
+        effects.entries.push(entry);
+        effects.hard_state = Some(hard_state);
+        effects.round = Some(FOUNDING_ROUND);
+        self.durability.set_written(hard_state);
+    }
+
+    /// Announces who the members are, and what the ensemble is called, if this is the first leader.
+    fn name_ensemble(&mut self, now: Now) {
+        if self.membership.has_target() || self.options.founding.members.is_empty() {
+            return;
+        }
+        // Behind the first entry of its own a leader knows all that was ever said.
+        let knows_all = self.consensus.is_leader() && self.applied.term() == self.consensus.leadership().term;
+        let Some(leading) = self.leading.as_mut().filter(|leading| !leading.has_named_ensemble()) else {
+            return;
+        };
+        if !knows_all {
+            return;
+        }
+        leading.note_named_ensemble();
+        let cluster = match self.cluster.cluster() {
+            Cluster::Proposed(id) => id,
+            Cluster::None | Cluster::Known(_) => new_cluster_id(self.options.process, now),
+        };
+        let membership = self.consensus.membership();
+        for (op, body) in naming_commands(cluster, &self.options.founding.members, membership) {
+            leading.announce(op, &body);
+        }
+    }
+
+    /// The leader, if it is another member.
+    fn other_leader(&self) -> Option<u64> {
+        self.leadership.leader.filter(|leader| *leader != self.options.member)
+    }
+
+    /// Tells the parts when another member leads, this one or another, or in another term: everything is sent anew.
+    pub(super) fn follow_leadership(&mut self, now: Now) {
+        let leadership = self.consensus.leadership();
+        if leadership == self.leadership {
+            return;
+        }
+        if !self.consensus.is_alone() {
+            tracing::info!(leader = leadership.leader, term = leadership.term, "leadership changed");
+        }
+        self.leadership = leadership;
+        let lease_clock_bound_ms = self.options.lease_clock_bound_ms;
+        self.leading = self.consensus.is_leader().then(|| Leading::new(lease_clock_bound_ms));
+        self.contact.make_due();
+        self.receiver.forget_unless_of(leadership.term);
+        self.requests.send_all_again();
+        self.digests.tell_anew();
+        self.membership.reconsider();
+        // What a former leader heard is not known here.
+        self.sessions.liveness.renew_all(now.monotonic_ms);
+    }
+
+    /// Sends outstanding batches to the leader: new ones, or all if it is another leader or nothing came back.
+    fn send_batches(&mut self, now: Now, effects: &mut Effects) {
+        self.follow_leadership(now);
+        self.requests.resend_if_lost();
+        let may_send = !self.read_only.is_learning() && !self.joining.awaits_admission();
+        let Some(leader) = self.leadership.leader.filter(|_| may_send) else { return };
+        if !self.consensus.is_leader() {
+            let forwards = self.requests.unsent().into_iter().map(PeerMessage::Forward);
+            return effects.messages.extend(forwards.map(|forward| (leader, forward.encode())));
+        }
+        if !self.consensus.takes_proposals() {
+            return;
+        }
+        if let Some(leading) = &mut self.leading {
+            leading.add_announcements(self.requests.origin(), now.wall_ms);
+        }
+        for batch in self.requests.unsent() {
+            self.make_room_for(batch.len());
+            if let Some(leading) = &mut self.leading {
+                leading.add_own(&batch, now.wall_ms);
+            }
+        }
+    }
+
+    /// Proposes the entry under construction if a batch of this many bytes does not fit into it.
+    pub(super) fn make_room_for(&mut self, bytes: usize) {
+        if self.leading.as_ref().is_some_and(|leading| !leading.has_room_for(bytes)) {
+            self.propose();
+        }
+    }
+
+    /// Turns the leader's batches into an entry of the log.
+    fn propose(&mut self) {
+        let is_ensemble_named = self.membership.has_target() || self.options.founding.members.is_empty();
+        let Some(leading) = self.leading.as_mut().filter(|_| self.consensus.takes_proposals()) else {
+            return;
+        };
+        if let Some(entry) = leading.take_entry(is_ensemble_named) {
+            self.consensus.propose(entry);
+        }
+    }
+
+    /// Finds a place for items that need no entry.
+    fn place_items(&mut self, now: Now, effects: &mut Effects) {
+        let is_alone = self.consensus.is_alone();
+        let is_linearizable = self.options.linearizable_reads;
+        let needs_quorum = |item: &QueuedItem| !is_alone && item.needs_quorum(is_linearizable);
+        match self.requests.place_items(now.monotonic_ms, needs_quorum) {
+            Placed::Behind => {}
+            Placed::AwaitQuorum => self.ask_questions(now),
+            Placed::First => effects.locals = true,
+        }
+    }
+
+    /// Asks the leader the newest question without an answer. A leader with a lease answers at once.
+    pub(super) fn ask_questions(&mut self, now: Now) {
+        let Some(question) = self.requests.ask() else { return };
+        let has_lease = self.leading.as_ref().is_some_and(|leading| leading.lease.is_valid(now.monotonic_ms));
+        if self.consensus.is_leader() && has_lease {
+            self.requests.answer(question, self.consensus.committed());
+        } else {
+            self.consensus.ask_index(question);
+        }
+    }
+
+    /// A quorum has confirmed who leads, after it was asked for that.
+    fn on_answer(&mut self, question: Question, index: u64, effects: &mut Effects) {
+        if question.number == Question::OF_LEADER {
+            return self.confirm_reports(question, effects);
+        }
+        let asked_ms = self.requests.answer(question, index);
+        if let Some(asked_ms) = asked_ms
+            && self.consensus.takes_proposals()
+            && let Some(leading) = &mut self.leading
+        {
+            leading.lease.extend(asked_ms);
+        }
+    }
+
+    /// Reports to the leader, who may be this member, which sessions were heard.
+    fn report_to_leader(&mut self, now: Now, effects: &mut Effects) {
+        // Before it is admitted the leader may not listen to this process yet.
+        if !self.contact.is_due() || self.consensus.is_alone() || self.joining.awaits_admission() {
+            return;
+        }
+        if self.consensus.is_leader() {
+            let (number, _) = self.contact.report(now.monotonic_ms);
+            if let Some(leading) = &mut self.leading {
+                leading.confirming.receive(self.options.member, number);
+            }
+            self.ask_if_still_leading();
+        } else if let Some(leader) = self.reachable_leader() {
+            let (number, sessions) = self.contact.report(now.monotonic_ms);
+            effects.messages.push((leader, PeerMessage::Heard { number, sessions }.encode()));
+        }
+    }
+
+    /// The leader to report to. A member whose disk is full takes nothing that would have to be written, and so forgets its
+    /// leader. It reports to the one that speaks to it: the confirmation tells whether a quorum follows that one.
+    fn reachable_leader(&self) -> Option<u64> {
+        let leader = self.other_leader();
+        if self.read_only.is_disk_full() { self.contact.speaker().or(leader) } else { leader }
+    }
+
+    /// A leader asks its quorum, if there are reports to confirm.
+    fn ask_if_still_leading(&mut self) {
+        let Some(leading) = self.leading.as_mut().filter(|_| self.consensus.is_leader()) else { return };
+        if leading.confirming.is_question_due() {
+            let question = self.requests.ask_as_leader();
+            leading.confirming.note_asked(question.asking);
+            self.consensus.ask_index(question);
+        }
+    }
+
+    /// Confirms reports: a quorum followed this leader after it was asked.
+    fn confirm_reports(&mut self, question: Question, effects: &mut Effects) {
+        let Some(leading) = self.leading.as_mut().filter(|_| question.origin == self.requests.origin())
+        else {
+            return;
+        };
+        for (member, number) in leading.confirming.answer(question.asking) {
+            if member == self.options.member {
+                self.contact.confirm(number);
+            } else {
+                effects.messages.push((member, PeerMessage::Confirmed { number }.encode()));
+            }
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Messages of other members, and what a member that has no say yet does about them.
+
+use paddock_state::Now;
+use paddock_tree::Origin;
+use raft::eraftpb::{Message, MessageType};
+
+use super::Replica;
+use crate::admission::AdmissionState;
+use crate::consensus::Consensus;
+use crate::digests::ToldDigest;
+use crate::effects::{SnapshotRead, SnapshotWrite};
+use crate::founding::first_entry;
+use crate::message::{Condition, Envelope, Greeting, PeerMessage, Ruling};
+use crate::processes::Speaker;
+use crate::{Cluster, Membership, Recovered, ReplicaOptions};
+
+impl Replica {
+    pub(super) fn on_lost_link(&mut self, peer: u64) {
+        self.processes.lose(peer);
+        // A lease is the promise that nobody else leads before an election timeout is over, whatever becomes of links.
+        if self.options.lease_clock_bound_ms.is_none() {
+            self.consensus.lost_link(peer);
+        }
+    }
+
+    pub(super) fn on_message(&mut self, now: Now, from: u64, message: &[u8]) {
+        let opened =
+            Envelope::open(message).and_then(|(envelope, body)| Ok((envelope, PeerMessage::decode(body)?)));
+        let (envelope, message) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return tracing::error!(from, %error, "message of another member cannot be read"),
+        };
+        if self.cluster().is_foreign_to(envelope.cluster) {
+            return self.cluster.note_foreign(from, envelope.cluster);
+        }
+        // The log is about to begin: a message for the one before is lost.
+        if self.joining.is_writing_first_entry() || !self.hears(from, envelope.process, now.monotonic_ms) {
+            return;
+        }
+        self.cluster.agree(envelope.cluster);
+        match message {
+            PeerMessage::Greeting(greeting) => self.on_greeting(from, envelope.cluster, greeting),
+            message if self.cluster().shares_log_with(envelope.cluster) => {
+                self.on_log_message(now, from, message);
+            }
+            // This member has no data, and hears that there is an ensemble.
+            PeerMessage::Raft(message) if self.cluster().known().is_none() => self.note_leader(&message),
+            _ => {}
+        }
+    }
+
+    /// True if a message is to be heard that comes from `process` in the name of `from`.
+    fn hears(&mut self, from: u64, process: u64, now_ms: u64) -> bool {
+        match self.processes.hear(from, process, now_ms) {
+            Speaker::Known => true,
+            Speaker::Successor => {
+                self.note_restart(from);
+                true
+            }
+            Speaker::NewRival => {
+                tracing::error!(
+                    member = from,
+                    "two processes run with one member number: the second one is not heard; stop it, or give it its own"
+                );
+                false
+            }
+            Speaker::Rival => false,
+        }
+    }
+
+    /// A leader that hears of a member again knows which entries it had acknowledged, and that it may not have them any
+    /// more.
+    fn note_restart(&mut self, member: u64) {
+        if self.consensus.is_leader()
+            && let Some(acknowledged) = self.consensus.forget_matched(member)
+            && let Some(leading) = &mut self.leading
+        {
+            leading.note_restart(member, acknowledged);
+        }
+    }
+
+    /// Takes a message of a member of the same ensemble.
+    fn on_log_message(&mut self, now: Now, from: u64, message: PeerMessage) {
+        match message {
+            PeerMessage::Confirmed { number } => self.contact.confirm(number),
+            // What cannot be written is sent again when there is room.
+            message if self.read_only.is_disk_full() && !self.consensus.is_leader() => {
+                self.note_speaker(from, &message);
+            }
+            PeerMessage::Raft(message) if message.from == from => self.on_raft_message(now, message),
+            PeerMessage::Raft(message) => {
+                tracing::error!(
+                    from,
+                    claimed = message.from,
+                    "message of one member in the name of another dropped"
+                );
+            }
+            PeerMessage::Forward(batch) => self.on_forward(now, from, &batch),
+            PeerMessage::Heard { number, sessions } => {
+                for session in sessions {
+                    self.sessions.liveness.touch(session, now.monotonic_ms);
+                }
+                if let Some(leading) = &mut self.leading {
+                    leading.confirming.receive(from, number);
+                }
+            }
+            PeerMessage::Offer(_) if self.joining.is_inquiring() => {}
+            PeerMessage::Offer(offer) if offer.from == from => self.on_offer(offer),
+            PeerMessage::Offer(_) => tracing::error!(from, "offer in the name of another member dropped"),
+            PeerMessage::Fetch { index, offset } => self.on_fetch(SnapshotRead { to: from, index, offset }),
+            PeerMessage::Piece(piece) => {
+                self.receiver.on_piece(from, piece, &mut self.outgoing.snapshot_writes);
+            }
+            PeerMessage::Gone { index } => self.receiver.on_gone(from, index),
+            PeerMessage::Damaged { index } => {
+                if self.complaints.note(from, index) {
+                    self.consensus.want_snapshot();
+                }
+            }
+            PeerMessage::Digest { index, digest, is_in_doubt } => {
+                self.on_digest(ToldDigest { from, index, digest, is_in_doubt });
+            }
+            PeerMessage::Diverged { index, digest } => self.digests.on_diverged(index, digest),
+            PeerMessage::Greeting(_) | PeerMessage::Present => {}
+        }
+    }
+
+    fn on_raft_message(&mut self, now: Now, message: Message) {
+        self.note_leader(&message);
+        if self.joining.is_inquiring() {
+            return;
+        }
+        self.consensus.step(message);
+        self.follow_leadership(now);
+    }
+
+    /// Takes a batch for the leader. One that does not lead drops it: the sender will notice that another member leads.
+    fn on_forward(&mut self, now: Now, from: u64, batch: &[u8]) {
+        if !self.consensus.takes_proposals() {
+            return;
+        }
+        self.make_room_for(batch.len());
+        if let Some(leading) = &mut self.leading
+            && let Err(error) = leading.add_foreign(batch, now.wall_ms)
+        {
+            tracing::error!(from, %error, "batch of another member cannot be read");
+        }
+    }
+
+    fn note_speaker(&mut self, from: u64, message: &PeerMessage) {
+        let PeerMessage::Raft(message) = message else { return };
+        if matches!(message.msg_type, MessageType::MsgHeartbeat | MessageType::MsgAppend) {
+            self.contact.note_speaker(from);
+        }
+    }
+
+    fn on_digest(&mut self, told: ToldDigest) {
+        if !self.consensus.is_leader() {
+            return self.digests.compare_with_leader(told);
+        }
+        if let Some(leading) = &mut self.leading {
+            let (own, membership) = (self.options.member, self.consensus.membership());
+            let out = &mut self.outgoing.messages;
+            self.digests.judge(own, told, &mut leading.digests, membership, out);
+        }
+    }
+
+    fn on_offer(&mut self, offer: Message) {
+        if offer.get_snapshot().get_metadata().index <= self.consensus.committed() {
+            // It was here before, and the answer was lost: the library says what this member has.
+            self.consensus.step(offer);
+        } else {
+            self.receiver.on_offer(offer);
+        }
+    }
+
+    /// Another member asks for a piece of this one's snapshot.
+    fn on_fetch(&mut self, read: SnapshotRead) {
+        if let Some(leading) = &mut self.leading {
+            leading.offers.note_fetch(read.to);
+        }
+        self.outgoing.snapshot_reads.push(read);
+    }
+
+    /// A piece of this member's snapshot was read, or the snapshot is not there any more.
+    pub(super) fn on_snapshot_read(&mut self, read: SnapshotRead, piece: Option<(Vec<u8>, bool)>) {
+        let SnapshotRead { to, index, offset } = read;
+        let message = match piece {
+            Some((bytes, is_last)) => PeerMessage::Piece(SnapshotWrite { index, offset, bytes, is_last }),
+            None => {
+                self.consensus.snapshot_failed(to);
+                PeerMessage::Gone { index }
+            }
+        };
+        self.outgoing.messages.push((to, message.encode()));
+    }
+
+    /// Makes again the offers of snapshots that seem to be lost.
+    pub(super) fn renew_offers(&mut self) {
+        let Some(leading) = &mut self.leading else { return };
+        let followers = self.consensus.followers();
+        let gets_one = |id: &u64| followers.get(id).is_some_and(|follower| follower.gets_snapshot);
+        let offered: Vec<u64> = self.consensus.membership().all().filter(gets_one).collect();
+        for member in leading.offers.tick(&offered) {
+            self.consensus.snapshot_failed(member);
+        }
+    }
+
+    /// Now and then tells the other members that this one runs.
+    pub(super) fn tell_presence(&mut self) {
+        if self.processes.tick() {
+            let others = self.consensus.membership().all().filter(|id| *id != self.options.member);
+            self.outgoing.messages.extend(others.map(|id| (id, PeerMessage::Present.encode())));
+        }
+    }
+
+    /// Greeting of this member: a question to another one, or an answer with a leader's ruling.
+    pub(super) fn greeting(&self, is_question: bool, ruling: Option<Ruling>) -> Vec<u8> {
+        let (condition, leadership) = (self.condition(), self.consensus.leadership());
+        let membership = self.consensus.membership().clone();
+        let (term, leader, found) = (leadership.term, leadership.leader, self.disk_age.found());
+        let greeting = Greeting { condition, is_question, term, membership, leader, found, ruling };
+        PeerMessage::Greeting(greeting).encode()
+    }
+
+    fn condition(&self) -> Condition {
+        self.joining.condition(self.read_only.is_learning(), self.durability.written().term)
+    }
+
+    fn on_greeting(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
+        let condition = greeting.condition;
+        if greeting.is_question {
+            self.answer_greeting(from, cluster, &greeting);
+        }
+        if self.cluster().shares_log_with(cluster) {
+            self.on_admission_answered(from, &greeting);
+            if condition == Condition::Established {
+                self.membership.note_ready(from);
+            }
+        }
+        if !self.joining.is_without_data() {
+            self.on_inquiry_answered(from, cluster, greeting);
+        } else if matches!(condition, Condition::Established | Condition::Learning) {
+            tracing::info!(member = from, "there is an ensemble already: waiting to be told its state");
+            self.await_state();
+            self.on_inquiry_answered(from, cluster, greeting);
+        } else if condition == Condition::Empty {
+            self.joining.note_empty(from);
+        }
+    }
+
+    fn answer_greeting(&mut self, from: u64, cluster: Cluster, greeting: &Greeting) {
+        let has_nothing = matches!(greeting.condition, Condition::Empty | Condition::Learning);
+        let ruling = self.rule(from, greeting);
+        // A member that has nothing knows that already.
+        let ruling = ruling.filter(|_| !has_nothing && self.cluster().shares_log_with(cluster));
+        self.outgoing.messages.push((from, self.greeting(false, ruling)));
+        if has_nothing && self.condition() == Condition::Established {
+            self.consensus.begin_anew(from);
+        }
+    }
+
+    /// This leader's judgement of the disk of a member that was started; `None` from a member that does not lead.
+    fn rule(&mut self, member: u64, greeting: &Greeting) -> Option<Ruling> {
+        if !self.consensus.takes_proposals() {
+            return None;
+        }
+        let acknowledged = self.leading.as_ref().and_then(|leading| leading.acknowledged_before(member));
+        Some(self.disk_age.rule(member, &greeting.found, acknowledged))
+    }
+
+    fn on_admission_answered(&mut self, from: u64, greeting: &Greeting) {
+        match self.joining.note_admission(from, greeting, self.consensus.membership()) {
+            AdmissionState::Waiting => {}
+            AdmissionState::Admitted => self.consensus.set_silent(self.joining.is_silent()),
+            AdmissionState::Outdated => self.on_outdated(from),
+        }
+    }
+
+    /// This member's disk is older than what it has acknowledged.
+    fn on_outdated(&mut self, leader: u64) {
+        tracing::error!(
+            leader,
+            last_entry = self.disk_age.found().last.1,
+            "this member's disk is older than what it has acknowledged: it learns before it votes or serves clients; do \
+             not put back copies of a member's directory"
+        );
+        self.await_state();
+    }
+
+    /// From now on this member does not vote until it knows as much as the ensemble did when it came.
+    pub(super) fn await_state(&mut self) {
+        self.joining.await_state();
+        self.consensus.set_silent(true);
+        self.read_only.begin_learning();
+    }
+
+    fn on_inquiry_answered(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
+        if self.joining.is_inquiring() {
+            if let Some((cluster, term)) = self.joining.note_answer(from, cluster, greeting) {
+                let id = format!("{cluster:016x}");
+                tracing::info!(term, cluster = id, "learned the current term from a quorum");
+                self.cluster.learn(cluster);
+                self.consensus.adopt_term(term);
+            }
+        } else if self.cluster().known().is_none()
+            && let Some(cluster) = self.joining.note_voucher(from, cluster, greeting)
+        {
+            self.cluster.learn(cluster);
+        }
+    }
+
+    /// A leader speaks to this member. If it has nothing, there is an ensemble.
+    fn note_leader(&mut self, message: &Message) {
+        match message.msg_type {
+            MessageType::MsgHeartbeat => return self.note_heartbeat(message),
+            MessageType::MsgAppend => {}
+            _ => return,
+        }
+        if self.joining.is_without_data() {
+            self.await_state();
+        }
+        let Message { from, term, commit, .. } = *message;
+        self.joining.note_append(from, term, commit, self.consensus.leadership().term);
+    }
+
+    /// A heartbeat tells up to which entry this member has acknowledged what is committed.
+    fn note_heartbeat(&mut self, message: &Message) {
+        let is_of_now = message.term == self.consensus.leadership().term;
+        let is_learning = self.joining.silent_until().is_some();
+        if is_of_now && !is_learning && message.commit > self.consensus.last_entry() {
+            self.on_outdated(message.from);
+        }
+    }
+
+    /// Each tick of a member that has no say yet.
+    pub(super) fn tick_joining(&mut self) {
+        if self.joining.catch_up(self.applied.get(), self.leadership.term) {
+            tracing::info!("caught up: taking part in elections");
+            self.consensus.set_silent(self.joining.is_silent());
+            self.number_this_start_anew();
+        }
+        self.finish_learning();
+        let is_founding = matches!(self.cluster(), Cluster::Proposed(_)) && !self.consensus.is_alone();
+        if self.joining.has_questions() || is_founding {
+            let question = self.greeting(true, None);
+            let asked = self.joining.asked(&self.options.founding.membership, self.consensus.membership());
+            self.outgoing.messages.extend(asked.into_iter().map(|id| (id, question.clone())));
+        }
+    }
+
+    /// Without data a member does not know which numbers its starts had before, and the clock may have gone back. What came from
+    /// clients before it was known that there is an ensemble was never sent.
+    fn number_this_start_anew(&mut self) {
+        let Origin { member, incarnation } = self.requests.origin();
+        let last_start = self.disk_age.last_start(self.options.member);
+        let was_used = last_start >= incarnation;
+        let incarnation = if was_used { last_start + Recovered::INCARNATIONS_APART } else { incarnation };
+        self.sessions.begin_start(self.options.member, incarnation);
+        self.requests.begin_anew(Origin { member, incarnation });
+    }
+
+    /// A member that has learned serves clients once that, and the number of its start, are on disk.
+    fn finish_learning(&mut self) {
+        let written = self.durability.written();
+        let is_written =
+            (written.silent_until, written.incarnation) == (0, self.requests.origin().incarnation);
+        if self.joining.silent_until().is_none() && is_written && self.durability.is_synced() {
+            self.read_only.end_learning();
+        }
+    }
+
+    /// The first entry is on disk: the log begins.
+    pub(super) fn on_founded(&mut self) {
+        let (entry, hard_state) = first_entry(&self.options.founding.membership, self.durability.written());
+        let mut recovered = Recovered::new((0, 0), Membership::default(), hard_state, vec![entry]);
+        recovered.cluster = self.cluster();
+        let ReplicaOptions { member, seed, entry_bytes_kept, .. } = self.options;
+        self.consensus = Consensus::new(member, seed, entry_bytes_kept, recovered);
+        self.joining.end_founding();
+    }
+}

@@ -1,0 +1,113 @@
+//! Sessions as one member knows them: when each was heard, the connection that serves it here, and ids for new ones.
+
+use paddock_proto::SessionId;
+use paddock_state::ConnId;
+use paddock_tree::Tree;
+
+use crate::liveness::Liveness;
+use crate::serving::Serving;
+
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    tick_ms: u64,
+    pub(crate) liveness: Liveness,
+    serving: Serving,
+    /// Id of the next new session.
+    next_id: i64,
+}
+
+impl Sessions {
+    /// Sessions of a member that serves none yet. Its ids begin with its number and that of its start.
+    pub(crate) fn new(tick_ms: u64, member: u64, incarnation: u64) -> Sessions {
+        Sessions {
+            tick_ms,
+            liveness: Liveness::new(tick_ms),
+            serving: Serving::default(),
+            next_id: first_id(member, incarnation),
+        }
+    }
+
+    /// Watches over the sessions of a state that was loaded, each with its whole timeout before it.
+    pub(crate) fn adopt(&mut self, tree: &Tree, now_ms: u64) {
+        self.liveness = Liveness::new(self.tick_ms);
+        for (session, timeout_ms) in tree.sessions() {
+            self.add(session, timeout_ms, now_ms);
+        }
+    }
+
+    /// Watches over a session, which may have been created by this member before it was restarted.
+    pub(crate) fn add(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
+        self.liveness.add(session, timeout_ms, now_ms);
+        self.skip_id(session);
+    }
+
+    pub(crate) fn take_id(&mut self) -> SessionId {
+        let session = SessionId(self.next_id);
+        self.next_id += 1;
+        session
+    }
+
+    /// Ids are those of another start from now on, unless that is behind.
+    pub(crate) fn begin_start(&mut self, member: u64, incarnation: u64) {
+        self.next_id = self.next_id.max(first_id(member, incarnation));
+    }
+
+    /// An id that was given out by this member is never given out again.
+    fn skip_id(&mut self, used: SessionId) {
+        let is_of_this_member = (used.0 ^ self.next_id) >> 56 == 0;
+        if is_of_this_member {
+            self.next_id = self.next_id.max(used.0 + 1);
+        }
+    }
+
+    /// The connection that serves the session.
+    pub(crate) fn conn(&self, session: SessionId) -> Option<ConnId> {
+        self.serving.conn(session)
+    }
+
+    /// Serves the session on `conn`. Returns the connection that served it until now, if it is another one.
+    pub(crate) fn serve(&mut self, session: SessionId, conn: ConnId) -> Option<ConnId> {
+        self.serving.begin(session, conn)
+    }
+
+    /// Serves the session no more. Returns the connection that did.
+    pub(crate) fn end_serving(&mut self, session: SessionId) -> Option<ConnId> {
+        self.serving.end_session(session)
+    }
+
+    pub(crate) fn end_conn(&mut self, conn: ConnId) {
+        self.serving.end_conn(conn);
+    }
+
+    /// Serves no session any more. Returns the connections that served one.
+    pub(crate) fn end_all(&mut self) -> Vec<ConnId> {
+        self.serving.end_all()
+    }
+}
+
+/// The first session id of a start, so that ids are never used twice: the member's number, then the number of the start, which
+/// is a time as a rule.
+fn first_id(member: u64, incarnation: u64) -> i64 {
+    let start = (incarnation << 24) >> 8;
+    ((member << 56) | start) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_never_given_out_twice() {
+        let mut sessions = Sessions::new(100, 3, 1000);
+        let first = sessions.take_id();
+        assert_eq!(first.0 >> 56, 3);
+        sessions.add(SessionId(first.0 + 5), 1000, 0);
+        assert_eq!(sessions.take_id(), SessionId(first.0 + 6));
+        sessions.add(SessionId((4 << 56) | (first.0 + 50)), 1000, 0);
+        assert_eq!(sessions.take_id(), SessionId(first.0 + 7), "that one is another member's");
+        sessions.begin_start(3, 999);
+        assert_eq!(sessions.take_id(), SessionId(first.0 + 8));
+        sessions.begin_start(3, 1001);
+        assert_eq!(sessions.take_id().0, first_id(3, 1001));
+    }
+}
