@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use paddock_proto::{OpCode, SessionId, Xid, Zxid, blocks};
-use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Now, Outbox, State};
+use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox, State};
 use paddock_tree::{Guess, Guesses};
 
 use crate::Settings;
@@ -118,26 +118,25 @@ impl<H: Host> Front<H> {
         &mut self.inputs
     }
 
-    /// Takes bytes that a client has sent, and the requests in them as far as the connection takes any. Returns true if some
-    /// were answered at once.
-    pub fn receive(&mut self, conn: ConnId, bytes: &[u8], host: &H) -> bool {
+    /// Takes bytes that a client has sent at this time of the monotonic clock, and the requests in them as far as the connection
+    /// takes any. Returns true if some were answered at once.
+    pub fn receive(&mut self, conn: ConnId, bytes: &[u8], now_ms: u64, host: &H) -> bool {
         let Some(mut connection) = self.conns.remove(&conn) else { return false };
-        let now = host.now();
-        let served = self.take_input(&mut connection, bytes, now, host);
+        let served = self.take_input(&mut connection, bytes, now_ms, host);
         if served.replies > 0 {
-            host.on_served(&connection.stats, served, now.monotonic_ms);
+            host.on_served(&connection.stats, served, now_ms);
         }
         self.conns.insert(conn, connection);
         served.replies > 0
     }
 
     /// Takes requests that had to wait. To be called when the condition says that input is taken, and that there is some.
-    pub fn resume(&mut self, conn: ConnId, host: &H) -> bool {
-        self.receive(conn, &[], host)
+    pub fn resume(&mut self, conn: ConnId, now_ms: u64, host: &H) -> bool {
+        self.receive(conn, &[], now_ms, host)
     }
 
-    fn take_input(&mut self, connection: &mut Connection<H>, bytes: &[u8], now: Now, host: &H) -> Served {
-        if connection.close_without_contact(now.monotonic_ms, host) {
+    fn take_input(&mut self, connection: &mut Connection<H>, bytes: &[u8], now_ms: u64, host: &H) -> Served {
+        if connection.close_without_contact(now_ms, host) {
             return Served { replies: 0, zxid: Zxid(0) };
         }
         let mut input = std::mem::take(&mut connection.input);
@@ -145,7 +144,7 @@ impl<H: Host> Front<H> {
         if !is_fresh {
             input.extend_from_slice(bytes);
         }
-        let mut turn = Turn::new(self, now, host);
+        let mut turn = Turn::new(self, now_ms, host);
         let pending = if is_fresh { bytes } else { &input };
         let taken = if connection.protocol.is_compressed() {
             turn.take_blocks(connection, pending)
@@ -253,12 +252,12 @@ impl<H: Host> Front<H> {
     /// Closes the connections of sessions that others may end soon without this member. To be called as often as
     /// [`Front::report_heard`].
     pub fn close_without_contact(&mut self, host: &H) {
-        let now = host.now();
-        if now.monotonic_ms.saturating_sub(host.confirmed_ms()) <= CONTACT_MAX_LEAST_MS {
+        let now_ms = host.monotonic_ms();
+        if now_ms.saturating_sub(host.confirmed_ms()) <= CONTACT_MAX_LEAST_MS {
             return;
         }
         for (conn, connection) in &mut self.conns {
-            if connection.close_without_contact(now.monotonic_ms, host) && connection.take_change() {
+            if connection.close_without_contact(now_ms, host) && connection.take_change() {
                 self.reached.push(Reached { conn: *conn, has_changed: true });
             }
         }
@@ -270,7 +269,8 @@ impl<H: Host> Front<H> {
 struct Turn<'a, H: Host + 'a> {
     front: &'a mut Front<H>,
     host: &'a H,
-    now: Now,
+    /// Begin of the turn by the monotonic clock.
+    since_ms: u64,
     state: Option<H::StateGuard<'a>>,
     /// Reads that were answered under locks of the state.
     reads: usize,
@@ -280,8 +280,8 @@ struct Turn<'a, H: Host + 'a> {
 }
 
 impl<'a, H: Host> Turn<'a, H> {
-    fn new(front: &'a mut Front<H>, now: Now, host: &'a H) -> Turn<'a, H> {
-        Turn { front, host, now, state: None, reads: 0, guesses: Guesses::default(), replies: 0 }
+    fn new(front: &'a mut Front<H>, since_ms: u64, host: &'a H) -> Turn<'a, H> {
+        Turn { front, host, since_ms, state: None, reads: 0, guesses: Guesses::default(), replies: 0 }
     }
 
     /// Takes frames out of compressed blocks. Returns the number of bytes taken.
@@ -383,7 +383,7 @@ impl<'a, H: Host> Turn<'a, H> {
 
     /// Hands a request to the engine, which will answer.
     fn submit(&mut self, connection: &mut Connection<H>, input: ClientInput, span: Option<H::Span>) {
-        connection.wait(self.now.monotonic_ms, span, self.host);
+        connection.wait(self.since_ms, span, self.host);
         self.front.outstanding += 1;
         self.front.inputs.push(input);
     }

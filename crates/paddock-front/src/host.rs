@@ -21,6 +21,11 @@ pub trait Host {
     /// The time now, by the member's two clocks.
     fn now(&self) -> Now;
 
+    /// Monotonic time in milliseconds: to ask one clock costs less than to ask two.
+    fn monotonic_ms(&self) -> u64 {
+        self.now().monotonic_ms
+    }
+
     /// Locks the state for reading.
     fn lock_state(&self) -> Self::StateGuard<'_>;
 

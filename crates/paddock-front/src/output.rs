@@ -17,16 +17,19 @@ pub(crate) struct Output {
 
 impl Output {
     /// Bytes that are not sent yet. Those that are still to be compressed count as they are.
+    #[inline]
     pub(crate) fn unsent_bytes(&self) -> usize {
         self.bytes.len() + self.packed.len() - self.sent
     }
 
     /// The first packet of a connection is never compressed, whatever the client has asked for in its greeting.
+    #[inline]
     pub(crate) fn greeting(&mut self, is_compressed: bool) -> &mut Vec<u8> {
         if is_compressed { &mut self.packed } else { &mut self.bytes }
     }
 
     /// The bytes to send next.
+    #[inline]
     pub(crate) fn unsent(&mut self, is_compressed: bool) -> &[u8] {
         if is_compressed {
             blocks::pack(&self.bytes, &mut self.packed);
@@ -37,6 +40,7 @@ impl Output {
     }
 
     /// The client was sent so many of these.
+    #[inline]
     pub(crate) fn advance(&mut self, bytes: usize, is_compressed: bool) {
         self.sent += bytes;
         let sending = if is_compressed { &mut self.packed } else { &mut self.bytes };
@@ -54,6 +58,7 @@ impl Output {
 }
 
 /// Empties a buffer that may have become large.
+#[inline]
 pub(crate) fn clear(buffer: &mut Vec<u8>) {
     buffer.clear();
     buffer.shrink_to(BUFFER_BYTES_KEPT);

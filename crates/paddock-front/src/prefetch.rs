@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 const PATHS_MAX: usize = Tree::LOOK_AHEAD_PATHS;
 
 /// The paths of the reads in these frames; none if the first one is no read. Xids may have more bytes than a member knows.
+#[inline]
 pub(crate) fn paths(mut bytes: &[u8], xid_bytes_ahead: usize) -> SmallVec<[&str; PATHS_MAX]> {
     let mut paths = SmallVec::new();
     while let Ok(Some((frame, len))) = frame::split(bytes, i32::MAX)
@@ -32,6 +33,7 @@ fn path_of_read(frame: &[u8]) -> Option<&str> {
 }
 
 /// True if this asks about one znode.
+#[inline]
 pub(crate) fn is_read_of_one(op: OpCode) -> bool {
     use OpCode::{Exists, GetAcl, GetChildren, GetChildren2, GetData};
     matches!(op, Exists | GetData | GetAcl | GetChildren | GetChildren2)

@@ -110,24 +110,29 @@ impl Protocol {
         Protocol { address, phase: Phase::Greeting, read_only: None, client, clickhouse: None }
     }
 
+    #[inline]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
+    #[inline]
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
+    #[inline]
     pub(crate) fn is_greeting(&self) -> bool {
         self.phase == Phase::Greeting
     }
 
     /// True if frames are taken in this phase.
+    #[inline]
     pub(crate) fn takes_frames(&self) -> bool {
         matches!(self.phase, Phase::Greeting | Phase::Serving)
     }
 
     /// The first frame of `bytes` with what belongs to it, or `None` while it is incomplete.
+    #[inline]
     pub(crate) fn split<'f>(
         &self,
         bytes: &'f [u8],
@@ -148,25 +153,30 @@ impl Protocol {
     }
 
     /// True if input and output are in compressed blocks from now on.
+    #[inline]
     pub(crate) fn is_compressed(&self) -> bool {
         self.phase != Phase::Greeting && self.extensions().compression
     }
 
     /// Bytes of an xid before those that a member knows.
+    #[inline]
     pub(crate) fn xid_bytes_ahead(&self) -> usize {
         if self.extensions().wide_xids { 4 } else { 0 }
     }
 
+    #[inline]
     fn extensions(&self) -> Extensions {
         self.clickhouse.as_ref().map_or(Extensions::default(), |clickhouse| clickhouse.extensions)
     }
 
     /// True if the client would take the answer to its closeSession for an error.
+    #[inline]
     pub(crate) fn wants_no_farewell(&self) -> bool {
         self.clickhouse.as_ref().is_some_and(|clickhouse| clickhouse.wants_no_farewell)
     }
 
     /// Brings the whole frames from `start` on into the client's form.
+    #[inline]
     pub(crate) fn translate(&mut self, packet: Packet, out: &mut Vec<u8>, start: usize) {
         if let Some(clickhouse) = &mut self.clickhouse {
             clickhouse.translate(packet, out, start);
@@ -179,6 +189,7 @@ impl Protocol {
         is_told.then(ConnectResponse::no_leader)
     }
 
+    #[inline]
     pub(crate) fn on_frame<'f>(
         &mut self,
         frame: &'f [u8],

@@ -100,7 +100,7 @@ impl Stage {
     }
 
     fn receive(&mut self, conn: ConnId, bytes: &[u8]) {
-        self.front.receive(conn, bytes, &self.around);
+        self.front.receive(conn, bytes, self.around.now.get().monotonic_ms, &self.around);
     }
 
     fn inputs(&mut self) -> Vec<ClientInput> {
@@ -275,7 +275,7 @@ fn a_connection_that_lets_too_much_wait_is_not_read_from() {
     stage.front.deliver(&stage.around);
     assert_eq!(stage.reached(), [Reached { conn, has_changed: true }], "the worker has to look again");
     assert!(stage.takes_input(conn));
-    stage.front.resume(conn, &stage.around);
+    stage.front.resume(conn, 0, &stage.around);
     assert_eq!(stage.inputs().len(), 1);
 }
 
@@ -288,7 +288,7 @@ fn a_connection_that_does_not_read_its_replies_is_not_read_from() {
     assert!(!stage.takes_input(conn));
     assert_eq!(stage.replies(conn), [(1, None), (2, None)]);
     assert!(stage.takes_input(conn));
-    stage.front.resume(conn, &stage.around);
+    stage.front.resume(conn, 0, &stage.around);
     assert_eq!(stage.replies(conn), [(3, None), (4, None)]);
 }
 

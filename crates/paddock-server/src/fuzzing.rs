@@ -140,11 +140,11 @@ impl Member {
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        self.front.receive(conn(), bytes, &self.around);
+        self.front.receive(conn(), bytes, self.around.now.get().monotonic_ms, &self.around);
         self.settle();
         while self.front.condition(conn(), &self.around).is_some_and(|it| it.takes_input && it.has_input) {
             let before = self.front.condition(conn(), &self.around);
-            self.front.resume(conn(), &self.around);
+            self.front.resume(conn(), self.around.now.get().monotonic_ms, &self.around);
             self.settle();
             if self.front.condition(conn(), &self.around) == before {
                 return;

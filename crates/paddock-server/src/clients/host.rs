@@ -31,6 +31,10 @@ impl Host for WorkerHost {
         self.shared.clock.now()
     }
 
+    fn monotonic_ms(&self) -> u64 {
+        self.shared.clock.monotonic_ms()
+    }
+
     fn lock_state(&self) -> MappedRwLockReadGuard<'_, State> {
         RwLockReadGuard::map(self.shared.state.read(), Replicated::state)
     }

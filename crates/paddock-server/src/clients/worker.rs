@@ -115,7 +115,7 @@ impl Worker {
     /// A connection has its turn: the requests in what has come are taken.
     pub(super) fn receive(&self, wire: &Wire, bytes: &[u8]) {
         let now_ms = self.shared().clock.monotonic_ms();
-        let has_read = self.front.borrow_mut().receive(wire.conn, bytes, &self.host);
+        let has_read = self.front.borrow_mut().receive(wire.conn, bytes, now_ms, &self.host);
         self.flush_reached();
         self.end_turn(wire.conn, now_ms, has_read);
     }

@@ -226,7 +226,7 @@ impl Workers {
             let Some(condition) = front.condition(conn, host) else { return };
             let before = front.inputs().len();
             if condition.takes_input && condition.has_input {
-                front.resume(conn, host);
+                front.resume(conn, host.now().monotonic_ms, host);
             }
             let Some(socket) = self.sockets.get_mut(&conn) else { return };
             let is_open = front.condition(conn, host).is_some_and(|condition| condition.takes_input);
@@ -236,7 +236,7 @@ impl Workers {
                 read = self.chance.mostly_low(1, 2 * socket.incoming.len() as u64) as usize;
                 read = read.min(socket.incoming.len());
                 let piece: Vec<u8> = socket.incoming.drain(..read).collect();
-                front.receive(conn, &piece, host);
+                front.receive(conn, &piece, host.now().monotonic_ms, host);
             }
             let has_submitted = front.inputs().len() > before;
             let sent = self.flush(conn, may_take_less, packets);
