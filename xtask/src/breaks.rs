@@ -41,7 +41,7 @@ struct Break {
     what: String,
     checkers: Vec<String>,
     within: u64,
-    /// What the runs are about that find it, if it takes such runs.
+    /// The theme of the runs that notice it (`--about`), if it takes such runs.
     about: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl Break {
     }
 }
 
-/// Whether every mistake was noticed.
+/// Runs the simulator with each mistake; true if all were noticed.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     if options.check {
         println!("{} patches fit", check(layout)?);
@@ -88,7 +88,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     Ok(all_found)
 }
 
-/// How many patches there are, which all fit the sources.
+/// Number of patches, all of which fit the sources; an error if one does not.
 pub(crate) fn check(layout: &Layout) -> Result<usize, Error> {
     let breaks = all(layout, None)?;
     let copy = Copy::of(layout)?;
@@ -116,7 +116,7 @@ fn all(layout: &Layout, only: Option<&str>) -> Result<Vec<Break>, Error> {
     Ok(found)
 }
 
-/// What the simulator said of a mistake.
+/// The simulator's account of a mistake.
 #[derive(Debug)]
 struct Found {
     /// Or that it was nobody.
@@ -136,7 +136,7 @@ impl Found {
     }
 }
 
-/// What a build of the simulator wants to see, below the root of the repository.
+/// Files and directories that a build of the simulator needs, below the root of the repository.
 const SOURCES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "crates", "tests", "xtask"];
 
 /// The files at a path, or below it.

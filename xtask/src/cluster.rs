@@ -32,7 +32,7 @@ Ctrl-C stops all members in good order, a second one at once.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How many members: 1, 3 or 5
+    /// Number of members: 1, 3 or 5
     #[arg(long, value_name = "N", default_value = "3", value_parser = ["1", "3", "5"])]
     members: String,
     /// Where the clients of the first member connect; the others have the ports behind it
@@ -46,7 +46,7 @@ pub(crate) struct Options {
     fresh: bool,
 }
 
-/// Whether all members ended well.
+/// Runs the members until Ctrl-C; true if all ended well.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     let count: u16 = options.members.parse().expect("clap takes these numbers only");
     let directory = options.data_dir.clone().unwrap_or_else(|| layout.cluster(&options.members));

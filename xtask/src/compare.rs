@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Members of each server
     #[arg(long, value_name = "1|3", default_value = "1", value_parser = ["1", "3"])]
     nodes: String,
-    /// What it costs to hold much, instead of how much is done
+    /// Measure what holding much costs, instead of how much is done
     #[arg(long, conflicts_with_all = ["nodes", "reads"])]
     size: bool,
     /// Reads only, by the number of Paddock's workers
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     /// Only see that it works; no page is written
     #[arg(long, conflicts_with = "long")]
     quick: bool,
-    /// What takes long
+    /// Measure what takes long
     #[arg(long)]
     long: bool,
     /// The price of a compressed log
@@ -58,7 +58,7 @@ pub(crate) struct Options {
 struct Comparison {
     /// The suite of tests/compare that is played.
     suite: &'static str,
-    /// What is asked for on the command line.
+    /// The options that the command line needs for this comparison.
     options: &'static str,
     /// The table that it writes, by the name in the lines around it.
     table: &'static str,
@@ -121,7 +121,7 @@ impl Options {
 
 const PAGE: &str = "performance.md";
 
-/// Whether all was measured without an error.
+/// Measures and writes the page; true if all was measured without an error.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     let comparison = options.comparison()?;
     let name = &options.suite(comparison);

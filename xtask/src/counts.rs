@@ -1,4 +1,4 @@
-//! How many tests passed and failed, read from what the test runners report.
+//! Numbers of tests that passed and failed, read from what the test runners report.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -24,7 +24,7 @@ impl Counts {
         sum
     }
 
-    /// What the simulator's last line says of its seeds.
+    /// Reads the simulator's last line, which counts its seeds.
     pub(crate) fn from_simulator(output: &str) -> Self {
         let line = output.lines().rfind(|line| line.contains(" seeds passed, ")).unwrap_or_default();
         Self {

@@ -1,4 +1,4 @@
-//! What the tests need and a fresh machine lacks, put below the target directory.
+//! Installers for what the tests need and a fresh machine lacks; all of it lies below the target directory.
 //!
 //! Each installer is quick when its work is done already: a stamp file, written last, holds what it was done from.
 //! Proxies and mirrors are the business of pip's, Maven's and apt's own settings, which pass through untouched.
@@ -101,7 +101,7 @@ pub(crate) fn chromium(layout: &Layout) -> Result<Vec<(&'static str, OsString)>,
     Ok(variables)
 }
 
-/// What runs benchmarks that count instructions; returns the variables with which Cargo finds it, and it finds Valgrind.
+/// Installs the runner of benchmarks that count instructions; returns the variables by which Cargo finds it, and it finds Valgrind.
 pub(crate) fn gungraun(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
     let directory = layout.environment("gungraun");
     // It serves no other version of its library.

@@ -34,7 +34,7 @@ pub(crate) struct Options {
 /// The crates that have benchmarks.
 const PACKAGES: [&str; 4] = ["paddock-proto", "paddock-tree", "paddock-storage", "paddock-replica"];
 
-/// Whether no benchmark takes more than it may.
+/// Counts and prints; true if no benchmark takes more than it may.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     let report = measure(layout)?;
     if options.update {
@@ -47,7 +47,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     Ok(report.counts().failed == 0)
 }
 
-/// What was counted, beside what is stored.
+/// Counted instructions beside the stored ones.
 #[derive(Debug)]
 pub(crate) struct Report {
     counted: Figures,

@@ -1,4 +1,4 @@
-//! What a reader of figures must know of where they were taken.
+//! Facts of the machine that a reader of figures must know.
 
 use std::fs;
 use std::path::Path;

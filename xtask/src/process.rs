@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// What could not be done. The message is for a person and complete in itself.
+/// An action that failed. The message is for a person and complete in itself.
 #[derive(Debug)]
 pub(crate) struct Error(String);
 
@@ -97,7 +97,7 @@ impl Program {
         Error(format!("can't run `{name}`: {}", self.command.exec()))
     }
 
-    /// What it prints; an error if it can't be started or fails.
+    /// Runs to the end and returns what the program prints; an error if it can't be started or fails.
     pub(crate) fn output(mut self) -> Result<String, Error> {
         let name = self.name();
         let output = self.command.output().map_err(|error| Error(format!("can't run `{name}`: {error}")))?;
@@ -108,7 +108,7 @@ impl Program {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Whether the program is there and says yes. Its output is dropped.
+    /// Runs to the end; true if the program is there and succeeds. Its output is dropped.
     pub(crate) fn succeeds(mut self) -> bool {
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
         self.command.status().is_ok_and(|status| status.success())

@@ -40,7 +40,7 @@ pub(crate) struct Options {
     quick: bool,
 }
 
-/// What is played.
+/// A workload that is played while the server is sampled.
 struct Workload {
     /// The name of its files.
     name: &'static str,
@@ -77,9 +77,9 @@ const WORKLOADS: [Workload; 7] = [
 /// before it.
 struct Times {
     warm_up: Duration,
-    /// Of the measurement, behind the warm-up.
+    /// Length of the measurement, behind the warm-up.
     time: Duration,
-    /// Of the samples.
+    /// Time from the start of the measurement to the first sample.
     from: Duration,
     to: Duration,
 }
@@ -101,7 +101,7 @@ impl Times {
 
 const PAGE: &str = "performance.md";
 
-/// Whether all was recorded. What was not is an error.
+/// Records all workloads and writes the page; always true, for what could not be recorded is an error.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     record::check_perf()?;
     layout.cargo().args(["build", "--release", "--package", "paddock"]).run()?;

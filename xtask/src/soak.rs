@@ -36,7 +36,7 @@ const LINE_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How long, in hours and parts of them
+    /// Length of the run, in hours and parts of them
     #[arg(long, value_name = "H", value_parser = parse_hours)]
     hours: Duration,
     /// The first seed [default: from the clock, so that each run has new ones]
@@ -53,7 +53,7 @@ fn parse_hours(text: &str) -> Result<Duration, String> {
     seconds.ok_or_else(|| "more than no time, and not for ever".to_owned())
 }
 
-/// Whether there was no violation.
+/// Runs seeds until the time is over; true if there was no violation.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     layout.cargo().args(["build", "--profile", "sim", "--package", "paddock-sim"]).run()?;
     let first = options.from.map_or_else(seed_of_now, Ok)?;
@@ -173,7 +173,7 @@ impl Progress {
         self.told = Some(Instant::now());
     }
 
-    /// What comes now has a line of its own.
+    /// Ends the line of progress, so that the next output has one of its own.
     fn end(&mut self) {
         if self.is_watched && self.told.take().is_some() {
             println!();

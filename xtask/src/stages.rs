@@ -26,7 +26,7 @@ struct Stage {
     run: fn(&Layout) -> Result<Outcome, Error>,
 }
 
-/// How a stage ended.
+/// The end of a stage: counted tests, and the success of its programs.
 struct Outcome {
     counts: Counts,
     success: bool,
@@ -180,7 +180,7 @@ fn run_one(layout: &Layout, stage: &Stage) -> Counts {
     counts
 }
 
-/// What is wrong with a stage that ran to its end, if anything is.
+/// The fault of a stage that ran to its end, if there is one.
 fn judge(stage: &Stage, counts: Counts, success: bool) -> Option<String> {
     if counts.failed > 0 {
         return Some(counts.to_string());

@@ -1,6 +1,6 @@
 //! `cargo xtask torture`: rounds of real members under faults, judged by Porcupine.
 //!
-//! What happens is in tests/src/torture.rs; here is only what it needs and how it is started.
+//! Its rounds are in tests/src/torture.rs; here is only what they need, and their start.
 
 use crate::layout::Layout;
 use crate::process::Error;
@@ -24,7 +24,7 @@ the members' data and logs in test-env/histories; the exit code is 1 then. Ctrl-
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How many rounds
+    /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// The seed of the first round; the others have those behind it [default: any]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// What the user said cannot be done; a sentence that tells what to do instead.
+    /// A request of the user that cannot be done; a sentence that tells what to do instead.
     #[error("{0}")]
     Usage(String),
     /// The same, with the place in a file.
@@ -31,7 +31,7 @@ pub enum BenchError {
     Sessions { sessions: usize, reason: String },
     /// A host answers, but not as ZooKeeper does.
     #[error("{host} does not speak ZooKeeper's protocol: {reason}")]
-    Stranger { host: String, reason: String },
+    Protocol { host: String, reason: String },
     #[error("prepare znodes on {hosts}")]
     Setup {
         hosts: String,

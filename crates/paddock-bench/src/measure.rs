@@ -1,4 +1,4 @@
-//! What one thread has measured, in slices of a second, and the sum of many.
+//! Measurements of one thread, in slices of a second, and the sum of many.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use crate::report::{Latency, PERCENTS, Percentile};
 use crate::workload::Operation;
 
-/// What was answered in one stretch of time.
+/// Answers of one stretch of time.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) operations: Vec<Measured>,
@@ -21,7 +21,7 @@ pub(crate) struct Slice {
 pub(crate) struct Measured {
     /// Nanoseconds of the good answers.
     pub(crate) latencies: Histogram<u64>,
-    /// How often what went wrong.
+    /// Number of errors, by their description.
     pub(crate) errors: BTreeMap<String, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run is to do.
+//! The plan of a run: servers, sessions, load, and the end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub struct Plan {
     /// Threads that drive the sessions.
     pub threads: usize,
     pub session_timeout: Duration,
-    /// What of ClickHouse's protocol is asked for, which ClickHouse Keeper and Paddock understand.
+    /// Extensions of ClickHouse's protocol to ask for; ClickHouse Keeper and Paddock understand them.
     pub extensions: Extensions,
-    /// How long a session may take to open.
+    /// Time in which a session has to open.
     pub connect_timeout: Duration,
-    /// Whether a failed request or a lost connection ends the run.
+    /// True if a failed request or a lost connection ends the run.
     pub stop_on_error: bool,
-    /// Whether the workload's znodes stay when the run is over.
+    /// True if the workload's znodes stay when the run is over.
     pub keep: bool,
     /// Processes of the server whose use of the machine is sampled.
     pub sources: Vec<Source>,

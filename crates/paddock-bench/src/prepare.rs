@@ -74,7 +74,7 @@ async fn below(client: &Client, root: String) -> Result<Vec<String>, Error> {
     Ok(found)
 }
 
-/// What is not there need not be removed: an ephemeral may have gone by itself.
+/// Takes a znode that is not there for a removed one: an ephemeral may have gone by itself.
 fn gone(error: Error) -> Result<(), Error> {
     if error.code() == Some(ErrorCode::NoNode) { Ok(()) } else { Err(error) }
 }

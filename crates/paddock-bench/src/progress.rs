@@ -1,4 +1,4 @@
-//! What a run tells while it goes on.
+//! The progress that a run reports while it goes on.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a run gave: the figures themselves, as they go into JSON. How they are shown is in `report/`.
+//! The figures of a run, as they go into JSON. How they are shown is in `report/`.
 //!
 //! Latencies are in microseconds, from the moment a request was sent (closed loop) or should have been sent (open loop)
 //! to the moment its answer was read.
@@ -38,19 +38,19 @@ pub struct RunReport {
     pub requests_per_second: f64,
     pub bytes_sent_per_second: f64,
     pub bytes_received_per_second: f64,
-    /// Of all operations together.
+    /// Latency of all operations together.
     pub latency: Latency,
     pub operations: Vec<OperationReport>,
     /// More than one only for workloads that go through phases one after the other.
     pub phases: Vec<PhaseReport>,
     pub seconds: Vec<Second>,
-    /// What the server's processes used, if they were sampled.
+    /// Resources that the server's processes used, if they were sampled.
     pub server: Option<ServerUse>,
-    /// What this tool's own threads used.
+    /// CPU time of this tool's own threads, in microseconds per request.
     pub client_cpu_us_per_request: f64,
 }
 
-/// How requests were paced.
+/// The pace of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
@@ -93,7 +93,7 @@ pub struct OperationReport {
     pub name: String,
     pub requests: u64,
     pub requests_per_second: f64,
-    /// How many times each error came.
+    /// Number of errors, by their name.
     pub errors: BTreeMap<String, u64>,
     pub latency: Latency,
 }
@@ -130,7 +130,7 @@ pub struct PhaseReport {
     pub elapsed_s: f64,
 }
 
-/// What was answered in one second of the run; the last one may be shorter.
+/// Answers of one second of the run; the last one may be shorter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// Its end, from the start of the run.
@@ -142,7 +142,7 @@ pub struct Second {
     pub max_us: f64,
 }
 
-/// What the server's processes used, all together and one by one.
+/// Resources that the server's processes used, all together and one by one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
     pub cpu_us_per_request: Option<f64>,
@@ -163,7 +163,7 @@ pub struct ProcessUse {
     pub samples: Vec<Sample>,
 }
 
-/// What a process had used so far.
+/// Resources that a process had used by one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// From the start of the run.

@@ -18,7 +18,7 @@ use crate::sample::Sampler;
 use crate::tally::Tally;
 use crate::{BenchError, Plan, prepare};
 
-/// How often a run looks whether it was interrupted.
+/// Time between two looks whether the run was interrupted.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Does what the plan says. An error means that nothing was measured; a run that broke off in the middle is a report
@@ -61,7 +61,7 @@ fn check(plan: &Plan) -> Result<(), BenchError> {
     }
 }
 
-/// Whether everything at and below it may be removed.
+/// True if everything at and below the path may be removed.
 fn is_root(path: &str) -> bool {
     validate_path(path).is_ok() && !["/", "/zookeeper"].contains(&path)
 }
@@ -280,7 +280,7 @@ fn start_drivers(
     (0..threads).map(start).collect()
 }
 
-/// What thread `number` gets when `all` is dealt out among `threads`.
+/// Share of thread `number` when `all` is dealt out among `threads`.
 fn part(all: u64, number: usize, threads: usize) -> u64 {
     let (number, threads) = (number as u64, threads as u64);
     all / threads + u64::from(number < all % threads)

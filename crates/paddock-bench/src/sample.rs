@@ -1,4 +1,4 @@
-//! What the server's processes use while they are measured, asked once a second by a thread of its own.
+//! Samples of the resources that the server's processes use, taken once a second by a thread of its own.
 //!
 //! A process of this machine is read in /proc, one elsewhere by its Prometheus page; the number of fsyncs comes from that
 //! page or from the four-letter word `mntr`. What a source does not tell is absent, not zero.
@@ -209,7 +209,7 @@ fn total(processes: &[ProcessUse], part: impl Fn(&ProcessUse) -> Option<f64>) ->
     processes.iter().filter_map(part).reduce(|sum, one| sum + one)
 }
 
-/// How much a counter grew between the first and the last sample that tell it.
+/// Growth of a counter between the first and the last sample that tell it.
 fn used(process: &ProcessUse, counter: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
     let mut told = process.samples.iter().filter_map(counter);
     let first = told.next()?;

@@ -76,14 +76,14 @@ pub struct Suite {
     pub workload_files: BTreeMap<String, WorkloadFile>,
 }
 
-/// How a server is started; the texts hold placeholders for each member's values.
+/// The start of a server; the texts hold placeholders for each member's values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ServerTemplate {
     pub name: String,
     pub members: usize,
     pub command: Vec<String>,
     pub ready_within: Duration,
-    /// Whether what is said with it lies in ClickHouse's compressed blocks.
+    /// True if connections to it use ClickHouse's compressed blocks.
     pub use_compression: bool,
     /// By path below the member's directory.
     pub files: BTreeMap<String, String>,

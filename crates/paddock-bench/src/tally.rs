@@ -125,7 +125,7 @@ impl Tally {
         self.total.operations.iter().enumerate().map(report).collect()
     }
 
-    /// How long an operation was asked for: where each phase has its own, that phase.
+    /// Time for which an operation was asked for, in seconds: where each phase has its own operation, the length of that phase.
     fn operation_s(&self, number: usize) -> f64 {
         let has_own = self.phases.len() > 1 && self.phases.len() == self.names.len();
         let elapsed_s = if has_own { self.phases[number].elapsed_s } else { self.elapsed().as_secs_f64() };

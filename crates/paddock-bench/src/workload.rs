@@ -1,4 +1,4 @@
-//! What a run asks of a server. A `Workload` is the plan; each session plays its own `Lane` of it.
+//! Requests that a run makes of a server. A `Workload` is the plan; each session plays its own `Lane` of it.
 //!
 //! Lanes know nothing of sockets or windows: the driver asks for the next request whenever there is room for one, and
 //! tells what came back. Answers come in the order of the requests.
@@ -42,7 +42,7 @@ pub trait Workload: Send + Sync {
     /// The operations that are reported apart.
     fn operations(&self) -> Vec<String>;
 
-    /// What is created before the run, parents first.
+    /// Znodes to create before the run, parents first.
     fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_>;
 
     /// The roots of all that the workload creates; they are removed before setup and after the run.
@@ -53,12 +53,12 @@ pub trait Workload: Send + Sync {
         vec![self.name()]
     }
 
-    /// Whether lanes wait for each other, so that one thread must drive them all.
+    /// True if lanes wait for each other, so that one thread must drive them all.
     fn is_one_thread(&self) -> bool {
         false
     }
 
-    /// What session number `session` does.
+    /// The lane of session number `session`.
     fn lane(&self, session: usize) -> Box<dyn Lane>;
 }
 
@@ -80,7 +80,7 @@ pub trait Lane: Send {
     }
 }
 
-/// What a lane wants to do now.
+/// The next step of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The request that it has just written.
@@ -161,7 +161,7 @@ pub struct Answer<'a> {
     pub operation: Operation,
     /// 0, or the code of the refusal; for a multi that failed, that of the operation which failed it.
     pub error: i32,
-    /// What follows the header.
+    /// Bytes that follow the header.
     pub body: &'a [u8],
     pub now: Instant,
 }
@@ -177,7 +177,7 @@ pub fn error_name(code: i32) -> String {
     ErrorCode::from_code(code).map_or_else(|| format!("error {code}"), |code| format!("{code:?}"))
 }
 
-/// Whether an answer is what the workload expects.
+/// Judgement of an answer by the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Good,

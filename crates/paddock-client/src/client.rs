@@ -23,7 +23,7 @@ struct Handle {
     shared: Arc<Shared>,
 }
 
-/// What callers and the connection's task both use.
+/// State that callers and the connection's task share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub outbox: Outbox,
@@ -56,7 +56,7 @@ impl Client {
         SessionId(self.shared().session.load(Ordering::Acquire))
     }
 
-    /// What the server agreed to.
+    /// The session timeout that the server granted, which may differ from the one that was asked for.
     pub fn session_timeout(&self) -> Duration {
         Duration::from_millis(self.shared().timeout_ms.load(Ordering::Acquire))
     }

@@ -26,7 +26,7 @@ use crate::{ClientOptions, Error, Event};
 /// The pause after a round in which no server took us.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// What one setWatches may hold, as in ZooKeeper's own client.
+/// Paths in one setWatches request, in bytes at most, as in ZooKeeper's own client.
 const SET_WATCHES_BYTES: usize = 128 << 10;
 
 pub(crate) struct Connection {

@@ -1,4 +1,4 @@
-//! What can go wrong for a caller.
+//! Errors that a caller gets.
 
 use std::io;
 use std::sync::Arc;

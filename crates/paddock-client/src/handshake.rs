@@ -1,4 +1,4 @@
-//! How a connection begins: the connect request and its response.
+//! The handshake of a connection: the connect request and its response.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::ClientOptions;
 pub(crate) struct Granted {
     pub stream: TcpStream,
     pub response: ConnectResponse,
-    /// What came behind the response.
+    /// Bytes that came behind the response.
     pub rest: Vec<u8>,
 }
 
@@ -22,7 +22,7 @@ impl Granted {
         Duration::from_millis(self.response.timeout_ms.max(1) as u64)
     }
 
-    /// Whether the server granted anything: if not, the session is over or was never there.
+    /// True if the server granted a session; false if the session is over or was never there.
     pub(crate) fn is_valid(&self) -> bool {
         self.response.timeout_ms > 0
     }

@@ -118,7 +118,7 @@ impl Client {
         self.request(OpCode::GetEphemerals, Intent::Nothing, body, results::names)
     }
 
-    /// How many znodes are below `path`, at any depth.
+    /// Number of znodes below `path`, at any depth.
     pub fn get_all_children_number(&self, path: &str) -> Pending<i32> {
         let body = |out: &mut Vec<u8>| out.put_string(path);
         self.request(OpCode::GetAllChildrenNumber, Intent::Nothing, body, results::count)
@@ -178,14 +178,14 @@ impl Client {
         self.request(OpCode::RemoveWatches, intent, body, results::nothing)
     }
 
-    /// Whether this connection has such a watch: `ErrorCode::NoWatcher` if not.
+    /// Succeeds if this connection has such a watch; `ErrorCode::NoWatcher` if not.
     pub fn check_watches(&self, path: &str, kind: WatcherKind) -> Pending<()> {
         let body = |out: &mut Vec<u8>| encode::path_and_version(out, path, encode::watcher_kind(kind));
         self.request(OpCode::CheckWatches, Intent::Nothing, body, results::nothing)
     }
 }
 
-/// Who the client is.
+/// Identities of the client.
 impl Client {
     /// Shows an identity, now and after every reconnect.
     pub fn add_auth(&self, scheme: &str, auth: &[u8]) -> Pending<()> {

@@ -1,4 +1,4 @@
-//! How a client behaves.
+//! Options of a client.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::Event;
 pub struct ClientOptions {
     /// The session timeout to ask for; the server has the last word.
     pub session_timeout: Duration,
-    /// How long `Client::connect` tries before it gives up. A lost connection is sought for as long as the session
-    /// may live: only the server knows that, so without end.
+    /// Time after which `Client::connect` gives up. A lost connection is sought without end, for only the server knows how long the
+    /// session may live.
     pub connect_timeout: Duration,
     /// A longer reply ends the connection.
     pub reply_bytes_max: i32,

@@ -19,7 +19,7 @@ pub(crate) struct Waiting {
     pub intent: Intent,
 }
 
-/// What the connection has to remember if the request succeeds.
+/// A fact that the connection has to remember if the request succeeds.
 #[derive(Debug)]
 pub(crate) enum Intent {
     Nothing,

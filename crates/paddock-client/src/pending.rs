@@ -19,10 +19,10 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-/// What the connection tells a waiting request.
+/// The message from the connection to a waiting request.
 pub(crate) type Answer = Result<Reply, Error>;
 
-/// How a reply becomes a result.
+/// The function that makes a result of a reply.
 pub(crate) type Decode<T> = fn(Reply) -> Result<T, Undecoded>;
 
 /// Why a reply did not become a result.

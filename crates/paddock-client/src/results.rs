@@ -1,4 +1,4 @@
-//! What operations return, and how it is read from a reply's body.
+//! Results of operations, and how they are read from a reply's body.
 
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, DecodeError, Id, Stat};

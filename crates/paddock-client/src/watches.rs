@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use paddock_proto::{AddWatchMode, EventKind, SetWatches, WatchEvent, WatcherKind, Zxid};
 
-/// What arrives on the channel of `ClientOptions::events`.
+/// An event on the channel of `ClientOptions::events`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A watch fired.
@@ -84,7 +84,7 @@ impl WatchTable {
         }
     }
 
-    /// What to send after a reconnect, in portions of about `path_bytes_max`, so that no server finds one too long.
+    /// Watches to set again after a reconnect, in portions of about `path_bytes_max`, so that no server finds one too long.
     pub(crate) fn portions(&self, relative_zxid: Zxid, path_bytes_max: usize) -> Vec<SetWatches<'_>> {
         type List<'a> = for<'b> fn(&'b mut SetWatches<'a>) -> &'b mut Vec<&'a str>;
         let lists: [(&HashSet<String>, List<'_>); 5] = [

@@ -30,7 +30,7 @@ enum Command {
     Suite(suite::Args),
 }
 
-/// What came of a measurement that was made.
+/// The end of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Good,

@@ -1,4 +1,4 @@
-//! What a member is told: the command line counts before the file, the file before the environment, the environment
+//! Settings of a member: the command line counts before the file, the file before the environment, the environment
 //! before the defaults.
 //!
 //! The three file formats fill the same `Draft`; the environment does it by way of one of them. Nothing is logged here:
@@ -38,7 +38,7 @@ use source::Source;
 /// Where the data is kept unless someone says otherwise.
 pub(crate) const DEFAULT_DATA_DIR: &str = "paddock-data";
 
-/// What the command line says.
+/// Settings of the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overrides {
     pub(crate) listen: Option<SocketAddr>,
@@ -168,7 +168,7 @@ pub(crate) struct Fault {
     what: String,
 }
 
-/// What the operator should know about a configuration that can be used.
+/// A fact that the operator should know about a configuration that can be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Remark {
     weight: Weight,

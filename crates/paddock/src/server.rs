@@ -15,9 +15,9 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::config::{self, Environment, Fault, Overrides};
 use crate::logs::{self, Format};
 
-/// How often a member is asked whether it has stopped by itself.
+/// Time between two questions to a member whether it has stopped by itself.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
-/// What a shell reports for a process that Ctrl-C ended.
+/// Exit code that a shell reports for a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
 const EXAMPLES: &str = "\
@@ -53,10 +53,10 @@ pub(crate) struct Args {
     /// Confirm --recover
     #[arg(long, requires = "recover")]
     yes: bool,
-    /// What is logged: a level, or TARGET=LEVEL,… [default: $PADDOCK_LOG, or info]
+    /// Log level, or TARGET=LEVEL,… [default: $PADDOCK_LOG, or info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
-    /// How it is logged, on standard error
+    /// Form of the log, on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(crate) log_format: Format,
 }

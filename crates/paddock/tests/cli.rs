@@ -29,7 +29,7 @@ fn run(dir: &Path, args: &[&str]) -> Output {
     paddock(dir, args).output().expect("run paddock")
 }
 
-/// What is refused: the exit code, and the whole of standard error.
+/// Checks a refusal: the exit code, and the whole of standard error.
 #[track_caller]
 fn check_refused(dir: &Path, args: &[&str], code: i32, line: &str) {
     let output = run(dir, args);

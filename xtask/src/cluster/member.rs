@@ -19,7 +19,7 @@ pub(super) const CONFIG: &str = "paddock.toml";
 const TO_QUORUM_PORT: u16 = 2888 - 2181;
 const TO_ELECTION_PORT: u16 = 3888 - 2181;
 
-/// Who a member is before it runs.
+/// The settings of a member before it runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) number: u16,
@@ -86,7 +86,7 @@ pub(super) struct Member {
     child: Child,
     pid: u32,
     log: PathBuf,
-    /// What starts it again.
+    /// The command line that starts it again.
     command: String,
 }
 
@@ -157,7 +157,7 @@ fn for_a_shell(command: &Command) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// How a process ended.
+/// Describes how a process ended.
 pub(super) fn describe(status: ExitStatus) -> String {
     let signals = [(6, "SIGABRT"), (9, "SIGKILL"), (11, "SIGSEGV"), (15, "SIGTERM")];
     match (status.code(), status.signal()) {

@@ -1,4 +1,4 @@
-//! What happens while the members run: who leads, who died, and Ctrl-C.
+//! The watch over running members: leaders, deaths, and Ctrl-C.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use tokio::time::{interval, timeout};
 use super::member::{Member, describe};
 use crate::process::{Error, last_lines};
 
-/// How often the members are asked who leads.
+/// Time between two questions to the members which of them leads.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// How long a member may take to answer.
+/// Time after which a member's answer is not waited for any more.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// How much is shown of the log of a member that died.
+/// Number of lines that are shown of the log of a member that died.
 const LOG_LINES: usize = 5;
 
 /// Tells what happens until no member runs. Whether all ended well, after they were asked to.
@@ -55,7 +55,7 @@ pub(super) async fn until_stopped(members: Vec<Member>, hosts: &str) -> Result<b
     }
 }
 
-/// What became of a member.
+/// A member's process that has ended.
 struct Ended {
     member: Member,
     how: String,
@@ -73,7 +73,7 @@ async fn attend(mut member: Member, mut stopped: UnboundedReceiver<()>) -> Resul
     Ok(Ended { how: describe(status), is_well: status.success(), member })
 }
 
-/// Whether the member ended as it should.
+/// Prints how a member ended; true if it ended as it should.
 fn report(ended: Ended, is_stopping: bool) -> bool {
     let Ended { member, how, is_well } = ended;
     println!("member {} {how}", member.plan.number);
@@ -88,7 +88,7 @@ fn report(ended: Ended, is_stopping: bool) -> bool {
     false
 }
 
-/// Who leads, told when it changes.
+/// The leader that was told last; a change is told again.
 struct News {
     hosts: String,
     count: usize,
@@ -143,7 +143,7 @@ fn state(modes: &[(u16, Option<String>)]) -> State {
     }
 }
 
-/// What each member says of itself, if it runs: nothing while it has no leader. All are asked at once.
+/// Roles of the members by their own account; `None` of one that has no leader or does not answer. All are asked at once.
 async fn modes(clients: &[(u16, SocketAddr)]) -> Vec<(u16, Option<String>)> {
     let mut asked = JoinSet::new();
     for &(number, address) in clients {

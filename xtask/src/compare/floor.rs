@@ -1,4 +1,4 @@
-//! What a write costs whatever the server: one sync of the disk, and one echo over loopback.
+//! The costs of a write that no server can avoid: one sync of the disk, and one echo over loopback.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

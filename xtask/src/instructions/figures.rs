@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// How much more than stored is no failure. Another C library counts up to this much differently, above all for `malloc` and
-/// `memcpy`; so does code that the compiler inlines otherwise because something beside it has changed.
+/// Percent above the stored number that are no failure. Another C library counts up to this much differently, above all for
+/// `malloc` and `memcpy`; so does code that the compiler inlines otherwise because something beside it has changed.
 const MARGIN_PERCENT: u64 = 10;
-/// What is counted twice differs by less than this: seeds of hash tables are random. It is not stored anew, so that a difference
-/// of the file shows what has changed.
+/// Percent by which two counts of the same code differ at most: seeds of hash tables are random. Such a difference is not stored
+/// anew, so that a difference of the file shows what has changed.
 const NOISE_PERCENT: u64 = 1;
 
 const HEAD: &str = "\
@@ -77,7 +77,7 @@ pub(super) fn compare<'a>(counted: &'a Figures, stored: &'a Figures) -> Vec<Row<
 }
 
 impl Row<'_> {
-    /// What is wrong, if anything is.
+    /// The message about a number that is too large or not stored, if it is.
     pub(super) fn complaint(&self) -> Option<String> {
         let name = self.name;
         match (self.counted, self.stored) {

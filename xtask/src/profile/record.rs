@@ -17,14 +17,14 @@ const SAMPLES_PER_SECOND: &str = "997";
 /// The server has no frame pointers, so perf copies the top of the stack and reads it later.
 const CALL_GRAPH: &str = "dwarf,16384";
 
-/// What a run gave.
+/// The result of one profiled run.
 pub(super) struct Recording {
     /// Samples as `perf script` prints them.
     pub(super) script: String,
     pub(super) costs: Costs,
 }
 
-/// What the bench says of a run.
+/// The bench's figures of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Costs {
     pub(super) requests_per_second: f64,
@@ -43,13 +43,13 @@ impl Costs {
         })
     }
 
-    /// How many cores server and load keep busy together.
+    /// Number of cores that server and load keep busy together.
     pub(super) fn cores(&self) -> f64 {
         (self.server_cpu_us + self.load_cpu_us) * self.requests_per_second / 1e6
     }
 }
 
-/// Whether perf is here and lets us look into the kernel, too. Without the kernel's part half of a table would be missing.
+/// An error unless perf is here and may look into the kernel, too. Without the kernel's part half of a table would be missing.
 pub(super) fn check_perf() -> Result<(), Error> {
     if !Program::new("perf").arg("--version").succeeds() {
         return Err(Error::new(
@@ -164,7 +164,7 @@ struct Load {
 }
 
 impl Load {
-    /// How long it needs to prepare its znodes, nobody knows.
+    /// Waits until the bench has prepared its znodes, which takes an unknown time, and begins to warm up.
     fn wait_for_warm_up(&mut self) -> Result<(), Error> {
         let mut all = String::new();
         while !all.contains("warming up") {

@@ -1,12 +1,12 @@
 //! Samples as `perf script` prints them: a thread, and frames from the innermost one outwards.
 //!
-//! What is inlined counts as a frame of its own. perf asks `addr2line` for that, which calls the innermost frame of an
+//! Inlined code counts as a frame of its own. perf asks `addr2line` for that, which calls the innermost frame of an
 //! address by the name of the function in the symbol table, and what that function is made of comes behind it. Here the
 //! function stands where it belongs, and the innermost frame, whose own name is lost, goes by its file.
 
 use std::collections::BTreeMap;
 
-/// What perf has to print.
+/// Fields of a sample that perf has to print.
 pub(super) const FIELDS: &str = "comm,ip,sym,srcline";
 
 /// One look at a thread that used the CPU.
@@ -79,7 +79,7 @@ fn in_order(printed: Vec<Printed<'_>>) -> Vec<Frame> {
     frames
 }
 
-/// How often each stack was seen, outermost frame first: the lines that flame graphs are made of.
+/// Counts equal stacks, outermost frame first: the lines that flame graphs are made of.
 pub(super) fn fold(samples: &[Sample]) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for sample in samples {

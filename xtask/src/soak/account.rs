@@ -1,4 +1,4 @@
-//! What the simulator says of ranges of seeds, and the sum of it.
+//! The account of a soak: the simulator's results for ranges of seeds, and their sum.
 
 use std::fmt;
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::counts::Counts;
 use crate::process::Error;
 
-/// What a run was made with.
+/// Facts of a run that its figures depend on.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) commit: String,
@@ -17,14 +17,14 @@ pub(super) struct Facts {
     pub(super) members: Option<String>,
 }
 
-/// What the simulator said of one range of seeds.
+/// The simulator's results for one range of seeds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
     seeds: u64,
     failed: u64,
     /// Each with the command that repeats it, in the simulator's words.
     pub(super) violations: Vec<String>,
-    /// What it counted besides: names and numbers.
+    /// Other counters of the simulator, by name.
     totals: Vec<(String, u64)>,
 }
 
@@ -100,7 +100,7 @@ impl Account {
         self.time = time;
     }
 
-    /// What was under way is not counted.
+    /// Notes that the run was interrupted. Seeds that were under way are not counted.
     pub(super) fn interrupt(&mut self) {
         self.is_interrupted = true;
     }

@@ -14,7 +14,7 @@ const STAGE: &str = "java";
 /// All of javac's lints but two: `try` dislikes ZooKeeper's own `close`, `classfile` wants what it was built with.
 const LINTS: &str = "-Xlint:all,-try,-classfile";
 
-/// What a member of an ensemble is tested with: recipes and the command line are made of the same requests, and take longer.
+/// Tests that also run on a member of an ensemble: recipes and the command line are made of the same requests, and take longer.
 const ON_A_MEMBER: &str = r"--include-classname=paddock\.(ClientTest|RestartTest)";
 
 /// All tests on a server alone, then some on a member of an ensemble.

@@ -9,7 +9,7 @@ use crate::install;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
 
-/// What takes longest, and says nothing more of a member than of a server alone.
+/// Tests that do not run on a member of an ensemble: they take longest, and say nothing more of it than of a server alone.
 const NOT_ON_A_MEMBER: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 
 /// All tests on a server alone, then those that are not slow on a member of an ensemble.

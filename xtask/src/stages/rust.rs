@@ -16,7 +16,7 @@ pub(super) fn unit(layout: &Layout) -> Result<Outcome, Error> {
     test(layout, "unit", cargo)
 }
 
-/// How many ensembles are simulated, from so many seeds.
+/// Seeds of the simulated ensembles.
 const SEEDS: &str = "0..200";
 
 pub(super) fn simulator(layout: &Layout) -> Result<Outcome, Error> {

@@ -29,19 +29,21 @@ mod tests {
 
     #[test]
     fn a_riddle_is_known_by_its_first_word() {
-        let text = "\
-//! What it is.
-/// How long it takes.
-/// Why is a proper question, and so is the next one.
-/// What is it?
-    /// Of all.
-// What a comment says that is not for rustdoc.
-/// A sentence that goes on
-/// So far.
-fn f() {}
-/// Whether it rains.";
+        let lines = [
+            "//! What it is.",
+            "/// How long it takes.",
+            "/// Why is a proper question, and so is the next one.",
+            "/// What is it?",
+            "    /// Of all.",
+            "// What a comment says that is not for rustdoc.",
+            "/// A sentence that goes on",
+            "/// So far.",
+            "fn f() {}",
+            "/// Whether it rains.",
+        ];
+        let text = lines.join("\n");
         assert_eq!(
-            riddles(text),
+            riddles(&text),
             ["//! What it is.", "/// How long it takes.", "/// Of all.", "/// Whether it rains."]
         );
     }

@@ -1,4 +1,4 @@
-//! How requests and replies look where a session asked for ClickHouse's extensions.
+//! The form of requests and replies on a session that asked for ClickHouse's extensions.
 //!
 //! Lanes write requests in ZooKeeper's form. What is written is brought into the session's form behind them, so that
 //! workloads know nothing of it.

@@ -20,7 +20,7 @@ pub(crate) struct Wanted {
     pub(crate) password: Password,
     pub(crate) last_zxid: Zxid,
     pub(crate) timeout: Duration,
-    /// What of ClickHouse's protocol goes beyond ZooKeeper's.
+    /// Extensions of ClickHouse's protocol.
     pub(crate) extensions: Extensions,
 }
 
@@ -60,24 +60,21 @@ pub(crate) fn response(bytes: &[u8]) -> Result<Option<(ConnectResponse, usize)>,
 /// Opens a session on `host` and closes it; returns the host's address.
 pub(crate) fn probe(host: &str, within: Duration) -> Result<SocketAddr, BenchError> {
     let unreachable = |source| BenchError::Connect { host: host.to_owned(), source };
-    let stranger = |reason: String| BenchError::Stranger { host: host.to_owned(), reason };
+    let refused = |reason: String| BenchError::Protocol { host: host.to_owned(), reason };
     let (address, mut stream) = connect(host, within).map_err(unreachable)?;
     let deadline = Instant::now() + within;
     match greet(&mut stream, deadline) {
-        Ok(bytes) => match response(&bytes).map_err(stranger)? {
+        Ok(bytes) => match response(&bytes).map_err(refused)? {
             Some((response, _)) if response.timeout_ms > 0 => {}
-            Some(_) => return Err(stranger("it refuses new sessions".into())),
+            Some(_) => return Err(refused("it refuses new sessions".into())),
             None => {
-                return Err(stranger(
+                return Err(refused(
                     "it closed the connection; it may not be serving yet, or have no quorum".into(),
                 ));
             }
         },
         Err(error) if is_timeout(&error) => {
-            return Err(stranger(format!(
-                "no answer to a connect request within {} s",
-                within.as_secs_f64()
-            )));
+            return Err(refused(format!("no answer to a connect request within {} s", within.as_secs_f64())));
         }
         Err(error) => return Err(unreachable(error)),
     }

@@ -34,7 +34,7 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 const SLICE: Duration = Duration::from_secs(1);
 
-/// What a thread drives, and how.
+/// The sessions that a thread drives, and how it does.
 pub(crate) struct Share {
     /// Which of the threads it is, and of how many.
     pub(crate) number: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Share {
     pub(crate) extensions: Extensions,
     pub(crate) connect_timeout: Duration,
     pub(crate) stop_on_error: bool,
-    /// Whether lanes may wait for what comes for others.
+    /// True if lanes may wait for what comes for others.
     pub(crate) has_onlookers: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum Command {
     Quit,
 }
 
-/// What a thread tells. The number says which thread.
+/// A message of a thread, which goes with the thread's number.
 #[derive(Debug)]
 pub(crate) enum News {
     /// All sessions are open.
@@ -120,7 +120,7 @@ struct Play {
     pacer: Option<Pacer>,
     /// No session can take the request that is due.
     is_blocked: bool,
-    /// How many slices have been told.
+    /// Number of slices that have been reported.
     second: u64,
     last_answer: Instant,
     /// When the answers that are still missing count as lost.
@@ -157,7 +157,7 @@ struct Links {
     /// Since when no session has had a connection.
     all_down_since: Option<Instant>,
     last_break: String,
-    /// Whether all sessions were open once.
+    /// True if all sessions were open once.
     were_up: bool,
 }
 
@@ -282,7 +282,7 @@ impl Reactor {
         }
     }
 
-    /// What a socket brought, and what its session does then.
+    /// Handles a readable or writable socket, and lets its session go on.
     fn on_socket(&mut self, number: usize) {
         let session = &mut self.sessions[number];
         let was_greeting = session.is_greeting();
@@ -345,7 +345,7 @@ impl Reactor {
         self.tell(News::Lost(self.links.last_break.clone()));
     }
 
-    /// What the clock has made due.
+    /// Handles everything that is due by the clock.
     fn on_time(&mut self) {
         self.connect();
         self.watch_links();
@@ -500,7 +500,7 @@ impl Reactor {
     }
 
     fn give_up_answers(&mut self) {
-        let why = Broken::Stranger(format!("no answer within {} s", ANSWERS_WITHIN.as_secs()));
+        let why = Broken::Protocol(format!("no answer within {} s", ANSWERS_WITHIN.as_secs()));
         for number in 0..self.sessions.len() {
             if self.sessions[number].is_up() {
                 self.on_break(number, &why);

@@ -21,13 +21,13 @@ use crate::workload::{Answer, Lane, Next, Operation, Request, Verdict, error_nam
 
 const REPLY_BYTES_MAX: i32 = 256 << 20;
 
-/// What the sessions of one thread share while they take turns.
+/// State that the sessions of one thread share while they take turns.
 pub(crate) struct Round {
     pub(crate) now: Instant,
     /// When the phase began: a lane's own timetable counts from here.
     pub(crate) start: Instant,
     pub(crate) slice: Slice,
-    /// How many more requests may be sent in this phase.
+    /// Number of requests that may still be sent in this phase.
     pub(crate) budget: u64,
     pub(crate) in_flight: usize,
     pub(crate) first_failure: Option<String>,
@@ -55,7 +55,7 @@ pub(crate) enum Broken {
     #[error("the session has expired")]
     Expired,
     #[error("{0}")]
-    Stranger(String),
+    Protocol(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ enum Link {
     },
 }
 
-/// What the lane said last.
+/// The last word of the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
     Ready,
@@ -101,7 +101,7 @@ pub(crate) struct Session {
     told: Option<Instant>,
     in_flight: VecDeque<Flight>,
     outgoing: Vec<u8>,
-    /// What of `outgoing` is compressed and not written yet.
+    /// The part of `outgoing` that is compressed and not written yet.
     packed: Vec<u8>,
     /// The start of a frame whose rest has not come.
     partial: Vec<u8>,
@@ -138,7 +138,7 @@ impl Session {
         self.link == Link::Up
     }
 
-    /// Whether its connection is being made.
+    /// True while its connection is being made.
     pub(crate) fn is_greeting(&self) -> bool {
         self.link == Link::Greeting
     }
@@ -209,7 +209,7 @@ impl Session {
         self.wanted = Wanted::new(self.wanted.timeout, self.wanted.extensions);
     }
 
-    /// Whether compressed blocks go over the connection now.
+    /// True if compressed blocks go over the connection now.
     fn is_compressed(&self) -> bool {
         self.wanted.extensions.compression && self.link != Link::Greeting
     }
@@ -343,7 +343,7 @@ impl Session {
         self.partial_block.extend_from_slice(&round.buffer[..len]);
         let (mut frames, mut taken) = (std::mem::take(&mut self.partial), 0);
         while let Some(len) = blocks::unpack(&self.partial_block[taken..], &mut frames)
-            .map_err(|error| Broken::Stranger(error.to_string()))?
+            .map_err(|error| Broken::Protocol(error.to_string()))?
         {
             taken += len;
         }
@@ -382,7 +382,7 @@ impl Session {
     fn handle(&mut self, bytes: &[u8], round: &mut Round) -> Result<usize, Broken> {
         let mut used = 0;
         if self.link == Link::Greeting {
-            match handshake::response(bytes).map_err(Broken::Stranger)? {
+            match handshake::response(bytes).map_err(Broken::Protocol)? {
                 None => return Ok(0),
                 Some((response, len)) => {
                     self.greeted(response, round)?;
@@ -392,11 +392,11 @@ impl Session {
         }
         loop {
             let split = frame::split(&bytes[used..], REPLY_BYTES_MAX);
-            let Some((body, len)) = split.map_err(|error| Broken::Stranger(error.to_string()))? else {
+            let Some((body, len)) = split.map_err(|error| Broken::Protocol(error.to_string()))? else {
                 return Ok(used);
             };
             used += len;
-            self.reply(body, round).map_err(|error| Broken::Stranger(format!("bad reply: {error}")))?;
+            self.reply(body, round).map_err(|error| Broken::Protocol(format!("bad reply: {error}")))?;
             if self.link == Link::Down {
                 return Ok(used);
             }
@@ -408,7 +408,7 @@ impl Session {
             return Err(Broken::Expired);
         }
         if response.protocol_version != self.wanted.extensions.version() {
-            return Err(Broken::Stranger(refused(self.wanted.extensions)));
+            return Err(Broken::Protocol(refused(self.wanted.extensions)));
         }
         self.wanted.id = response.session;
         self.wanted.password = response.password;
@@ -469,7 +469,7 @@ impl Session {
     }
 }
 
-/// What to leave out.
+/// Names the options to leave out.
 fn refused(extensions: Extensions) -> String {
     let asked = [
         (extensions.compression, "compress"),

@@ -22,10 +22,10 @@ pub enum Chart {
 #[derive(Clone, Debug)]
 pub struct LineChart {
     pub title: String,
-    /// What a reader should know to read it right; may be empty.
+    /// A hint to the reader; may be empty.
     pub note: String,
     pub x: XAxis,
-    /// What is counted, for the vertical axis.
+    /// Label of the vertical axis.
     pub label: String,
     pub unit: Unit,
     pub logarithmic: bool,
@@ -63,12 +63,12 @@ pub enum Color {
 #[derive(Clone, Debug)]
 pub struct BarChart {
     pub title: String,
-    /// What a reader should know to read it right; may be empty.
+    /// A hint to the reader; may be empty.
     pub note: String,
-    /// What is counted, for the vertical axis.
+    /// Label of the vertical axis.
     pub label: String,
     pub unit: Unit,
-    /// What the groups are, for the horizontal axis.
+    /// Label of the horizontal axis, which has the groups.
     pub groups_label: String,
     pub groups: Vec<String>,
     /// A name, and a value for each group unless there is none.

@@ -45,7 +45,7 @@ pub struct Fact {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     pub title: String,
-    /// What a reader should know to read it right; may be empty.
+    /// A hint to the reader; may be empty.
     pub note: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,

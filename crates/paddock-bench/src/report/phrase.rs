@@ -26,7 +26,7 @@ pub(super) fn load(report: &RunReport) -> String {
     }
 }
 
-/// How long, since when, and how much went over the network.
+/// Length, start and network traffic of a run, as a phrase.
 pub(super) fn extent(report: &RunReport) -> String {
     let elapsed = duration(report.elapsed_s * 1e6);
     let sent = bytes(report.bytes_sent_per_second);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a figure counts, for those who show it.
+/// The unit of a figure, for those who show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -63,7 +63,7 @@ const SIZES: [Step; 5] = [
 ];
 const THOUSANDS: [Step; 4] = [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
 
-/// What stands for a figure that nobody measured.
+/// Sign for a figure that nobody measured.
 pub const NOTHING: &str = "–";
 
 /// A time that is given in microseconds: `12.3 us`, `1.23 ms`, `60.0 s`.

@@ -1,4 +1,4 @@
-//! What is measured on each server: a load, or what it takes to hold much.
+//! The cells of a suite: one measurement of one server each, of a load or of what it takes to hold much.
 
 use std::fmt;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub struct Cell {
     pub load: Load,
     pub until: End,
     pub warm_up_s: f64,
-    /// Whether a server is started for this cell alone, and wiped after it.
+    /// True if a server is started for this cell alone, and wiped after it.
     pub fresh: bool,
     /// Znodes that are there already, for workloads that read or set some: if none are, they make their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub enum End {
     Seconds(f64),
 }
 
-/// What a machine of our day does with many requests in flight; only the estimate depends on it.
+/// Requests per second of a machine of our day with many in flight; only the estimate depends on it.
 const REQUESTS_PER_SECOND: f64 = 40_000.0;
 /// The same for one request after the other.
 const TURNS_PER_SECOND: f64 = 2_000.0;

@@ -10,7 +10,7 @@ use crate::report::chart::{BarChart, Chart};
 struct Shown {
     title: &'static str,
     figure: &'static str,
-    /// What is counted.
+    /// Label of the vertical axis.
     label: &'static str,
     /// For runs with a number of requests only: elsewhere a quicker server has more to hold.
     same_work: bool,

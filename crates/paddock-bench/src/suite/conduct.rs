@@ -14,12 +14,12 @@ use super::{
 use crate::BenchError;
 use crate::report::Ended;
 
-/// Who is told how a suite goes on.
+/// Receiver of a suite's progress.
 pub trait Watcher {
     /// A suite begins, of so many steps, of which some are there from an earlier run.
     fn plan(&mut self, suite: &Suite, steps: usize, done: usize, left: Duration);
     fn begin(&mut self, step: &Step<'_>);
-    /// So many of the znodes are there whose memory is measured.
+    /// Reports the number of znodes that exist so far, of those whose memory is measured.
     fn loaded(&mut self, _step: &Step<'_>, _znodes: usize) {}
     fn end(&mut self, step: &Step<'_>, outcome: &Outcome);
 }
@@ -100,7 +100,7 @@ impl Conductor<'_> {
         self.watcher.plan(suite, suite.steps(), suite.steps() - count, left);
     }
 
-    /// Whether all steps are made.
+    /// Makes the steps in turn; true if all were made.
     fn play(&mut self) -> Result<bool, BenchError> {
         for turn in self.suite.turns() {
             let is_done = turn.iter().all(|place| self.results.is_done(*place));

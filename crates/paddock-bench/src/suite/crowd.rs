@@ -13,10 +13,10 @@ use super::line::Line;
 use super::process::{open_files_max, system};
 use crate::BenchError;
 
-/// So many sessions are opened at once: more would overflow the queue of a listener, which is 50 long in ZooKeeper, and
+/// Sessions that are opened at once: more would overflow the queue of a listener, which is 50 long in ZooKeeper, and
 /// each that does not fit waits for a second.
 const OPENING_MAX: usize = 32;
-/// So many watches a session sets before it is the next one's turn: none may be silent for too long.
+/// Watches that a session sets before it is the next one's turn: none may be silent for too long.
 const TURN: usize = 10_000;
 /// Files that a server or this program has open besides.
 const OTHER_FILES: u64 = 200;

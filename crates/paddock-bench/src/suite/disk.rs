@@ -1,4 +1,4 @@
-//! What a server has on its disk: its log and its snapshots, told apart by their names as Paddock, ZooKeeper and
+//! Files of a server on its disk: its log and its snapshots, told apart by their names as Paddock, ZooKeeper and
 //! ClickHouse Keeper give them.
 
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ impl Files {
         self.0.iter().map(|(path, _)| path.as_path())
     }
 
-    /// How many of them are not among `others`.
+    /// Number of files that are not among `others`.
     pub(super) fn newer_than(&self, others: &Files) -> usize {
         self.paths().filter(|path| !others.paths().any(|other| other == *path)).count()
     }
@@ -40,7 +40,7 @@ impl Files {
         self.0.iter().max_by_key(by_age).map(|(_, bytes)| *bytes)
     }
 
-    /// How much of them is written: servers make files larger than what they hold, and fill the rest with zeros.
+    /// Bytes that are written: servers make files larger than what they hold, and fill the rest with zeros.
     pub(super) fn written_bytes(&self) -> io::Result<u64> {
         self.0.iter().map(|(path, _)| written_bytes(path)).sum()
     }

@@ -1,4 +1,4 @@
-//! What it costs a server to hold more: the throughput of a few workloads on one that holds little, and on one that holds
+//! The cost of holding more: the throughput of a few workloads on a server that holds little, and on one that holds
 //! much, both there at once so that they can take turns.
 
 use std::fmt;
@@ -15,18 +15,18 @@ use crate::report::units::Unit;
 use crate::report::{Ended, Load};
 use crate::workload::tree::{Values, Znodes};
 
-/// What there is more and more of, and how the server is loaded.
+/// The thing that a server gets more and more of, and how the server is loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Growth {
     pub of: Grown,
     pub few: usize,
     pub many: usize,
-    /// How long each workload is measured each time, on each of the two.
+    /// Seconds for which each workload is measured each time, on each of the two.
     pub time_s: f64,
     pub warm_up_s: f64,
 }
 
-/// What grows.
+/// The thing that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grown {
@@ -34,7 +34,7 @@ pub enum Grown {
     Znodes,
     /// Which idle.
     Sessions,
-    /// Of ten sessions together, on znodes that nobody writes to.
+    /// Watches of ten sessions together, on znodes that nobody writes to.
     Watches,
 }
 
@@ -53,7 +53,7 @@ pub struct Throughput {
 
 /// Each is played so many times on both servers in turns, and the medians count.
 const ROUNDS: usize = 3;
-/// What a create has made is removed before the next one.
+/// Workloads in the order of their runs; znodes that a create has made are removed before the next one.
 const WORKLOADS: [&str; 3] = ["get", "set", "create"];
 const SESSIONS: usize = 10;
 const WINDOW: usize = 100;

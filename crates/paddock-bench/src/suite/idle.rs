@@ -1,4 +1,4 @@
-//! How much memory sessions take that do nothing: the server's resident memory at two numbers of them.
+//! Memory of sessions that do nothing: the server's resident memory at two numbers of them.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -20,16 +20,16 @@ use crate::workload::Request;
 /// Sessions that are opened to see what they take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idle {
-    /// What the server holds anyway is in the memory of the smaller number too, so it does not count.
+    /// The two numbers of sessions. Memory that the server needs anyway is in that of the smaller one too, so it does not count.
     pub sessions: [usize; 2],
-    /// Of each session, each on a znode of its own.
+    /// Watches of each session, each on a znode of its own.
     pub watches: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IdleReport {
     pub sessions: [usize; 2],
-    /// Of all members together, at each of the numbers.
+    /// Resident memory of all members together in bytes, at each of the numbers.
     pub resident_bytes: [u64; 2],
 }
 

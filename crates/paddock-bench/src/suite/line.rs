@@ -23,7 +23,7 @@ const ANSWER_BYTES_MAX: i32 = 16 << 20;
 pub(super) struct Line {
     stream: TcpStream,
     last_xid: i32,
-    /// What has come and is not handled yet.
+    /// Bytes that have come and are not handled yet.
     incoming: Vec<u8>,
     handled: usize,
 }

@@ -1,4 +1,4 @@
-//! How much memory many znodes take: the server's resident memory before and after they were created.
+//! Memory of many znodes: the server's resident memory before and after they were created.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ const STRIDE: usize = 10_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemoryReport {
     pub znodes: usize,
-    /// Of all members together, when only the parents were there.
+    /// Resident memory of all members together in bytes, when only the parents were there.
     pub resident_bytes_before: u64,
     pub resident_bytes_after: u64,
     pub elapsed_s: f64,
@@ -99,7 +99,7 @@ async fn create_parents(client: &Client, plan: &Znodes) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether all are there, and the user has not stopped it.
+/// Creates the znodes; true if all are there, and the user has not stopped it.
 async fn create(
     client: &Client,
     plan: &Znodes,

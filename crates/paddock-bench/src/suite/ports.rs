@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::BenchError;
 
-/// How many ports below the ephemeral range are tried.
+/// Number of ports below the ephemeral range that are tried.
 const COUNT: u16 = 12_000;
 /// Linux's usual begin of the ephemeral range.
 const EPHEMERAL: u16 = 32_768;

@@ -57,7 +57,7 @@ impl Process {
         Ok(pids)
     }
 
-    /// How it ended, if it has.
+    /// The exit status of the process, if it has ended.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>, BenchError> {
         if self.status.is_none() {
             self.status = self.child.try_wait().map_err(system("wait for a server"))?;
@@ -134,7 +134,7 @@ fn group_of(pid: u32) -> Option<u32> {
     if fields.next()? == "Z" { None } else { fields.nth(1)?.parse().ok() }
 }
 
-/// Of all processes together.
+/// Resident memory of all processes together, in bytes.
 pub(super) fn resident_bytes(pids: &[u32]) -> Result<u64, BenchError> {
     let of = |pid: &u32| {
         let gone = || io::Error::other("it tells no resident memory: the process has ended");
@@ -156,7 +156,7 @@ pub(super) fn raise_open_files() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// How many files this process may have open.
+/// Number of files that this process may have open.
 pub(super) fn open_files_max() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -16,7 +16,7 @@ use super::{GrowthReport, IdleReport, MemoryReport, SnapshotReport, Suite};
 use crate::BenchError;
 use crate::report::RunReport;
 
-/// What a step came to.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -102,7 +102,7 @@ impl Results {
         Ok(results)
     }
 
-    /// What counts: of a step that was made again after it had failed, the last one.
+    /// The outcome that counts: of a step that was made again after it had failed, the last one.
     pub(super) fn get(&self, place: Place) -> Option<&Outcome> {
         self.records.iter().rev().find(|record| record.place == place).map(|record| &record.outcome)
     }

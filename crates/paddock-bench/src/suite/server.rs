@@ -13,12 +13,12 @@ use super::{ServerTemplate, causes, ports};
 use crate::BenchError;
 use crate::driver::probe;
 
-/// How long one attempt to open a session may take; between attempts the process is looked at.
+/// Time for one attempt to open a session; between attempts the process is looked at.
 const ATTEMPT: Duration = Duration::from_secs(1);
 
-/// How soon a server that does not serve yet is asked again, at first; later it is asked so many times while it took as
-/// long as it has taken, which is how exact the time of a start is. More would be a load of its own.
+/// Pause before a server that does not serve yet is asked again, at least. More questions would be a load of their own.
 const PAUSE: Duration = Duration::from_millis(2);
+/// Pauses that fit into the time which the start has taken so far: the time of a start is exact to one part of so many.
 const QUESTIONS: u32 = 100;
 
 /// A number of writes after which nobody comes: snapshots are not taken where they are not measured.

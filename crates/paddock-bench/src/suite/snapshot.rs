@@ -1,4 +1,4 @@
-//! What snapshots cost: how long writes wait while one is taken, the memory that takes, the bytes on disk, and the time
+//! The cost of snapshots: how long writes wait while one is taken, the memory that takes, the bytes on disk, and the time
 //! to load one at a start.
 //!
 //! The server is started five times on the same directory: empty; empty again, to know what a start takes; full, until
@@ -22,36 +22,36 @@ use crate::BenchError;
 use crate::report::units::Unit;
 use crate::workload::tree::{Values, Znodes};
 
-/// What is to be in the snapshot, and how it is written to.
+/// The contents of the snapshot, and how the server is written to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotPlan {
     pub tree: Znodes,
     pub values: Values,
     /// A snapshot is taken after so many writes.
     pub writes: u64,
-    /// How long is written, without snapshots and with them.
+    /// Seconds of writing, without snapshots and with them.
     pub time_s: f64,
-    /// How long before that.
+    /// Seconds of writing before that, which are not measured.
     pub warm_up_s: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotReport {
     pub znodes: usize,
-    /// What a start takes on an empty directory.
+    /// The start on an empty directory.
     pub empty: Start,
     /// The same with the snapshot, and few writes behind it.
     pub loaded: Start,
-    /// Of the log, of one create of many that came at once.
+    /// Bytes of the log for one create of many that came at once.
     pub log_bytes_per_create: f64,
-    /// Of the log, of one set that came alone.
+    /// Bytes of the log for one set that came alone.
     pub log_bytes_per_set: f64,
     pub snapshot_bytes: u64,
     pub quiet: Stall,
     pub busy: Stall,
 }
 
-/// What a start took until a session was granted.
+/// The cost of a start until a session was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     pub elapsed_s: f64,
@@ -73,7 +73,7 @@ impl SnapshotPlan {
 }
 
 impl SnapshotReport {
-    /// How much longer than on an empty directory the start took; none if it took no longer.
+    /// Seconds that the start took longer than on an empty directory; none if it took no longer.
     pub fn load_s(&self) -> Option<f64> {
         Some(self.loaded.elapsed_s - self.empty.elapsed_s).filter(|load_s| *load_s > 0.0)
     }

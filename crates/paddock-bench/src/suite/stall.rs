@@ -19,16 +19,16 @@ use crate::measure::{latencies, summary};
 use crate::report::Latency;
 use crate::workload::tree::{Values, Znodes};
 
-/// How often memory and files are looked at.
+/// Time between two looks at memory and files.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a stretch of writes came to.
+/// The result of a stretch of writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
     pub writes: u64,
     pub latency: Latency,
     pub resident_bytes_peak: u64,
-    /// How many snapshots were begun meanwhile.
+    /// Number of snapshots that were begun meanwhile.
     pub snapshots: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the repetitions of one figure come to.
+//! Statistics of the repetitions of one figure.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ impl Statistics {
     }
 }
 
-/// How many times the base another server's median is.
+/// Ratio of another server's median to the base's.
 pub(super) fn ratio(other: Option<Statistics>, base: Option<Statistics>) -> Option<f64> {
     let (other, base) = (other?.median, base?.median);
     (base != 0.0).then(|| other / base)

@@ -1,4 +1,4 @@
-//! What a suite came to: for each measurement, each figure of each server over the repetitions, and how they compare.
+//! The summary of a suite: for each measurement, each figure of each server over the repetitions, and how they compare.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct Figure {
     pub unit: Unit,
     /// In the order of the summary's servers, over the repetitions that went well.
     pub servers: Vec<Option<Statistics>>,
-    /// Of each server's median to the baseline's.
+    /// Ratios of each server's median to the baseline's.
     pub ratios: Vec<Option<f64>>,
 }
 
@@ -98,7 +98,7 @@ impl Summary {
     }
 }
 
-/// What the steps without a result say.
+/// Errors of the steps without a result.
 pub(super) fn failures(summary: &Summary) -> impl Iterator<Item = String> {
     summary.failures.iter().map(|failure| {
         let Failure { server, repetition, what, reason } = failure;

@@ -3,7 +3,7 @@
 //! Only a brace with one lower-case word in it is a placeholder, and only `${…}` with one upper-case name; other braces
 //! stay, so that configuration files in any language can be templates.
 
-/// What a member's placeholders stand for.
+/// Values of a member's placeholders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
     pub(super) dir: String,

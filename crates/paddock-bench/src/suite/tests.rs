@@ -154,7 +154,7 @@ fn report(cell: &Cell, requests_per_second: f64) -> RunReport {
     }
 }
 
-/// What a runner does at one step.
+/// An action of a runner at one step.
 #[derive(Clone, Copy)]
 enum Act {
     Rate(f64),
@@ -184,7 +184,7 @@ impl Runner for Script<'_> {
             Act::Rate(rate) => Ok(report(cell, rate)),
             Act::Errors(errors) => Ok(RunReport { errors, ..report(cell, 9e9) }),
             Act::Refuse => {
-                Err(BenchError::Stranger { host: hosts[0].clone(), reason: "it sings".to_owned() })
+                Err(BenchError::Protocol { host: hosts[0].clone(), reason: "it sings".to_owned() })
             }
             Act::Stop => {
                 self.stop.store(true, Ordering::Relaxed);
@@ -398,7 +398,7 @@ fn a_shell_around_a_server_counts_and_ends_with_it() {
     assert!(!pids.concat().iter().any(|pid| is_running(*pid)), "{pids:?} still run");
 }
 
-/// Whether there is such a process, and it has not just ended without being waited for.
+/// True if there is such a process, and it has not just ended without being waited for.
 fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))

@@ -13,19 +13,19 @@ use super::zkboom::ZkBoom;
 use super::{Workload, Znode};
 use crate::plan::Pace;
 
-/// What a built-in workload can be told.
+/// Settings of a built-in workload.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// All znodes are at or below this one.
     pub root: String,
     pub sessions: usize,
-    /// How long the values are that it writes, if not as long as those it reproduces.
+    /// Size of the values that it writes, in bytes, if not that of those it reproduces.
     pub value_bytes: Option<usize>,
-    /// How many znodes each session makes in each phase, for workloads that count them.
+    /// Number of znodes that each session makes in each phase, for workloads that count them.
     pub znodes: Option<u64>,
     /// From how many znodes `get` and `set` choose, if not from as many as they always do.
     pub among: Option<usize>,
-    /// What `get` and `set` act on, if it is there already and stays.
+    /// Znodes that `get` and `set` act on, if they are there already and stay.
     pub tree: Option<Znodes>,
     /// The same seed makes the same requests.
     pub seed: u64,
@@ -60,7 +60,7 @@ pub struct Builtin {
     pub about: &'static str,
     pub sessions: usize,
     pub pace: Pace,
-    /// Whether it ends by itself.
+    /// True if it ends by itself.
     pub is_finite: bool,
     build: fn(Shape) -> Box<dyn Workload>,
 }

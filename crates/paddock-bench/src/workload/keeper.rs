@@ -88,7 +88,7 @@ pub struct Output {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputFile {
     pub path: PathBuf,
-    /// Whether the time of the run goes into the name, before the extension.
+    /// True if the time of the run goes into the name, before the extension.
     pub with_timestamp: bool,
 }
 

@@ -11,12 +11,12 @@ use paddock_proto::{
 
 use super::{Answer, Lane, Next, Operation, Request, Verdict, Workload};
 
-/// How many children each znode has.
+/// Numbers of children, by znode.
 pub(crate) struct Model {
     children: HashMap<String, usize>,
     versions: HashMap<String, i32>,
     created: HashMap<String, u32>,
-    /// What a failed multi takes back.
+    /// Changes that a failed multi takes back.
     undo: Vec<Change>,
 }
 

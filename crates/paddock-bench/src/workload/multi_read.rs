@@ -1,4 +1,4 @@
-//! What went wrong in a multi read: unlike a multi, it answers each part for itself and is never refused as a whole.
+//! Failures of a multi read: unlike a multi, it answers each part for itself and is never refused as a whole.
 
 use paddock_proto::OpCode;
 use paddock_proto::jute::{DecodeError, Reader};

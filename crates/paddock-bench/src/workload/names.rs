@@ -6,7 +6,7 @@ use std::fmt::Write;
 #[derive(Debug)]
 pub(super) struct Names {
     path: String,
-    /// How much of `path` is the parent's.
+    /// Length of the parent in `path`, in bytes.
     parent_len: usize,
     created: u64,
     deleted: u64,

@@ -9,7 +9,7 @@
 //! the log takes to be there: the parents of what it creates and whatever was found before the log had created it, all
 //! with empty data.
 //!
-//! What a replay cannot reproduce:
+//! Limits of a replay:
 //! - The order between sessions. With a speed it is roughly kept; without, a session may miss what another one has not
 //!   created yet, and its answers then differ.
 //! - Versions. Requests go out without one, or with one that never fits if the recording says that it did not.
@@ -23,7 +23,7 @@ mod lane;
 mod needs;
 mod recorded;
 mod rows;
-mod words;
+mod spelling;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

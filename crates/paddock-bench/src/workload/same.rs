@@ -4,7 +4,7 @@ use super::builtin::Shape;
 use super::tree::Znodes;
 use super::{Lane, Next, Operation, Request, Workload, Znode};
 
-/// How many znodes there are unless there is a tree already or somebody wants more, and over how many parents they are spread.
+/// Number of znodes unless there is a tree already or somebody wants more, and of the parents over which they are spread.
 const ZNODES: usize = 10_000;
 const PARENTS: usize = 100;
 /// With more znodes there are more parents.
@@ -27,7 +27,7 @@ impl Same {
         Same { shape, is_set: true }
     }
 
-    /// What is read and set if there is nothing.
+    /// Znodes to read and set if there are none yet.
     fn own(&self) -> Znodes {
         let znodes = self.shape.among.unwrap_or(ZNODES);
         let parents = PARENTS.max(znodes.div_ceil(CHILDREN_MAX));
@@ -78,7 +78,7 @@ struct SameLane {
     chance: fastrand::Rng,
     root: String,
     tree: Znodes,
-    /// What is set; nothing if it reads.
+    /// The value to set; `None` if it reads.
     set: Option<Vec<u8>>,
 }
 

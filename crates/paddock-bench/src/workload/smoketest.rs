@@ -8,7 +8,7 @@ use super::builtin::Shape;
 use super::{Lane, Next, Operation, Request, Workload, Znode};
 
 const VALUE_BYTES: usize = 25;
-/// Of each session, unless the user says otherwise.
+/// Number of znodes of each session, unless the user says otherwise.
 const ZNODES: u64 = 10_000;
 
 /// The operation of each phase, and what is printed about it.

@@ -6,7 +6,7 @@ use super::builtin::Shape;
 use super::names::Names;
 use super::{Lane, Next, Operation, Request, Workload, Znode};
 
-/// What is read: directories of a few znodes each.
+/// Number of directories that are read, of a few znodes each.
 const DIRECTORIES: usize = 100;
 const CHILDREN: usize = 10;
 const VALUE_BYTES: usize = 100;

@@ -13,15 +13,15 @@ pub struct Znodes {
     pub parents: usize,
 }
 
-/// What stands in znodes. It matters where a server compresses.
+/// The kind of data in znodes. It matters where a server compresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Values {
     /// One byte again and again.
     Same,
-    /// What services keep: a few fields with hosts and numbers, different in each znode.
+    /// Data as services keep it: a few fields with hosts and numbers, different in each znode.
     Text,
-    /// What nobody can compress.
+    /// Data that nobody can compress.
     Random,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Watches {
     fan: Arc<Fan>,
 }
 
-/// What the writer and its watchers know of each other. One thread drives them all.
+/// State that the writer and its watchers share. One thread drives them all.
 struct Fan {
     base: Instant,
     /// Nanoseconds from `base` to the last set.

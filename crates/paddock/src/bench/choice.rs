@@ -152,7 +152,7 @@ impl Choice {
     }
 }
 
-/// What the command line says of the end, or else `default`.
+/// The end that the command line asks for, or else `default`.
 fn or_else(args: &Args, default: Until) -> Until {
     match (args.time, args.requests) {
         (None, None) => default,

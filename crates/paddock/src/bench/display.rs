@@ -1,4 +1,4 @@
-//! How a run shows that it goes on: one line that is written over on a terminal, plain lines elsewhere.
+//! The progress of a run: one line that is written over on a terminal, plain lines elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;

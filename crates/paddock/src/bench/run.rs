@@ -35,25 +35,25 @@ pub(crate) struct Args {
     /// Where the servers are; sessions are spread over them [default: what the workload's file says]
     #[arg(long, value_name = "HOST:PORT,…", value_delimiter = ',')]
     pub(super) hosts: Vec<String>,
-    /// How many sessions [default: the workload's, most have 10]
+    /// Number of sessions [default: the workload's, most have 10]
     #[arg(long, value_name = "N")]
     pub(super) sessions: Option<usize>,
-    /// How many requests each session keeps in flight [default: the workload's, most have 1]
+    /// Requests that each session keeps in flight [default: the workload's, most have 1]
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     pub(super) window: Option<usize>,
     /// Requests per second of all sessions together, whether or not answers come
     #[arg(long, value_name = "PER_SECOND")]
     pub(super) rate: Option<f64>,
-    /// How long [default: 10s, unless --requests or the workload's file says when it ends]
+    /// Length of the run [default: 10s, unless --requests or the workload's file says when it ends]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(super) time: Option<Duration>,
-    /// How many requests in all; for smoketest, how many znodes in each phase
+    /// Number of requests in all; for smoketest, of znodes in each phase
     #[arg(long, value_name = "N")]
     pub(super) requests: Option<u64>,
     /// Load beforehand that does not count [default: none]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(super) warm_up: Option<Duration>,
-    /// How long the values are [default: the workload's]
+    /// Size of the values [default: the workload's]
     #[arg(long, value_name = "BYTES")]
     pub(super) value_bytes: Option<usize>,
     /// From how many znodes get and set choose [default: 10000]
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     /// A trace for each request, as ClickHouse sends it; for ClickHouse Keeper and Paddock only
     #[arg(long)]
     pub(super) enable_tracing: bool,
-    /// How long a server may take to answer a connect request [default: 10s]
+    /// Time in which a server has to answer a connect request [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(super) connect_timeout: Option<Duration>,
     /// Count errors and go on, and connect again, instead of ending with the first

@@ -11,7 +11,7 @@ use super::{DEFAULT_DATA_DIR, Overrides};
 /// Session timeouts are told to clients as 32 bits with a sign.
 const TIMEOUT_MS_MAX: u32 = i32::MAX as u32;
 
-/// What a file says. Settings that depend on others or on the command line wait outside `config`.
+/// Settings of a file. Those that depend on others or on the command line wait outside `config`.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) config: Config,

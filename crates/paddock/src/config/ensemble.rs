@@ -1,4 +1,4 @@
-//! What must be true of an ensemble, whatever file names its members.
+//! Rules that an ensemble must keep, whatever file names its members.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,10 +11,10 @@ use super::{Fault, Place, Remark};
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) place: Place,
-    /// How the file calls it: `server.2`.
+    /// Name of the member in the file: `server.2`.
     pub(super) name: String,
     pub(super) member: EnsembleMember,
-    /// Whether its peers know one port of it only, so that the port for elections says nothing.
+    /// True if its peers know one port of it only, so that the port for elections says nothing.
     pub(super) has_one_port: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn settle(
     Ok((ensemble, own.expect("it was found among them just now")))
 }
 
-/// What a port of a host is for.
+/// A port of a host, and its purpose.
 struct Use {
     id: u8,
     purpose: &'static str,
@@ -116,7 +116,7 @@ fn uses(Named { member, has_one_port, .. }: &Named) -> Vec<Use> {
     uses
 }
 
-/// How many votes there are.
+/// Number of members with a vote.
 pub(super) fn voters(members: &[Named]) -> usize {
     members.iter().filter(|named| named.member.role == Role::Participant).count()
 }

@@ -110,7 +110,7 @@ impl Environment {
     }
 }
 
-/// Whether a variable says something that would be in `zoo.cfg` or `myid`.
+/// True for a variable that stands for a line of `zoo.cfg` or `myid`.
 fn is_setting(name: &str) -> bool {
     [MY_ID, SERVERS, CFG_EXTRA].contains(&name) || KEYS.iter().any(|(variable, ..)| *variable == name)
 }

@@ -30,7 +30,7 @@ use settings::File;
 pub(super) use settings::is_keeper_file;
 use tls::KeeperTls;
 
-/// What ClickHouse Keeper does unless it is told otherwise, where that is not what Paddock does.
+/// Connections at most by ClickHouse Keeper's default, which is not Paddock's.
 const CONNECTIONS_MAX: u32 = 1024;
 const SESSION_TIMEOUT_MS_MIN: u32 = 10_000;
 const SESSION_TIMEOUT_MS_MAX: u32 = 100_000;
@@ -42,7 +42,7 @@ const SERVER: &str = "keeper_server";
 const TCP_PORT: &str = "keeper_server.tcp_port";
 const STORAGE_PATH: &str = "keeper_server.storage_path";
 const LISTEN_HOST: &str = "listen_host";
-/// What else of a file is about the keeper.
+/// Other sections of a file that are about the keeper.
 const SECTIONS: [&str; 10] = [
     LISTEN_HOST,
     "interserver_listen_host",
@@ -77,7 +77,7 @@ fn entries(node: &Node) -> &[Entry] {
     }
 }
 
-/// What the file says. Keys that depend on others wait outside `draft`.
+/// Settings of the file. Keys that depend on others wait outside `draft`.
 struct Keeper {
     draft: Draft,
     has_server: bool,

@@ -28,7 +28,7 @@ pub(super) enum Otherwise {
     Refuse(&'static str),
 }
 
-/// What there is to say of a line that sets nothing.
+/// The remark on a line that sets nothing, if there is something to say.
 pub(super) fn remark_on(
     line: &Line,
     meaningless: &[Meaningless],
@@ -56,7 +56,7 @@ fn matches(pattern: &str, key: &str) -> bool {
 }
 
 impl Fixed {
-    /// What there is to say of a value.
+    /// The remark on a value, if there is something to say.
     pub(super) fn remark_on(&self, line: &Line) -> Result<Option<Remark>, Fault> {
         let value = line.value.as_str();
         if self.values.iter().any(|known| known.eq_ignore_ascii_case(value)) {

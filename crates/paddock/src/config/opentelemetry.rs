@@ -18,7 +18,7 @@ pub(super) const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
 /// Turns everything off.
 pub(super) const DISABLED: &str = "OTEL_SDK_DISABLED";
 
-/// What a file says.
+/// Settings of a file for spans.
 #[derive(Debug)]
 pub(super) struct TracingDraft {
     pub(super) endpoint: TracesEndpoint,

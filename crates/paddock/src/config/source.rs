@@ -87,7 +87,7 @@ impl Line {
         self.place.clone().fault(format!("{}: {}", self.key, what.as_ref()))
     }
 
-    /// Of a key that sets nothing, for this reason.
+    /// A remark that a key sets nothing, with the reason.
     pub(super) fn changes_nothing(&self, reason: &str) -> Remark {
         self.place.clone().detail(format!("{} changes nothing: {reason}", self.key))
     }

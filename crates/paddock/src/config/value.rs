@@ -19,7 +19,7 @@ pub(super) const A_PORT: &str = "a port from 1 to 65535";
 pub(super) const MEMBER: RangeInclusive<i64> = 1..=255;
 pub(super) const A_MEMBER: &str = "a number from 1 to 255";
 
-/// What a file gives for a setting.
+/// A value of a setting as a file gives it.
 pub(super) trait Value {
     fn integer(&self) -> Option<i64>;
     fn text(&self) -> Option<&str>;
@@ -63,7 +63,7 @@ pub(super) fn number<T: TryFrom<i64>>(
     }
 }
 
-/// So and so many of something; the end of the range is too far off to be named to everyone.
+/// Reads a number of things; the message does not name the end of the range, which is too far off to matter.
 pub(super) fn amount<T: TryFrom<i64>>(
     value: &impl Value,
     range: RangeInclusive<i64>,

@@ -40,7 +40,7 @@ pub(super) fn load(
     zoo.finish(&source.whole(), overrides, environment, remarks)
 }
 
-/// What the files say. Keys that depend on others wait outside `draft`.
+/// Settings of the files. Keys that depend on others wait outside `draft`.
 #[derive(Default)]
 struct ZooCfg {
     draft: Draft,
@@ -165,7 +165,7 @@ impl ZooCfg {
         }
     }
 
-    /// What a server line says counts before `clientPort` and `clientPortAddress`, as in ZooKeeper.
+    /// The address for clients. A server line counts before `clientPort` and `clientPortAddress`, as in ZooKeeper.
     fn listen(&self, place: &Place, own: Option<&Named>) -> Result<SocketAddr, Fault> {
         let otherwise = || self.client_address.unwrap_or_else(zoo_values::all_addresses);
         let client = own.and_then(|own| Some((own, own.member.client.as_ref()?)));

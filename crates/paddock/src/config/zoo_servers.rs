@@ -1,6 +1,6 @@
-//! What a `zoo.cfg` says of its ensemble: the server lines, and the keys that count between members only.
+//! The ensemble of a `zoo.cfg`: the server lines, and the keys that count between members only.
 //!
-//! Whether there is an ensemble is known when everything has been read, so the keys wait here until then. As in
+//! An ensemble is known for one only when everything has been read, so the keys wait here until then. As in
 //! ZooKeeper, one server line is a member alone, unless `standaloneEnabled` is false.
 
 use paddock_server::{Ensemble, EnsembleMember, Role};
@@ -27,7 +27,7 @@ pub(super) struct ZooServers {
     between_members: Vec<(Line, &'static Fixed)>,
 }
 
-/// What became of the server lines.
+/// The outcome of the server lines.
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) member: u8,
@@ -164,7 +164,7 @@ impl ZooServers {
         Settled { member: said.unwrap_or(1), own: server, ensemble: None }
     }
 
-    /// What else there is to say of the keys, now that there is an ensemble.
+    /// Remarks on keys that can only be judged now that there is an ensemble.
     fn check_keys(&self, own: u8, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
         zoo_quorum::check(&self.quorum, &self.named, remarks)?;
         for (line, fixed) in &self.between_members {

@@ -1,4 +1,4 @@
-//! What a `zoo.cfg` says of TLS between members: `sslQuorum`, `portUnification` and the keys of `ssl.quorum`.
+//! TLS between members in a `zoo.cfg`: `sslQuorum`, `portUnification` and the keys of `ssl.quorum`.
 //!
 //! The keys wait until it is known whether there are other members, and whether TLS is on.
 
@@ -39,7 +39,7 @@ impl ZooTls {
         self.ssl_quorum.iter().chain(&self.port_unification).chain(&self.lines)
     }
 
-    /// What they say to a member that has others.
+    /// Settings of TLS for a member that has others.
     pub(super) fn settle(&self, remarks: &mut Vec<Remark>) -> Result<Option<PeerTls>, Fault> {
         let (mode, line) = match (is_on(&self.ssl_quorum)?, is_on(&self.port_unification)?) {
             (Some(line), None) => (TlsMode::Required, line),
@@ -193,7 +193,7 @@ impl Draft {
     }
 }
 
-/// What a key came to.
+/// The outcome of a key.
 enum Said {
     Setting,
     /// It sets something, but not all that was asked for.

@@ -41,7 +41,7 @@ pub(super) fn connections(value: &Text<'_>) -> Result<u32, String> {
     Ok(limit.max(0).unsigned_abs())
 }
 
-/// What stands between commas.
+/// Parts of a text between commas.
 pub(super) fn list(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }

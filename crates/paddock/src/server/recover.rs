@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use paddock_server::{Config, EnsembleMember};
 
-/// How long another member may take to answer.
+/// Time after which another member's answer is not waited for any more.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub(crate) enum Refusal {
     Unconfirmed { member: u8, others: Vec<u8>, data_dir: std::path::PathBuf },
 }
 
-/// Whether this member may begin an ensemble of its own.
+/// Refuses unless this member may begin an ensemble of its own.
 pub(super) fn check(config: &Config, is_confirmed: bool) -> Result<(), Refusal> {
     let ensemble = config.ensemble.as_ref().ok_or(Refusal::Alone)?;
     if !config.data_dir.join("identity").exists() {

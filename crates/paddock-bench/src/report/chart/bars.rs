@@ -7,7 +7,7 @@ use super::frame::{self, px};
 use super::scale::Scale;
 use super::{BarChart, color_of};
 
-/// Of a group's room, what its bars take.
+/// Share of a group's width that its bars take.
 const FILLED: f64 = 0.76;
 const BAR_WIDTH_MAX: f64 = 64.0;
 /// A character of the texts, about.

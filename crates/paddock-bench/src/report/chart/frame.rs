@@ -1,4 +1,4 @@
-//! What every chart has: the drawing's size, axes, grid and their texts.
+//! The parts of every chart: the drawing's size, axes, grid and their texts.
 
 use maud::{Markup, html};
 
@@ -6,7 +6,7 @@ use super::super::units::one_line;
 use super::scale::Scale;
 
 pub(super) const HEIGHT: f64 = 300.0;
-/// Of a drawing in which the texts below the axis are slanted.
+/// Height of a drawing in which the texts below the axis are slanted.
 pub(super) const HEIGHT_SLANTED: f64 = 332.0;
 const WIDTH: f64 = 640.0;
 pub(super) const LEFT: f64 = 86.0;
@@ -65,7 +65,7 @@ pub(super) fn base_line() -> Markup {
     html! { line class="axis" x1=(LEFT) x2=(RIGHT) y1=(BOTTOM) y2=(BOTTOM) {} }
 }
 
-/// What the horizontal axis counts.
+/// Label of the horizontal axis.
 pub(super) fn horizontal_label(label: &str, height: f64) -> Markup {
     html! { text class="label" x=(MIDDLE) y=(height - 8.0) { (one_line(label)) } }
 }

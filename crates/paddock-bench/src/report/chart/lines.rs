@@ -137,7 +137,7 @@ fn places(lines: &[Line], axes: &Axes, unit: Unit) -> Markup {
     }
 }
 
-/// Of each line the value that is nearest within the column, for lines need not have the same points.
+/// Values of all lines within a column, the nearest of each, for lines need not have the same points.
 fn values(lines: &[Line], here: f64, column: (f64, f64), axes: &Axes, unit: Unit) -> String {
     let mut text = String::new();
     for line in lines {

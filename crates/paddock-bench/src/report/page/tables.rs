@@ -4,7 +4,7 @@ use super::super::units::{NOTHING, bytes, count, duration, number};
 use super::super::{Latency, RunReport, Sample, phrase};
 use super::{Column, Table};
 
-/// What fits into a line; the chart and the JSON have them all.
+/// Percentiles that fit into a line; the chart and the JSON have them all.
 const PERCENTS_SHOWN: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 
 pub(super) fn of(report: &RunReport) -> Vec<Table> {

@@ -7,7 +7,7 @@ const POINTS_MAX: usize = 180;
 /// Processes are sampled before the first request and after the last: what lies closer together than this is noise.
 const INTERVAL_MIN_S: f64 = 0.25;
 
-/// What was answered in some seconds that follow each other.
+/// Answers of some seconds that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
     pub(super) from_s: f64,
@@ -73,7 +73,7 @@ fn singles(seconds: &[Second]) -> Vec<Span> {
     spans
 }
 
-/// How fast something grew that only grows, between samples; at the middle of each interval.
+/// Growth per second of a counter, between samples; at the middle of each interval.
 pub(super) fn growth(samples: &[Sample], amount: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
     let known: Vec<(f64, f64)> =
         samples.iter().filter_map(|sample| Some((sample.at_s, amount(sample)?))).collect();

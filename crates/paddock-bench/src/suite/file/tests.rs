@@ -28,7 +28,7 @@ fn read(text: &str) -> Result<Suite, BenchError> {
     load(&file, &|name| (name == "PROGRAM").then(|| "/bin/a".to_owned()))
 }
 
-/// What is refused, with its line.
+/// Checks that a file is refused, with its line.
 fn check(text: &str, expected: &str) {
     let error = read(text).expect_err("it is wrong").to_string();
     let found = error.split_once("suite.toml:").map_or(error.as_str(), |(_, found)| found);

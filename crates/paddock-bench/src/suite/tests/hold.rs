@@ -1,4 +1,4 @@
-//! What it costs to hold much, measured of a server that holds nothing.
+//! The costs of holding much, measured of a server that holds nothing.
 
 use super::*;
 use crate::workload::tree::Values;

@@ -1,4 +1,4 @@
-//! Whether the requests of a file can find the znodes that they need.
+//! The check that the requests of a file can find the znodes that they need.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(super) fn check(
     Err(BenchError::InFile { file: file.to_path_buf(), line, message })
 }
 
-/// Whether there are such paths before the first request. What the file names itself is taken to be there.
+/// True if there are such paths before the first request. What the file names itself is taken to be there.
 fn is_set_up(nodes: &[SetupNode], paths: &Paths) -> bool {
     match paths {
         Paths::Is(_) => true,

@@ -1,4 +1,4 @@
-//! What one session does with a plan.
+//! One session's part of a plan.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct KeeperLane {
     hand: Hand,
 }
 
-/// What a lane changes as it goes on.
+/// State that a lane changes as it goes on.
 struct Hand {
     rng: Rng,
     names: Names,
@@ -163,7 +163,7 @@ impl Hand {
         self.path.push_str(paths.draw(&self.made, &mut self.rng));
     }
 
-    /// Whether this create is to be a removal instead.
+    /// True if this create is to be a removal instead.
     fn remove(&mut self, set: usize, remove_factor: f64) -> bool {
         let made = &mut self.made[set];
         if made.is_empty() || remove_factor == 0.0 || self.rng.f64() >= remove_factor {

@@ -20,7 +20,7 @@ impl Kind {
     const ALL: [Kind; 7] =
         [Kind::Create, Kind::Delete, Kind::Set, Kind::Get, Kind::List, Kind::Multi, Kind::MultiRead];
 
-    /// Of an operation that stands alone.
+    /// The kind of an operation that stands alone.
     pub(super) fn of(op: OpCode) -> Kind {
         match op {
             OpCode::Create => Kind::Create,

@@ -16,11 +16,11 @@ use super::values::{Size, Text};
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) requests: Choices<Step>,
-    /// How many sets each lane fills.
+    /// Number of sets that each lane fills.
     pub(super) sets: usize,
     /// Names that setup has given to siblings of what is created.
     pub(super) taken: HashSet<String>,
-    /// What setup makes directly below the root.
+    /// Znodes that setup makes directly below the root.
     pub(super) roots: Vec<String>,
 }
 
@@ -200,7 +200,7 @@ fn removes(single: &Single) -> bool {
     matches!(single, Single::Create { remove_factor, .. } if *remove_factor > 0.0)
 }
 
-/// Whether a request needs to know what is in a set.
+/// True if a request needs to know the contents of a set.
 fn uses(single: &Single, set: &Paths) -> bool {
     match single {
         Single::Create { .. } => removes(single) && single.output().as_ref() == Some(set),

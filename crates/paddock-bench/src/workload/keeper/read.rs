@@ -95,7 +95,7 @@ pub(super) fn file(path: &Path, text: &str) -> Result<KeeperFile, BenchError> {
     })
 }
 
-/// Of two spellings or places at most one may be used.
+/// One of two spellings or places; an error if both are used.
 fn either<'a>(one: Option<Field<'a>>, other: Option<Field<'a>>) -> Result<Option<Field<'a>>, BenchError> {
     match (one, other) {
         (Some(one), Some(other)) => {
@@ -113,7 +113,7 @@ fn at_least_one(fields: &Fields<'_>, key: &str) -> Result<usize, BenchError> {
     }
 }
 
-/// What no other setting can make up for is refused rather than overlooked.
+/// Refuses settings that no other setting can make up for, rather than overlooking them.
 fn refuse_if_set(fields: &Fields<'_>, keys: &[&str]) -> Result<(), BenchError> {
     for field in keys.iter().filter_map(|key| fields.one(key)) {
         if field.flag()? {

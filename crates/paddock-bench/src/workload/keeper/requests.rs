@@ -7,7 +7,7 @@ use crate::BenchError;
 /// One entry of `generator.requests`, or of a multi.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weighted<T> {
-    /// How often it is chosen, in comparison with the entries beside it.
+    /// Weight of its choice, in comparison with the entries beside it.
     pub weight: u64,
     pub request: T,
     pub(super) place: Place,
@@ -21,7 +21,7 @@ pub(super) struct Place(pub(super) usize);
 pub enum RequestKind {
     Single(Single),
     Multi {
-        /// How many requests it holds; without one, it holds one of each.
+        /// Number of requests it holds; without one, it holds one of each.
         size: Option<Size>,
         parts: Vec<Weighted<Single>>,
     },

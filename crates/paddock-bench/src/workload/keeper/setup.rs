@@ -15,7 +15,7 @@ use crate::workload::Znode;
 pub struct SetupNode {
     pub name: Text,
     pub data: Text,
-    /// How many such znodes there are, each with its own children.
+    /// Number of such znodes, each with its own children.
     pub repeat: u64,
     /// The set of paths that these znodes belong to.
     pub tag: Option<String>,

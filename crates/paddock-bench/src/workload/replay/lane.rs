@@ -12,7 +12,7 @@ pub(super) struct ReplayLane {
     exchanges: Arc<[Exchange]>,
     sent: usize,
     answered: usize,
-    /// Whether the driver has been told when the next request is due.
+    /// True if the driver has been told when the next request is due.
     announced: bool,
 }
 

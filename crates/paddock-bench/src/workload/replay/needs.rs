@@ -6,13 +6,13 @@ use paddock_proto::{ErrorCode, parent_and_name};
 
 use super::recorded::{Call, Session};
 use super::rows::Row;
-use super::words::Op;
+use super::spelling::Op;
 
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     /// Parents first.
     pub(super) setup: Vec<String>,
-    /// What was found or created so far.
+    /// Znodes that were found or created so far.
     known: HashSet<String>,
     /// The paths of sequential creates, without their digits.
     sequential: HashSet<String>,

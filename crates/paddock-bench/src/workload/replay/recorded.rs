@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use paddock_proto::{CreateMode, ErrorCode, OpCode, encode, jute::Writer, validate_path};
 
 use super::rows::{Row, in_file};
-use super::words::Op;
+use super::spelling::Op;
 use crate::BenchError;
 use crate::workload::Operation;
 

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::words::{self, Op};
+use super::spelling::{self, Op};
 use crate::BenchError;
 
 /// One request, or one operation of a multi.
@@ -25,7 +25,7 @@ pub(super) struct Row {
     pub(super) sequential: bool,
     pub(super) version: Option<i32>,
     pub(super) error: Option<i32>,
-    /// Of a multi.
+    /// Number of requests of a multi.
     pub(super) requests: usize,
 }
 
@@ -122,15 +122,15 @@ impl Columns {
             session: number(word(self.session)?, "session_id")?,
             xid: number(word(self.xid)?, "xid")?,
             index: number_or_null(optional(self.index)?, "request_idx")?.unwrap_or(0),
-            time: words::time(optional(self.time)?)?,
-            op: words::op(word(self.op)?)?,
+            time: spelling::time(optional(self.time)?)?,
+            op: spelling::op(word(self.op)?)?,
             path: path.to_string(),
             data: self.data.map_or(Vec::new(), |data| record[data].to_vec()),
-            watch: words::flag(optional(self.watch)?)?,
-            ephemeral: words::flag(optional(self.ephemeral)?)?,
-            sequential: words::flag(optional(self.sequential)?)?,
+            watch: spelling::flag(optional(self.watch)?)?,
+            ephemeral: spelling::flag(optional(self.ephemeral)?)?,
+            sequential: spelling::flag(optional(self.sequential)?)?,
             version: number_or_null(optional(self.version)?, "version")?,
-            error: words::error(optional(self.error)?)?,
+            error: spelling::error(optional(self.error)?)?,
             requests: number_or_null(optional(self.requests)?, "requests_size")?.unwrap_or(0),
         })
     }
@@ -141,5 +141,5 @@ fn number<T: std::str::FromStr>(word: &str, column: &str) -> Result<T, String> {
 }
 
 fn number_or_null<T: std::str::FromStr>(word: &str, column: &str) -> Result<Option<T>, String> {
-    if words::is_null(word) { Ok(None) } else { number(word, column).map(Some) }
+    if spelling::is_null(word) { Ok(None) } else { number(word, column).map(Some) }
 }

@@ -12,7 +12,7 @@ fn load_text(text: &str, speed: Option<f64>) -> Result<Replay, BenchError> {
     load(file.path(), "/replay", speed)
 }
 
-/// What setup makes below the root.
+/// Znodes that setup makes below the root.
 fn setup(replay: &Replay) -> Vec<String> {
     let below = |znode: Znode| znode.path.strip_prefix("/replay").unwrap().to_owned();
     replay.setup().map(below).filter(|path| !path.is_empty()).collect()

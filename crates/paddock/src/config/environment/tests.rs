@@ -9,7 +9,7 @@ const SERVERS: &str = "server.1=zoo1:2888:3888;127.0.0.1:2181 server.2=zoo2:2888
                        server.3=zoo3:2888:3888:observer;127.0.0.1:2183 server.4=zoo4:2888:3888;2184 \
                        server.5=zoo5:2888:3888;2185";
 
-/// What a process takes these variables for; there must be no warning.
+/// The settings of a process with these variables; there must be no warning.
 #[track_caller]
 fn config(variables: &[(&str, &str)]) -> Config {
     let case = Case::with_environment(variables);

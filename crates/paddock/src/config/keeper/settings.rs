@@ -12,14 +12,14 @@ use super::xml;
 
 /// The key of an element's own text, beside its attributes.
 pub(super) const TEXT: &str = "#text";
-/// What the element's value is in the environment.
+/// Attribute of an element whose value is in the environment.
 const FROM_ENV: &str = "@from_env";
 /// It hides a value in a file that is not written here.
 const HIDE: &str = "@hide_in_preprocessed";
 /// Files with these names would be read on top of the file.
 const MERGED: [&str; 4] = ["conf", "xml", "yaml", "yml"];
 
-/// Whether a file is in one of ClickHouse's formats, by its name.
+/// True if a file is in one of ClickHouse's formats, by its name.
 pub(in super::super) fn is_keeper_file(file: &Path) -> bool {
     file.extension().and_then(OsStr::to_str).is_some_and(|extension| MERGED[1..].contains(&extension))
 }

@@ -18,7 +18,7 @@ fn xml(keys: &str, sections: &str) -> String {
     )
 }
 
-/// What a member alone has if only a port and a path are said.
+/// The settings of a member alone if only a port and a path are given.
 fn alone() -> Config {
     Config {
         listen: "127.0.0.1:9181".parse().unwrap(),
@@ -139,7 +139,7 @@ fn member(id: u8, role: Role) -> EnsembleMember {
     EnsembleMember { id, host, quorum_port: 9234, election_port: 9234, role, client: None }
 }
 
-/// What the example of an ensemble says.
+/// The settings of the example of an ensemble.
 fn three() -> Config {
     let file = |name: &str| PathBuf::from(format!("/etc/paddock/{name}"));
     let members = vec![member(1, Role::Participant), member(2, Role::Participant), member(3, Role::Observer)];

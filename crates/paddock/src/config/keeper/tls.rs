@@ -1,4 +1,4 @@
-//! What `openSSL` says of TLS between members: `server` of those that call, `client` of those that are called. Here a
+//! TLS between members in `openSSL`: `server` is for those that call, `client` for those that are called. Here a
 //! member has one certificate for both.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(super) struct KeeperTls {
     lines: Vec<Line>,
 }
 
-/// What both sides of a link must say alike, by the names that they have in a section.
+/// Settings that must be equal on both sides of a link, by their names in a section.
 #[derive(Default)]
 struct Draft<'a> {
     shared: BTreeMap<&'a str, &'a Line>,
@@ -39,7 +39,7 @@ impl KeeperTls {
         remarks.extend(self.lines.iter().map(|line| line.changes_nothing(UNUSED)));
     }
 
-    /// What it says to a member that has others, and is to speak TLS with them.
+    /// Settings of TLS for a member that has others and is to speak TLS with them.
     pub(super) fn settle(&self, file: &Place, remarks: &mut Vec<Remark>) -> Result<PeerTls, Fault> {
         let mut draft = Draft::default();
         for line in &self.lines {

@@ -7,7 +7,7 @@ use super::super::zoo_values::list;
 
 /// ClickHouse takes a smaller limit of requests for an error.
 const REQUEST_BYTES_MIN: i64 = 1024;
-/// What the size of a file of the log is a multiple of.
+/// Step of the size of a file of the log, in bytes.
 const SEGMENT_STEP: u64 = 4096;
 
 pub(super) fn boolean(value: &Text<'_>) -> Result<bool, String> {

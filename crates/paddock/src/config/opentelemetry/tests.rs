@@ -5,7 +5,7 @@ use super::super::case::{Case, environment};
 const COLLECTOR: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel:4318");
 const FILE: &str = "[tracing]\nendpoint = 'http://file:1/'\n";
 
-/// What comes of a file and an environment: where spans are posted to, by which name, and the warnings.
+/// The settings for spans that a file and an environment make together, and the warnings.
 fn load(file: &str, variables: &[(&str, &str)]) -> (Option<Tracing>, Vec<String>) {
     let case = Case { environment: environment(variables), ..Case::new() };
     let loaded = case.load_as("paddock.toml", file).unwrap();

@@ -105,7 +105,7 @@ fn mode(value: &Item<'_>) -> Result<TlsMode, String> {
     }
 }
 
-/// What was found is not shown: it may be a password.
+/// Reads a password or its file. A message does not show the value: it may be a password.
 fn secret(value: &Item<'_>) -> Result<Secret, String> {
     value.text().map(Secret::new).ok_or_else(|| "expected a text".to_owned())
 }

@@ -29,7 +29,7 @@ fn load(lines: &str) -> (Config, Vec<String>) {
     case.warned(loaded)
 }
 
-/// What member 2 takes `lines`, which follow the three of `BASE`, for; there must be no warning.
+/// Checks the ensemble that member 2 makes of `lines`, which follow the three of `BASE`; there must be no warning.
 #[track_caller]
 fn check(lines: &str, expected: Ensemble) {
     let (config, warnings) = load(lines);

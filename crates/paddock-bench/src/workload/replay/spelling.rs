@@ -1,10 +1,10 @@
-//! How the columns of a log spell their values: as numbers or by ClickHouse's names.
+//! Spellings of the values in a log's columns: as numbers or by ClickHouse's names.
 
 use std::time::{Duration, SystemTime};
 
 use paddock_proto::ErrorCode;
 
-/// What a row says was asked for.
+/// The operation that a row asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     Create,
@@ -19,7 +19,7 @@ pub(super) enum Op {
     Check,
     Multi,
     MultiRead,
-    /// Of the connection rather than of the workload.
+    /// An operation of the connection rather than of the workload.
     LeftOut,
 }
 
