@@ -90,7 +90,8 @@ mod tests {
         assert_eq!(Stage::of(&Sample { thread: thread.to_owned(), frames }), expected);
     }
 
-    const ENGINE: &str = "paddock_server::engine::Engine::turn /build/crates/paddock-server/src/engine.rs";
+    const ENGINE: &str =
+        "paddock_server::engine::owner::Engine::turn /build/crates/paddock-server/src/engine/owner.rs";
     const SYNC: &str = "paddock_storage::log::Log::sync /build/crates/paddock-storage/src/log/mod.rs";
     const CREATE: &str = "paddock_tree::tree::Tree::carry_out /build/crates/paddock-tree/src/create.rs";
     const SEND: &str = "paddock_server::wire::Wire::flush /build/crates/paddock-server/src/wire.rs";
@@ -132,11 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_one_file_can_differ() {
-        let wire = |function: &str| format!("{function} /build/crates/paddock-server/src/wire.rs");
-        check("worker-0", &[&wire("answered"), &wire("deliver")], Stage::Counting);
-        check("worker-0", &[&wire("paddock_server::wire::receive")], Stage::Sockets);
-        check("worker-0", &[&wire("send")], Stage::Replying);
+    fn files_of_one_crate_can_differ() {
+        let server = |place: &str| format!("f /build/crates/paddock-server/src/{place}");
+        check("worker-0", &[&server("observability/stats.rs"), &server("clients/host.rs")], Stage::Counting);
+        check("worker-0", &[&server("clients/serve.rs")], Stage::Sockets);
+        check("engine", &[&server("engine/owner.rs")], Stage::HandingOver);
     }
 
     #[test]
