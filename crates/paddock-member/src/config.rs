@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use paddock_replica::Founding;
 #[cfg(test)]
 use paddock_replica::Membership;
+use paddock_storage::Group;
+
+/// The only Raft group of a member, as the transaction log numbers it.
+pub(crate) const GROUP: Group = Group(0);
 
 /// The settings of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -65,8 +65,9 @@ mod tests {
     use paddock_storage::{Index, MemDisk, Record, Term};
 
     use super::*;
+    use crate::config::GROUP;
     use crate::identity;
-    use crate::recovery::{Found, GROUP, recover};
+    use crate::recovery::{Found, recover};
 
     const INDEX: u64 = 64;
 

@@ -15,7 +15,7 @@ use paddock_storage::disk::{Access, Disk, DiskFile};
 use paddock_storage::snapshot::{self, snapshot_path};
 use paddock_storage::{Index, Log, LogError, Record, SnapshotError, Term};
 
-use crate::recovery::GROUP;
+use crate::config::GROUP;
 
 const MARK: &str = "installing-";
 

@@ -5,6 +5,7 @@
 //! the process comes through a [`Shell`]. `paddock-server` is one, with threads, links and real clocks around it. A
 //! simulator is another one, with a disk in memory and the time it wants it to be.
 
+mod clock;
 mod config;
 mod diverged;
 mod identity;
@@ -16,10 +17,11 @@ mod recovery;
 mod shell;
 mod snapshots;
 
+pub use clock::{Clock, StateLock};
 pub use config::Config;
 pub use identity::IdentityError;
 pub use incoming::IncomingError;
 pub use member::{Member, MemberError, Work};
 pub use recovery::RecoveryError;
-pub use shell::{Clock, Shell, StateLock};
+pub use shell::Shell;
 pub use snapshots::{SnapshotOrder, SnapshotWalk, Taken};

@@ -9,9 +9,10 @@ use paddock_replica::{Cluster, Effects, Input, Install, Replica, ReplicaOptions,
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, Term};
 
+use crate::config::GROUP;
 use crate::incoming::{self, Incoming, IncomingError};
 use crate::progress::Report;
-use crate::recovery::{self, Found, GROUP, RecoveryError};
+use crate::recovery::{self, Found, RecoveryError};
 use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell};
 use crate::{diverged, identity};
@@ -327,6 +328,7 @@ impl Member {
             return;
         }
         let now = shell.now();
+        #[cfg(feature = "testing")]
         shell.committed(&self.effects.committed);
         let (replica, effects) = (&mut self.replica, &mut self.effects);
         let (applied, zxid) = shell.change(|state, outboxes| {

@@ -1,6 +1,6 @@
 //! Telling of long work while it goes on.
 
-use crate::Clock;
+use crate::clock::Clock;
 
 /// Says once a second how much has been done, and how fast. Short work is not spoken of.
 #[derive(Debug)]

@@ -7,20 +7,19 @@ use bytes::Bytes;
 use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, Replicated};
 use paddock_storage::snapshot::{self, SnapshotFile};
 use paddock_storage::{
-    DirLock, Disk, Group, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record, Replay,
+    DirLock, Disk, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record, Replay,
     SnapshotError, SnapshotMeta, SnapshotReader, Term,
 };
 use paddock_tree::{LoadError, Tree, TreeLoader};
 
+use crate::Config;
+use crate::clock::Clock;
+use crate::config::GROUP;
 use crate::diverged;
 use crate::identity::{self, IdentityError};
 use crate::incoming::{self, IncomingError};
 use crate::pieces::PieceReader;
 use crate::progress::Report;
-use crate::{Clock, Config};
-
-/// There is one Raft group yet.
-pub(crate) const GROUP: Group = Group(0);
 
 /// Why a data directory cannot be served.
 #[derive(Debug, thiserror::Error)]

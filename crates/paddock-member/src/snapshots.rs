@@ -8,9 +8,10 @@ use paddock_storage::snapshot;
 use paddock_storage::{Disk, Index, SnapshotError, SnapshotMeta, SnapshotWriter, Term};
 use paddock_tree::SnapshotScan;
 
+use crate::clock::{Clock, StateLock};
+use crate::config::GROUP;
 use crate::pieces::PieceWriter;
-use crate::recovery::GROUP;
-use crate::{Clock, Config, Shell, StateLock};
+use crate::{Config, Shell};
 
 /// Takes snapshots when enough has been written since the last one.
 #[derive(Debug)]

@@ -45,6 +45,7 @@ mod requests;
 mod serving;
 mod sessions;
 mod snapshot_transfer;
+#[cfg(feature = "testing")]
 pub mod testing;
 
 pub use batch::Batch;
@@ -59,4 +60,3 @@ pub use options::{Founding, ReplicaOptions};
 pub use recovered::Recovered;
 pub use replica::{Replica, Role};
 pub use replicated::Replicated;
-pub use testing::{MessageFacts as Glimpse, describe};

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
+use paddock_replica::testing::MessageFacts;
 use paddock_replica::{
-    Cluster, Effects, Founding, Glimpse, HardState, Input, Install, LogEntry, Membership, Recovered, Replica,
+    Cluster, Effects, Founding, HardState, Input, Install, LogEntry, Membership, Recovered, Replica,
     ReplicaOptions, Replicated, Role,
 };
 use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
@@ -57,7 +58,7 @@ impl Disk {
 
     /// Asserts that the promise of a message is on disk when it leaves: a vote, entries that are acknowledged.
     fn check_promise(&self, member: u64, to: u64, message: &[u8]) {
-        let Glimpse { campaign, vote, acknowledges, .. } = Glimpse::of(message);
+        let MessageFacts { campaign, vote, acknowledges, .. } = MessageFacts::of(message);
         let own = campaign.map(|(term, _)| (term, member));
         for (term, candidate) in own.into_iter().chain(vote.map(|term| (term, to))) {
             let HardState { term: written, vote, .. } = self.hard_state;

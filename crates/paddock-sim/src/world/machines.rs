@@ -1,7 +1,8 @@
 //! Machines in the world: their processes begin, work, talk, and end.
 
 use paddock_member::MemberError;
-use paddock_replica::{Glimpse, Input, Role, describe};
+use paddock_replica::testing::{MessageFacts, describe};
+use paddock_replica::{Input, Role};
 
 use super::{Act, Event, World};
 use crate::checks::{Checked, agreement, elections, ensure, ephemerals, recovery};
@@ -195,7 +196,8 @@ impl World {
             }
         }
         for (to, bytes) in harvest.letters {
-            let Glimpse { entries, term, campaign, vote, acknowledges, hands_over, .. } = Glimpse::of(&bytes);
+            let MessageFacts { entries, term, campaign, vote, acknowledges, hands_over, .. } =
+                MessageFacts::of(&bytes);
             if let Some(acknowledged) = acknowledges {
                 self.machine(member).acknowledges(acknowledged);
             }
@@ -358,7 +360,7 @@ impl World {
         }
         let now_ms = machine.now(now).monotonic_ms;
         self.trace.note(now, format_args!("{from} to {to}: {}", describe(&bytes)));
-        let glimpse = Glimpse::of(&bytes);
+        let glimpse = MessageFacts::of(&bytes);
         // A process that has just begun is not heard while the one before it may still live.
         let is_heard = now - self.machine(from).began >= SUCCESSION;
         for session in glimpse.heard.into_iter().filter(|_| is_heard) {
