@@ -112,7 +112,10 @@ async fn a_member_without_a_good_certificate_gets_nothing() {
         ensemble.member(2),
         &["no link", "takes calls with TLS only: turn TLS on at the calling one"],
     );
-    expect_logged(ensemble.member(2), &["stranger", "speaks TLS, which this member does not"]);
+    expect_logged(
+        ensemble.member(2),
+        &["rejected a connection on the quorum port", "speaks TLS, which this member does not"],
+    );
     expect_logged(ensemble.member(0), &["member refused", "takes calls with TLS only"]);
     expect_logged(ensemble.member(0), &["no link", "turn TLS on at both members, or at none"]);
     create(&client, "/without-the-third").await;
@@ -125,7 +128,10 @@ async fn a_member_without_a_good_certificate_gets_nothing() {
     expect_logged(ensemble.member(0), &["no link", put]);
     expect_logged(
         ensemble.member(0),
-        &["stranger", "who signed this member's certificate is not in its trust store"],
+        &[
+            "rejected a connection on the quorum port",
+            "who signed this member's certificate is not in its trust store",
+        ],
     );
     assert!(mode(ensemble.member(2)).is_none_or(|mode| !["leader", "follower"].contains(&&*mode)));
     create(&client, "/still-without-the-third").await;
