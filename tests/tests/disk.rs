@@ -43,7 +43,7 @@ async fn writes_are_refused_until_there_is_room_and_reads_go_on() {
         assert!(Instant::now() < deadline, "there is room, and writes are still refused: {error:?}");
     }
     assert_eq!(writer.session(), session, "no session ends while nobody can come back to it");
-    assert!(member.log().contains("there is room again"), "{}", member.log());
+    assert!(member.log().contains("disk has room again"), "{}", member.log());
     let tree = read_tree(&reader).await;
     assert_eq!(tree["/alive"].stat.ephemeral_owner, reader.session(), "the reader's session goes on");
     for number in 0..acknowledged {

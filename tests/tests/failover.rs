@@ -109,7 +109,7 @@ fn a_leader_that_hangs_is_missed_for_less_than_two_seconds_and_follows_when_it_g
 const LEADERS_PATIENCE: Duration = Duration::from_millis(2500);
 
 /// What a member says when it takes a snapshot of the leader's.
-const SNAPSHOT_TAKEN: &str = "this member lagged too far";
+const SNAPSHOT_TAKEN: &str = "snapshot of the leader installed";
 
 #[test]
 fn a_killed_leader_comes_back_by_its_log_or_by_a_snapshot_while_clients_write() {

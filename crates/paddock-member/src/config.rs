@@ -1,4 +1,4 @@
-//! What a member is told, as far as it concerns neither clients nor the network.
+//! Settings of a member, as far as they concern neither clients nor the network.
 
 use std::path::PathBuf;
 
@@ -10,48 +10,48 @@ use paddock_storage::Group;
 /// The only Raft group of a member, as the transaction log numbers it.
 pub(crate) const GROUP: Group = Group(0);
 
-/// The settings of one member.
+/// Settings of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Snapshots, and the transaction log unless `log_dir` says otherwise.
+    /// Directory of the snapshots, and of the transaction log unless `log_dir` says otherwise.
     pub data_dir: PathBuf,
-    /// The transaction log, if it has a disk of its own.
+    /// Directory of the transaction log, if it has a disk of its own.
     pub log_dir: Option<PathBuf>,
     /// This member's number in the ensemble, 1 to 255.
     pub member: u8,
-    /// With whom this member begins an ensemble, if there is none yet.
+    /// Ensemble that this member founds with others, if there is none yet.
     pub founding: Founding,
-    /// Begins a new ensemble of this member alone, with the data that is there: for a quorum that is lost for good. These
-    /// are its lines in `/zookeeper/config`.
+    /// Lines of `/zookeeper/config` for a new ensemble of this member alone, with the data that is there: for a quorum that is lost
+    /// for good.
     pub refounding: Option<String>,
     /// The unit of session expiry, in milliseconds.
     pub tick_ms: u64,
-    /// How often empty containers and expired TTL znodes are looked for, in milliseconds.
+    /// Time between two searches for empty containers and expired TTL znodes, in milliseconds.
     pub garbage_interval_ms: u64,
-    /// How many of them are removed each time at most.
+    /// Number of such znodes that one search removes at most.
     pub garbage_max: usize,
-    /// A snapshot is taken after so many writes,
+    /// Number of writes after which a snapshot is taken.
     pub snapshot_writes: u64,
-    /// or after so many bytes of log, whichever comes first.
+    /// Bytes of transaction log after which a snapshot is taken, if that comes before the number of writes.
     pub snapshot_log_bytes: u64,
-    /// How many snapshots are kept, at least 1.
+    /// Number of snapshots that are kept, at least 1.
     pub snapshots_kept: usize,
-    /// So many znodes of a snapshot are copied before the writers get their turn.
+    /// Number of znodes of a snapshot that are copied before the writers get their turn.
     pub znodes_per_slice: usize,
-    /// A snapshot travels to another member in pieces of so many bytes.
+    /// Bytes of a piece in which a snapshot travels to another member.
     pub piece_bytes: u64,
     /// The size of a file of the transaction log.
     pub segment_bytes: u64,
-    /// Whether what is written to the log from now on is compressed.
+    /// True if records written to the transaction log from now on are compressed.
     pub log_compression: bool,
-    /// How many bytes of applied entries stay in memory for members that lag a little.
+    /// Bytes of applied entries that stay in memory for followers that lag a little.
     pub entry_bytes_kept: usize,
-    /// Every read sees what was written anywhere before it was asked.
+    /// True if every read sees all that was written anywhere before it was asked.
     pub linearizable_reads: bool,
-    /// How far clocks may drift apart, in milliseconds in a second, if leaders may answer without asking. See
+    /// Milliseconds in a second by which clocks may drift apart, if leaders may answer without asking. See
     /// `ReplicaOptions`.
     pub lease_clock_bound_ms: Option<u64>,
-    /// Chance, for elections and for the number that tells this process from all others: the same seed makes the same
+    /// Seed of the election timeouts and of the number that tells this process from all others: the same seed makes the same
     /// choices.
     pub seed: u64,
 }

@@ -1,4 +1,4 @@
-//! Whose data directory this is: the member's number, and the id of its ensemble.
+//! Identity of a data directory: the member's number, and the id of its ensemble.
 //!
 //! A member that took itself for another one would vote twice, and lose what was acknowledged. So the first start writes
 //! its number down, and every later one compares. The id of the ensemble is written before the member promises anything there

@@ -1,6 +1,6 @@
 //! Snapshots between members, as files: pieces of this member's for another, and one that comes from the leader.
 //!
-//! What comes is written under a temporary name and checked when it is whole. Then it takes the place of the log and the
+//! A snapshot that comes is written under a temporary name and checked when it is whole. Then it takes the place of the log and the
 //! state, and no crash on the way may leave a directory that looks as if the log had lost its end. So a mark comes
 //! first: while `installing-N` is there, the log is to begin anew behind snapshot N, whatever it holds.
 //!
@@ -69,7 +69,7 @@ impl Incoming {
         Incoming { disk, dir, file: None }
     }
 
-    /// As a writer of this member would call it: what is left of it is removed at the next start.
+    /// Temporary name, as a snapshot writer of this member gives it: a file that is left under it is removed at the next start.
     fn temporary(&self, index: u64) -> PathBuf {
         snapshot_path(&self.dir, Index(index)).with_extension("tmp")
     }
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// What a killed process has written is shown to the next one, and may not be durable.
+    /// A file that a killed process has written is shown to the next one, and may not be durable.
     #[test]
     fn a_power_cut_while_a_killed_member_recovers_leaves_what_it_had_or_what_came() {
         let (bytes, config) = (snapshot_bytes(), Config::small());

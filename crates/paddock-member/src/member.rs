@@ -20,7 +20,7 @@ use crate::{diverged, identity};
 /// After so long without a write, what is on disk is marked as whole.
 const QUIET_MS: u64 = 500;
 
-/// How long to wait before a full disk is tried again.
+/// Time in milliseconds before a full disk is tried again.
 const DISK_FULL_PAUSE_MS: u64 = 1000;
 
 /// Since when a disk is full, and when it is tried again.
@@ -30,7 +30,7 @@ struct Full {
     retry_at_ms: u64,
 }
 
-/// Why a member has to stop.
+/// Reason for which a member has to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
     #[error(transparent)]
@@ -57,7 +57,7 @@ impl MemberError {
     }
 }
 
-/// What a round of work came to.
+/// Result of a round of work.
 #[derive(Debug)]
 pub enum Work {
     /// There may be more to do.
@@ -84,11 +84,11 @@ pub struct Member {
     full: Option<Full>,
     /// The ensemble that the directory is known to belong to.
     cluster: Cluster,
-    /// How often the log was synced.
+    /// Number of times the log was synced.
     syncs: u64,
-    /// Of the last write that was applied.
+    /// Zxid of the last write that was applied.
     zxid: i64,
-    /// When something was written that has not been marked.
+    /// Time at which something was written that has not been marked, in milliseconds of the monotonic clock.
     unmarked_since_ms: Option<u64>,
     /// While the log is replayed.
     replay: Option<Report>,
@@ -130,7 +130,7 @@ impl Member {
         Ok((member, state))
     }
 
-    /// What this member is to the others now, as far as it knows.
+    /// Part of this member in its ensemble, as far as it knows.
     pub fn role(&self) -> Role {
         self.replica.role()
     }
@@ -151,12 +151,12 @@ impl Member {
         self.replica.confirmed_ms()
     }
 
-    /// How often the log was synced.
+    /// Number of times the log was synced.
     pub fn syncs(&self) -> u64 {
         self.syncs
     }
 
-    /// Who prepares and recycles the log's files. To be run beside the member.
+    /// Housekeeper that prepares and recycles the log's files. To be run beside the member.
     pub fn housekeeper(&self) -> Housekeeper {
         self.log.housekeeper()
     }
@@ -223,7 +223,7 @@ impl Member {
         Ok(if is_idle && self.full.is_some() { Work::DiskFull } else { Work::Done })
     }
 
-    /// What concerns other members and need not wait for the disk.
+    /// Carries out the effects that concern other members and need not wait for the disk.
     fn talk(&mut self, shell: &mut impl Shell) {
         self.effects.differing.drain(..).for_each(|member| shell.raise_alarm(member));
         for (from, cluster) in self.effects.foreign.drain(..) {
@@ -259,7 +259,7 @@ impl Member {
         let path = self.incoming.install(install, &mut self.log)?;
         let file = SnapshotFile { index: Index(install.index), path };
         let (tree, _) = recovery::load(self.disk.as_ref(), &file, shell)?;
-        tracing::info!(zxid = %tree.zxid(), "this member lagged too far: it goes on from the leader's snapshot");
+        tracing::info!(zxid = %tree.zxid(), "snapshot of the leader installed");
         self.zxid = tree.zxid().0;
         let now = shell.now();
         let replica = &mut self.replica;
@@ -294,7 +294,7 @@ impl Member {
         match self.write_down() {
             Err(error) if error.is_disk_full() => {
                 if self.full.is_none() {
-                    tracing::error!(%error, "disk full: writes are refused; free some space");
+                    tracing::error!(%error, "disk full: refusing writes; free some space");
                     self.replica.step(shell.now(), Input::DiskFull(true));
                 }
                 let since_ms = self.full.map_or(now_ms, |full| full.since_ms);
@@ -306,7 +306,10 @@ impl Member {
         self.unsynced = None;
         self.replica.step(shell.now(), Input::Persisted { round });
         if let Some(full) = self.full.take() {
-            tracing::info!(seconds = (now_ms - full.since_ms) / 1000, "there is room again");
+            tracing::info!(
+                seconds = (now_ms - full.since_ms) / 1000,
+                "disk has room again: accepting writes"
+            );
             self.replica.step(shell.now(), Input::DiskFull(false));
         }
         Ok(())
@@ -344,7 +347,7 @@ impl Member {
         }
     }
 
-    /// What the log held has been applied.
+    /// Logs the end of the replay: everything that the log held has been applied.
     fn end_replay(&mut self, clock: &impl Clock) {
         if let Some(replay) = self.replay.take().filter(|replay| replay.done() > 0) {
             let (writes, per_second) = (replay.done(), replay.per_second(clock));

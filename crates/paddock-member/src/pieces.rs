@@ -1,11 +1,11 @@
 //! Pieces of any size in the blocks of a snapshot file, which have a largest size.
 //!
-//! What the tree gives in one go has to come back to it in one go. So each piece goes out behind its length (u64,
+//! A piece that the tree gives in one go has to come back to it in one go. So each piece goes out behind its length (u64,
 //! little-endian) as one stream of bytes, which is cut into blocks wherever it is convenient.
 
 use paddock_storage::snapshot::BLOCK_BYTES_MAX;
 
-/// A block is written when so much has gathered. It is compressed on its own.
+/// Bytes that make a block full. Each block is compressed on its own.
 const BLOCK_BYTES: usize = 1 << 20;
 const LENGTH_BYTES: usize = 8;
 
@@ -65,7 +65,7 @@ impl PieceReader {
         Ok(())
     }
 
-    /// Whether the last piece is whole.
+    /// True if the last piece is whole.
     pub(crate) fn is_whole(&self) -> bool {
         self.begun.is_empty()
     }

@@ -21,7 +21,7 @@ use crate::incoming::{self, IncomingError};
 use crate::pieces::PieceReader;
 use crate::progress::Report;
 
-/// Why a data directory cannot be served.
+/// Reason for which a data directory cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoveryError {
     #[error(transparent)]
@@ -108,7 +108,7 @@ pub(crate) fn recover(
     disk.create_dir(&snapshot_dir).map_err(not_created)?;
     let newest = snapshot::newest_valid(disk.as_ref(), &snapshot_dir)?;
     for skipped in &newest.skipped {
-        tracing::error!(file = %skipped.file.path.display(), error = %skipped.error, "damaged snapshot passed over");
+        tracing::error!(file = %skipped.file.path.display(), error = %skipped.error, "skipped a damaged snapshot");
     }
     let (tree, meta) = match newest.found {
         Some((file, _)) => load(disk.as_ref(), &file, clock)?,
@@ -126,7 +126,7 @@ pub(crate) fn recover(
     }
     let mut log = log.repair()?;
     if begins_anew {
-        tracing::info!(index = meta.index.0, "the log begins anew behind the snapshot that came last");
+        tracing::info!(index = meta.index.0, "transaction log begins anew behind the installed snapshot");
         incoming::begin_log_behind(&mut log, meta.index, meta.term)?;
         entries.clear();
     }
@@ -186,7 +186,7 @@ fn write_down(log: &mut Log, hard_state: &HardState) -> Result<(), LogError> {
     }
 }
 
-/// Who took part at the snapshot; nobody without one.
+/// Membership as of the snapshot; empty without one.
 fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, RecoveryError> {
     if meta.index == Index(0) {
         return Ok(Membership::default());

@@ -1,4 +1,4 @@
-//! When a snapshot is taken, and how, while writes go on.
+//! Snapshots of a member: when one is due, and how it is taken beside writes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ pub struct Taken {
     /// The last entry in it, and its term.
     pub(crate) index: u64,
     pub(crate) term: u64,
-    /// Who took part then.
+    /// Membership as of that entry.
     pub(crate) membership: Membership,
     /// The log is needed no more up to here.
     pub(crate) release: u64,
 }
 
-/// How far the member had come.
+/// Place that the member has reached, in writes and in bytes of log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) zxid: i64,
@@ -52,7 +52,7 @@ impl Snapshots {
         self.is_wanted = true;
     }
 
-    /// Looks after the snapshot under way, or begins one if it is time. Returns one that has been completed.
+    /// Continues the snapshot under way, or begins one if it is time. Returns one that has been completed.
     pub(crate) fn poll(
         &mut self,
         shell: &mut impl Shell,

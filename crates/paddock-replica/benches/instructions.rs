@@ -1,4 +1,4 @@
-//! How many instructions a member alone takes for a hundred writes, from the request to the reply: one after the other, and
+//! Instructions that a member alone takes for a hundred writes, from the request to the reply: one after the other, and
 //! all in one batch. Nothing is written to a disk.
 //!
 //! `cargo xtask instructions` counts them; docs/testing.md says what the figures depend on.

@@ -102,7 +102,7 @@ impl EntryBuilder {
     }
 }
 
-/// Whether these bytes are one whole batch of commands that can be read.
+/// Checks that these bytes are one whole batch of commands that can be read.
 fn check(bytes: &[u8]) -> Result<(), DecodeError> {
     let mut rest = bytes;
     let batch = next_batch(&mut rest)?;

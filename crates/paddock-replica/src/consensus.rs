@@ -16,14 +16,14 @@ use crate::recovered::membership_at_start;
 use crate::{HardState, LogEntry, Membership, Recovered, message};
 use laggards::Laggards;
 
-/// Who leads, and since when: each change of either is a new beginning for what was on its way to a leader.
+/// Leader and term. After each change of either, what was on its way to a leader is sent anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leadership {
     pub(crate) leader: Option<u64>,
     pub(crate) term: u64,
 }
 
-/// What a round of the library asks for.
+/// One round of the Raft library: what it asks for.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     pub(crate) entries: Vec<LogEntry>,
@@ -46,7 +46,7 @@ pub(crate) struct Consensus {
     node: RawNode<EntryLog>,
     /// As of the last entry applied.
     membership: Membership,
-    /// What entries up to this one said of the membership does not count: a survivor has begun anew with it.
+    /// Entry up to which changes of the membership do not count: a survivor has begun anew with it.
     refounded: u64,
     /// This member lost what it had, or never had anything: until it has caught up it has no say in elections, where it
     /// might forget what it once promised.
@@ -73,9 +73,9 @@ impl std::fmt::Debug for Consensus {
 impl Consensus {
     /// In ticks of `Replica`: ten are an election timeout, one a heartbeat.
     const ELECTION_TICKS: usize = 10;
-    /// Who was not heard for so long is taken for gone by those whom no election tells.
+    /// Ticks after which a member that takes no part in elections takes a silent leader for gone.
     const SILENCE_TICKS: usize = 2 * Consensus::ELECTION_TICKS;
-    /// How much is handed over to be applied at a time.
+    /// Bytes of entries that are handed over to be applied at a time.
     const COMMITTED_BYTES_PER_ROUND: u64 = 4 << 20;
 
     /// The same `seed` makes the same election timeouts.
@@ -127,7 +127,7 @@ impl Consensus {
         self.node.raft.state == StateRole::Leader
     }
 
-    /// Who leads, as far as this member knows, and in which term.
+    /// Leader and term, as far as this member knows.
     pub(crate) fn leadership(&self) -> Leadership {
         let leader = self.node.raft.leader_id;
         Leadership { leader: (leader != raft::INVALID_ID).then_some(leader), term: self.node.raft.term }
@@ -146,7 +146,7 @@ impl Consensus {
         self.node.raft.raft_log.last_index()
     }
 
-    /// Whether nothing has ever come here: no entry, no snapshot.
+    /// True if nothing has ever come here: no entry, no snapshot.
     pub(crate) fn is_empty(&self) -> bool {
         self.last_entry() == 0
     }
@@ -216,8 +216,8 @@ impl Consensus {
         self.set_election_timeout();
     }
 
-    /// Who has a vote and hears no leader stands for election. Who has none, or was let go and does not know, has no leader
-    /// then.
+    /// Forgets a leader that is silent for long. A member with a vote stands for election then; one without, or one that was removed
+    /// and does not know, has no leader.
     fn forget_silent_leader(&mut self) {
         let raft = &mut self.node.raft;
         let is_led = raft.state == StateRole::Follower && raft.leader_id != raft::INVALID_ID;
@@ -328,7 +328,7 @@ impl Consensus {
         self.node.store().want_snapshot();
     }
 
-    /// Whether a snapshot should be taken soon, for a member that lags.
+    /// True if a snapshot should be taken soon, for a member that lags.
     pub(crate) fn wants_snapshot(&self) -> bool {
         self.node.store().take_wish()
     }

@@ -19,13 +19,13 @@ pub(crate) struct EntryLog {
     entries: VecDeque<Entry>,
     bytes: usize,
     hard_state: HardState,
-    /// Who took part when the log began.
+    /// Membership when the log began.
     membership: Membership,
-    /// How many bytes of applied entries are kept for members that lag a little.
+    /// Bytes of applied entries that are kept for members that lag a little.
     bytes_kept: usize,
     /// Index and term of the last entry in the newest snapshot file.
     snapshot: (u64, u64),
-    /// Who took part then.
+    /// Membership as of that entry.
     snapshot_membership: Membership,
     /// Somebody lags behind `before`, and the newest snapshot is older than that, or doubted.
     wants_snapshot: Cell<bool>,
@@ -37,7 +37,7 @@ pub(crate) struct EntryLog {
 }
 
 impl EntryLog {
-    /// So many bytes are kept for a follower at most. Who lags more begins anew with another snapshot.
+    /// Bytes that are kept for a follower at most. One that lags more begins anew with another snapshot.
     const BYTES_HELD_MAX: usize = 256 << 20;
 
     /// A log that begins behind `(index, term)`: a snapshot, or nothing at all.
@@ -91,7 +91,7 @@ impl EntryLog {
         self.held.set(held);
     }
 
-    /// Whether a snapshot should be taken soon; asked once.
+    /// True if a snapshot should be taken soon; asked once.
     pub(crate) fn take_wish(&self) -> bool {
         self.wants_snapshot.take()
     }

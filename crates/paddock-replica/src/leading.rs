@@ -83,7 +83,7 @@ impl Leading {
 
     /// The entry, if it holds anything and may be proposed.
     ///
-    /// What comes behind the entry that names the ensemble waits until that is committed. So whoever has any of it on disk
+    /// An entry behind the one that names the ensemble waits until that is committed. So a member that has any of them on disk
     /// knows to which ensemble it belongs, and cannot be taken for a member of another one.
     pub(crate) fn take_entry(&mut self, is_ensemble_named: bool) -> Option<Bytes> {
         if self.entry.is_empty() {

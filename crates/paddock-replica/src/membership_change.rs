@@ -349,7 +349,8 @@ mod tests {
         let mut change = change(&[1], false);
         let leaving = Membership::new(vec![1], vec![2]);
         let removed = MembershipAction::Propose(vec![(2, StepTo::Removed)]);
-        assert_eq!(change.tick(&view(&leaving, &[(2, FOLLOWER)])), std::slice::from_ref(&removed));
+        let actions = change.tick(&view(&leaving, &[(2, FOLLOWER)]));
+        assert_eq!(actions, std::slice::from_ref(&removed));
         let late = Follower { matched: 90, ..FOLLOWER };
         for _ in 2..FAREWELL_TICKS {
             assert_eq!(change.tick(&view(&leaving, &[(2, late)])), []);

@@ -1,4 +1,4 @@
-//! What members say to each other, as bytes. How the bytes travel, and that they arrive whole, is for others.
+//! Messages between members, as bytes. The links between the processes carry them, and see to it that they arrive whole.
 //!
 //! Raft's own messages are encoded here, field by field: what comes over a network is never given to the library's
 //! parser, and the form on the wire is ours.
@@ -62,7 +62,7 @@ pub(crate) enum PeerMessage {
         index: u64,
         offset: u64,
     },
-    /// What was fetched.
+    /// Answer to `Fetch`.
     Piece(SnapshotWrite),
     /// There is no such snapshot any more.
     Gone {
@@ -73,7 +73,7 @@ pub(crate) enum PeerMessage {
         index: u64,
     },
     Greeting(Greeting),
-    /// What the sender's state was after an entry.
+    /// Digest of the sender's state after an entry.
     Digest {
         index: u64,
         digest: u64,
@@ -85,17 +85,17 @@ pub(crate) enum PeerMessage {
         index: u64,
         digest: u64,
     },
-    /// The sender runs. It says so now and then to those to whom it has nothing else to say.
+    /// Sign that the sender runs, sent now and then to all members.
     Present,
 }
 
-/// How far the sender has come, when members look for each other. A question is to be answered with the same.
+/// Condition of the sender, for members that look for each other. A question is to be answered with another greeting.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Greeting {
     pub(crate) condition: Condition,
     pub(crate) is_question: bool,
     pub(crate) term: u64,
-    /// Who takes part, as far as the sender knows.
+    /// Membership, as far as the sender knows.
     pub(crate) membership: Membership,
     /// The leader, as far as the sender knows.
     pub(crate) leader: Option<u64>,
@@ -125,7 +125,7 @@ pub(crate) enum Ruling {
     Outdated,
 }
 
-/// How far a member has come.
+/// Condition of a member: how much of an ensemble's state it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// It has nothing, and asks who has.
@@ -152,7 +152,7 @@ const PRESENT: u8 = 11;
 const DIVERGED: u8 = 12;
 const CONFIRMED: u8 = 13;
 
-/// Whether a message is about the log and who leads, as most are, and not about a snapshot.
+/// True if a message is about the log or the leader, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
     matches!(message.get(Envelope::BYTES), Some(&(RAFT | FORWARD | HEARD | CONFIRMED)))
 }

@@ -8,11 +8,11 @@ use paddock_tree::Origin;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// Who asks. A member that was restarted is another one: its questions begin anew.
+    /// Member and start that ask. A member that was restarted is another one: its questions begin anew.
     pub(crate) origin: Origin,
     /// Counted by its origin. `Question::OF_LEADER` is a leader's own.
     pub(crate) number: u64,
-    /// How many questions its origin had asked before, each as often as it was asked.
+    /// Number of times that its origin has asked anything: no two questions look the same.
     pub(crate) asking: u64,
 }
 

@@ -12,7 +12,7 @@ use crate::{Cluster, HardState, LogEntry, Membership};
 pub struct Recovered {
     /// Index and term of the last entry in the snapshot; zeros without one.
     pub snapshot: (u64, u64),
-    /// Who took part at that entry; nobody without a snapshot.
+    /// Membership as of that entry; empty without a snapshot.
     pub membership: Membership,
     pub hard_state: HardState,
     /// All entries behind the snapshot, without a gap.
@@ -24,7 +24,7 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// So many batches of sessions' ids lie between one start and the next, if the clock does not keep them apart.
+    /// Distance between the numbers of two starts, in blocks of session ids, if the clock does not keep them apart.
     pub(crate) const INCARNATIONS_APART: u64 = 1024;
 
     /// A member that belongs to no ensemble, as far as is known.
@@ -73,7 +73,7 @@ impl Recovered {
         self.entries.iter().rev().find_map(LogEntry::refounded_cluster)
     }
 
-    /// Whether nobody else takes part, as far as the log tells.
+    /// True if the group has no other member, as far as the log tells.
     pub fn is_alone(&self, member: u64) -> bool {
         let (membership, since) = membership_at_start(self);
         let changes = |entry: &LogEntry| {

@@ -6,7 +6,7 @@ mod ensemble {
     mod digests;
     mod disks;
     mod members;
-    mod refusing;
+    mod read_only;
     pub(crate) mod stage;
 }
 

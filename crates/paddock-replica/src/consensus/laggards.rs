@@ -1,4 +1,4 @@
-//! Which entries stay in memory for followers that do not have them yet.
+//! Entries that stay in memory for followers that do not have them yet.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::Consensus;
 
 #[derive(Debug, Default)]
 pub(super) struct Laggards {
-    /// For how many ticks a leader has not heard its followers. The library forgets each election timeout whom it has heard.
+    /// Ticks for which a leader has not heard each follower. The library forgets each election timeout whom it has heard.
     silent_ticks: BTreeMap<u64, usize>,
 }
 

@@ -81,7 +81,7 @@ struct Member {
     state: Replicated,
     out: Outboxes,
     wants_snapshot: bool,
-    /// Whose state was seen to be another one.
+    /// Members whose state was seen to be another one.
     differing: Vec<u64>,
     /// Peers that were refused, since they belong to another ensemble.
     foreign: Vec<u64>,
@@ -144,7 +144,7 @@ pub(crate) struct Stage {
     disks: BTreeMap<u64, Disk>,
     now: Now,
     seed: u64,
-    /// What the configuration of those says that start from now on.
+    /// Configuration of the members that start from now on.
     pub(crate) founding: Founding,
     pub(crate) linearizable_reads: bool,
     pub(crate) lease_clock_bound_ms: Option<u64>,
@@ -153,7 +153,7 @@ pub(crate) struct Stage {
     cut: BTreeSet<u64>,
     /// These reach each other, and nobody else.
     apart: BTreeSet<u64>,
-    /// Letters to these are kept, in the order in which they were sent.
+    /// Messages to these are kept, in the order in which they were sent.
     deaf: BTreeMap<u64, Vec<(u64, Vec<u8>)>>,
     /// Nothing happens there, as if the process was stopped.
     asleep: BTreeSet<u64>,
@@ -314,7 +314,7 @@ impl Stage {
         self.mend(member);
     }
 
-    /// What is sent to this member it gets when it is told.
+    /// Keeps messages for this member until `tell` is called.
     pub(crate) fn deafen(&mut self, member: u64) {
         self.deaf.insert(member, Vec::new());
     }
@@ -495,7 +495,7 @@ impl Stage {
         panic!("no other leader after 500 ticks");
     }
 
-    /// Who leads, as every member believes.
+    /// The leader, as every member believes.
     pub(crate) fn roles(&self) -> Vec<Role> {
         self.running().map(|(_, member)| member.replica.role()).collect()
     }
@@ -526,7 +526,7 @@ impl Stage {
         self.settle();
     }
 
-    /// What a connection without a session was told.
+    /// Story of a connection without a session.
     pub(crate) fn story_of(&mut self, member: u64, number: u64) -> Vec<String> {
         self.stories.remove(&(member, ConnId::new(0, number))).unwrap_or_default()
     }
@@ -555,12 +555,12 @@ impl Stage {
         Guest { member, client: Client::new(conn, session, &[]) }
     }
 
-    /// What the guest was told since it was asked last.
+    /// Story of the guest since it was asked for last.
     pub(crate) fn story(&mut self, guest: &Guest) -> Vec<String> {
         self.stories.remove(&(guest.member, guest.client.conn)).unwrap_or_default()
     }
 
-    /// Whether the guest was told nothing but that this request went well.
+    /// True if the guest was told nothing but that this request went well.
     pub(crate) fn is_done(&mut self, guest: &Guest, xid: i32) -> bool {
         matches!(&self.story(guest)[..], [line] if line.starts_with(&format!("#{xid} \"")))
     }
@@ -627,7 +627,7 @@ impl Stage {
         self.settle();
     }
 
-    /// Whether the guest's member runs, so that it could ask.
+    /// True if the guest's member runs, so that it could ask.
     pub(crate) fn submit_named(&mut self, guest: &Guest, xid: i32, path: &str) -> bool {
         self.touch(guest);
         self.submit_create(guest, xid, path, "x", 0);
@@ -700,7 +700,7 @@ impl Stage {
         );
     }
 
-    /// Who takes part, as the member knows.
+    /// Membership, as the member knows.
     pub(crate) fn membership(&self, member: u64) -> Membership {
         self.state(member).membership().clone()
     }
@@ -742,7 +742,7 @@ impl Stage {
         self.state(member).tree().zxid().0
     }
 
-    /// How many watches the member holds for its connections.
+    /// Number of watches that the member holds for its connections.
     pub(crate) fn watch_count(&self, member: u64) -> usize {
         self.state(member).state().watch_count()
     }
@@ -751,7 +751,7 @@ impl Stage {
         self.step(guest.member, Input::Client(ClientInput::Disconnect { conn: guest.client.conn }));
     }
 
-    /// Whose state the member has seen to differ from its own.
+    /// Members whose state the member has seen to differ from its own.
     pub(crate) fn differing(&self, member: u64) -> &[u64] {
         &self.members[&member].as_ref().expect("the member runs").differing
     }
@@ -802,7 +802,7 @@ impl Stage {
     }
 }
 
-/// Whether the blocks are as long as they say.
+/// True if the blocks are as long as they say.
 fn is_whole(mut bytes: &[u8]) -> bool {
     while let Some((len, rest)) = bytes.split_first_chunk::<4>() {
         let Some(behind) = rest.get(u32::from_le_bytes(*len) as usize..) else { return false };
@@ -870,7 +870,7 @@ fn tell_packet(body: &[u8]) -> String {
     }
 }
 
-/// Of voters with these numbers.
+/// Configuration of voters with these numbers.
 pub(crate) fn founding(voters: impl IntoIterator<Item = u64>) -> Founding {
     let voters: Vec<u64> = voters.into_iter().collect();
     let members = voters.iter().map(|id| server_line(*id, "participant") + "\n").collect();

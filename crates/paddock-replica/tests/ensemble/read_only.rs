@@ -1,4 +1,4 @@
-//! What a member does while nothing can be written.
+//! Read-only mode of a member, while nothing can be written.
 
 use paddock_proto::OpCode;
 use paddock_replica::Role;
@@ -181,7 +181,7 @@ fn a_lease_answers_without_asking_and_ends_before_another_can_lead() {
     stage.elect();
 }
 
-/// Who is started anew does not know that it has just heard a leader. It votes for nobody for as long as a lease may last.
+/// A member that is started anew does not know that it has just heard a leader. It votes for nobody for as long as a lease may last.
 #[test]
 fn a_lease_holds_though_who_granted_it_is_started_anew() {
     for seed in 0..20 {
