@@ -1,4 +1,5 @@
-//! Stories of one member without sockets, files or clock: the test moves time and decides when the disk has written.
+//! Stories of one member without sockets, files or clock: the test moves time and decides when the disk has written. Most are
+//! scripts (`scripts/member/`).
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, WatchEvent, Xid, encode, frame};
@@ -7,6 +8,9 @@ use paddock_replica::{
 };
 use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
 use paddock_tree::{Command, Tree};
+
+#[path = "member/script.rs"]
+mod script;
 
 fn options() -> ReplicaOptions {
     ReplicaOptions {
@@ -187,66 +191,6 @@ fn tell_packet(body: &[u8]) -> String {
     }
 }
 
-#[test]
-fn nothing_is_answered_before_the_disk_has_it() {
-    let mut member = Member::start(vec![], HardState::default());
-    let client = member.connect(1, 1000);
-    member.create(&client, 7, "/a", "", 0);
-    member.replica.collect(member.now, &mut member.effects);
-    assert!(member.effects.committed.is_empty());
-    member.apply();
-    assert_eq!(member.story(), [""; 0]);
-
-    assert!(member.persist());
-    assert_eq!(member.settle(), ["1: #7 \"/a\""]);
-}
-
-#[test]
-fn a_read_sees_the_write_before_it_and_not_the_one_behind_it() {
-    let mut member = Member::start(vec![], HardState::default());
-    let client = member.connect(1, 1000);
-    member.create(&client, 1, "/a", "one", 0);
-    member.get(&client, 2, "/a", false);
-    member.set(&client, 3, "/a", "two");
-    member.get(&client, 4, "/a", false);
-    let story = member.settle();
-    assert_eq!(story.len(), 4);
-    assert_eq!((&*story[0], &*story[1], &*story[3]), ("1: #1 \"/a\"", "1: #2 \"one\"", "1: #4 \"two\""));
-}
-
-#[test]
-fn a_read_that_comes_while_a_write_is_synced_waits_for_it() {
-    let mut member = Member::start(vec![], HardState::default());
-    let client = member.connect(1, 1000);
-    member.create(&client, 1, "/a", "one", 0);
-    member.replica.collect(member.now, &mut member.effects);
-    member.get(&client, 2, "/a", false);
-    member.replica.collect(member.now, &mut member.effects);
-    assert!(!member.effects.locals, "it stands behind the create");
-    assert_eq!(member.settle(), ["1: #1 \"/a\"", "1: #2 \"one\""]);
-}
-
-#[test]
-fn an_event_comes_before_the_reply_that_caused_it_and_before_what_is_read_after() {
-    let mut member = Member::start(vec![], HardState::default());
-    let (watcher, writer) = (member.connect(1, 1000), member.connect(2, 1000));
-    member.create(&writer, 1, "/a", "one", 0);
-    member.settle();
-    member.get(&watcher, 1, "/a", true);
-    member.get(&writer, 2, "/a", true);
-    member.settle();
-
-    member.set(&writer, 3, "/a", "two");
-    member.get(&watcher, 2, "/a", false);
-    member.set(&writer, 4, "/a", "three");
-    let story = member.settle();
-    let of = |who: &str| story.iter().filter(|line| line.starts_with(who)).cloned().collect::<Vec<_>>();
-    assert_eq!(of("1:"), ["1: NodeDataChanged /a", "1: #2 \"two\""]);
-    let writer = of("2:");
-    assert_eq!(writer.len(), 3, "a one-shot watch fires once: {writer:?}");
-    assert_eq!(writer[0], "2: NodeDataChanged /a");
-}
-
 /// A znode that only these may read is there, and then it is not.
 fn create_and_delete_secretly(member: &mut Member, writer: &Client, path: &str, readers: Id) -> Vec<String> {
     let mut body = Vec::new();
@@ -295,91 +239,6 @@ fn events_go_by_the_identities_that_a_connection_has_shown_by_now() {
 }
 
 #[test]
-fn a_silent_session_ends_with_its_ephemerals_and_its_connection() {
-    let mut member = Member::start(vec![], HardState::default());
-    let (silent, other) = (member.connect(1, 1000), member.connect(2, 60_000));
-    member.create(&silent, 1, "/e", "", 1);
-    member.settle();
-    member.get(&other, 1, "/e", true);
-    member.settle();
-
-    assert_eq!(
-        member.tick_at(2100),
-        [""; 0],
-        "it was connected at 1000 and is allowed 1000 and what a touch may take"
-    );
-    assert_eq!(member.tick_at(2300), ["2: NodeDeleted /e", "1: close"]);
-    assert_eq!(member.state.tree().session_timeout_ms(silent.session), None);
-}
-
-#[test]
-fn a_session_that_is_heard_lives_on() {
-    let mut member = Member::start(vec![], HardState::default());
-    let client = member.connect(1, 1000);
-    member.now.monotonic_ms = 1900;
-    member.step(Input::Client(ClientInput::Touch { session: client.session }));
-    assert_eq!(member.tick_at(2900), [""; 0]);
-    assert_eq!(member.tick_at(3200), ["1: close"]);
-}
-
-#[test]
-fn a_session_moves_to_a_new_connection_and_its_watches_do_not() {
-    let mut member = Member::start(vec![], HardState::default());
-    let client = member.connect(1, 1000);
-    member.create(&client, 1, "/a", "", 0);
-    member.get(&client, 2, "/a", true);
-    member.settle();
-
-    member.step(Input::Client(ClientInput::Resume {
-        conn: conn(2),
-        session: client.session,
-        timeout_ms: 3000,
-        may_only_read: false,
-    }));
-    assert_eq!(member.settle(), ["1: close", "2: connected for 3000 ms"]);
-    let moved = Client::new(conn(2), client.session, &[]);
-    member.set(&moved, 1, "/a", "x");
-    assert!(
-        member.settle().iter().all(|line| line.starts_with("2: #1")),
-        "the former connection is told nothing"
-    );
-
-    member.step(Input::Client(ClientInput::Disconnect { conn: conn(1) }));
-    member.write(&moved, 2, OpCode::CloseSession, &[]);
-    assert_eq!(member.settle(), ["2: #2 ok", "2: close"]);
-    member.step(Input::Client(ClientInput::Resume {
-        conn: conn(3),
-        session: client.session,
-        timeout_ms: 3000,
-        may_only_read: false,
-    }));
-    assert_eq!(member.settle(), ["3: expired"]);
-}
-
-#[test]
-fn a_restarted_member_is_as_it_was_and_gives_every_session_its_time_anew() {
-    let mut member = Member::start(vec![], HardState::default());
-    let client = member.connect(1, 1000);
-    member.create(&client, 1, "/a", "one", 0);
-    member.create(&client, 2, "/e", "", 1);
-    member.settle();
-    let zxid = member.state.tree().zxid();
-
-    let mut again = Member::start(member.disk, member.hard_state);
-    assert_eq!(again.state.tree().zxid(), zxid);
-    assert_eq!(again.tick_at(2000), [""; 0]);
-    again.step(Input::Client(ClientInput::Resume {
-        conn: conn(2),
-        session: client.session,
-        timeout_ms: 1000,
-        may_only_read: false,
-    }));
-    assert_eq!(again.settle(), ["2: connected for 1000 ms"]);
-    let fresh = again.connect(3, 1000);
-    assert_ne!(fresh.session, client.session, "an id is never given out twice");
-}
-
-#[test]
 fn large_batches_become_several_entries() {
     let mut member = Member::start(vec![], HardState::default());
     let client = member.connect(1, 1000);
@@ -397,31 +256,6 @@ fn large_batches_become_several_entries() {
             && story[9].starts_with("1: #105 ")
     );
     assert_eq!(member.disk.len() - entries, 3);
-}
-
-#[test]
-fn an_empty_container_is_removed_in_time() {
-    let mut member = Member::start(vec![], HardState::default());
-    let client = member.connect(1, i32::MAX);
-    member.create(&client, 1, "/a", "", 0);
-    let mut body = Vec::new();
-    body.put_string("/c");
-    body.put_string("");
-    body.extend_from_slice(paddock_proto::AclList::OPEN.wire());
-    body.put_i32(4);
-    member.write(&client, 2, OpCode::CreateContainer, &body);
-    member.create(&client, 3, "/c/child", "", 0);
-    let mut body = Vec::new();
-    body.put_string("/c/child");
-    body.put_i32(-1);
-    member.write(&client, 4, OpCode::Delete, &body);
-    member.settle();
-
-    member.tick_at(60_000);
-    assert!(member.state.tree().stat("/c").is_some());
-    member.tick_at(61_000);
-    assert!(member.state.tree().stat("/c").is_none());
-    assert!(member.state.tree().stat("/a").is_some());
 }
 
 #[test]
