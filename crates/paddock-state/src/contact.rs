@@ -1,6 +1,6 @@
 //! Time that a member may be without contact to a quorum before it closes its clients' connections.
 
-/// Time in milliseconds within which a front reports a session that it has heard, by [`crate::EngineInput::Touch`].
+/// Time in milliseconds within which a front reports a session that it has heard, by [`crate::ClientInput::Touch`].
 pub const TOUCH_DELAY_MS: u64 = 200;
 
 /// Time in milliseconds after the last contact of a member at which it closes connections of sessions with this timeout.
