@@ -92,7 +92,7 @@ mod tests {
 
     const ENGINE: &str =
         "paddock_server::engine::owner::Engine::turn /build/crates/paddock-server/src/engine/owner.rs";
-    const SYNC: &str = "paddock_storage::log::Log::sync /build/crates/paddock-storage/src/log/mod.rs";
+    const SYNC: &str = "paddock_storage::log::Log::sync /build/crates/paddock-storage/src/log.rs";
     const CREATE: &str = "paddock_tree::tree::Tree::carry_out /build/crates/paddock-tree/src/create.rs";
     const SEND: &str = "paddock_server::wire::Wire::flush /build/crates/paddock-server/src/wire.rs";
 
