@@ -20,11 +20,11 @@ use paddock_client::{Client, ClientOptions, Error};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::chance::Chance;
 use crate::judge::{Verdict, judge};
 use crate::load::now_ns;
 use crate::server::environment;
 use operation::{KEYS, Operation, Request, path, perform, version_after};
+use paddock_chance::Chance;
 
 /// Of a client, after each request: the machine has few cores.
 const PAUSE: Duration = Duration::from_millis(3);
@@ -61,9 +61,9 @@ impl Recorder {
             next_value: Cell::new(1),
             is_stopping: Cell::new(false),
         });
-        let mut chance = Chance::from_seed(seed);
+        let mut chance = Chance::new(seed);
         let client = |(number, hosts): (usize, &String)| {
-            let (shared, chance) = (Rc::clone(&shared), Chance::from_seed(chance.word()));
+            let (shared, chance) = (Rc::clone(&shared), Chance::new(chance.word()));
             tokio::task::spawn_local(shared.work(number, hosts.clone(), chance))
         };
         let clients = hosts.iter().enumerate().map(client).collect();
@@ -126,7 +126,7 @@ impl Shared {
         // What the client knows of each znode, so that its requests often fit.
         let mut versions = [None; KEYS];
         while !self.is_stopping.get() {
-            let key = chance.below(KEYS);
+            let key = chance.index(KEYS);
             let request = self.choose(versions[key], &mut chance);
             let place = self.begin(number, key, request);
             match perform(&client, key, request).await {
@@ -148,7 +148,7 @@ impl Shared {
         let value = self.next_value.get();
         self.next_value.set(value + 1);
         let version = known.filter(|_| chance.percent(70));
-        match chance.below(10) {
+        match chance.index(10) {
             0 | 1 => Request::Create { value },
             2..=4 => Request::Set { value, version },
             5 => Request::Delete { version },

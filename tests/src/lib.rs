@@ -22,7 +22,6 @@
 
 #[cfg(feature = "browser")]
 pub mod browser;
-pub mod chance;
 pub mod damage;
 pub mod ensemble;
 pub mod history;

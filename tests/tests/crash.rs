@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, thread};
 
+use paddock_chance::Chance;
 use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Multi, SessionId};
-use paddock_tests::chance::Chance;
 use paddock_tests::server::{Kind, Server};
 
 const CYCLES: usize = 50;
@@ -141,7 +141,7 @@ async fn nothing_acknowledged_is_lost() {
         SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970").as_micros() as u64
     });
     println!("CRASH_SEED={seed}");
-    let mut chance = Chance::from_seed(seed);
+    let mut chance = Chance::new(seed);
     let mut server = Server::start(kind());
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
@@ -154,7 +154,7 @@ async fn nothing_acknowledged_is_lost() {
         let over = Arc::new(AtomicBool::new(false));
         let load = writers.drain(..).map(|writer| tokio::spawn(writer.write(cycle, Arc::clone(&over))));
         let load: Vec<_> = load.collect();
-        let moment = Duration::from_millis(chance.below(LOAD_MS) as u64);
+        let moment = Duration::from_millis(chance.index(LOAD_MS) as u64);
         server =
             tokio::task::spawn_blocking(move || crash(server, moment)).await.expect("the server comes back");
         over.store(true, Ordering::Relaxed);

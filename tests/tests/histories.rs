@@ -2,7 +2,7 @@
 //!
 //! `HISTORY_FAULTS` makes it longer, `HISTORY_SEED` does one run again.
 
-use paddock_tests::chance::Chance;
+use paddock_chance::Chance;
 use paddock_tests::ensemble::Ensemble;
 use paddock_tests::history::{Recorder, seed};
 use paddock_tests::load::spread;
@@ -19,7 +19,7 @@ const ANSWERS: usize = 30;
 async fn what_clients_see_of_crashes_is_linearizable() {
     let seed = seed();
     println!("HISTORY_SEED={seed}");
-    let mut chance = Chance::from_seed(seed);
+    let mut chance = Chance::new(seed);
     let mut ensemble = Ensemble::start(3);
     let members: Vec<_> = (0..3).map(|member| ensemble.member(member).address()).collect();
     let hosts: Vec<String> = (0..3 * CLIENTS)
@@ -33,7 +33,7 @@ async fn what_clients_see_of_crashes_is_linearizable() {
             recorder.wait_for_answers(&all, ANSWERS).await;
             for _ in 0..rounds("HISTORY_FAULTS", 6) {
                 // Mostly the leader: that is where it hurts.
-                let victim = if chance.percent(70) { ensemble.leader() } else { chance.below(3) };
+                let victim = if chance.percent(70) { ensemble.leader() } else { chance.index(3) };
                 let others: Vec<usize> =
                     (0..3 * CLIENTS).filter(|client| client / CLIENTS != victim).collect();
                 let is_killed = chance.percent(60);

@@ -10,7 +10,8 @@ mod ensemble {
     pub(crate) mod stage;
 }
 
-use ensemble::stage::{Chance, Stage, seeds};
+use ensemble::stage::{Stage, seeds};
+use paddock_chance::Chance;
 use paddock_proto::OpCode;
 use paddock_replica::Role;
 
@@ -412,7 +413,7 @@ fn a_snapshot_comes_whatever_is_lost_on_the_way() {
 fn whatever_happens_acknowledged_writes_are_there_once() {
     let mut answered = 0;
     for seed in seeds(0, 40) {
-        let mut chance = Chance::from_seed(seed);
+        let mut chance = Chance::new(seed);
         let members = if seed % 2 == 0 { 3 } else { 5 };
         let mut stage = Stage::new(members, seed);
         stage.entries_max = 5 + seed as usize;

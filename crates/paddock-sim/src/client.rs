@@ -12,7 +12,6 @@ use paddock_model::Wish;
 use paddock_proto::{Id, OpCode, SessionId, Xid, Zxid, encode};
 use paddock_state::ConnId;
 
-use crate::chance::Chance;
 use crate::checks::Checks;
 use crate::checks::truth::Truth;
 use crate::checks::watching::Watching;
@@ -21,6 +20,7 @@ use crate::time::{Span, Time};
 use crate::wire::Frame;
 use ask::{Ask, Request};
 pub(crate) use habits::Habits;
+use paddock_chance::Chance;
 
 /// Time that a client stays on a connection that only reads, about.
 const READ_ONLY: Span = Span::seconds(5);

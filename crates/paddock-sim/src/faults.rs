@@ -4,9 +4,9 @@ use std::fmt;
 
 use paddock_storage::disk::Fault as DiskFault;
 
-use crate::chance::Chance;
 use crate::machine::disk::Moment;
 use crate::time::{Span, Time};
+use paddock_chance::Chance;
 
 /// Whom a fault strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -324,7 +324,7 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
         Kind::Reset => Fault::Reset { whom },
         Kind::Loss => Fault::Loss { permille: chance.between(10, 800), span },
         Kind::ClientsCut => Fault::ClientsCut { whom, span },
-        Kind::ClientReset => Fault::ClientReset { client: chance.next() },
+        Kind::ClientReset => Fault::ClientReset { client: chance.word() },
         Kind::SlowDisk => Fault::SlowDisk { whom, by: Span::millis(chance.mostly_low(1, 3000)), span },
         Kind::FailingDisk => {
             let kinds = [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename];
@@ -333,7 +333,7 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
         Kind::FullDisk => Fault::FullDisk { whom, room: chance.mostly_low(0, 100_000), span },
         Kind::Flip => {
             let place = *chance.pick(&[Place::Log, Place::Log, Place::Snapshots, Place::Other]);
-            Fault::Flip { whom, place, dice: chance.next() }
+            Fault::Flip { whom, place, dice: chance.word() }
         }
         Kind::NewDisk => Fault::NewDisk { whom, down: span },
         Kind::NewDiskAndEnd => {
@@ -345,7 +345,7 @@ fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
             let (leads, down) = (chance.one_in(2), Span::millis(chance.mostly_low(1, 300)));
             Fault::NewDiskBesideSleeper { leads, down, span }
         }
-        Kind::ForeignDisk => Fault::ForeignDisk { whom, down: span, dice: chance.next() },
+        Kind::ForeignDisk => Fault::ForeignDisk { whom, down: span, dice: chance.word() },
         Kind::OldDisk => {
             let member = chance.between(1, u64::from(machines)) as u8;
             Fault::OldDisk { member, down: Span::millis(chance.mostly_low(1, 300)) }

@@ -8,7 +8,6 @@
 //! In the first part of a run things go wrong, and every checker looks at every step. Then nothing is wrong any more, and
 //! the ensemble has to elect, converge, and serve, and must have lost nothing that it acknowledged.
 
-mod chance;
 mod checks;
 mod client;
 mod command;

@@ -13,11 +13,11 @@ use paddock_member::MemberError;
 use paddock_state::Now;
 use paddock_storage::disk::Disk;
 
-use crate::chance::Chance;
 use crate::faults::{End, Place};
 use crate::time::{Span, Time};
 use clock::MachineClock;
 use disk::{Moment, SimDisk};
+use paddock_chance::Chance;
 use process::Process;
 use setup::Settings;
 
@@ -82,7 +82,7 @@ impl Machine {
         let wall_ms = WALL_MS + chance.between(0, 10_000) as i64;
         Machine {
             number,
-            disk: SimDisk::new(chance.next()),
+            disk: SimDisk::new(chance.word()),
             clock: MachineClock::new(Time(0), monotonic, wall_ms, drift),
             process: None,
             life: 0,
@@ -160,7 +160,7 @@ impl Machine {
         self.starts += 1;
         self.life += 1;
         self.began = now;
-        let config = settings.config(self.number, self.chance.next());
+        let config = settings.config(self.number, self.chance.word());
         self.process =
             Some(Process::start(&self.disk, config, (settings.workers, &settings.front()), self.now(now))?);
         Ok(())
@@ -181,7 +181,7 @@ impl Machine {
     /// It has a disk on which nothing is. No process runs. By now somebody has applied entries up to `forgets`.
     pub(crate) fn replace_disk(&mut self, forgets: u64) {
         (self.forgot, self.voted, self.power_cut_in_recovery) = (forgets, (0, 0), None);
-        self.disk = SimDisk::new(self.chance.next());
+        self.disk = SimDisk::new(self.chance.word());
         self.is_foreign = false;
         (self.applied, self.acknowledged, self.has_lost_data) = (0, (0, 0), true);
         (self.is_damaged, self.is_out_of_service, self.is_disk_disturbed) = (false, false, false);
@@ -190,7 +190,7 @@ impl Machine {
 
     /// Somebody keeps a copy of its disk.
     pub(crate) fn copy_disk(&mut self) {
-        self.copy = Some(self.disk.copy(self.chance.next()));
+        self.copy = Some(self.disk.copy(self.chance.word()));
     }
 
     /// Leaves so little room on the disk, until then.

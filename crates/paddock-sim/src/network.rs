@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::chance::Chance;
 use crate::time::{Span, Time};
+use paddock_chance::Chance;
 
 /// Weather of the network when nothing special happens.
 #[derive(Clone, Debug)]

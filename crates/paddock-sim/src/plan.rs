@@ -1,12 +1,12 @@
 //! Plan of a run, out of its seed.
 
-use crate::chance::Chance;
 use crate::client::Habits;
 use crate::faults::{self, Planned};
 use crate::machine::setup::Settings;
 use crate::network::Weather;
 use crate::theme::Theme;
 use crate::time::Span;
+use paddock_chance::Chance;
 
 /// Choices of the command line.
 #[derive(Clone, Debug, Default)]

@@ -3,12 +3,12 @@
 
 use clap::ValueEnum;
 
-use crate::chance::Chance;
 use crate::client::Habits;
 use crate::faults::Kind;
 use crate::machine::setup::Settings;
 use crate::network::Weather;
 use crate::time::{Span, Time};
+use paddock_chance::Chance;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Theme {

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 
 use paddock_state::ConnId;
 
-use crate::chance::Chance;
 use crate::checks::{Checked, Checks, Violation, ensure};
 use crate::client::{Client, Mood};
 use crate::machine::Machine;
@@ -21,6 +20,7 @@ use crate::time::{Span, Time};
 use crate::trace::{Telling, Trace};
 use clients::Wire;
 use healing::Stage;
+use paddock_chance::Chance;
 
 /// A run has no end if it has so many steps.
 const STEPS_MAX: u64 = 5_000_000;

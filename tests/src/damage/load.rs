@@ -8,7 +8,7 @@ use paddock_client::{Client, CreateMode, Error, Pending, Stat};
 use tokio::task::JoinHandle;
 
 use super::tree::Tree;
-use crate::chance::Chance;
+use paddock_chance::Chance;
 
 const IN_FLIGHT: usize = 200;
 
@@ -54,14 +54,14 @@ async fn write(
     data_bytes: usize,
     stopped: Arc<AtomicBool>,
 ) -> Acknowledged {
-    let mut chance = Chance::from_seed(1);
+    let mut chance = Chance::new(1);
     let mut acknowledged = Acknowledged::new();
     let mut in_flight: VecDeque<(String, Vec<u8>, Pending<Stat>)> = VecDeque::new();
     let mut ended = false;
     loop {
         ended |= stopped.load(Ordering::Relaxed);
         while !ended && in_flight.len() < IN_FLIGHT {
-            let path = format!("{root}/{}", chance.below(znodes));
+            let path = format!("{root}/{}", chance.index(znodes));
             let data: Vec<u8> = (0..data_bytes / 8).flat_map(|_| chance.word().to_le_bytes()).collect();
             let answer = client.set_data(&path, &data, None);
             in_flight.push_back((path, data, answer));

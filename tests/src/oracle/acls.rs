@@ -5,7 +5,7 @@ use paddock_proto::OpCode;
 use super::arguments::Paths;
 use super::body::Body;
 use super::sequence::Call;
-use crate::chance::Chance;
+use paddock_chance::Chance;
 
 /// SHA-1 identities of `alice:secret` and `bob:builder`.
 const ALICE: &str = "alice:aYXlLOpEooaV1cRAvUL1fp9Qt7E=";
@@ -75,7 +75,7 @@ pub(super) fn null(body: Body) -> Body {
 pub(super) fn acl(chance: &mut Chance, body: Body, paths: &Paths) -> Body {
     // On the whole tree a closed root would make the rest of the sequence dull.
     let usually_open = if paths.root.is_empty() { 90 } else { 70 };
-    match chance.below(100) {
+    match chance.index(100) {
         roll if roll < usually_open => open(body),
         roll if roll < 95 => body.list("acl", Some(*chance.pick(ACLS)), entry),
         _ => body.list("acl", Some(*chance.pick(BAD_ACLS)), entry),

@@ -1,6 +1,6 @@
 //! Paths, values and versions, mostly good.
 
-use crate::chance::Chance;
+use paddock_chance::Chance;
 
 /// Where requests go.
 #[derive(Clone, Debug)]
@@ -99,11 +99,11 @@ impl Paths {
 }
 
 pub(super) fn data(chance: &mut Chance) -> Option<Vec<u8>> {
-    match chance.below(12) {
+    match chance.index(12) {
         0 => None,
         1 => Some(Vec::new()),
-        2 => Some(vec![b'x'; 1 + chance.below(3000)]),
-        _ => Some(format!("v{}", chance.below(1000)).into_bytes()),
+        2 => Some(vec![b'x'; 1 + chance.index(3000)]),
+        _ => Some(format!("v{}", chance.index(1000)).into_bytes()),
     }
 }
 

@@ -11,7 +11,7 @@ use super::malformed;
 use super::requests;
 use super::sequence::{Call, Connect, Seen, Sequence, Shown, Slot, Step, Wanted};
 use super::{acls, multis, quotas};
-use crate::chance::Chance;
+use paddock_chance::Chance;
 
 /// A sequence below `ROOT` on servers that it shares with others.
 pub fn below_a_root(seed: u64) -> Sequence {
@@ -56,9 +56,9 @@ enum Kind {
 
 impl Generator {
     fn new(seed: u64, mut paths: Paths) -> Generator {
-        let mut chance = Chance::from_seed(seed);
+        let mut chance = Chance::new(seed);
         paths.choose_favourites(&mut chance);
-        let slots = vec![SlotState::default(); 2 + chance.below(3)];
+        let slots = vec![SlotState::default(); 2 + chance.index(3)];
         Generator { chance, paths, steps: Vec::new(), slots, sessions_opened: 0 }
     }
 
@@ -66,7 +66,7 @@ impl Generator {
         (0..self.slots.len()).for_each(|slot| self.open(slot));
         self.plant();
         while self.steps.len() < count {
-            let slot = self.chance.below(self.slots.len());
+            let slot = self.chance.index(self.slots.len());
             match self.slots[slot].open {
                 true => self.something(slot),
                 false => self.open_again(slot),
@@ -79,7 +79,7 @@ impl Generator {
     fn plant(&mut self) {
         for path in self.paths.to_begin_with().to_vec() {
             if self.chance.percent(75) {
-                let slot = self.chance.below(self.slots.len());
+                let slot = self.chance.index(self.slots.len());
                 let call = requests::plant(&mut self.chance, &self.paths, &path);
                 self.steps.push(Step::Calls { slot, calls: vec![call] });
             }
@@ -129,7 +129,7 @@ impl Generator {
             }
             Kind::Reconnect => self.resume(slot, slot),
             Kind::MoveSession => {
-                let other = self.chance.below(self.slots.len());
+                let other = self.chance.index(self.slots.len());
                 self.resume(slot, other);
             }
             Kind::StrangeConnect => self.strange_connect(slot),
@@ -151,7 +151,7 @@ impl Generator {
     /// Many requests in one write. Those are left out whose effect on the ones behind them depends, in ZooKeeper, on how
     /// far its threads have come.
     fn batch(&mut self, slot: Slot) {
-        let count = 2 + self.chance.below(24);
+        let count = 2 + self.chance.index(24);
         let mut calls = Vec::new();
         if self.chance.percent(20) {
             calls.push(acls::good_auth(&mut self.chance));
@@ -215,7 +215,7 @@ impl Generator {
         let session = self.slots[slot].session.map_or(Wanted::Unknown, Wanted::Opened);
         let ordinary = Connect { session, ..Connect::new_session() };
         let password = *self.chance.pick(&[Shown::Wrong, Shown::TooShort, Shown::Null]);
-        let connect = match self.chance.below(4) {
+        let connect = match self.chance.index(4) {
             0 => Connect { password, ..ordinary },
             1 => Connect { session: Wanted::Unknown, ..ordinary },
             2 => Connect { last_zxid: Seen::Ahead, ..ordinary },

@@ -3,15 +3,15 @@
 use paddock_proto::OpCode;
 
 use super::sequence::Call;
-use crate::chance::Chance;
+use paddock_chance::Chance;
 
 /// Breaks a good request: its end is missing, something follows it, or a length in it is false. An auth packet that
 /// cannot be read ends the connection.
 pub(super) fn spoil(chance: &mut Chance, mut call: Call) -> Call {
     let bytes = &mut call.body.bytes;
-    let remark = match chance.below(4) {
+    let remark = match chance.index(4) {
         0 | 1 if !bytes.is_empty() => {
-            let length = chance.below(bytes.len());
+            let length = chance.index(bytes.len());
             bytes.truncate(length);
             call.ends_connection |= call.op == OpCode::Auth.code();
             format!("cut to {length} bytes")
@@ -34,7 +34,7 @@ pub(super) fn spoil(chance: &mut Chance, mut call: Call) -> Call {
 
 /// A frame that is too short for a request header, or ends inside it.
 pub(super) fn frame_without_header(chance: &mut Chance) -> Vec<u8> {
-    let length = chance.below(8);
+    let length = chance.index(8);
     let mut frame = (length as i32).to_be_bytes().to_vec();
     frame.extend((0..length).map(|_| chance.word() as u8));
     frame

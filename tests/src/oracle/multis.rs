@@ -7,7 +7,7 @@ use super::arguments::{Paths, version};
 use super::body::Body;
 use super::requests::{create_body, set_data};
 use super::sequence::Call;
-use crate::chance::Chance;
+use paddock_chance::Chance;
 
 fn multi_header(op: i32, done: bool) -> Body {
     let story = if done { "| end".into() } else { format!("\n        | {op}:") };
@@ -17,7 +17,7 @@ fn multi_header(op: i32, done: bool) -> Body {
 
 pub(super) fn multi(chance: &mut Chance, paths: &Paths) -> Call {
     let mut body = Body::new();
-    for _ in 0..chance.below(5) {
+    for _ in 0..chance.index(5) {
         body = body.then(sub_operation(chance, paths));
     }
     Call::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
@@ -52,7 +52,7 @@ fn sub_operation(chance: &mut Chance, paths: &Paths) -> Body {
 
 pub(super) fn multi_read(chance: &mut Chance, paths: &Paths) -> Call {
     let mut body = Body::new();
-    for _ in 0..chance.below(5) {
+    for _ in 0..chance.index(5) {
         let op = *chance.pick(&[4, 4, 8, 8]);
         let op = if chance.percent(2) { *chance.pick(&[2, 3, 12, 99]) } else { op };
         let path = paths.any(chance);

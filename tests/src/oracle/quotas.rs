@@ -6,7 +6,7 @@ use super::acls;
 use super::arguments::Paths;
 use super::body::Body;
 use super::sequence::Call;
-use crate::chance::Chance;
+use paddock_chance::Chance;
 
 /// Makes, changes, reads and removes the znodes that carry a quota. Their text is always good: ZooKeeper's process ends
 /// when it meets another one. For the same reason they stand nowhere but below `/zookeeper/quota/<path>`.
@@ -23,7 +23,7 @@ pub(super) fn quota(chance: &mut Chance, paths: &Paths) -> Call {
     };
     let read =
         |path: &str| Call::of("getData", OpCode::GetData, Body::new().string(Some(path)).flag("watch", true));
-    match chance.below(10) {
+    match chance.index(10) {
         0 | 1 => create(&path, ""),
         2 | 3 => create(&limits, text),
         4 | 5 => create(&stats, text),

@@ -7,7 +7,7 @@ use super::arguments::{Paths, data, version};
 use super::body::Body;
 use super::multis::{multi, multi_read};
 use super::sequence::Call;
-use crate::chance::Chance;
+use paddock_chance::Chance;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -39,7 +39,7 @@ enum Kind {
     Unknown,
 }
 
-const KINDS: &[(usize, Kind)] = &[
+const KINDS: &[(u64, Kind)] = &[
     (28, Kind::Create),
     (10, Kind::Create2),
     (4, Kind::CreateContainer),
@@ -103,7 +103,7 @@ pub(super) fn any(chance: &mut Chance, paths: &Paths) -> Call {
         Kind::CheckWatches => Call::of("checkWatches", OpCode::CheckWatches, watcher(chance, path)),
         Kind::RemoveWatches => Call::of("removeWatches", OpCode::RemoveWatches, watcher(chance, path)),
         Kind::GetEphemerals => {
-            let body = match chance.below(4) {
+            let body = match chance.index(4) {
                 0 => Body::new().string(*chance.pick(&[None, Some(""), Some(" "), Some("/"), Some(" / ")])),
                 _ => path(chance),
             };
@@ -194,7 +194,7 @@ pub(super) fn set_watches(chance: &mut Chance, paths: &Paths) -> Call {
     let mut body = Body::new().long("zxid", relative_zxid);
     let names = ["data", "exist", "child", "persistent", "recursive"];
     for name in &names[..if second { 5 } else { 3 }] {
-        let mut list: Vec<Option<String>> = (0..chance.below(3)).map(|_| Some(paths.good(chance))).collect();
+        let mut list: Vec<Option<String>> = (0..chance.index(3)).map(|_| Some(paths.good(chance))).collect();
         if chance.percent(3) {
             list.push(paths.any(chance));
         }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn no_request_ends_zookeepers_process() {
-        let mut chance = Chance::from_seed(1);
+        let mut chance = Chance::new(1);
         let paths = Paths::below(ROOT);
         for _ in 0..20_000 {
             let call = any(&mut chance, &paths);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::chance::Chance;
+use paddock_chance::Chance;
 
 pub(super) const MEMBERS: usize = 3;
 /// Spells and the calm before each take so long together, or a little longer.
@@ -37,7 +37,7 @@ impl Fault {
     ];
 
     /// Four of the seven are cuts: without weights there would be little else.
-    fn weight(self) -> usize {
+    fn weight(self) -> u64 {
         match self {
             Fault::Kill => 5,
             Fault::Pause | Fault::FillDisk => 3,
@@ -87,7 +87,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn from_seed(seed: u64, faults: &[Fault]) -> Plan {
-        let mut chance = Chance::from_seed(seed);
+        let mut chance = Chance::new(seed);
         let clients_seed = chance.word() >> 1;
         let (mut spells, mut planned) = (Vec::new(), Duration::ZERO);
         while planned < FAULTS_LAST {
@@ -104,7 +104,7 @@ impl Spell {
         // Mostly the leader first: that is where it hurts.
         let first = chance.weighted(&[(5, 0), (3, 1), (3, 2)]);
         let count = chance.weighted(&[(6, 1), (3, 2), (1, MEMBERS)]);
-        let weights: Vec<(usize, Fault)> = faults.iter().map(|fault| (fault.weight(), *fault)).collect();
+        let weights: Vec<(u64, Fault)> = faults.iter().map(|fault| (fault.weight(), *fault)).collect();
         let strikes = (0..count).map(|number| Strike {
             fault: chance.weighted(&weights),
             behind_leader: (first + number) % MEMBERS,
@@ -112,11 +112,11 @@ impl Spell {
         let strikes = strikes.collect();
         // Some are over before anybody knows, some outlast an election.
         let length = match chance.percent(30) {
-            true => 20 + chance.below(400),
-            false => 600 + chance.below(2000),
+            true => 20 + chance.index(400),
+            false => 600 + chance.index(2000),
         };
         Spell {
-            calm: Duration::from_millis(100 + chance.below(900) as u64),
+            calm: Duration::from_millis(100 + chance.index(900) as u64),
             strikes,
             length: Duration::from_millis(length as u64),
         }

@@ -4,7 +4,8 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
-const FLOORS: [(&str, u32); 12] = [
+const FLOORS: [(&str, u32); 13] = [
+    ("paddock-chance", 0),
     ("paddock-proto", 0),
     ("paddock-yaml", 0),
     ("paddock-tree", 1),

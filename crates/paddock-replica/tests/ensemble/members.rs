@@ -1,10 +1,11 @@
 //! Members join, leave, lose their data and come back.
 
+use paddock_chance::Chance;
 use paddock_proto::OpCode;
 use paddock_replica::Role;
 use paddock_state::ConnId;
 
-use super::stage::{Chance, Stage, founding, seeds, server_line};
+use super::stage::{Stage, founding, seeds, server_line};
 
 fn voters(ids: &[u64]) -> Vec<String> {
     ids.iter().map(|id| server_line(*id, "participant")).collect()
@@ -545,7 +546,7 @@ fn too_few_to_found_an_ensemble_ask_once_a_tick_and_wait() {
 fn members_change_in_any_weather() {
     let mut changes = 0;
     for seed in seeds(100, 40) {
-        let mut chance = Chance::from_seed(seed);
+        let mut chance = Chance::new(seed);
         let mut stage = Stage::new(3, seed);
         stage.entries_max = 5 + seed as usize % 30;
         stage.elect();

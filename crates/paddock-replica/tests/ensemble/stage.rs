@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use paddock_chance::Chance;
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, Id, IdList, OpCode, Read, ReplyHeader, SessionId, WatchEvent, Xid, frame};
 use paddock_replica::testing::MessageFacts;
@@ -14,23 +15,6 @@ use paddock_tree::{Asker, Command, Tree, TreeLoader};
 
 const TICK_MS: u64 = 100;
 const SESSION_TIMEOUT_MS: i32 = 10_000;
-
-/// SplitMix64.
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    pub(crate) fn from_seed(seed: u64) -> Chance {
-        Chance(seed)
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (word ^ (word >> 31)) % end
-    }
-}
 
 /// Snapshots travel in pieces of so many bytes.
 const PIECE_BYTES: usize = 1000;

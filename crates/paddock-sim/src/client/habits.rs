@@ -5,9 +5,9 @@ use paddock_model::{Model, Question, Wish, acl};
 use paddock_proto::{Acl, AddWatchMode, Extensions, MemberRole, OpCode, WatcherKind};
 
 use super::ask::Ask;
-use crate::chance::Chance;
 use crate::names;
 use crate::time::Span;
+use paddock_chance::Chance;
 
 const TOPS: [&str; 4] = ["/a", "/b", "/c", "/d"];
 const NAMES: [&str; 3] = ["x", "y", "z"];

@@ -12,8 +12,8 @@ use paddock_replica::Replicated;
 use paddock_state::{ClientInput, ConnId, Now, Outbox, Outboxes, State};
 
 use super::shell::Locked;
-use crate::chance::Chance;
 use crate::wire::{Frame, Packet};
+use paddock_chance::Chance;
 
 /// The process as the front of one worker finds it.
 #[derive(Debug)]

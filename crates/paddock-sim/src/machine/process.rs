@@ -14,8 +14,8 @@ use paddock_storage::LogError;
 use super::disk::SimDisk;
 use super::front::{Workers, Yield};
 use super::shell::{Harvest, Locked, SimShell, SnapshotDesk};
-use crate::chance::Chance;
 use crate::wire::{Frame, Packet};
+use paddock_chance::Chance;
 
 /// A member that does so much in one go does it for ever.
 const ROUNDS_MAX: usize = 100_000;

@@ -5,9 +5,9 @@ use paddock_member::Config;
 use paddock_proto::MemberRole;
 use paddock_replica::{Founding, Membership};
 
-use crate::chance::Chance;
 use crate::machine::DATA_DIR;
 use crate::names;
+use paddock_chance::Chance;
 
 /// Settings that all members share. Small numbers: so a minute of simulated life has what takes days elsewhere.
 #[derive(Clone, Debug)]

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use paddock_replica::Role;
 
 use super::{Event, World};
-use crate::chance::Chance;
 use crate::checks::{Checked, agreement, ensure, ephemerals, watching};
 use crate::client::{Client, Mood};
 use crate::faults::End;
 use crate::machine::Machine;
 use crate::time::{Span, Time};
+use paddock_chance::Chance;
 
 const CHECKER: &str = "healing";
 /// Interval at which the world looks if all is well, and the time for which it does so.

@@ -3,7 +3,6 @@
 use paddock_replica::Role;
 
 use super::{Event, World};
-use crate::chance::Chance;
 use crate::checks::Checked;
 use crate::faults::{End, Fault, Whom};
 use crate::machine::Machine;
@@ -12,6 +11,7 @@ use crate::network::{Disturbance, Trouble};
 use crate::plan::Plan;
 use crate::time::{Span, Time};
 use crate::trace::Telling;
+use paddock_chance::Chance;
 
 /// Time that another ensemble has lived whose disks come here.
 const FOREIGN_LIFE: Span = Span::seconds(5);

@@ -5,7 +5,6 @@
 //! the same disk.
 
 mod contents;
-mod random;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{Access, Disk, DiskFile};
 use contents::Contents;
-use random::Random;
+use paddock_chance::Chance;
 
 /// An operation that can be told to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +41,7 @@ type Inode = Arc<Mutex<Contents>>;
 
 #[derive(Debug)]
 struct State {
-    random: Random,
+    random: Chance,
     /// Counts crashes. A file opened before the last one belongs to a process that is gone.
     epoch: u64,
     dirs: BTreeSet<PathBuf>,
@@ -67,7 +66,7 @@ impl MemDisk {
     pub fn new(seed: u64) -> Self {
         Self {
             state: Arc::new(Mutex::new(State {
-                random: Random::new(seed),
+                random: Chance::new(seed),
                 epoch: 0,
                 dirs: BTreeSet::new(),
                 names: BTreeMap::new(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::random::Random;
 use crate::disk::SECTOR_BYTES;
+use paddock_chance::Chance;
 
 type Sector = [u8; SECTOR_BYTES as usize];
 
@@ -74,7 +74,7 @@ impl Contents {
     }
 
     /// Decides for every sector that was not synced whether it is old, new, or torn.
-    pub(super) fn crash(&mut self, random: &mut Random) {
+    pub(super) fn crash(&mut self, random: &mut Chance) {
         let mut undecided = std::mem::take(&mut self.lost);
         undecided.append(&mut self.unsynced);
         for (number, on_disk) in undecided {
