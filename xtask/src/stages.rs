@@ -5,6 +5,7 @@
 
 mod go;
 mod java;
+mod outcome;
 mod python;
 mod rust;
 
@@ -16,6 +17,8 @@ use crate::counts::Counts;
 use crate::layout::Layout;
 use crate::process::Error;
 
+use outcome::Outcome;
+
 pub(crate) use rust::fault_variables;
 
 struct Stage {
@@ -24,21 +27,6 @@ struct Stage {
     /// Starts the server under test, so the stage `build` comes first.
     needs_server: bool,
     run: fn(&Layout) -> Result<Outcome, Error>,
-}
-
-/// The end of a stage: counted tests, and the success of its programs.
-struct Outcome {
-    counts: Counts,
-    success: bool,
-}
-
-impl Outcome {
-    /// That of two programs of one stage.
-    fn and(mut self, other: Outcome) -> Outcome {
-        self.counts += other.counts;
-        self.success &= other.success;
-        self
-    }
 }
 
 /// In the order in which they run: cheap ones and those that others need first.

@@ -2,7 +2,7 @@
 //! before the defaults.
 //!
 //! The three file formats fill the same `Draft`; the environment does it by way of one of them. Nothing is logged here:
-//! what the operator should know comes back as remarks, and a configuration that cannot be used is one `Fault`, which
+//! what the operator should know comes back as remarks, and a configuration that cannot be used is one `ConfigError`, which
 //! prints as one line.
 
 #[cfg(test)]
@@ -13,8 +13,10 @@ mod environment;
 mod keeper;
 mod known_keys;
 mod opentelemetry;
+mod overrides;
 mod paddock_toml;
 mod properties;
+mod remark;
 mod source;
 mod value;
 mod zoo_cfg;
@@ -24,8 +26,6 @@ mod zoo_servers;
 mod zoo_tls;
 mod zoo_values;
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -33,17 +33,10 @@ use paddock_server::Config;
 
 use draft::Draft;
 pub(crate) use environment::Environment;
+pub(crate) use overrides::Overrides;
+use remark::Location;
+pub(crate) use remark::{ConfigError, Remark};
 use source::Source;
-
-/// Where the data is kept unless someone says otherwise.
-pub(crate) const DEFAULT_DATA_DIR: &str = "paddock-data";
-
-/// Settings of the command line.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Overrides {
-    pub(crate) listen: Option<SocketAddr>,
-    pub(crate) data_dir: Option<PathBuf>,
-}
 
 #[derive(Debug)]
 pub(crate) struct Loaded {
@@ -56,17 +49,17 @@ pub(crate) fn load(
     file: Option<&Path>,
     overrides: &Overrides,
     environment: &Environment,
-) -> Result<Loaded, Fault> {
+) -> Result<Loaded, ConfigError> {
     let mut remarks = Vec::new();
     let found = environment.file();
     let file = file.or(found.as_deref());
     environment.remark(file, &mut remarks);
     let (place, mut draft) = match (file, environment.zoo_cfg()) {
         (Some(file), _) if file.extension().is_some_and(|extension| extension == "toml") => {
-            (Place::new(file), paddock_toml::load(file, environment, &mut remarks)?)
+            (Location::new(file), paddock_toml::load(file, environment, &mut remarks)?)
         }
         (Some(file), _) if keeper::is_keeper_file(file) => {
-            (Place::new(file), keeper::load(file, overrides, environment, &mut remarks)?)
+            (Location::new(file), keeper::load(file, overrides, environment, &mut remarks)?)
         }
         (Some(file), _) => {
             let source = Source::open(file)?;
@@ -75,7 +68,7 @@ pub(crate) fn load(
         (None, Some(source)) => {
             (source.whole(), zoo_cfg::load(&source, overrides, environment, &mut remarks)?)
         }
-        (None, None) => (Place::new(Path::new("command line")), Draft::default()),
+        (None, None) => (Location::new(Path::new("command line")), Draft::default()),
     };
     draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, &mut remarks);
     let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
@@ -112,91 +105,4 @@ fn data_of_clickhouse_keeper(config: &Config) -> Option<PathBuf> {
 /// `ADDR:PORT`, where `ADDR` may be a name.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     value::address(&value::Text(text))
-}
-
-/// A file, and a line of it if one is meant; or the name of what stands in for a file, such as a variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    file: PathBuf,
-    line: Option<usize>,
-}
-
-impl Place {
-    fn new(file: &Path) -> Place {
-        Place { file: file.to_owned(), line: None }
-    }
-
-    fn at(file: &Path, line: usize) -> Place {
-        Place { file: file.to_owned(), line: Some(line) }
-    }
-
-    /// Without the line.
-    fn whole(&self) -> Place {
-        Place::new(&self.file)
-    }
-
-    /// The file, or what stands in its place.
-    fn source(&self) -> std::path::Display<'_> {
-        self.file.display()
-    }
-
-    fn fault(self, what: impl Into<String>) -> Fault {
-        Fault { place: self, what: what.into() }
-    }
-
-    fn warning(self, what: impl Into<String>) -> Remark {
-        Remark { weight: Weight::Warning, place: self, what: what.into() }
-    }
-
-    fn detail(self, what: impl Into<String>) -> Remark {
-        Remark { weight: Weight::Detail, place: self, what: what.into() }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        self.line.map_or(Ok(()), |line| write!(f, ":{line}"))
-    }
-}
-
-/// Why a configuration cannot be used.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {what}")]
-pub(crate) struct Fault {
-    place: Place,
-    what: String,
-}
-
-/// A fact that the operator should know about a configuration that can be used.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Remark {
-    weight: Weight,
-    place: Place,
-    what: String,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Weight {
-    Warning,
-    Detail,
-}
-
-impl Remark {
-    pub(crate) fn log(&self) {
-        match self.weight {
-            Weight::Warning => tracing::warn!("{self}"),
-            Weight::Detail => tracing::debug!("{self}"),
-        }
-    }
-}
-
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.what)
-    }
-}
-
-fn cannot_read(file: &Path, error: &io::Error) -> Fault {
-    Place::new(file).fault(format!("cannot be read: {error}"))
 }

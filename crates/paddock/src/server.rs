@@ -12,7 +12,7 @@ use paddock_server::{Config, Server, ServerError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::config::{self, Environment, Fault, Overrides};
+use crate::config::{self, ConfigError, Environment, Overrides};
 use crate::logs::{self, Format};
 
 /// Time between two questions to a member whether it has stopped by itself.
@@ -65,7 +65,7 @@ pub(crate) struct Args {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
-    Config(#[from] Fault),
+    Config(#[from] ConfigError),
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Outcome;
+use super::outcome::Outcome;
 use crate::counts::Counts;
 use crate::install;
 use crate::layout::Layout;

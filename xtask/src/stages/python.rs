@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use crate::counts::Counts;
 use crate::install;
 use crate::layout::Layout;

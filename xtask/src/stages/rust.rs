@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::fs;
 
-use super::{Outcome, go, java};
+use super::outcome::Outcome;
+use super::{go, java};
 use crate::breaks;
 use crate::counts::Counts;
 use crate::install;

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use paddock_server::Config;
 
-use super::{Environment, Loaded, Overrides, Weight, load};
+use super::overrides::Overrides;
+use super::remark::Weight;
+use super::{Environment, Loaded, load};
 
 pub(super) struct Case {
     pub(super) dir: tempfile::TempDir,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use paddock_server::Config;
 
 use super::opentelemetry::TracingDraft;
-use super::{DEFAULT_DATA_DIR, Overrides};
+use super::overrides::{DEFAULT_DATA_DIR, Overrides};
 
 /// Session timeouts are told to clients as 32 bits with a sign.
 const TIMEOUT_MS_MAX: u32 = i32::MAX as u32;

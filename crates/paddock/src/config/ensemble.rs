@@ -4,13 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use paddock_server::{ClientAddress, Ensemble, EnsembleMember, Role};
 
+use super::remark::{ConfigError, Location, Remark};
 use super::value;
-use super::{Fault, Place, Remark};
 
 /// A member as a file names it.
 #[derive(Debug)]
 pub(super) struct Named {
-    pub(super) place: Place,
+    pub(super) place: Location,
     /// Name of the member in the file: `server.2`.
     pub(super) name: String,
     pub(super) member: EnsembleMember,
@@ -19,7 +19,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    pub(super) fn fault(&self, what: impl AsRef<str>) -> Fault {
+    pub(super) fn fault(&self, what: impl AsRef<str>) -> ConfigError {
         self.place.clone().fault(format!("{}: {}", self.name, what.as_ref()))
     }
 }
@@ -27,12 +27,12 @@ impl Named {
 /// This member's own number, and where it is said.
 #[derive(Clone, Debug)]
 pub(super) struct OwnNumber {
-    pub(super) place: Place,
+    pub(super) place: Location,
     pub(super) number: u8,
 }
 
 /// Puts the members in order and refuses a number or an address that is given twice.
-pub(super) fn sort(members: &mut [Named]) -> Result<(), Fault> {
+pub(super) fn sort(members: &mut [Named]) -> Result<(), ConfigError> {
     let mut used: Vec<Use> = Vec::new();
     for (at, named) in members.iter().enumerate() {
         let id = named.member.id;
@@ -58,10 +58,10 @@ pub(super) fn sort(members: &mut [Named]) -> Result<(), Fault> {
 pub(super) fn settle(
     mut members: Vec<Named>,
     own: &OwnNumber,
-    place: &Place,
+    place: &Location,
     settings: Ensemble,
     remarks: &mut Vec<Remark>,
-) -> Result<(Ensemble, Named), Fault> {
+) -> Result<(Ensemble, Named), ConfigError> {
     sort(&mut members)?;
     let own = self::own(&members, own)?.member.id;
     if members.len() > 1 {
@@ -122,7 +122,7 @@ pub(super) fn voters(members: &[Named]) -> usize {
 }
 
 /// Warns of an ensemble that is weaker than its operator may think.
-pub(super) fn remark_on_voters(members: &[Named], place: &Place, remarks: &mut Vec<Remark>) {
+pub(super) fn remark_on_voters(members: &[Named], place: &Location, remarks: &mut Vec<Remark>) {
     let voters = voters(members);
     if voters == 2 {
         let what = "two participants serve only while both are up; a third lets one of them fail";
@@ -146,7 +146,7 @@ pub(super) fn remark_on_hosts(members: &[Named], own: u8, remarks: &mut Vec<Rema
     }
 }
 
-pub(super) fn own<'a>(members: &'a [Named], number: &OwnNumber) -> Result<&'a Named, Fault> {
+pub(super) fn own<'a>(members: &'a [Named], number: &OwnNumber) -> Result<&'a Named, ConfigError> {
     members.iter().find(|named| named.member.id == number.number).ok_or_else(|| {
         let what = format!(
             "this is member {}, but the members are {}; correct this number, or name member {0} among them",

@@ -6,9 +6,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::ensemble::OwnNumber;
+use super::overrides::DEFAULT_DATA_DIR;
+use super::remark::{ConfigError, Location, Remark};
 use super::source::Source;
 use super::value::{self, Text};
-use super::{DEFAULT_DATA_DIR, Fault, Place, Remark};
 
 pub(super) const MY_ID: &str = "ZOO_MY_ID";
 const CONF_DIR: &str = "ZOO_CONF_DIR";
@@ -62,9 +63,9 @@ impl Environment {
     }
 
     /// This member's number, which counts if nothing else says it.
-    pub(super) fn own_number(&self) -> Result<Option<OwnNumber>, Fault> {
+    pub(super) fn own_number(&self) -> Result<Option<OwnNumber>, ConfigError> {
         let Some(text) = self.variable(MY_ID) else { return Ok(None) };
-        let place = Place::new(Path::new(MY_ID));
+        let place = Location::new(Path::new(MY_ID));
         let number = value::number(&Text(text.trim()), value::MEMBER, value::A_MEMBER)
             .map_err(|what| place.clone().fault(what))?;
         Ok(Some(OwnNumber { place, number }))
@@ -95,7 +96,7 @@ impl Environment {
     /// Names what is not known. `file` is what counts in place of the variables, if there is one.
     pub(super) fn remark(&self, file: Option<&Path>, remarks: &mut Vec<Remark>) {
         for name in self.0.keys().filter(|name| name.starts_with("ZOO_")) {
-            let place = Place::new(Path::new(name));
+            let place = Location::new(Path::new(name));
             let meaningless = MEANINGLESS.iter().find(|(known, _)| known == name);
             if let Some((_, reason)) = meaningless {
                 remarks.push(place.detail(format!("it changes nothing: {reason}")));

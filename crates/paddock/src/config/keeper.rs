@@ -15,19 +15,20 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use paddock_server::Ensemble;
-use paddock_yaml::{Entry, Node, Value};
+use paddock_yaml::Entry;
 
 use super::draft::Draft;
 use super::ensemble::OwnNumber;
 use super::environment::Environment;
 use super::known_keys;
+use super::overrides::Overrides;
+use super::remark::{ConfigError, Location, Remark};
 use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_values;
-use super::{Fault, Overrides, Place, Remark};
 use raft::Raft;
-use settings::File;
 pub(super) use settings::is_keeper_file;
+use settings::{File, entries};
 use tls::KeeperTls;
 
 /// Connections at most by ClickHouse Keeper's default, which is not Paddock's.
@@ -61,20 +62,13 @@ pub(super) fn load(
     overrides: &Overrides,
     environment: &Environment,
     remarks: &mut Vec<Remark>,
-) -> Result<Draft, Fault> {
+) -> Result<Draft, ConfigError> {
     let (file, root) = File::read(path, environment)?;
     let mut keeper = Keeper::new();
     for entry in entries(&root) {
         keeper.take_section(&file, entry, remarks)?;
     }
-    keeper.finish(&Place::new(path), overrides, environment, remarks)
-}
-
-fn entries(node: &Node) -> &[Entry] {
-    match &node.value {
-        Value::Mapping(entries) => entries,
-        _ => &[],
-    }
+    keeper.finish(&Location::new(path), overrides, environment, remarks)
 }
 
 /// Settings of the file. Keys that depend on others wait outside `draft`.
@@ -89,7 +83,7 @@ struct Keeper {
     settings: Ensemble,
     raft: Raft,
     tls: KeeperTls,
-    seen: BTreeMap<String, Place>,
+    seen: BTreeMap<String, Location>,
 }
 
 impl Keeper {
@@ -122,7 +116,7 @@ impl Keeper {
         file: &File<'_>,
         section: &Entry,
         remarks: &mut Vec<Remark>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ConfigError> {
         match section.key.as_str() {
             SERVER => {
                 self.has_server = true;
@@ -154,7 +148,7 @@ impl Keeper {
         path: &str,
         entry: &Entry,
         remarks: &mut Vec<Remark>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ConfigError> {
         for line in file.settings(path, entry)? {
             let earlier = self.seen.insert(line.key.clone(), line.place.clone());
             if let Some(earlier) = earlier.filter(|_| line.key != LISTEN_HOST) {
@@ -231,11 +225,11 @@ impl Keeper {
 
     fn finish(
         mut self,
-        place: &Place,
+        place: &Location,
         overrides: &Overrides,
         environment: &Environment,
         remarks: &mut Vec<Remark>,
-    ) -> Result<Draft, Fault> {
+    ) -> Result<Draft, ConfigError> {
         if !self.has_server {
             return Err(place.clone().fault(format!("{SERVER} is missing")));
         }
@@ -263,7 +257,7 @@ impl Keeper {
     }
 
     /// Without an address, this machine only, as in ClickHouse.
-    fn listen_address(&self) -> Result<IpAddr, Fault> {
+    fn listen_address(&self) -> Result<IpAddr, ConfigError> {
         if self.listen_hosts.iter().any(|(_, address)| address.is_unspecified()) {
             return Ok(zoo_values::all_addresses());
         }

@@ -2,8 +2,8 @@
 
 use Otherwise::{Refuse, Warn};
 
+use super::remark::{ConfigError, Remark};
 use super::source::Line;
-use super::{Fault, Remark};
 
 /// A key that may stand in a file with any value, and why it changes nothing. A `*` at its end stands for all keys that
 /// begin so.
@@ -33,7 +33,7 @@ pub(super) fn remark_on(
     line: &Line,
     meaningless: &[Meaningless],
     fixed: &[Fixed],
-) -> Result<Option<Remark>, Fault> {
+) -> Result<Option<Remark>, ConfigError> {
     if let Some(fixed) = find(fixed, &line.key) {
         return fixed.remark_on(line);
     }
@@ -57,7 +57,7 @@ fn matches(pattern: &str, key: &str) -> bool {
 
 impl Fixed {
     /// The remark on a value, if there is something to say.
-    pub(super) fn remark_on(&self, line: &Line) -> Result<Option<Remark>, Fault> {
+    pub(super) fn remark_on(&self, line: &Line) -> Result<Option<Remark>, ConfigError> {
         let value = line.value.as_str();
         if self.values.iter().any(|known| known.eq_ignore_ascii_case(value)) {
             return Ok(None);

@@ -8,8 +8,8 @@ use std::path::Path;
 use paddock_server::{TracesEndpoint, Tracing};
 
 use super::environment::Environment;
+use super::remark::{Location, Remark};
 use super::value::{self, Value};
-use super::{Place, Remark};
 
 /// The whole URL for traces; it counts before the other one.
 pub(super) const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
@@ -48,7 +48,7 @@ fn endpoint_of(environment: &Environment, remarks: &mut Vec<Remark>) -> Option<T
     match endpoint {
         Ok(endpoint) => Some(endpoint),
         Err(why) => {
-            remarks.push(Place::new(Path::new(variable)).warning(format!("no spans are exported: {why}")));
+            remarks.push(Location::new(Path::new(variable)).warning(format!("no spans are exported: {why}")));
             None
         }
     }

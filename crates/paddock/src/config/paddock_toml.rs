@@ -1,23 +1,23 @@
 //! Paddock's own configuration file. Its keys are the fields of `paddock_server::Config`.
 
 mod ensemble;
+mod file;
 mod tls;
 mod tracing;
 
-use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
 use paddock_server::WordList;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::draft::Draft;
 use super::ensemble::{Named, OwnNumber};
 use super::environment::Environment;
-use super::value::{self, Value};
+use super::remark::{ConfigError, Remark, cannot_read};
+use super::value;
 use super::zoo_values;
-use super::{Fault, Place, Remark, cannot_read};
+use file::{File, Item, boolean, in_order};
 
 /// Numbers of things in memory.
 const COUNT_MAX: i64 = i32::MAX as i64;
@@ -26,7 +26,7 @@ pub(super) fn load(
     path: &Path,
     environment: &Environment,
     remarks: &mut Vec<Remark>,
-) -> Result<Draft, Fault> {
+) -> Result<Draft, ConfigError> {
     let text = fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
     let file = File { path, text: &text };
     let table = DeTable::parse(&text).map_err(|error| {
@@ -64,21 +64,12 @@ pub(super) fn load(
 }
 
 /// Unless `listen` says otherwise, clients connect where the ensemble is told that they do.
-fn listen_as_the_ensemble_is_told(draft: &mut Draft, own: &Named) -> Result<(), Fault> {
+fn listen_as_the_ensemble_is_told(draft: &mut Draft, own: &Named) -> Result<(), ConfigError> {
     if let (None, Some(client)) = (draft.listen, &own.member.client) {
         let listen = super::ensemble::listen(client, zoo_values::all_addresses());
         draft.listen = Some(listen.map_err(|what| own.fault(what))?);
     }
     Ok(())
-}
-
-type Entry<'a> = (&'a Spanned<Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
-
-/// As they stand in the file.
-fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
-    let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    entries
 }
 
 /// Takes a setting, unless its key is not known.
@@ -106,7 +97,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "snapshot_log_bytes" => config.snapshot_log_bytes = value::amount(value, 1..=i64::MAX, "bytes")?,
         "snapshots_kept" => config.snapshots_kept = value::amount(value, 1..=COUNT_MAX, "snapshots")?,
         "segment_bytes" => config.segment_bytes = segment_bytes(value)?,
-        "log_compression" => config.log_compression = ensemble::boolean(value)?,
+        "log_compression" => config.log_compression = boolean(value)?,
         "workers" => config.workers = value::amount(value, 0..=1024, "threads")?,
         _ => return Ok(false),
     }
@@ -128,43 +119,6 @@ fn words(value: &Item<'_>) -> Result<WordList, String> {
         list.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect();
     let words = words.ok_or_else(wrong)?;
     if words.iter().any(|word| word == "*") { Ok(WordList::All) } else { Ok(WordList::Only(words)) }
-}
-
-#[derive(Clone, Copy)]
-struct File<'a> {
-    path: &'a Path,
-    text: &'a str,
-}
-
-impl<'a> File<'a> {
-    fn place(&self, offset: usize) -> Place {
-        Place::at(self.path, 1 + self.text[..offset].matches('\n').count())
-    }
-
-    fn item(&self, value: &'a Spanned<DeValue<'a>>) -> Item<'a> {
-        Item { value, text: self.text }
-    }
-}
-
-/// A value and the file that it stands in.
-struct Item<'a> {
-    value: &'a Spanned<DeValue<'a>>,
-    text: &'a str,
-}
-
-impl Value for Item<'_> {
-    fn integer(&self) -> Option<i64> {
-        let integer = self.value.get_ref().as_integer()?;
-        i64::from_str_radix(integer.as_str(), integer.radix()).ok()
-    }
-
-    fn text(&self) -> Option<&str> {
-        self.value.get_ref().as_str()
-    }
-
-    fn shown(&self) -> String {
-        self.text[self.value.span()].split_whitespace().collect::<Vec<_>>().join(" ")
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::properties::{self, Property};
-use super::{Fault, Place, Remark, cannot_read};
+use super::remark::{ConfigError, Location, Remark, cannot_read};
 
 #[derive(Debug)]
 pub(super) struct Source {
@@ -22,15 +22,15 @@ enum Origin {
 /// A key and its value, both trimmed.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    pub(super) place: Place,
+    pub(super) place: Location,
     pub(super) key: String,
     pub(super) value: String,
     /// Where the same key was given before.
-    pub(super) earlier: Option<Place>,
+    pub(super) earlier: Option<Location>,
 }
 
 impl Source {
-    pub(super) fn open(file: &Path) -> Result<Source, Fault> {
+    pub(super) fn open(file: &Path) -> Result<Source, ConfigError> {
         let bytes = fs::read(file).map_err(|error| cannot_read(file, &error))?;
         Ok(Source { text: properties::decode(bytes), origin: Origin::File(file.to_owned()) })
     }
@@ -53,14 +53,14 @@ impl Source {
     }
 
     /// The source as a whole.
-    pub(super) fn whole(&self) -> Place {
+    pub(super) fn whole(&self) -> Location {
         match &self.origin {
-            Origin::File(file) => Place::new(file),
-            Origin::Variables(_) => Place::new(Path::new("environment")),
+            Origin::File(file) => Location::new(file),
+            Origin::Variables(_) => Location::new(Path::new("environment")),
         }
     }
 
-    pub(super) fn lines(&self) -> Result<Vec<Line>, Fault> {
+    pub(super) fn lines(&self) -> Result<Vec<Line>, ConfigError> {
         let properties = properties::parse(&self.text)
             .map_err(|malformed| self.place(malformed.line).fault(malformed.what))?;
         Ok(properties.into_iter().map(|property| self.line(property)).collect())
@@ -74,16 +74,16 @@ impl Source {
         Line { place: self.place(property.line), key, value: property.value.trim().to_owned(), earlier }
     }
 
-    fn place(&self, line: usize) -> Place {
+    fn place(&self, line: usize) -> Location {
         match &self.origin {
-            Origin::File(file) => Place::at(file, line),
-            Origin::Variables(variables) => Place::new(Path::new(&variables[line - 1])),
+            Origin::File(file) => Location::at(file, line),
+            Origin::Variables(variables) => Location::new(Path::new(&variables[line - 1])),
         }
     }
 }
 
 impl Line {
-    pub(super) fn fault(&self, what: impl AsRef<str>) -> Fault {
+    pub(super) fn fault(&self, what: impl AsRef<str>) -> ConfigError {
         self.place.clone().fault(format!("{}: {}", self.key, what.as_ref()))
     }
 

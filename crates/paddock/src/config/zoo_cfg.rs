@@ -11,13 +11,14 @@ use super::draft::Draft;
 use super::ensemble::{self, Named, OwnNumber};
 use super::environment::{Environment, MY_ID};
 use super::known_keys;
+use super::overrides::Overrides;
 use super::properties;
+use super::remark::{ConfigError, Location, Remark, cannot_read};
 use super::source::{Line, Source};
 use super::value::{self, Text};
 use super::zoo_keys;
 use super::zoo_servers::ZooServers;
 use super::zoo_values;
-use super::{Fault, Overrides, Place, Remark, cannot_read};
 
 /// The tick of a `zoo.cfg` that does not say.
 const TICK_MS: u32 = 3000;
@@ -29,7 +30,7 @@ pub(super) fn load(
     overrides: &Overrides,
     environment: &Environment,
     remarks: &mut Vec<Remark>,
-) -> Result<Draft, Fault> {
+) -> Result<Draft, ConfigError> {
     let mut zoo = ZooCfg::default();
     for line in source.lines()? {
         zoo.take(&line, remarks)?;
@@ -54,7 +55,7 @@ struct ZooCfg {
 
 impl ZooCfg {
     /// Reads the file that ZooKeeper writes when its ensemble changes. It names the members and nothing else.
-    fn read_dynamic(&mut self, file: &Path, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+    fn read_dynamic(&mut self, file: &Path, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
         if let Some(server) = self.servers.first() {
             let what =
                 format!("dynamicConfigFile says that the members are named in {}; move it", file.display());
@@ -69,7 +70,7 @@ impl ZooCfg {
         Ok(())
     }
 
-    fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+    fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
         if self.servers.take(line, remarks)? {
             return Ok(());
         }
@@ -128,11 +129,11 @@ impl ZooCfg {
 
     fn finish(
         mut self,
-        place: &Place,
+        place: &Location,
         overrides: &Overrides,
         environment: &Environment,
         remarks: &mut Vec<Remark>,
-    ) -> Result<Draft, Fault> {
+    ) -> Result<Draft, ConfigError> {
         self.settle_times();
         let Some(data_dir) = overrides.data_dir.as_deref().or(self.draft.data_dir.as_deref()) else {
             return Err(place.clone().fault("dataDir is missing"));
@@ -142,7 +143,7 @@ impl ZooCfg {
         let missing = |numbers: String| {
             let what =
                 format!("missing; write into it which of the members {numbers} this is, or set {MY_ID}");
-            Place::new(&my_id).fault(what)
+            Location::new(&my_id).fault(what)
         };
         let settled = std::mem::take(&mut self.servers).settle(own, place, missing, remarks)?;
         if overrides.listen.is_none() {
@@ -166,7 +167,7 @@ impl ZooCfg {
     }
 
     /// The address for clients. A server line counts before `clientPort` and `clientPortAddress`, as in ZooKeeper.
-    fn listen(&self, place: &Place, own: Option<&Named>) -> Result<SocketAddr, Fault> {
+    fn listen(&self, place: &Location, own: Option<&Named>) -> Result<SocketAddr, ConfigError> {
         let otherwise = || self.client_address.unwrap_or_else(zoo_values::all_addresses);
         let client = own.and_then(|own| Some((own, own.member.client.as_ref()?)));
         match (client, self.client_port) {
@@ -180,7 +181,7 @@ impl ZooCfg {
     }
 
     /// Like ZooKeeper, a member of an ensemble does not choose between two addresses for its clients.
-    fn check_client_address(&self, own: &Named) -> Result<(), Fault> {
+    fn check_client_address(&self, own: &Named) -> Result<(), ConfigError> {
         let (Some(client), Some(port)) = (&own.member.client, self.client_port) else { return Ok(()) };
         let all = zoo_values::all_addresses();
         let said = SocketAddr::new(self.client_address.unwrap_or(all), port);
@@ -207,13 +208,13 @@ fn own_number(
     my_id: &Path,
     environment: &Environment,
     remarks: &mut Vec<Remark>,
-) -> Result<Option<OwnNumber>, Fault> {
+) -> Result<Option<OwnNumber>, ConfigError> {
     let text = match fs::read(my_id) {
         Ok(bytes) => properties::decode(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return environment.own_number(),
         Err(error) => return Err(cannot_read(my_id, &error)),
     };
-    let place = Place::at(my_id, 1);
+    let place = Location::at(my_id, 1);
     let first = text.lines().next().unwrap_or("").trim();
     let number = value::number(&Text(first), value::MEMBER, value::A_MEMBER)
         .map_err(|what| place.clone().fault(what))?;

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use paddock_server::Role;
 
 use super::ensemble::Named;
+use super::remark::{ConfigError, Location, Remark};
 use super::source::Line;
 use super::value::{self, Text};
-use super::{Fault, Place, Remark};
 
 #[derive(Debug)]
 pub(super) struct QuorumKey {
-    pub(super) place: Place,
+    pub(super) place: Location,
     pub(super) name: String,
     value: String,
 }
@@ -21,7 +21,7 @@ impl QuorumKey {
         QuorumKey { place: line.place.clone(), name: line.key.clone(), value: line.value.clone() }
     }
 
-    fn fault(&self, what: impl AsRef<str>) -> Fault {
+    fn fault(&self, what: impl AsRef<str>) -> ConfigError {
         self.place.clone().fault(format!("{}: {}", self.name, what.as_ref()))
     }
 
@@ -32,7 +32,11 @@ impl QuorumKey {
 }
 
 /// Refuses groups and weights that would make another quorum than more than half of the voters.
-pub(super) fn check(keys: &[QuorumKey], named: &[Named], remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+pub(super) fn check(
+    keys: &[QuorumKey],
+    named: &[Named],
+    remarks: &mut Vec<Remark>,
+) -> Result<(), ConfigError> {
     let voters: Vec<u8> = named
         .iter()
         .map(|named| &named.member)
@@ -47,7 +51,7 @@ pub(super) fn check(keys: &[QuorumKey], named: &[Named], remarks: &mut Vec<Remar
 }
 
 /// One group is no hierarchy, if every voter is in it.
-fn check_groups(groups: &[&QuorumKey], voters: &[u8]) -> Result<(), Fault> {
+fn check_groups(groups: &[&QuorumKey], voters: &[u8]) -> Result<(), ConfigError> {
     if let [_, second, ..] = groups {
         return Err(second.fault("hierarchical quorums are not offered; remove group.N and weight.N"));
     }
@@ -67,7 +71,7 @@ fn check_groups(groups: &[&QuorumKey], voters: &[u8]) -> Result<(), Fault> {
 }
 
 /// Equal weights are as good as none. Who is not weighed weighs 1.
-fn check_weights(keys: &[&QuorumKey], voters: &[u8]) -> Result<(), Fault> {
+fn check_weights(keys: &[&QuorumKey], voters: &[u8]) -> Result<(), ConfigError> {
     let mut weights: BTreeMap<u8, u32> = voters.iter().map(|voter| (*voter, 1)).collect();
     for key in keys {
         let number = Text(key.name.trim_start_matches("weight."));

@@ -7,13 +7,13 @@ use paddock_server::{Ensemble, EnsembleMember, Role};
 
 use super::ensemble::{self, Named, OwnNumber};
 use super::known_keys::{self, Fixed};
+use super::remark::{ConfigError, Location, Remark};
 use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_keys::{BETWEEN_MEMBERS, NO_PEERS};
 use super::zoo_quorum::{self, QuorumKey};
 use super::zoo_tls::ZooTls;
 use super::zoo_values;
-use super::{Fault, Place, Remark};
 
 #[derive(Debug, Default)]
 pub(super) struct ZooServers {
@@ -21,7 +21,7 @@ pub(super) struct ZooServers {
     alone_disabled: bool,
     listen_on_all_addresses: bool,
     reconfig_enabled: bool,
-    peer_type: Option<(Place, Role)>,
+    peer_type: Option<(Location, Role)>,
     quorum: Vec<QuorumKey>,
     tls: ZooTls,
     between_members: Vec<(Line, &'static Fixed)>,
@@ -38,7 +38,7 @@ pub(super) struct Settled {
 
 impl ZooServers {
     /// Takes a line, unless it says something else.
-    pub(super) fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<bool, Fault> {
+    pub(super) fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<bool, ConfigError> {
         if let Some(number) = line.key.strip_prefix("server.") {
             self.take_server(line, number, remarks)?;
             return Ok(true);
@@ -72,7 +72,12 @@ impl ZooServers {
         Ok(true)
     }
 
-    fn take_server(&mut self, line: &Line, number: &str, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+    fn take_server(
+        &mut self,
+        line: &Line,
+        number: &str,
+        remarks: &mut Vec<Remark>,
+    ) -> Result<(), ConfigError> {
         let id = value::number(&Text(number), value::MEMBER, value::A_MEMBER)
             .map_err(|what| line.fault(format!("{what} after server.")))?;
         let (member, more_addresses) =
@@ -99,10 +104,10 @@ impl ZooServers {
     pub(super) fn settle(
         mut self,
         own: Option<OwnNumber>,
-        place: &Place,
-        missing: impl FnOnce(String) -> Fault,
+        place: &Location,
+        missing: impl FnOnce(String) -> ConfigError,
         remarks: &mut Vec<Remark>,
-    ) -> Result<Settled, Fault> {
+    ) -> Result<Settled, ConfigError> {
         ensemble::sort(&mut self.named)?;
         self.check_voters()?;
         if self.is_alone() {
@@ -130,7 +135,7 @@ impl ZooServers {
         Ok(Settled { member, own, ensemble: Some(ensemble) })
     }
 
-    fn check_voters(&self) -> Result<(), Fault> {
+    fn check_voters(&self) -> Result<(), ConfigError> {
         let voters = ensemble::voters(&self.named);
         match self.named.iter().find(|named| named.member.role == Role::Observer) {
             Some(observer) if voters == 0 => {
@@ -165,7 +170,7 @@ impl ZooServers {
     }
 
     /// Remarks on keys that can only be judged now that there is an ensemble.
-    fn check_keys(&self, own: u8, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+    fn check_keys(&self, own: u8, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
         zoo_quorum::check(&self.quorum, &self.named, remarks)?;
         for (line, fixed) in &self.between_members {
             remarks.extend(fixed.remark_on(line)?);
@@ -182,7 +187,7 @@ impl ZooServers {
     }
 }
 
-fn unused_detail(place: &Place, key: &str) -> Remark {
+fn unused_detail(place: &Location, key: &str) -> Remark {
     place.clone().detail(format!("{key} changes nothing: {NO_PEERS}"))
 }
 

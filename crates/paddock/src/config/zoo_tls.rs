@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use paddock_server::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 
+use super::remark::{ConfigError, Remark};
 use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_values::{boolean, list};
-use super::{Fault, Remark};
 
 const PREFIX: &str = "ssl.quorum.";
 
@@ -40,7 +40,7 @@ impl ZooTls {
     }
 
     /// Settings of TLS for a member that has others.
-    pub(super) fn settle(&self, remarks: &mut Vec<Remark>) -> Result<Option<PeerTls>, Fault> {
+    pub(super) fn settle(&self, remarks: &mut Vec<Remark>) -> Result<Option<PeerTls>, ConfigError> {
         let (mode, line) = match (is_on(&self.ssl_quorum)?, is_on(&self.port_unification)?) {
             (Some(line), None) => (TlsMode::Required, line),
             (Some(line), Some(_)) => (TlsMode::Preferred, line),
@@ -69,7 +69,7 @@ impl ZooTls {
 }
 
 /// The line, if it says that something is on.
-fn is_on(line: &Option<Line>) -> Result<Option<&Line>, Fault> {
+fn is_on(line: &Option<Line>) -> Result<Option<&Line>, ConfigError> {
     match line {
         Some(line) => {
             let is_on = boolean(&Text(&line.value)).map_err(|what| line.fault(what))?;
@@ -126,7 +126,7 @@ impl Draft {
         })
     }
 
-    fn set(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+    fn set(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
         let place = || line.place.clone();
         let key = line.key.strip_prefix(PREFIX).unwrap_or(&line.key);
         match self.set_value(key, &Text(&line.value)).map_err(|what| line.fault(what))? {

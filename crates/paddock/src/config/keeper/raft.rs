@@ -5,11 +5,11 @@ use paddock_server::{Ensemble, EnsembleMember, Role};
 use paddock_yaml::{Entry, Value};
 
 use super::super::ensemble::{self, Named, OwnNumber};
+use super::super::remark::{ConfigError, Location, Remark};
 use super::super::source::Line;
 use super::super::value::{self, Text};
-use super::super::{Fault, Place, Remark};
-use super::settings::File;
-use super::{entries, values};
+use super::settings::{File, entries};
+use super::values;
 
 pub(super) const SECTION: &str = "raft_configuration";
 const SERVER: &str = "raft_configuration.server";
@@ -26,7 +26,7 @@ impl Raft {
         file: &File<'_>,
         section: &Entry,
         remarks: &mut Vec<Remark>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ConfigError> {
         for entry in entries(&section.value) {
             match entry.key.as_str() {
                 "secure" => {
@@ -62,10 +62,10 @@ impl Raft {
     pub(super) fn settle(
         self,
         own: Option<OwnNumber>,
-        place: &Place,
+        place: &Location,
         settings: Ensemble,
         remarks: &mut Vec<Remark>,
-    ) -> Result<Option<Ensemble>, Fault> {
+    ) -> Result<Option<Ensemble>, ConfigError> {
         if self.named.is_empty() {
             return Ok(None);
         }
@@ -93,7 +93,7 @@ struct Draft {
     is_learner: bool,
 }
 
-fn member(file: &File<'_>, entry: &Entry, remarks: &mut Vec<Remark>) -> Result<Named, Fault> {
+fn member(file: &File<'_>, entry: &Entry, remarks: &mut Vec<Remark>) -> Result<Named, ConfigError> {
     let mut draft = Draft::default();
     for line in file.settings(SERVER, entry)? {
         let value = Text(&line.value);
@@ -142,6 +142,6 @@ fn host(value: &Text<'_>) -> Result<String, String> {
     value::host(&Text(bare))
 }
 
-fn unknown(place: Place, key: &str) -> Fault {
+fn unknown(place: Location, key: &str) -> ConfigError {
     place.fault(format!("{key} is not a setting that Paddock knows"))
 }

@@ -6,12 +6,11 @@ use std::path::Path;
 
 use paddock_yaml::{Entry, Node, Value};
 
+use super::super::environment::Environment;
+use super::super::remark::{ConfigError, Location, cannot_read};
 use super::super::source::Line;
-use super::super::{Environment, Fault, Place, cannot_read};
-use super::xml;
+use super::xml::{self, TEXT};
 
-/// The key of an element's own text, beside its attributes.
-pub(super) const TEXT: &str = "#text";
 /// Attribute of an element whose value is in the environment.
 const FROM_ENV: &str = "@from_env";
 /// It hides a value in a file that is not written here.
@@ -20,8 +19,16 @@ const HIDE: &str = "@hide_in_preprocessed";
 const MERGED: [&str; 4] = ["conf", "xml", "yaml", "yml"];
 
 /// True if a file is in one of ClickHouse's formats, by its name.
-pub(in super::super) fn is_keeper_file(file: &Path) -> bool {
+pub(crate) fn is_keeper_file(file: &Path) -> bool {
     file.extension().and_then(OsStr::to_str).is_some_and(|extension| MERGED[1..].contains(&extension))
+}
+
+/// Entries of a section; none if it is a value.
+pub(super) fn entries(node: &Node) -> &[Entry] {
+    match &node.value {
+        Value::Mapping(entries) => entries,
+        _ => &[],
+    }
 }
 
 #[derive(Debug)]
@@ -31,29 +38,39 @@ pub(super) struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    pub(super) fn read(path: &'a Path, environment: &'a Environment) -> Result<(File<'a>, Node), Fault> {
+    pub(super) fn read(
+        path: &'a Path,
+        environment: &'a Environment,
+    ) -> Result<(File<'a>, Node), ConfigError> {
         let text = fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
-        let root = match path.extension().is_some_and(|extension| extension == "xml") {
-            true => xml::parse(&text),
-            false => paddock_yaml::parse(&text).map_err(|error| (error.line, error.to_string())),
+        let root = if path.extension().is_some_and(|extension| extension == "xml") {
+            xml::parse(&text)
+        } else {
+            paddock_yaml::parse(&text).map_err(|error| (error.line, error.to_string()))
         };
         refuse_merges(path)?;
         let file = File { path, environment };
-        Ok((file, root.map_err(|(line, what)| Place::at(path, line).fault(what))?))
+        Ok((file, root.map_err(|(line, what)| Location::at(path, line).fault(what))?))
     }
 
-    pub(super) fn place(&self, line: usize) -> Place {
-        Place::at(self.path, line)
+    pub(super) fn place(&self, line: usize) -> Location {
+        Location::at(self.path, line)
     }
 
     /// All settings at and below `entry`, whose key stands in for its path.
-    pub(super) fn settings(&self, path: &str, entry: &Entry) -> Result<Vec<Line>, Fault> {
+    pub(super) fn settings(&self, path: &str, entry: &Entry) -> Result<Vec<Line>, ConfigError> {
         let mut settings = Vec::new();
         self.collect(path, entry.line, &entry.value, &mut settings)?;
         Ok(settings)
     }
 
-    fn collect(&self, path: &str, line: usize, node: &Node, settings: &mut Vec<Line>) -> Result<(), Fault> {
+    fn collect(
+        &self,
+        path: &str,
+        line: usize,
+        node: &Node,
+        settings: &mut Vec<Line>,
+    ) -> Result<(), ConfigError> {
         let place = self.place(line);
         let line_of =
             |value: String| Line { place: place.clone(), key: path.to_owned(), value, earlier: None };
@@ -79,7 +96,7 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    fn variable(&self, path: &str, entry: &Entry) -> Result<String, Fault> {
+    fn variable(&self, path: &str, entry: &Entry) -> Result<String, ConfigError> {
         let name = match &entry.value.value {
             Value::Scalar(name) => name.as_str(),
             _ => "",
@@ -90,7 +107,7 @@ impl<'a> File<'a> {
         })
     }
 
-    fn refuse_attribute(&self, path: &str, entry: &Entry) -> Fault {
+    fn refuse_attribute(&self, path: &str, entry: &Entry) -> ConfigError {
         let name = entry.key.trim_start_matches('@');
         let what =
             format!("{path}: the attribute {name} is not offered; write the value itself, or take from_env");
@@ -99,7 +116,7 @@ impl<'a> File<'a> {
 }
 
 /// ClickHouse reads files in two directories on top of a file. Nothing of what they say may be passed over.
-fn refuse_merges(path: &Path) -> Result<(), Fault> {
+fn refuse_merges(path: &Path) -> Result<(), ConfigError> {
     for directory in [path.with_extension("d"), path.with_file_name("conf.d")] {
         let Ok(entries) = fs::read_dir(&directory) else { continue };
         let mut files = entries.flatten().map(|entry| entry.path());
@@ -108,7 +125,7 @@ fn refuse_merges(path: &Path) -> Result<(), Fault> {
         };
         if let Some(file) = files.find(is_merged) {
             let what = format!("{} would count too, and is not read; put all into one file", file.display());
-            return Err(Place::new(path).fault(what));
+            return Err(Location::new(path).fault(what));
         }
     }
     Ok(())

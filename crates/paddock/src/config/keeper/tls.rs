@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use paddock_server::{Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 
+use super::super::remark::{ConfigError, Location, Remark};
 use super::super::source::Line;
 use super::super::value::{self, Text};
 use super::super::zoo_values::list;
-use super::super::{Fault, Place, Remark};
 use super::values::boolean;
 
 pub(super) const SECTION: &str = "openSSL";
@@ -40,7 +40,7 @@ impl KeeperTls {
     }
 
     /// Settings of TLS for a member that has others and is to speak TLS with them.
-    pub(super) fn settle(&self, file: &Place, remarks: &mut Vec<Remark>) -> Result<PeerTls, Fault> {
+    pub(super) fn settle(&self, file: &Location, remarks: &mut Vec<Remark>) -> Result<PeerTls, ConfigError> {
         let mut draft = Draft::default();
         for line in &self.lines {
             draft.take(line, remarks)?;
@@ -51,7 +51,7 @@ impl KeeperTls {
 }
 
 impl<'a> Draft<'a> {
-    fn take(&mut self, line: &'a Line, remarks: &mut Vec<Remark>) -> Result<(), Fault> {
+    fn take(&mut self, line: &'a Line, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
         let rest = line.key.strip_prefix(SECTION).unwrap_or_default();
         let (side, key) = rest.trim_start_matches('.').split_once('.').unwrap_or_default();
         if !["server", "client"].contains(&side) {

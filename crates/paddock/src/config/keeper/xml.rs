@@ -4,6 +4,9 @@
 use paddock_yaml::{Entry, Node, Value};
 use roxmltree::Document;
 
+/// The key of an element's own text, beside its attributes.
+pub(super) const TEXT: &str = "#text";
+
 /// The line, and what is wrong there.
 pub(super) type Malformed = (usize, String);
 
@@ -32,7 +35,7 @@ fn node(document: &Document<'_>, element: roxmltree::Node<'_, '_>) -> Node {
         true => scalar(text),
         false => {
             if !text.trim().is_empty() {
-                entries.push(Entry { key: super::settings::TEXT.to_owned(), line, value: scalar(text) });
+                entries.push(Entry { key: TEXT.to_owned(), line, value: scalar(text) });
             }
             Node { line, value: Value::Mapping(entries) }
         }

@@ -8,9 +8,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::super::ensemble::{self, Named, OwnNumber};
+use super::super::remark::{ConfigError, Location, Remark};
 use super::super::value::{self, Value};
-use super::super::{Fault, Place, Remark};
-use super::{File, Item, in_order, tls};
+use super::file::{File, Item, boolean, in_order, named, unknown};
+use super::tls;
 
 const MEMBER: &str = "ensemble.member";
 const QUORUM_PORT: u16 = 2888;
@@ -21,14 +22,18 @@ const A_CLOCK_BOUND: &str = "a number of milliseconds from 0 to 500";
 
 #[derive(Debug)]
 pub(super) struct Table {
-    place: Place,
+    place: Location,
     named: Vec<Named>,
     /// All but its members.
     settings: Ensemble,
 }
 
 impl Table {
-    pub(super) fn read(file: &File<'_>, place: Place, value: &Spanned<DeValue<'_>>) -> Result<Table, Fault> {
+    pub(super) fn read(
+        file: &File<'_>,
+        place: Location,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Table, ConfigError> {
         let Some(table) = value.get_ref().as_table() else {
             return Err(place.fault("ensemble: expected a table [ensemble] or [[ensemble.member]]"));
         };
@@ -65,7 +70,7 @@ impl Table {
         self,
         own: Option<&OwnNumber>,
         remarks: &mut Vec<Remark>,
-    ) -> Result<(Ensemble, Named), Fault> {
+    ) -> Result<(Ensemble, Named), ConfigError> {
         if ensemble::voters(&self.named) == 0 {
             return Err(self.place.fault("ensemble: there is no participant"));
         }
@@ -80,7 +85,11 @@ impl Table {
     }
 }
 
-fn members(file: &File<'_>, place: &Place, value: &Spanned<DeValue<'_>>) -> Result<Vec<Named>, Fault> {
+fn members(
+    file: &File<'_>,
+    place: &Location,
+    value: &Spanned<DeValue<'_>>,
+) -> Result<Vec<Named>, ConfigError> {
     let malformed = || place.clone().fault(format!("{MEMBER}: expected tables [[{MEMBER}]]"));
     let list = value.get_ref().as_array().ok_or_else(malformed)?;
     list.iter()
@@ -91,7 +100,7 @@ fn members(file: &File<'_>, place: &Place, value: &Spanned<DeValue<'_>>) -> Resu
         .collect()
 }
 
-fn member(file: &File<'_>, place: Place, table: &DeTable<'_>) -> Result<Named, Fault> {
+fn member(file: &File<'_>, place: Location, table: &DeTable<'_>) -> Result<Named, ConfigError> {
     let mut draft = Draft::default();
     for (key, value) in in_order(table) {
         let place = file.place(key.span().start);
@@ -150,10 +159,6 @@ impl Draft {
     }
 }
 
-pub(super) fn boolean(value: &Item<'_>) -> Result<bool, String> {
-    value.value.get_ref().as_bool().ok_or_else(|| value::wrong("true or false", value))
-}
-
 fn port(value: &Item<'_>) -> Result<u16, String> {
     value::number(value, value::PORT, value::A_PORT)
 }
@@ -164,14 +169,4 @@ fn role(value: &Item<'_>) -> Result<Role, String> {
         Some("observer") => Ok(Role::Observer),
         _ => Err(value::wrong("\"participant\" or \"observer\"", value)),
     }
-}
-
-/// Turns what is wrong with `key` into a fault.
-pub(super) fn named(place: &Place, key: &str) -> impl FnOnce(String) -> Fault {
-    let (place, key) = (place.clone(), key.to_owned());
-    move |what| place.fault(format!("{key}: {what}"))
-}
-
-pub(super) fn unknown(place: Place, key: &str) -> Fault {
-    place.fault(format!("{key} is not a setting that Paddock knows"))
 }

@@ -5,7 +5,8 @@ use paddock_server::{
     Store, TlsMode, TlsVersions, WordList,
 };
 
-use super::super::{Environment, Loaded, Overrides, load};
+use super::super::overrides::Overrides;
+use super::super::{Environment, Loaded, load};
 
 fn load_text(text: &str) -> Result<Loaded, String> {
     let dir = tempfile::tempdir().unwrap();

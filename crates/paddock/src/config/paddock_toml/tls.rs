@@ -6,14 +6,17 @@ use paddock_server::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, Tls
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::super::remark::{ConfigError, Location};
 use super::super::value::{self, Value};
-use super::super::{Fault, Place};
-use super::ensemble::{boolean, named, unknown};
-use super::{File, Item, in_order};
+use super::file::{File, Item, boolean, in_order, named, unknown};
 
 const TLS: &str = "ensemble.tls";
 
-pub(super) fn read(file: &File<'_>, place: &Place, value: &Spanned<DeValue<'_>>) -> Result<PeerTls, Fault> {
+pub(super) fn read(
+    file: &File<'_>,
+    place: &Location,
+    value: &Spanned<DeValue<'_>>,
+) -> Result<PeerTls, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TLS}: {what}"));
     let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [ensemble.tls]"))?;
     let mut draft = Draft::default();

@@ -4,18 +4,17 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::super::opentelemetry::{TracingDraft, endpoint, service_name};
-use super::super::{Fault, Place, Remark};
-use super::ensemble::named;
-use super::{File, in_order};
+use super::super::remark::{ConfigError, Location, Remark};
+use super::file::{File, in_order, named};
 
 const TRACING: &str = "tracing";
 
 pub(super) fn read(
     file: &File<'_>,
-    place: &Place,
+    place: &Location,
     value: &Spanned<DeValue<'_>>,
     remarks: &mut Vec<Remark>,
-) -> Result<TracingDraft, Fault> {
+) -> Result<TracingDraft, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TRACING}: {what}"));
     let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [tracing]"))?;
     let (mut found, mut name) = (None, None);

@@ -2,9 +2,9 @@ use std::fs;
 
 use paddock_server::{Config, WordList};
 
-use super::super::Weight;
 use super::super::case::Case;
 use super::super::known_keys::Otherwise;
+use super::super::remark::Weight;
 use super::*;
 
 const BASE: &str = "dataDir=data\nclientPort=2181\nclientPortAddress=127.0.0.1\n";

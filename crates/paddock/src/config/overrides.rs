@@ -1,0 +1,14 @@
+//! Settings of the command line, which count before all others.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Where the data is kept unless someone says otherwise.
+pub(crate) const DEFAULT_DATA_DIR: &str = "paddock-data";
+
+/// Settings of the command line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overrides {
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) data_dir: Option<PathBuf>,
+}
