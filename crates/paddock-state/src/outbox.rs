@@ -39,19 +39,32 @@ pub struct Outbox {
     bytes: Vec<u8>,
     /// Each with the end of its bytes.
     parcels: Vec<(ConnId, Kind, usize)>,
+    /// The most bytes that the box held in one of the rounds of late.
+    recent_bytes: usize,
 }
 
 impl Outbox {
+    /// So much memory may always stay, in bytes.
+    const BYTES_KEPT: usize = 64 << 10;
+    /// A round with more than this does not make the next ones keep more.
+    const RECENT_BYTES_MAX: usize = 2 << 20;
+
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.parcels.is_empty()
     }
 
+    /// Empties the box. It keeps the memory that rounds of late have needed, so that nobody asks for it in each round anew, and
+    /// lets go what one huge reply took.
     pub fn clear(&mut self) {
+        let faded = self.recent_bytes - self.recent_bytes / 64;
+        self.recent_bytes = faded.max(self.bytes.len().min(Outbox::RECENT_BYTES_MAX));
         self.bytes.clear();
         self.parcels.clear();
-        // One huge reply must not keep its memory for ever.
-        self.bytes.shrink_to(1 << 20);
+        let enough = self.recent_bytes.max(Outbox::BYTES_KEPT);
+        if self.bytes.capacity() > 4 * enough {
+            self.bytes.shrink_to(2 * enough);
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (ConnId, Parcel<'_>)> {
@@ -75,6 +88,10 @@ impl Outbox {
     /// Moves all of `other` behind what is here.
     #[inline]
     pub fn append(&mut self, other: &mut Outbox) {
+        if self.is_empty() {
+            std::mem::swap(self, other);
+            return;
+        }
         let shift = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
         self.parcels.extend(other.parcels.iter().map(|&(conn, kind, end)| (conn, kind, end + shift)));
@@ -173,6 +190,28 @@ impl Outboxes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_of_a_huge_reply_is_let_go_and_that_of_every_round_is_kept() {
+        let conn = ConnId::new(0, 1);
+        let mut outboxes = Outboxes::new(1);
+        let mut round = |bytes: usize| {
+            outboxes.reply(conn, |out| out.resize(out.len() + bytes, 0));
+            let outbox = &mut outboxes.boxes[0];
+            let used = outbox.bytes.capacity();
+            outbox.clear();
+            (used, outbox.bytes.capacity())
+        };
+        round(1 << 20);
+        for bytes in [10, 1 << 20, 10, 1 << 20] {
+            let (used, kept) = round(bytes);
+            assert_eq!(used, kept, "after {bytes} bytes");
+        }
+        round(32 << 20);
+        assert!(round(10).1 <= 4 * Outbox::RECENT_BYTES_MAX);
+        (0..500).for_each(|_| assert!(round(10).0 <= 4 * Outbox::RECENT_BYTES_MAX));
+        assert!(round(10).1 <= 4 * Outbox::BYTES_KEPT);
+    }
 
     #[test]
     fn parcels_keep_their_bytes_and_their_order() {
