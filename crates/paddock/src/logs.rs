@@ -3,8 +3,10 @@
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Says what is logged when the command line does not.
 const VARIABLE: &str = "PADDOCK_LOG";
@@ -18,11 +20,12 @@ pub(crate) enum Format {
 
 /// Starts logging. `filter` is what the command line asked for; the error is one line.
 pub(crate) fn start(format: Format, filter: Option<&str>) -> Result<(), String> {
-    let logger = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(chosen_filter(filter)?);
-    match format {
-        Format::Text => logger.compact().with_ansi(colours_wanted()).init(),
-        Format::Json => logger.json().flatten_event(true).init(),
-    }
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let lines = match format {
+        Format::Text => lines.compact().with_ansi(colours_wanted()).boxed(),
+        Format::Json => lines.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(lines.with_filter(chosen_filter(filter)?)).init();
     Ok(())
 }
 
@@ -39,7 +42,7 @@ fn colours_wanted() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-fn chosen_filter(asked: Option<&str>) -> Result<EnvFilter, String> {
+fn chosen_filter(asked: Option<&str>) -> Result<Targets, String> {
     if let Some(asked) = asked {
         return parse_filter(asked).map_err(|why| format!("--log: {why}"));
     }
@@ -51,16 +54,16 @@ fn chosen_filter(asked: Option<&str>) -> Result<EnvFilter, String> {
     }
 }
 
-fn parse_filter(text: &str) -> Result<EnvFilter, String> {
+fn parse_filter(text: &str) -> Result<Targets, String> {
     let wrong = || {
         format!("expected a level (error, warn, info, debug, trace, off) or TARGET=LEVEL,…, found {text:?}")
     };
     // A bare word is a level. The library would take `verbose` for a target and log nothing else.
     let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
-    if !text.split(',').map(str::trim).all(|part| part.contains(['=', '[']) || is_level(part)) {
+    if !text.split(',').map(str::trim).all(|part| part.contains('=') || is_level(part)) {
         return Err(wrong());
     }
-    EnvFilter::builder().parse(text).map_err(|_| wrong())
+    text.parse().map_err(|_| wrong())
 }
 
 #[cfg(test)]

@@ -12,10 +12,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-#[cfg(all(feature = "jemalloc", target_os = "linux"))]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 const EXAMPLES: &str = "\
 Examples:
   paddock server

@@ -62,8 +62,11 @@ fn last_part(function: &str) -> String {
 
 /// The first that matches a frame counts.
 const RULES: &[(Pattern, Stage)] = &[
-    (Begins(&["_rjem_"]), Stage::Allocator),
-    (Source("jemalloc"), Stage::Allocator),
+    (
+        Begins(&["_int_malloc", "_int_free", "_int_realloc", "malloc", "cfree", "realloc", "calloc"]),
+        Stage::Allocator,
+    ),
+    (Begins(&["unlink_chunk", "sysmalloc", "systrim", "heap_trim"]), Stage::Allocator),
     // The kernel. On its way back from a call, a thread may find that another one has to run.
     (Begins(&["asm_sysvec_", "asm_common_interrupt"]), Stage::Switching),
     (Begins(&["exit_to_user_mode_loop", "irqentry_exit_to_user_mode"]), Stage::Switching),
