@@ -44,9 +44,9 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// So much memory may always stay, in bytes.
+    /// Memory that may always stay, in bytes.
     const BYTES_KEPT: usize = 64 << 10;
-    /// A round with more than this does not make the next ones keep more.
+    /// Bytes of a round above which it does not make the next ones keep more.
     const RECENT_BYTES_MAX: usize = 2 << 20;
 
     #[inline]
