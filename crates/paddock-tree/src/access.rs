@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use paddock_proto::{Acl, AclList, ErrorCode, Id, IdList, Perms};
 
-use crate::Tree;
 use crate::ip::IpExpression;
-use crate::store::{AclId, NodeId, is_world};
+use crate::store::is_world;
 
 /// True if somebody with these identities has one of the wanted permissions.
 pub fn allows(acl: &[Acl], wanted: Perms, ids: IdList<'_>) -> bool {
@@ -24,15 +23,6 @@ fn matches(scheme: &str, id: &str, expression: &str) -> bool {
     match scheme {
         "ip" => IpExpression::parse(expression).is_some_and(|expression| expression.matches(id)),
         _ => id == expression,
-    }
-}
-
-impl Tree {
-    pub(crate) fn check_access(&self, node: NodeId, wanted: Perms, ids: IdList<'_>) -> Result<(), ErrorCode> {
-        if self.store.acl(node) == AclId::OPEN {
-            return Ok(());
-        }
-        if allows(self.store.acl_list(node), wanted, ids) { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 }
 

@@ -1,15 +1,7 @@
-//! Which sessions there are, and which member serves each. When one has been silent for too long is for the leader to
-//! say.
-//!
-//! A session that moves to another member leaves nothing behind: what its former member still has on the way is refused,
-//! so that no write of its past comes after one of its present.
+//! A session, as all members know it.
 
-use paddock_proto::{ErrorCode, SessionId, WriteReply, Zxid};
-
+use paddock_proto::SessionId;
 use xxhash_rust::xxh3::xxh3_64;
-
-use crate::outcome::Changes;
-use crate::tree::{Circumstances, Tree};
 
 /// Session as all members know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,81 +18,5 @@ impl Session {
         bytes[8..12].copy_from_slice(&self.timeout_ms.to_le_bytes());
         bytes[12] = self.owner;
         xxh3_64(&bytes)
-    }
-}
-
-impl Circumstances<'_> {
-    /// True if the service itself asks, and no client.
-    pub(crate) fn is_service(&self) -> bool {
-        self.session == SessionId::NONE
-    }
-}
-
-impl Tree {
-    pub fn session_timeout_ms(&self, id: SessionId) -> Option<i32> {
-        self.sessions.get(&id).map(|session| session.timeout_ms)
-    }
-
-    /// The member that serves the session.
-    pub fn session_owner(&self, id: SessionId) -> Option<u8> {
-        self.sessions.get(&id).map(|session| session.owner)
-    }
-
-    pub fn session_count(&self) -> usize {
-        self.sessions.len()
-    }
-
-    /// Every session and its timeout in milliseconds, by id.
-    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
-        self.sessions.iter().map(|(&id, session)| (id, session.timeout_ms))
-    }
-
-    /// A session must be alive for what it asks, and ask it where it is served; the service needs none.
-    pub(crate) fn check_session(&self, id: SessionId, member: u8) -> Result<(), ErrorCode> {
-        match self.sessions.get(&id) {
-            _ if id == SessionId::NONE => Ok(()),
-            None => Err(ErrorCode::SessionExpired),
-            Some(session) if session.owner != member => Err(ErrorCode::SessionMoved),
-            Some(_) => Ok(()),
-        }
-    }
-
-    /// Refuses an id that is in use: two clients must never share a session.
-    pub(crate) fn create_session<'a>(
-        &mut self,
-        session: SessionId,
-        member: u8,
-        timeout_ms: i32,
-    ) -> Result<WriteReply<'a>, ErrorCode> {
-        if session == SessionId::NONE || self.sessions.contains_key(&session) {
-            return Err(ErrorCode::BadArguments);
-        }
-        self.sessions.insert(session, Session { timeout_ms, owner: member });
-        Ok(WriteReply::Done)
-    }
-
-    /// From now on the session is served by `member`.
-    pub(crate) fn resume_session<'a>(
-        &mut self,
-        session: SessionId,
-        member: u8,
-        timeout_ms: i32,
-    ) -> Result<WriteReply<'a>, ErrorCode> {
-        let known = self.sessions.get_mut(&session).ok_or(ErrorCode::SessionExpired)?;
-        *known = Session { timeout_ms, owner: member };
-        Ok(WriteReply::Done)
-    }
-
-    /// Ends a session, with its ephemerals. One that has ended already is no error: its client and the leader may both
-    /// have asked for it.
-    pub(crate) fn close_session<'a>(
-        &mut self,
-        session: SessionId,
-        zxid: Zxid,
-        changes: &mut Changes<'a>,
-    ) -> WriteReply<'a> {
-        self.remove_ephemerals(session, zxid, changes);
-        self.sessions.remove(&session);
-        WriteReply::Done
     }
 }

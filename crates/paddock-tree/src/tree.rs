@@ -1,13 +1,17 @@
 //! The tree as a whole: what it holds, and which part of the code carries out which write.
 
+mod membership;
+mod sessions;
+
 use std::collections::BTreeMap;
 
-use paddock_proto::{ErrorCode, IdList, SessionId, Stat, Write, WriteReply, Zxid};
+use paddock_proto::{ErrorCode, IdList, Perms, SessionId, Stat, Write, WriteReply, Zxid};
 
+use crate::access::{allows, world_readable};
 use crate::ensemble::Ensemble;
 use crate::origins::{Origin, Origins};
 use crate::session::Session;
-use crate::store::{Kind, NodeId, Record, Store};
+use crate::store::{AclId, Kind, NodeId, Record, Store};
 use crate::{Changes, Command, Outcome};
 
 pub(crate) const QUOTA: &str = "/zookeeper/quota";
@@ -38,6 +42,13 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) time_ms: i64,
 }
 
+impl Circumstances<'_> {
+    /// True if the service itself asks, and no client.
+    pub(crate) fn is_service(&self) -> bool {
+        self.session == SessionId::NONE
+    }
+}
+
 impl Default for Tree {
     fn default() -> Tree {
         Tree::new()
@@ -48,9 +59,9 @@ impl Tree {
     /// The znodes that ZooKeeper begins with.
     pub fn new() -> Tree {
         let mut store = Store::empty();
-        let readable = vec![crate::access::world_readable()];
+        let readable = vec![world_readable()];
         let read_only = store.hold_acl(readable);
-        let open = crate::store::AclId::OPEN;
+        let open = AclId::OPEN;
         let root = store.place(&system_node(""), open);
         let zookeeper = store.place(&system_node("zookeeper"), open);
         let quota = store.place(&system_node("quota"), open);
@@ -61,6 +72,14 @@ impl Tree {
         assert!(adopted.is_ok() && store.weigh(), "the system znodes are a tree");
         let (sessions, origins) = (BTreeMap::new(), Origins::default());
         Tree { zxid: Zxid(0), store, sessions, origins, ensemble: None, quota }
+    }
+
+    /// Refuses those who have none of the wanted permissions for a znode.
+    pub(crate) fn check_access(&self, node: NodeId, wanted: Perms, ids: IdList<'_>) -> Result<(), ErrorCode> {
+        if self.store.acl(node) == AclId::OPEN {
+            return Ok(());
+        }
+        if allows(self.store.acl_list(node), wanted, ids) { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 
     /// True if the batch with this number is the next one of `origin`. If so its commands are to be applied now; if not,
