@@ -15,7 +15,7 @@ use crate::{install, machine};
 
 pub(crate) const HELP: &str = "\
 Examples:
-  cargo xtask compare                about 20 minutes; writes docs/performance.md
+  cargo xtask compare                about 20 minutes; writes a table below docs/performance
   cargo xtask compare --quick        about a minute, to see that it works; writes no page
   cargo xtask compare --long         the memory and CPU that 6.4 million requests take; about 6 minutes
   cargo xtask compare --nodes 3      ensembles of three members; about 7 minutes
@@ -60,32 +60,66 @@ struct Comparison {
     suite: &'static str,
     /// The options that the command line needs for this comparison.
     options: &'static str,
+    /// The page below docs/performance that it writes a table into.
+    page: &'static str,
     /// The table that it writes, by the name in the lines around it.
     table: &'static str,
     has_zookeeper: bool,
 }
 
 impl Comparison {
-    const ONE: Comparison =
-        Comparison { suite: "default", options: "", table: "compare", has_zookeeper: true };
-    const ONE_LONG: Comparison =
-        Comparison { suite: "long", options: " --long", table: "compare long", has_zookeeper: true };
-    const THREE: Comparison =
-        Comparison { suite: "three", options: " --nodes 3", table: "compare three", has_zookeeper: true };
-    const SIZE: Comparison =
-        Comparison { suite: "size", options: " --size", table: "compare size", has_zookeeper: true };
+    const ONE: Comparison = Comparison {
+        suite: "default",
+        page: "one-member",
+        options: "",
+        table: "compare",
+        has_zookeeper: true,
+    };
+    const ONE_LONG: Comparison = Comparison {
+        suite: "long",
+        page: "one-member",
+        options: " --long",
+        table: "compare long",
+        has_zookeeper: true,
+    };
+    const THREE: Comparison = Comparison {
+        suite: "three",
+        page: "three-members",
+        options: " --nodes 3",
+        table: "compare three",
+        has_zookeeper: true,
+    };
+    const SIZE: Comparison = Comparison {
+        suite: "size",
+        page: "size",
+        options: " --size",
+        table: "compare size",
+        has_zookeeper: true,
+    };
     const SIZE_LONG: Comparison = Comparison {
         suite: "size-long",
+        page: "size",
         options: " --size --long",
         table: "compare size long",
         has_zookeeper: false,
     };
-    const READS: Comparison =
-        Comparison { suite: "reads", options: " --reads", table: "compare reads", has_zookeeper: true };
-    const LOG: Comparison =
-        Comparison { suite: "log", options: " --log", table: "compare log", has_zookeeper: true };
+    const READS: Comparison = Comparison {
+        suite: "reads",
+        page: "reads",
+        options: " --reads",
+        table: "compare reads",
+        has_zookeeper: true,
+    };
+    const LOG: Comparison = Comparison {
+        suite: "log",
+        page: "compression",
+        options: " --log",
+        table: "compare log",
+        has_zookeeper: true,
+    };
     const COMPRESSION: Comparison = Comparison {
         suite: "compression",
+        page: "compression",
         options: " --compression",
         table: "compare compression",
         has_zookeeper: false,
@@ -119,8 +153,6 @@ impl Options {
     }
 }
 
-const PAGE: &str = "performance.md";
-
 /// Measures and writes the page; true if all was measured without an error.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     let comparison = options.comparison()?;
@@ -137,7 +169,8 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     }
     if !options.quick {
         let text = describe(layout, comparison, &results)?;
-        Section::new(comparison.table).write(&layout.document(PAGE), &text)?;
+        let page = layout.document(&format!("performance/{}.md", comparison.page));
+        Section::new(comparison.table).write(&page, &text)?;
     }
     Ok(true)
 }

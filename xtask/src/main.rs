@@ -58,13 +58,13 @@ enum Task {
     /// Run the simulator for hours over ever new seeds
     #[command(after_help = soak::HELP)]
     Soak(soak::Options),
-    /// Measure Paddock beside Apache ZooKeeper and write docs/performance.md
+    /// Measure Paddock beside Apache ZooKeeper and write tables below docs/performance
     #[command(after_help = compare::HELP)]
     Compare(compare::Options),
     /// Count the instructions of requests, of changes of the tree and of the log, and compare with what is stored
     #[command(after_help = instructions::HELP)]
     Instructions(instructions::Options),
-    /// Tell where the server's time goes and write it into docs/performance.md
+    /// Tell where the server's time goes and write it into docs/performance/profile.md
     #[command(after_help = profile::HELP)]
     Profile(profile::Options),
     /// Prove that the simulator would notice mistakes

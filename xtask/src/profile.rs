@@ -25,7 +25,7 @@ use table::Column;
 
 pub(crate) const HELP: &str = "\
 Examples:
-  cargo xtask profile                about two minutes; writes a table into docs/performance.md
+  cargo xtask profile                about two minutes; writes a table into docs/performance/profile.md
   cargo xtask profile --quick        less than a minute, to see that it works; writes no page
   firefox target/profile/create.svg  one of the flame graphs; there is one for each column: create-alone, create-ten,
                                      create-hundred, create, get, get-of-many, mixed
@@ -99,7 +99,7 @@ impl Times {
     }
 }
 
-const PAGE: &str = "performance.md";
+const PAGE: &str = "performance/profile.md";
 
 /// Records all workloads and writes the page; always true, for what could not be recorded is an error.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
