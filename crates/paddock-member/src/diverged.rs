@@ -61,7 +61,7 @@ mod tests {
 
     use paddock_replica::Cluster;
     use paddock_state::Now;
-    use paddock_storage::disk::Fault;
+    use paddock_storage::disk::DiskFault;
     use paddock_storage::{Index, MemDisk, Record, Term};
 
     use super::*;
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn whenever_it_dies_on_the_way_it_begins_anew_and_keeps_what_it_had_aside() {
         let config = Config::small();
-        for fault in [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename] {
+        for fault in [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename] {
             let mut faults = 0;
             loop {
                 let disk = MemDisk::new(faults);

@@ -147,7 +147,7 @@ pub(crate) fn remove_mark(disk: &dyn Disk, dir: &Path, index: Index) -> Result<(
 mod tests {
     use paddock_replica::Membership;
     use paddock_state::Now;
-    use paddock_storage::disk::Fault;
+    use paddock_storage::disk::DiskFault;
     use paddock_storage::{MemDisk, SnapshotMeta, SnapshotWriter};
     use paddock_tree::Tree;
 
@@ -211,7 +211,7 @@ mod tests {
     fn whenever_the_member_dies_it_has_what_it_had_or_what_came() {
         let (bytes, config) = (snapshot_bytes(), Config::small());
         // What the crash leaves of names is chance: each moment has its turn with several disks.
-        let disks = [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename].into_iter();
+        let disks = [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename].into_iter();
         for (fault, seed) in disks.flat_map(|fault| (0..8).map(move |seed| (fault, seed))) {
             let mut faults = 0;
             loop {
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_power_cut_while_a_killed_member_recovers_leaves_what_it_had_or_what_came() {
         let (bytes, config) = (snapshot_bytes(), Config::small());
-        let faults = [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename];
+        let faults = [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename];
         let ends = faults.iter().flat_map(|fault| (0..12).map(move |others| (*fault, others)));
         for (killed, cut) in ends.clone().flat_map(|killed| ends.clone().map(move |cut| (killed, cut))) {
             let disk = MemDisk::new(killed.1 * 100 + cut.1);

@@ -47,11 +47,11 @@ struct Node {
     /// As the wire says it, but for what depends on children.
     stat: Stat,
     creates: i32,
-    kind: Kind,
+    kind: ZnodeKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum ZnodeKind {
     Persistent,
     Ephemeral(SessionId),
     Container,
@@ -72,7 +72,7 @@ impl Model {
             acl: vec![acl],
             stat: Stat::default(),
             creates: 0,
-            kind: Kind::Persistent,
+            kind: ZnodeKind::Persistent,
         };
         let mut nodes = BTreeMap::new();
         for path in ["/", "/zookeeper", "/zookeeper/quota"] {
@@ -166,7 +166,7 @@ impl Model {
     }
 
     fn end(&mut self, session: SessionId, changes: &mut Changes) -> Reply {
-        let owned = |node: &Node| node.kind == Kind::Ephemeral(session);
+        let owned = |node: &Node| node.kind == ZnodeKind::Ephemeral(session);
         let paths: Vec<Rc<str>> =
             self.nodes.iter().filter(|(_, node)| owned(node)).map(|(path, _)| path.clone()).collect();
         paths.iter().for_each(|path| self.remove(path, changes));
@@ -213,14 +213,14 @@ impl Model {
         };
         let mut ephemerals: BTreeMap<SessionId, Vec<String>> = BTreeMap::new();
         for (path, node) in &self.nodes {
-            if let Kind::Ephemeral(session) = node.kind {
+            if let ZnodeKind::Ephemeral(session) = node.kind {
                 ephemerals.entry(session).or_default().push(path.to_string());
             }
         }
         let is_perishable = |(path, node): &(&Rc<str>, &Rc<Node>)| match node.kind {
-            Kind::Container => node.creates > 0 && self.names_below(path).is_empty(),
-            Kind::Ttl(_) => self.names_below(path).is_empty(),
-            Kind::Persistent | Kind::Ephemeral(_) => false,
+            ZnodeKind::Container => node.creates > 0 && self.names_below(path).is_empty(),
+            ZnodeKind::Ttl(_) => self.names_below(path).is_empty(),
+            ZnodeKind::Persistent | ZnodeKind::Ephemeral(_) => false,
         };
         let bytes = self.nodes.iter().map(|(path, node)| (path.len() + len(&node.data)) as u64).sum();
         Dump {

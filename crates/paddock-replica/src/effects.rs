@@ -67,13 +67,13 @@ impl Effects {
 
 /// Effects that inputs have caused since the last call of `Replica::collect`, which hands them to the shell.
 #[derive(Debug, Default)]
-pub(crate) struct Outgoing {
+pub(crate) struct QueuedEffects {
     pub(crate) messages: Messages,
     pub(crate) snapshot_reads: Vec<SnapshotRead>,
     pub(crate) snapshot_writes: Vec<SnapshotWrite>,
 }
 
-impl Outgoing {
+impl QueuedEffects {
     /// Moves everything to the end of `effects`.
     pub(crate) fn move_to(&mut self, effects: &mut Effects) {
         effects.messages.append(&mut self.messages);

@@ -22,7 +22,7 @@ use crate::contact::Contact;
 use crate::digests::Digests;
 use crate::disk_age::DiskAge;
 use crate::durability::Durability;
-use crate::effects::Outgoing;
+use crate::effects::QueuedEffects;
 use crate::founding::FOUNDING_ROUND;
 use crate::garbage::Garbage;
 use crate::gates::Gates;
@@ -79,7 +79,7 @@ pub struct Replica {
     complaints: SnapshotComplaints,
     digests: Digests,
     garbage: Garbage,
-    outgoing: Outgoing,
+    outgoing: QueuedEffects,
 }
 
 impl Replica {
@@ -118,7 +118,7 @@ impl Replica {
             complaints: SnapshotComplaints::default(),
             digests: Digests::default(),
             garbage: Garbage::new(options.garbage_interval_ms, options.garbage_max, now),
-            outgoing: Outgoing::default(),
+            outgoing: QueuedEffects::default(),
             options,
         };
         replica.begin(now, state.tree());

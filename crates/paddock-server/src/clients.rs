@@ -2,10 +2,10 @@
 //!
 //! A worker brings bytes from sockets to its front, hands the front's inputs to the engine, and sends what comes back.
 
+mod flush_queue;
 mod group_commit;
 mod host;
 mod listener;
-mod outgoing;
 mod serve;
 mod tasks;
 mod wire;

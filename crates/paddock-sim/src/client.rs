@@ -16,14 +16,14 @@ use crate::checks::Checks;
 use crate::checks::truth::Truth;
 use crate::checks::watching::Watching;
 use crate::names;
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 use crate::wire::Frame;
 use ask::{Ask, Request};
 pub(crate) use habits::Habits;
 use paddock_chance::Chance;
 
 /// Time that a client stays on a connection that only reads, about.
-const READ_ONLY: Span = Span::seconds(5);
+const READ_ONLY: SimDuration = SimDuration::seconds(5);
 
 /// One of so many times a client that has not said who it is does so, instead of asking for something.
 const LATE_IDENTITIES: u64 = 8;
@@ -77,7 +77,7 @@ pub(crate) struct Client {
     only_reads: bool,
     /// This connection is of no use.
     has_enough: bool,
-    timeout: Span,
+    timeout: SimDuration,
     /// The identities of its connection that the member has taken.
     ids: Vec<Id>,
     /// User and password that it has shown, without an answer to that yet.
@@ -112,7 +112,7 @@ impl Client {
             is_temporary: false,
             only_reads: false,
             has_enough: false,
-            timeout: Span::seconds(4),
+            timeout: SimDuration::seconds(4),
             ids: Vec::new(),
             unconfirmed: None,
             asked: VecDeque::new(),
@@ -164,33 +164,33 @@ impl Client {
     pub(crate) fn next_act(&mut self, now: Time) -> Option<Time> {
         let pause = self.habits.pause.0;
         let wait = self.chance.between(pause / 4, pause * 7 / 4).min(self.timeout.0 / 8);
-        let next = now + Span(wait);
+        let next = now + SimDuration(wait);
         // It keeps the protocol's times, whatever it has to do.
         let due = match self.phase {
             Phase::Away => next,
             Phase::Serving => (self.sent + self.ping_after()).min(self.heard + self.patience()),
             Phase::Greeting | Phase::Identifying => self.heard + self.patience(),
         };
-        (!self.is_gone).then_some(next.min(due).max(now + Span::micros(1)))
+        (!self.is_gone).then_some(next.min(due).max(now + SimDuration::micros(1)))
     }
 
-    pub(crate) fn timeout(&self) -> Span {
+    pub(crate) fn timeout(&self) -> SimDuration {
         self.timeout
     }
 
     /// It asks for a sign of life if it has sent nothing for so long,
-    fn ping_after(&self) -> Span {
-        Span(self.timeout.0 / 3)
+    fn ping_after(&self) -> SimDuration {
+        SimDuration(self.timeout.0 / 3)
     }
 
     /// and gives its connection up if it has heard nothing for longer than that.
-    fn patience(&self) -> Span {
-        Span(self.timeout.0 * 2 / 3)
+    fn patience(&self) -> SimDuration {
+        SimDuration(self.timeout.0 * 2 / 3)
     }
 
     /// The session that it takes for its own and for alive, by the rules of the protocol: it is connected, and has heard of
     /// its member a short time ago. Who is about to end its session itself relies on nothing any more.
-    pub(crate) fn belief(&self, now: Time) -> Option<(SessionId, ConnId, Span)> {
+    pub(crate) fn belief(&self, now: Time) -> Option<(SessionId, ConnId, SimDuration)> {
         let close = Ask::Write(Wish::CloseSession);
         let is_connected = self.phase == Phase::Serving && !self.only_reads && !self.is_gone;
         let relies = is_connected

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 
-use crate::plan::{Plan, Wanted};
+use crate::plan::{Choices, Plan};
 use crate::run::{self, Verdict};
 use crate::shrink;
 use crate::theme::Theme;
@@ -78,10 +78,10 @@ fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
 }
 
 impl Arguments {
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> Choices {
         let members = self.members.as_deref().map(|members| members.parse().expect("clap has checked it"));
         let faults = self.faults.clone().map(|Numbers(numbers)| numbers);
-        Wanted { members, minutes: self.minutes, theme: self.about, faults }
+        Choices { members, minutes: self.minutes, theme: self.about, faults }
     }
 
     /// The command that runs this seed again.

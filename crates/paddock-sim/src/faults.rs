@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use paddock_storage::disk::Fault as DiskFault;
+use paddock_storage::disk::DiskFault;
 
 use crate::machine::disk::Moment;
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 use paddock_chance::Chance;
 
 /// Whom a fault strikes.
@@ -29,7 +29,7 @@ pub(crate) enum End {
 
 /// Which of a member's files a bit is flipped in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FileKind {
     Log,
     Snapshots,
     Other,
@@ -40,7 +40,7 @@ pub(crate) enum Fault {
     End {
         whom: Whom,
         end: End,
-        down: Span,
+        down: SimDuration,
     },
     /// Between two operations on its disk.
     EndAtDisk {
@@ -58,66 +58,66 @@ pub(crate) enum Fault {
     /// The leader ends, is back at once, and ends again in the election that follows.
     EndInElection {
         whom: Whom,
-        down: Span,
+        down: SimDuration,
         operations: u64,
     },
     PowerCutOfAll {
-        down: Span,
+        down: SimDuration,
     },
     /// The machine stands still. Messages of members are taken so much later than those of clients, when it goes on.
     Pause {
         whom: Whom,
-        span: Span,
-        deaf: Span,
+        span: SimDuration,
+        deaf: SimDuration,
     },
     /// The members of a set of bits and all others do not reach each other.
     Cut {
         side: u64,
         holds: bool,
-        span: Span,
+        span: SimDuration,
     },
     /// One member and all others do not reach each other.
     CutOff {
         whom: Whom,
         holds: bool,
-        span: Span,
+        span: SimDuration,
     },
     /// Messages of the member do not reach the others, or theirs do not reach it.
     OneWay {
         whom: Whom,
         outwards: bool,
         holds: bool,
-        span: Span,
+        span: SimDuration,
     },
     Slow {
         whom: Whom,
-        by: Span,
-        span: Span,
+        by: SimDuration,
+        span: SimDuration,
     },
     /// Messages of others reach the member so much later, and after half of that its own reach nobody.
     HearsLate {
         whom: Whom,
-        by: Span,
-        span: Span,
+        by: SimDuration,
+        span: SimDuration,
     },
     Reset {
         whom: Whom,
     },
     Loss {
         permille: u64,
-        span: Span,
+        span: SimDuration,
     },
     ClientsCut {
         whom: Whom,
-        span: Span,
+        span: SimDuration,
     },
     ClientReset {
         client: u64,
     },
     SlowDisk {
         whom: Whom,
-        by: Span,
-        span: Span,
+        by: SimDuration,
+        span: SimDuration,
     },
     FailingDisk {
         whom: Whom,
@@ -127,50 +127,50 @@ pub(crate) enum Fault {
     FullDisk {
         whom: Whom,
         room: u64,
-        span: Span,
+        span: SimDuration,
     },
     Flip {
         whom: Whom,
-        place: Place,
+        place: FileKind,
         dice: u64,
     },
     /// The machine gets a new disk.
     NewDisk {
         whom: Whom,
-        down: Span,
+        down: SimDuration,
     },
     /// The machine gets a new disk, and what comes to that is cut short.
     NewDiskAndEnd {
         whom: Whom,
-        down: Span,
+        down: SimDuration,
         operations: u64,
     },
     /// Machines of a voter and of an observer get new disks, and meet each other only.
     NewDisksApart {
-        down: Span,
-        span: Span,
+        down: SimDuration,
+        span: SimDuration,
     },
     /// A machine gets a new disk, and is cut off together with one that sleeps: that one will find it when it wakes, as
     /// the leader that it was, or as somebody who has heard of none.
     NewDiskBesideSleeper {
         leads: bool,
-        down: Span,
-        span: Span,
+        down: SimDuration,
+        span: SimDuration,
     },
     /// A machine comes back with the disk of a member of another ensemble.
     ForeignDisk {
         whom: Whom,
-        down: Span,
+        down: SimDuration,
         dice: u64,
     },
     /// Somebody copies the disk of a member that follows, or puts such a copy back.
     OldDisk {
         member: u8,
-        down: Span,
+        down: SimDuration,
     },
     /// The member that hands the lead over next hears nothing of the other members from then on.
     DeafOnceHandedOver {
-        span: Span,
+        span: SimDuration,
     },
     WallJump {
         whom: Whom,
@@ -178,7 +178,7 @@ pub(crate) enum Fault {
     },
     MonotonicJump {
         whom: Whom,
-        by: Span,
+        by: SimDuration,
     },
     Drift {
         whom: Whom,
@@ -200,7 +200,7 @@ impl fmt::Display for Planned {
 
 /// Kinds of faults; each is thrown with its own particulars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FaultKind {
     End,
     EndAtDisk,
     EndTwice,
@@ -232,40 +232,42 @@ pub(crate) enum Kind {
     Drift,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Kind; 27] = [
-        Kind::End,
-        Kind::EndAtDisk,
-        Kind::EndInElection,
-        Kind::PowerCutOfAll,
-        Kind::Pause,
-        Kind::Cut,
-        Kind::OneWay,
-        Kind::Slow,
-        Kind::Reset,
-        Kind::Loss,
-        Kind::ClientsCut,
-        Kind::ClientReset,
-        Kind::SlowDisk,
-        Kind::FailingDisk,
-        Kind::FullDisk,
-        Kind::Flip,
-        Kind::NewDisk,
-        Kind::NewDiskBesideSleeper,
-        Kind::ForeignDisk,
-        Kind::DeafOnceHandedOver,
-        Kind::WallJump,
-        Kind::MonotonicJump,
-        Kind::Drift,
-        Kind::EndTwice,
-        Kind::NewDiskAndEnd,
-        Kind::NewDisksApart,
-        Kind::HearsLate,
+impl FaultKind {
+    pub(crate) const ALL: [FaultKind; 27] = [
+        FaultKind::End,
+        FaultKind::EndAtDisk,
+        FaultKind::EndInElection,
+        FaultKind::PowerCutOfAll,
+        FaultKind::Pause,
+        FaultKind::Cut,
+        FaultKind::OneWay,
+        FaultKind::Slow,
+        FaultKind::Reset,
+        FaultKind::Loss,
+        FaultKind::ClientsCut,
+        FaultKind::ClientReset,
+        FaultKind::SlowDisk,
+        FaultKind::FailingDisk,
+        FaultKind::FullDisk,
+        FaultKind::Flip,
+        FaultKind::NewDisk,
+        FaultKind::NewDiskBesideSleeper,
+        FaultKind::ForeignDisk,
+        FaultKind::DeafOnceHandedOver,
+        FaultKind::WallJump,
+        FaultKind::MonotonicJump,
+        FaultKind::Drift,
+        FaultKind::EndTwice,
+        FaultKind::NewDiskAndEnd,
+        FaultKind::NewDisksApart,
+        FaultKind::HearsLate,
     ];
 
     /// True if a machine may forget by it, or hold what nobody has written.
     pub(crate) fn loses_data(self) -> bool {
-        use Kind::{Flip, ForeignDisk, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart, OldDisk};
+        use FaultKind::{
+            Flip, ForeignDisk, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart, OldDisk,
+        };
         let is_new = matches!(self, NewDisk | NewDiskAndEnd | NewDisksApart | NewDiskBesideSleeper);
         is_new || matches!(self, Flip | ForeignDisk | OldDisk)
     }
@@ -273,90 +275,102 @@ impl Kind {
 
 /// Plans faults on so many machines from a time on, in so long a run.
 pub(crate) fn plan(
-    kinds: &[Kind],
+    kinds: &[FaultKind],
     from: Time,
     machines: u8,
-    length: Span,
+    length: SimDuration,
     chance: &mut Chance,
 ) -> Vec<Planned> {
-    let interval = Span::millis(*chance.pick(&[300, 1000, 3000, 10_000]));
+    let interval = SimDuration::millis(*chance.pick(&[300, 1000, 3000, 10_000]));
     let mut faults = Vec::new();
     let mut at = from;
     while !kinds.is_empty() && at < Time(0) + length {
         let kind = *chance.pick(kinds);
         faults.push(Planned { at, fault: throw(kind, machines, chance) });
-        at = at + Span(chance.between(0, 2 * interval.0));
+        at = at + SimDuration(chance.between(0, 2 * interval.0));
     }
     faults
 }
 
-fn throw(kind: Kind, machines: u8, chance: &mut Chance) -> Fault {
+fn throw(kind: FaultKind, machines: u8, chance: &mut Chance) -> Fault {
     let whom = whom(machines, chance);
     let span = span(chance);
     match kind {
-        Kind::End => Fault::End { whom, end: end(chance), down: span },
-        Kind::EndAtDisk => {
+        FaultKind::End => Fault::End { whom, end: end(chance), down: span },
+        FaultKind::EndAtDisk => {
             let moment = *chance.pick(&[Moment::Before, Moment::After]);
             let end = *chance.pick(&[End::Killed, End::PowerCut]);
             Fault::EndAtDisk { whom, operations: chance.mostly_low(1, 500), moment, end }
         }
-        Kind::EndTwice => {
+        FaultKind::EndTwice => {
             let again = chance.between(1, 12);
             Fault::EndTwice { whom, operations: chance.mostly_low(1, 300), again }
         }
-        Kind::EndInElection => {
-            let down = Span::millis(chance.mostly_low(1, 300));
+        FaultKind::EndInElection => {
+            let down = SimDuration::millis(chance.mostly_low(1, 300));
             Fault::EndInElection { whom, down, operations: chance.between(1, 30) }
         }
-        Kind::PowerCutOfAll => Fault::PowerCutOfAll { down: span },
-        Kind::Pause => Fault::Pause { whom, span, deaf: Span::millis(chance.mostly_low(0, 1000)) },
-        Kind::Cut => Fault::Cut { side: chance.below(1 << (machines + 1)), holds: chance.one_in(2), span },
-        Kind::CutOff => {
-            let span = Span::millis(chance.mostly_low(500, 30_000));
+        FaultKind::PowerCutOfAll => Fault::PowerCutOfAll { down: span },
+        FaultKind::Pause => {
+            Fault::Pause { whom, span, deaf: SimDuration::millis(chance.mostly_low(0, 1000)) }
+        }
+        FaultKind::Cut => {
+            Fault::Cut { side: chance.below(1 << (machines + 1)), holds: chance.one_in(2), span }
+        }
+        FaultKind::CutOff => {
+            let span = SimDuration::millis(chance.mostly_low(500, 30_000));
             Fault::CutOff { whom, holds: chance.one_in(2), span }
         }
-        Kind::OneWay => Fault::OneWay { whom, outwards: chance.one_in(2), holds: chance.one_in(2), span },
-        Kind::Slow => Fault::Slow { whom, by: Span::millis(chance.mostly_low(1, 2000)), span },
-        Kind::HearsLate => {
-            let by = Span::millis(chance.between(500, 3000));
-            Fault::HearsLate { whom, by, span: Span::seconds(4) }
+        FaultKind::OneWay => {
+            Fault::OneWay { whom, outwards: chance.one_in(2), holds: chance.one_in(2), span }
         }
-        Kind::Reset => Fault::Reset { whom },
-        Kind::Loss => Fault::Loss { permille: chance.between(10, 800), span },
-        Kind::ClientsCut => Fault::ClientsCut { whom, span },
-        Kind::ClientReset => Fault::ClientReset { client: chance.word() },
-        Kind::SlowDisk => Fault::SlowDisk { whom, by: Span::millis(chance.mostly_low(1, 3000)), span },
-        Kind::FailingDisk => {
+        FaultKind::Slow => Fault::Slow { whom, by: SimDuration::millis(chance.mostly_low(1, 2000)), span },
+        FaultKind::HearsLate => {
+            let by = SimDuration::millis(chance.between(500, 3000));
+            Fault::HearsLate { whom, by, span: SimDuration::seconds(4) }
+        }
+        FaultKind::Reset => Fault::Reset { whom },
+        FaultKind::Loss => Fault::Loss { permille: chance.between(10, 800), span },
+        FaultKind::ClientsCut => Fault::ClientsCut { whom, span },
+        FaultKind::ClientReset => Fault::ClientReset { client: chance.word() },
+        FaultKind::SlowDisk => {
+            Fault::SlowDisk { whom, by: SimDuration::millis(chance.mostly_low(1, 3000)), span }
+        }
+        FaultKind::FailingDisk => {
             let kinds = [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename];
             Fault::FailingDisk { whom, fault: *chance.pick(&kinds), after: chance.mostly_low(0, 100) }
         }
-        Kind::FullDisk => Fault::FullDisk { whom, room: chance.mostly_low(0, 100_000), span },
-        Kind::Flip => {
-            let place = *chance.pick(&[Place::Log, Place::Log, Place::Snapshots, Place::Other]);
+        FaultKind::FullDisk => Fault::FullDisk { whom, room: chance.mostly_low(0, 100_000), span },
+        FaultKind::Flip => {
+            let place = *chance.pick(&[FileKind::Log, FileKind::Log, FileKind::Snapshots, FileKind::Other]);
             Fault::Flip { whom, place, dice: chance.word() }
         }
-        Kind::NewDisk => Fault::NewDisk { whom, down: span },
-        Kind::NewDiskAndEnd => {
-            let down = Span::millis(chance.mostly_low(1, 300));
+        FaultKind::NewDisk => Fault::NewDisk { whom, down: span },
+        FaultKind::NewDiskAndEnd => {
+            let down = SimDuration::millis(chance.mostly_low(1, 300));
             Fault::NewDiskAndEnd { whom, down, operations: chance.between(8, 60) }
         }
-        Kind::NewDisksApart => Fault::NewDisksApart { down: Span::millis(chance.mostly_low(1, 300)), span },
-        Kind::NewDiskBesideSleeper => {
-            let (leads, down) = (chance.one_in(2), Span::millis(chance.mostly_low(1, 300)));
+        FaultKind::NewDisksApart => {
+            Fault::NewDisksApart { down: SimDuration::millis(chance.mostly_low(1, 300)), span }
+        }
+        FaultKind::NewDiskBesideSleeper => {
+            let (leads, down) = (chance.one_in(2), SimDuration::millis(chance.mostly_low(1, 300)));
             Fault::NewDiskBesideSleeper { leads, down, span }
         }
-        Kind::ForeignDisk => Fault::ForeignDisk { whom, down: span, dice: chance.word() },
-        Kind::OldDisk => {
+        FaultKind::ForeignDisk => Fault::ForeignDisk { whom, down: span, dice: chance.word() },
+        FaultKind::OldDisk => {
             let member = chance.between(1, u64::from(machines)) as u8;
-            Fault::OldDisk { member, down: Span::millis(chance.mostly_low(1, 300)) }
+            Fault::OldDisk { member, down: SimDuration::millis(chance.mostly_low(1, 300)) }
         }
-        Kind::DeafOnceHandedOver => Fault::DeafOnceHandedOver { span },
-        Kind::WallJump => {
+        FaultKind::DeafOnceHandedOver => Fault::DeafOnceHandedOver { span },
+        FaultKind::WallJump => {
             let by_ms = chance.mostly_low(1, 100_000_000) as i64;
             Fault::WallJump { whom, by_ms: if chance.one_in(2) { by_ms } else { -by_ms } }
         }
-        Kind::MonotonicJump => Fault::MonotonicJump { whom, by: Span::millis(chance.mostly_low(1, 60_000)) },
-        Kind::Drift => Fault::Drift { whom, millionths: chance.between(0, 100_000) as i64 - 50_000 },
+        FaultKind::MonotonicJump => {
+            Fault::MonotonicJump { whom, by: SimDuration::millis(chance.mostly_low(1, 60_000)) }
+        }
+        FaultKind::Drift => Fault::Drift { whom, millionths: chance.between(0, 100_000) as i64 - 50_000 },
     }
 }
 
@@ -366,8 +380,8 @@ fn whom(machines: u8, chance: &mut Chance) -> Whom {
 }
 
 /// Mostly around an election timeout, sometimes much longer than that.
-fn span(chance: &mut Chance) -> Span {
-    Span::millis(chance.mostly_low(50, 20_000))
+fn span(chance: &mut Chance) -> SimDuration {
+    SimDuration::millis(chance.mostly_low(50, 20_000))
 }
 
 fn end(chance: &mut Chance) -> End {

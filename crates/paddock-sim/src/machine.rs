@@ -13,8 +13,8 @@ use paddock_member::MemberError;
 use paddock_state::Now;
 use paddock_storage::disk::Disk;
 
-use crate::faults::{End, Place};
-use crate::time::{Span, Time};
+use crate::faults::{End, FileKind};
+use crate::time::{SimDuration, Time};
 use clock::MachineClock;
 use disk::{Moment, SimDisk};
 use paddock_chance::Chance;
@@ -43,7 +43,7 @@ pub(crate) struct Machine {
     /// Until then nothing of other members is taken, though it arrives.
     pub(crate) deaf_until: Time,
     /// Syncs take longer by so much, until then.
-    pub(crate) slow_disk: (Span, Time),
+    pub(crate) slow_disk: (SimDuration, Time),
     /// End of the process when it dies at an operation of its disk.
     pub(crate) death: End,
     /// There is no room on the disk until then.
@@ -78,7 +78,7 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(number: u8, has_battery: bool, mut chance: Chance) -> Machine {
         let drift = chance.between(0, 2000) as i64 - 1000;
-        let monotonic = Span::seconds(chance.between(1, 1_000_000));
+        let monotonic = SimDuration::seconds(chance.between(1, 1_000_000));
         let wall_ms = WALL_MS + chance.between(0, 10_000) as i64;
         Machine {
             number,
@@ -89,7 +89,7 @@ impl Machine {
             began: Time(0),
             paused_until: Time(0),
             deaf_until: Time(0),
-            slow_disk: (Span::ZERO, Time(0)),
+            slow_disk: (SimDuration::ZERO, Time(0)),
             death: End::Killed,
             full_until: Time(0),
             is_disk_disturbed: false,
@@ -219,22 +219,22 @@ impl Machine {
         self.full_until = now;
         self.make_room(now);
         (self.paused_until, self.deaf_until) = (now, now);
-        self.slow_disk = (Span::ZERO, now);
+        self.slow_disk = (SimDuration::ZERO, now);
     }
 
     /// Time that the next sync takes, if it takes at most `sync` when all is well.
-    pub(crate) fn sync_takes(&mut self, now: Time, sync: Span) -> Span {
+    pub(crate) fn sync_takes(&mut self, now: Time, sync: SimDuration) -> SimDuration {
         let (by, until) = self.slow_disk;
-        let slow = if until > now { by } else { Span::ZERO };
-        Span(self.chance.mostly_low(30, sync.0)) + slow
+        let slow = if until > now { by } else { SimDuration::ZERO };
+        SimDuration(self.chance.mostly_low(30, sync.0)) + slow
     }
 
     /// Flips a bit somewhere. Says where, if there is anything.
-    pub(crate) fn flip(&mut self, place: Place, mut dice: Chance) -> Option<String> {
+    pub(crate) fn flip(&mut self, place: FileKind, mut dice: Chance) -> Option<String> {
         let dir = Path::new(match place {
-            Place::Log => LOG_DIR,
-            Place::Snapshots => SNAPSHOT_DIR,
-            Place::Other => DATA_DIR,
+            FileKind::Log => LOG_DIR,
+            FileKind::Snapshots => SNAPSHOT_DIR,
+            FileKind::Other => DATA_DIR,
         });
         let memory = self.disk.memory();
         let files: Vec<_> = memory.list(dir).ok()?.iter().map(|name| dir.join(name)).collect();

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 use paddock_chance::Chance;
 
 /// Weather of the network when nothing special happens.
 #[derive(Clone, Debug)]
 pub(crate) struct Weather {
-    pub(crate) delay_min: Span,
-    pub(crate) delay_max: Span,
+    pub(crate) delay_min: SimDuration,
+    pub(crate) delay_max: SimDuration,
     /// Letters of a thousand that are lost, or come twice.
     pub(crate) lost: u64,
     pub(crate) doubled: u64,
@@ -20,15 +20,15 @@ pub(crate) struct Weather {
 
 impl Weather {
     pub(crate) const CALM: Weather = Weather {
-        delay_min: Span::micros(50),
-        delay_max: Span::millis(1),
+        delay_min: SimDuration::micros(50),
+        delay_max: SimDuration::millis(1),
         lost: 0,
         doubled: 0,
         in_order: true,
     };
 
     pub(crate) fn throw(chance: &mut Chance) -> Weather {
-        let delay_max = Span::millis(*chance.pick(&[1, 5, 20, 100]));
+        let delay_max = SimDuration::millis(*chance.pick(&[1, 5, 20, 100]));
         let calm = Weather { delay_max, ..Weather::CALM };
         match chance.below(3) {
             0 => calm,
@@ -77,7 +77,7 @@ pub(crate) enum Trouble {
     Cut {
         holds: bool,
     },
-    Slow(Span),
+    Slow(SimDuration),
     /// Letters of a thousand that are lost.
     Loss(u64),
     /// Nothing passes between clients and the members of `to`.
@@ -139,7 +139,7 @@ impl Network {
     fn arrival(&mut self, now: Time, from: u8, to: u8) -> (Time, u64) {
         let slow = self.troubles(now, from, to).map(|trouble| match trouble {
             Trouble::Slow(span) => span,
-            _ => Span::ZERO,
+            _ => SimDuration::ZERO,
         });
         let slow = slow.max().unwrap_or_default();
         let mut at = now + self.delay() + slow;
@@ -173,13 +173,13 @@ impl Network {
     }
 
     /// Longest delay by this weather.
-    pub(crate) fn delay_max(&self) -> Span {
+    pub(crate) fn delay_max(&self) -> SimDuration {
         self.weather.delay_max
     }
 
     /// A delay by this weather.
-    pub(crate) fn delay(&mut self) -> Span {
-        Span(self.chance.mostly_low(self.weather.delay_min.0, self.weather.delay_max.0))
+    pub(crate) fn delay(&mut self) -> SimDuration {
+        SimDuration(self.chance.mostly_low(self.weather.delay_min.0, self.weather.delay_max.0))
     }
 
     fn troubles(&self, now: Time, from: u8, to: u8) -> impl Iterator<Item = Trouble> {
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn letters_keep_their_order_unless_the_weather_is_bad() {
-        let mut calm = network(Weather { delay_max: Span::millis(100), ..Weather::CALM });
+        let mut calm = network(Weather { delay_max: SimDuration::millis(100), ..Weather::CALM });
         let times: Vec<Time> = (0..100).map(|n| calm.send(Time(n), 1, 2)[0].0).collect();
         assert!(times.is_sorted());
         let weather = Weather { lost: 300, doubled: 300, in_order: false, ..Weather::CALM };

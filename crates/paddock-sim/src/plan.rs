@@ -5,12 +5,12 @@ use crate::faults::{self, Planned};
 use crate::machine::setup::Settings;
 use crate::network::Weather;
 use crate::theme::Theme;
-use crate::time::Span;
+use crate::time::SimDuration;
 use paddock_chance::Chance;
 
 /// Choices of the command line.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct Choices {
     pub(crate) members: Option<u8>,
     pub(crate) minutes: Option<u64>,
     pub(crate) theme: Option<Theme>,
@@ -24,11 +24,11 @@ pub(crate) struct Plan {
     pub(crate) settings: Settings,
     pub(crate) weather: Weather,
     /// Time that a sync takes, at most.
-    pub(crate) sync: Span,
+    pub(crate) sync: SimDuration,
     /// Time for which workers let their mail lie: at least, and at most.
-    pub(crate) mail: (Span, Span),
+    pub(crate) mail: (SimDuration, SimDuration),
     /// Time for which things go wrong.
-    pub(crate) length: Span,
+    pub(crate) length: SimDuration,
     pub(crate) clients: Vec<Habits>,
     /// Machines without a battery begin with the same time whenever they are switched on.
     pub(crate) has_batteries: bool,
@@ -36,12 +36,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(seed: u64, wanted: &Wanted) -> Plan {
+    pub(crate) fn new(seed: u64, wanted: &Choices) -> Plan {
         let mut chance = Chance::of(seed, "plan");
         let thrown = *chance.pick(&[1, 3, 3, 3, 3, 5, 5, 5]);
         let members = wanted.members.unwrap_or(thrown);
-        let thrown = Span::seconds(chance.between(20, 60));
-        let length = wanted.minutes.map_or(thrown, |minutes| Span::seconds(60 * minutes));
+        let thrown = SimDuration::seconds(chance.between(20, 60));
+        let length = wanted.minutes.map_or(thrown, |minutes| SimDuration::seconds(60 * minutes));
         let mut dice = Chance::of(seed, "members");
         let thrown = Theme::throw(members, &mut dice);
         let theme = wanted.theme.unwrap_or(thrown);
@@ -82,7 +82,7 @@ impl Plan {
         Plan {
             seed,
             weather,
-            sync: Span::micros(*chance.pick(&[100, 1000, 10_000, 50_000])),
+            sync: SimDuration::micros(*chance.pick(&[100, 1000, 10_000, 50_000])),
             mail: theme.mail(),
             length,
             clients,

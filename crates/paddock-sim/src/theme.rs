@@ -4,10 +4,10 @@
 use clap::ValueEnum;
 
 use crate::client::Habits;
-use crate::faults::Kind;
+use crate::faults::FaultKind;
 use crate::machine::setup::Settings;
 use crate::network::Weather;
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 use paddock_chance::Chance;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -60,35 +60,53 @@ impl Theme {
 
     /// Which kinds of faults there are in the run: some and not the others, as what never happens alone hides what happens
     /// only then.
-    pub(crate) fn faults(self, chance: &mut Chance) -> Vec<Kind> {
+    pub(crate) fn faults(self, chance: &mut Chance) -> Vec<FaultKind> {
         match self {
-            Theme::Everything => Kind::ALL.into_iter().filter(|_| chance.one_in(2)).collect(),
-            Theme::OldLeaders => vec![Kind::Pause, Kind::Pause, Kind::Slow],
-            Theme::Elections => vec![Kind::End, Kind::EndInElection, Kind::EndAtDisk, Kind::Slow],
-            Theme::LostData => vec![Kind::Pause, Kind::Pause, Kind::NewDiskBesideSleeper, Kind::Cut],
-            Theme::Moves => vec![Kind::ClientReset, Kind::ClientsCut, Kind::Pause, Kind::Slow],
-            Theme::Handovers => vec![Kind::DeafOnceHandedOver],
-            Theme::Beginnings => vec![Kind::Pause, Kind::Pause, Kind::NewDiskBesideSleeper],
-            Theme::CutOff => vec![Kind::CutOff, Kind::CutOff, Kind::CutOff, Kind::OneWay, Kind::Drift],
-            Theme::Leases => vec![Kind::HearsLate, Kind::HearsLate, Kind::Slow],
-            Theme::ForeignDisks => {
-                vec![Kind::ForeignDisk, Kind::ForeignDisk, Kind::End, Kind::Pause, Kind::Cut]
+            Theme::Everything => FaultKind::ALL.into_iter().filter(|_| chance.one_in(2)).collect(),
+            Theme::OldLeaders => vec![FaultKind::Pause, FaultKind::Pause, FaultKind::Slow],
+            Theme::Elections => {
+                vec![FaultKind::End, FaultKind::EndInElection, FaultKind::EndAtDisk, FaultKind::Slow]
             }
-            Theme::OldDisks => vec![Kind::OldDisk],
-            Theme::Learners => vec![Kind::NewDiskAndEnd, Kind::NewDisksApart, Kind::Pause],
+            Theme::LostData => {
+                vec![FaultKind::Pause, FaultKind::Pause, FaultKind::NewDiskBesideSleeper, FaultKind::Cut]
+            }
+            Theme::Moves => {
+                vec![FaultKind::ClientReset, FaultKind::ClientsCut, FaultKind::Pause, FaultKind::Slow]
+            }
+            Theme::Handovers => vec![FaultKind::DeafOnceHandedOver],
+            Theme::Beginnings => vec![FaultKind::Pause, FaultKind::Pause, FaultKind::NewDiskBesideSleeper],
+            Theme::CutOff => vec![
+                FaultKind::CutOff,
+                FaultKind::CutOff,
+                FaultKind::CutOff,
+                FaultKind::OneWay,
+                FaultKind::Drift,
+            ],
+            Theme::Leases => vec![FaultKind::HearsLate, FaultKind::HearsLate, FaultKind::Slow],
+            Theme::ForeignDisks => {
+                vec![
+                    FaultKind::ForeignDisk,
+                    FaultKind::ForeignDisk,
+                    FaultKind::End,
+                    FaultKind::Pause,
+                    FaultKind::Cut,
+                ]
+            }
+            Theme::OldDisks => vec![FaultKind::OldDisk],
+            Theme::Learners => vec![FaultKind::NewDiskAndEnd, FaultKind::NewDisksApart, FaultKind::Pause],
         }
     }
 
     /// When things begin to go wrong: as a rule when there is an ensemble.
     pub(crate) fn begins(self) -> Time {
-        Time(0) + if self == Theme::Beginnings { Span::millis(300) } else { Span::seconds(2) }
+        Time(0) + if self == Theme::Beginnings { SimDuration::millis(300) } else { SimDuration::seconds(2) }
     }
 
     /// Time for which workers let their mail lie: at least, and at most.
-    pub(crate) fn mail(self) -> (Span, Span) {
+    pub(crate) fn mail(self) -> (SimDuration, SimDuration) {
         match self {
-            Theme::Moves => (Span::millis(50), Span::millis(1000)),
-            _ => (Span::micros(1), Span::millis(2)),
+            Theme::Moves => (SimDuration::millis(50), SimDuration::millis(1000)),
+            _ => (SimDuration::micros(1), SimDuration::millis(2)),
         }
     }
 
@@ -109,36 +127,38 @@ impl Theme {
             Theme::Everything => {}
             Theme::OldLeaders => {
                 // So that much is on its way when a leader falls asleep, and is asked again before it was answered.
-                (weather.delay_min, weather.delay_max) = (Span::millis(30), Span::millis(150));
+                (weather.delay_min, weather.delay_max) = (SimDuration::millis(30), SimDuration::millis(150));
                 one_writes_and_all_ask(settings, clients);
             }
             Theme::Handovers => {
                 settings.lease_clock_bound_ms = Some(Settings::LEASE_CLOCK_BOUND_MS);
-                weather.delay_max = weather.delay_max.min(Span::millis(20));
+                weather.delay_max = weather.delay_max.min(SimDuration::millis(20));
                 one_writes_and_all_ask(settings, clients);
             }
             Theme::Leases => {
                 settings.lease_clock_bound_ms = Some(Settings::LEASE_CLOCK_BOUND_MS);
-                (weather.delay_min, weather.delay_max) = (Span::millis(5), Span::millis(50));
+                (weather.delay_min, weather.delay_max) = (SimDuration::millis(5), SimDuration::millis(50));
                 one_writes_and_all_ask(settings, clients);
             }
             Theme::ForeignDisks => {}
             // Little is written, so that nothing reminds a member of what it has forgotten.
             Theme::OldDisks => {
                 *weather = Weather::CALM;
-                clients.iter_mut().for_each(|client| client.pause = Span::seconds(4));
+                clients.iter_mut().for_each(|client| client.pause = SimDuration::seconds(4));
             }
             Theme::Learners => {
                 settings.observers = 1;
                 settings.members += 1;
             }
-            Theme::Elections => (weather.delay_min, weather.delay_max) = (Span::millis(5), Span::millis(100)),
+            Theme::Elections => {
+                (weather.delay_min, weather.delay_max) = (SimDuration::millis(5), SimDuration::millis(100))
+            }
             Theme::LostData | Theme::Beginnings => {
                 clients.iter_mut().for_each(|client| client.writes = client.writes.max(300));
             }
             Theme::Moves => clients.iter_mut().for_each(Habits::move_all_the_time),
             Theme::CutOff => {
-                weather.delay_max = weather.delay_max.min(Span::millis(20));
+                weather.delay_max = weather.delay_max.min(SimDuration::millis(20));
                 clients.iter_mut().for_each(|client| client.stay_with_short_timeout(settings.tick_ms));
             }
         }
@@ -147,7 +167,7 @@ impl Theme {
     pub(crate) fn shape_operator(self, operator: &mut Habits) {
         match self {
             Theme::Moves => operator.leave_much_behind(),
-            Theme::Handovers => operator.pause = Span::millis(300),
+            Theme::Handovers => operator.pause = SimDuration::millis(300),
             _ => {}
         }
     }

@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::queue::Queue;
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 use crate::trace::{Telling, Trace};
 use clients::Wire;
 use healing::Stage;
@@ -120,7 +120,7 @@ pub(crate) struct World {
     mood: Mood,
     struck: u64,
     /// For how long.
-    deaf_once_handed_over: Option<Span>,
+    deaf_once_handed_over: Option<SimDuration>,
     /// By then a leader has heard of all members that came back with older disks.
     old_disks_judged_at: Time,
 }
@@ -233,7 +233,7 @@ impl World {
         }
     }
 
-    fn plan_in(&mut self, span: Span, event: Event) {
+    fn plan_in(&mut self, span: SimDuration, event: Event) {
         self.queue.plan(self.now + span, event);
     }
 

@@ -25,7 +25,7 @@ pub enum Parcel<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum ParcelKind {
     Reply,
     Event,
     Connected { session: SessionId, timeout_ms: i32, read_only: bool },
@@ -38,7 +38,7 @@ enum Kind {
 pub struct Outbox {
     bytes: Vec<u8>,
     /// Each with the end of its bytes.
-    parcels: Vec<(ConnId, Kind, usize)>,
+    parcels: Vec<(ConnId, ParcelKind, usize)>,
     /// The most bytes that the box held in one of the rounds of late.
     recent_bytes: usize,
 }
@@ -73,13 +73,13 @@ impl Outbox {
             let bytes = &self.bytes[start..end];
             start = end;
             let parcel = match kind {
-                Kind::Reply => Parcel::Reply(bytes),
-                Kind::Event => Parcel::Event(bytes),
-                Kind::Connected { session, timeout_ms, read_only } => {
+                ParcelKind::Reply => Parcel::Reply(bytes),
+                ParcelKind::Event => Parcel::Event(bytes),
+                ParcelKind::Connected { session, timeout_ms, read_only } => {
                     Parcel::Connected { session, timeout_ms, read_only }
                 }
-                Kind::Expired => Parcel::Expired,
-                Kind::Close => Parcel::Close,
+                ParcelKind::Expired => Parcel::Expired,
+                ParcelKind::Close => Parcel::Close,
             };
             (conn, parcel)
         })
@@ -99,7 +99,7 @@ impl Outbox {
     }
 
     #[inline]
-    fn seal(&mut self, conn: ConnId, kind: Kind) {
+    fn seal(&mut self, conn: ConnId, kind: ParcelKind) {
         self.parcels.push((conn, kind, self.bytes.len()));
     }
 }
@@ -148,7 +148,7 @@ impl Outboxes {
         let before = outbox.bytes.len();
         write(&mut outbox.bytes);
         let bytes = outbox.bytes.len() - before;
-        outbox.seal(conn, Kind::Reply);
+        outbox.seal(conn, ParcelKind::Reply);
         if bytes >= Outboxes::LARGE_BYTES {
             *self.large.entry(conn).or_default() += bytes;
         }
@@ -168,22 +168,22 @@ impl Outboxes {
     pub fn event(&mut self, conn: ConnId, event: WatchEvent<'_>) {
         let outbox = self.of(conn);
         event.encode(&mut outbox.bytes);
-        outbox.seal(conn, Kind::Event);
+        outbox.seal(conn, ParcelKind::Event);
     }
 
     #[inline]
     pub fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32, read_only: bool) {
-        self.of(conn).seal(conn, Kind::Connected { session, timeout_ms, read_only });
+        self.of(conn).seal(conn, ParcelKind::Connected { session, timeout_ms, read_only });
     }
 
     #[inline]
     pub fn expired(&mut self, conn: ConnId) {
-        self.boxes[conn.worker()].seal(conn, Kind::Expired);
+        self.boxes[conn.worker()].seal(conn, ParcelKind::Expired);
     }
 
     #[inline]
     pub fn close(&mut self, conn: ConnId) {
-        self.boxes[conn.worker()].seal(conn, Kind::Close);
+        self.boxes[conn.worker()].seal(conn, ParcelKind::Close);
     }
 }
 

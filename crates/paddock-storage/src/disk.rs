@@ -18,7 +18,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 
-pub use mem::{Fault, MemDisk};
+pub use mem::{DiskFault, MemDisk};
 pub use os::OsDisk;
 
 /// Size of a sector, in bytes: a disk writes it whole or not at all, but for the tear that the module describes.

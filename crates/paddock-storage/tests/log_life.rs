@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{DIR, Kept, append_each, copy, entries, entry, open, open_on, options, segment};
-use paddock_storage::disk::Fault;
+use paddock_storage::disk::DiskFault;
 use paddock_storage::{
     Disk, Group, Housekeeper, Index, Log, LogError, MemDisk, OsDisk, Progress, Record, Replay, Term,
 };
@@ -258,7 +258,7 @@ fn a_snapshot_must_reach_the_log() {
 
 #[test]
 fn a_failed_write_or_sync_poisons() {
-    for fault in [Fault::Write, Fault::Sync] {
+    for fault in [DiskFault::Write, DiskFault::Sync] {
         let disk = MemDisk::new(1);
         let (mut log, _) = open(&disk, SEGMENT_BYTES).expect("open");
         append_each(&mut log, &[entry(1, 10)]);
@@ -281,7 +281,7 @@ fn what_a_failed_sync_left_is_written_again() {
         let (mut log, _) = open(&disk, LARGE_SEGMENT_BYTES).expect("open");
         append_each(&mut log, &[entry(1, 100)]);
         log.append(entry(2, 2000).record());
-        disk.fail_after(Fault::Sync, 0);
+        disk.fail_after(DiskFault::Sync, 0);
         log.sync().expect_err("told to fail");
         disk.kill();
         let (_, shown) = open(&disk, LARGE_SEGMENT_BYTES).expect("open");
@@ -301,7 +301,7 @@ fn a_name_that_was_not_durable_does_not_come_back() {
         let (mut log, _) = open(&disk, SEGMENT_BYTES).expect("open");
         append_each(&mut log, &range(1, 30, 100));
         log.release(GROUP, Index(30));
-        disk.fail_after(Fault::SyncDir, 0);
+        disk.fail_after(DiskFault::SyncDir, 0);
         log.housekeeper().run().expect_err("told to fail");
         disk.kill();
         let (log, _) = open(&disk, SEGMENT_BYTES).expect("open");
@@ -321,18 +321,18 @@ fn a_torn_end_does_not_come_back() {
         let (mut log, _) = open(&disk, LARGE_SEGMENT_BYTES).expect("open");
         append_each(&mut log, &range(1, 2, 100));
         range(3, 5, 200).iter().for_each(|entry| log.append(entry.record()));
-        disk.fail_after(Fault::Write, 0);
+        disk.fail_after(DiskFault::Write, 0);
         log.sync().expect_err("told to fail");
         disk.kill();
 
-        disk.fail_after(Fault::Sync, seed % 5);
+        disk.fail_after(DiskFault::Sync, seed % 5);
         let _may_fail = open(&disk, LARGE_SEGMENT_BYTES);
         disk.clear_faults();
         disk.kill();
         let (mut log, found) = open(&disk, LARGE_SEGMENT_BYTES).expect("open");
         let found = entries(&found);
         log.append(Record::Entry { group: GROUP, term: Term(2), index: Index(3), payload: &[7; 50] });
-        disk.fail_after(Fault::Sync, 0);
+        disk.fail_after(DiskFault::Sync, 0);
         log.sync().expect_err("told to fail");
         disk.crash();
         let (_, after) = open(&disk, LARGE_SEGMENT_BYTES).expect("a crash leaves a log that opens");

@@ -9,7 +9,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::Kept;
-use paddock_storage::disk::Fault;
+use paddock_storage::disk::DiskFault;
 use paddock_storage::{Group, Index, Log, LogError, MemDisk, Term};
 use proptest::prelude::*;
 
@@ -43,13 +43,18 @@ enum Step {
         room: u64,
     },
     Fail {
-        fault: Fault,
+        fault: DiskFault,
         after: u64,
     },
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let fault = prop_oneof![Just(Fault::Write), Just(Fault::Sync), Just(Fault::SyncDir), Just(Fault::Rename)];
+    let fault = prop_oneof![
+        Just(DiskFault::Write),
+        Just(DiskFault::Sync),
+        Just(DiskFault::SyncDir),
+        Just(DiskFault::Rename)
+    ];
     prop_oneof![
         20 => (0..3u32, 0..4u64, 0..1500usize, any::<bool>())
             .prop_map(|(group, back, bytes, zeros)| Step::Append { group, back, bytes, zeros }),

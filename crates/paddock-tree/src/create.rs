@@ -7,7 +7,7 @@ use paddock_proto::{Create, CreateMode, ErrorCode, EventKind, OpCode, Perms, Wri
 use crate::access::resolve_acl;
 use crate::computed::refuse_computed;
 use crate::outcome::{Change, Changes};
-use crate::store::{Kind, NewNode, NodeId};
+use crate::store::{NewNode, NodeId, ZnodeKind};
 use crate::tree::{Circumstances, Tree};
 
 /// The longest time to live that ZooKeeper can write down: 40 bits of milliseconds.
@@ -61,8 +61,8 @@ impl Tree {
             return Err(ErrorCode::NodeExists);
         }
         match self.store.kind(parent) {
-            Kind::Ephemeral(_) => Err(ErrorCode::NoChildrenForEphemerals),
-            Kind::Persistent | Kind::Container | Kind::Ttl { .. } => Ok(()),
+            ZnodeKind::Ephemeral(_) => Err(ErrorCode::NoChildrenForEphemerals),
+            ZnodeKind::Persistent | ZnodeKind::Container | ZnodeKind::Ttl { .. } => Ok(()),
         }
     }
 
@@ -79,7 +79,7 @@ impl Tree {
 
 /// The kind of znode that the operation and the mode make together. ZooKeeper does not ask if they fit, so that the operation
 /// decides, except that only createTTL can say how long a TTL znode lives.
-fn wanted_kind(at: &Circumstances<'_>, create: &Create<'_>) -> Result<(Kind, bool), ErrorCode> {
+fn wanted_kind(at: &Circumstances<'_>, create: &Create<'_>) -> Result<(ZnodeKind, bool), ErrorCode> {
     let mode = create.mode().ok_or(ErrorCode::BadArguments)?;
     if mode.has_ttl() != (create.op == OpCode::CreateTtl) {
         return Err(ErrorCode::BadArguments);
@@ -88,18 +88,18 @@ fn wanted_kind(at: &Circumstances<'_>, create: &Create<'_>) -> Result<(Kind, boo
         return Err(ErrorCode::BadArguments);
     }
     let kind = match (create.op, create.ttl_ms) {
-        (OpCode::CreateTtl, Some(ms @ 1..=TTL_MS_MAX)) => Kind::Ttl { ms },
+        (OpCode::CreateTtl, Some(ms @ 1..=TTL_MS_MAX)) => ZnodeKind::Ttl { ms },
         (OpCode::CreateTtl, _) => return Err(ErrorCode::BadArguments),
-        (OpCode::CreateContainer, _) => Kind::Container,
+        (OpCode::CreateContainer, _) => ZnodeKind::Container,
         _ if mode.is_ephemeral() => ephemeral_of(at)?,
-        _ => Kind::Persistent,
+        _ => ZnodeKind::Persistent,
     };
     Ok((kind, mode.is_sequential()))
 }
 
-fn ephemeral_of(at: &Circumstances<'_>) -> Result<Kind, ErrorCode> {
+fn ephemeral_of(at: &Circumstances<'_>) -> Result<ZnodeKind, ErrorCode> {
     // The service itself has no session that could end.
-    if at.is_service() { Err(ErrorCode::SessionExpired) } else { Ok(Kind::Ephemeral(at.session)) }
+    if at.is_service() { Err(ErrorCode::SessionExpired) } else { Ok(ZnodeKind::Ephemeral(at.session)) }
 }
 
 /// A create of a multi as ZooKeeper reads it: the operation follows from the mode where that says one. `None` for a TTL

@@ -4,12 +4,12 @@ use paddock_proto::jute::Writer;
 use paddock_proto::{ChildFilter, ErrorCode, Perms};
 
 use crate::read::{Asker, check_reply_bytes};
-use crate::store::{Kind, NodeId};
+use crate::store::{NodeId, ZnodeKind};
 use crate::tree::Tree;
 
 /// Contents of a list, as its request wants them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ListContents {
     pub(crate) filter: ChildFilter,
     pub(crate) stats: bool,
     pub(crate) data: bool,
@@ -38,7 +38,7 @@ impl Tree {
     pub(crate) fn list_with_stats_and_data(
         &self,
         path: &str,
-        wanted: Wanted,
+        wanted: ListContents,
         asker: &Asker<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), ErrorCode> {
@@ -108,7 +108,7 @@ impl Tree {
     }
 
     fn passes(&self, child: NodeId, filter: ChildFilter) -> bool {
-        let is_ephemeral = matches!(self.store.kind(child), Kind::Ephemeral(_));
+        let is_ephemeral = matches!(self.store.kind(child), ZnodeKind::Ephemeral(_));
         match filter {
             ChildFilter::All => true,
             ChildFilter::Persistent => !is_ephemeral,

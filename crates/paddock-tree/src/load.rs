@@ -13,7 +13,7 @@ use crate::ensemble::{Ensemble, parse_members};
 use crate::origins::Origins;
 use crate::session::Session;
 use crate::snapshot::{FORMAT, HEADER_BLOCK, ZNODE_BLOCK};
-use crate::store::{AclId, Kind, NodeId, Record, Store};
+use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
 
 /// Znodes that are given to their parents at a time: as many as memory can be asked about at once, or some more.
@@ -248,7 +248,7 @@ fn check_record(record: &Record<'_>, header: &Header, last: Option<u32>) -> Resu
         return Err(LoadError::Name(id));
     }
     match record.kind {
-        Kind::Ephemeral(session) if !header.sessions.contains_key(&session) => {
+        ZnodeKind::Ephemeral(session) if !header.sessions.contains_key(&session) => {
             Err(LoadError::UnknownOwner { id, session })
         }
         _ => Ok(()),

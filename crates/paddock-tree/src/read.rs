@@ -5,7 +5,7 @@ use paddock_proto::{Acl, Dialect, ErrorCode, IdList, MultiResult, OpCode, Perms,
 
 use crate::Tree;
 use crate::access::allows;
-use crate::list::Wanted;
+use crate::list::ListContents;
 use crate::store::{Ahead, NodeId, TOGETHER};
 
 /// Session, identities and dialect of a reader.
@@ -88,7 +88,7 @@ impl Tree {
             Read::GetAllChildrenNumber { path } => self.get_all_children_number(path, asker, out),
             Read::FilteredList { path, filter, .. } => self.filtered_list(path, *filter, asker, out),
             Read::FilteredListWithStatsAndData { path, filter, with_stats, with_data, .. } => {
-                let wanted = Wanted { filter: *filter, stats: *with_stats, data: *with_data };
+                let wanted = ListContents { filter: *filter, stats: *with_stats, data: *with_data };
                 self.list_with_stats_and_data(path, wanted, asker, out)
             }
             Read::ListRecursive { path, nodes_max } => self.list_recursive(path, *nodes_max, asker, out),

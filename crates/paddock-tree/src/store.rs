@@ -29,7 +29,7 @@ use paddock_proto::{Acl, SessionId, Zxid};
 
 pub(crate) use acls::{AclId, is_world};
 pub(crate) use ahead::{Ahead, TOGETHER};
-pub(crate) use node::{Kind, NodeId};
+pub(crate) use node::{NodeId, ZnodeKind};
 pub(crate) use record::Record;
 
 use acls::Acls;
@@ -68,7 +68,7 @@ pub(crate) struct NewNode<'a> {
     pub(crate) data: Option<&'a [u8]>,
     /// `None` for the open ACL.
     pub(crate) acl: Option<Vec<Acl>>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ZnodeKind,
     pub(crate) zxid: Zxid,
     pub(crate) time_ms: i64,
 }

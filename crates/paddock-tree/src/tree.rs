@@ -11,7 +11,7 @@ use crate::access::{allows, world_readable};
 use crate::ensemble::Ensemble;
 use crate::origins::{Origin, Origins};
 use crate::session::Session;
-use crate::store::{AclId, Kind, NodeId, Record, Store};
+use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::{Changes, Command, Outcome};
 
 pub(crate) const QUOTA: &str = "/zookeeper/quota";
@@ -222,9 +222,9 @@ impl Tree {
         }
         match self.store.kind(node) {
             // A container that never had a child is still waiting for its first.
-            Kind::Container => self.store.cversion(node) > 0,
-            Kind::Ttl { ms } => now_ms.saturating_sub(self.store.mtime_ms(node)) > ms,
-            Kind::Persistent | Kind::Ephemeral(_) => false,
+            ZnodeKind::Container => self.store.cversion(node) > 0,
+            ZnodeKind::Ttl { ms } => now_ms.saturating_sub(self.store.mtime_ms(node)) > ms,
+            ZnodeKind::Persistent | ZnodeKind::Ephemeral(_) => false,
         }
     }
 
@@ -251,7 +251,7 @@ fn system_node(name: &str) -> Record<'_> {
         version: 0,
         cversion: 0,
         aversion: 0,
-        kind: Kind::Persistent,
+        kind: ZnodeKind::Persistent,
     }
 }
 

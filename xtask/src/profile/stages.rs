@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_allocator_is_a_stage_of_its_own() {
-        check("engine", &["clear_page", "_rjem_je_arena_malloc", "_rjem_malloc", CREATE], Stage::Allocator);
+        check("engine", &["clear_page", "sysmalloc", "_int_malloc", "malloc", CREATE], Stage::Allocator);
     }
 
     #[test]

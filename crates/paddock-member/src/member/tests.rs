@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel};
-use paddock_storage::disk::Fault;
+use paddock_storage::disk::DiskFault;
 use paddock_storage::{MemDisk, SnapshotError};
 use paddock_tree::Command;
 
@@ -204,7 +204,7 @@ fn path(number: usize) -> String {
 
 #[test]
 fn whatever_fails_what_was_acknowledged_is_there_again() {
-    for fault in [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename] {
+    for fault in [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename] {
         let mut faults = 0;
         loop {
             let disk = MemDisk::new(faults);

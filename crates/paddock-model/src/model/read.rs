@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use paddock_proto::{Acl, ErrorCode, Id, SessionId};
 
 use super::rules::{is_below, real, up};
-use super::{Kind, Model};
+use super::{Model, ZnodeKind};
 use crate::{Answer, Question};
 
 const READ: i32 = 1;
@@ -68,7 +68,7 @@ impl Model {
 
     fn ephemerals(&self, prefix: &str, session: SessionId) -> Answer {
         let is_all = matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
-        let owned = self.nodes.iter().filter(|(_, node)| node.kind == Kind::Ephemeral(session));
+        let owned = self.nodes.iter().filter(|(_, node)| node.kind == ZnodeKind::Ephemeral(session));
         let paths = owned.map(|(path, _)| path.to_string());
         Answer::Paths(paths.filter(|path| is_all || path.starts_with(prefix)).collect())
     }

@@ -10,7 +10,7 @@ use paddock_proto::{
 use paddock_tree::Change;
 
 use super::rules::{as_in_multi, cannot_be_in_multi, fits, is_below, is_special, len, real, resolve, up};
-use super::{Changes, Kind, Model, Node, Reply};
+use super::{Changes, Model, Node, Reply, ZnodeKind};
 use crate::{Call, Wish};
 use ErrorCode::*;
 
@@ -103,17 +103,17 @@ impl Model {
         let mode = CreateMode::from_flags(*flags).ok_or(BadArguments)?;
         let kind = match op {
             OpCode::CreateTtl if mode.has_ttl() && (1..=0xff_ffff_ffff).contains(ttl_ms) => {
-                Kind::Ttl(*ttl_ms)
+                ZnodeKind::Ttl(*ttl_ms)
             }
             OpCode::CreateTtl => return Err(BadArguments),
             OpCode::CreateIfNotExists if mode.is_sequential() || mode == CreateMode::Container => {
                 return Err(BadArguments);
             }
             _ if mode.has_ttl() => return Err(BadArguments),
-            OpCode::CreateContainer => Kind::Container,
+            OpCode::CreateContainer => ZnodeKind::Container,
             _ if mode.is_ephemeral() && call.session == SessionId::NONE => return Err(SessionExpired),
-            _ if mode.is_ephemeral() => Kind::Ephemeral(call.session),
-            _ => Kind::Persistent,
+            _ if mode.is_ephemeral() => ZnodeKind::Ephemeral(call.session),
+            _ => ZnodeKind::Persistent,
         };
         if !path.contains('/') || path.contains('\0') {
             return Err(BadArguments);
@@ -129,7 +129,7 @@ impl Model {
         if self.nodes.contains_key(&*path) {
             return Err(NodeExists);
         }
-        if matches!(parent.kind, Kind::Ephemeral(_)) {
+        if matches!(parent.kind, ZnodeKind::Ephemeral(_)) {
             return Err(NoChildrenForEphemerals);
         }
 
@@ -143,7 +143,7 @@ impl Model {
             pzxid: zxid,
             ctime_ms: call.time_ms,
             mtime_ms: call.time_ms,
-            ephemeral_owner: if let Kind::Ephemeral(session) = kind { session } else { SessionId::NONE },
+            ephemeral_owner: if let ZnodeKind::Ephemeral(session) = kind { session } else { SessionId::NONE },
             ..Stat::default()
         };
         let node = Node { data: data.clone(), acl, stat, creates: 0, kind };
@@ -182,8 +182,8 @@ impl Model {
             return Err(NotEmpty);
         }
         match kind {
-            Kind::Container if creates > 0 => {}
-            Kind::Ttl(ms) if call.time_ms - mtime > ms => {}
+            ZnodeKind::Container if creates > 0 => {}
+            ZnodeKind::Ttl(ms) if call.time_ms - mtime > ms => {}
             _ => return Err(BadVersion),
         }
         self.remove(path, changes);

@@ -47,7 +47,7 @@ fn advance(wire: &Rc<Wire>, worker: &Worker) -> Option<Condition> {
     if condition.takes_input && condition.has_input {
         worker.receive(wire, &[]);
     }
-    if worker.condition(wire)?.unsent_bytes > 0 && !wire.is_outgoing.get() {
+    if worker.condition(wire)?.unsent_bytes > 0 && !wire.waits_for_flush.get() {
         worker.send_soon(wire);
     }
     worker.condition(wire)
@@ -56,7 +56,7 @@ fn advance(wire: &Rc<Wire>, worker: &Worker) -> Option<Condition> {
 /// Waits until the socket or the worker has something for the connection; `None` if the deadline has passed, for a greeting or
 /// for reading the last bytes.
 async fn next_readiness(wire: &Wire, condition: Condition, deadline: Option<Instant>) -> Option<Ready> {
-    let (reads, writes) = (condition.takes_input, condition.unsent_bytes > 0 && !wire.is_outgoing.get());
+    let (reads, writes) = (condition.takes_input, condition.unsent_bytes > 0 && !wire.waits_for_flush.get());
     let readiness = poll_fn(|context| wire.poll_ready(context, reads, writes));
     match deadline {
         None => Some(readiness.await),

@@ -115,7 +115,7 @@ async fn gather(worker: Rc<Worker>) {
 /// Sends replies whenever some wait, behind the turns of those connections that were ready with them.
 async fn send_together(worker: Rc<Worker>) {
     loop {
-        worker.outgoing.wait().await;
-        worker.flush_outgoing();
+        worker.flush_queue.wait().await;
+        worker.flush_waiting();
     }
 }

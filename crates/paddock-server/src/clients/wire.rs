@@ -50,13 +50,13 @@ pub(super) struct Wire {
     pub(super) conn: ConnId,
     pub(super) socket: TcpStream,
     /// The worker is about to flush it, with others.
-    pub(super) is_outgoing: Cell<bool>,
+    pub(super) waits_for_flush: Cell<bool>,
     wakeup: Wakeup,
 }
 
 impl Wire {
     pub(super) fn new(conn: ConnId, socket: TcpStream) -> Wire {
-        Wire { conn, socket, is_outgoing: Cell::new(false), wakeup: Wakeup::default() }
+        Wire { conn, socket, waits_for_flush: Cell::new(false), wakeup: Wakeup::default() }
     }
 
     /// Lets the task look again at its connection.

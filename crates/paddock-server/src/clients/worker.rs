@@ -12,9 +12,9 @@ use paddock_replica::Role;
 use paddock_state::ConnId;
 use tokio::net::TcpStream;
 
+use super::flush_queue::{self, FlushQueue};
 use super::group_commit::{GroupCommit, Outstanding};
 use super::host::WorkerHost;
-use super::outgoing::{self, Outgoing};
 use super::wire::Wire;
 use crate::clock;
 use crate::engine::{BORROWED_TURNS_MAX, EngineHandle};
@@ -43,7 +43,7 @@ pub(super) struct Worker {
     /// No other one has for some time.
     is_one_alone: Cell<bool>,
     pub(super) group_commit: GroupCommit,
-    pub(super) outgoing: Outgoing,
+    pub(super) flush_queue: FlushQueue,
 }
 
 impl Worker {
@@ -60,7 +60,7 @@ impl Worker {
             talker: Cell::default(),
             is_one_alone: Cell::default(),
             group_commit: GroupCommit::default(),
-            outgoing: Outgoing::default(),
+            flush_queue: FlushQueue::default(),
         }
     }
 
@@ -201,16 +201,16 @@ impl Worker {
         let at_once = self.is_one_alone.get()
             || condition.is_closing
             || self.shared().is_stopping()
-            || condition.unsent_bytes >= outgoing::BYTES_MAX;
+            || condition.unsent_bytes >= flush_queue::BYTES_MAX;
         if at_once {
             wire.flush(&mut self.front.borrow_mut());
-        } else if self.outgoing.add(wire) {
-            self.flush_outgoing();
+        } else if self.flush_queue.add(wire) {
+            self.flush_waiting();
         }
     }
 
-    pub(super) fn flush_outgoing(&self) {
-        let wires = self.outgoing.take();
+    pub(super) fn flush_waiting(&self) {
+        let wires = self.flush_queue.take();
         for wire in &wires {
             let is_flushed = wire.flush(&mut self.front.borrow_mut());
             let is_closing = self.condition(wire).is_none_or(|condition| condition.is_closing);
@@ -219,7 +219,7 @@ impl Worker {
                 wire.wake();
             }
         }
-        self.outgoing.give_back(wires);
+        self.flush_queue.give_back(wires);
     }
 
     pub(super) fn wake_all(&self) {

@@ -13,7 +13,7 @@ use paddock_state::ClientInput;
 
 use super::combining::CombiningLock;
 use super::links;
-use super::owner::{Engine, Message, Turn};
+use super::owner::{Engine, Message, TurnEnd};
 use super::shell::MemberShell;
 use crate::error::ServerError;
 use crate::shared::Shared;
@@ -52,11 +52,11 @@ impl EngineHandle {
     pub(crate) fn run(&self, engine: Engine) -> Result<(), MemberError> {
         let (engine, end) = self.lock.run_owner(engine, |engine| {
             match engine.failure.take().map_or_else(|| engine.turn(&mut || {}), Err) {
-                Ok(Turn::Done) => {
+                Ok(TurnEnd::Done) => {
                     engine.sweep_watches();
                     ControlFlow::Continue(engine.rest())
                 }
-                Ok(Turn::Last) => ControlFlow::Break(Ok(())),
+                Ok(TurnEnd::Last) => ControlFlow::Break(Ok(())),
                 Err(error) => ControlFlow::Break(Err(error)),
             }
         });

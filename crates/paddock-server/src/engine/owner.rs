@@ -55,7 +55,7 @@ pub(crate) struct Engine {
 
 /// The end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum TurnEnd {
     Done,
     /// All workers have let go of the member.
     Last,
@@ -101,8 +101,8 @@ impl Engine {
     }
 
     /// Takes what waits and does what comes of that. `meanwhile` is called as often as there may be answers.
-    pub(super) fn turn(&mut self, meanwhile: &mut dyn FnMut()) -> Result<Turn, MemberError> {
-        let mut turn = Turn::Done;
+    pub(super) fn turn(&mut self, meanwhile: &mut dyn FnMut()) -> Result<TurnEnd, MemberError> {
+        let mut turn = TurnEnd::Done;
         self.inputs_taken = 0;
         for _ in 0..MESSAGES_PER_ROUND {
             match self.messages.try_recv() {
@@ -116,7 +116,7 @@ impl Engine {
                 }
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
-                    turn = Turn::Last;
+                    turn = TurnEnd::Last;
                     break;
                 }
             }

@@ -16,8 +16,8 @@ use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use super::greeting::{
-    Answer, GREETING_BYTES, GreetingError, Hello, Kind, MAGIC_BYTES, VERSION_END, Verdict, check_magic,
-    check_version, first_places, judge,
+    Answer, GREETING_BYTES, GreetingError, GreetingKind, Hello, MAGIC_BYTES, VERSION_END, Verdict,
+    check_magic, check_version, first_places, judge,
 };
 use super::hub::Hub;
 use super::limiter::Limiter;
@@ -110,7 +110,7 @@ async fn hear(tls: Option<&Tls>, stream: &mut Stream) -> Result<[u8; GREETING_BY
     }
     let mut bytes = [0; GREETING_BYTES];
     stream.read_exact(&mut bytes[..MAGIC_BYTES]).await?;
-    check_magic(Kind::Hello, bytes[..MAGIC_BYTES].try_into().expect("eight bytes"))?;
+    check_magic(GreetingKind::Hello, bytes[..MAGIC_BYTES].try_into().expect("eight bytes"))?;
     stream.read_exact(&mut bytes[MAGIC_BYTES..VERSION_END]).await?;
     // The caller of another version is told so, however long its hello is.
     if check_version(bytes[MAGIC_BYTES..VERSION_END].try_into().expect("two bytes")).is_ok() {

@@ -30,17 +30,17 @@ pub(super) enum FrameError {
     Length { number: u64, length: u32 },
 }
 
-/// Where the next frame stands in one direction of a connection.
+/// Position of the next frame in one direction of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct FramePosition {
     /// Key of the connection and the direction.
     key: u32,
     number: u64,
 }
 
-impl Place {
-    pub(super) fn first(key: u32) -> Place {
-        Place { key, number: 0 }
+impl FramePosition {
+    pub(super) fn first(key: u32) -> FramePosition {
+        FramePosition { key, number: 0 }
     }
 
     fn checksum(self) -> u32 {
@@ -65,7 +65,7 @@ impl Place {
 /// Takes the bytes of one direction as they come and gives messages. After an error it is of no further use.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    place: Place,
+    place: FramePosition,
     header: Vec<u8>,
     /// Once the header is complete.
     payload: Option<Payload>,
@@ -80,7 +80,7 @@ struct Payload {
 }
 
 impl Decoder {
-    pub(super) fn new(place: Place) -> Decoder {
+    pub(super) fn new(place: FramePosition) -> Decoder {
         Decoder { place, header: Vec::with_capacity(HEADER_BYTES), payload: None }
     }
 
@@ -166,14 +166,14 @@ mod tests {
     const KEY: u32 = 0x5EED;
 
     fn frames(messages: &[&[u8]]) -> Vec<u8> {
-        let mut place = Place::first(KEY);
+        let mut place = FramePosition::first(KEY);
         messages.iter().flat_map(|message| [&place.header(message)[..], message].concat()).collect()
     }
 
     /// Feeds `stream` in pieces of `piece` bytes.
     fn decode(stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, Result<(), FrameError>) {
         let mut messages = Vec::new();
-        let mut decoder = Decoder::new(Place::first(KEY));
+        let mut decoder = Decoder::new(FramePosition::first(KEY));
         let end =
             stream.chunks(piece).try_for_each(|input| decoder.feed(input, |message| messages.push(message)));
         (messages, end)
@@ -224,23 +224,23 @@ mod tests {
 
     #[test]
     fn another_connections_frames_are_noticed() {
-        let mut place = Place::first(KEY + 1);
+        let mut place = FramePosition::first(KEY + 1);
         check(&[&place.header(b"one")[..], b"one"].concat(), &[], Err(FrameError::Header { number: 0 }));
     }
 
     #[test]
     fn a_length_beyond_the_maximum_is_refused() {
         let length = MESSAGE_BYTES_MAX as u32 + 1;
-        let crc = crc32c_append(Place::first(KEY).checksum(), &length.to_le_bytes());
+        let crc = crc32c_append(FramePosition::first(KEY).checksum(), &length.to_le_bytes());
         let header = [length.to_le_bytes(), crc.to_le_bytes(), [0; 4]].concat();
         check(&header, &[], Err(FrameError::Length { number: 0, length }));
     }
 
     #[test]
     fn a_length_reserves_little_before_its_bytes_come() {
-        let mut decoder = Decoder::new(Place::first(KEY));
+        let mut decoder = Decoder::new(FramePosition::first(KEY));
         let message = vec![1; 16 << 20];
-        decoder.feed(&Place::first(KEY).header(&message), |_| ()).unwrap();
+        decoder.feed(&FramePosition::first(KEY).header(&message), |_| ()).unwrap();
         decoder.feed(&message[..1000], |_| ()).unwrap();
         assert!(decoder.payload.as_ref().unwrap().bytes.capacity() <= RESERVE_BYTES);
         let mut arrived = Vec::new();

@@ -20,7 +20,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 
 use crc32c::{crc32c, crc32c_append};
 
-use super::frame::Place;
+use super::frame::FramePosition;
 
 pub(super) const GREETING_BYTES: usize = 58;
 pub(super) const MAGIC_BYTES: usize = 8;
@@ -31,16 +31,16 @@ const CRC_AT: usize = 54;
 const TLS_HANDSHAKE: [u8; 2] = [22, 3];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GreetingKind {
     Hello,
     Answer,
 }
 
-impl Kind {
+impl GreetingKind {
     const fn magic(self) -> [u8; MAGIC_BYTES] {
         match self {
-            Kind::Hello => *b"PADhello",
-            Kind::Answer => *b"PADlinks",
+            GreetingKind::Hello => *b"PADhello",
+            GreetingKind::Answer => *b"PADlinks",
         }
     }
 }
@@ -136,11 +136,11 @@ pub(super) enum GreetingError {
 impl Hello {
     pub(super) fn encode(&self) -> [u8; GREETING_BYTES] {
         let Hello { from, to, cluster, nonce, process } = *self;
-        Fields { from, to, cluster, nonce, process, address: None }.encode(Kind::Hello)
+        Fields { from, to, cluster, nonce, process, address: None }.encode(GreetingKind::Hello)
     }
 
     pub(super) fn decode(bytes: &[u8; GREETING_BYTES]) -> Result<Hello, GreetingError> {
-        let Fields { from, to, cluster, nonce, process, .. } = Fields::decode(Kind::Hello, bytes)?;
+        let Fields { from, to, cluster, nonce, process, .. } = Fields::decode(GreetingKind::Hello, bytes)?;
         Ok(Hello { from, to, cluster, nonce, process })
     }
 }
@@ -149,11 +149,12 @@ impl Answer {
     pub(super) fn encode(&self) -> [u8; GREETING_BYTES] {
         let Answer { from, verdict, cluster, nonce, process, first_at } = *self;
         let fields = Fields { from, to: verdict as u8, cluster, nonce, process, address: first_at };
-        fields.encode(Kind::Answer)
+        fields.encode(GreetingKind::Answer)
     }
 
     pub(super) fn decode(bytes: &[u8; GREETING_BYTES]) -> Result<Answer, GreetingError> {
-        let Fields { from, to, cluster, nonce, process, address } = Fields::decode(Kind::Answer, bytes)?;
+        let Fields { from, to, cluster, nonce, process, address } =
+            Fields::decode(GreetingKind::Answer, bytes)?;
         let verdict = Verdict::from_byte(to).ok_or(GreetingError::Damaged)?;
         Ok(Answer { from, verdict, cluster, nonce, process, first_at: address })
     }
@@ -182,7 +183,7 @@ pub(super) fn judge(hello: &Hello, own: u8, cluster: u64, known: bool) -> Verdic
 }
 
 /// True if the first bytes can begin a greeting.
-pub(super) fn check_magic(kind: Kind, magic: [u8; MAGIC_BYTES]) -> Result<(), GreetingError> {
+pub(super) fn check_magic(kind: GreetingKind, magic: [u8; MAGIC_BYTES]) -> Result<(), GreetingError> {
     if magic == kind.magic() {
         Ok(())
     } else if is_zookeeper(magic) {
@@ -195,9 +196,12 @@ pub(super) fn check_magic(kind: Kind, magic: [u8; MAGIC_BYTES]) -> Result<(), Gr
 }
 
 /// The first frames of a connection, from the dialling side and from the accepting one.
-pub(super) fn first_places(hello: &[u8; GREETING_BYTES], answer: &[u8; GREETING_BYTES]) -> (Place, Place) {
+pub(super) fn first_places(
+    hello: &[u8; GREETING_BYTES],
+    answer: &[u8; GREETING_BYTES],
+) -> (FramePosition, FramePosition) {
     let both = crc32c_append(crc32c(hello), answer);
-    (Place::first(crc32c_append(both, b"from the dialling side")), Place::first(both))
+    (FramePosition::first(crc32c_append(both, b"from the dialling side")), FramePosition::first(both))
 }
 
 /// A learner begins with its packet's type, an elector with its protocol's version.
@@ -221,7 +225,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn encode(&self, kind: Kind) -> [u8; GREETING_BYTES] {
+    fn encode(&self, kind: GreetingKind) -> [u8; GREETING_BYTES] {
         let mut bytes = [0; GREETING_BYTES];
         bytes[0..8].copy_from_slice(&kind.magic());
         bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
@@ -242,7 +246,7 @@ impl Fields {
         bytes
     }
 
-    fn decode(kind: Kind, bytes: &[u8; GREETING_BYTES]) -> Result<Fields, GreetingError> {
+    fn decode(kind: GreetingKind, bytes: &[u8; GREETING_BYTES]) -> Result<Fields, GreetingError> {
         check_magic(kind, bytes[0..8].try_into().expect("eight bytes"))?;
         check_version(bytes[8..VERSION_END].try_into().expect("two bytes"))?;
         if bytes[CRC_AT..] != crc32c(&bytes[..CRC_AT]).to_le_bytes() {
@@ -300,7 +304,7 @@ mod tests {
 
     #[test]
     fn other_protocols_are_told_apart() {
-        let check = |magic: [u8; 8], expected| assert_eq!(check_magic(Kind::Hello, magic), expected);
+        let check = |magic: [u8; 8], expected| assert_eq!(check_magic(GreetingKind::Hello, magic), expected);
         check(*b"PADhello", Ok(()));
         check((-65536_i64).to_be_bytes(), Err(GreetingError::ZooKeeper));
         check([0, 0, 0, 11, 0, 0, 0, 0], Err(GreetingError::ZooKeeper));

@@ -13,10 +13,10 @@ use tokio::task::{AbortHandle, LocalSet, spawn_local};
 use super::accept::{self, Strangers};
 use super::dial;
 use super::greeting::{Hello, same_cluster};
-use super::link::{Greeted, Link, LinkEnd, Server};
+use super::link::{Greeted, Link, LinkEnd, LinkThread};
 use super::peer::Peer;
 use super::settings::{PeerAddress, Timing};
-use super::shared::{LinkEvent, Order, Shared};
+use super::shared::{LinkEvent, Order, PeersShared};
 use crate::tls::Tls;
 
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -24,7 +24,7 @@ const SCRATCH_BYTES: usize = 256 << 10;
 /// Data that the tasks of the thread share.
 #[derive(Debug)]
 pub(super) struct Hub {
-    shared: Arc<Shared>,
+    shared: Arc<PeersShared>,
     random: RefCell<fastrand::Rng>,
     /// All links read into this.
     scratch: RefCell<Box<[u8]>>,
@@ -35,7 +35,7 @@ pub(super) struct Hub {
 
 /// Runs the links until the channel of orders ends.
 pub(super) fn run(
-    shared: Arc<Shared>,
+    shared: Arc<PeersShared>,
     listener: TcpListener,
     mut orders: UnboundedReceiver<Order>,
     seed: u64,
@@ -166,11 +166,11 @@ impl Hub {
         peer.set_up(link.clone());
         tracing::info!(peer = peer.id, address = peer.address(), tls, "link up");
         (self.shared.events)(LinkEvent::Up { peer: peer.id });
-        let server = Server::new(link, receiving, self.timing());
+        let server = LinkThread::new(link, receiving, self.timing());
         spawn_local(self.clone().serve(peer.clone(), server));
     }
 
-    async fn serve(self: Rc<Hub>, peer: Arc<Peer>, server: Server) {
+    async fn serve(self: Rc<Hub>, peer: Arc<Peer>, server: LinkThread) {
         let deliver = |bytes, is_last| {
             (self.shared.events)(LinkEvent::Message { from: peer.id, bytes, is_last });
         };

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 use super::chunks::Chunks;
-use super::frame::{Decoder, FrameError, Place};
+use super::frame::{Decoder, FrameError, FramePosition};
 use super::inflow::{Inflow, Received};
 use super::outbox::Outbox;
 use super::settings::Timing;
@@ -48,8 +48,8 @@ pub(super) struct Greeted {
     /// The other side's process, and its ensemble, as it has said: 0 if it did not know that.
     pub(super) process: u64,
     pub(super) cluster: u64,
-    pub(super) sending: Place,
-    pub(super) receiving: Place,
+    pub(super) sending: FramePosition,
+    pub(super) receiving: FramePosition,
 }
 
 #[derive(Debug)]
@@ -68,7 +68,7 @@ pub(super) struct Link {
 
 impl Link {
     /// The link, and where the frames begin that come from the other side.
-    pub(super) fn new(greeted: Greeted) -> (Link, Place) {
+    pub(super) fn new(greeted: Greeted) -> (Link, FramePosition) {
         let Greeted { stream, address, process, cluster, sending, receiving } = greeted;
         let outbox = Mutex::new(Outbox::new(sending));
         let (changed, heard, inflow) = (Notify::new(), Notify::new(), Arc::default());
@@ -129,7 +129,7 @@ impl Link {
 
 /// The side of a link that the thread alone has.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct LinkThread {
     link: Arc<Link>,
     timing: Timing,
     decoder: Decoder,
@@ -142,9 +142,9 @@ pub(super) struct Server {
     heard_at: Instant,
 }
 
-impl Server {
-    pub(super) fn new(link: Arc<Link>, receiving: Place, timing: Timing) -> Server {
-        Server {
+impl LinkThread {
+    pub(super) fn new(link: Arc<Link>, receiving: FramePosition, timing: Timing) -> LinkThread {
+        LinkThread {
             link,
             timing,
             decoder: Decoder::new(receiving),

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::hub;
 use super::settings::{LinkOptions, PeerAddress};
-use super::shared::{LinkEvent, Order, Shared};
+use super::shared::{LinkEvent, Order, PeersShared};
 use crate::socket;
 use crate::threads::spawn;
 
@@ -31,7 +31,7 @@ pub enum LinkError {
 pub(crate) struct Links {
     #[cfg(test)]
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<PeersShared>,
     /// For the thread. The channel's end is the thread's end.
     orders: UnboundedSender<Order>,
     thread: JoinHandle<()>,
@@ -50,7 +50,7 @@ impl Links {
         #[cfg(test)]
         let address = listener.local_addr().map_err(failed)?;
         let (cluster, peers_known, events) = (AtomicU64::new(cluster), RwLock::default(), Box::new(events));
-        let shared = Arc::new(Shared { own, cluster, process, timing, tls, peers: peers_known, events });
+        let shared = Arc::new(PeersShared { own, cluster, process, timing, tls, peers: peers_known, events });
         let (orders, receiver) = unbounded_channel();
         let thread = {
             let shared = shared.clone();

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::chunks::Chunks;
-use super::frame::{HEADER_BYTES, Place};
+use super::frame::{FramePosition, HEADER_BYTES};
 use super::settings::MESSAGE_BYTES_MAX;
 use super::stream::Stream;
 
@@ -18,7 +18,7 @@ const BURST: Duration = Duration::from_micros(20);
 
 #[derive(Debug)]
 pub(super) struct Outbox {
-    place: Place,
+    place: FramePosition,
     waiting: Chunks,
     /// Bytes of frames that the socket has not taken, be they in `waiting` or with the thread.
     bytes: usize,
@@ -29,7 +29,7 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn new(place: Place) -> Outbox {
+    pub(super) fn new(place: FramePosition) -> Outbox {
         let now = Instant::now();
         Outbox {
             place,

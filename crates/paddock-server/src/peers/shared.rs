@@ -41,7 +41,7 @@ pub(super) enum Order {
 }
 
 /// The member, its peers, and the receiver of events.
-pub(super) struct Shared {
+pub(super) struct PeersShared {
     pub(super) own: u8,
     pub(super) cluster: AtomicU64,
     pub(super) process: u64,
@@ -51,8 +51,11 @@ pub(super) struct Shared {
     pub(super) events: Box<dyn Fn(LinkEvent) + Send + Sync>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for PeersShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("own", &self.own).field("peers", &self.peers).finish_non_exhaustive()
+        f.debug_struct("PeersShared")
+            .field("own", &self.own)
+            .field("peers", &self.peers)
+            .finish_non_exhaustive()
     }
 }

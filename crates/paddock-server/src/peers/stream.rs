@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::tls_stream::Session;
+use super::tls_stream::TlsSession;
 use crate::socket;
 
 /// The first byte of a connection with TLS: a record of the handshake.
@@ -21,7 +21,7 @@ const HANDSHAKE: u8 = 22;
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: TcpStream,
-    session: Option<Box<Mutex<Session>>>,
+    session: Option<Box<Mutex<TlsSession>>>,
 }
 
 impl Stream {
@@ -54,7 +54,7 @@ impl Stream {
 
     /// Goes on with TLS.
     pub(super) async fn secure(&mut self, connection: Connection) -> io::Result<()> {
-        let session = Session::establish(connection, &self.socket).await?;
+        let session = TlsSession::establish(connection, &self.socket).await?;
         self.session = Some(Box::new(Mutex::new(session)));
         Ok(())
     }

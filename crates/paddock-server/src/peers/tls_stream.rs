@@ -15,7 +15,7 @@ const SEALED_BYTES: usize = 256 << 10;
 /// Bytes that are taken from the socket at once.
 const RECEIVED_BYTES: usize = 64 << 10;
 
-pub(super) struct Session {
+pub(super) struct TlsSession {
     connection: Connection,
     /// The length, as it was given, of what is sealed and not all in the socket yet.
     sealed: usize,
@@ -25,16 +25,16 @@ pub(super) struct Session {
     unopened: Range<usize>,
 }
 
-impl Session {
+impl TlsSession {
     /// Shakes hands. If that fails, the other side has been told why, as far as the socket took it.
-    pub(super) async fn establish(mut connection: Connection, socket: &TcpStream) -> io::Result<Session> {
+    pub(super) async fn establish(mut connection: Connection, socket: &TcpStream) -> io::Result<TlsSession> {
         if let Err(error) = shake_hands(&mut connection, socket).await {
             // Whoever does not read it knows no less than before.
             let _ = connection.write_tls(&mut Socket(socket));
             return Err(error);
         }
         connection.set_buffer_limit(Some(SEALED_BYTES));
-        Ok(Session { connection, sealed: 0, received: vec![0; RECEIVED_BYTES].into(), unopened: 0..0 })
+        Ok(TlsSession { connection, sealed: 0, received: vec![0; RECEIVED_BYTES].into(), unopened: 0..0 })
     }
 
     /// The certificate that the other side has shown.
@@ -101,9 +101,9 @@ impl Session {
     }
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for TlsSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("sealed", &self.sealed).finish_non_exhaustive()
+        f.debug_struct("TlsSession").field("sealed", &self.sealed).finish_non_exhaustive()
     }
 }
 

@@ -12,7 +12,7 @@ use paddock_replica::{LogEntry, Role};
 
 use super::truth::Happened;
 use super::{Checked, ensure};
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 
 const CHECKER: &str = "sessions";
 
@@ -51,7 +51,7 @@ impl Reign {
 pub(crate) struct Believer {
     pub(crate) client: usize,
     pub(crate) session: SessionId,
-    pub(crate) timeout: Span,
+    pub(crate) timeout: SimDuration,
     /// To which it is connected.
     pub(crate) member: u8,
     /// The member has heard of it later than it should, a short time ago: the client was cut off, or the machine slept.
@@ -190,7 +190,8 @@ impl Sessions {
             for believer in of_session.filter(|believer| !believer.is_excused()) {
                 let Believer { client, timeout, member, .. } = believer;
                 // A leader whose clock jumps finds every session silent, and nobody else knows of the jump.
-                let jump = self.jumps.get(&judge).filter(|jump| now - **jump <= *timeout + Span::seconds(1));
+                let jump =
+                    self.jumps.get(&judge).filter(|jump| now - **jump <= *timeout + SimDuration::seconds(1));
                 ensure!(
                     jump.is_some(),
                     CHECKER,

@@ -6,7 +6,7 @@ use paddock_proto::{Acl, AddWatchMode, Extensions, MemberRole, OpCode, WatcherKi
 
 use super::ask::Ask;
 use crate::names;
-use crate::time::Span;
+use crate::time::SimDuration;
 use paddock_chance::Chance;
 
 const TOPS: [&str; 4] = ["/a", "/b", "/c", "/d"];
@@ -26,7 +26,7 @@ pub(crate) struct Habits {
     /// Requests that are under way, at most.
     pub(crate) depth: u64,
     /// Between bursts of requests it thinks about so long.
-    pub(crate) pause: Span,
+    pub(crate) pause: SimDuration,
     /// One of so many times it moves to another member, without need.
     pub(crate) moves: u64,
     /// The same for closing its session, and for vanishing.
@@ -53,7 +53,7 @@ impl Habits {
             syncs: *chance.pick(&[50, 150, 150, 600]),
             watches: *chance.pick(&[0, 100, 500]),
             depth: *chance.pick(&[1, 1, 4, 16, 64]),
-            pause: Span::millis(*chance.pick(&[50, 50, 100, 100, 300, 300, 1000, 5000])),
+            pause: SimDuration::millis(*chance.pick(&[50, 50, 100, 100, 300, 300, 1000, 5000])),
             moves: *chance.pick(&[30, 100, 1000]),
             closes: *chance.pick(&[100, 300, 1000]),
             vanishes: *chance.pick(&[200, 1000, 10_000]),
@@ -68,7 +68,7 @@ impl Habits {
 
     /// It waits for each answer, and has the patience to wait for a member that sleeps.
     pub(crate) fn asks_what_is_newest(&mut self, tick_ms: u64) {
-        (self.depth, self.syncs, self.pause) = (self.depth.min(4), 600, Span::millis(50));
+        (self.depth, self.syncs, self.pause) = (self.depth.min(4), 600, SimDuration::millis(50));
         self.timeout_ms = (20 * tick_ms) as i32;
         (self.moves, self.closes) = (1000, 1000);
     }
@@ -81,7 +81,7 @@ impl Habits {
     }
 
     pub(crate) fn move_all_the_time(&mut self) {
-        (self.moves, self.pause) = (10, self.pause.min(Span::millis(300)));
+        (self.moves, self.pause) = (10, self.pause.min(SimDuration::millis(300)));
     }
 
     /// Much is under way, and the end of its session, when it moves.
@@ -102,7 +102,7 @@ impl Habits {
     pub(crate) fn of_operator(self, machines: u8, chance: &mut Chance) -> Habits {
         Habits {
             depth: *chance.pick(&[1, 1, 4]),
-            pause: Span::millis(*chance.pick(&[100, 500, 2000])),
+            pause: SimDuration::millis(*chance.pick(&[100, 500, 2000])),
             vanishes: 10_000,
             credentials: Some(names::SUPER),
             changes_members_of: Some(machines),

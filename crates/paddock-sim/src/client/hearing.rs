@@ -9,7 +9,7 @@ use super::{Client, Deed, Phase};
 use crate::checks::order::{RealTime, check_monotonic, check_turn};
 use crate::checks::{Checked, Checks, answers, ensure};
 use crate::names;
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 use crate::wire::Packet;
 
 const CHECKER: &str = "protocol";
@@ -28,7 +28,7 @@ impl Client {
                 if self.session != session {
                     (self.session, self.seen, self.last_zxid) = (session, Zxid(0), Zxid(0));
                 }
-                self.timeout = Span::millis(timeout_ms as u64);
+                self.timeout = SimDuration::millis(timeout_ms as u64);
                 self.sent = now;
                 Ok(self.begin(now, checks))
             }

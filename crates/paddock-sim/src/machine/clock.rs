@@ -2,7 +2,7 @@
 
 use paddock_state::Now;
 
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 
 /// Parts per million that are one.
 const MILLION: i64 = 1_000_000;
@@ -18,7 +18,7 @@ pub(crate) struct MachineClock {
 }
 
 impl MachineClock {
-    pub(crate) fn new(now: Time, monotonic: Span, wall_ms: i64, drift: i64) -> MachineClock {
+    pub(crate) fn new(now: Time, monotonic: SimDuration, wall_ms: i64, drift: i64) -> MachineClock {
         MachineClock { since: now, monotonic_us: monotonic.0, wall_us: wall_ms * 1000, drift }
     }
 
@@ -28,8 +28,8 @@ impl MachineClock {
     }
 
     /// Time in the world until this machine thinks that `span` has passed.
-    pub(crate) fn world_span(&self, span: Span) -> Span {
-        Span((span.0 as i64 * MILLION / (MILLION + self.drift)) as u64)
+    pub(crate) fn world_span(&self, span: SimDuration) -> SimDuration {
+        SimDuration((span.0 as i64 * MILLION / (MILLION + self.drift)) as u64)
     }
 
     pub(crate) fn set_drift(&mut self, now: Time, drift: i64) {
@@ -42,7 +42,7 @@ impl MachineClock {
         self.wall_us += by_ms * 1000;
     }
 
-    pub(crate) fn jump_monotonic(&mut self, now: Time, by: Span) {
+    pub(crate) fn jump_monotonic(&mut self, now: Time, by: SimDuration) {
         self.settle(now);
         self.monotonic_us += by.0;
     }
@@ -72,17 +72,17 @@ mod tests {
 
     #[test]
     fn clocks_drift_and_jump() {
-        let mut clock = MachineClock::new(Time(0), Span::seconds(1), 5000, 100_000);
+        let mut clock = MachineClock::new(Time(0), SimDuration::seconds(1), 5000, 100_000);
         let shown = |clock: &MachineClock, second: u64| {
             let now = clock.now(Time(second * 1_000_000));
             (now.monotonic_ms, now.wall_ms)
         };
         assert_eq!(shown(&clock, 10), (12_000, 16_000));
-        assert_eq!(clock.world_span(Span::millis(1100)), Span::millis(1000));
+        assert_eq!(clock.world_span(SimDuration::millis(1100)), SimDuration::millis(1000));
         clock.jump_wall(Time(10_000_000), -20_000);
         assert_eq!(shown(&clock, 10), (12_000, -4000));
         clock.set_drift(Time(10_000_000), 0);
-        clock.jump_monotonic(Time(10_000_000), Span::seconds(1));
+        clock.jump_monotonic(Time(10_000_000), SimDuration::seconds(1));
         assert_eq!(shown(&clock, 11), (14_000, -3000));
         clock.boot(Time(11_000_000), Some(7));
         assert_eq!(shown(&clock, 11), (1000, 7));

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use paddock_replica::HardState;
-use paddock_storage::disk::{Access, Disk, DiskFile, Fault};
+use paddock_storage::disk::{Access, Disk, DiskFault, DiskFile};
 use paddock_storage::{Log, MemDisk, Record};
 
 /// When a process dies at an operation.
@@ -62,7 +62,7 @@ impl SimDisk {
     }
 
     /// Lets an operation of this kind fail, after so many others.
-    pub(crate) fn fail_after(&self, fault: Fault, others: u64) {
+    pub(crate) fn fail_after(&self, fault: DiskFault, others: u64) {
         let mut process = self.process();
         process.complete_sync();
         process.has_fault = true;

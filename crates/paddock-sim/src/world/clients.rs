@@ -9,7 +9,7 @@ use super::{Event, World};
 use crate::checks::Checked;
 use crate::checks::sessions::Believer;
 use crate::client::Deed;
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 use crate::wire::{Frame, Packet};
 
 /// A client's connection. What is sent on it arrives in its order.
@@ -32,11 +32,11 @@ pub(super) struct Wire {
 }
 
 /// A machine that wakes needs so long to look at its connections.
-const REACTION: Span = Span::millis(200);
+const REACTION: SimDuration = SimDuration::millis(200);
 
 impl Wire {
     /// True if the member should have heard the client by now. A client that has not got its session yet waits longer.
-    fn is_late(&self, now: Time, timeout: Span) -> bool {
+    fn is_late(&self, now: Time, timeout: SimDuration) -> bool {
         let allowed = if self.taken <= 1 { timeout.0 } else { timeout.0 / 3 + timeout.0 / 8 };
         (now - self.heard).0 > allowed
     }
@@ -196,7 +196,7 @@ impl World {
             let (session, conn, timeout) = this.belief(now)?;
             let wire = self.wires.get(&conn)?;
             let machine = &self.machines[usize::from(wire.member) - 1];
-            let was_late = wire.late.is_some_and(|late| now - late <= timeout + Span::seconds(1));
+            let was_late = wire.late.is_some_and(|late| now - late <= timeout + SimDuration::seconds(1));
             Some(Believer {
                 client,
                 session,

@@ -10,15 +10,15 @@ use crate::checks::{Checked, agreement, ensure, ephemerals, watching};
 use crate::client::{Client, Mood};
 use crate::faults::End;
 use crate::machine::Machine;
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 use paddock_chance::Chance;
 
 const CHECKER: &str = "healing";
 /// Interval at which the world looks if all is well, and the time for which it does so.
-const LOOK: Span = Span::millis(250);
-const PATIENCE: Span = Span::seconds(180);
+const LOOK: SimDuration = SimDuration::millis(250);
+const PATIENCE: SimDuration = SimDuration::seconds(180);
 /// Time for which clients are busy in a world without faults.
-const BUSY: Span = Span::seconds(4);
+const BUSY: SimDuration = SimDuration::seconds(4);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -87,7 +87,7 @@ impl World {
             let chance = Chance::of(self.plan.seed, &format!("client {number}"));
             let habits = self.plan.clients[number - first].clone();
             self.clients.push(Client::new(number, habits, chance));
-            self.plan_in(Span::ZERO, Event::Client { number });
+            self.plan_in(SimDuration::ZERO, Event::Client { number });
         }
     }
 
@@ -151,7 +151,7 @@ impl World {
         }
         for member in 1..=self.plan.settings.machines() {
             self.end(member, End::PowerCut);
-            let delay = Span(self.chance.below(1_000_000));
+            let delay = SimDuration(self.chance.below(1_000_000));
             self.plan_in(delay, Event::Start { member });
         }
         self.be_busy(true);

@@ -10,18 +10,18 @@ use crate::faults::End;
 use crate::machine::process::{Next, Process};
 use crate::machine::shell::Harvest;
 use crate::network::Fate;
-use crate::time::Span;
+use crate::time::SimDuration;
 use crate::wire::Packet;
 
 /// Time after which a member that was started again is heard by others, though the end of its link got lost.
-const SUCCESSION: Span = Span::millis(2500);
-const TICK: Span = Span::millis(paddock_member::Member::TICK_MS);
+const SUCCESSION: SimDuration = SimDuration::millis(2500);
+const TICK: SimDuration = SimDuration::millis(paddock_member::Member::TICK_MS);
 /// Interval at which workers report sessions.
-const TOUCHES: Span = Span::millis(100);
+const TOUCHES: SimDuration = SimDuration::millis(100);
 /// Interval at which the housekeeper looks after the log.
-const HOUSE: Span = Span::millis(100);
+const HOUSE: SimDuration = SimDuration::millis(100);
 /// Before a process that ended by itself is started again, at most.
-const RESTART: Span = Span::seconds(1);
+const RESTART: SimDuration = SimDuration::seconds(1);
 /// One of so many steps that apply something is followed by a look at the whole state.
 const LOOK_ONE_IN: u64 = 50;
 const PROGRESS: &str = "progress";
@@ -80,13 +80,13 @@ impl World {
 
     fn begin_process(&mut self, member: u8) -> Checked {
         for (span, what) in [(TICK, Act::Tick), (TOUCHES, Act::Touches), (HOUSE, Act::KeepHouse)] {
-            let first = Span(self.chance.below(span.0));
+            let first = SimDuration(self.chance.below(span.0));
             self.plan_act(member, first, what);
         }
         self.work(member)
     }
 
-    fn plan_act(&mut self, member: u8, span: Span, what: Act) {
+    fn plan_act(&mut self, member: u8, span: SimDuration, what: Act) {
         let life = self.machine(member).life;
         self.plan_in(span, Event::Process { member, life, what });
     }
@@ -125,7 +125,7 @@ impl World {
             }
             Act::Walk => {
                 if process.walk(local) {
-                    let pause = Span(self.chance.mostly_low(50, 20_000));
+                    let pause = SimDuration(self.chance.mostly_low(50, 20_000));
                     self.plan_act(member, pause, Act::Walk);
                 }
                 return self.look_after(member, Ok(()));
@@ -144,7 +144,7 @@ impl World {
         let Some(process) = self.machine(member).process.as_mut() else { return };
         if process.has_work() && !process.is_woken {
             process.is_woken = true;
-            let delay = Span(self.chance.mostly_low(1, 300));
+            let delay = SimDuration(self.chance.mostly_low(1, 300));
             self.plan_act(member, delay, Act::Work);
         }
     }
@@ -219,11 +219,11 @@ impl World {
         }
         for worker in harvest.woken {
             let (least, most) = self.plan.mail;
-            let delay = Span(self.chance.mostly_low(least.0, most.0));
+            let delay = SimDuration(self.chance.mostly_low(least.0, most.0));
             self.plan_act(member, delay, Act::Mail { worker });
         }
         if harvest.orders_snapshot {
-            let delay = Span(self.chance.mostly_low(1, 5000));
+            let delay = SimDuration(self.chance.mostly_low(1, 5000));
             self.plan_act(member, delay, Act::Walk);
         }
         ensure!(
@@ -283,7 +283,7 @@ impl World {
         if went.is_err() || is_dead {
             let end = self.machine(member).death;
             self.end(member, end);
-            let down = Span(self.chance.mostly_low(10_000, RESTART.0));
+            let down = SimDuration(self.chance.mostly_low(10_000, RESTART.0));
             self.plan_in(down, Event::Start { member });
             return Ok(());
         }

@@ -9,14 +9,14 @@ use crate::machine::Machine;
 use crate::machine::disk::{Moment, SimDisk};
 use crate::network::{Disturbance, Trouble};
 use crate::plan::Plan;
-use crate::time::{Span, Time};
+use crate::time::{SimDuration, Time};
 use crate::trace::Telling;
 use paddock_chance::Chance;
 
 /// Time that another ensemble has lived whose disks come here.
-const FOREIGN_LIFE: Span = Span::seconds(5);
+const FOREIGN_LIFE: SimDuration = SimDuration::seconds(5);
 /// After so long a leader has heard of a member that was started, and judged its disk.
-const LEADER_KNOWS: Span = Span::millis(2500);
+const LEADER_KNOWS: SimDuration = SimDuration::millis(2500);
 
 impl World {
     pub(super) fn strike(&mut self, fault: Fault) -> Checked {
@@ -126,7 +126,7 @@ impl World {
     }
 
     /// Ends a process, if there is one, and lets it begin again after a while.
-    fn take_down(&mut self, member: u8, end: End, down: Span) -> Checked {
+    fn take_down(&mut self, member: u8, end: End, down: SimDuration) -> Checked {
         let now = self.now;
         let machine = self.machine(member);
         let is_resting =
@@ -182,7 +182,7 @@ impl World {
     }
 
     /// The machine gets a new disk while it is down.
-    fn replace_disk(&mut self, member: u8, down: Span) -> Checked {
+    fn replace_disk(&mut self, member: u8, down: SimDuration) -> Checked {
         self.take_down(member, End::PowerCut, down)?;
         let forgets = self.checks.truth.last_index();
         self.machine(member).replace_disk(forgets);
@@ -200,7 +200,7 @@ impl World {
     }
 
     /// Somebody copies a disk, or puts such a copy back: while somebody else leads who has heard what was acknowledged since.
-    fn copy_or_put_back(&mut self, member: u8, down: Span) -> Checked {
+    fn copy_or_put_back(&mut self, member: u8, down: SimDuration) -> Checked {
         let leaders: Vec<u8> = self.leaders().collect();
         let do_all_run = self.machines.iter().all(|machine| machine.process.is_some());
         let is_led = leaders.len() == 1 && !leaders.contains(&member);
@@ -225,7 +225,7 @@ impl World {
     pub(super) fn end_leader(&mut self) -> Checked {
         let is_time = self.stage == super::Stage::Faults && self.now >= self.old_disks_judged_at;
         let leader = self.leaders().next().filter(|_| is_time);
-        leader.map_or(Ok(()), |leader| self.take_down(leader, End::Killed, Span::seconds(2)))
+        leader.map_or(Ok(()), |leader| self.take_down(leader, End::Killed, SimDuration::seconds(2)))
     }
 
     /// A voter that may lose its data, and an observer.
@@ -282,7 +282,7 @@ impl World {
             Fault::HearsLate { whom, by, span } => {
                 let one = self.bit(whom);
                 self.disturb(all, one, Trouble::Slow(by), now, span);
-                self.disturb(one, all, Trouble::Cut { holds: false }, now + Span(by.0 / 2), span);
+                self.disturb(one, all, Trouble::Cut { holds: false }, now + SimDuration(by.0 / 2), span);
             }
             Fault::ClientsCut { whom, span } => {
                 self.disturb(all, self.bit(whom), Trouble::ClientsCut, now, span);
@@ -296,7 +296,7 @@ impl World {
         }
     }
 
-    fn disturb(&mut self, from: u64, to: u64, what: Trouble, since: Time, span: Span) {
+    fn disturb(&mut self, from: u64, to: u64, what: Trouble, since: Time, span: SimDuration) {
         self.network.disturb(Disturbance { from, to, what, since, until: since + span });
     }
 
@@ -336,7 +336,7 @@ impl World {
         }
         for member in 1..=self.plan.settings.machines() {
             self.thaw(member);
-            self.queue.plan(now + Span(self.chance.below(1_000_000)), Event::Start { member });
+            self.queue.plan(now + SimDuration(self.chance.below(1_000_000)), Event::Start { member });
         }
         self.trace.note(now, format_args!("everything is mended"));
     }

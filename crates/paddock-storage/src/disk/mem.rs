@@ -18,7 +18,7 @@ use paddock_chance::Chance;
 
 /// An operation that can be told to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
+pub enum DiskFault {
     /// Reading from a file.
     Read,
     /// Writing to a file. A part of the data is written.
@@ -51,7 +51,7 @@ struct State {
     locks: Arc<Mutex<BTreeSet<(u64, PathBuf)>>>,
     capacity_bytes: Option<u64>,
     /// For each fault the number of operations that still succeed before one fails.
-    faults: BTreeMap<Fault, u64>,
+    faults: BTreeMap<DiskFault, u64>,
 }
 
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl MemDisk {
     }
 
     /// Lets `successes` more operations of a kind succeed and the one after them fail.
-    pub fn fail_after(&self, fault: Fault, successes: u64) {
+    pub fn fail_after(&self, fault: DiskFault, successes: u64) {
         self.lock_state().faults.insert(fault, successes);
     }
 
@@ -172,7 +172,7 @@ impl Disk for MemDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
-        state.take_fault(Fault::Rename)?;
+        state.take_fault(DiskFault::Rename)?;
         if parent(from) != parent(to) {
             return Err(io::ErrorKind::CrossesDevices.into());
         }
@@ -184,7 +184,7 @@ impl Disk for MemDisk {
 
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
-        state.take_fault(Fault::Rename)?;
+        state.take_fault(DiskFault::Rename)?;
         if !state.dirs.remove(from) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -220,7 +220,7 @@ impl Disk for MemDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
-        state.take_fault(Fault::SyncDir)?;
+        state.take_fault(DiskFault::SyncDir)?;
         for change in state.unsynced_names.remove(dir).unwrap_or_default() {
             state.make_durable(change);
         }
@@ -270,7 +270,7 @@ impl State {
         }
     }
 
-    fn take_fault(&mut self, fault: Fault) -> io::Result<()> {
+    fn take_fault(&mut self, fault: DiskFault) -> io::Result<()> {
         match self.faults.get_mut(&fault) {
             None => Ok(()),
             Some(0) => {
@@ -310,7 +310,7 @@ impl MemFile {
 
 impl DiskFile for MemFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.state()?.take_fault(Fault::Read)?;
+        self.state()?.take_fault(DiskFault::Read)?;
         Ok(lock(&self.inode).read(buffer, offset))
     }
 
@@ -319,7 +319,7 @@ impl DiskFile for MemFile {
         if self.access == Access::Read {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        if let Err(error) = state.take_fault(Fault::Write) {
+        if let Err(error) = state.take_fault(DiskFault::Write) {
             let written = state.random.below(data.len() as u64 / 8 + 1) * 8;
             lock(&self.inode).write(&data[..written as usize], offset);
             return Err(error);
@@ -336,7 +336,7 @@ impl DiskFile for MemFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let failed = self.state()?.take_fault(Fault::Sync);
+        let failed = self.state()?.take_fault(DiskFault::Sync);
         match failed {
             Ok(()) => lock(&self.inode).sync(),
             Err(_) => lock(&self.inode).fail_sync(),

@@ -1,7 +1,7 @@
 //! The form of a record: what it need not say, because those before it in its segment have said it.
 
 use super::pack::Packer;
-use super::record::{Place, Record, Stored};
+use super::record::{EntryPosition, Record, Stored};
 
 /// Forms records in the order in which they are appended.
 #[derive(Debug, Default)]
@@ -9,7 +9,7 @@ pub(super) struct Former {
     /// If entries are compressed.
     packer: Option<Packer>,
     /// The last entry, and the segment that it is in. None of an earlier process.
-    last: Option<(u64, Place)>,
+    last: Option<(u64, EntryPosition)>,
 }
 
 impl Former {
@@ -22,7 +22,7 @@ impl Former {
         let stored = Stored::from(*record);
         let Record::Entry { payload, .. } = *record else { return stored };
         let follows = self.last.map(|(number, last)| (number, last.next()))
-            == Place::of(record).map(|place| (segment, place));
+            == EntryPosition::of(record).map(|place| (segment, place));
         let stored = match &mut self.packer {
             Some(packer) => stored.packed(packer.pack(segment, payload)),
             None => stored,
@@ -32,7 +32,7 @@ impl Former {
 
     /// The record that was formed last came into this segment.
     pub(super) fn came_into(&mut self, segment: u64, record: &Record<'_>) {
-        let Some(place) = Place::of(record) else { return };
+        let Some(place) = EntryPosition::of(record) else { return };
         self.last = Some((segment, place));
         if let Some(packer) = &mut self.packer {
             packer.came_into(segment);

@@ -8,11 +8,11 @@ use crate::{Group, Index, Term};
 /// Where each group's entries begin and end.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    spans: BTreeMap<Group, Span>,
+    spans: BTreeMap<Group, EntryRange>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct EntryRange {
     /// The first entry that is still wanted. It may be the one after `last`: then there is none yet.
     first: Index,
     last: Index,
@@ -34,7 +34,7 @@ impl Groups {
             Record::HardState { .. } => Ok(()),
             Record::Base { group, index, term } => {
                 let released = self.spans.get(&group).and_then(|span| span.released);
-                self.spans.insert(group, Span { first: index.next(), last: index, term, released });
+                self.spans.insert(group, EntryRange { first: index.next(), last: index, term, released });
                 Ok(())
             }
             Record::Entry { group, index, term, .. } => self.note_entry(group, index, term),
@@ -43,7 +43,7 @@ impl Groups {
 
     fn note_entry(&mut self, group: Group, index: Index, term: Term) -> Result<(), Gap> {
         let span =
-            self.spans.entry(group).or_insert(Span { first: index, last: index, term, released: None });
+            self.spans.entry(group).or_insert(EntryRange { first: index, last: index, term, released: None });
         let expected = span.last.next();
         if index > expected {
             return Err(Gap { expected });
@@ -74,7 +74,7 @@ impl Groups {
 
     /// Record that stands for the last entry of a group of which nothing is wanted any more.
     pub(super) fn base(&self, group: Group) -> Option<Record<'static>> {
-        let Span { last, term, released, .. } = *self.spans.get(&group)?;
+        let EntryRange { last, term, released, .. } = *self.spans.get(&group)?;
         (released >= Some(last)).then_some(Record::Base { group, term, index: last })
     }
 

@@ -52,7 +52,7 @@ pub enum Record<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     Entry = 1,
     HardState = 2,
     Base = 3,
@@ -69,36 +69,36 @@ const SHORT_ENTRY: u32 = 3;
 /// and for packed ones.
 const SHORT_PACKED: u32 = 5;
 
-/// Where an entry stands.
+/// Position of an entry in the log of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct EntryPosition {
     pub(super) group: Group,
     pub(super) term: Term,
     pub(super) index: Index,
 }
 
-impl Place {
-    const NOWHERE: Place = Place { group: Group(0), term: Term(0), index: Index(0) };
+impl EntryPosition {
+    const NOWHERE: EntryPosition = EntryPosition { group: Group(0), term: Term(0), index: Index(0) };
 
-    /// Place of the entry that a record is.
-    pub(super) fn of(record: &Record<'_>) -> Option<Place> {
+    /// Position of the entry that a record is.
+    pub(super) fn of(record: &Record<'_>) -> Option<EntryPosition> {
         match *record {
-            Record::Entry { group, term, index, .. } => Some(Place { group, term, index }),
+            Record::Entry { group, term, index, .. } => Some(EntryPosition { group, term, index }),
             Record::HardState { .. } | Record::Base { .. } => None,
         }
     }
 
-    pub(super) fn next(self) -> Place {
-        Place { index: self.index.next(), ..self }
+    pub(super) fn next(self) -> EntryPosition {
+        EntryPosition { index: self.index.next(), ..self }
     }
 }
 
 /// A record as it is written: a [`Record`] or a mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stored<'a> {
-    kind: Kind,
+    kind: RecordKind,
     /// `None` for an entry that is behind the one before it.
-    place: Option<Place>,
+    place: Option<EntryPosition>,
     payload: &'a [u8],
 }
 
@@ -120,17 +120,17 @@ impl SegmentKey {
 
 impl<'a> Stored<'a> {
     pub(super) const MARK: Stored<'static> =
-        Stored { kind: Kind::Mark, place: Some(Place::NOWHERE), payload: &[] };
+        Stored { kind: RecordKind::Mark, place: Some(EntryPosition::NOWHERE), payload: &[] };
 
     /// The same entry, packed.
     pub(super) fn packed(self, packed: Packed<'a>) -> Stored<'a> {
-        let kind = if packed.is_first { Kind::PackedFirst } else { Kind::Packed };
+        let kind = if packed.is_first { RecordKind::PackedFirst } else { RecordKind::Packed };
         Stored { kind, payload: packed.bytes, ..self }
     }
 
     /// The same entry, which stands behind the last one of its segment. The first of a stream says all the same where that is.
     pub(super) fn following(self) -> Stored<'a> {
-        Stored { place: self.place.filter(|_| self.kind == Kind::PackedFirst), ..self }
+        Stored { place: self.place.filter(|_| self.kind == RecordKind::PackedFirst), ..self }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -158,7 +158,7 @@ impl<'a> Stored<'a> {
 
     fn encode_header(
         &self,
-        place: Place,
+        place: EntryPosition,
         [length, durable, body_crc]: [u32; 3],
         key: SegmentKey,
         out: &mut Vec<u8>,
@@ -177,8 +177,8 @@ impl<'a> Stored<'a> {
     fn encode_short_header(&self, [length, durable, body_crc]: [u32; 3], key: SegmentKey, out: &mut Vec<u8>) {
         let start = out.len();
         let form = match self.kind {
-            Kind::Entry => SHORT_ENTRY,
-            Kind::Packed => SHORT_PACKED,
+            RecordKind::Entry => SHORT_ENTRY,
+            RecordKind::Packed => SHORT_PACKED,
             kind => unreachable!("{kind:?} always has a whole header"),
         };
         out.extend_from_slice(&(length + form).to_le_bytes());
@@ -192,14 +192,18 @@ impl<'a> From<Record<'a>> for Stored<'a> {
     fn from(record: Record<'a>) -> Self {
         match record {
             Record::Entry { group, term, index, payload } => {
-                Self { kind: Kind::Entry, place: Some(Place { group, term, index }), payload }
+                Self { kind: RecordKind::Entry, place: Some(EntryPosition { group, term, index }), payload }
             }
-            Record::HardState { group, payload } => {
-                Self { kind: Kind::HardState, place: Some(Place { group, ..Place::NOWHERE }), payload }
-            }
-            Record::Base { group, term, index } => {
-                Self { kind: Kind::Base, place: Some(Place { group, term, index }), payload: &[] }
-            }
+            Record::HardState { group, payload } => Self {
+                kind: RecordKind::HardState,
+                place: Some(EntryPosition { group, ..EntryPosition::NOWHERE }),
+                payload,
+            },
+            Record::Base { group, term, index } => Self {
+                kind: RecordKind::Base,
+                place: Some(EntryPosition { group, term, index }),
+                payload: &[],
+            },
         }
     }
 }
@@ -209,9 +213,9 @@ impl<'a> From<Record<'a>> for Stored<'a> {
 pub(super) struct RecordHeader {
     pub(super) length: u32,
     pub(super) durable: u32,
-    kind: Kind,
+    kind: RecordKind,
     /// `None` in a short one.
-    place: Option<Place>,
+    place: Option<EntryPosition>,
     body_crc: u32,
 }
 
@@ -221,20 +225,20 @@ impl RecordHeader {
     pub(super) fn decode(bytes: &[u8], key: SegmentKey) -> Option<Self> {
         let header = match u32_at(bytes.get(..SHORT_HEADER_BYTES)?, 0) % ALIGNMENT as u32 {
             0 => Self::decode_whole(bytes.get(..HEADER_BYTES)?, key),
-            SHORT_ENTRY => Self::decode_short(&bytes[..SHORT_HEADER_BYTES], Kind::Entry, key),
-            SHORT_PACKED => Self::decode_short(&bytes[..SHORT_HEADER_BYTES], Kind::Packed, key),
+            SHORT_ENTRY => Self::decode_short(&bytes[..SHORT_HEADER_BYTES], RecordKind::Entry, key),
+            SHORT_PACKED => Self::decode_short(&bytes[..SHORT_HEADER_BYTES], RecordKind::Packed, key),
             _ => None,
         };
         header.filter(|header| header.length as usize >= header_bytes(header.place) + ALIGNMENT)
     }
 
     fn decode_whole(bytes: &[u8], key: SegmentKey) -> Option<Self> {
-        let kind = Kind::decode(bytes[32])?;
+        let kind = RecordKind::decode(bytes[32])?;
         let header = Self {
             length: u32_at(bytes, 0),
             durable: u32_at(bytes, 24),
             kind,
-            place: Some(Place {
+            place: Some(EntryPosition {
                 group: Group(u32_at(bytes, 4)),
                 term: Term(u64_at(bytes, 8)),
                 index: Index(u64_at(bytes, 16)),
@@ -244,7 +248,7 @@ impl RecordHeader {
         (key.header_crc(&bytes[..36]) == u32_at(bytes, 36)).then_some(header)
     }
 
-    fn decode_short(bytes: &[u8], kind: Kind, key: SegmentKey) -> Option<Self> {
+    fn decode_short(bytes: &[u8], kind: RecordKind, key: SegmentKey) -> Option<Self> {
         let length = u32_at(bytes, 0) / ALIGNMENT as u32 * ALIGNMENT as u32;
         let header =
             Self { length, durable: u32_at(bytes, 4), kind, place: None, body_crc: u32_at(bytes, 8) };
@@ -275,30 +279,30 @@ impl RecordHeader {
 
     /// The payload as it is to be unpacked, if it is packed.
     pub(super) fn packed<'a>(&self, payload: &'a [u8]) -> Option<Packed<'a>> {
-        let is_packed = matches!(self.kind, Kind::PackedFirst | Kind::Packed);
-        is_packed.then_some(Packed { is_first: self.kind == Kind::PackedFirst, bytes: payload })
+        let is_packed = matches!(self.kind, RecordKind::PackedFirst | RecordKind::Packed);
+        is_packed.then_some(Packed { is_first: self.kind == RecordKind::PackedFirst, bytes: payload })
     }
 
     /// Where it stands behind the last entry of its segment. `None` if it needs one and there is none.
-    pub(super) fn place_behind(&self, last: Option<Place>) -> Option<Place> {
-        self.place.or_else(|| last.map(Place::next))
+    pub(super) fn place_behind(&self, last: Option<EntryPosition>) -> Option<EntryPosition> {
+        self.place.or_else(|| last.map(EntryPosition::next))
     }
 
     /// The record with its payload, unpacked, or `None` for a mark.
-    pub(super) fn record<'a>(&self, place: Place, payload: &'a [u8]) -> Option<Record<'a>> {
-        let Place { group, term, index } = place;
+    pub(super) fn record<'a>(&self, place: EntryPosition, payload: &'a [u8]) -> Option<Record<'a>> {
+        let EntryPosition { group, term, index } = place;
         match self.kind {
-            Kind::Entry | Kind::PackedFirst | Kind::Packed => {
+            RecordKind::Entry | RecordKind::PackedFirst | RecordKind::Packed => {
                 Some(Record::Entry { group, term, index, payload })
             }
-            Kind::HardState => Some(Record::HardState { group, payload }),
-            Kind::Base => Some(Record::Base { group, term, index }),
-            Kind::Mark => None,
+            RecordKind::HardState => Some(Record::HardState { group, payload }),
+            RecordKind::Base => Some(Record::Base { group, term, index }),
+            RecordKind::Mark => None,
         }
     }
 }
 
-impl Kind {
+impl RecordKind {
     fn decode(byte: u8) -> Option<Self> {
         let all = [Self::Entry, Self::HardState, Self::Base, Self::Mark, Self::PackedFirst, Self::Packed];
         all.into_iter().find(|kind| *kind as u8 == byte)
@@ -306,7 +310,7 @@ impl Kind {
 }
 
 /// Bytes of a header that says where its entry stands, or need not.
-fn header_bytes(place: Option<Place>) -> usize {
+fn header_bytes(place: Option<EntryPosition>) -> usize {
     if place.is_some() { HEADER_BYTES } else { SHORT_HEADER_BYTES }
 }
 
@@ -333,10 +337,10 @@ mod tests {
         bytes
     }
 
-    const PLACE: Place = Place { group: Group(7), term: Term(8), index: Index(9) };
+    const PLACE: EntryPosition = EntryPosition { group: Group(7), term: Term(8), index: Index(9) };
 
     fn entry(payload: &[u8]) -> Record<'_> {
-        let Place { group, term, index } = PLACE;
+        let EntryPosition { group, term, index } = PLACE;
         Record::Entry { group, term, index, payload }
     }
 
@@ -370,7 +374,7 @@ mod tests {
             let header = RecordHeader::decode(&bytes, SegmentKey::new(1)).expect("valid header");
             assert_eq!((header.durable, header.length as usize), (64, bytes.len()));
             let body = header.check_body(&bytes).expect("valid body");
-            let before = Place { index: Index(8), ..PLACE };
+            let before = EntryPosition { index: Index(8), ..PLACE };
             assert_eq!(header.place_behind(Some(before)), Some(PLACE));
             assert_eq!(header.record(PLACE, &bytes[body]), Some(entry(&payload)));
             assert_eq!(header.place_behind(None), None);

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::groups::{Groups, Ranges};
 use super::pack::Unpacker;
-use super::record::{ALIGNMENT, HEADER_BYTES, Place, Record, RecordHeader, SHORT_HEADER_BYTES, SegmentKey};
+use super::record::{
+    ALIGNMENT, EntryPosition, HEADER_BYTES, Record, RecordHeader, SHORT_HEADER_BYTES, SegmentKey,
+};
 use super::segment::{
     HeaderError, SEGMENT_HEADER_BYTES, Segment, SegmentHeader, segment_number, segment_path, spare_number,
 };
@@ -106,7 +108,7 @@ impl Scan {
             if let Some(record) = record_header.record(place, payload) {
                 self.note(&record).map_err(|what| LogError::damaged(&path, end, what))?;
                 ranges.note(&record);
-                last_entry = Place::of(&record).or(last_entry);
+                last_entry = EntryPosition::of(&record).or(last_entry);
                 replay.record(record);
             }
             batch_start = u64::from(record_header.durable);

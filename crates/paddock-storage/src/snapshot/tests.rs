@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::*;
-use crate::disk::{Disk, Fault, MemDisk, OsDisk};
+use crate::disk::{Disk, DiskFault, MemDisk, OsDisk};
 
 const DIR: &str = "/data";
 
@@ -215,7 +215,7 @@ fn little_waits_for_the_disk_at_a_time() {
     // Its own checksums are noise enough not to be compressed.
     let noise: Vec<u8> =
         (0..300_000u32).flat_map(|at| crc32c::crc32c(&at.to_le_bytes()).to_le_bytes()).collect();
-    disk.fail_after(Fault::Sync, 2);
+    disk.fail_after(DiskFault::Sync, 2);
     let written = (0..10).take_while(|_| writer.block(&noise).is_ok()).count();
     assert_eq!(written, 2, "each of them is synced");
     assert_eq!(names(&disk), [""; 0]);
@@ -239,7 +239,8 @@ fn a_name_is_given_to_whole_files_only() {
         let disk = MemDisk::new(seed);
         write(&disk, 1).expect("write");
         let fault =
-            [Fault::Write, Fault::Sync, Fault::Rename, Fault::SyncDir, Fault::Read][seed as usize % 5];
+            [DiskFault::Write, DiskFault::Sync, DiskFault::Rename, DiskFault::SyncDir, DiskFault::Read]
+                [seed as usize % 5];
         disk.fail_after(fault, seed / 5 % 8);
         let finished = write(&disk, 2);
         disk.clear_faults();

@@ -5,7 +5,7 @@ use paddock_proto::{Acl, Zxid};
 use super::index::NameHash;
 use super::journal::Undo;
 use super::node::{Extra, Modified, Node};
-use super::{AclId, Kind, NewNode, NodeId, Store, path_chars};
+use super::{AclId, NewNode, NodeId, Store, ZnodeKind, path_chars};
 
 impl Store {
     pub(crate) fn create(&mut self, new: NewNode<'_>) -> NodeId {
@@ -150,20 +150,20 @@ impl Store {
 
     fn enroll(&mut self, id: NodeId) {
         let is_new = match self.kind(id) {
-            Kind::Persistent => true,
-            Kind::Ephemeral(session) => {
+            ZnodeKind::Persistent => true,
+            ZnodeKind::Ephemeral(session) => {
                 self.ephemeral_count += 1;
                 self.ephemerals.entry(session).or_default().insert(id)
             }
-            Kind::Container | Kind::Ttl { .. } => self.perishable.insert(id),
+            ZnodeKind::Container | ZnodeKind::Ttl { .. } => self.perishable.insert(id),
         };
         assert!(is_new, "a node is enrolled once");
     }
 
     fn dismiss(&mut self, id: NodeId) {
         let was_there = match self.kind(id) {
-            Kind::Persistent => true,
-            Kind::Ephemeral(session) => {
+            ZnodeKind::Persistent => true,
+            ZnodeKind::Ephemeral(session) => {
                 self.ephemeral_count -= 1;
                 let owned = self.ephemerals.get_mut(&session).expect("an owner has a list");
                 let was_there = owned.remove(&id);
@@ -172,7 +172,7 @@ impl Store {
                 }
                 was_there
             }
-            Kind::Container | Kind::Ttl { .. } => self.perishable.remove(&id),
+            ZnodeKind::Container | ZnodeKind::Ttl { .. } => self.perishable.remove(&id),
         };
         assert!(was_there, "a node is dismissed once");
     }

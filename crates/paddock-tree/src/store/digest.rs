@@ -7,7 +7,7 @@ use paddock_proto::Acl;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::node::Modified;
-use super::{AclId, Kind, NodeId, Store};
+use super::{AclId, NodeId, Store, ZnodeKind};
 
 impl Store {
     pub(crate) fn digest(&self) -> u64 {
@@ -31,10 +31,10 @@ impl Store {
     pub(super) fn standing_digest(&self, id: NodeId) -> u64 {
         let (node, extra) = (&self.nodes[id.0], self.extra(id));
         let (kind, of_kind) = match extra.kind {
-            Kind::Persistent => (0, 0),
-            Kind::Ephemeral(session) => (1, session.0),
-            Kind::Container => (2, 0),
-            Kind::Ttl { ms } => (3, ms),
+            ZnodeKind::Persistent => (0, 0),
+            ZnodeKind::Ephemeral(session) => (1, session.0),
+            ZnodeKind::Container => (2, 0),
+            ZnodeKind::Ttl { ms } => (3, ms),
         };
         let acl = match node.acl {
             AclId::OPEN => 0,

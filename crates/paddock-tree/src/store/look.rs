@@ -6,7 +6,7 @@ use paddock_proto::{Acl, SessionId, Stat, Zxid};
 
 use super::index::NameHash;
 use super::node::{Extra, Modified};
-use super::{AclId, Kind, NodeId, Store};
+use super::{AclId, NodeId, Store, ZnodeKind};
 
 impl Store {
     pub(crate) fn node_count(&self) -> usize {
@@ -138,7 +138,7 @@ impl Store {
         self.extra(id).cversion
     }
 
-    pub(crate) fn kind(&self, id: NodeId) -> Kind {
+    pub(crate) fn kind(&self, id: NodeId) -> ZnodeKind {
         self.extra(id).kind
     }
 
@@ -173,8 +173,8 @@ impl Store {
             cversion: extra.cversion.wrapping_mul(2).wrapping_sub(children),
             aversion: extra.aversion,
             ephemeral_owner: match extra.kind {
-                Kind::Ephemeral(session) => session,
-                Kind::Persistent | Kind::Container | Kind::Ttl { .. } => SessionId::NONE,
+                ZnodeKind::Ephemeral(session) => session,
+                ZnodeKind::Persistent | ZnodeKind::Container | ZnodeKind::Ttl { .. } => SessionId::NONE,
             },
             data_length: self.data_len(id) as i32,
             num_children: children,

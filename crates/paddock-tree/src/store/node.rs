@@ -39,7 +39,7 @@ impl Default for NodeId {
 
 /// Kind of a znode, with the owner of its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ZnodeKind {
     #[default]
     Persistent,
     /// Goes with its session; has no children.
@@ -89,7 +89,7 @@ pub(super) struct Modified {
 pub(super) struct Extra {
     pub(super) modified: Modified,
     pub(super) pzxid: i64,
-    pub(super) kind: Kind,
+    pub(super) kind: ZnodeKind,
     pub(super) first_child: NodeId,
     pub(super) children: u32,
     /// Number of children that were ever created here. Clients see creates and deletes together.

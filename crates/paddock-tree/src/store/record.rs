@@ -3,7 +3,7 @@
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, SessionId};
 
-use super::node::{Extra, Kind, Modified};
+use super::node::{Extra, Modified, ZnodeKind};
 
 /// Everything about one znode; its children say themselves whose they are. The numbers of the node, its parent and its
 /// ACL mean something only within the same snapshot.
@@ -22,7 +22,7 @@ pub(crate) struct Record<'a> {
     pub(crate) version: i32,
     pub(crate) cversion: i32,
     pub(crate) aversion: i32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ZnodeKind,
 }
 
 impl<'a> Record<'a> {
@@ -43,10 +43,10 @@ impl<'a> Record<'a> {
             out.put_i32(int);
         }
         let (tag, value) = match self.kind {
-            Kind::Persistent => (0, 0),
-            Kind::Ephemeral(session) => (1, session.0),
-            Kind::Container => (2, 0),
-            Kind::Ttl { ms } => (3, ms),
+            ZnodeKind::Persistent => (0, 0),
+            ZnodeKind::Ephemeral(session) => (1, session.0),
+            ZnodeKind::Container => (2, 0),
+            ZnodeKind::Ttl { ms } => (3, ms),
         };
         out.push(tag);
         out.put_i64(value);
@@ -68,10 +68,10 @@ impl<'a> Record<'a> {
             cversion: r.i32()?,
             aversion: r.i32()?,
             kind: match (r.u8()?, r.i64()?) {
-                (0, _) => Kind::Persistent,
-                (1, session) => Kind::Ephemeral(SessionId(session)),
-                (2, _) => Kind::Container,
-                (3, ms) => Kind::Ttl { ms },
+                (0, _) => ZnodeKind::Persistent,
+                (1, session) => ZnodeKind::Ephemeral(SessionId(session)),
+                (2, _) => ZnodeKind::Container,
+                (3, ms) => ZnodeKind::Ttl { ms },
                 (tag, _) => {
                     return Err(DecodeError::UnknownValue { field: "znode kind", value: tag.into() });
                 }

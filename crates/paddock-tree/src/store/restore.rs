@@ -13,7 +13,7 @@ use super::index::{Index, NameHash};
 use super::node::{Node, NodeId};
 use super::sides::Sides;
 use super::slab::Slab;
-use super::{AclId, Kind, Record, Store, path_chars};
+use super::{AclId, Record, Store, ZnodeKind, path_chars};
 
 impl Store {
     /// Without a single node, not even a root: the first one placed becomes it.
@@ -110,7 +110,7 @@ impl Store {
 
     /// True if the node lives with a session, so that it must not have children.
     pub(crate) fn is_ephemeral(&self, id: NodeId) -> bool {
-        matches!(self.kind(id), Kind::Ephemeral(_))
+        matches!(self.kind(id), ZnodeKind::Ephemeral(_))
     }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Create { parent: Index, data: Option<usize>, kind: Kind },
+    Create { parent: Index, data: Option<usize>, kind: ZnodeKind },
     Delete(Index),
     SetData(Index, Option<usize>),
     SetAcl(Index),
@@ -20,7 +20,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let index = any::<Index>;
     let data = || prop::option::weighted(0.9, prop_oneof![3 => 0..300usize, 1 => 0..6000usize]);
-    let kind = prop_oneof![4 => Just(Kind::Persistent), 1 => Just(Kind::Ephemeral(SessionId(7)))];
+    let kind = prop_oneof![4 => Just(ZnodeKind::Persistent), 1 => Just(ZnodeKind::Ephemeral(SessionId(7)))];
     prop_oneof![
         5 => (index(), data(), kind).prop_map(|(parent, data, kind)| Step::Create { parent, data, kind }),
         3 => index().prop_map(Step::Delete),
@@ -48,7 +48,7 @@ fn rooted() -> Store {
         version: 0,
         cversion: 0,
         aversion: 0,
-        kind: Kind::Persistent,
+        kind: ZnodeKind::Persistent,
     };
     store.place(&root, AclId::OPEN);
     assert!(store.weigh());
@@ -121,7 +121,7 @@ fn a_leaf_has_no_row_beside_it_until_it_is_set() {
         path: "/a",
         data: None,
         acl: Some(Vec::new()),
-        kind: Kind::Persistent,
+        kind: ZnodeKind::Persistent,
         zxid: Zxid(1),
         time_ms: 1,
     };
@@ -138,7 +138,7 @@ fn a_leaf_has_no_row_beside_it_until_it_is_set() {
 fn leaf(store: &mut Store, path: &str) -> NodeId {
     let (parent, _) = path.rsplit_once('/').unwrap();
     let parent = store.find(parent).unwrap();
-    let (zxid, kind) = (Zxid(1), Kind::Persistent);
+    let (zxid, kind) = (Zxid(1), ZnodeKind::Persistent);
     store.create(NewNode { parent, path, data: None, acl: None, kind, zxid, time_ms: 1 })
 }
 

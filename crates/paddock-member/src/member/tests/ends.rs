@@ -3,10 +3,10 @@
 
 use super::*;
 
-const FAULTS: [Fault; 4] = [Fault::Write, Fault::Sync, Fault::SyncDir, Fault::Rename];
+const FAULTS: [DiskFault; 4] = [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename];
 
 /// Serves until an operation fails. Returns the znodes that were acknowledged.
-fn life(disk: &MemDisk, first: usize, creates: usize, fault: Option<(Fault, u64)>) -> Vec<usize> {
+fn life(disk: &MemDisk, first: usize, creates: usize, fault: Option<(DiskFault, u64)>) -> Vec<usize> {
     fault.into_iter().for_each(|(fault, others)| disk.fail_after(fault, others));
     let Ok(mut stage) = Stage::start(disk) else { return Vec::new() };
     stage.created = first;
@@ -18,7 +18,9 @@ fn life(disk: &MemDisk, first: usize, creates: usize, fault: Option<(Fault, u64)
 #[test]
 fn a_power_cut_after_a_kill_takes_nothing_that_was_acknowledged() {
     for (killed_by, others) in FAULTS.iter().flat_map(|fault| (1..40).map(move |others| (*fault, others))) {
-        for cut_at in [None, Some((Fault::Sync, 0)), Some((Fault::Sync, 1)), Some((Fault::SyncDir, 2))] {
+        for cut_at in
+            [None, Some((DiskFault::Sync, 0)), Some((DiskFault::Sync, 1)), Some((DiskFault::SyncDir, 2))]
+        {
             let disk = MemDisk::new(others);
             let mut acknowledged = life(&disk, 0, 40, Some((killed_by, others)));
             disk.clear_faults();

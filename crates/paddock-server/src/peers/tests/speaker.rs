@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use super::node::{CLUSTER, PATIENCE};
-use crate::peers::frame::{Decoder, Place};
+use crate::peers::frame::{Decoder, FramePosition};
 use crate::peers::greeting::{Answer, GREETING_BYTES, Hello, first_places};
 
 pub(super) const HELLO: Hello = Hello { from: 2, to: 1, cluster: CLUSTER, nonce: 5, process: 6 };
@@ -39,7 +39,7 @@ pub(super) fn read_answer(mut socket: &TcpStream) -> [u8; GREETING_BYTES] {
 #[derive(Debug)]
 pub(super) struct Speaker {
     pub(super) socket: TcpStream,
-    sending: Place,
+    sending: FramePosition,
     decoder: Decoder,
 }
 

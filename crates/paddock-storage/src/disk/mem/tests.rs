@@ -114,7 +114,7 @@ fn a_failed_sync_can_lose_data_that_a_later_sync_seems_to_save() {
         let disk = disk(seed);
         let file = disk.create(&path("a")).expect("create");
         disk.sync_dir(Path::new(DIR)).expect("sync directory");
-        disk.fail_after(Fault::Sync, 0);
+        disk.fail_after(DiskFault::Sync, 0);
         file.write_at(&[1; 512], 0).expect("write");
         file.sync_data().expect_err("told to fail");
         file.sync_data().expect("only one fails");

@@ -11,34 +11,34 @@ impl Arena {
         self.chunks.iter().map(|chunk| chunk.bytes.len()).sum()
     }
 
-    /// Bytes that are in use by the spans' own account.
+    /// Bytes that are in use by the slabs' own account.
     fn in_use_bytes(&self) -> usize {
-        self.spans.iter().map(|span| usize::from(span.size) * usize::from(span.in_use) * GRANULE).sum()
+        self.slabs.iter().map(|slab| usize::from(slab.size) * usize::from(slab.in_use) * GRANULE).sum()
     }
 
     /// Everything that is noted twice is noted alike.
     fn check(&self) {
-        for (n, span) in self.spans.iter().enumerate() {
+        for (n, slab) in self.slabs.iter().enumerate() {
             let number = n as u32;
-            let chunk = &self.chunks[n / CHUNK_SPANS as usize];
-            let is_in_use = chunk.in_use & 1 << (number % CHUNK_SPANS) > 0;
-            assert_eq!(is_in_use, span.in_use > 0, "span {n}: {span:?}");
+            let chunk = &self.chunks[n / CHUNK_SLABS as usize];
+            let is_in_use = chunk.in_use & 1 << (number % CHUNK_SLABS) > 0;
+            assert_eq!(is_in_use, slab.in_use > 0, "slab {n}: {slab:?}");
             if !is_in_use {
-                assert_eq!(*span, Span::default());
+                assert_eq!(*slab, Slab::default());
                 continue;
             }
-            let free = std::iter::successors(span.free.checked_sub(1), |&place| {
-                let bytes = self.bytes_from(SlotId(number << SPAN_BITS | u32::from(place)));
+            let free = std::iter::successors(slab.free.checked_sub(1), |&place| {
+                let bytes = self.bytes_from(SlotId(number << SLAB_BITS | u32::from(place)));
                 u16::from_le_bytes([bytes[0], bytes[1]]).checked_sub(1)
             });
-            assert_eq!(span.in_use + free.count() as u16, span.fresh / span.size, "span {n}: {span:?}");
-            let is_roomy = self.roomy[usize::from(span.size)].contains(&number);
-            assert_eq!(is_roomy, span.in_use < SPAN as u16 / span.size, "span {n}: {span:?}");
+            assert_eq!(slab.in_use + free.count() as u16, slab.fresh / slab.size, "slab {n}: {slab:?}");
+            let is_roomy = self.roomy[usize::from(slab.size)].contains(&number);
+            assert_eq!(is_roomy, slab.in_use < SLAB as u16 / slab.size, "slab {n}: {slab:?}");
         }
         let roomy = self.roomy.iter().flatten().count();
         assert!(
-            roomy <= self.spans.iter().filter(|span| span.in_use > 0).count(),
-            "a span is roomy for one size"
+            roomy <= self.slabs.iter().filter(|slab| slab.in_use > 0).count(),
+            "a slab is roomy for one size"
         );
         let (mut idle, mut returned) = (None, Vec::new());
         for (chunk, n) in self.chunks.iter().zip(0..) {
@@ -140,22 +140,22 @@ proptest! {
 }
 
 #[test]
-fn an_empty_span_serves_any_size() {
+fn an_empty_slab_serves_any_size() {
     let mut arena = Arena::with_chunks_max(1);
     let fill =
         |arena: &mut Arena, bytes| -> Vec<SlotId> { std::iter::from_fn(|| arena.take(bytes)).collect() };
     for bytes in [120, 4096, 8, 2048, 600, 120] {
         let slots = fill(&mut arena, bytes);
-        assert_eq!(slots.len(), (CHUNK_SPANS * (SPAN / (bytes / GRANULE) as u32)) as usize);
+        assert_eq!(slots.len(), (CHUNK_SLABS * (SLAB / (bytes / GRANULE) as u32)) as usize);
         slots.into_iter().for_each(|slot| arena.free(slot));
         arena.check();
     }
 }
 
 #[test]
-fn the_first_span_with_room_is_filled_first() {
+fn the_first_slab_with_room_is_filled_first() {
     let mut arena = Arena::new();
-    let slots: Vec<SlotId> = (0..5 * SPAN / 30).map(|_| arena.take(120).unwrap()).collect();
+    let slots: Vec<SlotId> = (0..5 * SLAB / 30).map(|_| arena.take(120).unwrap()).collect();
     let (first, last) = (slots[7], slots[slots.len() - 7]);
     arena.free(last);
     arena.free(first);

@@ -18,15 +18,15 @@ pub(super) const BYTES_MAX: usize = 64 << 10;
 
 /// Connections that wait to be flushed.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct FlushQueue {
     wires: RefCell<Vec<Rc<Wire>>>,
     begun: Notify,
 }
 
-impl Outgoing {
+impl FlushQueue {
     /// Adds a connection. Returns true if those that wait are to be flushed now.
     pub(super) fn add(&self, wire: &Rc<Wire>) -> bool {
-        wire.is_outgoing.set(true);
+        wire.waits_for_flush.set(true);
         self.wires.borrow_mut().push(wire.clone());
         let count = self.wires.borrow().len();
         if count == 1 {
@@ -38,7 +38,7 @@ impl Outgoing {
     /// Takes all that wait.
     pub(super) fn take(&self) -> Vec<Rc<Wire>> {
         let wires = self.wires.take();
-        wires.iter().for_each(|wire| wire.is_outgoing.set(false));
+        wires.iter().for_each(|wire| wire.waits_for_flush.set(false));
         wires
     }
 
