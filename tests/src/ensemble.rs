@@ -10,7 +10,7 @@ use crate::server::{Kind, Member, Server, free_port};
 const AGREED_WITHIN: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 
-/// What ZooKeeper insists on, as its sample configuration has it. Paddock takes no notice.
+/// Settings that ZooKeeper insists on, as in its sample configuration. Paddock takes no notice.
 const LIMITS: [(&str, &str); 2] = [("initLimit", "10"), ("syncLimit", "5")];
 
 /// Where a member stands.
@@ -161,7 +161,7 @@ impl Ensemble {
         }
     }
 
-    /// Who waits for a member that has ended waits in vain.
+    /// Panics if a member has ended: waiting for it would be in vain.
     fn check_running(&mut self) {
         for (id, member) in (1..).zip(&mut self.members) {
             if let Some(status) = member.ended_by_itself() {

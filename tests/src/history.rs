@@ -26,14 +26,14 @@ use crate::server::environment;
 use operation::{KEYS, Operation, Request, path, perform, version_after};
 use paddock_chance::Chance;
 
-/// Of a client, after each request: the machine has few cores.
+/// Pause of a client after each request: the machine has few cores.
 const PAUSE: Duration = Duration::from_millis(3);
 const POLL: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Short, so that clients soon look for another member when theirs is silent.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Of what is asked: another one every time, unless the environment says which.
+/// Seed of the requests: another one every time, unless the environment says which.
 pub fn seed() -> u64 {
     let seed = env::var("HISTORY_SEED").map(|seed| seed.parse().expect("HISTORY_SEED is a number"));
     seed.unwrap_or_else(|_| RandomState::new().hash_one(0))
@@ -90,7 +90,7 @@ impl Recorder {
         operations.iter().filter(|operation| operation.client == client && operation.end.is_some()).count()
     }
 
-    /// What a client has asked after a moment and has been answered by now.
+    /// Requests that a client has asked after a moment and that have been answered by now.
     pub fn answered_since(&self, client: usize, moment_ns: i64) -> Vec<String> {
         let operations = self.shared.operations.borrow();
         let of_client = operations.iter().filter(|operation| operation.client == client);
@@ -179,7 +179,7 @@ pub async fn last_reads(client: usize, member: SocketAddr) -> Vec<String> {
     lines
 }
 
-/// What the clients have seen.
+/// All that the clients have seen.
 #[derive(Debug)]
 pub struct History {
     operations: Vec<Operation>,

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::server::environment;
 
-/// What the judge says, in its own words.
+/// Verdict of the checker, in its own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Linearizable(String),

@@ -1,4 +1,4 @@
-//! What the tests of whole processes share: servers under control, a small source of chance, and the oracle.
+//! Parts that the tests of whole processes share: servers under control, histories and their judge, and the oracle.
 //!
 //! The environment says where the servers are:
 //!
@@ -35,7 +35,7 @@ pub mod server;
 pub mod teller;
 pub mod torture;
 
-/// How often something is done: as the environment says, or so often by default.
+/// Number of rounds: the environment's, or this default.
 pub fn rounds(variable: &str, default: usize) -> usize {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text:?} is not a number")),

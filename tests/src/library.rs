@@ -10,7 +10,7 @@ pub enum Library {
     Java,
 }
 
-/// What is written for both libraries: in tests/support and in tests/java.
+/// A program that is written for both libraries: in tests/support and in tests/java.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     Load,

@@ -22,13 +22,13 @@ pub struct Write {
     pub result: Result<i32, String>,
 }
 
-/// What is known of a session.
+/// Account of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     pub path: String,
     pub id: String,
     pub writes: Vec<Write>,
-    /// What the client said of its connection, in its own words.
+    /// States of the connection that the client told, in its own words.
     pub states: Vec<String>,
     /// Its id and its znode's data when the load ended.
     pub end: Option<(String, String)>,
@@ -39,7 +39,7 @@ impl Session {
         self.writes.iter().filter(|write| write.result.is_ok()).count()
     }
 
-    /// What is wrong with a session whose client has nothing to complain of: errors, another connection, another session.
+    /// Complaints about a session whose client should have none: errors, another connection, another session.
     pub fn complaints(&self) -> Vec<String> {
         let failed = self.writes.iter().filter_map(|write| write.result.as_ref().err());
         let mut complaints: Vec<String> = failed.map(|error| format!("a write failed: {error}")).collect();
@@ -48,7 +48,7 @@ impl Session {
         complaints
     }
 
-    /// What no crash of a member excuses: another session, a write that was lost or carried out twice.
+    /// Faults that no crash of a member excuses: another session, a write that was lost or carried out twice.
     pub fn faults(&self) -> Vec<String> {
         let (id, data) = self.end.as_ref().expect("the load has ended");
         let mut faults = Vec::new();

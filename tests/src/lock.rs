@@ -22,7 +22,7 @@ pub struct Held {
     pub until: Instant,
 }
 
-/// Who waits for a lock looks at it this often, should it have missed that it is free.
+/// Pause between two looks of a client that waits for a lock, should it have missed that it is free.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A request waits no longer than this for its answer, or for the end of its connection: no fault of the torture lasts so long.
@@ -123,7 +123,7 @@ impl Turns {
         }
     }
 
-    /// Whether a create that was not answered has been carried out.
+    /// True if a create that was not answered has been carried out.
     async fn is_own(&self, client: &Client) -> bool {
         answer(client.exists(&self.path)).await.is_ok_and(|stat| stat.ephemeral_owner == client.session())
     }

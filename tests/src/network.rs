@@ -4,7 +4,7 @@
 //! other ends are ports of two bridges in a namespace more, the hub, where the test's thread goes. Nothing outside these
 //! namespaces is touched, and all of it is gone with them.
 //!
-//! Who has which hardware address is not asked for but written down. So a direction is cut by a wrong address: frames leave
+//! Hardware addresses are not asked for but written down. A direction is cut by a wrong address: frames leave
 //! and nobody takes them, the sender is told nothing, and the other direction goes on.
 
 use std::fs::{self, File};
@@ -133,7 +133,7 @@ impl Network {
         done.expect("a kernel that has namespaces for networks has one of the two")
     }
 
-    /// How many frames to its peers a member with a bad link has lost.
+    /// Number of frames to its peers that a member with a bad link has lost.
     pub fn lost_frames(&self, member: usize) -> u64 {
         let told = run("tc", &words(&format!("-s -n {} qdisc show dev peers", self.members[member])));
         let told = told.unwrap_or_else(|error| panic!("ask for a link's counters: {error}"));
@@ -185,7 +185,7 @@ fn words(command: &str) -> Vec<&str> {
     command.split(' ').collect()
 }
 
-/// What the program says, or what it complains of.
+/// Output of the program, or its complaint.
 fn run(program: &str, words: &[&str]) -> Result<String, String> {
     let told = |what: &dyn std::fmt::Display| format!("`{program} {}`: {what}", words.join(" "));
     // Ctrl-C is for the test, which needs these programs to remove what it has made.

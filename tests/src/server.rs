@@ -45,7 +45,7 @@ pub enum Kind {
     ZooKeeper,
 }
 
-/// What a member of an ensemble is started with.
+/// Place of a server in its ensemble.
 #[derive(Clone, Debug)]
 pub struct Member<'a> {
     pub kind: Kind,
@@ -65,7 +65,7 @@ pub struct Server {
     kind: Kind,
     address: SocketAddr,
     namespace: Option<String>,
-    /// Whether Apache ZooKeeper waits for its disk; Paddock always does.
+    /// True if Apache ZooKeeper waits for its disk; Paddock always does.
     syncs: bool,
     directory: tempfile::TempDir,
     disk: Option<Filesystem>,
@@ -115,12 +115,12 @@ impl Server {
         self.process.is_some()
     }
 
-    /// Whether it runs and has not been paused.
+    /// True if it runs and has not been paused.
     pub fn is_awake(&self) -> bool {
         self.is_running() && !self.is_paused
     }
 
-    /// What the process exited with, if it ended without being told to; it can be spawned again then.
+    /// Exit status of a process that ended without being told to; it can be spawned again then.
     pub fn ended_by_itself(&mut self) -> Option<process::ExitStatus> {
         let status = self.process.as_mut()?.try_wait().expect("ask for the exit status")?;
         self.process = None;
@@ -151,7 +151,7 @@ impl Server {
         self.disk.as_ref()
     }
 
-    /// What it has said, over all its starts.
+    /// Log lines of all its starts.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).expect("read the log")
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 
-/// What is made of its lines.
+/// Receiver of a program's lines.
 pub trait Listener: Send + 'static {
     fn take(&mut self, line: &str);
 }

@@ -22,11 +22,11 @@ use abilities::Abilities;
 use account::Account;
 use round::Ended;
 
-/// What is asked for.
+/// Rounds that are asked for.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub rounds: usize,
-    /// Of the first round; each one behind it has the next.
+    /// Seed of the first round; each one behind it has the next.
     pub seed: u64,
     /// Where the account of all rounds goes.
     pub summary: Option<PathBuf>,

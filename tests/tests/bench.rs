@@ -178,7 +178,7 @@ fn files_run_as_they_are_on_zookeeper() {
     files_run_as_they_are(Kind::ZooKeeper);
 }
 
-/// What the tool counts is what the server counts.
+/// The tool counts what the server counts.
 fn the_rate_is_the_servers(kind: Kind) {
     let server = Server::start(kind);
     let hosts = server.address().to_string();

@@ -28,7 +28,7 @@ struct Writer {
     name: String,
     client: Client,
     session: SessionId,
-    /// Of each cycle: how many writes were acknowledged.
+    /// Number of acknowledged writes of each cycle.
     acknowledged: Vec<i32>,
 }
 

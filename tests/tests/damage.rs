@@ -1,4 +1,4 @@
-//! What a member makes of a damaged data directory: the promises of the log and of the snapshots, kept by the real
+//! Damaged data directories: the promises of the log and of the snapshots, kept by the real
 //! process on real files.
 //!
 //! "It starts" means that every acknowledged write is there, znode by znode and Stat by Stat, and that it goes on from

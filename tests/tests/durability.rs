@@ -1,4 +1,4 @@
-//! What is written stays: through snapshots under load, an orderly end under load, and crashes in the middle of a
+//! Written data stays: through snapshots under load, an orderly end under load, and crashes in the middle of a
 //! snapshot. What a client had besides znodes stays, too: its session, its watches, the next number of a sequence.
 
 use std::collections::BTreeSet;

@@ -86,7 +86,7 @@ async fn members_with_certificates_serve_and_survive_their_leader() {
     client.close().await.expect("close");
 }
 
-/// Who has no certificate of the authority does not get in, whatever it says that it is; and both sides say why.
+/// A member without a certificate of the authority does not get in, whatever it says that it is; and both sides say why.
 #[tokio::test]
 async fn a_member_without_a_good_certificate_gets_nothing() {
     let stores = tempfile::tempdir().expect("make a directory");

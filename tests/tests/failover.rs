@@ -13,15 +13,15 @@ use paddock_tests::load::{Load, Session, check_data, check_ephemerals, longest_g
 use paddock_tests::rounds;
 use paddock_tests::server::Kind;
 
-/// Of each library.
+/// Sessions of each library.
 const SESSIONS: usize = 4;
-/// So many writes of every session, before and after a fault.
+/// Writes of every session, before and after a fault.
 const WRITES: usize = 50;
 
 /// With the default settings, whatever happens to the leader.
 const GAP_MAX: Duration = Duration::from_secs(2);
 
-/// What clients of the members that stayed saw of a fault.
+/// Effects of a fault that clients of the members that stayed saw.
 struct Seen {
     gap: Duration,
     sessions: Vec<Session>,
@@ -108,7 +108,7 @@ fn a_leader_that_hangs_is_missed_for_less_than_two_seconds_and_follows_when_it_g
 /// A leader keeps what a member lacks until it has not heard that one for two seconds, and then no more than 8 MiB.
 const LEADERS_PATIENCE: Duration = Duration::from_millis(2500);
 
-/// What a member says when it takes a snapshot of the leader's.
+/// Log line of a member that takes a snapshot of the leader's.
 const SNAPSHOT_TAKEN: &str = "snapshot of the leader installed";
 
 #[test]

@@ -12,7 +12,7 @@ use tokio::task::LocalSet;
 /// At each member and nowhere else, and so many more that go from one member to the next.
 const CLIENTS: usize = 2;
 const MOVING_CLIENTS: usize = 3;
-/// So many answers of every client between two faults.
+/// Answers of every client between two faults.
 const ANSWERS: usize = 30;
 
 #[tokio::test]

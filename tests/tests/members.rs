@@ -10,7 +10,7 @@ use paddock_tests::server::{Server, free_port};
 const SUPER: (&str, &str) =
     ("DigestAuthenticationProvider.superDigest", "super:lK75jTNcA+U9vtVEw5vB51mj/w4=");
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
-/// Who asks without a pause takes the cores from those it waits for.
+/// Pause between two questions: asking without one takes the cores from those it waits for.
 const POLL: Duration = Duration::from_millis(5);
 
 /// A member and the line that names it.

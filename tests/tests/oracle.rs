@@ -20,7 +20,7 @@ use paddock_tests::server::{Kind, Server};
 const SEQUENCES: u64 = 3000;
 const WHOLE_TREE_SEQUENCES: u64 = 4;
 
-/// How many shorter sequences are tried for a failing one.
+/// Number of shorter sequences that are tried for a failing one.
 const SHRINKING: usize = 400;
 const SHRINKING_WITH_FRESH_SERVERS: usize = 25;
 
@@ -53,7 +53,7 @@ impl Pair {
     }
 }
 
-/// What is compared with ZooKeeper.
+/// The server that is compared with ZooKeeper.
 fn other() -> Kind {
     match env::var("ORACLE_AGAINST").as_deref() {
         Ok("zookeeper") => Kind::ZooKeeper,

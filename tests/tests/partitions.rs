@@ -17,7 +17,7 @@ use tokio::task::LocalSet;
 
 /// At each member.
 const CLIENTS: usize = 2;
-/// So many answers of every client that is not cut off.
+/// Answers of every client that is not cut off.
 const ANSWERS: usize = 50;
 /// A cut lasts for so long at least: an election, and the time in which a leader finds out that nobody follows.
 const CUT_MIN: Duration = Duration::from_secs(3);
@@ -28,7 +28,7 @@ enum Victim {
     Follower,
 }
 
-/// Whether the leader stays the same.
+/// The leader of before, or another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leadership {
     Stays,

@@ -7,10 +7,10 @@ use paddock_tests::ensemble::Ensemble;
 use paddock_tests::load::{Load, Session, check_data, check_ephemerals, longest_gap, now_ns, spread};
 use paddock_tests::rounds;
 
-/// Of each library.
+/// Moving sessions of each library.
 const MOVING_SESSIONS: usize = 3;
 const STAYING_SESSIONS: usize = 2;
-/// So many writes of every session, before and after a restart.
+/// Writes of every session, before and after a restart.
 const WRITES: usize = 30;
 
 #[test]

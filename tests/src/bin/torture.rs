@@ -9,7 +9,7 @@ use paddock_tests::torture::{Options, Outcome, run};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a shell says of a program that Ctrl-C ended.
+/// Exit code of a program that Ctrl-C ended, as shells count.
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {

@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 
 use super::Browser;
 
-/// How the page is looked at.
+/// Window and colours that the page is looked at with.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     pub width: u32,
     pub dark: bool,
 }
 
-/// What a page did until it had loaded and was painted.
+/// Account of a page until it had loaded and was painted.
 #[derive(Debug)]
 pub struct Visit {
-    /// Of the window.
+    /// Width of the window, in pixels.
     pub width: u32,
-    /// What came up in the console, with its level.
+    /// Messages in the console, with their levels.
     pub messages: Vec<String>,
-    /// What was asked for, the page itself included.
+    /// Addresses that were asked for, the page's own included.
     pub requests: Vec<String>,
     pub charts: Vec<Chart>,
-    /// So many pixels the page is wider than the window.
+    /// Pixels by which the page is wider than the window.
     pub overflow: f64,
     pub background: String,
     /// As PNG.
@@ -93,7 +93,7 @@ fn screenshot(browser: &mut Browser, tab: &str) -> Vec<u8> {
     BASE64_STANDARD.decode(text(&picture["data"])).expect("Chromium encodes pictures")
 }
 
-/// What an event says in the console, if it does; debug output and plain information are nobody's fault.
+/// The message that an event puts into the console, if any; debug output and plain information are nobody's fault.
 fn message(event: &Value) -> Option<String> {
     let parameters = &event["params"];
     match event["method"].as_str()? {

@@ -9,7 +9,7 @@ use super::files::{self, DataDir};
 use super::tree::{Tree, Znode, read_tree};
 use crate::server::{Kind, Server};
 
-/// Of segments: 64 KiB.
+/// Size of log segments: 64 KiB.
 const PRE_ALLOC: (&str, &str) = ("preAllocSize", "64");
 /// A snapshot is taken after so many writes, if at all.
 const SNAPSHOT_WRITES: usize = 100;

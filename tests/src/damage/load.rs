@@ -41,7 +41,7 @@ impl Load {
         self.ended().await
     }
 
-    /// What was acknowledged, once the server is gone.
+    /// Acknowledged writes, once the server is gone.
     pub async fn ended(self) -> Acknowledged {
         self.task.await.expect("the load ends")
     }

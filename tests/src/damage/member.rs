@@ -15,7 +15,7 @@ const DECIDED_WITHIN: Duration = Duration::from_secs(10);
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(2);
 
-/// What became of a start.
+/// Result of a start.
 #[derive(Debug)]
 pub enum Start {
     Serves(Member),
@@ -90,7 +90,7 @@ impl Start {
 }
 
 impl Refusal {
-    /// What it said at last, which has to be enough.
+    /// The last line of its log, which has to be enough.
     pub fn line(&self) -> &str {
         self.log.lines().last().unwrap_or("")
     }

@@ -1,4 +1,4 @@
-//! What came back, as text that two servers must agree on.
+//! Answers, as text that two servers must agree on.
 //!
 //! Left out or made alike here, and nowhere else:
 //! - times: only whether one is set;
@@ -10,7 +10,7 @@
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, DecodeError, ErrorCode, Id, OpCode, Stat, Zxid};
 
-/// What is needed to take the names of one server out of its answers.
+/// Names that one server gave out and that are taken out of its answers.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The zxid where the sequence began.

@@ -16,7 +16,7 @@ pub struct RawConnection {
     at: usize,
 }
 
-/// What came in.
+/// A packet that came in, or the end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming {
     Frame(Vec<u8>),

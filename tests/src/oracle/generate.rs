@@ -29,7 +29,7 @@ struct Generator {
     chance: Chance,
     paths: Paths,
     steps: Vec<Step>,
-    /// What is known of each connection; the servers may know better.
+    /// State of each connection as the generator knows it; the servers may know better.
     slots: Vec<SlotState>,
     sessions_opened: usize,
 }

@@ -20,7 +20,7 @@ const UNKNOWN_SESSION: i64 = 0x0100_0000_0000_1234;
 /// No request of a sequence has this xid.
 const BARRIER: i32 = 0x5000_0000;
 
-/// How the answer to a refused handshake ends. Nothing is asked behind it: see `Call::ends_connection`.
+/// End of the answer to a refused handshake. Nothing is asked behind it: see `Call::ends_connection`.
 pub(super) const REFUSED: &str = "refused";
 
 /// A connection and the requests on it that are not answered.
@@ -84,7 +84,7 @@ impl Line {
         (Some(line), answer)
     }
 
-    /// Whether the session that `other` serves has come here: the server closes the connection that it leaves, soon.
+    /// True if the session that `other` serves has come here: the server closes the connection that it leaves, soon.
     pub(super) fn has_taken_over(&self, other: &Line) -> bool {
         self.session != 0 && self.session == other.session
     }

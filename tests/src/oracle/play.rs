@@ -11,7 +11,7 @@ use super::line::{Line, REFUSED, request};
 use super::sequence::{Call, Connect, Sequence, Slot, Step, Wanted};
 use super::tree;
 
-/// What each step brought, line by line; behind them the tree in the end.
+/// Answers to each step, line by line; behind them the tree in the end.
 pub type Transcript = Vec<Vec<String>>;
 
 /// A server that sequences are performed on, one at a time.
@@ -120,7 +120,7 @@ impl Player<'_> {
         lines
     }
 
-    /// Whether nothing but the end of `other` is to be waited for.
+    /// True if nothing but the end of `other` is to be waited for.
     fn has_taken_over(&self, slot: Slot, other: Slot) -> bool {
         let line = |slot: Slot| self.lines.get(slot).and_then(Option::as_ref);
         line(slot).zip(line(other)).is_some_and(|(line, other)| line.has_taken_over(other))

@@ -132,7 +132,7 @@ pub(super) fn close_session() -> Call {
     Call::of("closeSession", OpCode::CloseSession, Body::new()).ending()
 }
 
-/// Whether what ZooKeeper does around this in one write depends on how far its threads have come: an unknown operation
+/// True if what ZooKeeper does around this in one write depends on how far its threads have come: an unknown operation
 /// and a refused auth end the connection while earlier requests are under way; an accepted auth lets the events of
 /// earlier requests through; a setACL, and a create whose operation and flags do not match, look different to later
 /// requests before and after they are applied. And Paddock answers a ping at once, whatever is under way.

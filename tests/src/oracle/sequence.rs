@@ -1,4 +1,4 @@
-//! What a sequence is made of. Everything in it is plain data, so a step can be left out and the rest performed again.
+//! A sequence of requests. Everything in it is plain data, so a step can be left out and the rest performed again.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ impl Call {
         Call { ends_connection: true, ..self }
     }
 
-    /// Whether other connections can notice it.
+    /// True if other connections can notice it.
     pub fn may_change_something(&self) -> bool {
         OpCode::from_code(self.op).is_none_or(|op| op.is_write() || op == OpCode::Auth)
     }
@@ -71,7 +71,7 @@ pub struct Connect {
 }
 
 impl Connect {
-    /// What an ordinary new client sends.
+    /// The connect request of an ordinary new client.
     pub fn new_session() -> Connect {
         Connect {
             session: Wanted::New,
@@ -120,7 +120,7 @@ pub struct Sequence {
 }
 
 impl Step {
-    /// Whether ZooKeeper closes the connection after this.
+    /// True if ZooKeeper closes the connection after this.
     pub fn ends_connection(&self) -> bool {
         match self {
             Step::Calls { calls, .. } => calls.iter().any(|call| call.ends_connection),

@@ -7,7 +7,7 @@ use super::answer::{Names, code};
 use super::connection::{Incoming, RawConnection};
 use super::line::request;
 
-/// What is asked about every znode; the children come last.
+/// Requests about every znode; the children come last.
 const QUESTIONS: [OpCode; 3] = [OpCode::GetAcl, OpCode::GetData, OpCode::GetChildren];
 
 /// ZooKeeper stops reading from a client while a thousand requests are under way, and sometimes for good.

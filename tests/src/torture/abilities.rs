@@ -1,4 +1,4 @@
-//! What this machine lets us do to members: not everybody may make network namespaces and mount disks.
+//! Abilities of this machine: not everybody may make network namespaces and mount disks.
 
 use super::plan::Fault;
 use crate::damage::filesystem::Filesystem;

@@ -1,4 +1,4 @@
-//! What is told of rounds: a line for each, and the sum in the end, here and in a file.
+//! Account of the rounds: a line for each, and the sum in the end, here and in a file.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -21,7 +21,7 @@ pub(super) struct Account {
     requests: usize,
     unknown: usize,
     refused: usize,
-    /// How often each fault was done.
+    /// Times that each fault was done.
     faults: BTreeMap<String, usize>,
     /// Seeds and why.
     violations: Vec<(u64, String)>,

@@ -13,13 +13,13 @@ pub(super) struct Clients {
     teller: Teller<Told>,
 }
 
-/// What the clients of one library have told.
+/// Answers and complaints of the clients of one library.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     is_ready: bool,
     /// For Porcupine.
     pub(super) lines: Vec<String>,
-    /// Of each client, by its number among those of its library.
+    /// Answers of each client, by its number among those of its library.
     answers: Vec<usize>,
     first: usize,
     pub(super) unknown: usize,

@@ -1,4 +1,4 @@
-//! What a round leaves behind if something was wrong: the history, with a picture of it, what was done to the members, their
+//! Evidence of a round with a violation: the history, with a picture of it, what was done to the members, their
 //! data and their logs.
 
 use std::fs::{self, File};

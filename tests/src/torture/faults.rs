@@ -7,7 +7,7 @@ use crate::ensemble::Ensemble;
 use crate::load::now_ns;
 use crate::network::Network;
 
-/// What a member says, before it stops, of a disk that is full.
+/// Words of a member, before it stops, about a disk that is full.
 const NO_ROOM: [&str; 3] = ["no room", "disk full", "No space left"];
 
 /// A fault that is or was there.

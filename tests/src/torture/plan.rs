@@ -1,4 +1,4 @@
-//! What goes wrong in a round, and when: made of its seed alone, but for who leads at the time.
+//! Plan of a round: what goes wrong, and when, made of its seed alone, but for who leads at the time.
 
 use std::fmt;
 use std::time::Duration;
@@ -65,7 +65,7 @@ impl fmt::Display for Fault {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strike {
     pub(super) fault: Fault,
-    /// So many places behind the leader: 0 is the leader itself.
+    /// Distance of the first victim from the leader: 0 is the leader itself.
     pub(super) behind_leader: usize,
 }
 

@@ -26,9 +26,9 @@ use crate::lock::{self, Contender};
 use crate::network::Network;
 use crate::server::Kind;
 
-/// Of each library: one at each member and nowhere else, and so many more that go from one member to the next.
+/// Clients of each library that move from member to member; beside them one stays at each member.
 const MOVING_CLIENTS: usize = 2;
-/// So many answers of every client before the first fault and behind the last one.
+/// Answers that every client gets before the first fault and behind the last one.
 const ANSWERS: usize = 10;
 const POLL: Duration = Duration::from_millis(20);
 /// Segments and snapshots come and go in a round.
@@ -53,7 +53,7 @@ pub(super) enum Ended {
     Interrupted,
 }
 
-/// What is told of a round.
+/// Account of a round.
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) seed: u64,
@@ -81,7 +81,7 @@ struct Round<'a> {
     clients: Vec<Clients>,
     /// One at each member.
     contenders: Vec<Contender>,
-    /// Of those who read at the end.
+    /// Last lines of the clients that read at the end.
     last_lines: Vec<String>,
     spells: Vec<Vec<Struck>>,
 }
