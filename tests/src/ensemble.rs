@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::server::{Kind, Member, Server, free_port};
+use crate::server::{MemberSettings, Server, ServerKind, free_port};
 
 const AGREED_WITHIN: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
@@ -13,9 +13,9 @@ const POLL: Duration = Duration::from_millis(5);
 /// Settings that ZooKeeper insists on, as in its sample configuration. Paddock takes no notice.
 const LIMITS: [(&str, &str); 2] = [("initLimit", "10"), ("syncLimit", "5")];
 
-/// Where a member stands.
+/// Addresses, namespace and disk of a member.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct MemberPlace {
     /// Where its clients connect.
     pub clients: SocketAddr,
     /// `host:port:port` for its peers.
@@ -25,9 +25,9 @@ pub struct Place {
     pub disk_bytes: Option<usize>,
 }
 
-impl Place {
-    pub fn on_loopback() -> Place {
-        Place {
+impl MemberPlace {
+    pub fn on_loopback() -> MemberPlace {
+        MemberPlace {
             clients: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())),
             peers: format!("127.0.0.1:{}:{}", free_port(), free_port()),
             namespace: None,
@@ -49,30 +49,37 @@ impl Ensemble {
 
     /// The same with more lines in every `zoo.cfg`.
     pub fn start_with(members: usize, settings: &[(&str, &str)]) -> Ensemble {
-        Ensemble::start_kind(Kind::Paddock, members, settings)
+        Ensemble::start_kind(ServerKind::Paddock, members, settings)
     }
 
-    pub fn start_kind(kind: Kind, members: usize, settings: &[(&str, &str)]) -> Ensemble {
-        let places: Vec<Place> = (0..members).map(|_| Place::on_loopback()).collect();
+    pub fn start_kind(kind: ServerKind, members: usize, settings: &[(&str, &str)]) -> Ensemble {
+        let places: Vec<MemberPlace> = (0..members).map(|_| MemberPlace::on_loopback()).collect();
         Ensemble::start_at(kind, &places, settings)
     }
 
     /// Starts a member in each place and waits until one leads.
-    pub fn start_at(kind: Kind, places: &[Place], settings: &[(&str, &str)]) -> Ensemble {
+    pub fn start_at(kind: ServerKind, places: &[MemberPlace], settings: &[(&str, &str)]) -> Ensemble {
         let mut ensemble = Ensemble::spawn_at(kind, places, settings);
         ensemble.leader();
         ensemble
     }
 
     /// Starts a member in each place; `leader` waits until one leads.
-    pub fn spawn_at(kind: Kind, places: &[Place], settings: &[(&str, &str)]) -> Ensemble {
+    pub fn spawn_at(kind: ServerKind, places: &[MemberPlace], settings: &[(&str, &str)]) -> Ensemble {
         let lines: Vec<(String, &str)> =
             (1..).zip(places).map(|(id, place)| (format!("server.{id}"), &*place.peers)).collect();
         let lines = lines.iter().map(|(key, value)| (&**key, *value));
         let settings: Vec<(&str, &str)> = lines.chain(LIMITS).chain(settings.iter().copied()).collect();
-        let member = |(id, place): (usize, &Place)| {
-            let Place { clients: address, namespace, disk_bytes, .. } = place.clone();
-            Server::start_as(&Member { kind, id, address, namespace, disk_bytes, settings: &settings })
+        let member = |(id, place): (usize, &MemberPlace)| {
+            let MemberPlace { clients: address, namespace, disk_bytes, .. } = place.clone();
+            Server::start_as(&MemberSettings {
+                kind,
+                id,
+                address,
+                namespace,
+                disk_bytes,
+                settings: &settings,
+            })
         };
         Ensemble { members: (1..).zip(places).map(member).collect() }
     }

@@ -24,7 +24,7 @@ pub struct Write {
 
 /// Account of a session.
 #[derive(Clone, Debug, Default)]
-pub struct Session {
+pub struct SessionAccount {
     pub path: String,
     pub id: String,
     pub writes: Vec<Write>,
@@ -34,7 +34,7 @@ pub struct Session {
     pub end: Option<(String, String)>,
 }
 
-impl Session {
+impl SessionAccount {
     fn acknowledged(&self) -> usize {
         self.writes.iter().filter(|write| write.result.is_ok()).count()
     }
@@ -83,7 +83,7 @@ pub struct Load {
 
 #[derive(Debug)]
 struct Seen {
-    sessions: Vec<Session>,
+    sessions: Vec<SessionAccount>,
     is_ready: bool,
 }
 
@@ -96,7 +96,7 @@ impl Load {
     /// Opens one session for each connection string and lets them write, as soon as all are there, below `root`.
     pub fn start(library: Library, root: &str, hosts: &[String]) -> Load {
         let mut command = library.command(Program::Load);
-        let path = |number| Session { path: format!("{root}/{number}"), ..Session::default() };
+        let path = |number| SessionAccount { path: format!("{root}/{number}"), ..SessionAccount::default() };
         let sessions = (0..hosts.len()).map(path).collect();
         let seen = Seen { sessions, is_ready: false };
         let name = format!("the load of {library:?}");
@@ -107,14 +107,14 @@ impl Load {
     pub fn wait_for_writes(&self, more: usize) {
         self.teller.wait("is not ready", |seen| seen.is_ready);
         let before: Vec<usize> =
-            self.teller.look(|seen| seen.sessions.iter().map(Session::acknowledged).collect());
+            self.teller.look(|seen| seen.sessions.iter().map(SessionAccount::acknowledged).collect());
         self.teller.wait(&format!("has not made {more} writes more than {before:?}"), |seen| {
             seen.sessions.iter().zip(&before).all(|(session, before)| session.acknowledged() >= before + more)
         });
     }
 
     /// Lets the sessions end, and returns what is known of them.
-    pub fn stop(mut self) -> Vec<Session> {
+    pub fn stop(mut self) -> Vec<SessionAccount> {
         self.teller.stop();
         let sessions = self.teller.look(|seen| seen.sessions.clone());
         assert!(sessions.iter().all(|session| session.end.is_some()), "a session was not closed");
@@ -168,9 +168,9 @@ pub async fn check_ephemerals(member: SocketAddr, loads: &[Load]) {
 
 /// A member has what sessions that have ended read in the end.
 #[tokio::main(flavor = "current_thread")]
-pub async fn check_data(member: SocketAddr, sessions: &[Session]) {
+pub async fn check_data(member: SocketAddr, sessions: &[SessionAccount]) {
     let client = connect(member).await;
-    for Session { path, end, .. } in sessions {
+    for SessionAccount { path, end, .. } in sessions {
         let data = client.get_data(path).await.unwrap_or_else(|error| panic!("{path}: {error}"));
         let (_, expected) = end.as_ref().expect("the load has ended");
         assert_eq!(data.bytes.as_deref(), Some(expected.as_bytes()), "{path}");
@@ -184,7 +184,7 @@ async fn connect(member: SocketAddr) -> Client {
 }
 
 /// The longest time between two moments in which none of the sessions got an answer to a write.
-pub fn longest_gap(sessions: &[Session], from_ns: i64, to_ns: i64) -> Duration {
+pub fn longest_gap(sessions: &[SessionAccount], from_ns: i64, to_ns: i64) -> Duration {
     let answered = sessions.iter().flat_map(|session| &session.writes).filter(|write| write.result.is_ok());
     let mut times: Vec<i64> = answered.map(|write| write.end_ns).collect();
     times.retain(|time| (from_ns..=to_ns).contains(time));

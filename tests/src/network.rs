@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::ensemble::Place;
+use crate::ensemble::MemberPlace;
 
 const PREFIX: &str = "paddock-test";
 const CLIENT_PORT: u16 = 2181;
@@ -75,8 +75,8 @@ impl Network {
     }
 
     /// Where the members stand, for `Ensemble::start_at`.
-    pub fn places(&self) -> Vec<Place> {
-        let place = |(id, member): (u8, &String)| Place {
+    pub fn places(&self) -> Vec<MemberPlace> {
+        let place = |(id, member): (u8, &String)| MemberPlace {
             clients: SocketAddr::from((Ipv4Addr::new(10, 78, 0, id), CLIENT_PORT)),
             peers: format!("10.77.0.{id}:2888:3888"),
             namespace: Some(member.clone()),

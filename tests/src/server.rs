@@ -40,15 +40,15 @@ const LOGBACK: &str = r#"<configuration>
 "#;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerKind {
     Paddock,
     ZooKeeper,
 }
 
 /// Place of a server in its ensemble.
 #[derive(Clone, Debug)]
-pub struct Member<'a> {
-    pub kind: Kind,
+pub struct MemberSettings<'a> {
+    pub kind: ServerKind,
     pub id: usize,
     /// Where its clients connect.
     pub address: SocketAddr,
@@ -62,7 +62,7 @@ pub struct Member<'a> {
 
 #[derive(Debug)]
 pub struct Server {
-    kind: Kind,
+    kind: ServerKind,
     address: SocketAddr,
     namespace: Option<String>,
     /// True if Apache ZooKeeper waits for its disk; Paddock always does.
@@ -75,12 +75,12 @@ pub struct Server {
 
 impl Server {
     /// Starts a server with an empty data directory and waits until it serves.
-    pub fn start(kind: Kind) -> Server {
+    pub fn start(kind: ServerKind) -> Server {
         Server::start_with(kind, &[])
     }
 
     /// The same with more lines in `zoo.cfg`.
-    pub fn start_with(kind: Kind, settings: &[(&str, &str)]) -> Server {
+    pub fn start_with(kind: ServerKind, settings: &[(&str, &str)]) -> Server {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         // What is compared with a single server's are answers: no need to wait for the disk.
         let mut server = Server::new(kind, address, None, false);
@@ -93,11 +93,18 @@ impl Server {
     pub fn start_member(id: usize, settings: &[(&str, &str)]) -> Server {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let (namespace, disk_bytes) = (None, None);
-        Server::start_as(&Member { kind: Kind::Paddock, id, address, namespace, disk_bytes, settings })
+        Server::start_as(&MemberSettings {
+            kind: ServerKind::Paddock,
+            id,
+            address,
+            namespace,
+            disk_bytes,
+            settings,
+        })
     }
 
     /// The same for any member.
-    pub fn start_as(member: &Member<'_>) -> Server {
+    pub fn start_as(member: &MemberSettings<'_>) -> Server {
         let mut server = Server::new(member.kind, member.address, member.namespace.clone(), true);
         server.disk = member.disk_bytes.map(|bytes| Filesystem::try_mount(bytes).expect("mount a disk"));
         server.write_config(member.settings);
@@ -106,7 +113,7 @@ impl Server {
         server
     }
 
-    fn new(kind: Kind, address: SocketAddr, namespace: Option<String>, syncs: bool) -> Server {
+    fn new(kind: ServerKind, address: SocketAddr, namespace: Option<String>, syncs: bool) -> Server {
         let directory = tempfile::tempdir().expect("make a directory for a server");
         Server { kind, address, namespace, syncs, directory, disk: None, process: None, is_paused: false }
     }
@@ -128,7 +135,7 @@ impl Server {
         Some(status)
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ServerKind {
         self.kind
     }
 
@@ -305,12 +312,12 @@ impl Server {
 
     fn command(&self) -> Command {
         match self.kind {
-            Kind::Paddock => {
+            ServerKind::Paddock => {
                 let mut command = self.program(&environment("PADDOCK_BIN"));
                 command.arg("server").arg("--config").arg(self.config_path());
                 command
             }
-            Kind::ZooKeeper => {
+            ServerKind::ZooKeeper => {
                 let mut command = self.program("java");
                 command.args(["-Xmx512m", "-XX:+UseSerialGC", "-cp"]);
                 command.arg(environment("ZOOKEEPER_CLASSPATH"));

@@ -7,7 +7,7 @@ use std::{env, io, thread};
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{ConnectResponse, ErrorCode, OpCode, Password, SessionId, frame};
-use paddock_tests::server::{Kind, Server};
+use paddock_tests::server::{Server, ServerKind};
 use serde_json::Value;
 
 const WORKLOADS: [&str; 8] =
@@ -60,7 +60,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn every_workload_runs_without_an_error(kind: Kind) {
+fn every_workload_runs_without_an_error(kind: ServerKind) {
     let server = Server::start(kind);
     let hosts = server.address().to_string();
     let pid = server.pid().to_string();
@@ -83,17 +83,17 @@ fn every_workload_runs_without_an_error(kind: Kind) {
 
 #[test]
 fn every_workload_runs_without_an_error_on_paddock() {
-    every_workload_runs_without_an_error(Kind::Paddock);
+    every_workload_runs_without_an_error(ServerKind::Paddock);
 }
 
 #[test]
 fn every_workload_runs_without_an_error_on_zookeeper() {
-    every_workload_runs_without_an_error(Kind::ZooKeeper);
+    every_workload_runs_without_an_error(ServerKind::ZooKeeper);
 }
 
 #[test]
 fn what_is_said_can_be_compressed() {
-    let server = Server::start(Kind::Paddock);
+    let server = Server::start(ServerKind::Paddock);
     let hosts = server.address().to_string();
     for workload in ["clickhouse", "mixed", "sessions", "watches"] {
         let load = ["--hosts", &hosts, "--time", "1s", "--use-compression"];
@@ -114,7 +114,7 @@ fn what_is_said_can_be_compressed() {
 
 #[test]
 fn what_else_clickhouse_has_can_be_asked_for() {
-    let server = Server::start(Kind::Paddock);
+    let server = Server::start(ServerKind::Paddock);
     let hosts = server.address().to_string();
     for extensions in [
         &["--use-xid-64"][..],
@@ -132,7 +132,7 @@ fn what_else_clickhouse_has_can_be_asked_for() {
 
 #[test]
 fn a_server_that_does_not_compress_is_not_measured_as_if_it_did() {
-    let server = Server::start(Kind::ZooKeeper);
+    let server = Server::start(ServerKind::ZooKeeper);
     let hosts = server.address().to_string();
     let output = output(&["create", "--hosts", &hosts, "--time", "1s", "--use-compression", "--quiet"]);
     assert_ne!(output.status.code(), Some(0), "{}", stdout(&output));
@@ -141,7 +141,7 @@ fn a_server_that_does_not_compress_is_not_measured_as_if_it_did() {
 }
 
 /// Files in keeper-bench's form and a recorded log, as they lie in the repository.
-fn files_run_as_they_are(kind: Kind) {
+fn files_run_as_they_are(kind: ServerKind) {
     let server = Server::start(kind);
     let hosts = server.address().to_string();
     // The first one says itself that its result goes into a file here.
@@ -170,16 +170,16 @@ fn example(name: &str) -> String {
 
 #[test]
 fn files_run_as_they_are_on_paddock() {
-    files_run_as_they_are(Kind::Paddock);
+    files_run_as_they_are(ServerKind::Paddock);
 }
 
 #[test]
 fn files_run_as_they_are_on_zookeeper() {
-    files_run_as_they_are(Kind::ZooKeeper);
+    files_run_as_they_are(ServerKind::ZooKeeper);
 }
 
 /// The tool counts what the server counts.
-fn the_rate_is_the_servers(kind: Kind) {
+fn the_rate_is_the_servers(kind: ServerKind) {
     let server = Server::start(kind);
     let hosts = server.address().to_string();
     let before = packets_received(&server);
@@ -198,12 +198,12 @@ fn the_rate_is_the_servers(kind: Kind) {
 
 #[test]
 fn the_rate_is_what_paddock_counts() {
-    the_rate_is_the_servers(Kind::Paddock);
+    the_rate_is_the_servers(ServerKind::Paddock);
 }
 
 #[test]
 fn the_rate_is_what_zookeeper_counts() {
-    the_rate_is_the_servers(Kind::ZooKeeper);
+    the_rate_is_the_servers(ServerKind::ZooKeeper);
 }
 
 fn packets_received(server: &Server) -> u64 {
@@ -219,7 +219,7 @@ fn seconds(report: &Value) -> Vec<(f64, u64)> {
 
 #[test]
 fn an_open_loop_shows_the_time_that_the_server_stood_still() {
-    let server = Server::start(Kind::Paddock);
+    let server = Server::start(ServerKind::Paddock);
     let run = start(&server, &["zkboom", "--rate", "1000", "--time", "5s"], 1000);
     signal("STOP", server.pid());
     // The stall itself is what is tested: it has to last.
@@ -243,7 +243,7 @@ fn signal(name: &str, pid: u32) {
 
 #[test]
 fn a_server_that_dies_leaves_a_report() {
-    let mut server = Server::start(Kind::Paddock);
+    let mut server = Server::start(ServerKind::Paddock);
     let hosts = server.address().to_string();
     let run = start(&server, &["create", "--time", "60s"], 5000);
     server.kill();
@@ -256,7 +256,7 @@ fn a_server_that_dies_leaves_a_report() {
 
 #[test]
 fn a_run_goes_on_with_a_server_that_comes_back() {
-    let mut server = Server::start(Kind::Paddock);
+    let mut server = Server::start(ServerKind::Paddock);
     let run = start(&server, &["create", "--time", "6s", "--continue-on-errors"], 5000);
     server.kill();
     server.restart();
@@ -271,7 +271,7 @@ fn a_run_goes_on_with_a_server_that_comes_back() {
 
 #[test]
 fn a_run_that_is_interrupted_leaves_a_report() {
-    let server = Server::start(Kind::Paddock);
+    let server = Server::start(ServerKind::Paddock);
     let run = start(&server, &["create", "--time", "60s"], 5000);
     signal("INT", run.id());
     let (exit, report) = finish(run);
@@ -291,7 +291,7 @@ fn check_refusal(arguments: &[&str], expected: &str) {
 
 #[test]
 fn bad_input_is_refused_before_anything_runs() {
-    let server = Server::start_with(Kind::Paddock, &[("maxClientCnxns", "20")]);
+    let server = Server::start_with(ServerKind::Paddock, &[("maxClientCnxns", "20")]);
     let hosts = server.address().to_string();
     let nobody = format!("127.0.0.1:{}", paddock_tests::server::free_port());
     check_refusal(&["crate", "--hosts", &hosts], "no workload \"crate\"");

@@ -7,7 +7,7 @@ use paddock_client::{
     Acl, AddWatchMode, Client, ClientOptions, CreateMode, Error, ErrorCode, Event, EventKind, Id, Multi,
     MultiRead, OpCode, Perms, ReadReply, WatcherKind, WriteReply,
 };
-use paddock_tests::server::{Kind, Server};
+use paddock_tests::server::{Server, ServerKind};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -16,8 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn server() -> Server {
     Server::start(match env::var("CLIENT_AGAINST").as_deref() {
-        Ok("zookeeper") => Kind::ZooKeeper,
-        _ => Kind::Paddock,
+        Ok("zookeeper") => ServerKind::ZooKeeper,
+        _ => ServerKind::Paddock,
     })
 }
 

@@ -16,7 +16,7 @@ use std::{env, thread};
 
 use paddock_chance::Chance;
 use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Multi, SessionId};
-use paddock_tests::server::{Kind, Server};
+use paddock_tests::server::{Server, ServerKind};
 
 const CYCLES: usize = 50;
 const WRITERS: usize = 3;
@@ -127,10 +127,10 @@ fn number(name: &str) -> Option<u64> {
     Some(value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value}")))
 }
 
-fn kind() -> Kind {
+fn kind() -> ServerKind {
     match env::var("CRASH_AGAINST").as_deref() {
-        Ok("zookeeper") => Kind::ZooKeeper,
-        _ => Kind::Paddock,
+        Ok("zookeeper") => ServerKind::ZooKeeper,
+        _ => ServerKind::Paddock,
     }
 }
 

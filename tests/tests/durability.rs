@@ -11,7 +11,7 @@ use paddock_tests::damage::files::{files, name};
 use paddock_tests::damage::gate::Gate;
 use paddock_tests::damage::load::{Load, check_acknowledged};
 use paddock_tests::damage::tree::{Tree, check_same, read_tree};
-use paddock_tests::server::{Kind, Server};
+use paddock_tests::server::{Server, ServerKind};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -97,7 +97,7 @@ async fn wait_until_gone(client: &Client, path: &str) {
 async fn snapshots_under_load_lose_nothing_and_keep_nobody_waiting() {
     let settings =
         [("snapCount", "2000"), ("preAllocSize", "256"), ("znode.container.checkIntervalMs", "200")];
-    let mut server = Server::start_with(Kind::Paddock, &settings);
+    let mut server = Server::start_with(ServerKind::Paddock, &settings);
     let client = connect(&server).await;
     make_all_kinds(&client).await;
     let load = Load::start(connect(&server).await, "/load", 1000, 200).await;
@@ -149,7 +149,7 @@ async fn check_kinds_go_on(client: &Client) {
 
 #[tokio::test]
 async fn an_orderly_end_under_load_keeps_what_was_answered() {
-    let mut server = Server::start(Kind::Paddock);
+    let mut server = Server::start(ServerKind::Paddock);
     let client = connect(&server).await;
     client.create("/ephemeral", b"", CreateMode::Ephemeral).await.expect("create");
     let session = client.session();
@@ -177,7 +177,8 @@ async fn an_orderly_end_under_load_keeps_what_was_answered() {
 
 #[tokio::test]
 async fn a_crash_in_the_middle_of_a_snapshot_loses_nothing() {
-    let mut server = Server::start_with(Kind::Paddock, &[("snapCount", "3000"), ("preAllocSize", "4096")]);
+    let mut server =
+        Server::start_with(ServerKind::Paddock, &[("snapCount", "3000"), ("preAllocSize", "4096")]);
     let (mut crashes, mut checked) = (0, 0);
     for round in 0..10 {
         let client = connect(&server).await;
@@ -225,7 +226,7 @@ fn wait_for_unfinished(directory: &Path) {
 
 #[tokio::test]
 async fn watches_fire_for_what_happened_while_their_client_was_away() {
-    let mut server = Server::start(Kind::Paddock);
+    let mut server = Server::start(ServerKind::Paddock);
     let gate = Gate::to(server.address()).await;
     let (sender, mut events) = mpsc::unbounded_channel();
     let options = ClientOptions {

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_tests::ensemble::Ensemble;
-use paddock_tests::load::{Load, Session, check_data, check_ephemerals, longest_gap, now_ns, spread};
+use paddock_tests::load::{Load, SessionAccount, check_data, check_ephemerals, longest_gap, now_ns, spread};
 use paddock_tests::rounds;
-use paddock_tests::server::Kind;
+use paddock_tests::server::ServerKind;
 
 /// Sessions of each library.
 const SESSIONS: usize = 4;
@@ -24,12 +24,12 @@ const GAP_MAX: Duration = Duration::from_secs(2);
 /// Effects of a fault that clients of the members that stayed saw.
 struct Seen {
     gap: Duration,
-    sessions: Vec<Session>,
+    sessions: Vec<SessionAccount>,
 }
 
 impl Seen {
     fn complaints(&self) -> Vec<String> {
-        self.sessions.iter().flat_map(Session::complaints).collect()
+        self.sessions.iter().flat_map(SessionAccount::complaints).collect()
     }
 
     fn failed_writes(&self) -> usize {
@@ -48,14 +48,15 @@ fn watch(ensemble: &mut Ensemble, name: &str, fault: impl FnOnce(&mut Ensemble, 
     loads.iter().for_each(|load| load.wait_for_writes(WRITES));
     let to = now_ns();
     check_ephemerals(others[0], &loads);
-    let sessions: Vec<Session> = loads.into_iter().flat_map(Load::stop).collect();
+    let sessions: Vec<SessionAccount> = loads.into_iter().flat_map(Load::stop).collect();
     Seen { gap: longest_gap(&sessions, from, to), sessions }
 }
 
 #[test]
 fn a_leader_that_dies_is_missed_no_longer_than_apache_zookeepers() {
     let rounds = rounds("FAILOVER_ROUNDS", 3);
-    let mut servers = [Kind::Paddock, Kind::ZooKeeper].map(|kind| Ensemble::start_kind(kind, 3, &[]));
+    let mut servers =
+        [ServerKind::Paddock, ServerKind::ZooKeeper].map(|kind| Ensemble::start_kind(kind, 3, &[]));
     let mut gaps = [Vec::new(), Vec::new()];
     for round in 0..rounds {
         for (ensemble, gaps) in servers.iter_mut().zip(&mut gaps) {
@@ -71,7 +72,7 @@ fn a_leader_that_dies_is_missed_no_longer_than_apache_zookeepers() {
                 seen.failed_writes(),
                 seen.sessions.iter().map(|session| session.states.len()).sum::<usize>(),
             );
-            if kind == Kind::Paddock {
+            if kind == ServerKind::Paddock {
                 assert_eq!(seen.complaints(), Vec::<String>::new(), "round {round}");
             }
             gaps.push(seen.gap);

@@ -15,7 +15,7 @@ use paddock_tests::oracle::generate;
 use paddock_tests::oracle::judge::{Mismatch, compare, perform, shrink};
 use paddock_tests::oracle::play::Stage;
 use paddock_tests::oracle::sequence::Sequence;
-use paddock_tests::server::{Kind, Server};
+use paddock_tests::server::{Server, ServerKind};
 
 const SEQUENCES: u64 = 3000;
 const WHOLE_TREE_SEQUENCES: u64 = 4;
@@ -37,7 +37,7 @@ impl Pair {
         // The removal of empty containers would take zxids at times of its own.
         let quiet = [("znode.container.checkIntervalMs", "86400000")];
         let servers = thread::scope(|scope| {
-            let left = scope.spawn(|| Server::start(Kind::ZooKeeper));
+            let left = scope.spawn(|| Server::start(ServerKind::ZooKeeper));
             let right = Server::start_with(other(), &quiet);
             [left.join().expect("ZooKeeper starts"), right]
         });
@@ -54,10 +54,10 @@ impl Pair {
 }
 
 /// The server that is compared with ZooKeeper.
-fn other() -> Kind {
+fn other() -> ServerKind {
     match env::var("ORACLE_AGAINST").as_deref() {
-        Ok("zookeeper") => Kind::ZooKeeper,
-        _ => Kind::Paddock,
+        Ok("zookeeper") => ServerKind::ZooKeeper,
+        _ => ServerKind::Paddock,
     }
 }
 
@@ -144,7 +144,7 @@ fn on_the_whole_tree_of_fresh_servers() {
 
 #[test]
 fn the_wanted_differences_are_there() {
-    if other() == Kind::ZooKeeper {
+    if other() == ServerKind::ZooKeeper {
         return;
     }
     let mut pair = Pair::start();

@@ -11,7 +11,7 @@ use paddock_tests::ensemble::Ensemble;
 use paddock_tests::history::{History, Recorder, seed};
 use paddock_tests::load::now_ns;
 use paddock_tests::network::Network;
-use paddock_tests::server::Kind;
+use paddock_tests::server::ServerKind;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
@@ -121,7 +121,7 @@ fn in_network(name: &str, story: impl AsyncFnOnce(&Network, &mut Ensemble) -> Hi
     let played = thread::scope(|scope| {
         let thread = scope.spawn(|| {
             network.enter();
-            let mut ensemble = Ensemble::start_at(Kind::Paddock, &network.places(), &[]);
+            let mut ensemble = Ensemble::start_at(ServerKind::Paddock, &network.places(), &[]);
             let runtime = Builder::new_current_thread().enable_all().build().expect("make a runtime");
             let history = LocalSet::new().block_on(&runtime, story(&network, &mut ensemble));
             history.check(name);

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::{env, fs};
 
 use paddock_tests::browser::{Browser, Look, Visit};
-use paddock_tests::server::{Kind, Server};
+use paddock_tests::server::{Server, ServerKind};
 use tempfile::TempDir;
 
 const LOOKS: [(&str, Look); 4] = [
@@ -101,7 +101,7 @@ fn broken_pages_are_found_out() {
 
 /// The page of a run as the command writes it, beside those of made-up figures.
 fn measure() {
-    let server = Server::start(Kind::Paddock);
+    let server = Server::start(ServerKind::Paddock);
     let paddock = env::var_os("PADDOCK_BIN").expect("PADDOCK_BIN is not set: run `cargo xtask test browser`");
     let ran = Command::new(paddock)
         .args(["bench", "run", "mixed", "--time", "3s", "--quiet"])

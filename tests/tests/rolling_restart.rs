@@ -4,7 +4,7 @@
 //! `ROLLING_ROUNDS` makes it longer: so many times all members are restarted.
 
 use paddock_tests::ensemble::Ensemble;
-use paddock_tests::load::{Load, Session, check_data, check_ephemerals, longest_gap, now_ns, spread};
+use paddock_tests::load::{Load, SessionAccount, check_data, check_ephemerals, longest_gap, now_ns, spread};
 use paddock_tests::rounds;
 
 /// Moving sessions of each library.
@@ -34,27 +34,27 @@ fn a_rolling_restart_costs_no_request_no_write_and_no_session() {
             staying.iter().chain(&moving).for_each(|load| load.wait_for_writes(WRITES));
             let to = now_ns();
             check_ephemerals(others[0], &staying);
-            let sessions: Vec<Session> = staying.into_iter().flat_map(Load::stop).collect();
+            let sessions: Vec<SessionAccount> = staying.into_iter().flat_map(Load::stop).collect();
             println!(
                 "round {round}, restart of {}: no write for {:?}",
                 if is_leader { "the leader" } else { "a follower" },
                 longest_gap(&sessions, from, to)
             );
-            let complaints: Vec<String> = sessions.iter().flat_map(Session::complaints).collect();
+            let complaints: Vec<String> = sessions.iter().flat_map(SessionAccount::complaints).collect();
             assert_eq!(complaints, Vec::<String>::new(), "restart of member {member}");
             ensemble.settle();
             everywhere.iter().for_each(|member| check_data(*member, &sessions));
         }
     }
     check_ephemerals(everywhere[0], &moving);
-    let sessions: Vec<Session> = moving.into_iter().flat_map(Load::stop).collect();
+    let sessions: Vec<SessionAccount> = moving.into_iter().flat_map(Load::stop).collect();
     let writes = || sessions.iter().flat_map(|session| &session.writes);
     println!(
         "sessions that moved: {} writes, {} of them failed",
         writes().count(),
         writes().filter(|write| write.result.is_err()).count()
     );
-    let faults: Vec<String> = sessions.iter().flat_map(Session::faults).collect();
+    let faults: Vec<String> = sessions.iter().flat_map(SessionAccount::faults).collect();
     assert_eq!(faults, Vec::<String>::new());
     assert!(sessions.iter().all(|session| !session.states.is_empty()), "a session has not moved at all");
     ensemble.settle();

@@ -9,7 +9,7 @@ use paddock_client::{Client, ClientOptions, CreateMode, Event};
 use paddock_tests::ensemble::Ensemble;
 use paddock_tests::network::Network;
 use paddock_tests::rounds;
-use paddock_tests::server::Kind;
+use paddock_tests::server::ServerKind;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
@@ -121,7 +121,7 @@ fn in_networks(story: impl AsyncFn(&Network, &mut Ensemble) + Sync) {
         let played = thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 network.enter();
-                let mut ensemble = Ensemble::start_at(Kind::Paddock, &network.places(), &[]);
+                let mut ensemble = Ensemble::start_at(ServerKind::Paddock, &network.places(), &[]);
                 let runtime = Builder::new_current_thread().enable_all().build().expect("make a runtime");
                 runtime.block_on(story(&network, &mut ensemble));
             });

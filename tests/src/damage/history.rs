@@ -7,7 +7,7 @@ use paddock_client::{Acl, Client, ClientOptions, CreateMode, Id, Perms};
 
 use super::files::{self, DataDir};
 use super::tree::{Tree, Znode, read_tree};
-use crate::server::{Kind, Server};
+use crate::server::{Server, ServerKind};
 
 /// Size of log segments: 64 KiB.
 const PRE_ALLOC: (&str, &str) = ("preAllocSize", "64");
@@ -47,7 +47,7 @@ impl History {
     }
 
     async fn write(settings: &[(&str, &str)], snapshots: usize, more: usize) -> History {
-        let mut server = Server::start_with(Kind::Paddock, settings);
+        let mut server = Server::start_with(ServerKind::Paddock, settings);
         let client = Client::connect(&server.address().to_string(), ClientOptions::default()).await;
         let client = client.expect("connect");
         client.create(LAST, b"", CreateMode::Persistent).await.expect("make a znode");

@@ -9,7 +9,7 @@ use super::arguments::Paths;
 use super::body::ROOT;
 use super::malformed;
 use super::requests;
-use super::sequence::{Call, Connect, Seen, Sequence, Shown, Slot, Step, Wanted};
+use super::sequence::{Call, Connect, Seen, Sequence, Shown, Slot, Step, WantedSession};
 use super::{acls, multis, quotas};
 use paddock_chance::Chance;
 
@@ -41,7 +41,7 @@ struct SlotState {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum StepKind {
     Single,
     Batch,
     Malformed,
@@ -88,19 +88,19 @@ impl Generator {
 
     fn something(&mut self, slot: Slot) {
         let kind = self.chance.weighted(&[
-            (100, Kind::Single),
-            (10, Kind::Batch),
-            (8, Kind::Malformed),
-            (1, Kind::ShortFrame),
-            (2, Kind::FanOut),
-            (4, Kind::Quota),
-            (2, Kind::Reconnect),
-            (2, Kind::MoveSession),
-            (2, Kind::StrangeConnect),
-            (2, Kind::Cut),
+            (100, StepKind::Single),
+            (10, StepKind::Batch),
+            (8, StepKind::Malformed),
+            (1, StepKind::ShortFrame),
+            (2, StepKind::FanOut),
+            (4, StepKind::Quota),
+            (2, StepKind::Reconnect),
+            (2, StepKind::MoveSession),
+            (2, StepKind::StrangeConnect),
+            (2, StepKind::Cut),
         ]);
         match kind {
-            Kind::Single => {
+            StepKind::Single => {
                 let mut call = requests::any(&mut self.chance, &self.paths);
                 if call.op != OpCode::Ping.code() && self.chance.percent(1) {
                     // What auth packets carry; it must not make one of other requests.
@@ -108,32 +108,32 @@ impl Generator {
                 }
                 self.call(slot, call);
             }
-            Kind::Batch => self.batch(slot),
-            Kind::Malformed => {
+            StepKind::Batch => self.batch(slot),
+            StepKind::Malformed => {
                 let call = requests::any(&mut self.chance, &self.paths);
                 let call = malformed::spoil(&mut self.chance, call);
                 self.call(slot, call);
             }
-            Kind::ShortFrame => {
+            StepKind::ShortFrame => {
                 let bytes = malformed::frame_without_header(&mut self.chance);
                 self.slots[slot].open = false;
                 self.steps.push(Step::Frame { slot, bytes });
             }
-            Kind::FanOut => {
+            StepKind::FanOut => {
                 let call = multis::fan_out(&mut self.chance, &self.paths);
                 self.call(slot, call);
             }
-            Kind::Quota => {
+            StepKind::Quota => {
                 let call = quotas::quota(&mut self.chance, &self.paths);
                 self.call(slot, call);
             }
-            Kind::Reconnect => self.resume(slot, slot),
-            Kind::MoveSession => {
+            StepKind::Reconnect => self.resume(slot, slot),
+            StepKind::MoveSession => {
                 let other = self.chance.index(self.slots.len());
                 self.resume(slot, other);
             }
-            Kind::StrangeConnect => self.strange_connect(slot),
-            Kind::Cut => {
+            StepKind::StrangeConnect => self.strange_connect(slot),
+            StepKind::Cut => {
                 self.slots[slot].open = false;
                 self.steps.push(Step::Cut { slot });
             }
@@ -193,7 +193,7 @@ impl Generator {
     /// Goes on in `slot` with the session of `from`, as a client does that lost its connection.
     fn resume(&mut self, slot: Slot, from: Slot) {
         let Some(session) = self.slots[from].session else { return self.open(slot) };
-        let mut connect = Connect { session: Wanted::Opened(session), ..Connect::new_session() };
+        let mut connect = Connect { session: WantedSession::Opened(session), ..Connect::new_session() };
         connect.last_zxid = *self.chance.pick(&[Seen::Nothing, Seen::Newest]);
         if self.chance.percent(30) {
             connect.then.push(acls::good_auth(&mut self.chance));
@@ -212,14 +212,14 @@ impl Generator {
 
     /// A handshake that a server has to refuse, or nearly.
     fn strange_connect(&mut self, slot: Slot) {
-        let session = self.slots[slot].session.map_or(Wanted::Unknown, Wanted::Opened);
+        let session = self.slots[slot].session.map_or(WantedSession::Unknown, WantedSession::Opened);
         let ordinary = Connect { session, ..Connect::new_session() };
         let password = *self.chance.pick(&[Shown::Wrong, Shown::TooShort, Shown::Null]);
         let connect = match self.chance.index(4) {
             0 => Connect { password, ..ordinary },
-            1 => Connect { session: Wanted::Unknown, ..ordinary },
+            1 => Connect { session: WantedSession::Unknown, ..ordinary },
             2 => Connect { last_zxid: Seen::Ahead, ..ordinary },
-            _ => Connect { last_zxid: Seen::Ahead, password, session: Wanted::New, ..ordinary },
+            _ => Connect { last_zxid: Seen::Ahead, password, session: WantedSession::New, ..ordinary },
         };
         self.slots[slot].open = false;
         self.steps.push(Step::Connect { slot, connect });

@@ -12,7 +12,7 @@ use paddock_proto::{
 use super::answer::{Names, code};
 use super::body::with_root;
 use super::connection::{Incoming, RawConnection};
-use super::sequence::{Call, Connect, Seen, Shown, Wanted};
+use super::sequence::{Call, Connect, Seen, Shown, WantedSession};
 
 /// Ids of sessions have the time of their server in them; this one is from before all of them.
 const UNKNOWN_SESSION: i64 = 0x0100_0000_0000_1234;
@@ -195,9 +195,11 @@ pub(super) fn request(xid: i32, op: i32, body: &[u8]) -> Vec<u8> {
 
 fn connect_request(connect: &Connect, names: &Names) -> Vec<u8> {
     let session = match connect.session {
-        Wanted::New => SessionId::NONE,
-        Wanted::Opened(number) => SessionId(names.sessions.get(number).copied().unwrap_or(UNKNOWN_SESSION)),
-        Wanted::Unknown => SessionId(UNKNOWN_SESSION),
+        WantedSession::New => SessionId::NONE,
+        WantedSession::Opened(number) => {
+            SessionId(names.sessions.get(number).copied().unwrap_or(UNKNOWN_SESSION))
+        }
+        WantedSession::Unknown => SessionId(UNKNOWN_SESSION),
     };
     let mut password = Password::of(session).0;
     if connect.password == Shown::Wrong {

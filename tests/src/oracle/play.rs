@@ -8,7 +8,7 @@ use paddock_proto::{AclList, OpCode};
 use super::answer::Names;
 use super::connection::Incoming;
 use super::line::{Line, REFUSED, request};
-use super::sequence::{Call, Connect, Sequence, Slot, Step, Wanted};
+use super::sequence::{Call, Connect, Sequence, Slot, Step, WantedSession};
 use super::tree;
 
 /// Answers to each step, line by line; behind them the tree in the end.
@@ -156,7 +156,7 @@ impl Player<'_> {
     fn close_all(&mut self) {
         self.lines.clear();
         for number in 0..self.names.sessions.len() {
-            let connect = Connect { session: Wanted::Opened(number), ..Connect::new_session() };
+            let connect = Connect { session: WantedSession::Opened(number), ..Connect::new_session() };
             let (line, _) = Line::connect(self.address, &connect, &mut self.names, "");
             if let Some(mut line) = line {
                 line.connection.write(&request(1, OpCode::CloseSession.code(), &[]));

@@ -10,7 +10,7 @@ use super::sequence::Call;
 use paddock_chance::Chance;
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum RequestKind {
     Create,
     Create2,
     CreateContainer,
@@ -39,33 +39,33 @@ enum Kind {
     Unknown,
 }
 
-const KINDS: &[(u64, Kind)] = &[
-    (28, Kind::Create),
-    (10, Kind::Create2),
-    (4, Kind::CreateContainer),
-    (5, Kind::CreateTtl),
-    (20, Kind::Delete),
-    (14, Kind::SetData),
-    (9, Kind::SetAcl),
-    (11, Kind::Exists),
-    (10, Kind::GetData),
-    (7, Kind::GetAcl),
-    (6, Kind::GetChildren),
-    (9, Kind::GetChildren2),
-    (3, Kind::Sync),
-    (2, Kind::Ping),
-    (22, Kind::Multi),
-    (8, Kind::MultiRead),
-    (5, Kind::Auth),
-    (8, Kind::SetWatches),
-    (10, Kind::AddWatch),
-    (6, Kind::CheckWatches),
-    (7, Kind::RemoveWatches),
-    (5, Kind::GetEphemerals),
-    (4, Kind::GetAllChildrenNumber),
-    (3, Kind::WhoAmI),
-    (2, Kind::CloseSession),
-    (1, Kind::Unknown),
+const KINDS: &[(u64, RequestKind)] = &[
+    (28, RequestKind::Create),
+    (10, RequestKind::Create2),
+    (4, RequestKind::CreateContainer),
+    (5, RequestKind::CreateTtl),
+    (20, RequestKind::Delete),
+    (14, RequestKind::SetData),
+    (9, RequestKind::SetAcl),
+    (11, RequestKind::Exists),
+    (10, RequestKind::GetData),
+    (7, RequestKind::GetAcl),
+    (6, RequestKind::GetChildren),
+    (9, RequestKind::GetChildren2),
+    (3, RequestKind::Sync),
+    (2, RequestKind::Ping),
+    (22, RequestKind::Multi),
+    (8, RequestKind::MultiRead),
+    (5, RequestKind::Auth),
+    (8, RequestKind::SetWatches),
+    (10, RequestKind::AddWatch),
+    (6, RequestKind::CheckWatches),
+    (7, RequestKind::RemoveWatches),
+    (5, RequestKind::GetEphemerals),
+    (4, RequestKind::GetAllChildrenNumber),
+    (3, RequestKind::WhoAmI),
+    (2, RequestKind::CloseSession),
+    (1, RequestKind::Unknown),
 ];
 
 /// Any request a client may send.
@@ -73,51 +73,53 @@ pub(super) fn any(chance: &mut Chance, paths: &Paths) -> Call {
     let path = |chance: &mut Chance| Body::new().string(paths.any(chance).as_deref());
     let watched = |chance: &mut Chance| path(chance).flag("watch", chance.percent(50));
     let mut call = match chance.weighted(KINDS) {
-        Kind::Create => create(chance, paths, "create", OpCode::Create),
-        Kind::Create2 => create(chance, paths, "create2", OpCode::Create2),
-        Kind::CreateContainer => create(chance, paths, "createContainer", OpCode::CreateContainer),
-        Kind::CreateTtl => create_ttl(chance, paths),
-        Kind::Delete => Call::of("delete", OpCode::Delete, path(chance).int("version", version(chance))),
-        Kind::SetData => Call::of("setData", OpCode::SetData, set_data(chance, paths)),
-        Kind::SetAcl => {
+        RequestKind::Create => create(chance, paths, "create", OpCode::Create),
+        RequestKind::Create2 => create(chance, paths, "create2", OpCode::Create2),
+        RequestKind::CreateContainer => create(chance, paths, "createContainer", OpCode::CreateContainer),
+        RequestKind::CreateTtl => create_ttl(chance, paths),
+        RequestKind::Delete => {
+            Call::of("delete", OpCode::Delete, path(chance).int("version", version(chance)))
+        }
+        RequestKind::SetData => Call::of("setData", OpCode::SetData, set_data(chance, paths)),
+        RequestKind::SetAcl => {
             let path = path(chance);
             let body = if chance.percent(2) { acls::null(path) } else { acl(chance, path, paths) };
             let body = body.int("version", version(chance));
             Call::of("setACL", OpCode::SetAcl, body)
         }
-        Kind::Exists => Call::of("exists", OpCode::Exists, watched(chance)),
-        Kind::GetData => Call::of("getData", OpCode::GetData, watched(chance)),
-        Kind::GetAcl => Call::of("getACL", OpCode::GetAcl, path(chance)),
-        Kind::GetChildren => Call::of("getChildren", OpCode::GetChildren, watched(chance)),
-        Kind::GetChildren2 => Call::of("getChildren2", OpCode::GetChildren2, watched(chance)),
-        Kind::Sync => Call::of("sync", OpCode::Sync, path(chance)),
-        Kind::Ping => Call { xid: Some(-2), ..Call::of("ping", OpCode::Ping, Body::new()) },
-        Kind::Multi => multi(chance, paths),
-        Kind::MultiRead => multi_read(chance, paths),
-        Kind::Auth => auth(chance),
-        Kind::SetWatches => set_watches(chance, paths),
-        Kind::AddWatch => {
+        RequestKind::Exists => Call::of("exists", OpCode::Exists, watched(chance)),
+        RequestKind::GetData => Call::of("getData", OpCode::GetData, watched(chance)),
+        RequestKind::GetAcl => Call::of("getACL", OpCode::GetAcl, path(chance)),
+        RequestKind::GetChildren => Call::of("getChildren", OpCode::GetChildren, watched(chance)),
+        RequestKind::GetChildren2 => Call::of("getChildren2", OpCode::GetChildren2, watched(chance)),
+        RequestKind::Sync => Call::of("sync", OpCode::Sync, path(chance)),
+        RequestKind::Ping => Call { xid: Some(-2), ..Call::of("ping", OpCode::Ping, Body::new()) },
+        RequestKind::Multi => multi(chance, paths),
+        RequestKind::MultiRead => multi_read(chance, paths),
+        RequestKind::Auth => auth(chance),
+        RequestKind::SetWatches => set_watches(chance, paths),
+        RequestKind::AddWatch => {
             let mode = chance.weighted(&[(8, 0), (8, 1), (1, 2), (1, -1)]);
             Call::of("addWatch", OpCode::AddWatch, path(chance).int("mode", mode))
         }
-        Kind::CheckWatches => Call::of("checkWatches", OpCode::CheckWatches, watcher(chance, path)),
-        Kind::RemoveWatches => Call::of("removeWatches", OpCode::RemoveWatches, watcher(chance, path)),
-        Kind::GetEphemerals => {
+        RequestKind::CheckWatches => Call::of("checkWatches", OpCode::CheckWatches, watcher(chance, path)),
+        RequestKind::RemoveWatches => Call::of("removeWatches", OpCode::RemoveWatches, watcher(chance, path)),
+        RequestKind::GetEphemerals => {
             let body = match chance.index(4) {
                 0 => Body::new().string(*chance.pick(&[None, Some(""), Some(" "), Some("/"), Some(" / ")])),
                 _ => path(chance),
             };
             Call::of("getEphemerals", OpCode::GetEphemerals, body)
         }
-        Kind::GetAllChildrenNumber => {
+        RequestKind::GetAllChildrenNumber => {
             Call::of("getAllChildrenNumber", OpCode::GetAllChildrenNumber, path(chance))
         }
-        Kind::WhoAmI => Call::of("whoAmI", OpCode::WhoAmI, Body::new()),
-        Kind::CloseSession => close_session(),
-        Kind::Unknown if chance.percent(50) => {
+        RequestKind::WhoAmI => Call::of("whoAmI", OpCode::WhoAmI, Body::new()),
+        RequestKind::CloseSession => close_session(),
+        RequestKind::Unknown if chance.percent(50) => {
             Call::of("check", OpCode::Check, path(chance).int("version", version(chance))).ending()
         }
-        Kind::Unknown => {
+        RequestKind::Unknown => {
             let op = *chance.pick(&[0, 10, 23, 99, 108, 508, -1, -12, i32::MIN]);
             Call::new("unknown", op, path(chance)).ending()
         }

@@ -60,7 +60,7 @@ pub enum Step {
 /// The first packet of a connection and what follows it without waiting for the answer.
 #[derive(Clone, Debug)]
 pub struct Connect {
-    pub session: Wanted,
+    pub session: WantedSession,
     pub password: Shown,
     pub last_zxid: Seen,
     pub timeout_ms: i32,
@@ -74,7 +74,7 @@ impl Connect {
     /// The connect request of an ordinary new client.
     pub fn new_session() -> Connect {
         Connect {
-            session: Wanted::New,
+            session: WantedSession::New,
             password: Shown::Right,
             last_zxid: Seen::Nothing,
             timeout_ms: 30_000,
@@ -86,7 +86,7 @@ impl Connect {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedSession {
     New,
     /// The session that was opened as number so many.
     Opened(usize),
@@ -135,7 +135,7 @@ impl fmt::Display for Step {
         match self {
             Step::Connect { slot, connect } => {
                 write!(f, "connection {slot}: connect {:?}", connect.session)?;
-                if connect.session != Wanted::New || connect.password != Shown::Right {
+                if connect.session != WantedSession::New || connect.password != Shown::Right {
                     write!(f, " password={:?}", connect.password)?;
                 }
                 write!(f, " last_zxid={:?} timeout_ms={}", connect.last_zxid, connect.timeout_ms)?;

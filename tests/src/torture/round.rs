@@ -17,14 +17,14 @@ use super::evidence::Evidence;
 use super::faults::{self, Struck};
 use super::plan::{MEMBERS, Plan};
 use crate::damage::tree::{Tree, check_same, read_tree};
-use crate::ensemble::{Ensemble, Place};
+use crate::ensemble::{Ensemble, MemberPlace};
 use crate::history::last_reads;
 use crate::judge::{Verdict, judge};
 use crate::library::Library;
 use crate::load::spread;
 use crate::lock::{self, Contender};
 use crate::network::Network;
-use crate::server::Kind;
+use crate::server::ServerKind;
 
 /// Clients of each library that move from member to member; beside them one stays at each member.
 const MOVING_CLIENTS: usize = 2;
@@ -113,16 +113,17 @@ impl<'a> Round<'a> {
         is_interrupted: &'a AtomicBool,
     ) -> Round<'a> {
         let plan = Plan::from_seed(seed, &abilities.faults());
-        let places =
-            network.map_or_else(|| (0..MEMBERS).map(|_| Place::on_loopback()).collect(), Network::places);
+        let places = network
+            .map_or_else(|| (0..MEMBERS).map(|_| MemberPlace::on_loopback()).collect(), Network::places);
         let disk_bytes = abilities.has_disks.then_some(DISK_BYTES);
-        let places: Vec<Place> = places.into_iter().map(|place| Place { disk_bytes, ..place }).collect();
+        let places: Vec<MemberPlace> =
+            places.into_iter().map(|place| MemberPlace { disk_bytes, ..place }).collect();
         Round {
             plan,
             network,
             is_interrupted,
             evidence: Evidence::new(seed),
-            ensemble: Ensemble::spawn_at(Kind::Paddock, &places, &SETTINGS),
+            ensemble: Ensemble::spawn_at(ServerKind::Paddock, &places, &SETTINGS),
             clients: Vec::new(),
             contenders: Vec::new(),
             last_lines: Vec::new(),
