@@ -191,8 +191,9 @@ fn run(program: &str, words: &[&str]) -> Result<String, String> {
     // Ctrl-C is for the test, which needs these programs to remove what it has made.
     let output = Command::new(program).args(words).process_group(0).output();
     let output = output.map_err(|error: io::Error| told(&error))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(told(&String::from_utf8_lossy(&output.stderr).trim())),
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(told(&String::from_utf8_lossy(&output.stderr).trim()))
     }
 }

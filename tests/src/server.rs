@@ -169,9 +169,10 @@ impl Server {
         let mut copy = Command::new("cp");
         copy.arg("-a").args([self.data_directory(), self.log_path(), self.config_path()]).arg(directory);
         let output = copy.output()?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
         }
     }
 

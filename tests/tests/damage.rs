@@ -196,9 +196,10 @@ async fn without_a_whole_snapshot_the_log_has_to_reach_back() {
             flip(&snapshot, length(&snapshot) / 2);
         }
         let what = format!("all of {snapshots} snapshots are damaged");
-        match reaches_back {
-            true => drop(check_starts(&dir, &history.tree, &what).await),
-            false => check_refuses(&dir, &["begins at", &dir.path().display().to_string()], &what),
+        if reaches_back {
+            drop(check_starts(&dir, &history.tree, &what).await)
+        } else {
+            check_refuses(&dir, &["begins at", &dir.path().display().to_string()], &what)
         }
     }
 }

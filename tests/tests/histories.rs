@@ -37,14 +37,16 @@ async fn what_clients_see_of_crashes_is_linearizable() {
                 let others: Vec<usize> =
                     (0..3 * CLIENTS).filter(|client| client / CLIENTS != victim).collect();
                 let is_killed = chance.percent(60);
-                match is_killed {
-                    true => ensemble.member(victim).kill(),
-                    false => ensemble.member(victim).pause(),
+                if is_killed {
+                    ensemble.member(victim).kill()
+                } else {
+                    ensemble.member(victim).pause()
                 }
                 recorder.wait_for_answers(&others, ANSWERS).await;
-                match is_killed {
-                    true => ensemble.member(victim).spawn(),
-                    false => ensemble.member(victim).resume(),
+                if is_killed {
+                    ensemble.member(victim).spawn()
+                } else {
+                    ensemble.member(victim).resume()
                 }
                 recorder.wait_for_answers(&all, ANSWERS).await;
                 ensemble.leader();

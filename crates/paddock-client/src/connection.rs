@@ -318,10 +318,8 @@ impl Connection {
         }
         let last_zxid = Zxid(self.shared.last_zxid.load(Ordering::Acquire));
         for watches in self.watches.portions(last_zxid, SET_WATCHES_BYTES) {
-            let op = match encode::needs_set_watches2(&watches) {
-                true => OpCode::SetWatches2,
-                false => OpCode::SetWatches,
-            };
+            let op =
+                if encode::needs_set_watches2(&watches) { OpCode::SetWatches2 } else { OpCode::SetWatches };
             put_request(&mut self.outgoing, Xid::SET_WATCHES, op, |out| encode::set_watches(out, &watches));
         }
     }

@@ -120,9 +120,10 @@ pub fn copy_all(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("list a directory") {
         let entry = entry.expect("list a directory");
         let to = to.join(entry.file_name());
-        match entry.file_type().expect("ask for a file's type").is_dir() {
-            true => copy_all(&entry.path(), &to),
-            false => drop(fs::copy(entry.path(), to).expect("copy a file")),
+        if entry.file_type().expect("ask for a file's type").is_dir() {
+            copy_all(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).expect("copy a file");
         }
     }
 }
@@ -130,9 +131,10 @@ pub fn copy_all(from: &Path, to: &Path) {
 fn collect(directory: &Path, contents: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in fs::read_dir(directory).expect("list a directory") {
         let path = entry.expect("list a directory").path();
-        match path.is_dir() {
-            true => collect(&path, contents),
-            false => drop(contents.insert(path.clone(), fs::read(path).expect("read a file"))),
+        if path.is_dir() {
+            collect(&path, contents);
+        } else {
+            contents.insert(path.clone(), fs::read(path).expect("read a file"));
         }
     }
 }

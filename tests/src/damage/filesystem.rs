@@ -70,8 +70,9 @@ impl Drop for Filesystem {
 fn mount(arguments: &[&str], mount_point: &Path) -> Result<(), String> {
     let output = Command::new("mount").args(arguments).arg(mount_point).process_group(0).output();
     let output = output.map_err(|error| format!("run mount: {error}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_string())
     }
 }

@@ -67,10 +67,7 @@ impl Generator {
         self.plant();
         while self.steps.len() < count {
             let slot = self.chance.index(self.slots.len());
-            match self.slots[slot].open {
-                true => self.something(slot),
-                false => self.open_again(slot),
-            }
+            if self.slots[slot].open { self.something(slot) } else { self.open_again(slot) }
         }
         self.steps
     }

@@ -161,10 +161,7 @@ impl Line {
             (_, rest) => format!("with a body: \"{}\"", rest.escape_ascii()),
         };
         let text = format!("xid={xid} zxid={} error={} {fields}", names.zxid(zxid), code(error));
-        match expected.op == OpCode::Auth.code() {
-            true => Told::Auth(text),
-            false => Told::Other(text),
-        }
+        if expected.op == OpCode::Auth.code() { Told::Auth(text) } else { Told::Other(text) }
     }
 }
 

@@ -202,10 +202,8 @@ pub(super) fn set_watches(chance: &mut Chance, paths: &Paths) -> Call {
         }
         body = body.list(name, Some(&list), |body, path: &Option<String>| body.string(path.as_deref()));
     }
-    let (name, op) = match second {
-        true => ("setWatches2", OpCode::SetWatches2),
-        false => ("setWatches", OpCode::SetWatches),
-    };
+    let (name, op) =
+        if second { ("setWatches2", OpCode::SetWatches2) } else { ("setWatches", OpCode::SetWatches) };
     Call { xid: Some(-8), relative_zxid: true, ..Call::of(name, op, body) }
 }
 

@@ -111,10 +111,7 @@ impl Spell {
         });
         let strikes = strikes.collect();
         // Some are over before anybody knows, some outlast an election.
-        let length = match chance.percent(30) {
-            true => 20 + chance.index(400),
-            false => 600 + chance.index(2000),
-        };
+        let length = if chance.percent(30) { 20 + chance.index(400) } else { 600 + chance.index(2000) };
         Spell {
             calm: Duration::from_millis(100 + chance.index(900) as u64),
             strikes,

@@ -218,12 +218,10 @@ impl<'a> Round<'a> {
         self.clients.iter_mut().for_each(Clients::stop);
         let complaints = self.clients.iter().flat_map(|clients| clients.told().complaints);
         let complaints: Vec<String> = complaints.collect();
-        match complaints.is_empty() {
-            true => Ok(()),
-            false => Err(Stop::Violated(format!(
-                "clients were told what no server says: {}",
-                complaints.join("; ")
-            ))),
+        if complaints.is_empty() {
+            Ok(())
+        } else {
+            Err(Stop::Violated(format!("clients were told what no server says: {}", complaints.join("; "))))
         }
     }
 

@@ -61,9 +61,10 @@ impl TestShell {
 
     fn walk(&mut self) {
         if let Some(mut walk) = self.walk.take() {
-            match walk.step(&self.state) {
-                true => self.walk = Some(walk),
-                false => self.finished = Some(walk.finish(&self.state, &self.now)),
+            if walk.step(&self.state) {
+                self.walk = Some(walk);
+            } else {
+                self.finished = Some(walk.finish(&self.state, &self.now));
             }
         }
     }

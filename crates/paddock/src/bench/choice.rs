@@ -87,9 +87,10 @@ fn built_in(args: &Args) -> Result<Choice, BenchError> {
         tree: None,
         seed: args.seed.unwrap_or(SEED),
     };
-    let until = match builtin.is_finite {
-        true => Until { time: args.time, requests: None },
-        false => or_else(args, Until { time: Some(TIME), requests: None }),
+    let until = if builtin.is_finite {
+        Until { time: args.time, requests: None }
+    } else {
+        or_else(args, Until { time: Some(TIME), requests: None })
     };
     let workload = builtin.build(shape);
     Ok(Choice { sessions, until, ..Choice::new(workload, builtin.pace) })

@@ -102,9 +102,12 @@ pub(super) fn address(value: &impl Value) -> Result<SocketAddr, String> {
 
 /// Where a machine can be reached: a name, or an address without brackets.
 pub(super) fn host(value: &impl Value) -> Result<String, String> {
-    let is_host = |text: &&str| match text.contains(':') {
-        true => text.parse::<Ipv6Addr>().is_ok(),
-        false => !text.is_empty() && !text.contains(char::is_whitespace),
+    let is_host = |text: &&str| {
+        if text.contains(':') {
+            text.parse::<Ipv6Addr>().is_ok()
+        } else {
+            !text.is_empty() && !text.contains(char::is_whitespace)
+        }
     };
     let host = value.text().filter(is_host);
     host.map(str::to_owned).ok_or_else(|| wrong("a name or an address without a port", value))

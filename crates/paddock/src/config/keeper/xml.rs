@@ -31,13 +31,12 @@ fn node(document: &Document<'_>, element: roxmltree::Node<'_, '_>) -> Node {
     });
     let mut entries: Vec<Entry> = attributes.chain(elements).collect();
     let text = element.text().unwrap_or_default();
-    match entries.is_empty() {
-        true => scalar(text),
-        false => {
-            if !text.trim().is_empty() {
-                entries.push(Entry { key: TEXT.to_owned(), line, value: scalar(text) });
-            }
-            Node { line, value: Value::Mapping(entries) }
+    if entries.is_empty() {
+        scalar(text)
+    } else {
+        if !text.trim().is_empty() {
+            entries.push(Entry { key: TEXT.to_owned(), line, value: scalar(text) });
         }
+        Node { line, value: Value::Mapping(entries) }
     }
 }
