@@ -1,4 +1,4 @@
-//! Clients that others have written, each in a process of its own: kazoo and ZooKeeper's Java client.
+//! Clients that others have written, each in a process of its own: kazoo, ZooKeeper's Java client and go-zookeeper.
 
 use std::process::Command;
 
@@ -8,9 +8,10 @@ use crate::server::environment;
 pub enum Library {
     Kazoo,
     Java,
+    Go,
 }
 
-/// A program that is written for both libraries: in tests/support and in tests/java.
+/// A program that is written for each library: in tests/support, in tests/java, and the recorder in tests/go, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     Load,
@@ -18,7 +19,9 @@ pub enum Program {
 }
 
 impl Library {
-    pub const ALL: [Library; 2] = [Library::Kazoo, Library::Java];
+    /// Those that have a load.
+    pub const WITH_LOAD: [Library; 2] = [Library::Kazoo, Library::Java];
+    pub const ALL: [Library; 3] = [Library::Kazoo, Library::Java, Library::Go];
 
     /// The program, as this library has it; its arguments are to follow.
     pub fn command(self, program: Program) -> Command {
@@ -44,6 +47,10 @@ impl Library {
                     Program::Recorder => "paddock.Recorder",
                 });
                 command
+            }
+            Library::Go => {
+                assert_eq!(program, Program::Recorder, "there is no load of go-zookeeper");
+                Command::new(environment("GO_CLIENTS"))
             }
         }
     }

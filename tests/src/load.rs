@@ -90,7 +90,7 @@ struct Seen {
 impl Load {
     /// One of each library.
     pub fn start_all(root: &str, hosts: &[String]) -> [Load; 2] {
-        Library::ALL.map(|library| Load::start(library, &format!("{root}-{library:?}"), hosts))
+        Library::WITH_LOAD.map(|library| Load::start(library, &format!("{root}-{library:?}"), hosts))
     }
 
     /// Opens one session for each connection string and lets them write, as soon as all are there, below `root`.

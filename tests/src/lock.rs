@@ -6,7 +6,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use paddock_client::{Client, ClientOptions, CreateMode, Error, Event};
 use paddock_proto::ErrorCode;
@@ -14,12 +14,14 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError, unbounded_channel};
 use tokio::time::timeout;
 
-/// When a client believed that it held the lock.
+use crate::load::now_ns;
+
+/// Time in which a client believed that it held the lock, in nanoseconds of the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     pub client: usize,
-    pub since: Instant,
-    pub until: Instant,
+    pub since_ns: i64,
+    pub until_ns: i64,
 }
 
 /// Pause between two looks of a client that waits for a lock, should it have missed that it is free.
@@ -36,19 +38,21 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// A client of these members, whose sessions have this timeout. It keeps the lock for so long when it has it.
+    /// A client of these members, whose sessions have this timeout. When it has the lock it keeps it for `keep`, and each third time
+    /// for `keep_long`.
     pub fn start(
         client: usize,
         hosts: &str,
         path: &str,
         session_timeout: Duration,
-        keep: Duration,
+        (keep, keep_long): (Duration, Duration),
     ) -> Contender {
         let (end, is_over) = channel();
         let (hosts, path) = (hosts.to_owned(), path.to_owned());
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("make a runtime");
-            let mut turns = Turns { client, hosts, path, session_timeout, keep, is_over, held: Vec::new() };
+            let mut turns =
+                Turns { client, hosts, path, session_timeout, keep, keep_long, is_over, held: Vec::new() };
             runtime.block_on(turns.take());
             turns.held
         });
@@ -69,6 +73,7 @@ struct Turns {
     path: String,
     session_timeout: Duration,
     keep: Duration,
+    keep_long: Duration,
     is_over: Receiver<()>,
     held: Vec<Held>,
 }
@@ -106,12 +111,12 @@ impl Turns {
             }
             while heard.try_recv() != Err(TryRecvError::Empty) {}
             let created = answer(client.create(&self.path, b"", CreateMode::Ephemeral)).await;
-            let since = Instant::now();
+            let since_ns = now_ns();
             match created {
-                Ok(_) => self.hold(client, since, heard).await,
+                Ok(_) => self.hold(client, since_ns, heard).await,
                 Err(error) if error.code() == Some(ErrorCode::NodeExists) => {
                     if self.is_own(client).await {
-                        self.hold(client, Instant::now(), heard).await;
+                        self.hold(client, now_ns(), heard).await;
                     } else {
                         let _ = answer(client.watch_exists(&self.path)).await;
                         let _ = timeout(LOOK, heard.recv()).await;
@@ -128,8 +133,9 @@ impl Turns {
         answer(client.exists(&self.path)).await.is_ok_and(|stat| stat.ephemeral_owner == client.session())
     }
 
-    async fn hold(&mut self, client: &Client, since: Instant, heard: &mut UnboundedReceiver<Event>) {
-        let give_back = tokio::time::Instant::from_std(since + self.keep);
+    async fn hold(&mut self, client: &Client, since_ns: i64, heard: &mut UnboundedReceiver<Event>) {
+        let keep = if self.held.len() % 3 == self.client % 3 { self.keep_long } else { self.keep };
+        let give_back = tokio::time::Instant::now() + keep;
         let is_told = loop {
             match tokio::time::timeout_at(give_back, heard.recv()).await {
                 Ok(Some(Event::Znode { .. })) => {}
@@ -138,7 +144,7 @@ impl Turns {
                 Err(_) => break false,
             }
         };
-        self.held.push(Held { client: self.client, since, until: Instant::now() });
+        self.held.push(Held { client: self.client, since_ns, until_ns: now_ns() });
         if !is_told {
             let _ = answer(client.delete(&self.path, None)).await;
         }
@@ -152,12 +158,12 @@ async fn answer<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T,
 /// Two clients that believed at the same time that they held the lock.
 pub fn overlap(held: &[Held]) -> Option<(Held, Held)> {
     let mut held = held.to_vec();
-    held.sort_by_key(|held| held.since);
+    held.sort_by_key(|held| held.since_ns);
     let pairs = held
         .iter()
         .enumerate()
         .flat_map(|(place, one)| held[place + 1..].iter().map(move |other| (*one, *other)));
-    pairs.into_iter().find(|(one, other)| one.client != other.client && other.since < one.until)
+    pairs.into_iter().find(|(one, other)| one.client != other.client && other.since_ns < one.until_ns)
 }
 
 #[cfg(test)]
@@ -166,12 +172,7 @@ mod tests {
 
     #[test]
     fn two_holders_at_a_time_are_seen() {
-        let begin = Instant::now();
-        let held = |client, since, until| Held {
-            client,
-            since: begin + Duration::from_millis(since),
-            until: begin + Duration::from_millis(until),
-        };
+        let held = |client, since_ns, until_ns| Held { client, since_ns, until_ns };
         let in_turns = [held(1, 0, 10), held(2, 10, 20), held(1, 15, 15), held(1, 20, 30)];
         assert!(overlap(&in_turns[..2]).is_none());
         assert!(overlap(&[held(1, 0, 10), held(1, 5, 20)]).is_none(), "one client knows what it has");

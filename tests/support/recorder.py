@@ -3,7 +3,7 @@
     python -m support.recorder SEED FIRST HOSTS...
 
 One session for each HOSTS, a connection string; they are clients FIRST, FIRST + 1 and so on, and SEED decides what they ask.
-The lines on standard output:
+One that begins with "lock@" takes turns at a lock instead (contender.py). The lines on standard output:
 
     ready                   all sessions are there
     {...}                   a request, as tests/porcupine reads it; without an answer if nobody knows what came of it
@@ -24,6 +24,7 @@ from kazoo import exceptions
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
+from support.contender import Contender
 from support.sessions import live, say
 
 KEYS = 4
@@ -205,7 +206,12 @@ def version(request):
 
 
 def main(seed, first, *all_hosts):
-    live(lambda: [Session(int(first) + place, seed, hosts) for place, hosts in enumerate(all_hosts)])
+    def session(number, hosts):
+        if hosts.startswith("lock@"):
+            return Contender(number, hosts.removeprefix("lock@"))
+        return Session(number, seed, hosts)
+
+    live(lambda: [session(int(first) + place, hosts) for place, hosts in enumerate(all_hosts)])
 
 
 if __name__ == "__main__":

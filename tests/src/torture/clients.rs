@@ -1,11 +1,12 @@
 //! The clients of a round: sessions of one library, in a process of its own, that write the history down
-//! (tests/support/recorder.py, tests/java/src/paddock/Recorder.java).
+//! (tests/support/recorder.py, tests/java/src/paddock/Recorder.java, tests/go/recorder.go). Some take turns at a lock instead.
 
 use std::fs::File;
 
 use serde_json::Value;
 
 use crate::library::{Library, Program};
+use crate::lock::Held;
 use crate::teller::{Listener, Teller};
 
 #[derive(Debug)]
@@ -25,19 +26,24 @@ pub(super) struct Told {
     pub(super) unknown: usize,
     pub(super) refused: usize,
     pub(super) complaints: Vec<String>,
+    /// Times in which those who take turns at a lock believed that they held it.
+    pub(super) held: Vec<Held>,
 }
 
 impl Clients {
-    /// Opens one session for each connection string; their numbers begin with `first`.
+    /// Opens one session for each connection string; their numbers begin with `first`. Behind them come those that take turns at a
+    /// lock, one for each of `locks`.
     pub(super) fn start(
         library: Library,
         seed: u64,
         first: usize,
         hosts: &[String],
+        locks: &[String],
         errors: File,
     ) -> Clients {
         let mut command = library.command(Program::Recorder);
         command.arg(seed.to_string()).arg(first.to_string()).args(hosts).stderr(errors);
+        command.args(locks.iter().map(|member| format!("lock@{member}")));
         let told = Told { first, answers: vec![0; hosts.len()], ..Told::default() };
         Clients { teller: Teller::start(format!("the clients of {library:?}"), &mut command, told) }
     }
@@ -76,6 +82,7 @@ impl Listener for Told {
         match word {
             "ready" => self.is_ready = true,
             "refused" => self.refused += 1,
+            "held" => self.held.push(held(rest)),
             "complaint" => self.complaints.push(rest.to_owned()),
             _ => panic!("a client says {line:?}"),
         }
@@ -92,4 +99,11 @@ impl Told {
         }
         self.lines.push(line.to_owned());
     }
+}
+
+/// The client and two moments.
+fn held(words: &str) -> Held {
+    let numbers: Vec<i64> = words.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [client, since_ns, until_ns] = numbers[..] else { panic!("a client held the lock: {words:?}") };
+    Held { client: client as usize, since_ns, until_ns }
 }

@@ -8,6 +8,8 @@ use paddock_chance::Chance;
 pub(super) const MEMBERS: usize = 3;
 /// Spells and the calm before each take so long together, or a little longer.
 const FAULTS_LAST: Duration = Duration::from_secs(5);
+/// Length of a long isolation at least.
+const LONG: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -101,6 +103,9 @@ impl Plan {
 
 impl Spell {
     fn choose(chance: &mut Chance, faults: &[Fault]) -> Spell {
+        if faults.contains(&Fault::Isolate) && chance.one_in(8) {
+            return Spell::long_isolation(chance);
+        }
         // Mostly the leader first: that is where it hurts.
         let first = chance.weighted(&[(5, 0), (3, 1), (3, 2)]);
         let count = chance.weighted(&[(6, 1), (3, 2), (1, MEMBERS)]);
@@ -116,6 +121,18 @@ impl Spell {
             calm: Duration::from_millis(100 + chance.index(900) as u64),
             strikes,
             length: Duration::from_millis(length as u64),
+        }
+    }
+}
+
+impl Spell {
+    /// A member is away for longer than the sessions last of those who take turns at the lock. Others get it, and whoever held it has to
+    /// be told before.
+    fn long_isolation(chance: &mut Chance) -> Spell {
+        Spell {
+            calm: Duration::from_millis(100 + chance.below(900)),
+            strikes: vec![Strike { fault: Fault::Isolate, behind_leader: chance.index(MEMBERS) }],
+            length: LONG + Duration::from_millis(chance.below(1000)),
         }
     }
 }

@@ -40,10 +40,12 @@ const SETTINGS: [(&str, &str); 5] = [
     ("minSessionTimeout", "1000"),
     ("maxSessionTimeout", "40000"),
 ];
-/// The timeout of the sessions that hold the lock, and how long each holds it.
-const LOCK_SESSION: Duration = Duration::from_secs(1);
-const LOCK_KEPT: Duration = Duration::from_millis(300);
+/// The timeout of the sessions that hold the lock, and how long each holds it: mostly, and longer than its session may be unheard.
+const LOCK_SESSION: Duration = Duration::from_secs(2);
+const LOCK_KEPT: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(4));
 const LOCK: &str = "/torture-lock";
+/// Number of the first client of our own; those of other libraries have smaller ones.
+const OWN_CLIENTS: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -151,8 +153,8 @@ impl<'a> Round<'a> {
             faults::revive(&mut self.ensemble, &struck).map_err(Stop::Violated)?;
         }
         self.wait_until_all_serve();
-        self.check_lock()?;
         self.stop_clients()?;
+        self.check_lock()?;
         self.check_agreement()?;
         self.check_history()?;
         self.check_running()
@@ -163,14 +165,15 @@ impl<'a> Round<'a> {
         let members: Vec<_> = (0..MEMBERS).map(|member| self.ensemble.member(member).address()).collect();
         let pinned = members.iter().map(ToString::to_string);
         let hosts: Vec<String> = pinned.chain(spread(&members, MOVING_CLIENTS)).collect();
+        let locks: Vec<String> = members.iter().map(ToString::to_string).collect();
         let start = |(place, library)| {
             let (seed, errors) = (self.plan.clients_seed, self.evidence.errors());
-            Clients::start(library, seed, place * hosts.len(), &hosts, errors)
+            Clients::start(library, seed, place * (hosts.len() + locks.len()), &hosts, &locks, errors)
         };
         self.clients = (0..).zip(Library::ALL).map(start).collect();
         self.clients.iter().for_each(Clients::wait_until_ready);
         let contender = |(client, member): (usize, &SocketAddr)| {
-            Contender::start(client, &member.to_string(), LOCK, LOCK_SESSION, LOCK_KEPT)
+            Contender::start(OWN_CLIENTS + client, &member.to_string(), LOCK, LOCK_SESSION, LOCK_KEPT)
         };
         self.contenders = members.iter().enumerate().map(contender).collect();
         self.wait_for_answers();
@@ -178,7 +181,8 @@ impl<'a> Round<'a> {
 
     /// The lock had one holder at a time, as far as its holders knew.
     fn check_lock(&mut self) -> Result<(), Stop> {
-        let held: Vec<_> = self.contenders.drain(..).flat_map(Contender::end).collect();
+        let mut held: Vec<_> = self.clients.iter().flat_map(|clients| clients.told().held).collect();
+        held.extend(self.contenders.drain(..).flat_map(Contender::end));
         match lock::overlap(&held) {
             Some(both) => Err(Stop::Violated(format!("two clients hold one lock: {both:?}"))),
             None if held.is_empty() => Err(Stop::Violated("nobody got the lock".to_owned())),
@@ -233,7 +237,7 @@ impl<'a> Round<'a> {
         let mut trees: Vec<Tree> = Vec::new();
         for member in 0..MEMBERS {
             let server = self.ensemble.member(member);
-            let (address, number) = (server.address(), self.clients_count() + member);
+            let (address, number) = (server.address(), OWN_CLIENTS + MEMBERS + member);
             let monitor = self.ensemble.member(member).four_letter_word("mntr");
             let monitor = monitor.map_err(|error| Stop::Violated(format!("ask a member: {error}")))?;
             if !monitor.lines().any(|line| line == "zk_digest_mismatches_count\t0") {
@@ -267,10 +271,6 @@ impl<'a> Round<'a> {
     fn history(&self) -> Vec<String> {
         let lines = self.clients.iter().flat_map(|clients| clients.told().lines);
         lines.chain(self.last_lines.iter().cloned()).collect()
-    }
-
-    fn clients_count(&self) -> usize {
-        self.clients.iter().map(|clients| clients.answers().len()).sum()
     }
 
     /// Keeps what there is to see of a violation.

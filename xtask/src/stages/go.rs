@@ -1,4 +1,4 @@
-//! The checker of histories, which is written in Go: its own tests, and the program for the stage `faults`.
+//! Programs in Go: the checker of histories with its own tests, and the clients of go-zookeeper for the stage `faults`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ const STAGE: &str = "porcupine";
 
 pub(super) fn test(layout: &Layout) -> Result<Outcome, Error> {
     let log = layout.log(STAGE);
-    let status = go(layout)?.args(["test", "-count=1", "-v", "./..."]).log_to(&log).status()?;
+    let status = go(layout, STAGE)?.args(["test", "-count=1", "-v", "./..."]).log_to(&log).status()?;
     let output = fs::read(&log).map_err(Error::io("read", &log))?;
     let counts = Counts::from_go(&String::from_utf8_lossy(&output));
     Ok(Outcome { counts, success: status.success() })
@@ -21,14 +21,23 @@ pub(super) fn test(layout: &Layout) -> Result<Outcome, Error> {
 
 /// Builds the checker.
 pub(super) fn checker(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
-    let program = layout.environment(STAGE);
-    let build = go(layout)?.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(".");
+    build(layout, STAGE, layout.environment(STAGE), stage)
+}
+
+/// Builds the clients of go-zookeeper.
+pub(super) fn clients(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
+    build(layout, "go", layout.environment("go-clients"), stage)
+}
+
+/// Builds the module in a directory below `tests`.
+fn build(layout: &Layout, module: &str, program: PathBuf, stage: &str) -> Result<PathBuf, Error> {
+    let build = go(layout, module)?.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(".");
     build.log_to(&layout.log(stage)).run()?;
     Ok(program)
 }
 
-fn go(layout: &Layout) -> Result<Program, Error> {
-    let mut go = Program::new("go").current_dir(&layout.tests(STAGE));
+fn go(layout: &Layout, module: &str) -> Result<Program, Error> {
+    let mut go = Program::new("go").current_dir(&layout.tests(module));
     for (name, value) in install::go(layout)? {
         go = go.env(name, value);
     }

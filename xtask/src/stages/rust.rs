@@ -83,6 +83,7 @@ pub(crate) fn fault_variables(layout: &Layout, stage: &str) -> Result<Vec<(&'sta
     let python = install::python(layout)?;
     let classes = java::classes(layout, stage)?;
     let checker = go::checker(layout, stage)?;
+    let go_clients = go::clients(layout, stage)?;
     let histories = layout.environment("histories");
     fs::create_dir_all(&histories).map_err(Error::io("create", &histories))?;
     Ok(vec![
@@ -91,6 +92,7 @@ pub(crate) fn fault_variables(layout: &Layout, stage: &str) -> Result<Vec<(&'sta
         ("PYTHON_BIN", python.into()),
         ("JAVA_CLASSES", classes.into()),
         ("PORCUPINE_BIN", checker.into()),
+        ("GO_CLIENTS", go_clients.into()),
         ("HISTORIES", histories.into()),
     ])
 }

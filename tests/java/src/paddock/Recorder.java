@@ -225,9 +225,11 @@ public final class Recorder extends Worker {
     public static void main(String... arguments) throws Exception {
         long seed = Long.parseUnsignedLong(arguments[0]);
         int first = Integer.parseInt(arguments[1]);
-        var sessions = new ArrayList<Recorder>();
+        var sessions = new ArrayList<Worker>();
         for (int place = 0; place + 2 < arguments.length; place++) {
-            sessions.add(new Recorder(first + place, seed, arguments[place + 2]));
+            String hosts = arguments[place + 2];
+            boolean isLock = hosts.startsWith("lock@");
+            sessions.add(isLock ? new Contender(first + place, hosts.substring(5)) : new Recorder(first + place, seed, hosts));
         }
         live(sessions);
     }
