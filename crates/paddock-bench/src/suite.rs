@@ -46,7 +46,7 @@ use crate::report::RunReport;
 
 pub use cell::{Cell, End, Measurement};
 pub use charts::charts;
-pub use conduct::{Conclusion, Step, Watcher, run};
+pub use conduct::{Conclusion, SuiteStep, Watcher, run};
 pub use growth::{Grown, Growth, GrowthReport};
 pub use idle::{Idle, IdleReport};
 pub use measure::Measure;

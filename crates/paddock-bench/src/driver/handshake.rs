@@ -15,7 +15,7 @@ const RESPONSE_BYTES_MAX: i32 = 1024;
 
 /// A session that a connection asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct SessionRequest {
     pub(crate) id: SessionId,
     pub(crate) password: Password,
     pub(crate) last_zxid: Zxid,
@@ -24,10 +24,16 @@ pub(crate) struct Wanted {
     pub(crate) extensions: Extensions,
 }
 
-impl Wanted {
+impl SessionRequest {
     /// A new session.
-    pub(crate) fn new(timeout: Duration, extensions: Extensions) -> Wanted {
-        Wanted { id: SessionId::NONE, password: Password::ZERO, last_zxid: Zxid(0), timeout, extensions }
+    pub(crate) fn new(timeout: Duration, extensions: Extensions) -> SessionRequest {
+        SessionRequest {
+            id: SessionId::NONE,
+            password: Password::ZERO,
+            last_zxid: Zxid(0),
+            timeout,
+            extensions,
+        }
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -101,7 +107,7 @@ fn connect(host: &str, within: Duration) -> io::Result<(SocketAddr, TcpStream)> 
 /// Sends a connect request and reads until the answer is whole, plainly wrong, or the connection ends.
 fn greet(stream: &mut TcpStream, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    Wanted::new(Duration::from_secs(10), Extensions::default()).encode(&mut bytes);
+    SessionRequest::new(Duration::from_secs(10), Extensions::default()).encode(&mut bytes);
     stream.write_all(&bytes)?;
     bytes.clear();
     loop {

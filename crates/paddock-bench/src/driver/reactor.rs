@@ -16,9 +16,9 @@ use mio::{Events, Poll, Token, Waker};
 use paddock_proto::Extensions;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::handshake::Wanted;
+use super::handshake::SessionRequest;
 use super::pacer::Pacer;
-use super::session::{Broken, Mood, Round, Session};
+use super::session::{Broken, DriverSession, Mood, Round};
 use super::timer::Timer;
 use crate::measure::Slice;
 use crate::plan::Pace;
@@ -134,7 +134,7 @@ struct Reactor {
     timer: Timer,
     orders: Receiver<Command>,
     news: Sender<(usize, News)>,
-    sessions: Vec<Session>,
+    sessions: Vec<DriverSession>,
     round: Round,
     play: Option<Play>,
     links: Links,
@@ -170,11 +170,11 @@ impl Reactor {
         news: Sender<(usize, News)>,
     ) -> Reactor {
         let now = Instant::now();
-        let (servers, sessions): (Vec<usize>, Vec<Session>) = std::mem::take(&mut share.lanes)
+        let (servers, sessions): (Vec<usize>, Vec<DriverSession>) = std::mem::take(&mut share.lanes)
             .into_iter()
             .map(|(server, lane)| {
-                let wanted = Wanted::new(share.session_timeout, share.extensions);
-                (server, Session::new(wanted, lane))
+                let asked = SessionRequest::new(share.session_timeout, share.extensions);
+                (server, DriverSession::new(asked, lane))
             })
             .unzip();
         let links = Links {
@@ -216,7 +216,7 @@ impl Reactor {
         if let Err(error) = self.work() {
             self.tell(News::Lost(format!("a thread of the bench failed: {error}")));
         }
-        self.sessions.iter_mut().for_each(Session::close);
+        self.sessions.iter_mut().for_each(DriverSession::close);
     }
 
     fn work(&mut self) -> io::Result<()> {

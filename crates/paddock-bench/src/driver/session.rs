@@ -15,7 +15,7 @@ use paddock_proto::jute::Reader;
 use paddock_proto::{Extensions, OpCode, RequestHeader, WatchEvent, Xid, Zxid, blocks, frame};
 
 use super::form;
-use super::handshake::{self, Wanted};
+use super::handshake::{self, SessionRequest};
 use crate::measure::Slice;
 use crate::workload::{Answer, Lane, Next, Operation, Request, Verdict, error_name};
 
@@ -91,10 +91,10 @@ struct Flight {
     since: Instant,
 }
 
-pub(crate) struct Session {
+pub(crate) struct DriverSession {
     stream: Option<TcpStream>,
     link: Link,
-    wanted: Wanted,
+    asked: SessionRequest,
     lane: Box<dyn Lane>,
     mood: Mood,
     /// The appointment that `new_appointment` has told.
@@ -113,13 +113,13 @@ pub(crate) struct Session {
     connecting: (Instant, Option<Operation>),
 }
 
-impl Session {
-    pub(crate) fn new(wanted: Wanted, lane: Box<dyn Lane>) -> Session {
+impl DriverSession {
+    pub(crate) fn new(asked: SessionRequest, lane: Box<dyn Lane>) -> DriverSession {
         let now = Instant::now();
-        Session {
+        DriverSession {
             stream: None,
             link: Link::Down,
-            wanted,
+            asked,
             lane,
             mood: Mood::Done,
             told: None,
@@ -176,7 +176,7 @@ impl Session {
         self.stream = Some(stream);
         self.link = Link::Greeting;
         self.clear_buffers();
-        self.wanted.encode(&mut self.outgoing);
+        self.asked.encode(&mut self.outgoing);
         self.connecting.0 = now;
         Ok(())
     }
@@ -206,12 +206,12 @@ impl Session {
 
     /// The next session is a new one.
     fn renew(&mut self) {
-        self.wanted = Wanted::new(self.wanted.timeout, self.wanted.extensions);
+        self.asked = SessionRequest::new(self.asked.timeout, self.asked.extensions);
     }
 
     /// True if compressed blocks go over the connection now.
     fn is_compressed(&self) -> bool {
-        self.wanted.extensions.compression && self.link != Link::Greeting
+        self.asked.extensions.compression && self.link != Link::Greeting
     }
 
     /// Ends the session when the run is over. Best effort: it would expire anyway.
@@ -223,12 +223,12 @@ impl Session {
     fn write_request(&mut self, xid: Xid, op: OpCode) {
         let start = self.outgoing.len();
         frame::write(&mut self.outgoing, |out| RequestHeader { xid, op: op.code() }.encode(out));
-        form::dress(self.wanted.extensions, &mut self.outgoing, start);
+        form::dress(self.asked.extensions, &mut self.outgoing, start);
     }
 
     /// Keeps an idle session alive.
     pub(crate) fn ping_if_idle(&mut self, now: Instant) {
-        if self.link == Link::Up && now.duration_since(self.last_sent) > self.wanted.timeout / 3 {
+        if self.link == Link::Up && now.duration_since(self.last_sent) > self.asked.timeout / 3 {
             self.write_request(Xid::PING, OpCode::Ping);
             self.last_sent = now;
         }
@@ -255,7 +255,7 @@ impl Session {
         let mut request = Request::new(&mut self.outgoing, xid, round.now);
         let next = self.lane.next(&mut request);
         let op = request.op;
-        form::dress(self.wanted.extensions, &mut self.outgoing, start);
+        form::dress(self.asked.extensions, &mut self.outgoing, start);
         self.mood = match next {
             Next::Send(operation) => {
                 let op = op.expect("a lane that says Send has written a request");
@@ -407,11 +407,11 @@ impl Session {
         if response.timeout_ms <= 0 {
             return Err(Broken::Expired);
         }
-        if response.protocol_version != self.wanted.extensions.version() {
-            return Err(Broken::Protocol(refused(self.wanted.extensions)));
+        if response.protocol_version != self.asked.extensions.version() {
+            return Err(Broken::Protocol(refused(self.asked.extensions)));
         }
-        self.wanted.id = response.session;
-        self.wanted.password = response.password;
+        self.asked.id = response.session;
+        self.asked.password = response.password;
         self.link = Link::Up;
         if let (since, Some(operation)) = self.connecting {
             round.slice.record(operation, round.now.duration_since(since));
@@ -422,9 +422,9 @@ impl Session {
 
     fn reply(&mut self, frame: &[u8], round: &mut Round) -> Result<(), paddock_proto::DecodeError> {
         let mut reader = Reader::new(frame);
-        let xid = form::read_xid(self.wanted.extensions, &mut reader)?;
+        let xid = form::read_xid(self.asked.extensions, &mut reader)?;
         let (zxid, error) = (Zxid(reader.i64()?), reader.i32()?);
-        self.wanted.last_zxid = self.wanted.last_zxid.max(zxid);
+        self.asked.last_zxid = self.asked.last_zxid.max(zxid);
         if xid == Xid::NOTIFICATION {
             let event = WatchEvent::decode(zxid, reader.rest())?;
             if let Some((operation, latency)) = self.lane.notified(&event, round.now) {

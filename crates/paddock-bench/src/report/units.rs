@@ -42,7 +42,7 @@ impl Unit {
 
     /// The largest step of this unit that is not above `value`; round numbers are round in these steps.
     pub(super) fn step(self, value: f64) -> f64 {
-        let steps: &[Step] = match self {
+        let steps: &[UnitStep] = match self {
             Unit::Bytes => &SIZES,
             _ => return 1.0,
         };
@@ -51,17 +51,17 @@ impl Unit {
 }
 
 /// The size of a unit and its name, in ascending order.
-type Step = (f64, &'static str);
+type UnitStep = (f64, &'static str);
 
-const TIMES: [Step; 3] = [(1.0, "us"), (1e3, "ms"), (1e6, "s")];
-const SIZES: [Step; 5] = [
+const TIMES: [UnitStep; 3] = [(1.0, "us"), (1e3, "ms"), (1e6, "s")];
+const SIZES: [UnitStep; 5] = [
     (1.0, "B"),
     (1024.0, "KiB"),
     (1_048_576.0, "MiB"),
     (1_073_741_824.0, "GiB"),
     (1_099_511_627_776.0, "TiB"),
 ];
-const THOUSANDS: [Step; 4] = [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
+const THOUSANDS: [UnitStep; 4] = [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
 
 /// Sign for a figure that nobody measured.
 pub const NOTHING: &str = "–";
@@ -106,7 +106,7 @@ pub fn elide(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-fn with_unit(value: f64, steps: &[Step]) -> String {
+fn with_unit(value: f64, steps: &[UnitStep]) -> String {
     if !value.is_finite() {
         return NOTHING.to_owned();
     }
@@ -116,7 +116,7 @@ fn with_unit(value: f64, steps: &[Step]) -> String {
     format!("{sign}{digits} {name}")
 }
 
-fn short(value: f64, steps: &[Step], space: &str) -> String {
+fn short(value: f64, steps: &[UnitStep], space: &str) -> String {
     let (scaled, name) = scale(value, steps);
     // The sum of round steps is not quite round.
     let rounded = (scaled * 1e6).round() / 1e6;
@@ -124,7 +124,7 @@ fn short(value: f64, steps: &[Step], space: &str) -> String {
 }
 
 /// The value in the first unit in which three digits are enough for it.
-fn scale(value: f64, steps: &[Step]) -> (f64, &'static str) {
+fn scale(value: f64, steps: &[UnitStep]) -> (f64, &'static str) {
     let step = steps.iter().find(|step| value / step.0 < 999.5).or(steps.last());
     step.map_or((value, ""), |step| (value / step.0, step.1))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::results::{Place, Record, Results};
+use super::results::{Record, Results, StepPlace};
 use super::server::{NotServing, Server, wipe};
 use super::{
     Measurement, Outcome, Runner, ServerTemplate, Suite, Summary, causes, growth, idle, memory, page,
@@ -18,15 +18,15 @@ use crate::report::Ended;
 pub trait Watcher {
     /// A suite begins, of so many steps, of which some are there from an earlier run.
     fn plan(&mut self, suite: &Suite, steps: usize, done: usize, left: Duration);
-    fn begin(&mut self, step: &Step<'_>);
+    fn begin(&mut self, step: &SuiteStep<'_>);
     /// Reports the number of znodes that exist so far, of those whose memory is measured.
-    fn loaded(&mut self, _step: &Step<'_>, _znodes: usize) {}
-    fn end(&mut self, step: &Step<'_>, outcome: &Outcome);
+    fn loaded(&mut self, _step: &SuiteStep<'_>, _znodes: usize) {}
+    fn end(&mut self, step: &SuiteStep<'_>, outcome: &Outcome);
 }
 
 /// One measurement of one server.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
+pub struct SuiteStep<'a> {
     /// From 1.
     pub number: usize,
     pub steps: usize,
@@ -113,7 +113,7 @@ impl Conductor<'_> {
 
     /// Measures all places of a turn on one running server, also those that an interrupted turn has measured: they
     /// belong together. False if the user stopped it.
-    fn take_turn(&mut self, places: &[Place]) -> Result<bool, BenchError> {
+    fn take_turn(&mut self, places: &[StepPlace]) -> Result<bool, BenchError> {
         let template = &self.suite.servers[places[0].server];
         let directory = self.out.join(SERVERS).join(&template.name);
         let mut server = match Server::start(template, &directory, self.stop) {
@@ -138,7 +138,7 @@ impl Conductor<'_> {
     /// None if the user stopped it.
     fn measure(
         &mut self,
-        step: &Step<'_>,
+        step: &SuiteStep<'_>,
         template: &ServerTemplate,
         server: &mut Server<'_>,
     ) -> Result<Option<Outcome>, BenchError> {
@@ -188,14 +188,14 @@ impl Suite {
     }
 
     /// All steps in the order in which they are made; a turn's are made on one and the same running server.
-    pub(super) fn turns(&self) -> Vec<Vec<Place>> {
+    pub(super) fn turns(&self) -> Vec<Vec<StepPlace>> {
         let mut turns = Vec::new();
         for repetition in 0..self.repetitions {
             for group in self.groups() {
                 for server in 0..self.servers.len() {
                     let is_measured = |measurement: &&usize| self.measured(**measurement).contains(&server);
-                    let place = |&measurement| Place { repetition, measurement, server };
-                    let turn: Vec<Place> = group.iter().filter(is_measured).map(place).collect();
+                    let place = |&measurement| StepPlace { repetition, measurement, server };
+                    let turn: Vec<StepPlace> = group.iter().filter(is_measured).map(place).collect();
                     turns.extend((!turn.is_empty()).then_some(turn));
                 }
             }
@@ -203,9 +203,9 @@ impl Suite {
         turns
     }
 
-    fn step(&self, place: Place) -> Step<'_> {
+    fn step(&self, place: StepPlace) -> SuiteStep<'_> {
         let before = self.turns().into_iter().flatten().position(|other| other == place);
-        Step {
+        SuiteStep {
             number: before.expect("every place is in the suite's order") + 1,
             steps: self.steps(),
             server: &self.servers[place.server].name,

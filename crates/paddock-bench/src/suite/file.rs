@@ -42,21 +42,21 @@ struct File {
 }
 
 /// A measurement that a file asks for, or what is wrong with it.
-struct Wanted<'a> {
+struct MeasurementEntry<'a> {
     /// Where it stands in the file.
     place: usize,
     measurement: Result<Measurement, String>,
     only: &'a Only,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> MeasurementEntry<'a> {
     /// One for each entry of a section.
     fn each<T>(
         entries: &'a [Spanned<T>],
         measurement: impl Fn(&T) -> Result<Measurement, String>,
         only: impl Fn(&'a T) -> &'a Only,
-    ) -> impl Iterator<Item = Wanted<'a>> {
-        entries.iter().map(move |entry| Wanted {
+    ) -> impl Iterator<Item = MeasurementEntry<'a>> {
+        entries.iter().map(move |entry| MeasurementEntry {
             place: entry.span().start,
             measurement: measurement(entry.get_ref()),
             only: only(entry.get_ref()),
@@ -65,26 +65,34 @@ impl<'a> Wanted<'a> {
 }
 
 impl File {
-    fn wanted(&self) -> Vec<Wanted<'_>> {
+    fn wanted(&self) -> Vec<MeasurementEntry<'_>> {
         let mut all = Vec::new();
         for entry in &self.workload {
             let (place, only) = (entry.span().start, &entry.get_ref().servers);
             match entry.get_ref().cells() {
-                Err(what) => all.push(Wanted { place, measurement: Err(what.to_owned()), only }),
+                Err(what) => all.push(MeasurementEntry { place, measurement: Err(what.to_owned()), only }),
                 Ok(cells) => {
                     let runs = cells.into_iter().map(|cell| Ok(Measurement::Run(cell)));
-                    all.extend(runs.map(|measurement| Wanted { place, measurement, only }));
+                    all.extend(runs.map(|measurement| MeasurementEntry { place, measurement, only }));
                 }
             }
         }
-        all.extend(Wanted::each(&self.memory, |one| one.tree().map(Measurement::Memory), |one| &one.servers));
-        all.extend(Wanted::each(&self.idle, |one| one.idle().map(Measurement::Idle), |one| &one.servers));
-        all.extend(Wanted::each(
+        all.extend(MeasurementEntry::each(
+            &self.memory,
+            |one| one.tree().map(Measurement::Memory),
+            |one| &one.servers,
+        ));
+        all.extend(MeasurementEntry::each(
+            &self.idle,
+            |one| one.idle().map(Measurement::Idle),
+            |one| &one.servers,
+        ));
+        all.extend(MeasurementEntry::each(
             &self.snapshot,
             |one| one.plan().map(Measurement::Snapshot),
             |one| &one.servers,
         ));
-        all.extend(Wanted::each(
+        all.extend(MeasurementEntry::each(
             &self.growth,
             |one| one.growth().map(Measurement::Growth),
             |one| &one.servers,
@@ -231,7 +239,7 @@ impl Reader<'_> {
 
     fn measurements(&self, file: &File, servers: &[ServerTemplate]) -> Result<Measurements, BenchError> {
         let mut all = Measurements::default();
-        for Wanted { place, measurement, only } in file.wanted() {
+        for MeasurementEntry { place, measurement, only } in file.wanted() {
             let measurement = measurement.map_err(|what| self.fault(place, what))?;
             if all.0.contains(&measurement) {
                 return Err(self.fault(place, format!("{measurement} is in the suite twice")));

@@ -9,7 +9,7 @@ use paddock_proto::jute::Reader;
 use paddock_proto::{Extensions, OpCode, Xid, frame};
 
 use crate::BenchError;
-use crate::driver::{Wanted, response};
+use crate::driver::{SessionRequest, response};
 use crate::workload::Request;
 
 /// As long as the servers of a suite grant by their defaults.
@@ -35,7 +35,7 @@ impl Line {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER_WITHIN))?;
         let mut greeting = Vec::new();
-        Wanted::new(SESSION_TIMEOUT, Extensions::default()).encode(&mut greeting);
+        SessionRequest::new(SESSION_TIMEOUT, Extensions::default()).encode(&mut greeting);
         stream.write_all(&greeting)?;
         Ok(Line { stream, last_xid: 0, incoming: Vec::new(), handled: 0 })
     }

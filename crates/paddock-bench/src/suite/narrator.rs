@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::summary::Value;
-use super::{Outcome, Step, Suite, Watcher};
+use super::{Outcome, Suite, SuiteStep, Watcher};
 
 /// Writes lines to anything; that they cannot be written is no reason to stop measuring.
 #[derive(Debug)]
@@ -18,21 +18,21 @@ impl<W: Write> Watcher for Narrator<W> {
         let _ = writeln!(self.0, "suite {name}: {steps} measurements{again}{left}");
     }
 
-    fn begin(&mut self, step: &Step<'_>) {
-        let Step { number, steps, server, repetition, repetitions, measurement } = step;
+    fn begin(&mut self, step: &SuiteStep<'_>) {
+        let SuiteStep { number, steps, server, repetition, repetitions, measurement } = step;
         let _ = writeln!(
             self.0,
             "{number}/{steps} {server}, repetition {repetition} of {repetitions}: {measurement}"
         );
     }
 
-    fn loaded(&mut self, _step: &Step<'_>, znodes: usize) {
+    fn loaded(&mut self, _step: &SuiteStep<'_>, znodes: usize) {
         if znodes > 0 && znodes.is_multiple_of(200_000) {
             let _ = writeln!(self.0, "    {znodes} znodes");
         }
     }
 
-    fn end(&mut self, _step: &Step<'_>, outcome: &Outcome) {
+    fn end(&mut self, _step: &SuiteStep<'_>, outcome: &Outcome) {
         let _ = match (outcome.fault(), outcome) {
             (Some(fault), _) => writeln!(self.0, "    failed: {fault}"),
             (None, Outcome::Run(report)) => {

@@ -42,7 +42,7 @@ impl Outcome {
 
 /// The place of a step in its suite's matrix; all count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct StepPlace {
     pub(super) repetition: usize,
     pub(super) measurement: usize,
     pub(super) server: usize,
@@ -51,7 +51,7 @@ pub(super) struct Place {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
     #[serde(flatten)]
-    pub(super) place: Place,
+    pub(super) place: StepPlace,
     /// The same for people.
     pub(super) what: String,
     pub(super) outcome: Outcome,
@@ -103,11 +103,11 @@ impl Results {
     }
 
     /// The outcome that counts: of a step that was made again after it had failed, the last one.
-    pub(super) fn get(&self, place: Place) -> Option<&Outcome> {
+    pub(super) fn get(&self, place: StepPlace) -> Option<&Outcome> {
         self.records.iter().rev().find(|record| record.place == place).map(|record| &record.outcome)
     }
 
-    pub(super) fn is_done(&self, place: Place) -> bool {
+    pub(super) fn is_done(&self, place: StepPlace) -> bool {
         self.get(place).is_some_and(|outcome| outcome.fault().is_none())
     }
 

@@ -28,13 +28,13 @@ pub(super) const NEVER: u64 = 1_000_000_000;
 pub(super) struct Server<'a> {
     template: &'a ServerTemplate,
     directory: PathBuf,
-    members: Vec<Member>,
+    members: Vec<MemberProcess>,
     /// From its start until all members served.
     ready_after: Duration,
 }
 
 #[derive(Debug)]
-struct Member {
+struct MemberProcess {
     values: Values,
     process: Process,
 }
@@ -79,7 +79,7 @@ impl<'a> Server<'a> {
     }
 
     pub(super) fn hosts(&self) -> Vec<String> {
-        self.members.iter().map(Member::host).collect()
+        self.members.iter().map(MemberProcess::host).collect()
     }
 
     /// The processes of all members.
@@ -107,7 +107,7 @@ impl<'a> Server<'a> {
         let started = Instant::now();
         for values in all {
             let process = start_member(self.template, &values)?;
-            self.members.push(Member { values, process });
+            self.members.push(MemberProcess { values, process });
         }
         self.wait_until_ready(started, stop)?;
         self.ready_after = started.elapsed();
@@ -153,7 +153,7 @@ impl<'a> Server<'a> {
     }
 }
 
-impl Member {
+impl MemberProcess {
     fn host(&self) -> String {
         format!("127.0.0.1:{}", self.values.port)
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::results::Place;
+use super::results::StepPlace;
 use super::statistics::ratio;
 use super::{End, Measurement, Outcome, Statistics, Suite};
 use crate::report::units::Unit;
@@ -59,14 +59,14 @@ pub(super) const MEMORY_AFTER: &str = "memory after";
 pub(super) const MEMORY_PER_ZNODE: &str = "memory per znode";
 
 impl Summary {
-    pub(super) fn new<'a>(suite: &Suite, outcome: impl Fn(Place) -> Option<&'a Outcome>) -> Summary {
+    pub(super) fn new<'a>(suite: &Suite, outcome: impl Fn(StepPlace) -> Option<&'a Outcome>) -> Summary {
         let mut failures = Vec::new();
         let mut groups = Vec::new();
         for (number, measurement) in suite.measurements.iter().enumerate() {
             let mut table = Table::new(suite.servers.len());
             for server in suite.measured(number) {
                 for repetition in 0..suite.repetitions {
-                    let outcome = outcome(Place { repetition, measurement: number, server });
+                    let outcome = outcome(StepPlace { repetition, measurement: number, server });
                     match judge(outcome) {
                         Ok(outcome) => table.add(server, figures(measurement, outcome)),
                         Err(reason) => failures.push(Failure {

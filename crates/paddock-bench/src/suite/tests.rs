@@ -202,7 +202,7 @@ impl Watcher for Told {
         self.0.push(format!("{done} of {steps}"));
     }
 
-    fn begin(&mut self, step: &Step<'_>) {
+    fn begin(&mut self, step: &SuiteStep<'_>) {
         let what = match step.measurement {
             Measurement::Run(cell) => cell.workload.as_str(),
             Measurement::Memory(_) => "memory",
@@ -213,7 +213,7 @@ impl Watcher for Told {
         self.0.push(format!("{} {} {what}", step.repetition, step.server));
     }
 
-    fn end(&mut self, _step: &Step<'_>, _outcome: &Outcome) {}
+    fn end(&mut self, _step: &SuiteStep<'_>, _outcome: &Outcome) {}
 }
 
 struct Played {

@@ -40,7 +40,7 @@ use crate::{BenchError, Until};
 use lane::KeeperLane;
 use names::Names;
 use operations::Operations;
-use plan::Plan;
+use plan::KeeperPlan;
 use setup::Expansion;
 
 /// More sessions than one host can open to a server.
@@ -139,7 +139,7 @@ impl KeeperFile {
     pub fn workload(self, seed: u64) -> KeeperWorkload {
         KeeperWorkload {
             name: file_name(&self.path),
-            plan: Arc::new(Plan::new(&self.setup, &self.requests, seed)),
+            plan: Arc::new(KeeperPlan::new(&self.setup, &self.requests, seed)),
             operations: Operations::of(self.requests.iter().map(|request| &request.request)),
             setup: self.setup,
             seed,
@@ -155,7 +155,7 @@ pub(super) fn file_name(path: &Path) -> String {
 pub struct KeeperWorkload {
     name: String,
     setup: Vec<SetupNode>,
-    plan: Arc<Plan>,
+    plan: Arc<KeeperPlan>,
     operations: Operations,
     seed: u64,
 }

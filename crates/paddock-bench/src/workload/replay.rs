@@ -33,7 +33,7 @@ use crate::BenchError;
 use crate::workload::{Lane, Workload, Znode};
 use lane::ReplayLane;
 use needs::Needs;
-use recorded::{Exchange, Session};
+use recorded::{Exchange, RecordedSession};
 
 #[derive(Debug)]
 pub struct Replay {
@@ -78,7 +78,7 @@ fn below(root: &str, path: &str) -> String {
 }
 
 /// When each request is due, from the first one of all.
-fn set_times(path: &Path, sessions: &mut [Session], speed: f64) -> Result<(), BenchError> {
+fn set_times(path: &Path, sessions: &mut [RecordedSession], speed: f64) -> Result<(), BenchError> {
     let all = || sessions.iter().flat_map(|session| &session.calls);
     if let Some(call) = all().find(|call| call.time.is_none()) {
         let message =
@@ -87,7 +87,7 @@ fn set_times(path: &Path, sessions: &mut [Session], speed: f64) -> Result<(), Be
     }
     let first: Option<SystemTime> = all().filter_map(|call| call.time).min();
     let Some(first) = first else { return Ok(()) };
-    for Session { exchanges, calls } in sessions {
+    for RecordedSession { exchanges, calls } in sessions {
         for (exchange, call) in exchanges.iter_mut().zip(calls) {
             let after: Option<Duration> = call.time.and_then(|time| time.duration_since(first).ok());
             exchange.due = after.map(|after| after.div_f64(speed));

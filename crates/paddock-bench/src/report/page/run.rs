@@ -3,7 +3,7 @@
 use super::super::chart::{Chart, Color, Line, LineChart, XAxis};
 use super::super::units::{Unit, bytes, count, duration, number};
 use super::super::{Ended, Latency, OperationReport, ProcessUse, RunReport, Sample, ServerUse, phrase};
-use super::thin::{self, Span};
+use super::thin::{self, Interval};
 use super::{Fact, Page, tables};
 
 /// A run as a page of its own.
@@ -63,29 +63,33 @@ fn share(errors: u64, requests: u64) -> String {
 }
 
 fn charts(report: &RunReport) -> Vec<Chart> {
-    let spans = thin::spans(&report.seconds);
+    let intervals = thin::intervals(&report.seconds);
     let time = XAxis::Time { length_s: report.elapsed_s };
-    let mut charts = vec![throughput(&spans, time), latency_over_time(&spans, time), percentiles(report)];
+    let mut charts =
+        vec![throughput(&intervals, time), latency_over_time(&intervals, time), percentiles(report)];
     if let Some(server) = &report.server {
         charts.extend(server_charts(&server.processes, time));
     }
     charts.into_iter().map(Chart::Lines).collect()
 }
 
-fn throughput(spans: &[Span], time: XAxis) -> LineChart {
-    let requests = spans.iter().map(|span| (span.middle_s(), span.per_second(span.requests))).collect();
+fn throughput(intervals: &[Interval], time: XAxis) -> LineChart {
+    let requests = intervals
+        .iter()
+        .map(|interval| (interval.middle_s(), interval.per_second(interval.requests)))
+        .collect();
     let mut lines = vec![line("requests", Color::Series(0), true, requests)];
-    if spans.iter().any(|span| span.errors > 0) {
-        lines.push(line("errors", Color::Error, false, errors(spans)));
+    if intervals.iter().any(|interval| interval.errors > 0) {
+        lines.push(line("errors", Color::Error, false, errors(intervals)));
     }
-    let failed = spans.iter().filter(|span| span.errors > 0);
-    let mark = |span: &Span| {
-        let at_s = span.middle_s();
-        (at_s, format!("{}: {} errors", Unit::Seconds.text(at_s), count(span.errors)))
+    let failed = intervals.iter().filter(|interval| interval.errors > 0);
+    let mark = |interval: &Interval| {
+        let at_s = interval.middle_s();
+        (at_s, format!("{}: {} errors", Unit::Seconds.text(at_s), count(interval.errors)))
     };
     LineChart {
         title: "Throughput".to_owned(),
-        note: thinned(spans, "mean of its seconds"),
+        note: thinned(intervals, "mean of its seconds"),
         x: time,
         label: "requests per second".to_owned(),
         unit: Unit::PerSecond,
@@ -96,47 +100,48 @@ fn throughput(spans: &[Span], time: XAxis) -> LineChart {
 }
 
 /// Errors where there were some, and the points beside them; a line along the axis would look like errors all the time.
-fn errors(spans: &[Span]) -> Vec<(f64, f64)> {
+fn errors(intervals: &[Interval]) -> Vec<(f64, f64)> {
     let near = |number: usize| {
-        let beside = number.saturating_sub(1)..(number + 2).min(spans.len());
-        spans[beside].iter().any(|span| span.errors > 0)
+        let beside = number.saturating_sub(1)..(number + 2).min(intervals.len());
+        intervals[beside].iter().any(|interval| interval.errors > 0)
     };
-    let value =
-        |(number, span): (usize, &Span)| if near(number) { span.per_second(span.errors) } else { f64::NAN };
-    spans.iter().enumerate().map(|each| (each.1.middle_s(), value(each))).collect()
+    let value = |(number, interval): (usize, &Interval)| {
+        if near(number) { interval.per_second(interval.errors) } else { f64::NAN }
+    };
+    intervals.iter().enumerate().map(|each| (each.1.middle_s(), value(each))).collect()
 }
 
-fn latency_over_time(spans: &[Span], time: XAxis) -> LineChart {
-    let line = |name, color, figure: fn(&Span) -> f64| {
+fn latency_over_time(intervals: &[Interval], time: XAxis) -> LineChart {
+    let line = |name, color, figure: fn(&Interval) -> f64| {
         // Where nothing was answered the line has a gap.
-        let value = |span: &Span| if span.requests > 0 { figure(span) } else { f64::NAN };
+        let value = |interval: &Interval| if interval.requests > 0 { figure(interval) } else { f64::NAN };
         line(
             name,
             Color::Series(color),
             false,
-            spans.iter().map(|span| (span.middle_s(), value(span))).collect(),
+            intervals.iter().map(|interval| (interval.middle_s(), value(interval))).collect(),
         )
     };
     LineChart {
         title: "Latency over time".to_owned(),
-        note: thinned(spans, "mean p50, highest p99 and maximum of its seconds"),
+        note: thinned(intervals, "mean p50, highest p99 and maximum of its seconds"),
         x: time,
         label: "latency".to_owned(),
         unit: Unit::Microseconds,
         logarithmic: true,
         lines: vec![
-            line("p50", 0, |span| span.p50_us),
-            line("p99", 1, |span| span.p99_us),
-            line("max", 2, |span| span.max_us),
+            line("p50", 0, |interval| interval.p50_us),
+            line("p99", 1, |interval| interval.p99_us),
+            line("max", 2, |interval| interval.max_us),
         ],
         marks: Vec::new(),
     }
 }
 
 /// Says what a point is when it stands for more than a second.
-fn thinned(spans: &[Span], how: &str) -> String {
-    match spans.first() {
-        Some(span) if span.to_s > 1.9 => format!("each point is {} s: {how}", span.to_s.round()),
+fn thinned(intervals: &[Interval], how: &str) -> String {
+    match intervals.first() {
+        Some(interval) if interval.to_s > 1.9 => format!("each point is {} s: {how}", interval.to_s.round()),
         _ => String::new(),
     }
 }

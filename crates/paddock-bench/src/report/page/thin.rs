@@ -9,7 +9,7 @@ const INTERVAL_MIN_S: f64 = 0.25;
 
 /// Answers of some seconds that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Span {
+pub(super) struct Interval {
     pub(super) from_s: f64,
     pub(super) to_s: f64,
     pub(super) requests: u64,
@@ -21,7 +21,7 @@ pub(super) struct Span {
     pub(super) max_us: f64,
 }
 
-impl Span {
+impl Interval {
     pub(super) fn middle_s(&self) -> f64 {
         f64::midpoint(self.from_s, self.to_s)
     }
@@ -30,10 +30,10 @@ impl Span {
         count as f64 / (self.to_s - self.from_s)
     }
 
-    fn and(self, next: Span) -> Span {
+    fn and(self, next: Interval) -> Interval {
         let requests = self.requests + next.requests;
         let weight = if requests == 0 { 0.5 } else { next.requests as f64 / requests as f64 };
-        Span {
+        Interval {
             from_s: self.from_s,
             to_s: next.to_s,
             requests,
@@ -45,32 +45,32 @@ impl Span {
     }
 }
 
-pub(super) fn spans(seconds: &[Second]) -> Vec<Span> {
+pub(super) fn intervals(seconds: &[Second]) -> Vec<Interval> {
     let single = singles(seconds);
     let together = single.len().div_ceil(POINTS_MAX).max(1);
-    let merged = single.chunks(together).filter_map(|chunk| chunk.iter().copied().reduce(Span::and));
-    let mut spans: Vec<Span> = merged.collect();
+    let merged = single.chunks(together).filter_map(|chunk| chunk.iter().copied().reduce(Interval::and));
+    let mut intervals: Vec<Interval> = merged.collect();
     // The rest of a second would jump from what the others show.
-    if let [.., before, last] = spans.as_slice()
+    if let [.., before, last] = intervals.as_slice()
         && last.to_s - last.from_s < (before.to_s - before.from_s) / 2.0
     {
         let merged = before.and(*last);
-        spans.truncate(spans.len() - 2);
-        spans.push(merged);
+        intervals.truncate(intervals.len() - 2);
+        intervals.push(merged);
     }
-    spans
+    intervals
 }
 
-fn singles(seconds: &[Second]) -> Vec<Span> {
-    let mut spans = Vec::new();
+fn singles(seconds: &[Second]) -> Vec<Interval> {
+    let mut intervals = Vec::new();
     let mut from_s = 0.0;
     for &Second { at_s: to_s, requests, errors, p50_us, p99_us, max_us } in seconds {
         if to_s > from_s {
-            spans.push(Span { from_s, to_s, requests, errors, p50_us, p99_us, max_us });
+            intervals.push(Interval { from_s, to_s, requests, errors, p50_us, p99_us, max_us });
             from_s = to_s;
         }
     }
-    spans
+    intervals
 }
 
 /// Growth per second of a counter, between samples; at the middle of each interval.
@@ -114,32 +114,55 @@ mod tests {
         Second { at_s, requests, errors: 1, p50_us, p99_us: 2.0 * p50_us, max_us: 3.0 * p50_us }
     }
 
-    fn check_spans(seconds: &[Second], expected: &[(f64, f64, u64)]) {
-        let spans: Vec<_> =
-            spans(seconds).iter().map(|span| (span.from_s, span.to_s, span.requests)).collect();
-        assert_eq!(spans, expected);
+    fn check_intervals(seconds: &[Second], expected: &[(f64, f64, u64)]) {
+        let intervals: Vec<_> = intervals(seconds)
+            .iter()
+            .map(|interval| (interval.from_s, interval.to_s, interval.requests))
+            .collect();
+        assert_eq!(intervals, expected);
     }
 
     #[test]
     fn the_rest_of_a_second_joins_the_one_before() {
-        check_spans(&[], &[]);
-        check_spans(&[second(0.3, 5, 1.0)], &[(0.0, 0.3, 5)]);
-        check_spans(&[second(1.0, 10, 1.0), second(1.3, 3, 1.0)], &[(0.0, 1.3, 13)]);
-        check_spans(&[second(1.0, 10, 1.0), second(1.6, 6, 1.0)], &[(0.0, 1.0, 10), (1.0, 1.6, 6)]);
-        check_spans(&[second(f64::NAN, 10, 1.0), second(0.0, 6, 1.0)], &[]);
+        check_intervals(&[], &[]);
+        check_intervals(&[second(0.3, 5, 1.0)], &[(0.0, 0.3, 5)]);
+        check_intervals(&[second(1.0, 10, 1.0), second(1.3, 3, 1.0)], &[(0.0, 1.3, 13)]);
+        check_intervals(&[second(1.0, 10, 1.0), second(1.6, 6, 1.0)], &[(0.0, 1.0, 10), (1.0, 1.6, 6)]);
+        check_intervals(&[second(f64::NAN, 10, 1.0), second(0.0, 6, 1.0)], &[]);
     }
 
     #[test]
     fn seconds_that_are_shown_together_keep_their_worst() {
-        let together =
-            Span { from_s: 0.0, to_s: 1.0, requests: 30, errors: 0, p50_us: 1.0, p99_us: 9.0, max_us: 9.0 };
-        let next =
-            Span { from_s: 1.0, to_s: 2.0, requests: 10, errors: 2, p50_us: 5.0, p99_us: 7.0, max_us: 12.0 };
-        let expected =
-            Span { from_s: 0.0, to_s: 2.0, requests: 40, errors: 2, p50_us: 2.0, p99_us: 9.0, max_us: 12.0 };
+        let together = Interval {
+            from_s: 0.0,
+            to_s: 1.0,
+            requests: 30,
+            errors: 0,
+            p50_us: 1.0,
+            p99_us: 9.0,
+            max_us: 9.0,
+        };
+        let next = Interval {
+            from_s: 1.0,
+            to_s: 2.0,
+            requests: 10,
+            errors: 2,
+            p50_us: 5.0,
+            p99_us: 7.0,
+            max_us: 12.0,
+        };
+        let expected = Interval {
+            from_s: 0.0,
+            to_s: 2.0,
+            requests: 40,
+            errors: 2,
+            p50_us: 2.0,
+            p99_us: 9.0,
+            max_us: 12.0,
+        };
         assert_eq!(together.and(next), expected);
         let hours: Vec<Second> = (1..=7200).map(|number| second(f64::from(number), 10, 1.0)).collect();
-        assert_eq!(spans(&hours).len(), POINTS_MAX);
+        assert_eq!(intervals(&hours).len(), POINTS_MAX);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) fn check(
                 is_set_up(nodes, &source.paths) || (!is_create(single) && outputs.contains(&source.paths));
             if !found {
                 let message = missing(&source.paths, is_create(single));
-                return Err(BenchError::InFile { file: file.to_path_buf(), line: source.place.0, message });
+                return Err(BenchError::InFile { file: file.to_path_buf(), line: source.line.0, message });
             }
         }
     }

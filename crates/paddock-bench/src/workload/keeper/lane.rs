@@ -6,14 +6,14 @@ use fastrand::Rng;
 use paddock_proto::{CreateMode, OpCode, encode};
 
 use super::names::Names;
-use super::operations::{Kind, Operations};
-use super::plan::{Leaf, Plan, Pool, Step};
+use super::operations::{OperationKind, Operations};
+use super::plan::{KeeperPlan, Leaf, PlannedRequest, Pool};
 use super::values::Size;
 use crate::workload::multi_read;
 use crate::workload::{Answer, Lane, Next, Request, Verdict};
 
 pub(super) struct KeeperLane {
-    plan: Arc<Plan>,
+    plan: Arc<KeeperPlan>,
     operations: Operations,
     hand: Hand,
 }
@@ -30,7 +30,7 @@ struct Hand {
 }
 
 impl KeeperLane {
-    pub(super) fn new(plan: Arc<Plan>, operations: Operations, rng: Rng, names: Names) -> KeeperLane {
+    pub(super) fn new(plan: Arc<KeeperPlan>, operations: Operations, rng: Rng, names: Names) -> KeeperLane {
         let made = vec![Vec::new(); plan.sets];
         let hand = Hand { rng, names, made, path: String::new(), data: Vec::new(), watch: false };
         KeeperLane { plan, operations, hand }
@@ -42,38 +42,38 @@ impl Lane for KeeperLane {
         let KeeperLane { plan, operations, hand } = self;
         let step = plan.requests.choose(&mut hand.rng, |step| step.is_ready(&hand.made));
         let kind = match step.expect("a file in which no request could be made was refused") {
-            Step::Single(leaf) => {
+            PlannedRequest::Single(leaf) => {
                 let op = hand.decide(leaf, plan);
                 request.write(op, |out| hand.encode(op, out));
-                Kind::of(op)
+                OperationKind::of(op)
             }
-            Step::Multi { size, reads: false, parts } => {
+            PlannedRequest::Multi { size, reads: false, parts } => {
                 request.multi(|out| hand.write_parts(*size, parts, plan, out));
-                Kind::Multi
+                OperationKind::Multi
             }
-            Step::Multi { size, reads: true, parts } => {
+            PlannedRequest::Multi { size, reads: true, parts } => {
                 request.write(OpCode::MultiRead, |out| {
                     hand.write_parts(*size, parts, plan, out);
                     encode::multi_end(out);
                 });
-                Kind::MultiRead
+                OperationKind::MultiRead
             }
         };
         Next::Send(operations.number(kind))
     }
 
     fn answered(&mut self, answer: &Answer<'_>) -> Verdict {
-        let is_multi_read = self.operations.is(answer.operation, Kind::MultiRead);
+        let is_multi_read = self.operations.is(answer.operation, OperationKind::MultiRead);
         let error = if is_multi_read { multi_read::error(answer) } else { answer.error };
         if error == 0 { Verdict::Good } else { Verdict::Bad }
     }
 }
 
-impl Step {
+impl PlannedRequest {
     fn is_ready(&self, made: &[Vec<String>]) -> bool {
         match self {
-            Step::Single(leaf) => leaf.is_ready(made),
-            Step::Multi { size, parts, .. } => parts
+            PlannedRequest::Single(leaf) => leaf.is_ready(made),
+            PlannedRequest::Multi { size, parts, .. } => parts
                 .entries
                 .iter()
                 .any(|(weight, leaf)| (*weight > 0 || size.is_none()) && leaf.is_ready(made)),
@@ -97,7 +97,7 @@ impl Hand {
         &mut self,
         size: Option<Size>,
         parts: &super::plan::Choices<Leaf>,
-        plan: &Plan,
+        plan: &KeeperPlan,
         out: &mut Vec<u8>,
     ) {
         let Some(size) = size else {
@@ -113,7 +113,7 @@ impl Hand {
         }
     }
 
-    fn write_part(&mut self, leaf: &Leaf, plan: &Plan, out: &mut Vec<u8>) {
+    fn write_part(&mut self, leaf: &Leaf, plan: &KeeperPlan, out: &mut Vec<u8>) {
         if !leaf.is_ready(&self.made) {
             return;
         }
@@ -127,7 +127,7 @@ impl Hand {
     }
 
     /// Draws path and data of the next request.
-    fn decide(&mut self, leaf: &Leaf, plan: &Plan) -> OpCode {
+    fn decide(&mut self, leaf: &Leaf, plan: &KeeperPlan) -> OpCode {
         match leaf {
             Leaf::Create { parents, name_length, data, remove_factor, into } => {
                 if let Some(set) = *into
@@ -173,7 +173,7 @@ impl Hand {
         true
     }
 
-    fn create(&mut self, parents: &Pool, name_length: Size, plan: &Plan) {
+    fn create(&mut self, parents: &Pool, name_length: Size, plan: &KeeperPlan) {
         self.pick(parents);
         if !self.path.ends_with('/') {
             self.path.push('/');

@@ -6,7 +6,7 @@ use super::requests::{RequestKind, Single};
 use crate::workload::Operation;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     Create,
     Delete,
     Set,
@@ -16,43 +16,52 @@ pub(super) enum Kind {
     MultiRead,
 }
 
-impl Kind {
-    const ALL: [Kind; 7] =
-        [Kind::Create, Kind::Delete, Kind::Set, Kind::Get, Kind::List, Kind::Multi, Kind::MultiRead];
+impl OperationKind {
+    const ALL: [OperationKind; 7] = [
+        OperationKind::Create,
+        OperationKind::Delete,
+        OperationKind::Set,
+        OperationKind::Get,
+        OperationKind::List,
+        OperationKind::Multi,
+        OperationKind::MultiRead,
+    ];
 
     /// The kind of an operation that stands alone.
-    pub(super) fn of(op: OpCode) -> Kind {
+    pub(super) fn of(op: OpCode) -> OperationKind {
         match op {
-            OpCode::Create => Kind::Create,
-            OpCode::Delete => Kind::Delete,
-            OpCode::SetData => Kind::Set,
-            OpCode::GetData => Kind::Get,
-            OpCode::GetChildren2 => Kind::List,
+            OpCode::Create => OperationKind::Create,
+            OpCode::Delete => OperationKind::Delete,
+            OpCode::SetData => OperationKind::Set,
+            OpCode::GetData => OperationKind::Get,
+            OpCode::GetChildren2 => OperationKind::List,
             other => unreachable!("lanes never send {other:?} alone"),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Create => "create",
-            Kind::Delete => "delete",
-            Kind::Set => "set",
-            Kind::Get => "get",
-            Kind::List => "list",
-            Kind::Multi => "multi",
-            Kind::MultiRead => "multi_read",
+            OperationKind::Create => "create",
+            OperationKind::Delete => "delete",
+            OperationKind::Set => "set",
+            OperationKind::Get => "get",
+            OperationKind::List => "list",
+            OperationKind::Multi => "multi",
+            OperationKind::MultiRead => "multi_read",
         }
     }
 
     fn occurs_in(self, request: &RequestKind) -> bool {
         match (self, request) {
-            (Kind::Create, RequestKind::Single(Single::Create { .. })) => true,
-            (Kind::Delete, RequestKind::Single(Single::Create { remove_factor, .. })) => *remove_factor > 0.0,
-            (Kind::Set, RequestKind::Single(Single::Set { .. })) => true,
-            (Kind::Get, RequestKind::Single(Single::Get { .. })) => true,
-            (Kind::List, RequestKind::Single(Single::List { .. })) => true,
-            (Kind::Multi, RequestKind::Multi { parts, .. }) => !parts[0].request.is_read(),
-            (Kind::MultiRead, RequestKind::Multi { parts, .. }) => parts[0].request.is_read(),
+            (OperationKind::Create, RequestKind::Single(Single::Create { .. })) => true,
+            (OperationKind::Delete, RequestKind::Single(Single::Create { remove_factor, .. })) => {
+                *remove_factor > 0.0
+            }
+            (OperationKind::Set, RequestKind::Single(Single::Set { .. })) => true,
+            (OperationKind::Get, RequestKind::Single(Single::Get { .. })) => true,
+            (OperationKind::List, RequestKind::Single(Single::List { .. })) => true,
+            (OperationKind::Multi, RequestKind::Multi { parts, .. }) => !parts[0].request.is_read(),
+            (OperationKind::MultiRead, RequestKind::Multi { parts, .. }) => parts[0].request.is_read(),
             _ => false,
         }
     }
@@ -61,24 +70,26 @@ impl Kind {
 /// Those that may occur, and their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operations {
-    occurs: [bool; Kind::ALL.len()],
+    occurs: [bool; OperationKind::ALL.len()],
 }
 
 impl Operations {
     pub(super) fn of<'a>(requests: impl Iterator<Item = &'a RequestKind> + Clone) -> Operations {
-        Operations { occurs: Kind::ALL.map(|kind| requests.clone().any(|request| kind.occurs_in(request))) }
+        Operations {
+            occurs: OperationKind::ALL.map(|kind| requests.clone().any(|request| kind.occurs_in(request))),
+        }
     }
 
     pub(super) fn names(&self) -> Vec<String> {
-        let occurring = Kind::ALL.into_iter().filter(|kind| self.occurs[*kind as usize]);
+        let occurring = OperationKind::ALL.into_iter().filter(|kind| self.occurs[*kind as usize]);
         occurring.map(|kind| kind.name().to_string()).collect()
     }
 
-    pub(super) fn number(&self, kind: Kind) -> Operation {
+    pub(super) fn number(&self, kind: OperationKind) -> Operation {
         Operation(self.occurs[..kind as usize].iter().filter(|occurs| **occurs).count())
     }
 
-    pub(super) fn is(&self, operation: Operation, kind: Kind) -> bool {
+    pub(super) fn is(&self, operation: Operation, kind: OperationKind) -> bool {
         self.occurs[kind as usize] && self.number(kind) == operation
     }
 }

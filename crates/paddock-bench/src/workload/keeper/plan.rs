@@ -14,8 +14,8 @@ use super::setup::{Expansion, SetupNode};
 use super::values::{Size, Text};
 
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) requests: Choices<Step>,
+pub(super) struct KeeperPlan {
+    pub(super) requests: Choices<PlannedRequest>,
     /// Number of sets that each lane fills.
     pub(super) sets: usize,
     /// Names that setup has given to siblings of what is created.
@@ -31,7 +31,7 @@ pub(super) struct Choices<T> {
 }
 
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum PlannedRequest {
     Single(Leaf),
     Multi { size: Option<Size>, reads: bool, parts: Choices<Leaf> },
 }
@@ -56,13 +56,13 @@ struct PoolPart {
     set: Option<usize>,
 }
 
-impl Plan {
-    pub(super) fn new(nodes: &[SetupNode], requests: &[Weighted<RequestKind>], seed: u64) -> Plan {
+impl KeeperPlan {
+    pub(super) fn new(nodes: &[SetupNode], requests: &[Weighted<RequestKind>], seed: u64) -> KeeperPlan {
         let singles: Vec<&Single> = requests.iter().flat_map(|request| request.request.singles()).collect();
         let mut maker = Maker::new(nodes, &singles, seed);
         let entries = requests.iter().map(|request| (request.weight, maker.step(&request.request))).collect();
         let taken = taken_names(nodes, &singles, &maker.fixed, seed);
-        Plan { requests: Choices { entries }, sets: maker.sets, taken, roots: maker.roots }
+        KeeperPlan { requests: Choices { entries }, sets: maker.sets, taken, roots: maker.roots }
     }
 }
 
@@ -146,10 +146,10 @@ impl Maker {
         self.sets - 1
     }
 
-    fn step(&mut self, request: &RequestKind) -> Step {
+    fn step(&mut self, request: &RequestKind) -> PlannedRequest {
         match request {
-            RequestKind::Single(single) => Step::Single(self.leaf(single)),
-            RequestKind::Multi { size, parts } => Step::Multi {
+            RequestKind::Single(single) => PlannedRequest::Single(self.leaf(single)),
+            RequestKind::Multi { size, parts } => PlannedRequest::Multi {
                 size: *size,
                 reads: parts.iter().all(|part| part.request.is_read()),
                 parts: Choices {

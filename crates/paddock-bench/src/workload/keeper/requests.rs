@@ -10,12 +10,12 @@ pub struct Weighted<T> {
     /// Weight of its choice, in comparison with the entries beside it.
     pub weight: u64,
     pub request: T,
-    pub(super) place: Place,
+    pub(super) line: FileLine,
 }
 
 /// A line of the file, for refusals that come after reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(pub(super) usize);
+pub(super) struct FileLine(pub(super) usize);
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestKind {
@@ -56,7 +56,7 @@ pub enum Single {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     pub paths: Paths,
-    pub(super) place: Place,
+    pub(super) line: FileLine,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -119,7 +119,7 @@ pub(super) fn read(requests: Field<'_>) -> Result<Vec<Weighted<RequestKind>>, Be
         _ => read_single(kind, field).map(|part| Weighted {
             weight: part.weight,
             request: RequestKind::Single(part.request),
-            place: part.place,
+            line: part.line,
         }),
     };
     let requests = fields.many().iter().map(read).collect::<Result<Vec<_>, _>>()?;
@@ -151,7 +151,7 @@ fn read_multi(field: Field<'_>) -> Result<Weighted<RequestKind>, BenchError> {
     check_weights(&fields, &parts)?;
     if let Some(other) = parts.iter().find(|part| part.request.is_read() != parts[0].request.is_read()) {
         let message = "a multi holds either reads or writes; put this one into a multi of its own";
-        return Err(fields.error_at(other.place.0, message.to_string()));
+        return Err(fields.error_at(other.line.0, message.to_string()));
     }
     let size = fields
         .one("size")
@@ -160,7 +160,7 @@ fn read_multi(field: Field<'_>) -> Result<Weighted<RequestKind>, BenchError> {
     Ok(Weighted {
         weight: weight(&fields)?,
         request: RequestKind::Multi { size, parts },
-        place: Place(field.line),
+        line: FileLine(field.line),
     })
 }
 
@@ -181,7 +181,7 @@ fn read_single(kind: &str, field: Field<'_>) -> Result<Weighted<Single>, BenchEr
             (fields, Single::List { paths, watch_probability })
         }
     };
-    Ok(Weighted { weight: weight(&fields)?, request, place: Place(field.line) })
+    Ok(Weighted { weight: weight(&fields)?, request, line: FileLine(field.line) })
 }
 
 fn read_create(field: Field<'_>) -> Result<(Fields<'_>, Single), BenchError> {
@@ -227,7 +227,7 @@ fn paths(fields: &Fields<'_>) -> Result<Vec<Source>, BenchError> {
 
 fn source(field: Field<'_>) -> Result<Source, BenchError> {
     if !field.is_mapping() {
-        return Ok(Source { paths: Paths::Is(path(field)?), place: Place(field.line) });
+        return Ok(Source { paths: Paths::Is(path(field)?), line: FileLine(field.line) });
     }
     let fields = field.fields(&PATH_KEYS)?;
     let (paths, line) = match (fields.one("children_of"), fields.one("tagged")) {
@@ -239,7 +239,7 @@ fn source(field: Field<'_>) -> Result<Source, BenchError> {
             );
         }
     };
-    Ok(Source { paths, place: Place(line) })
+    Ok(Source { paths, line: FileLine(line) })
 }
 
 fn path(field: Field<'_>) -> Result<String, BenchError> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use paddock_proto::{ErrorCode, parent_and_name};
 
-use super::recorded::{Call, Session};
+use super::recorded::{Call, RecordedSession};
 use super::rows::Row;
 use super::spelling::Op;
 
@@ -23,7 +23,7 @@ const SEQUENCE_DIGITS: usize = 10;
 
 impl Needs {
     /// Everything is below `root`, which comes first.
-    pub(super) fn of(sessions: &[Session], root: &str) -> Needs {
+    pub(super) fn of(sessions: &[RecordedSession], root: &str) -> Needs {
         let mut calls = Vec::new();
         for session in sessions {
             // By time or, without one, as they stand in the file; but the requests of a session never change places.

@@ -25,7 +25,7 @@ pub(super) struct Exchange {
 
 /// The requests of one session, and from what they were made.
 #[derive(Debug, Default)]
-pub(super) struct Session {
+pub(super) struct RecordedSession {
     pub(super) exchanges: Vec<Exchange>,
     pub(super) calls: Vec<Call>,
 }
@@ -45,7 +45,7 @@ pub(super) fn sessions(
     path: &Path,
     rows: Vec<Row>,
     operations: &mut Vec<String>,
-) -> Result<Vec<Session>, BenchError> {
+) -> Result<Vec<RecordedSession>, BenchError> {
     let mut by_session: BTreeMap<i64, Vec<Row>> = BTreeMap::new();
     for row in rows {
         by_session.entry(row.session).or_default().push(row);
@@ -53,10 +53,14 @@ pub(super) fn sessions(
     by_session.into_values().map(|rows| session(path, rows, operations)).collect()
 }
 
-fn session(path: &Path, mut rows: Vec<Row>, operations: &mut Vec<String>) -> Result<Session, BenchError> {
+fn session(
+    path: &Path,
+    mut rows: Vec<Row>,
+    operations: &mut Vec<String>,
+) -> Result<RecordedSession, BenchError> {
     // Stable: rows of one request stay as they are unless they are numbered.
     rows.sort_by_key(|row| (row.xid, row.index));
-    let mut session = Session::default();
+    let mut session = RecordedSession::default();
     let mut rows = rows.into_iter().peekable();
     while let Some(row) = rows.next() {
         let parts: Vec<Row> =
