@@ -20,6 +20,7 @@ pub mod workload;
 
 pub use error::BenchError;
 pub use paddock_proto::Extensions;
-pub use plan::{Pace, Plan, Source, Until};
+pub use plan::{Plan, Source, Until};
 pub use progress::{Progress, Silence, Tick};
+pub use report::Pace;
 pub use run::run;

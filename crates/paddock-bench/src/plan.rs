@@ -1,14 +1,15 @@
 //! The plan of a run: servers, sessions, load, and the end.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use paddock_proto::Extensions;
 
+use crate::report::Pace;
 use crate::workload::Workload;
 
+#[derive(Debug)]
 pub struct Plan {
     /// `host:port` of each server; sessions are spread over them.
     pub hosts: Vec<String>,
@@ -16,7 +17,7 @@ pub struct Plan {
     pub sessions: usize,
     pub pace: Pace,
     pub until: Until,
-    /// Load before the run that is not in its figures.
+    /// Pace before the run that is not in its figures.
     pub warm_up: Duration,
     /// Threads that drive the sessions.
     pub threads: usize,
@@ -35,14 +36,6 @@ pub struct Plan {
     pub interrupted: Arc<AtomicBool>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
-    /// Each session keeps so many requests in flight.
-    Closed { window: usize },
-    /// All sessions together send at this rate, and latency counts from when a request should have been sent.
-    Open { requests_per_second: f64 },
-}
-
 /// The end of the run; whichever comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Until {
@@ -57,16 +50,4 @@ pub enum Source {
     Pid(u32),
     /// The URL of a Prometheus page.
     Metrics(String),
-}
-
-impl fmt::Debug for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan")
-            .field("hosts", &self.hosts)
-            .field("workload", &self.workload.name())
-            .field("sessions", &self.sessions)
-            .field("pace", &self.pace)
-            .field("until", &self.until)
-            .finish_non_exhaustive()
-    }
 }

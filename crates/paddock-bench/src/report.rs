@@ -27,7 +27,7 @@ pub struct RunReport {
     pub workload: String,
     pub hosts: Vec<String>,
     pub sessions: usize,
-    pub load: Load,
+    pub load: Pace,
     pub ended: Ended,
     /// From the first request to the last answer; warm-up and setup are not in it.
     pub elapsed_s: f64,
@@ -53,7 +53,7 @@ pub struct RunReport {
 /// The pace of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Load {
+pub enum Pace {
     /// Each session keeps so many requests in flight.
     Closed { window: usize },
     /// All sessions together send so many requests each second, whether or not answers come.

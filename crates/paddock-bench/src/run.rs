@@ -11,9 +11,8 @@ use paddock_proto::validate_path;
 
 use crate::driver::{Command, Driver, News, Share, probe};
 use crate::measure::{Slice, summary};
-use crate::plan::Pace;
 use crate::progress::{Progress, Tick};
-use crate::report::{Ended, Load, RunReport, ServerUse};
+use crate::report::{Ended, Pace, RunReport, ServerUse};
 use crate::sample::Sampler;
 use crate::tally::Tally;
 use crate::{BenchError, Plan, prepare};
@@ -228,10 +227,7 @@ impl<'a> Run<'a> {
             workload: plan.workload.name(),
             hosts: plan.hosts.clone(),
             sessions: plan.sessions,
-            load: match plan.pace {
-                Pace::Closed { window } => Load::Closed { window },
-                Pace::Open { requests_per_second } => Load::Open { requests_per_second },
-            },
+            load: plan.pace,
             ended: self.ended,
             elapsed_s,
             requests,
@@ -259,12 +255,15 @@ fn start_drivers(
 ) -> Result<Vec<Driver>, BenchError> {
     let threads = if plan.workload.is_one_thread() { 1 } else { plan.threads.min(plan.sessions) };
     let names: Arc<[String]> = names.into();
-    let start = |number: usize| {
-        let mine = (0..plan.sessions).filter(|session| session % threads == number);
+    let mut lanes: Vec<Vec<_>> = std::iter::repeat_with(Vec::new).take(threads).collect();
+    for (session, lane) in plan.workload.lanes(plan.sessions).into_iter().enumerate() {
+        lanes[session % threads].push((session % addresses.len(), lane));
+    }
+    let start = |(number, lanes)| {
         let share = Share {
             number,
             threads,
-            lanes: mine.map(|session| (session % addresses.len(), plan.workload.lane(session))).collect(),
+            lanes,
             addresses: addresses.to_vec(),
             names: Arc::clone(&names),
             pace: plan.pace,
@@ -277,7 +276,7 @@ fn start_drivers(
         Driver::start(share, tell.clone())
             .map_err(|source| BenchError::System { action: "start a thread of the bench", source })
     };
-    (0..threads).map(start).collect()
+    lanes.into_iter().enumerate().map(start).collect()
 }
 
 /// Share of thread `number` when `all` is dealt out among `threads`.

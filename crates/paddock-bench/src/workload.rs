@@ -7,20 +7,20 @@ pub mod builtin;
 mod clickhouse;
 mod create;
 pub mod keeper;
-mod mixed;
+mod mix;
 #[cfg(test)]
 mod model;
 mod multi_read;
 mod names;
 pub mod replay;
 mod same;
-mod sessions;
+mod session_storm;
+pub mod shape;
 mod smoketest;
-mod suite;
 pub mod tree;
 mod watches;
-mod zkboom;
 
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use paddock_proto::{CreateMode, ErrorCode, OpCode, RequestHeader, WatchEvent, Xid, encode, frame};
@@ -36,7 +36,7 @@ pub struct Znode {
     pub data: Vec<u8>,
 }
 
-pub trait Workload: Send + Sync {
+pub trait Workload: Debug + Send + Sync {
     fn name(&self) -> String;
 
     /// The operations that are reported apart.
@@ -58,8 +58,8 @@ pub trait Workload: Send + Sync {
         false
     }
 
-    /// The lane of session number `session`.
-    fn lane(&self, session: usize) -> Box<dyn Lane>;
+    /// The lanes of so many sessions, in their order.
+    fn lanes(&self, sessions: usize) -> Vec<Box<dyn Lane>>;
 }
 
 pub trait Lane: Send {

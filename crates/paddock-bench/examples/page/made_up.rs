@@ -43,7 +43,7 @@ fn run(length_s: u32, ended: Ended) -> RunReport {
         workload: "mixed".to_owned(),
         hosts: ["127.0.0.1:2181", "127.0.0.1:2182", "127.0.0.1:2183"].map(str::to_owned).into(),
         sessions: 10,
-        load: Load::Closed { window: 64 },
+        load: Pace::Closed { window: 64 },
         ended,
         elapsed_s,
         requests,

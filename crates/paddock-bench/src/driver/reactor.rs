@@ -21,7 +21,7 @@ use super::pacer::Pacer;
 use super::session::{Broken, DriverSession, Mood, Round};
 use super::timer::Timer;
 use crate::measure::Slice;
-use crate::plan::Pace;
+use crate::report::Pace;
 use crate::workload::Lane;
 
 const WAKER: Token = Token(usize::MAX);

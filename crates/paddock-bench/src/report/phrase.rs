@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::units::{bytes, count, duration, number, one_line};
-use super::{Ended, Load, RunReport};
+use super::{Ended, Pace, RunReport};
 
 /// The end of the year 9999, the last that has a name in RFC 3339.
 const LAST_UNIX_S: u64 = 253_402_300_799;
@@ -18,9 +18,9 @@ pub(super) fn load(report: &RunReport) -> String {
         sessions => format!("{} sessions", count(sessions as u64)),
     };
     match report.load {
-        Load::Closed { window: 1 } => format!("{sessions} × 1 request in flight"),
-        Load::Closed { window } => format!("{sessions} × {} requests in flight", count(window as u64)),
-        Load::Open { requests_per_second } => {
+        Pace::Closed { window: 1 } => format!("{sessions} × 1 request in flight"),
+        Pace::Closed { window } => format!("{sessions} × {} requests in flight", count(window as u64)),
+        Pace::Open { requests_per_second } => {
             format!("{sessions}, {} requests/s in all", number(requests_per_second))
         }
     }

@@ -16,7 +16,7 @@ pub(super) fn mixed() -> RunReport {
         workload: "mixed".to_owned(),
         hosts: vec!["127.0.0.1:2181".to_owned()],
         sessions: 10,
-        load: Load::Closed { window: 64 },
+        load: Pace::Closed { window: 64 },
         ended: Ended::Complete,
         elapsed_s: 3.0,
         requests: 300_000,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Growth, Idle, SnapshotPlan};
-use crate::report::Load;
+use crate::report::Pace;
 use crate::workload::tree::Znodes;
 
 /// One point of a suite's matrix, for every server and repetition alike.
@@ -26,7 +26,7 @@ pub struct Cell {
     /// A built-in workload, or a file next to the suite's.
     pub workload: String,
     pub sessions: usize,
-    pub load: Load,
+    pub load: Pace,
     pub until: End,
     pub warm_up_s: f64,
     /// True if a server is started for this cell alone, and wiped after it.
@@ -77,15 +77,15 @@ impl Cell {
     /// Sessions and their load, as short as a chart's label must be.
     pub fn load_label(&self) -> String {
         match self.load {
-            Load::Closed { window } => format!("{}×{window}", self.sessions),
-            Load::Open { requests_per_second } => format!("{}, {requests_per_second}/s", self.sessions),
+            Pace::Closed { window } => format!("{}×{window}", self.sessions),
+            Pace::Open { requests_per_second } => format!("{}, {requests_per_second}/s", self.sessions),
         }
     }
 
     fn estimated_s(&self) -> f64 {
         let rate = match self.load {
-            Load::Open { requests_per_second } => requests_per_second,
-            Load::Closed { window } => {
+            Pace::Open { requests_per_second } => requests_per_second,
+            Pace::Closed { window } => {
                 (TURNS_PER_SECOND * self.sessions as f64 * window as f64).min(REQUESTS_PER_SECOND)
             }
         };
@@ -121,8 +121,8 @@ impl fmt::Display for Cell {
             if self.sessions == 1 { "" } else { "s" }
         )?;
         match self.load {
-            Load::Closed { window } => write!(f, " × {window} in flight")?,
-            Load::Open { requests_per_second } => write!(f, ", {requests_per_second} requests/s")?,
+            Pace::Closed { window } => write!(f, " × {window} in flight")?,
+            Pace::Open { requests_per_second } => write!(f, ", {requests_per_second} requests/s")?,
         }
         match self.until {
             End::Requests(requests) => write!(f, ", {requests} requests"),

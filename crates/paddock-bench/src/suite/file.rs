@@ -16,7 +16,7 @@ use self::hold::{GrowthEntry, IdleEntry, MemoryEntry, Only, SnapshotEntry};
 use self::workload::WorkloadEntry;
 use super::{Measurement, ServerTemplate, Suite, WorkloadFile, template};
 use crate::BenchError;
-use crate::workload::builtin::Builtin;
+use crate::workload::builtin::{self, Builtin};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -289,7 +289,7 @@ impl Reader<'_> {
                 continue;
             }
             if !workload::is_file(name.get_ref()) {
-                return Err(fault(workload::unknown(name.get_ref())));
+                return Err(fault(builtin::unknown(name.get_ref())));
             }
             let path = self.file.parent().unwrap_or(Path::new("")).join(name.get_ref());
             let bytes =

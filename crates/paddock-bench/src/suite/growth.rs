@@ -12,7 +12,7 @@ use super::summary::Value;
 use super::{Cell, End, Runner, ServerTemplate, Statistics, memory};
 use crate::BenchError;
 use crate::report::units::Unit;
-use crate::report::{Ended, Load};
+use crate::report::{Ended, Pace};
 use crate::workload::tree::{Values, Znodes};
 
 /// The thing that a server gets more and more of, and how the server is loaded.
@@ -72,7 +72,7 @@ impl Growth {
         Cell {
             workload: workload.to_owned(),
             sessions: SESSIONS,
-            load: Load::Closed { window: WINDOW },
+            load: Pace::Closed { window: WINDOW },
             until: End::Seconds(self.time_s),
             warm_up_s: self.warm_up_s,
             // What one workload has made is gone before the next one.

@@ -9,10 +9,11 @@ use std::time::Duration;
 use paddock_proto::Extensions;
 
 use super::{Cell, End, Runner, ServerTemplate, Suite};
-use crate::report::{Load, RunReport};
-use crate::workload::builtin::{Builtin, Shape};
+use crate::report::RunReport;
+use crate::workload::builtin::Builtin;
+use crate::workload::shape::Shape;
 use crate::workload::{Workload, keeper, replay};
-use crate::{BenchError, Pace, Plan, Progress, Source, Until};
+use crate::{BenchError, Plan, Progress, Source, Until};
 
 const ROOT: &str = "/paddock-bench";
 const SEED: u64 = 1;
@@ -78,7 +79,7 @@ impl Runner for Measure<'_> {
             hosts: hosts.to_vec(),
             workload: self.workload(cell)?,
             sessions: cell.sessions,
-            pace: pace(cell.load),
+            pace: cell.load,
             until: until(cell),
             warm_up: Duration::from_secs_f64(cell.warm_up_s),
             threads: 1,
@@ -108,13 +109,6 @@ fn shape(cell: &Cell) -> Shape {
         among: None,
         tree: cell.tree.clone(),
         seed: SEED,
-    }
-}
-
-fn pace(load: Load) -> Pace {
-    match load {
-        Load::Closed { window } => Pace::Closed { window },
-        Load::Open { requests_per_second } => Pace::Open { requests_per_second },
     }
 }
 

@@ -144,7 +144,7 @@ pub(super) fn ratio_text(ratio: f64) -> String {
 mod tests {
     use super::super::{Cell, End, Measurement};
     use super::*;
-    use crate::report::Load;
+    use crate::report::Pace;
     use crate::report::units::Unit;
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         let cell = Cell {
             workload: "x".to_owned(),
             sessions: 1,
-            load: Load::Closed { window: 1 },
+            load: Pace::Closed { window: 1 },
             until: End::Seconds(1.0),
             warm_up_s: 0.0,
             fresh: true,

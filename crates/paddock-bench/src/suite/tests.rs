@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::report::chart::Chart;
 use crate::report::units::Unit;
-use crate::report::{Ended, Latency, Load, ServerUse};
+use crate::report::{Ended, Latency, Pace, ServerUse};
 use crate::workload::tree::Znodes;
 
 /// Begins only as a child of a test: its directory then has a file that names its port.
@@ -104,7 +104,7 @@ fn cell(workload: &str, fresh: bool) -> Measurement {
     Measurement::Run(Cell {
         workload: workload.to_owned(),
         sessions: 1,
-        load: Load::Closed { window: 1 },
+        load: Pace::Closed { window: 1 },
         until: End::Requests(10),
         warm_up_s: 0.0,
         fresh,

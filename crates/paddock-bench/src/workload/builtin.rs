@@ -1,60 +1,11 @@
 //! The workloads that come with the tool, named after what they reproduce.
 
-use super::clickhouse::ClickHouse;
-use super::create::CreateOnly;
-use super::mixed::Mixed;
-use super::same::Same;
-use super::sessions::Sessions;
-use super::smoketest::SmokeTest;
-use super::suite::SuiteMix;
-use super::tree::Znodes;
-use super::watches::Watches;
-use super::zkboom::ZkBoom;
-use super::{Workload, Znode};
-use crate::plan::Pace;
-
-/// Settings of a built-in workload.
-#[derive(Clone, Debug)]
-pub struct Shape {
-    /// All znodes are at or below this one.
-    pub root: String,
-    pub sessions: usize,
-    /// Size of the values that it writes, in bytes, if not that of those it reproduces.
-    pub value_bytes: Option<usize>,
-    /// Number of znodes that each session makes in each phase, for workloads that count them.
-    pub znodes: Option<u64>,
-    /// From how many znodes `get` and `set` choose, if not from as many as they always do.
-    pub among: Option<usize>,
-    /// Znodes that `get` and `set` act on, if they are there already and stay.
-    pub tree: Option<Znodes>,
-    /// The same seed makes the same requests.
-    pub seed: u64,
-}
-
-impl Shape {
-    pub(super) fn value(&self, default_bytes: usize) -> Vec<u8> {
-        vec![b'x'; self.value_bytes.unwrap_or(default_bytes)]
-    }
-
-    /// A generator of its own for each session.
-    pub(super) fn chance(&self, session: usize) -> fastrand::Rng {
-        fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ session as u64)
-    }
-
-    /// The root, and below it a znode for each session: `prefix` and the session's number.
-    pub(super) fn session_znodes(&self, prefix: &str) -> impl Iterator<Item = Znode> + use<'_> {
-        let below: Vec<Znode> =
-            (0..self.sessions).map(|session| self.znode(&format!("/{prefix}{session}"))).collect();
-        std::iter::once(self.znode("")).chain(below)
-    }
-
-    pub(super) fn znode(&self, below_root: &str) -> Znode {
-        Znode { path: format!("{}{below_root}", self.root), data: Vec::new() }
-    }
-}
+use super::shape::{Setup, Shape};
+use super::{Lane, Workload, Znode, clickhouse, create, mix, same, session_storm, smoketest, watches};
+use crate::report::Pace;
 
 /// A workload and how it is run unless the user says otherwise.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Builtin {
     pub name: &'static str,
     pub about: &'static str,
@@ -62,59 +13,79 @@ pub struct Builtin {
     pub pace: Pace,
     /// True if it ends by itself.
     pub is_finite: bool,
-    build: fn(Shape) -> Box<dyn Workload>,
+    is_one_thread: bool,
+    /// The operations that are reported apart.
+    operations: &'static [&'static str],
+    /// Sentences about its phases; without one, the workload is a phase.
+    phases: &'static [&'static str],
+    setup: fn(&Shape) -> Setup<'_>,
+    lanes: fn(&Shape) -> Vec<Box<dyn Lane>>,
 }
 
 const ONE_BY_ONE: Pace = Pace::Closed { window: 1 };
+
+/// A workload as most are; each row of the table names what is its own.
+const USUAL: Builtin = Builtin {
+    name: "",
+    about: "",
+    sessions: 10,
+    pace: ONE_BY_ONE,
+    is_finite: false,
+    is_one_thread: false,
+    operations: &[],
+    phases: &[],
+    setup: |_| Box::new(std::iter::empty()),
+    lanes: |_| Vec::new(),
+};
 
 pub const ALL: [Builtin; 10] = [
     Builtin {
         name: "create",
         about: "creates of 100-byte values (raftkeeper-bench)",
-        sessions: 10,
-        pace: ONE_BY_ONE,
-        is_finite: false,
-        build: |shape| Box::new(CreateOnly::new(shape)),
+        operations: &["create"],
+        setup: |shape| shape.session_znodes(""),
+        lanes: create::creates,
+        ..USUAL
     },
     Builtin {
         name: "get",
         about: "reads of 100-byte values, any of 10000 znodes or --znodes",
-        sessions: 10,
-        pace: ONE_BY_ONE,
-        is_finite: false,
-        build: |shape| Box::new(Same::get(shape)),
+        operations: &["get"],
+        setup: same::setup,
+        lanes: same::gets,
+        ..USUAL
     },
     Builtin {
         name: "set",
         about: "sets of 100-byte values, any of 10000 znodes or --znodes",
-        sessions: 10,
-        pace: ONE_BY_ONE,
-        is_finite: false,
-        build: |shape| Box::new(Same::set(shape)),
+        operations: &["set"],
+        setup: same::setup,
+        lanes: same::sets,
+        ..USUAL
     },
     Builtin {
         name: "mixed",
         about: "create 1, set 8, get 45, list 45, delete 1 of 100, on 100 children with 50-byte names (raftkeeper-bench)",
-        sessions: 10,
-        pace: ONE_BY_ONE,
-        is_finite: false,
-        build: |shape| Box::new(Mixed::new(shape)),
+        operations: &mix::OPERATIONS,
+        setup: mix::mixed_setup,
+        lanes: mix::mixed,
+        ..USUAL
     },
     Builtin {
         name: "clickhouse",
         about: "70% inserts into a replicated ClickHouse table (multi of check, create, create sequential, set); reads and watches",
-        sessions: 10,
-        pace: ONE_BY_ONE,
-        is_finite: false,
-        build: |shape| Box::new(ClickHouse::new(shape)),
+        operations: &clickhouse::OPERATIONS,
+        setup: clickhouse::setup,
+        lanes: clickhouse::lanes,
+        ..USUAL
     },
     Builtin {
         name: "suite",
         about: "1/3 create and delete, 2/3 reads (keeper-bench-suite)",
-        sessions: 10,
-        pace: ONE_BY_ONE,
-        is_finite: false,
-        build: |shape| Box::new(SuiteMix::new(shape)),
+        operations: mix::OPERATIONS.split_at(mix::OPERATIONS_OF_SUITE).0,
+        setup: mix::suite_setup,
+        lanes: mix::suite,
+        ..USUAL
     },
     Builtin {
         name: "smoketest",
@@ -122,31 +93,39 @@ pub const ALL: [Builtin; 10] = [
         sessions: 1,
         pace: Pace::Closed { window: 100 },
         is_finite: true,
-        build: |shape| Box::new(SmokeTest::new(shape)),
+        operations: &smoketest::OPERATIONS,
+        phases: &smoketest::PHASES,
+        setup: |shape| shape.session_znodes("session_"),
+        lanes: smoketest::lanes,
+        ..USUAL
     },
     Builtin {
         name: "zkboom",
         about: "creates and gets of 128 bytes at a fixed rate, 1000/s (zkboom)",
         sessions: 1,
         pace: Pace::Open { requests_per_second: 1000.0 },
-        is_finite: false,
-        build: |shape| Box::new(ZkBoom::new(shape)),
+        operations: &["create", "get"],
+        setup: |shape| shape.session_znodes(""),
+        lanes: create::creates_and_gets,
+        ..USUAL
     },
     Builtin {
         name: "watches",
         about: "fan-out: one session sets a znode that all the others watch",
         sessions: 50,
-        pace: ONE_BY_ONE,
-        is_finite: false,
-        build: |shape| Box::new(Watches::new(shape)),
+        is_one_thread: true,
+        operations: &watches::OPERATIONS,
+        setup: |shape| Box::new(std::iter::once(shape.znode(""))),
+        lanes: watches::lanes,
+        ..USUAL
     },
     Builtin {
         name: "sessions",
         about: "sessions that are closed and opened again, nothing else",
         sessions: 50,
-        pace: ONE_BY_ONE,
-        is_finite: false,
-        build: |shape| Box::new(Sessions::new(shape)),
+        operations: &session_storm::OPERATIONS,
+        lanes: session_storm::lanes,
+        ..USUAL
     },
 ];
 
@@ -155,13 +134,55 @@ impl Builtin {
         ALL.iter().find(|builtin| builtin.name == name)
     }
 
-    pub fn build(&self, shape: Shape) -> Box<dyn Workload> {
-        (self.build)(shape)
+    pub fn build(&'static self, shape: Shape) -> Box<dyn Workload> {
+        Box::new(BuiltinWorkload { builtin: self, shape })
     }
 }
 
-impl std::fmt::Debug for Builtin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builtin").field("name", &self.name).finish_non_exhaustive()
+/// Names what can be run in the place of a workload that there is not.
+pub fn unknown(name: &str) -> String {
+    let names: Vec<&str> = ALL.iter().map(|builtin| builtin.name).collect();
+    format!("there is no workload {name:?}; there are {}, and files in .yaml or .csv", names.join(", "))
+}
+
+#[derive(Debug)]
+struct BuiltinWorkload {
+    builtin: &'static Builtin,
+    shape: Shape,
+}
+
+impl Workload for BuiltinWorkload {
+    fn name(&self) -> String {
+        self.builtin.name.to_owned()
+    }
+
+    fn operations(&self) -> Vec<String> {
+        self.builtin.operations.iter().copied().map(String::from).collect()
+    }
+
+    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
+        (self.builtin.setup)(&self.shape)
+    }
+
+    /// The workload's own root, unless it makes nothing.
+    fn roots(&self) -> Vec<String> {
+        let makes_any = self.setup().next().is_some();
+        if makes_any { vec![self.shape.root.clone()] } else { Vec::new() }
+    }
+
+    fn phases(&self) -> Vec<String> {
+        match self.builtin.phases {
+            [] => vec![self.name()],
+            phases => phases.iter().copied().map(String::from).collect(),
+        }
+    }
+
+    fn is_one_thread(&self) -> bool {
+        self.builtin.is_one_thread
+    }
+
+    fn lanes(&self, sessions: usize) -> Vec<Box<dyn Lane>> {
+        assert!(sessions == self.shape.sessions, "a built-in workload is built for its sessions");
+        (self.builtin.lanes)(&self.shape)
     }
 }

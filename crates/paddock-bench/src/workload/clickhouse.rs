@@ -4,9 +4,9 @@
 
 use paddock_proto::{CreateMode, OpCode, encode};
 
-use super::builtin::Shape;
 use super::names::Names;
-use super::{Lane, Next, Operation, Request, Workload, Znode};
+use super::shape::{Setup, Shape};
+use super::{Lane, Next, Operation, Request};
 
 const REPLICAS: usize = 10;
 const INSERT_PERCENT: u32 = 70;
@@ -15,60 +15,35 @@ const LOG_ENTRY_BYTES: usize = 150;
 const PART_NAME: &[u8] = b"202611_184_184_0";
 const TIME: &[u8] = b"1795219200";
 
+pub(super) const OPERATIONS: [&str; 4] = ["multi", "get", "exists, watched", "list, watched"];
 const INSERT: Operation = Operation(0);
 const GET: Operation = Operation(1);
 const EXISTS: Operation = Operation(2);
 const LIST: Operation = Operation(3);
 
-pub(super) struct ClickHouse {
-    shape: Shape,
+pub(super) fn setup(shape: &Shape) -> Setup<'_> {
+    let table = ["", "/metadata", "/blocks", "/log", "/replicas"].map(|name| shape.znode(name));
+    let replicas = (0..REPLICAS).flat_map(|number| {
+        ["", "/min_unprocessed_insert_time"].map(|name| shape.znode(&format!("/replicas/r{number}{name}")))
+    });
+    Box::new(table.into_iter().chain(replicas))
 }
 
-impl ClickHouse {
-    pub(super) fn new(shape: Shape) -> ClickHouse {
-        ClickHouse { shape }
-    }
-}
-
-impl Workload for ClickHouse {
-    fn name(&self) -> String {
-        "clickhouse".into()
-    }
-
-    fn operations(&self) -> Vec<String> {
-        ["multi", "get", "exists, watched", "list, watched"].map(String::from).to_vec()
-    }
-
-    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
-        let table = ["", "/metadata", "/blocks", "/log", "/replicas"].map(|name| self.shape.znode(name));
-        let replicas = (0..REPLICAS).flat_map(|number| {
-            ["", "/min_unprocessed_insert_time"]
-                .map(|name| self.shape.znode(&format!("/replicas/r{number}{name}")))
-        });
-        Box::new(table.into_iter().chain(replicas))
-    }
-
-    fn roots(&self) -> Vec<String> {
-        vec![self.shape.root.clone()]
-    }
-
-    fn lane(&self, session: usize) -> Box<dyn Lane> {
-        let root = &self.shape.root;
-        let replica = |number: usize| format!("{root}/replicas/r{number}");
-        Box::new(Replica {
-            chance: self.shape.chance(session),
-            metadata: format!("{root}/metadata"),
-            blocks: Names::with_prefix(&format!("{root}/blocks/all_{session}_")),
-            log: format!("{root}/log/log-"),
-            entry: self.shape.value(LOG_ENTRY_BYTES),
-            replicas: format!("{root}/replicas"),
-            own_time: format!("{}/min_unprocessed_insert_time", replica(session % REPLICAS)),
-            others: (0..REPLICAS).map(replica).collect(),
-            other_times: (0..REPLICAS)
-                .map(|n| format!("{}/min_unprocessed_insert_time", replica(n)))
-                .collect(),
-        })
-    }
+pub(super) fn lanes(shape: &Shape) -> Vec<Box<dyn Lane>> {
+    let root = &shape.root;
+    let replica = |number: usize| format!("{root}/replicas/r{number}");
+    let time = |number: usize| format!("{}/min_unprocessed_insert_time", replica(number));
+    shape.lanes(|session| Replica {
+        chance: shape.chance(session),
+        metadata: format!("{root}/metadata"),
+        blocks: Names::with_prefix(&format!("{root}/blocks/all_{session}_")),
+        log: format!("{root}/log/log-"),
+        entry: shape.value(LOG_ENTRY_BYTES),
+        replicas: format!("{root}/replicas"),
+        own_time: time(session % REPLICAS),
+        others: (0..REPLICAS).map(replica).collect(),
+        other_times: (0..REPLICAS).map(time).collect(),
+    })
 }
 
 struct Replica {

@@ -1,55 +1,55 @@
-//! `create`: what raftkeeper-bench calls create-100%: new znodes of 100 bytes, nothing else.
+//! `create`, what raftkeeper-bench calls create-100%: new znodes of 100 bytes, nothing else. `zkboom`, zetcd's load tool:
+//! creates of 128 bytes, each followed by a get, meant to be run at a fixed rate.
 
 use paddock_proto::CreateMode;
 
-use super::builtin::Shape;
 use super::names::Names;
-use super::{Lane, Next, Operation, Request, Workload, Znode};
+use super::shape::Shape;
+use super::{Lane, Next, Operation, Request};
 
 const VALUE_BYTES: usize = 100;
+const ZKBOOM_VALUE_BYTES: usize = 128;
 const CREATE: Operation = Operation(0);
+const GET: Operation = Operation(1);
 
-pub(super) struct CreateOnly {
-    shape: Shape,
+pub(super) fn creates(shape: &Shape) -> Vec<Box<dyn Lane>> {
+    creators(shape, VALUE_BYTES, false)
 }
 
-impl CreateOnly {
-    pub(super) fn new(shape: Shape) -> CreateOnly {
-        CreateOnly { shape }
-    }
+pub(super) fn creates_and_gets(shape: &Shape) -> Vec<Box<dyn Lane>> {
+    creators(shape, ZKBOOM_VALUE_BYTES, true)
 }
 
-impl Workload for CreateOnly {
-    fn name(&self) -> String {
-        "create".into()
-    }
-
-    fn operations(&self) -> Vec<String> {
-        vec!["create".into()]
-    }
-
-    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
-        Box::new(self.shape.session_znodes(""))
-    }
-
-    fn roots(&self) -> Vec<String> {
-        vec![self.shape.root.clone()]
-    }
-
-    fn lane(&self, session: usize) -> Box<dyn Lane> {
-        let names = Names::below(&format!("{}/{session}", self.shape.root));
-        Box::new(Creator { names, value: self.shape.value(VALUE_BYTES) })
-    }
+fn creators(shape: &Shape, value_bytes: usize, reads: bool) -> Vec<Box<dyn Lane>> {
+    shape.lanes(|session| Creator {
+        names: Names::below(&format!("{}/{session}", shape.root)),
+        value: shape.value(value_bytes),
+        reads,
+        is_read_next: false,
+    })
 }
 
 struct Creator {
     names: Names,
     value: Vec<u8>,
+    /// True if each create is followed by a get of its znode.
+    reads: bool,
+    is_read_next: bool,
 }
 
 impl Lane for Creator {
     fn next(&mut self, request: &mut Request<'_>) -> Next {
-        request.create(self.names.create(), &self.value, CreateMode::Persistent);
-        Next::Send(CREATE)
+        let is_read = self.is_read_next;
+        self.is_read_next = self.reads && !is_read;
+        match self.names.last_created().filter(|_| is_read) {
+            Some(path) => {
+                request.get(path, false);
+                Next::Send(GET)
+            }
+            None => {
+                request.create(self.names.create(), &self.value, CreateMode::Persistent);
+                Next::Send(CREATE)
+            }
+        }
     }
 }

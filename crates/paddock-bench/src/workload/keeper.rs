@@ -177,11 +177,14 @@ impl Workload for KeeperWorkload {
         self.plan.roots.clone()
     }
 
-    fn lane(&self, session: usize) -> Box<dyn Lane> {
-        assert!(session < LANES_MAX, "session {session} of at most {LANES_MAX}");
-        let rng = Rng::with_seed(self.seed ^ Rng::with_seed(session as u64).u64(..));
-        let names = Names::new(self.seed, session, LANES_MAX);
-        Box::new(KeeperLane::new(self.plan.clone(), self.operations, rng, names))
+    fn lanes(&self, sessions: usize) -> Vec<Box<dyn Lane>> {
+        assert!(sessions < LANES_MAX, "{sessions} sessions of at most {LANES_MAX}");
+        let lane = |session: usize| {
+            let rng = Rng::with_seed(self.seed ^ Rng::with_seed(session as u64).u64(..));
+            let names = Names::new(self.seed, session, LANES_MAX);
+            Box::new(KeeperLane::new(self.plan.clone(), self.operations, rng, names)) as Box<dyn Lane>
+        };
+        (0..sessions).map(lane).collect()
     }
 }
 

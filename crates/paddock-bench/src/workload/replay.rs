@@ -125,8 +125,9 @@ impl Workload for Replay {
     }
 
     /// Sessions beyond the recorded ones have nothing to do.
-    fn lane(&self, session: usize) -> Box<dyn Lane> {
-        Box::new(ReplayLane::new(self.sessions.get(session).cloned().unwrap_or_default()))
+    fn lanes(&self, sessions: usize) -> Vec<Box<dyn Lane>> {
+        let recorded = |session: usize| self.sessions.get(session).cloned().unwrap_or_default();
+        (0..sessions).map(|session| Box::new(ReplayLane::new(recorded(session))) as Box<dyn Lane>).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! `get` and `set`: one operation on znodes that stay, any of them.
 
-use super::builtin::Shape;
+use super::shape::{Setup, Shape};
 use super::tree::Znodes;
-use super::{Lane, Next, Operation, Request, Workload, Znode};
+use super::{Lane, Next, Operation, Request, Znode};
 
 /// Number of znodes unless there is a tree already or somebody wants more, and of the parents over which they are spread.
 const ZNODES: usize = 10_000;
@@ -13,65 +13,48 @@ const VALUE_BYTES: usize = 100;
 const NAME_BYTES: usize = 13;
 const ONLY: Operation = Operation(0);
 
-pub(super) struct Same {
-    shape: Shape,
-    is_set: bool,
+pub(super) fn gets(shape: &Shape) -> Vec<Box<dyn Lane>> {
+    lanes(shape, None)
 }
 
-impl Same {
-    pub(super) fn get(shape: Shape) -> Same {
-        Same { shape, is_set: false }
-    }
-
-    pub(super) fn set(shape: Shape) -> Same {
-        Same { shape, is_set: true }
-    }
-
-    /// Znodes to read and set if there are none yet.
-    fn own(&self) -> Znodes {
-        let znodes = self.shape.among.unwrap_or(ZNODES);
-        let parents = PARENTS.max(znodes.div_ceil(CHILDREN_MAX));
-        Znodes { znodes, value_bytes: VALUE_BYTES, name_bytes: NAME_BYTES, parents }
-    }
+pub(super) fn sets(shape: &Shape) -> Vec<Box<dyn Lane>> {
+    lanes(shape, Some(shape.value(VALUE_BYTES)))
 }
 
-impl Workload for Same {
-    fn name(&self) -> String {
-        if self.is_set { "set".into() } else { "get".into() }
+/// The znodes to read and set, unless they are there already.
+pub(super) fn setup(shape: &Shape) -> Setup<'_> {
+    if shape.tree.is_some() {
+        return Box::new(std::iter::empty());
     }
+    let (tree, value) = (own(shape), shape.value(VALUE_BYTES));
+    let root = std::iter::once(shape.znode(""));
+    let parents = (0..tree.parents).map({
+        let tree = tree.clone();
+        move |number| shape.znode(&tree.parent(number))
+    });
+    let znodes =
+        (0..tree.znodes).map(move |number| Znode { data: value.clone(), ..shape.znode(&tree.path(number)) });
+    Box::new(root.chain(parents).chain(znodes))
+}
 
-    fn operations(&self) -> Vec<String> {
-        vec![self.name()]
-    }
+fn lanes(shape: &Shape, set: Option<Vec<u8>>) -> Vec<Box<dyn Lane>> {
+    let (root, tree) = match &shape.tree {
+        Some(tree) => ("", tree.clone()),
+        None => (shape.root.as_str(), own(shape)),
+    };
+    shape.lanes(|session| SameLane {
+        chance: shape.chance(session),
+        root: root.to_owned(),
+        tree: tree.clone(),
+        set: set.clone(),
+    })
+}
 
-    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
-        if self.shape.tree.is_some() {
-            return Box::new(std::iter::empty());
-        }
-        let (tree, value) = (self.own(), self.shape.value(VALUE_BYTES));
-        let root = std::iter::once(self.shape.znode(""));
-        let parents = (0..tree.parents).map({
-            let tree = tree.clone();
-            move |number| self.shape.znode(&tree.parent(number))
-        });
-        let znodes = (0..tree.znodes)
-            .map(move |number| Znode { data: value.clone(), ..self.shape.znode(&tree.path(number)) });
-        Box::new(root.chain(parents).chain(znodes))
-    }
-
-    fn roots(&self) -> Vec<String> {
-        if self.shape.tree.is_some() { Vec::new() } else { vec![self.shape.root.clone()] }
-    }
-
-    fn lane(&self, session: usize) -> Box<dyn Lane> {
-        let (root, tree) = match &self.shape.tree {
-            Some(tree) => (String::new(), tree.clone()),
-            None => (self.shape.root.clone(), self.own()),
-        };
-        let chance = self.shape.chance(session);
-        let set = self.is_set.then(|| self.shape.value(VALUE_BYTES));
-        Box::new(SameLane { chance, root, tree, set })
-    }
+/// Znodes to read and set if there are none yet.
+fn own(shape: &Shape) -> Znodes {
+    let znodes = shape.among.unwrap_or(ZNODES);
+    let parents = PARENTS.max(znodes.div_ceil(CHILDREN_MAX));
+    Znodes { znodes, value_bytes: VALUE_BYTES, name_bytes: NAME_BYTES, parents }
 }
 
 struct SameLane {

@@ -4,65 +4,37 @@ use std::time::Instant;
 
 use paddock_proto::{CreateMode, EventKind, WatchEvent};
 
-use super::builtin::Shape;
-use super::{Lane, Next, Operation, Request, Workload, Znode};
+use super::shape::Shape;
+use super::{Lane, Next, Operation, Request};
 
 const VALUE_BYTES: usize = 25;
 /// Number of znodes of each session, unless the user says otherwise.
 const ZNODES: u64 = 10_000;
 
-/// The operation of each phase, and what is printed about it.
-const PHASES: [(&str, &str); 7] = [
-    ("create", "created permanent znodes"),
-    ("set", "set permanent znodes"),
-    ("get", "got permanent znodes"),
-    ("delete", "deleted permanent znodes"),
-    ("create ephemeral", "created ephemeral znodes"),
-    ("exists, watched", "watched ephemeral znodes"),
-    ("delete, notified", "deleted ephemeral znodes, notified"),
+/// The operation of each phase.
+pub(super) const OPERATIONS: [&str; 7] =
+    ["create", "set", "get", "delete", "create ephemeral", "exists, watched", "delete, notified"];
+
+/// The sentence that is printed about each phase.
+pub(super) const PHASES: [&str; 7] = [
+    "created permanent znodes",
+    "set permanent znodes",
+    "got permanent znodes",
+    "deleted permanent znodes",
+    "created ephemeral znodes",
+    "watched ephemeral znodes",
+    "deleted ephemeral znodes, notified",
 ];
 
-pub(super) struct SmokeTest {
-    shape: Shape,
-}
-
-impl SmokeTest {
-    pub(super) fn new(shape: Shape) -> SmokeTest {
-        SmokeTest { shape }
-    }
-}
-
-impl Workload for SmokeTest {
-    fn name(&self) -> String {
-        "smoketest".into()
-    }
-
-    fn operations(&self) -> Vec<String> {
-        PHASES.map(|(operation, _)| operation.to_owned()).to_vec()
-    }
-
-    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
-        Box::new(self.shape.session_znodes("session_"))
-    }
-
-    fn roots(&self) -> Vec<String> {
-        vec![self.shape.root.clone()]
-    }
-
-    fn phases(&self) -> Vec<String> {
-        PHASES.map(|(_, words)| words.to_owned()).to_vec()
-    }
-
-    fn lane(&self, session: usize) -> Box<dyn Lane> {
-        Box::new(Smoke {
-            directory: format!("{}/session_{session}", self.shape.root),
-            value: self.shape.value(VALUE_BYTES),
-            znodes: self.shape.znodes.unwrap_or(ZNODES),
-            phase: 0,
-            sent: 0,
-            notified: 0,
-        })
-    }
+pub(super) fn lanes(shape: &Shape) -> Vec<Box<dyn Lane>> {
+    shape.lanes(|session| Smoke {
+        directory: format!("{}/session_{session}", shape.root),
+        value: shape.value(VALUE_BYTES),
+        znodes: shape.znodes.unwrap_or(ZNODES),
+        phase: 0,
+        sent: 0,
+        notified: 0,
+    })
 }
 
 struct Smoke {

@@ -7,18 +7,14 @@ use std::time::{Duration, Instant};
 
 use paddock_proto::WatchEvent;
 
-use super::builtin::Shape;
-use super::{Answer, Lane, Next, Operation, Request, Verdict, Workload, Znode};
+use super::shape::Shape;
+use super::{Answer, Lane, Next, Operation, Request, Verdict};
 
 const VALUE_BYTES: usize = 100;
+pub(super) const OPERATIONS: [&str; 3] = ["set", "notify", "get, watched"];
 const SET: Operation = Operation(0);
 const NOTIFY: Operation = Operation(1);
 const GET: Operation = Operation(2);
-
-pub(super) struct Watches {
-    shape: Shape,
-    fan: Arc<Fan>,
-}
 
 /// State that the writer and its watchers share. One thread drives them all.
 struct Fan {
@@ -29,50 +25,14 @@ struct Fan {
     armed: AtomicUsize,
 }
 
-impl Watches {
-    pub(super) fn new(shape: Shape) -> Watches {
-        let fan = Fan { base: Instant::now(), set_at: AtomicU64::new(0), armed: AtomicUsize::new(0) };
-        Watches { shape, fan: Arc::new(fan) }
-    }
-
-    fn path(&self) -> String {
-        self.shape.root.clone()
-    }
-}
-
-impl Workload for Watches {
-    fn name(&self) -> String {
-        "watches".into()
-    }
-
-    fn operations(&self) -> Vec<String> {
-        ["set", "notify", "get, watched"].map(String::from).to_vec()
-    }
-
-    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
-        Box::new(std::iter::once(self.shape.znode("")))
-    }
-
-    fn roots(&self) -> Vec<String> {
-        vec![self.path()]
-    }
-
-    fn is_one_thread(&self) -> bool {
-        true
-    }
-
-    fn lane(&self, session: usize) -> Box<dyn Lane> {
-        let fan = Arc::clone(&self.fan);
-        match session {
-            0 => Box::new(Writer {
-                fan,
-                path: self.path(),
-                value: self.shape.value(VALUE_BYTES),
-                watchers: self.shape.sessions - 1,
-            }),
-            _ => Box::new(Watcher { fan, path: self.path(), is_armed: false }),
-        }
-    }
+pub(super) fn lanes(shape: &Shape) -> Vec<Box<dyn Lane>> {
+    let fan = Fan { base: Instant::now(), set_at: AtomicU64::new(0), armed: AtomicUsize::new(0) };
+    let (fan, path) = (Arc::new(fan), || shape.root.clone());
+    let (value, watchers) = (shape.value(VALUE_BYTES), shape.sessions - 1);
+    let writer = Writer { fan: Arc::clone(&fan), path: path(), value, watchers };
+    let watcher =
+        |_| Box::new(Watcher { fan: Arc::clone(&fan), path: path(), is_armed: false }) as Box<dyn Lane>;
+    std::iter::once(Box::new(writer) as Box<dyn Lane>).chain((0..watchers).map(watcher)).collect()
 }
 
 struct Writer {

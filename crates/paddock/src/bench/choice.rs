@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use paddock_bench::workload::builtin::{self, Builtin, Shape};
+use paddock_bench::workload::builtin::{self, Builtin};
 use paddock_bench::workload::keeper::{self, Output};
+use paddock_bench::workload::shape::Shape;
 use paddock_bench::workload::{Workload, replay};
 use paddock_bench::{BenchError, Extensions, Pace, Plan, Source, Until};
 
@@ -73,7 +74,8 @@ fn choose(args: &Args) -> Result<Choice, BenchError> {
 }
 
 fn built_in(args: &Args) -> Result<Choice, BenchError> {
-    let builtin = Builtin::find(&args.workload).ok_or_else(|| unknown(&args.workload))?;
+    let builtin =
+        Builtin::find(&args.workload).ok_or_else(|| BenchError::Usage(builtin::unknown(&args.workload)))?;
     if args.znodes.is_some() && !["get", "set"].contains(&builtin.name) {
         return Err(BenchError::Usage(format!("--znodes is for get and set, not for {}", builtin.name)));
     }
@@ -94,12 +96,6 @@ fn built_in(args: &Args) -> Result<Choice, BenchError> {
     };
     let workload = builtin.build(shape);
     Ok(Choice { sessions, until, ..Choice::new(workload, builtin.pace) })
-}
-
-fn unknown(name: &str) -> BenchError {
-    let names: Vec<&str> = builtin::ALL.iter().map(|builtin| builtin.name).collect();
-    let names = names.join(", ");
-    BenchError::Usage(format!("there is no workload {name:?}; there are {names}, and files in .yaml or .csv"))
 }
 
 fn keeper_file(args: &Args, path: &Path) -> Result<Choice, BenchError> {

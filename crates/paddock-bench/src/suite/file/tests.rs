@@ -166,7 +166,7 @@ fn workloads_that_cannot_be() {
     );
     check(
         &workload("name = \"crate\"\nsessions = [1]\nwindow = [1]\ntime = \"1s\""),
-        "12: there is no workload crate",
+        "12: there is no workload \"crate\"",
     );
     let no_file = "name = \"no.yaml\"\nsessions = [1]\nwindow = [1]\ntime = \"1s\"";
     check(&workload(no_file), "12: read ");

@@ -8,9 +8,8 @@ use toml::Spanned;
 
 use super::duration;
 use super::hold::Only;
-use crate::report::Load;
+use crate::report::Pace;
 use crate::suite::{Cell, End};
-use crate::workload::builtin;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +43,7 @@ impl WorkloadEntry {
         Ok(cells)
     }
 
-    fn cell(&self, sessions: usize, load: Load, until: End) -> Cell {
+    fn cell(&self, sessions: usize, load: Pace, until: End) -> Cell {
         Cell {
             workload: self.name.get_ref().clone(),
             sessions,
@@ -56,15 +55,15 @@ impl WorkloadEntry {
         }
     }
 
-    fn loads(&self) -> Result<Vec<Load>, &'static str> {
+    fn loads(&self) -> Result<Vec<Pace>, &'static str> {
         match (&self.window, &self.rate) {
             (Some(windows), None) if !windows.is_empty() && !windows.contains(&0) => {
-                Ok(windows.iter().map(|&window| Load::Closed { window }).collect())
+                Ok(windows.iter().map(|&window| Pace::Closed { window }).collect())
             }
             (None, Some(rates))
                 if !rates.is_empty() && rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) =>
             {
-                Ok(rates.iter().map(|&requests_per_second| Load::Open { requests_per_second }).collect())
+                Ok(rates.iter().map(|&requests_per_second| Pace::Open { requests_per_second }).collect())
             }
             (Some(_), None) | (None, Some(_)) => Err("window or rate must be a list of positive numbers"),
             _ => Err("a workload has either a window (requests in flight) or a rate (requests each second)"),
@@ -87,9 +86,4 @@ impl WorkloadEntry {
 pub(super) fn is_file(workload: &str) -> bool {
     let extension = Path::new(workload).extension();
     extension.is_some_and(|extension| ["yaml", "yml", "csv"].iter().any(|known| extension == *known))
-}
-
-pub(super) fn unknown(workload: &str) -> String {
-    let known: Vec<&str> = builtin::ALL.iter().map(|builtin| builtin.name).collect();
-    format!("there is no workload {workload}; there are {}, and files in .yaml or .csv", known.join(", "))
 }

@@ -17,7 +17,7 @@ fn parse(text: &str) -> Result<KeeperFile, BenchError> {
 /// Plays `requests` turns of several lanes at once; everything must be answered well. How often each operation came.
 fn play(workload: &KeeperWorkload, lanes: usize, requests: usize) -> HashMap<String, usize> {
     let mut model = Model::of(workload);
-    let mut lanes: Vec<_> = (0..lanes).map(|session| workload.lane(session)).collect();
+    let mut lanes = workload.lanes(lanes);
     let (names, mut counts, mut frame) = (workload.operations(), HashMap::new(), Vec::new());
     for turn in 0..requests {
         let lane = turn % lanes.len();
@@ -95,7 +95,7 @@ fn creates_with_removals_keep_the_tree_small() {
     let text =
         with_requests("    create: {path: /a, remove_factor: 0.9}\n    get: {path: {children_of: /a}}\n");
     let workload = parse(&text).unwrap().workload(1);
-    let (mut model, mut lane, mut frame) = (Model::of(&workload), workload.lane(0), Vec::new());
+    let (mut model, mut lane, mut frame) = (Model::of(&workload), workload.lanes(1).remove(0), Vec::new());
     for _ in 0..100_000 {
         let (_, answer) = model.turn(lane.as_mut(), &mut frame);
         assert_eq!(answer.unwrap().1, Verdict::Good);
@@ -107,7 +107,8 @@ fn creates_with_removals_keep_the_tree_small() {
 fn a_session_repeats_from_the_seed() {
     let frames = |seed, session| {
         let workload = example("mixed.yaml").workload(seed);
-        let (mut model, mut lane, mut all) = (Model::of(&workload), workload.lane(session), Vec::new());
+        let (mut model, mut lane, mut all) =
+            (Model::of(&workload), workload.lanes(session + 1).remove(session), Vec::new());
         for _ in 0..1000 {
             let mut frame = Vec::new();
             let (next, _) = model.turn(lane.as_mut(), &mut frame);
@@ -128,7 +129,7 @@ fn requests_wait_for_the_znodes_that_others_create() {
         "    create: {path: /a/x, weight: 1}\n    get: {path: {children_of: /a/x}, weight: 99}\n",
     );
     let workload = parse(&text).unwrap().workload(1);
-    let (mut model, mut lane, mut frame) = (Model::of(&workload), workload.lane(0), Vec::new());
+    let (mut model, mut lane, mut frame) = (Model::of(&workload), workload.lanes(1).remove(0), Vec::new());
     let (_, answer) = model.turn(lane.as_mut(), &mut frame);
     assert_eq!(workload.operations()[answer.unwrap().0.0], "create");
     check_share(&play(&workload, 1, 20_000), &["get"], 0.99);
@@ -138,7 +139,7 @@ fn requests_wait_for_the_znodes_that_others_create() {
 fn a_watch_is_asked_for_as_often_as_said() {
     let text = with_requests("    get: {path: /a, watch_probability: 0.25}\n");
     let workload = parse(&text).unwrap().workload(1);
-    let (mut model, mut lane, mut frame) = (Model::of(&workload), workload.lane(0), Vec::new());
+    let (mut model, mut lane, mut frame) = (Model::of(&workload), workload.lanes(1).remove(0), Vec::new());
     let mut watches = 0;
     for _ in 0..10_000 {
         model.turn(lane.as_mut(), &mut frame);

@@ -21,7 +21,7 @@ fn setup(replay: &Replay) -> Vec<String> {
 /// One request after the other from each session in turn: `operation error` of each, with `!` if it is not as recorded.
 fn play(replay: &Replay) -> Vec<String> {
     let mut model = Model::of(replay);
-    let mut lanes: Vec<_> = (0..replay.sessions()).map(|session| replay.lane(session)).collect();
+    let mut lanes = replay.lanes(replay.sessions());
     let (names, mut answers, mut frame) = (replay.operations(), Vec::new(), Vec::new());
     while !lanes.is_empty() {
         lanes.retain_mut(|lane| {
@@ -138,7 +138,7 @@ fn with_a_speed_each_request_has_its_time() {
     let due = |speed| {
         let replay = load_text(text, speed).unwrap();
         let (mut model, mut frame) = (Model::of(&replay), Vec::new());
-        let mut lane = replay.lane(0);
+        let mut lane = replay.lanes(1).remove(0);
         std::iter::from_fn(|| {
             Some(model.turn(lane.as_mut(), &mut frame).0).filter(|next| *next != Next::Done)
         })
