@@ -18,7 +18,7 @@ pub mod suite;
 mod tally;
 pub mod workload;
 
-pub use error::BenchError;
+pub use error::{BenchError, causes};
 pub use paddock_proto::Extensions;
 pub use plan::{Plan, Source, Until};
 pub use progress::{Progress, Silence, Tick};

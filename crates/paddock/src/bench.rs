@@ -5,17 +5,17 @@
 
 mod choice;
 mod display;
+mod interruption;
+mod outcome;
 mod run;
+mod run_args;
 mod suite;
 
-use std::error::Error;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Subcommand;
-use paddock_bench::BenchError;
-use tokio::signal::unix::{SignalKind, signal};
+
+use self::outcome::Outcome;
 
 /// Measure any server that speaks ZooKeeper's protocol
 #[derive(Debug, clap::Args)]
@@ -26,18 +26,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(Box<run::Args>),
+    Run(Box<run_args::Args>),
     Suite(suite::Args),
-}
-
-/// The end of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Good,
-    /// Requests failed, or the server went away.
-    Bad,
-    /// The user ended it.
-    Interrupted,
 }
 
 pub(crate) fn run(args: Args) -> ExitCode {
@@ -50,50 +40,8 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Ok(Outcome::Bad) => ExitCode::FAILURE,
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
-            eprintln!("error: {}", line(&error));
+            eprintln!("error: {}", paddock_bench::causes(&error));
             ExitCode::from(2)
         }
     }
-}
-
-/// An error and its causes.
-fn line(error: &BenchError) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line += &format!(": {error}");
-        cause = error.source();
-    }
-    line
-}
-
-/// A flag that Ctrl-C, SIGTERM and the terminal's end set; the second time `last` is called and the process ends.
-fn interruption(last: fn()) -> Result<Arc<AtomicBool>, BenchError> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&flag);
-    let system = |source| BenchError::System { action: "listen for signals", source };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
-    let [mut interrupt, mut terminate, mut hangup] = {
-        let _entered = runtime.enter();
-        let listen = |kind| signal(kind).map_err(system);
-        [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?]
-    };
-    let watch = async move {
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
-            }
-            if set.swap(true, Ordering::Relaxed) {
-                last();
-                std::process::exit(130);
-            }
-        }
-    };
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || runtime.block_on(watch))
-        .map_err(system)?;
-    Ok(flag)
 }

@@ -1,7 +1,7 @@
 //! A summary as charts, of the kind that comparisons of coordination services are told with: throughput, latency,
 //! memory, run time and CPU, all as bars side by side.
 
-use super::summary::{
+use super::figure_names::{
     LATENCY_P99, MEMORY_PER_ZNODE, PEAK_MEMORY, RUNTIME, SERVER_CPU, SERVER_CPU_TOTAL, THROUGHPUT,
 };
 use super::{End, Figure, Group, Measurement, Summary};

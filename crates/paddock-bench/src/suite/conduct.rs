@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::results::{Record, Results, StepPlace};
+use super::definition::StepPlace;
+use super::results::{Record, Results};
 use super::server::{NotServing, Server, wipe};
 use super::{
-    Measurement, Outcome, Runner, ServerTemplate, Suite, Summary, causes, growth, idle, memory, page,
-    process, snapshot, table,
+    Measurement, Outcome, Runner, ServerTemplate, Suite, Summary, growth, idle, memory, page, process,
+    snapshot, table,
 };
-use crate::BenchError;
 use crate::report::Ended;
+use crate::{BenchError, causes};
 
 /// Receiver of a suite's progress.
 pub trait Watcher {

@@ -9,11 +9,11 @@ use std::path::{Component, Path};
 use std::time::Duration;
 
 use serde::Deserialize;
-use sha1::{Digest, Sha1};
 use toml::Spanned;
 
 use self::hold::{GrowthEntry, IdleEntry, MemoryEntry, Only, SnapshotEntry};
 use self::workload::WorkloadEntry;
+use super::fingerprint::fingerprint;
 use super::{Measurement, ServerTemplate, Suite, WorkloadFile, template};
 use crate::BenchError;
 use crate::workload::builtin::{self, Builtin};
@@ -123,7 +123,14 @@ type Measurements = (Vec<Measurement>, BTreeMap<usize, Vec<usize>>);
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-pub(super) fn load(file: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Suite, BenchError> {
+impl Suite {
+    /// Reads and checks a suite's file.
+    pub fn load(file: &Path) -> Result<Suite, BenchError> {
+        load(file, &|name| std::env::var(name).ok())
+    }
+}
+
+fn load(file: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Suite, BenchError> {
     let text = fs::read_to_string(file).map_err(BenchError::file("read", file))?;
     let reader = Reader { file, text: &text, environment };
     let parsed: File = toml::from_str(&text).map_err(|error| {
@@ -294,7 +301,7 @@ impl Reader<'_> {
             let path = self.file.parent().unwrap_or(Path::new("")).join(name.get_ref());
             let bytes =
                 fs::read(&path).map_err(|error| fault(format!("read {}: {error}", path.display())))?;
-            files.insert(name.get_ref().clone(), WorkloadFile { path, sha1: hex(&Sha1::digest(bytes)) });
+            files.insert(name.get_ref().clone(), WorkloadFile { path, sha1: fingerprint(&[&bytes]) });
         }
         Ok(files)
     }
@@ -311,10 +318,6 @@ fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<
     time.map(Some).map_err(|error| {
         serde::de::Error::custom(format!("{text:?} is no time such as \"500ms\", \"10s\" or \"2m\": {error}"))
     })
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

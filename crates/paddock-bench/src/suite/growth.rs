@@ -1,42 +1,19 @@
 //! The cost of holding more: the throughput of a few workloads on a server that holds little, and on one that holds
 //! much, both there at once so that they can take turns.
 
-use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
 use super::crowd::{Crowd, Staying};
+use super::figure_names::FigureValue;
+use super::holding::{ROUNDS, WORKLOADS};
 use super::server::{Server, resolve};
-use super::summary::Value;
-use super::{Cell, End, Runner, ServerTemplate, Statistics, memory};
+use super::{Cell, End, Grown, Growth, Runner, ServerTemplate, Statistics, memory};
 use crate::BenchError;
 use crate::report::units::Unit;
 use crate::report::{Ended, Pace};
 use crate::workload::tree::{Values, Znodes};
-
-/// The thing that a server gets more and more of, and how the server is loaded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Growth {
-    pub of: Grown,
-    pub few: usize,
-    pub many: usize,
-    /// Seconds for which each workload is measured each time, on each of the two.
-    pub time_s: f64,
-    pub warm_up_s: f64,
-}
-
-/// The thing that grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Grown {
-    /// Which are read and set, any of them.
-    Znodes,
-    /// Which idle.
-    Sessions,
-    /// Watches of ten sessions together, on znodes that nobody writes to.
-    Watches,
-}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrowthReport {
@@ -51,10 +28,6 @@ pub struct Throughput {
     pub with_many: f64,
 }
 
-/// Each is played so many times on both servers in turns, and the medians count.
-const ROUNDS: usize = 3;
-/// Workloads in the order of their runs; znodes that a create has made are removed before the next one.
-const WORKLOADS: [&str; 3] = ["get", "set", "create"];
 const SESSIONS: usize = 10;
 const WINDOW: usize = 100;
 const WATCHERS: usize = 10;
@@ -62,28 +35,21 @@ const VALUE_BYTES: usize = 100;
 const NAME_BYTES: usize = 13;
 const PARENTS: usize = 1000;
 
-impl Growth {
-    pub(super) fn estimated_s(&self, requests_per_second: f64) -> f64 {
-        let runs = 2 * ROUNDS * WORKLOADS.len();
-        self.many as f64 / requests_per_second + runs as f64 * (self.time_s + self.warm_up_s)
-    }
-
-    fn cell(&self, workload: &str, tree: Option<Znodes>) -> Cell {
-        Cell {
-            workload: workload.to_owned(),
-            sessions: SESSIONS,
-            load: Pace::Closed { window: WINDOW },
-            until: End::Seconds(self.time_s),
-            warm_up_s: self.warm_up_s,
-            // What one workload has made is gone before the next one.
-            fresh: false,
-            tree,
-        }
+fn cell(plan: &Growth, workload: &str, tree: Option<Znodes>) -> Cell {
+    Cell {
+        workload: workload.to_owned(),
+        sessions: SESSIONS,
+        load: Pace::Closed { window: WINDOW },
+        until: End::Seconds(plan.time_s),
+        warm_up_s: plan.warm_up_s,
+        // What one workload has made is gone before the next one.
+        fresh: false,
+        tree,
     }
 }
 
 impl GrowthReport {
-    pub(super) fn figures(&self) -> Vec<Value> {
+    pub(super) fn figures(&self) -> Vec<FigureValue> {
         let of = |throughput: &Throughput| {
             let Throughput { workload, with_few, with_many } = throughput;
             [
@@ -93,17 +59,6 @@ impl GrowthReport {
             ]
         };
         self.workloads.iter().flat_map(of).collect()
-    }
-}
-
-impl fmt::Display for Growth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.of {
-            Grown::Znodes => "znodes",
-            Grown::Sessions => "idle sessions",
-            Grown::Watches => "watches",
-        };
-        write!(f, "{} and {} {what}", self.few, self.many)
     }
 }
 
@@ -189,7 +144,7 @@ impl Side {
         runner: &mut dyn Runner,
     ) -> Result<Option<f64>, BenchError> {
         let report =
-            runner.run(&plan.cell(workload, self.tree.clone()), template, &self.hosts, &self.pids)?;
+            runner.run(&cell(plan, workload, self.tree.clone()), template, &self.hosts, &self.pids)?;
         match report.fault() {
             _ if report.ended == Ended::Interrupted => Ok(None),
             Some(fault) => Err(BenchError::Unfinished(format!("{workload}: {fault}"))),

@@ -1,6 +1,5 @@
 //! Memory of sessions that do nothing: the server's resident memory at two numbers of them.
 
-use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
@@ -8,23 +7,15 @@ use std::time::Duration;
 use paddock_proto::CreateMode;
 use serde::{Deserialize, Serialize};
 
+use super::Idle;
 use super::crowd::Crowd;
+use super::figure_names::FigureValue;
 use super::line::Line;
 use super::process::{resident_bytes, system};
 use super::server::resolve;
-use super::summary::Value;
 use crate::BenchError;
 use crate::report::units::Unit;
 use crate::workload::Request;
-
-/// Sessions that are opened to see what they take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Idle {
-    /// The two numbers of sessions. Memory that the server needs anyway is in that of the smaller one too, so it does not count.
-    pub sessions: [usize; 2],
-    /// Watches of each session, each on a znode of its own.
-    pub watches: usize,
-}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IdleReport {
@@ -42,24 +33,12 @@ impl IdleReport {
         (many - few) / (self.sessions[1] - self.sessions[0]) as f64
     }
 
-    pub(super) fn figures(&self) -> Vec<Value> {
+    pub(super) fn figures(&self) -> Vec<FigureValue> {
         vec![
             ("memory per idle session".to_owned(), Unit::Bytes, self.bytes_per_session()),
             ("memory with few sessions".to_owned(), Unit::Bytes, self.resident_bytes[0] as f64),
             ("memory with many sessions".to_owned(), Unit::Bytes, self.resident_bytes[1] as f64),
         ]
-    }
-}
-
-impl fmt::Display for Idle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [few, many] = self.sessions;
-        write!(f, "{few} to {many} idle sessions")?;
-        match self.watches {
-            0 => write!(f, " without a watch"),
-            1 => write!(f, " with a watch each"),
-            watches => write!(f, " with {watches} watches each"),
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use paddock_proto::Extensions;
 
-use super::{Cell, End, Runner, ServerTemplate, Suite};
+use super::{Cell, End, ServerTemplate, Suite};
 use crate::report::RunReport;
 use crate::workload::builtin::Builtin;
 use crate::workload::shape::Shape;
@@ -19,6 +19,18 @@ const ROOT: &str = "/paddock-bench";
 const SEED: u64 = 1;
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Measures one cell on a server that serves; `pids` are its processes. The suite's own tests have one that measures
+/// nothing.
+pub trait Runner {
+    fn run(
+        &mut self,
+        cell: &Cell,
+        server: &ServerTemplate,
+        hosts: &[String],
+        pids: &[u32],
+    ) -> Result<RunReport, BenchError>;
+}
 
 pub struct Measure<'a> {
     suite: &'a Suite,

@@ -7,8 +7,8 @@ use std::time::Instant;
 use paddock_client::{Client, ClientOptions, CreateMode, Error};
 use serde::{Deserialize, Serialize};
 
+use super::figure_names::{FigureValue, MEMORY_AFTER, MEMORY_PER_ZNODE, RUNTIME};
 use super::process::{resident_bytes, system};
-use super::summary::{MEMORY_AFTER, MEMORY_PER_ZNODE, RUNTIME, Value};
 use crate::BenchError;
 use crate::report::units::Unit;
 use crate::workload::tree::{Values, Znodes};
@@ -31,7 +31,7 @@ impl MemoryReport {
         (self.resident_bytes_after as f64 - self.resident_bytes_before as f64) / self.znodes as f64
     }
 
-    pub(super) fn figures(&self) -> Vec<Value> {
+    pub(super) fn figures(&self) -> Vec<FigureValue> {
         vec![
             (MEMORY_PER_ZNODE.to_owned(), Unit::Bytes, self.bytes_per_znode()),
             ("memory before".to_owned(), Unit::Bytes, self.resident_bytes_before as f64),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::summary::Value;
+use super::figure_names::FigureValue;
 use super::{Outcome, Suite, SuiteStep, Watcher};
 
 /// Writes lines to anything; that they cannot be written is no reason to stop measuring.
@@ -50,7 +50,7 @@ impl<W: Write> Watcher for Narrator<W> {
     }
 }
 
-fn tell(out: &mut impl Write, figures: &[Value]) -> io::Result<()> {
+fn tell(out: &mut impl Write, figures: &[FigureValue]) -> io::Result<()> {
     figures.iter().try_for_each(|(name, unit, value)| writeln!(out, "    {name}: {}", unit.text(*value)))
 }
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
-use sha1::{Digest, Sha1};
 
-use super::file::hex;
+use super::definition::StepPlace;
+use super::fingerprint::fingerprint;
 use super::{GrowthReport, IdleReport, MemoryReport, SnapshotReport, Suite};
 use crate::BenchError;
 use crate::report::RunReport;
@@ -38,14 +38,6 @@ impl Outcome {
             Outcome::Run(report) => report.fault(),
         }
     }
-}
-
-/// The place of a step in its suite's matrix; all count from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StepPlace {
-    pub(super) repetition: usize,
-    pub(super) measurement: usize,
-    pub(super) server: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -147,8 +139,7 @@ impl Results {
 
 /// Two suites with the same meaning may share their results.
 fn meaning(suite: &Suite) -> String {
-    let mut hash = Sha1::new();
-    hash.update(serde_json::to_vec(suite).expect("suites have text for keys"));
+    let mut meaning = serde_json::to_string(suite).expect("suites have text for keys");
     for server in &suite.servers {
         // A program that was built anew is another server. What PATH finds is taken to stay.
         let program = Path::new(&server.command[0]);
@@ -156,8 +147,8 @@ fn meaning(suite: &Suite) -> String {
             && program.components().count() > 1
         {
             let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-            hash.update(format!("{} {:?}", metadata.len(), modified.unwrap_or_default()));
+            meaning += &format!("{} {:?}", metadata.len(), modified.unwrap_or_default());
         }
     }
-    hex(&hash.finalize())
+    fingerprint(&[meaning.as_bytes()])
 }

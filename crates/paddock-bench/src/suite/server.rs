@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::process::Process;
 use super::template::Values;
-use super::{ServerTemplate, causes, ports};
-use crate::BenchError;
+use super::{ServerTemplate, ports};
 use crate::driver::probe;
+use crate::{BenchError, causes};
 
 /// Time for one attempt to open a session; between attempts the process is looked at.
 const ATTEMPT: Duration = Duration::from_secs(1);

@@ -4,36 +4,22 @@
 //! The server is started five times on the same directory: empty; empty again, to know what a start takes; full, until
 //! it has taken snapshots; to load one, and then to be written to without a snapshot; and to be written to with some.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::SnapshotPlan;
 use super::disk::{self, Files};
+use super::figure_names::FigureValue;
 use super::line::Line;
 use super::memory;
 use super::process::{cpu_s, system};
 use super::server::{NEVER, NotServing, Server, resolve};
 use super::stall::{Stall, Writer};
-use super::summary::Value;
 use crate::BenchError;
 use crate::report::units::Unit;
-use crate::workload::tree::{Values, Znodes};
-
-/// The contents of the snapshot, and how the server is written to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SnapshotPlan {
-    pub tree: Znodes,
-    pub values: Values,
-    /// A snapshot is taken after so many writes.
-    pub writes: u64,
-    /// Seconds of writing, without snapshots and with them.
-    pub time_s: f64,
-    /// Seconds of writing before that, which are not measured.
-    pub warm_up_s: f64,
-}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotReport {
@@ -64,14 +50,6 @@ const SNAPSHOTS_WITHIN: Duration = Duration::from_secs(120);
 const UNCHANGED: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
 
-impl SnapshotPlan {
-    pub(super) fn estimated_s(&self, requests_per_second: f64) -> f64 {
-        // Four starts, of which three load all, and the snapshots before the last two.
-        let load_s = self.tree.znodes as f64 / requests_per_second;
-        10.0 + load_s * 1.5 + 2.0 * (self.time_s + self.warm_up_s)
-    }
-}
-
 impl SnapshotReport {
     /// Seconds that the start took longer than on an empty directory; none if it took no longer.
     pub fn load_s(&self) -> Option<f64> {
@@ -83,7 +61,7 @@ impl SnapshotReport {
         self.busy.latency.max_us - self.quiet.latency.max_us
     }
 
-    pub(super) fn figures(&self) -> Vec<Value> {
+    pub(super) fn figures(&self) -> Vec<FigureValue> {
         let (quiet, busy) = (&self.quiet, &self.busy);
         let peaks = [quiet, busy].map(|stall| stall.resident_bytes_peak as f64);
         let load_cpu_s = Some(self.loaded.cpu_s - self.empty.cpu_s).filter(|cpu_s| *cpu_s > 0.0);
@@ -111,18 +89,6 @@ impl SnapshotReport {
         ];
         let told = |(name, unit, value): (&str, Unit, Option<f64>)| Some((name.to_owned(), unit, value?));
         figures.into_iter().filter_map(told).collect()
-    }
-}
-
-impl fmt::Display for SnapshotPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Znodes { znodes, value_bytes, .. } = self.tree;
-        let values = match self.values {
-            Values::Same => "",
-            Values::Text => " of text",
-            Values::Random => " of noise",
-        };
-        write!(f, "snapshots of {znodes} znodes of {value_bytes} bytes{values}")
     }
 }
 

@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::results::StepPlace;
+use super::definition::StepPlace;
+use super::figure_names::{
+    BYTES_RECEIVED, BYTES_SENT, FigureValue, MEMORY_AFTER, PEAK_MEMORY, RUNTIME, SERVER_CPU,
+    SERVER_CPU_TOTAL, THROUGHPUT,
+};
 use super::statistics::ratio;
 use super::{End, Measurement, Outcome, Statistics, Suite};
 use crate::report::units::Unit;
@@ -45,18 +49,6 @@ pub struct Failure {
     pub what: String,
     pub reason: String,
 }
-
-pub(super) const THROUGHPUT: &str = "throughput";
-pub(super) const RUNTIME: &str = "runtime";
-pub(super) const LATENCY_P50: &str = "latency p50";
-pub(super) const LATENCY_P99: &str = "latency p99";
-pub(super) const SERVER_CPU: &str = "server CPU per request";
-pub(super) const SERVER_CPU_TOTAL: &str = "server CPU in all";
-pub(super) const BYTES_SENT: &str = "bytes sent per request";
-pub(super) const BYTES_RECEIVED: &str = "bytes received per request";
-pub(super) const PEAK_MEMORY: &str = "peak memory";
-pub(super) const MEMORY_AFTER: &str = "memory after";
-pub(super) const MEMORY_PER_ZNODE: &str = "memory per znode";
 
 impl Summary {
     pub(super) fn new<'a>(suite: &Suite, outcome: impl Fn(StepPlace) -> Option<&'a Outcome>) -> Summary {
@@ -117,10 +109,7 @@ fn judge(outcome: Option<&Outcome>) -> Result<&Outcome, String> {
     outcome.fault().map_or(Ok(outcome), Err)
 }
 
-/// One figure of one run: name, unit, value.
-pub(super) type Value = (String, Unit, f64);
-
-fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<Value> {
+fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<FigureValue> {
     match outcome {
         Outcome::Run(report) => {
             let counted =
@@ -136,7 +125,7 @@ fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<Value> {
 }
 
 /// `counted`: the run had a number of requests to make, so its time says something.
-fn run_figures(report: &RunReport, counted: bool) -> Vec<Value> {
+fn run_figures(report: &RunReport, counted: bool) -> Vec<FigureValue> {
     let mut values = vec![(THROUGHPUT.to_owned(), Unit::PerSecond, report.requests_per_second)];
     let mut add = |name: &str, unit, value: Option<f64>| {
         values.extend(value.map(|value| (name.to_owned(), unit, value)));
@@ -190,7 +179,7 @@ impl Table {
         Table { servers, rows: Vec::new() }
     }
 
-    fn add(&mut self, server: usize, values: Vec<Value>) {
+    fn add(&mut self, server: usize, values: Vec<FigureValue>) {
         for (name, unit, value) in values {
             let row = self.rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
                 self.rows.push(Row { name, unit, values: vec![Vec::new(); self.servers] });

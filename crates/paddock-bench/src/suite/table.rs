@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use super::summary::{
+use super::figure_names::{
     BYTES_RECEIVED, BYTES_SENT, LATENCY_P50, LATENCY_P99, MEMORY_AFTER, MEMORY_PER_ZNODE, PEAK_MEMORY,
-    RUNTIME, SERVER_CPU, SERVER_CPU_TOTAL, THROUGHPUT, failures,
+    RUNTIME, SERVER_CPU, SERVER_CPU_TOTAL, THROUGHPUT,
 };
+use super::summary::failures;
 use super::{Figure, Group, Measurement, Statistics, Summary};
 use crate::report::units::{NOTHING, number};
 

@@ -14,7 +14,13 @@ use paddock_proto::jute::Writer;
 use paddock_proto::{ConnectResponse, OpCode, Password, SessionId, frame};
 use tempfile::TempDir;
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
 use super::*;
+use crate::BenchError;
+use crate::report::RunReport;
 use crate::report::chart::Chart;
 use crate::report::units::Unit;
 use crate::report::{Ended, Latency, Pace, ServerUse};

@@ -10,7 +10,8 @@ use paddock_bench::workload::shape::Shape;
 use paddock_bench::workload::{Workload, replay};
 use paddock_bench::{BenchError, Extensions, Pace, Plan, Source, Until};
 
-use super::run::Args;
+use super::interruption::interruption;
+use super::run_args::Args;
 
 const TIME: Duration = Duration::from_secs(10);
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -59,7 +60,7 @@ pub(super) fn plan(args: &Args) -> Result<(Plan, Option<PathBuf>), BenchError> {
         stop_on_error: !(args.continue_on_errors || choice.continue_on_errors),
         keep: args.keep,
         sources: sources(args),
-        interrupted: super::interruption(|| {})?,
+        interrupted: interruption(|| {})?,
     };
     Ok((plan, choice.json_file))
 }
@@ -178,14 +179,6 @@ fn json_file(output: &Output) -> Option<PathBuf> {
     let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = file.path.extension().map_or(String::new(), |ext| format!(".{}", ext.to_string_lossy()));
     Some(file.path.with_file_name(format!("{stem}_{seconds}{extension}")))
-}
-
-pub(super) fn workloads_help() -> String {
-    let mut help = String::from("A built-in workload:\n");
-    for builtin in &builtin::ALL {
-        help += &format!("  {:<11} {}\n", builtin.name, builtin.about);
-    }
-    help + "or a file: .yaml in the form of clickhouse-keeper-bench, .csv with the columns of system.zookeeper_log"
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use paddock_bench::suite::{self, Conclusion, Measure, Narrator, Suite};
 use paddock_bench::{BenchError, Silence};
 
-use super::Outcome;
+use super::interruption::interruption;
+use super::outcome::Outcome;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,7 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, BenchError> {
     let suite = Suite::load(&args.file)?;
-    let interrupted = super::interruption(suite::kill_servers)?;
+    let interrupted = interruption(suite::kill_servers)?;
     let mut silence = Silence;
     let mut measure = Measure::new(&suite, interrupted.clone(), &mut silence);
     let mut narrator: Narrator<Box<dyn io::Write>> =

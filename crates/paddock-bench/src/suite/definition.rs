@@ -1,0 +1,85 @@
+//! A suite as its file defines it: servers, measurements, repetitions.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Measurement;
+
+/// A suite's file, checked and with the environment's values in it. Its serialised form is its meaning.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Suite {
+    pub name: String,
+    pub repetitions: usize,
+    /// Which of the servers the others are compared with.
+    pub baseline: usize,
+    pub servers: Vec<ServerTemplate>,
+    pub measurements: Vec<Measurement>,
+    /// Which servers a measurement is made of, by its number, if not of all.
+    pub only: BTreeMap<usize, Vec<usize>>,
+    /// Workloads that are files, by the name that cells have for them.
+    pub workload_files: BTreeMap<String, WorkloadFile>,
+}
+
+/// The start of a server; the texts hold placeholders for each member's values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServerTemplate {
+    pub name: String,
+    pub members: usize,
+    pub command: Vec<String>,
+    pub ready_within: Duration,
+    /// True if connections to it use ClickHouse's compressed blocks.
+    pub use_compression: bool,
+    /// By path below the member's directory.
+    pub files: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WorkloadFile {
+    #[serde(skip)]
+    pub path: PathBuf,
+    pub sha1: String,
+}
+
+/// The place of a step in its suite's matrix; all count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StepPlace {
+    pub(super) repetition: usize,
+    pub(super) measurement: usize,
+    pub(super) server: usize,
+}
+
+impl Suite {
+    /// About how long all of it takes.
+    pub fn estimate(&self) -> Duration {
+        let of = |(number, measurement): (usize, &Measurement)| {
+            measurement.estimate() * self.measured(number).len() as u32
+        };
+        let once: Duration = self.measurements.iter().enumerate().map(of).sum();
+        once * self.repetitions as u32
+    }
+
+    /// The servers that a measurement is made of.
+    pub(super) fn measured(&self, measurement: usize) -> Vec<usize> {
+        self.only.get(&measurement).cloned().unwrap_or_else(|| (0..self.servers.len()).collect())
+    }
+
+    /// Which measurements are made on one and the same running server, in order. Those that ask for no fresh server
+    /// are all together, at the place of the first of them.
+    pub(super) fn groups(&self) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        let mut shared = None;
+        for (number, measurement) in self.measurements.iter().enumerate() {
+            match shared.filter(|_| !measurement.is_fresh()) {
+                Some(group) => Vec::push(&mut groups[group], number),
+                None => groups.push(vec![number]),
+            }
+            if !measurement.is_fresh() {
+                shared = shared.or(Some(groups.len() - 1));
+            }
+        }
+        groups
+    }
+}
