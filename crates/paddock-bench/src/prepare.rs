@@ -8,7 +8,7 @@ use crate::workload::{Workload, Znode};
 use crate::{BenchError, Plan};
 
 /// More than this are not on their way at once.
-const IN_FLIGHT: usize = 1000;
+const IN_FLIGHT: usize = 2000;
 
 /// Removes what an earlier run may have left and creates what this one needs.
 pub(crate) fn set_up(plan: &Plan) -> Result<(), BenchError> {
@@ -24,18 +24,28 @@ pub(crate) fn clean_up(plan: &Plan) -> Result<(), BenchError> {
 }
 
 fn on_a_client(plan: &Plan, work: impl AsyncFnOnce(Client) -> Result<(), Error>) -> Result<(), BenchError> {
-    let system = |source| BenchError::System { action: "start the client that prepares znodes", source };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
-    let hosts = plan.hosts.join(",");
     let options = ClientOptions {
         session_timeout: plan.session_timeout,
         connect_timeout: plan.connect_timeout,
         ..ClientOptions::default()
     };
+    with_client(&plan.hosts, options, work)
+}
+
+/// Does some work over a session of its own, which is closed after it.
+pub(crate) fn with_client<T>(
+    hosts: &[String],
+    options: ClientOptions,
+    work: impl AsyncFnOnce(Client) -> Result<T, Error>,
+) -> Result<T, BenchError> {
+    let system = |source| BenchError::System { action: "start the client that prepares znodes", source };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+    let hosts = hosts.join(",");
     let done = runtime.block_on(async {
         let client = Client::connect(&hosts, options).await?;
-        work(client.clone()).await?;
-        client.close().await
+        let value = work(client.clone()).await?;
+        client.close().await?;
+        Ok(value)
     });
     done.map_err(|source| BenchError::Setup { hosts, source })
 }
@@ -80,7 +90,7 @@ fn gone(error: Error) -> Result<(), Error> {
 }
 
 /// Makes requests and awaits their answers, not too many at a time.
-async fn all<T>(
+pub(crate) async fn all<T>(
     requests: impl Iterator<Item = Pending<T>>,
     tolerate: impl Fn(Error) -> Result<(), Error>,
 ) -> Result<(), Error> {

@@ -56,7 +56,7 @@ pub use snapshot::SnapshotReport;
 pub use stall::Stall;
 pub use statistics::Statistics;
 pub use summary::{Failure, Figure, Group, Summary};
-pub use table::{markdown, text};
+pub use table::markdown;
 
 #[cfg(test)]
 mod tests;

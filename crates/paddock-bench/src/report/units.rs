@@ -1,9 +1,9 @@
 //! Quantities as text: three digits and a unit, the same in every table, page and chart.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The unit of a figure, for those who show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     Microseconds,

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Growth, Idle, SnapshotPlan};
 use crate::report::Pace;
 use crate::workload::tree::Znodes;
 
 /// One point of a suite's matrix, for every server and repetition alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measurement {
     Run(Cell),
@@ -21,7 +21,7 @@ pub enum Measurement {
 }
 
 /// One workload under one load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
     /// A built-in workload, or a file next to the suite's.
     pub workload: String,
@@ -32,12 +32,12 @@ pub struct Cell {
     /// True if a server is started for this cell alone, and wiped after it.
     pub fresh: bool,
     /// Znodes that are there already, for workloads that read or set some: if none are, they make their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Znodes>,
 }
 
 /// When a cell's run is over.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     Requests(u64),

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::workload::tree::{Values, Znodes};
 
 /// Sessions that are opened to see what they take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Idle {
     /// The two numbers of sessions. Memory that the server needs anyway is in that of the smaller one too, so it does not count.
     pub sessions: [usize; 2],
@@ -16,7 +16,7 @@ pub struct Idle {
 }
 
 /// The contents of the snapshot, and how the server is written to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SnapshotPlan {
     pub tree: Znodes,
     pub values: Values,
@@ -29,7 +29,7 @@ pub struct SnapshotPlan {
 }
 
 /// The thing that a server gets more and more of, and how the server is loaded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Growth {
     pub of: Grown,
     pub few: usize,
@@ -40,7 +40,7 @@ pub struct Growth {
 }
 
 /// The thing that grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grown {
     /// Which are read and set, any of them.

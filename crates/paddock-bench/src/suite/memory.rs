@@ -1,6 +1,5 @@
 //! Memory of many znodes: the server's resident memory before and after they were created.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -8,12 +7,12 @@ use paddock_client::{Client, ClientOptions, CreateMode, Error};
 use serde::{Deserialize, Serialize};
 
 use super::figure_names::{FigureValue, MEMORY_AFTER, MEMORY_PER_ZNODE, RUNTIME};
-use super::process::{resident_bytes, system};
+use super::process::resident_bytes;
 use crate::BenchError;
+use crate::prepare::{all, with_client};
 use crate::report::units::Unit;
 use crate::workload::tree::{Values, Znodes};
 
-const IN_FLIGHT: usize = 2000;
 /// After how many znodes progress is told.
 const STRIDE: usize = 10_000;
 
@@ -49,23 +48,21 @@ pub(super) fn measure(
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<Option<MemoryReport>, BenchError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(system("prepare to connect"))?;
-    let hosts = hosts.join(",");
-    let failed = |source| BenchError::Setup { hosts: hosts.clone(), source };
-    runtime.block_on(async {
-        let client = Client::connect(&hosts, ClientOptions::default()).await.map_err(failed)?;
-        create_parents(&client, plan).await.map_err(failed)?;
-        let resident_bytes_before = resident_bytes(pids)?;
+    let measured = with_client(hosts, ClientOptions::default(), async |client| {
+        create_parents(&client, plan).await?;
+        let before = resident_bytes(pids);
         let started = Instant::now();
-        if !create(&client, plan, Values::Same, stop, told).await.map_err(failed)? {
-            return Ok(None);
-        }
-        let elapsed_s = started.elapsed().as_secs_f64();
-        let resident_bytes_after = resident_bytes(pids)?;
-        client.close().await.map_err(failed)?;
-        Ok(Some(MemoryReport { znodes: plan.znodes, resident_bytes_before, resident_bytes_after, elapsed_s }))
-    })
+        let is_whole = create(&client, plan, Values::Same, stop, told).await?;
+        Ok((is_whole, started.elapsed().as_secs_f64(), before, resident_bytes(pids)))
+    });
+    let (is_whole, elapsed_s, before, after) = measured?;
+    let report = MemoryReport {
+        znodes: plan.znodes,
+        resident_bytes_before: before?,
+        resident_bytes_after: after?,
+        elapsed_s,
+    };
+    Ok(is_whole.then_some(report))
 }
 
 /// Creates the znodes and their parents; false if the user stopped it.
@@ -76,30 +73,18 @@ pub(super) fn load(
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<bool, BenchError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(system("prepare to connect"))?;
-    let hosts = hosts.join(",");
-    let created = runtime.block_on(async {
-        let client = Client::connect(&hosts, ClientOptions::default()).await?;
+    with_client(hosts, ClientOptions::default(), async |client| {
         create_parents(&client, plan).await?;
-        let all = create(&client, plan, values, stop, told).await?;
-        client.close().await?;
-        Ok(all)
-    });
-    created.map_err(|source| BenchError::Setup { hosts, source })
+        create(&client, plan, values, stop, told).await
+    })
 }
 
 async fn create_parents(client: &Client, plan: &Znodes) -> Result<(), Error> {
-    let parents: Vec<_> = (0..plan.parents)
-        .map(|number| client.create(&plan.parent(number), b"", CreateMode::Persistent))
-        .collect();
-    for pending in parents {
-        pending.await?;
-    }
-    Ok(())
+    let create = |number| client.create(&plan.parent(number), b"", CreateMode::Persistent);
+    all((0..plan.parents).map(create), Err).await
 }
 
-/// Creates the znodes; true if all are there, and the user has not stopped it.
+/// Creates the znodes; true if the user has not stopped it.
 async fn create(
     client: &Client,
     plan: &Znodes,
@@ -107,27 +92,19 @@ async fn create(
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<bool, Error> {
-    let mut waiting = VecDeque::new();
+    let is_stopped = || stop.load(Ordering::Relaxed);
     let mut value = values.of(0, plan.value_bytes);
-    for number in 0..plan.znodes {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
+    let requests = (0..plan.znodes).take_while(|_| !is_stopped()).map(|number| {
         if values != Values::Same {
             value = values.of(number, plan.value_bytes);
-        }
-        waiting.push_back(client.create(&plan.path(number), &value, CreateMode::Persistent));
-        if waiting.len() == IN_FLIGHT {
-            waiting.pop_front().expect("it was just counted").await?;
         }
         if (number + 1).is_multiple_of(STRIDE) {
             told(number + 1);
         }
-    }
-    for pending in waiting {
-        pending.await?;
-    }
-    Ok(true)
+        client.create(&plan.path(number), &value, CreateMode::Persistent)
+    });
+    all(requests, Err).await?;
+    Ok(!is_stopped())
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Statistics of the repetitions of one figure.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// One figure over the repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Statistics {
     pub runs: usize,
     pub median: f64,

@@ -1,6 +1,6 @@
 //! The summary of a suite: for each measurement, each figure of each server over the repetitions, and how they compare.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::definition::StepPlace;
 use super::figure_names::{
@@ -12,7 +12,7 @@ use super::{End, Measurement, Outcome, Statistics, Suite};
 use crate::report::units::Unit;
 use crate::report::{Latency, RunReport};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     pub suite: String,
     pub repetitions: usize,
@@ -25,13 +25,13 @@ pub struct Summary {
 }
 
 /// The figures of one measurement.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     pub measurement: Measurement,
     pub figures: Vec<Figure>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     pub name: String,
     pub unit: Unit,
@@ -41,7 +41,7 @@ pub struct Figure {
     pub ratios: Vec<Option<f64>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub server: String,
     /// From 1.

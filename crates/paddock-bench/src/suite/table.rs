@@ -1,4 +1,4 @@
-//! A summary as a table: all of it for terminals, the medians as Markdown for documents.
+//! A summary as a Markdown table of the medians, for terminals and documents; `summary.json` has all of it.
 
 use std::fmt::Write;
 
@@ -7,49 +7,8 @@ use super::figure_names::{
     RUNTIME, SERVER_CPU, SERVER_CPU_TOTAL, THROUGHPUT,
 };
 use super::summary::failures;
-use super::{Figure, Group, Measurement, Statistics, Summary};
+use super::{Figure, Group, Measurement, Summary};
 use crate::report::units::{NOTHING, number};
-
-/// Every figure with median, mean and percentiles over the repetitions, a line for each server.
-pub fn text(summary: &Summary) -> String {
-    let mut text = String::new();
-    let width = summary.servers.iter().map(String::len).max().unwrap_or(0);
-    let columns = ["median", "mean", "p95", "p99"].map(|name| format!("{name:>12}")).concat();
-    let base = &summary.servers[summary.baseline];
-    for group in &summary.groups {
-        let _ = writeln!(text, "{}", group.measurement);
-        let _ = writeln!(text, "  {:<28}{:<width$}{columns}  to {base}", "over the repetitions", "");
-        for figure in &group.figures {
-            lines(&mut text, summary, figure, width);
-        }
-        text.push('\n');
-    }
-    for failure in failures(summary) {
-        let _ = writeln!(text, "failed: {failure}");
-    }
-    text
-}
-
-fn lines(text: &mut String, summary: &Summary, figure: &Figure, width: usize) {
-    for (number, server) in summary.servers.iter().enumerate() {
-        let name = if number == 0 { figure.name.clone() } else { String::new() };
-        let _ = write!(text, "  {name:<28}{server:<width$}");
-        match figure.servers[number] {
-            Some(Statistics { median, mean, p95, p99, .. }) => {
-                for value in [median, mean, p95, p99] {
-                    let _ = write!(text, "{:>12}", figure.unit.text(value));
-                }
-            }
-            None => {
-                let _ = write!(text, "{NOTHING:>12}");
-            }
-        }
-        if let Some(ratio) = figure.ratios[number].filter(|_| number != summary.baseline) {
-            let _ = write!(text, "{:>12}", ratio_text(ratio));
-        }
-        text.push('\n');
-    }
-}
 
 /// When Markdown shows a figure.
 #[derive(Clone, Copy)]
@@ -143,7 +102,7 @@ pub(super) fn ratio_text(ratio: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cell, End, Measurement};
+    use super::super::{Cell, End, Measurement, Statistics};
     use super::*;
     use crate::report::Pace;
     use crate::report::units::Unit;

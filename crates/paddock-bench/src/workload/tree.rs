@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Znodes of one size, spread evenly over parents that stand below the root.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Znodes {
     pub znodes: usize,
     pub value_bytes: usize,

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, BenchError> {
             if args.json {
                 println!("{}", serde_json::to_string_pretty(&summary).expect("a summary is plain data"));
             } else {
-                print!("{}", suite::text(&summary));
+                print!("{}", suite::markdown(&summary));
             }
             if !args.quiet {
                 eprintln!("results: {}", out.join("report.html").display());
