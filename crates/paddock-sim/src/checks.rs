@@ -12,6 +12,8 @@ pub(crate) mod truth;
 mod violation;
 pub(crate) mod watching;
 
+use std::rc::Rc;
+
 use paddock_replica::LogEntry;
 
 use answers::Acknowledged;
@@ -31,6 +33,9 @@ pub(crate) struct Checks {
     pub(crate) elections: Elections,
     pub(crate) real_time: RealTime,
     pub(crate) acknowledged: Acknowledged,
+    /// The znode whose data may be wrong in what a client hears just now: no digest has shown its member yet that its state
+    /// is wrong.
+    pub(crate) wrong: Option<Rc<str>>,
 }
 
 impl Checks {

@@ -168,6 +168,16 @@ pub(crate) enum Fault {
         member: u8,
         down: SimDuration,
     },
+    /// A machine is started with a copy of the disk of another member of its ensemble, and with its own after that.
+    NeighboursDisk {
+        whom: Whom,
+        down: SimDuration,
+    },
+    /// Memory of a member that follows is damaged, so that its state is not what the log made it.
+    WrongState {
+        member: u8,
+        dice: u64,
+    },
     /// The member that hands the lead over next hears nothing of the other members from then on.
     DeafOnceHandedOver {
         span: SimDuration,
@@ -226,6 +236,8 @@ pub(crate) enum FaultKind {
     NewDiskBesideSleeper,
     ForeignDisk,
     OldDisk,
+    NeighboursDisk,
+    WrongState,
     DeafOnceHandedOver,
     WallJump,
     MonotonicJump,
@@ -233,7 +245,7 @@ pub(crate) enum FaultKind {
 }
 
 impl FaultKind {
-    pub(crate) const ALL: [FaultKind; 27] = [
+    pub(crate) const ALL: [FaultKind; 28] = [
         FaultKind::End,
         FaultKind::EndAtDisk,
         FaultKind::EndInElection,
@@ -261,15 +273,15 @@ impl FaultKind {
         FaultKind::NewDiskAndEnd,
         FaultKind::NewDisksApart,
         FaultKind::HearsLate,
+        FaultKind::NeighboursDisk,
     ];
 
     /// True if a machine may forget by it, or hold what nobody has written.
     pub(crate) fn loses_data(self) -> bool {
-        use FaultKind::{
-            Flip, ForeignDisk, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart, OldDisk,
-        };
+        use FaultKind::{Flip, ForeignDisk, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart};
+        use FaultKind::{OldDisk, WrongState};
         let is_new = matches!(self, NewDisk | NewDiskAndEnd | NewDisksApart | NewDiskBesideSleeper);
-        is_new || matches!(self, Flip | ForeignDisk | OldDisk)
+        is_new || matches!(self, Flip | ForeignDisk | OldDisk | WrongState)
     }
 }
 
@@ -361,6 +373,11 @@ fn throw(kind: FaultKind, machines: u8, chance: &mut Chance) -> Fault {
         FaultKind::OldDisk => {
             let member = chance.between(1, u64::from(machines)) as u8;
             Fault::OldDisk { member, down: SimDuration::millis(chance.mostly_low(1, 300)) }
+        }
+        FaultKind::NeighboursDisk => Fault::NeighboursDisk { whom, down: span },
+        FaultKind::WrongState => {
+            let member = chance.between(1, u64::from(machines)) as u8;
+            Fault::WrongState { member, dice: chance.word() }
         }
         FaultKind::DeafOnceHandedOver => Fault::DeafOnceHandedOver { span },
         FaultKind::WallJump => {

@@ -8,8 +8,10 @@ pub(crate) mod setup;
 pub(crate) mod shell;
 
 use std::path::Path;
+use std::rc::Rc;
 
-use paddock_member::MemberError;
+use paddock_member::{MemberError, StateLock};
+use paddock_model::dump;
 use paddock_state::Now;
 use paddock_storage::disk::Disk;
 
@@ -26,6 +28,8 @@ pub(crate) const DATA_DIR: &str = "/data";
 /// The log is in here, and snapshots.
 const LOG_DIR: &str = "/data/log";
 const SNAPSHOT_DIR: &str = "/data/snapshots";
+/// Says whose disk it is.
+const IDENTITY: &str = "/data/identity";
 /// When the world begins, for clocks that people set.
 const WALL_MS: i64 = 1_700_000_000_000;
 
@@ -66,6 +70,14 @@ pub(crate) struct Machine {
     pub(crate) is_foreign: bool,
     /// A copy of its disk as it once was.
     pub(crate) copy: Option<SimDisk>,
+    /// A copy of another member's disk, with which it is started next.
+    pub(crate) neighbours_disk: Option<SimDisk>,
+    /// The znode whose data is not what the log made it, while its state is wrong.
+    pub(crate) wrong: Option<Rc<str>>,
+    /// The znode that was wrong last: a snapshot may still hold it.
+    pub(crate) flipped: Option<Rc<str>>,
+    /// Its state is wrong, or was once.
+    pub(crate) has_been_wrong: bool,
     /// Up to here entries were applied by anybody when it lost its data.
     pub(crate) forgot: u64,
     /// When it is started next, the power is cut after so many operations of its disk.
@@ -101,6 +113,10 @@ impl Machine {
             voted: (0, 0),
             is_foreign: false,
             copy: None,
+            neighbours_disk: None,
+            wrong: None,
+            flipped: None,
+            has_been_wrong: false,
             forgot: 0,
             power_cut_in_recovery: None,
             has_battery,
@@ -182,10 +198,54 @@ impl Machine {
     pub(crate) fn replace_disk(&mut self, forgets: u64) {
         (self.forgot, self.voted, self.power_cut_in_recovery) = (forgets, (0, 0), None);
         self.disk = SimDisk::new(self.chance.word());
-        self.is_foreign = false;
+        (self.is_foreign, self.wrong, self.flipped) = (false, None, None);
         (self.applied, self.acknowledged, self.has_lost_data) = (0, (0, 0), true);
         (self.is_damaged, self.is_out_of_service, self.is_disk_disturbed) = (false, false, false);
         self.full_until = Time(0);
+    }
+
+    /// True if its disk says whose it is.
+    pub(crate) fn has_identity(&self) -> bool {
+        self.disk.memory().contents(Path::new(IDENTITY)).is_some()
+    }
+
+    /// Starts it with the disk of another member. Its own is not touched.
+    pub(crate) fn start_with(
+        &mut self,
+        disk: &SimDisk,
+        now: Time,
+        settings: &Settings,
+    ) -> Result<(), MemberError> {
+        let config = settings.config(self.number, self.chance.word());
+        Process::start(disk, config, (settings.workers, &settings.front()), self.now(now)).map(drop)
+    }
+
+    /// Flips a bit of the data of a znode in memory, where it stays until the state is learned again or somebody writes that
+    /// znode. Returns its path, if there is one with data.
+    pub(crate) fn flip_in_memory(&mut self, mut dice: Chance) -> Option<Rc<str>> {
+        let process = self.process.as_ref()?;
+        let znodes = dump(process.state.read().tree()).znodes;
+        let is_simple = |path: &str| !path.starts_with("/zookeeper/");
+        let with_data =
+            znodes.iter().filter(|(_, znode)| znode.data.as_ref().is_some_and(|data| !data.is_empty()));
+        let paths: Vec<&str> =
+            with_data.map(|(path, _)| path.as_str()).filter(|path| is_simple(path)).collect();
+        if paths.is_empty() {
+            return None;
+        }
+        let path = *dice.pick(&paths);
+        process.state.write(|state| state.tree_mut().flip_bit(path));
+        (self.has_been_wrong, self.has_lost_data) = (true, true);
+        self.flipped = Some(path.into());
+        self.wrong = self.flipped.clone();
+        self.flipped.clone()
+    }
+
+    /// The process has ended because its state is wrong, and the next one begins with none. By now somebody has applied
+    /// entries up to `forgets`.
+    pub(crate) fn puts_state_aside(&mut self, forgets: u64) {
+        (self.wrong, self.flipped, self.forgot, self.voted) = (None, None, forgets, (0, 0));
+        (self.applied, self.acknowledged) = (0, (0, 0));
     }
 
     /// Somebody keeps a copy of its disk.
@@ -214,7 +274,7 @@ impl Machine {
     /// Takes back all that is to come, and what can be taken back of what has come.
     pub(crate) fn mend(&mut self, now: Time) {
         self.disk.live_on();
-        self.power_cut_in_recovery = None;
+        (self.power_cut_in_recovery, self.neighbours_disk) = (None, None);
         self.is_disk_disturbed = false;
         self.full_until = now;
         self.make_room(now);

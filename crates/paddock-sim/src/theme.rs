@@ -34,6 +34,8 @@ pub(crate) enum Theme {
     ForeignDisks,
     /// Members come back with copies of their own disks, from before what they have acknowledged since.
     OldDisks,
+    /// The memory of a member is damaged, and others sleep or are cut off before most can say what is right.
+    WrongStates,
     /// Observers are there from the beginning, and members learn again what they have lost, more than once.
     Learners,
 }
@@ -55,6 +57,7 @@ impl Theme {
             Theme::Learners,
             Theme::ForeignDisks,
             Theme::OldDisks,
+            Theme::WrongStates,
         ])
     }
 
@@ -93,6 +96,9 @@ impl Theme {
                 ]
             }
             Theme::OldDisks => vec![FaultKind::OldDisk],
+            Theme::WrongStates => {
+                vec![FaultKind::WrongState, FaultKind::End, FaultKind::Pause, FaultKind::Cut]
+            }
             Theme::Learners => vec![FaultKind::NewDiskAndEnd, FaultKind::NewDisksApart, FaultKind::Pause],
         }
     }
@@ -117,7 +123,8 @@ impl Theme {
             Theme::OldLeaders | Theme::Elections | Theme::LostData | Theme::Beginnings | Theme::CutOff => {
                 false
             }
-            Theme::Leases | Theme::Learners | Theme::ForeignDisks | Theme::OldDisks => false,
+            Theme::Leases | Theme::Learners => false,
+            Theme::ForeignDisks | Theme::OldDisks | Theme::WrongStates => false,
             Theme::Moves | Theme::Handovers => true,
         }
     }
@@ -145,6 +152,12 @@ impl Theme {
             Theme::OldDisks => {
                 *weather = Weather::CALM;
                 clients.iter_mut().for_each(|client| client.pause = SimDuration::seconds(4));
+            }
+            // Nobody learns from a snapshot before digests are compared: a majority with the same wrong state would be right.
+            Theme::WrongStates => {
+                (settings.snapshot_writes, settings.snapshot_log_bytes) = (1000, 1 << 20);
+                (settings.segment_bytes, settings.entry_bytes_kept) = (64 << 10, 1 << 20);
+                clients.iter_mut().for_each(|client| client.writes = client.writes.max(300));
             }
             Theme::Learners => {
                 settings.observers = 1;

@@ -28,6 +28,8 @@ mod session;
 mod set;
 mod snapshot;
 mod store;
+#[cfg(feature = "testing")]
+mod testing;
 mod tree;
 
 pub use access::allows;

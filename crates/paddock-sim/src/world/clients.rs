@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use paddock_state::ConnId;
 
@@ -21,7 +22,8 @@ pub(super) struct Wire {
     life: Option<u64>,
     /// On their way. Events only say that the next one arrives, so that none overtakes another.
     frames: VecDeque<Frame>,
-    packets: VecDeque<Packet>,
+    /// Each with the znode that was wrong in the state of its sender, if there was one.
+    packets: VecDeque<(Packet, Option<Rc<str>>)>,
     last_frame: Time,
     last_packet: Time,
     /// Number of frames that the member has taken, and the time of the last one.
@@ -109,7 +111,8 @@ impl World {
             let at = self.now + self.network.delay();
             let Some(wire) = self.wires.get_mut(&conn) else { continue };
             wire.last_packet = wire.last_packet.max(at);
-            wire.packets.push_back(packet);
+            let wrong = self.machines[usize::from(wire.member) - 1].wrong.clone();
+            wire.packets.push_back((packet, wrong));
             self.queue.plan(wire.last_packet, Event::Packet { conn });
         }
     }
@@ -174,7 +177,8 @@ impl World {
             self.queue.plan(until, Event::Packet { conn });
             return Ok(());
         }
-        let Some(packet) = self.wires.get_mut(&conn).and_then(|wire| wire.packets.pop_front()) else {
+        let Some((packet, wrong)) = self.wires.get_mut(&conn).and_then(|wire| wire.packets.pop_front())
+        else {
             return Ok(());
         };
         if matches!(packet, Packet::Closed) {
@@ -184,6 +188,7 @@ impl World {
             return Ok(());
         }
         self.trace.note(now, format_args!("client {client} hears of {member}: {packet}"));
+        self.checks.wrong = wrong;
         let deeds = self.clients[client].receive(now, packet, &mut self.checks)?;
         self.carry_out(client, deeds);
         Ok(())

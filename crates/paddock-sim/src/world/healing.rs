@@ -47,12 +47,22 @@ impl World {
             }
             Stage::Busy { again, acknowledged, until } => {
                 let serves = self.acknowledged() > acknowledged;
+                let wrong = self
+                    .machines
+                    .iter()
+                    .find(|machine| machine.wrong.is_some())
+                    .map(|machine| machine.number);
                 ensure!(
                     serves || self.now < until,
                     CHECKER,
                     "no write is served {PATIENCE} after all was mended"
                 );
-                if serves {
+                ensure!(
+                    wrong.is_none() || self.now < until,
+                    CHECKER,
+                    "{PATIENCE} after all was mended member {wrong:?} still has a wrong state"
+                );
+                if serves && wrong.is_none() {
                     self.mood = Mood::Quiet;
                     self.stage = Stage::Settling { again, until: self.now + PATIENCE };
                 }

@@ -1,12 +1,13 @@
 //! Machines in the world: their processes begin, work, talk, and end.
 
-use paddock_member::MemberError;
+use paddock_member::{IdentityError, MemberError, RecoveryError};
 use paddock_replica::testing::{MessageFacts, describe};
 use paddock_replica::{Input, Role};
 
 use super::{Act, Event, World};
 use crate::checks::{Checked, agreement, elections, ensure, ephemerals, recovery};
 use crate::faults::End;
+use crate::machine::disk::SimDisk;
 use crate::machine::process::{Next, Process};
 use crate::machine::shell::Harvest;
 use crate::network::Fate;
@@ -34,6 +35,9 @@ impl World {
         let machine = self.machine(member);
         if machine.process.is_some() || machine.is_out_of_service {
             return Ok(());
+        }
+        if let Some(disk) = machine.neighbours_disk.take() {
+            return self.start_with_disk_of_another(member, &disk);
         }
         if machine.has_lost_data || machine.is_damaged {
             self.checks.elections.forgets(member);
@@ -70,12 +74,32 @@ impl World {
             let state = process.state.read();
             let applied = state.applied();
             self.trace.note(now, format_args!("{member} starts, log to {last:?}, state of {applied:?}"));
-            if !self.machines[usize::from(member) - 1].is_foreign {
-                recovery::check_state(member, &state, &self.checks.truth)?;
+            let machine = &self.machines[usize::from(member) - 1];
+            let checked = recovery::check_state(member, &state, &self.checks.truth);
+            let wrong = machine.flipped.clone().filter(|_| checked.is_err());
+            if !machine.is_foreign && wrong.is_none() {
+                checked?;
             }
             self.checks.sessions.begins(member, last.unwrap_or_default().0);
+            drop(state);
+            self.machine(member).wrong = wrong;
         }
         self.begin_process(member)
+    }
+
+    /// A member's number is compared with that of its disk before anything else is read.
+    fn start_with_disk_of_another(&mut self, member: u8, disk: &SimDisk) -> Checked {
+        let (now, settings) = (self.now, self.plan.settings.clone());
+        let started = self.machine(member).start_with(disk, now, &settings);
+        let is_refused = matches!(
+            &started,
+            Err(MemberError::Recovery(RecoveryError::Identity(IdentityError::AnotherMember { configured, .. })))
+                if *configured == member
+        );
+        self.trace.note(now, format_args!("{member} is refused the disk of another member: {started:?}"));
+        ensure!(is_refused, ISOLATION, "member {member} starts with the disk of another member: {started:?}");
+        self.plan_in(RESTART, Event::Start { member });
+        Ok(())
     }
 
     fn begin_process(&mut self, member: u8) -> Checked {
@@ -226,12 +250,22 @@ impl World {
             let delay = SimDuration(self.chance.mostly_low(1, 5000));
             self.plan_act(member, delay, Act::Walk);
         }
+        let has_been_wrong =
+            |number: u64| self.machines.iter().any(|m| u64::from(m.number) == number && m.has_been_wrong);
         ensure!(
-            harvest.differing.is_empty(),
+            has_been_wrong(member.into()) || harvest.differing.iter().all(|other| has_been_wrong(*other)),
             AGREEMENT,
             "member {member} says that it differs from {:?}",
             harvest.differing
         );
+        self.check_agreement(member, has_applied)
+    }
+
+    /// Checks the state of a member, unless its memory was damaged.
+    fn check_agreement(&mut self, member: u8, has_applied: bool) -> Checked {
+        if self.machine(member).wrong.is_some() {
+            return self.look_if_learned(member);
+        }
         let looks = has_applied && self.chance.one_in(LOOK_ONE_IN);
         let Some(process) = &self.machines[usize::from(member) - 1].process else { return Ok(()) };
         let state = process.state.read();
@@ -239,6 +273,16 @@ impl World {
         if looks {
             agreement::check_state(member, &state, &self.checks.truth)?;
             ephemerals::check_owners(member, state.tree())?;
+        }
+        Ok(())
+    }
+
+    /// A member whose state was wrong may have got the right one, in a snapshot.
+    fn look_if_learned(&mut self, member: u8) -> Checked {
+        let Some(process) = &self.machines[usize::from(member) - 1].process else { return Ok(()) };
+        let is_right = agreement::check_state(member, &process.state.read(), &self.checks.truth).is_ok();
+        if is_right {
+            self.machine(member).wrong = None;
         }
         Ok(())
     }
@@ -273,16 +317,22 @@ impl World {
         let now = self.now;
         let machine = self.machine(member);
         let is_dead = machine.disk.is_dead();
+        let is_diverged = machine.wrong.is_some() && matches!(went, Err(MemberError::Diverged { .. }));
         if let Err(error) = &went {
             // A snapshot that has come takes the place of the log, and there is no way back.
             let has_no_room = machine.is_full(now) && matches!(error, MemberError::Incoming(_));
             let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || is_dead || has_no_room;
             self.trace.note(now, format_args!("{member} stops: {error}"));
+            let is_disturbed = is_disturbed || is_diverged;
             ensure!(is_disturbed, PROGRESS, "member {member} stops without need: {error}");
         }
         if went.is_err() || is_dead {
             let end = self.machine(member).death;
             self.end(member, end);
+            if is_diverged && !is_dead {
+                let forgets = self.checks.truth.last_index();
+                self.machine(member).puts_state_aside(forgets);
+            }
             let down = SimDuration(self.chance.mostly_low(10_000, RESTART.0));
             self.plan_in(down, Event::Start { member });
             return Ok(());

@@ -66,6 +66,8 @@ impl World {
                     (machine.disk, machine.is_foreign) = (disk, true);
                 }
             }
+            Fault::NeighboursDisk { whom, down } => self.mix_up_disks(self.whom(whom), down)?,
+            Fault::WrongState { member, dice } => self.corrupt_state(member, dice),
             Fault::OldDisk { member, down } => self.copy_or_put_back(member, down)?,
             Fault::NewDiskAndEnd { whom, down, operations } => {
                 let member = self.whom(whom);
@@ -219,6 +221,33 @@ impl World {
         self.old_disks_judged_at = self.now + down + LEADER_KNOWS;
         self.plan_in(down + LEADER_KNOWS, Event::EndLeader);
         Ok(())
+    }
+
+    /// Somebody starts a machine with a copy of the disk of the next member that has been started once.
+    fn mix_up_disks(&mut self, member: u8, down: SimDuration) -> Checked {
+        let (before, after) = self.machines.split_at(usize::from(member));
+        let has_identity =
+            |other: &&Machine| other.number != member && !other.is_damaged && other.has_identity();
+        let Some(neighbour) = after.iter().chain(before).find(has_identity) else { return Ok(()) };
+        let (number, disk) = (neighbour.number, neighbour.disk.copy(self.plan.seed));
+        self.trace.note(self.now, format_args!("{member} is to start with the disk of {number}"));
+        self.take_down(member, End::Killed, down)?;
+        self.machine(member).neighbours_disk = Some(disk);
+        Ok(())
+    }
+
+    /// Memory of a member is damaged while all run, somebody else leads, and no other member's was: with two wrong ones of
+    /// three nobody could say who is right.
+    fn corrupt_state(&mut self, member: u8, dice: u64) {
+        let leaders: Vec<u8> = self.leaders().collect();
+        let do_all_run = self.machines.iter().all(|machine| machine.process.is_some());
+        let is_led = leaders.len() == 1 && !leaders.contains(&member);
+        let is_only_one = self.machines.iter().all(|other| other.number == member || !other.has_been_wrong);
+        let is_right = self.machine(member).applied > 0 && self.machine(member).wrong.is_none();
+        if do_all_run && is_led && is_only_one && is_right && self.may_lose_data(member) {
+            let flipped = self.machine(member).flip_in_memory(Chance::new(dice));
+            self.trace.note(self.now, format_args!("{member} has a bit flipped in memory, in {flipped:?}"));
+        }
     }
 
     /// Whoever leads ends, when it has told all members with older disks what they have forgotten.
