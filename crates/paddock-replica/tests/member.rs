@@ -11,6 +11,8 @@ use paddock_tree::{Command, Tree};
 
 #[path = "member/script.rs"]
 mod script;
+#[path = "shared/scripts.rs"]
+mod scripts;
 
 fn options() -> ReplicaOptions {
     ReplicaOptions {

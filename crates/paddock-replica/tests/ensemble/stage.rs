@@ -488,6 +488,15 @@ impl Stage {
         self.disks[&member].entries.len()
     }
 
+    /// The members that were ever started.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.members.keys().copied().collect()
+    }
+
+    pub(crate) fn is_running(&self, member: u64) -> bool {
+        self.members[&member].is_some()
+    }
+
     fn running(&self) -> impl Iterator<Item = (u64, &Member)> {
         self.members.iter().filter_map(|(number, member)| Some((*number, member.as_ref()?)))
     }
@@ -597,18 +606,8 @@ impl Stage {
         self.settle();
     }
 
-    pub(crate) fn create_ephemeral(&mut self, guest: &Guest, xid: i32, path: &str) {
-        self.submit_create(guest, xid, path, "", 1);
-        self.settle();
-    }
-
     pub(crate) fn submit_sequential(&mut self, guest: &Guest, xid: i32, path: &str) {
         self.submit_create(guest, xid, path, "", 2);
-    }
-
-    pub(crate) fn create_sequential(&mut self, guest: &Guest, xid: i32, path: &str) {
-        self.submit_sequential(guest, xid, path);
-        self.settle();
     }
 
     /// True if the guest's member runs, so that it could ask.

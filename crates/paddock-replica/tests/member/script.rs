@@ -5,44 +5,23 @@
 //! `1: #7 "/a"` is what connection 1 is told of its request 7.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
+use super::scripts::{answered, check, commands};
 use super::*;
 
 #[test]
 fn scripts() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/member");
-    let entries = std::fs::read_dir(&directory).expect("list tests/scripts/member");
-    let mut scripts: Vec<_> = entries.map(|entry| entry.expect("list tests/scripts/member").path()).collect();
-    scripts.sort();
-    assert!(!scripts.is_empty(), "there are scripts");
-    for path in scripts {
-        let script = std::fs::read_to_string(&path).expect("read a script");
-        let played = play(&script);
-        if std::env::var_os("UPDATE_SCRIPTS").is_some() {
-            std::fs::write(&path, played).expect("write a script");
-        } else {
-            assert_eq!(played, script, "{} plays differently", path.display());
-        }
-    }
+    check("member", play);
 }
 
 /// The script with the answers that it gets now.
 fn play(script: &str) -> String {
     let mut stage = Script { member: Member::start(vec![], HardState::default()), clients: BTreeMap::new() };
-    let mut stories = Vec::new();
-    for story in script.trim().split("\n\n") {
-        let lines = story.split("\n---").next().expect("a story has lines");
-        let mut played = lines.to_owned();
-        let commands = lines.lines().filter(|line| !line.starts_with('#'));
-        let answers: Vec<String> = commands.flat_map(|line| stage.run(line)).collect();
-        if lines.lines().any(|line| !line.starts_with('#')) {
-            played.push_str("\n---");
-        }
-        answers.iter().for_each(|answer| played.push_str(&format!("\n{answer}")));
-        stories.push(played);
-    }
-    stories.join("\n\n") + "\n"
+    let stories = script.trim().split("\n\n").map(|story| {
+        let answers: Vec<String> = commands(story).flat_map(|line| stage.run(line)).collect();
+        answered(story, &answers)
+    });
+    stories.collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
 struct Script {
