@@ -281,7 +281,7 @@ impl Script {
         }
     }
 
-    /// What each running member shows, as `leader=…`, in the order in which they were named.
+    /// Facts of each running member, as `leader=…`, in the order in which they were named.
     fn shown(&self, command: &str, words: &[&str]) -> String {
         let mut members: Vec<u64> = Vec::new();
         for (_, member) in &self.names {
@@ -310,7 +310,7 @@ impl Script {
         self.stage.roles().iter().filter(|other| **other == role).count()
     }
 
-    /// What all connections were told since this was asked last.
+    /// Lines that connections were told since this was asked last.
     fn stories(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for Connection { name, member, number, .. } in &self.connections {
