@@ -86,7 +86,8 @@ func (r *recorder) ask(asked request) {
 		told = answer{Code: "NodeExists"}
 	case errors.Is(err, zk.ErrBadVersion):
 		told = answer{Code: "BadVersion"}
-	case errors.Is(err, errUnsynced):
+	case errors.Is(err, errUnsynced), errors.Is(err, zk.ErrNoServer):
+		// No server could be reached, and the request was never sent.
 		return
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrSessionMoved):
 		r.tell(asked)

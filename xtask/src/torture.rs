@@ -12,7 +12,7 @@ Examples:
   cargo xtask torture --rounds 10            ten, from any seed
   cargo xtask torture --seed 8123 --rounds 1 one round again
 
-A round starts three members and sessions of kazoo and of ZooKeeper's Java client, kills, pauses and cuts off members and fills
+A round starts three members and sessions of kazoo, ZooKeeper's Java client and go-zookeeper, kills, pauses and cuts off members and fills
 their disks, heals everything, and asks Porcupine whether what all clients saw is linearizable. Members have to hold the same in
 the end. A seed makes the same plan and the same questions; when they meet is up to the machine, so a violation may take some
 rounds to come again.
