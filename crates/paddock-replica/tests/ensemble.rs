@@ -3,8 +3,6 @@
 //! what is played in many variants, or at random, is Rust.
 
 mod ensemble {
-    mod contact;
-    mod digests;
     mod disks;
     mod leases;
     mod members;

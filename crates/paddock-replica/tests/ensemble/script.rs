@@ -148,10 +148,24 @@ impl Script {
                 self.marked = (entries.collect(), self.stage.messages_carried);
                 None
             }
+            "pass" => {
+                self.stage.pass_time(number(words[0]));
+                None
+            }
+            "corrupt" => {
+                self.stage.corrupt(self.member(words[0]), words[1]);
+                None
+            }
+            "diverged" => {
+                let diverged =
+                    self.stage.numbers().into_iter().filter(|member| self.stage.has_diverged(*member));
+                Some(format!("diverged: {}", self.listed(diverged)))
+            }
+            "silence-within" => Some(self.silence_within(number(words[0]), number(words[1]))),
             "messages" => Some(format!("messages={}", self.stage.messages_carried - self.marked.1)),
             "leaders" => Some(format!("leaders={}", self.count(Role::Leader))),
             "looking" => Some(format!("looking={}", self.count(Role::Looking))),
-            "entries" | "data" | "session" | "roles" | "silence" | "watches" => {
+            "entries" | "data" | "session" | "roles" | "silence" | "watches" | "differing" => {
                 Some(self.shown(command, words))
             }
             "agree" => {
@@ -164,9 +178,21 @@ impl Script {
             }
         };
         // A question about members changes nothing on the way.
-        let asks =
-            ["data", "entries", "roles", "session", "silence", "watches", "leaders", "looking", "messages"];
-        let is_quiet = ["deliver", "step", "touch", "mark"].contains(&command) || asks.contains(&command);
+        let asks = [
+            "data",
+            "diverged",
+            "differing",
+            "entries",
+            "roles",
+            "session",
+            "silence",
+            "watches",
+            "leaders",
+            "looking",
+            "messages",
+        ];
+        let is_quiet =
+            ["deliver", "step", "touch", "mark", "pass"].contains(&command) || asks.contains(&command);
         let is_submitted = line.starts_with("submit") || is_quiet;
         if !is_submitted {
             self.stage.settle();
@@ -299,11 +325,37 @@ impl Script {
             "session" => self.stage.has_session_at(member, &self.guest(words[0])).to_string(),
             "roles" => format!("{:?}", self.stage.role(member)),
             "silence" => format!("{}ms", self.stage.silence_ms(member)),
+            "differing" => self.listed(self.stage.differing(member).iter().copied()),
             _ => self.stage.watch_count(member).to_string(),
         };
         let shown: Vec<String> =
             members.into_iter().map(|member| format!("{}={}", self.name(member), show(member))).collect();
         format!("{}: {}", [&[command], words].concat().join(" "), shown.join(" "))
+    }
+
+    /// Says whether every running member has heard of a leader within so many milliseconds, in each of so many ticks.
+    fn silence_within(&mut self, ticks: u64, most_ms: u64) -> String {
+        for tick in 1..=ticks {
+            self.stage.run_ticks(1);
+            for member in self.stage.numbers().into_iter().filter(|member| self.stage.is_running(*member)) {
+                let silence_ms = self.stage.silence_ms(member);
+                if silence_ms > most_ms {
+                    return format!(
+                        "{} has heard nothing for {silence_ms}ms in tick {tick}",
+                        self.name(member)
+                    );
+                }
+            }
+        }
+        format!("silence stays within {most_ms}ms for {ticks} ticks")
+    }
+
+    /// Names of members, each once, or `nobody`.
+    fn listed(&self, members: impl Iterator<Item = u64>) -> String {
+        let mut names: Vec<&str> = members.map(|member| self.name(member)).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() { "nobody".to_owned() } else { names.join(",") }
     }
 
     fn count(&self, role: Role) -> usize {

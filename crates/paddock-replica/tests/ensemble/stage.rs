@@ -743,10 +743,6 @@ impl Stage {
         self.state(member).tree().session_timeout_ms(guest.client.session).is_some()
     }
 
-    pub(crate) fn has_session(&self, guest: &Guest) -> bool {
-        self.has_session_at(guest.member, guest)
-    }
-
     pub(crate) fn data(&self, member: u64, path: &str) -> Option<String> {
         let mut out = Vec::new();
         let read = Read::GetData { path, watch: false };
