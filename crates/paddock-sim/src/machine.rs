@@ -74,6 +74,8 @@ pub(crate) struct Machine {
     pub(crate) neighbours_disk: Option<SimDisk>,
     /// The znode whose data is not what the log made it, while its state is wrong.
     pub(crate) wrong: Option<Rc<str>>,
+    /// True if the state of this process is wrong or was: a digest of then may still be judged when the state is right again.
+    pub(crate) was_wrong: bool,
     /// The znode that was wrong last: a snapshot may still hold it.
     pub(crate) flipped: Option<Rc<str>>,
     /// Its state is wrong, or was once.
@@ -115,6 +117,7 @@ impl Machine {
             copy: None,
             neighbours_disk: None,
             wrong: None,
+            was_wrong: false,
             flipped: None,
             has_been_wrong: false,
             forgot: 0,
@@ -237,7 +240,7 @@ impl Machine {
         process.state.write(|state| state.tree_mut().flip_bit(path));
         (self.has_been_wrong, self.has_lost_data) = (true, true);
         self.flipped = Some(path.into());
-        self.wrong = self.flipped.clone();
+        (self.wrong, self.was_wrong) = (self.flipped.clone(), true);
         self.flipped.clone()
     }
 

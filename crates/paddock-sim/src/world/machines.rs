@@ -82,7 +82,8 @@ impl World {
             }
             self.checks.sessions.begins(member, last.unwrap_or_default().0);
             drop(state);
-            self.machine(member).wrong = wrong;
+            let machine = self.machine(member);
+            (machine.was_wrong, machine.wrong) = (wrong.is_some(), wrong);
         }
         self.begin_process(member)
     }
@@ -317,7 +318,7 @@ impl World {
         let now = self.now;
         let machine = self.machine(member);
         let is_dead = machine.disk.is_dead();
-        let is_diverged = machine.wrong.is_some() && matches!(went, Err(MemberError::Diverged { .. }));
+        let is_diverged = machine.was_wrong && matches!(went, Err(MemberError::Diverged { .. }));
         if let Err(error) = &went {
             // A snapshot that has come takes the place of the log, and there is no way back.
             let has_no_room = machine.is_full(now) && matches!(error, MemberError::Incoming(_));
