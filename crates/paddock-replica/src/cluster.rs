@@ -1,6 +1,6 @@
 //! The cluster id: the number that tells one ensemble's history from all others'.
 //!
-//! The founders of an ensemble propose numbers, and take the smallest that they hear of. The first leader writes its own into
+//! The founders of an ensemble propose numbers, and take the smallest that they hear of before their log begins. The first leader writes its own into
 //! the log, and once that entry is committed it is the ensemble's for good. Nothing stands in the log behind that entry before
 //! it is committed, so a member that only knows a proposal holds nothing that anybody could miss.
 

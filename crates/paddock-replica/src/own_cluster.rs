@@ -7,8 +7,8 @@ use crate::{Cluster, LogEntry};
 #[derive(Debug)]
 pub(crate) struct OwnCluster {
     cluster: Cluster,
-    /// True if the id stands in the log. It may be committed, so no other proposal takes its place.
-    is_in_log: bool,
+    /// True if the proposal is that of a founder whose log has begun.
+    is_taken_over: bool,
     /// Peers that belong to another ensemble, and its id, since the shell was told last.
     foreign: Vec<(u64, u64)>,
     /// True once a peer was refused for that: this member may stand at another one's address.
@@ -16,11 +16,8 @@ pub(crate) struct OwnCluster {
 }
 
 impl OwnCluster {
-    /// The ensemble of a member that has these entries behind its snapshot.
-    pub(crate) fn new(cluster: Cluster, entries: &[LogEntry]) -> OwnCluster {
-        let mut own = OwnCluster { cluster, is_in_log: false, foreign: Vec::new(), has_met_foreign: false };
-        own.note_entries(entries);
-        own
+    pub(crate) fn new(cluster: Cluster) -> OwnCluster {
+        OwnCluster { cluster, is_taken_over: false, foreign: Vec::new(), has_met_foreign: false }
     }
 
     pub(crate) fn cluster(&self) -> Cluster {
@@ -32,10 +29,15 @@ impl OwnCluster {
         self.cluster = Cluster::Proposed(id);
     }
 
-    /// A founder has heard of another one's proposal.
-    pub(crate) fn agree(&mut self, other: Cluster) {
-        if !self.is_in_log {
-            self.cluster = self.cluster.agree(other);
+    /// A founder whose log is empty has heard of another one's proposal. The proposal of one whose log has begun counts more than all
+    /// others: most of the voters have begun with it, or will.
+    pub(crate) fn agree(&mut self, other: Cluster, has_begun: bool) {
+        match (self.cluster, other) {
+            _ if self.is_taken_over => {}
+            (Cluster::Proposed(_), Cluster::Proposed(_)) if has_begun => {
+                (self.cluster, self.is_taken_over) = (other, true);
+            }
+            _ => self.cluster = self.cluster.agree(other),
         }
     }
 
@@ -58,7 +60,7 @@ impl OwnCluster {
         if matches!(self.cluster, Cluster::Proposed(_))
             && let Some(id) = entries.iter().rev().find_map(LogEntry::named_cluster)
         {
-            (self.cluster, self.is_in_log) = (Cluster::Proposed(id), true);
+            self.cluster = Cluster::Proposed(id);
         }
     }
 
@@ -86,44 +88,13 @@ pub(crate) fn new_cluster_id(process: u64, now: Now) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use paddock_proto::{IdList, SessionId};
-    use paddock_tree::{Command, Origin};
-
     use super::*;
-    use crate::Membership;
-    use crate::batch::{BatchBuilder, EntryBuilder};
-    use crate::founding::naming_commands;
-
-    /// Entry with which a leader names the ensemble.
-    fn naming(id: u64) -> LogEntry {
-        let mut batch = BatchBuilder::new();
-        for (op, body) in naming_commands(id, "", &Membership::new(vec![1], vec![])) {
-            let mut command = Vec::new();
-            Command::encode(SessionId::NONE, 0, IdList::NONE, op, &body, &mut command);
-            batch.push(&command);
-        }
-        let mut entry = EntryBuilder::new();
-        entry.add(&batch.take(Origin { member: 1, incarnation: 1 }, 1), 1000);
-        LogEntry { index: 2, term: 2, payload: entry.take() }
-    }
-
-    /// Found by the simulator: the power of all failed before two of three knew that the entry was committed, and the third came back
-    /// with a smaller proposal. They took that, until one of them led and knew better; neither heard the other from then on.
-    #[test]
-    fn an_id_in_the_log_gives_way_to_no_other_proposal() {
-        let mut own = OwnCluster::new(Cluster::Proposed(7), &[naming(7)]);
-        own.agree(Cluster::Proposed(3));
-        assert_eq!(own.cluster(), Cluster::Proposed(7));
-        own.note_entries(&[naming(5)]);
-        own.agree(Cluster::Proposed(3));
-        assert_eq!(own.cluster(), Cluster::Proposed(5), "another leader's entry has taken its place");
-    }
 
     #[test]
     fn an_id_that_enough_members_have_told_is_not_replaced_by_the_state() {
-        let mut own = OwnCluster::new(Cluster::None, &[]);
+        let mut own = OwnCluster::new(Cluster::None);
         own.propose(9);
-        own.agree(Cluster::Proposed(5));
+        own.agree(Cluster::Proposed(5), false);
         assert_eq!(own.cluster(), Cluster::Proposed(5));
         own.learn(7);
         own.note_state(5);
@@ -131,8 +102,21 @@ mod tests {
     }
 
     #[test]
+    fn the_proposal_of_who_has_begun_counts_more_than_the_smallest() {
+        let mut own = OwnCluster::new(Cluster::Proposed(5));
+        own.agree(Cluster::Proposed(9), false);
+        assert_eq!(own.cluster(), Cluster::Proposed(5));
+        for other in [Cluster::Proposed(9), Cluster::Proposed(3)] {
+            own.agree(other, true);
+            assert_eq!(own.cluster(), Cluster::Proposed(9));
+        }
+        own.agree(Cluster::Proposed(2), false);
+        assert_eq!(own.cluster(), Cluster::Proposed(9));
+    }
+
+    #[test]
     fn a_foreign_peer_is_reported_once_and_remembered() {
-        let mut own = OwnCluster::new(Cluster::Known(7), &[]);
+        let mut own = OwnCluster::new(Cluster::Known(7));
         assert!(!own.has_met_foreign());
         own.note_foreign(2, Cluster::Known(8));
         let mut foreign = Vec::new();

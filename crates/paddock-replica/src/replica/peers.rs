@@ -37,7 +37,14 @@ impl Replica {
         if self.joining.is_writing_first_entry() || !self.hears(from, envelope.process, now.monotonic_ms) {
             return;
         }
-        self.cluster.agree(envelope.cluster);
+        // Once the founding stands in the log, the others who founded have the same proposal, or have it from the log soon. Whoever
+        // comes with another one later was not among them, or has forgotten.
+        if let PeerMessage::Greeting(greeting) = &message
+            && self.consensus.is_empty()
+        {
+            let has_begun = matches!(greeting.condition, Condition::Established | Condition::Founding);
+            self.cluster.agree(envelope.cluster, has_begun);
+        }
         match message {
             PeerMessage::Greeting(greeting) => self.on_greeting(from, envelope.cluster, greeting),
             message if self.cluster().shares_log_with(envelope.cluster) => {
