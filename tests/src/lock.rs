@@ -11,7 +11,7 @@ use std::time::Duration;
 use paddock_client::{Client, ClientOptions, CreateMode, Error, Event};
 use paddock_proto::ErrorCode;
 use tokio::runtime::Builder;
-use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
 use crate::load::now_ns;
@@ -109,7 +109,7 @@ impl Turns {
                 let _ = timeout(self.session_timeout, client.close()).await;
                 return true;
             }
-            while heard.try_recv() != Err(TryRecvError::Empty) {}
+            while heard.try_recv().is_ok() {}
             let created = answer(client.create(&self.path, b"", CreateMode::Ephemeral)).await;
             let since_ns = now_ns();
             match created {
