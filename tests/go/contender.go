@@ -15,7 +15,7 @@ const (
 	lockTimeout = 2 * time.Second
 	keptShortly = 300 * time.Millisecond
 	// Longer than a session lasts that nobody hears.
-	keptLong = 4 * time.Second
+	keptLong = 8 * time.Second
 )
 
 // A contender takes turns at a lock: an ephemeral znode that whoever creates it holds. It believes that it holds the lock from the

@@ -51,8 +51,17 @@ impl Contender {
         let (hosts, path) = (hosts.to_owned(), path.to_owned());
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("make a runtime");
-            let mut turns =
-                Turns { client, hosts, path, session_timeout, keep, keep_long, is_over, held: Vec::new() };
+            let mut turns = Turns {
+                client,
+                hosts,
+                path,
+                session_timeout,
+                keep,
+                keep_long,
+                is_over,
+                has_ended: false,
+                held: Vec::new(),
+            };
             runtime.block_on(turns.take());
             turns.held
         });
@@ -75,12 +84,14 @@ struct Turns {
     keep: Duration,
     keep_long: Duration,
     is_over: Receiver<()>,
+    has_ended: bool,
     held: Vec<Held>,
 }
 
 impl Turns {
-    fn is_over(&self) -> bool {
-        self.is_over.try_recv() != Err(std::sync::mpsc::TryRecvError::Empty)
+    fn is_over(&mut self) -> bool {
+        self.has_ended |= self.is_over.try_recv() != Err(std::sync::mpsc::TryRecvError::Empty);
+        self.has_ended
     }
 
     /// One session after the other.
@@ -137,11 +148,13 @@ impl Turns {
         let keep = if self.held.len() % 3 == self.client % 3 { self.keep_long } else { self.keep };
         let give_back = tokio::time::Instant::now() + keep;
         let is_told = loop {
-            match tokio::time::timeout_at(give_back, heard.recv()).await {
+            let look = give_back.min(tokio::time::Instant::now() + LOOK);
+            match tokio::time::timeout_at(look, heard.recv()).await {
                 Ok(Some(Event::Znode { .. })) => {}
                 // Perhaps of a connection before the one on which the answer came: then it finds that the lock is its own.
                 Ok(_) => break true,
-                Err(_) => break false,
+                Err(_) if look == give_back || self.is_over() => break false,
+                Err(_) => {}
             }
         };
         self.held.push(Held { client: self.client, since_ns, until_ns: now_ns() });

@@ -20,7 +20,7 @@ SESSION_TIMEOUT_S = 2
 LOOK_S = 0.2
 KEPT_S = 0.3
 # Longer than a session lasts that nobody hears.
-KEPT_LONG_S = 4
+KEPT_LONG_S = 8
 PATIENCE_S = 30
 
 

@@ -103,7 +103,7 @@ impl Plan {
 
 impl Spell {
     fn choose(chance: &mut Chance, faults: &[Fault]) -> Spell {
-        if faults.contains(&Fault::Isolate) && chance.one_in(8) {
+        if faults.contains(&Fault::Isolate) && chance.one_in(4) {
             return Spell::long_isolation(chance);
         }
         // Mostly the leader first: that is where it hurts.

@@ -25,7 +25,7 @@ final class Contender extends Worker {
     private static final Duration LOOK = Duration.ofMillis(200);
     private static final Duration KEPT = Duration.ofMillis(300);
     /** Longer than a session lasts that nobody hears. */
-    private static final Duration KEPT_LONG = Duration.ofSeconds(4);
+    private static final Duration KEPT_LONG = Duration.ofSeconds(8);
 
     private final int number;
     private final String host;
