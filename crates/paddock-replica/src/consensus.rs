@@ -207,7 +207,10 @@ impl Consensus {
 
     pub(crate) fn tick(&mut self) {
         self.withheld = self.withheld.saturating_sub(1);
-        if !self.is_silent {
+        if self.is_silent {
+            self.node.raft.election_elapsed += 1;
+            self.forget_silent_leader();
+        } else {
             self.node.tick();
             self.stand_for_election();
             self.forget_silent_leader();
@@ -216,12 +219,13 @@ impl Consensus {
         self.set_election_timeout();
     }
 
-    /// Forgets a leader that is silent for long. A member with a vote stands for election then; one without, or one that was removed
-    /// and does not know, has no leader.
+    /// Forgets a leader that is silent for long. A member that may stand for election does so then; one that keeps out of elections,
+    /// one without a vote, and one that was removed and does not know have no leader from then on, and say so to those who ask.
     fn forget_silent_leader(&mut self) {
+        let stands = !self.is_silent && self.node.raft.promotable();
         let raft = &mut self.node.raft;
         let is_led = raft.state == StateRole::Follower && raft.leader_id != raft::INVALID_ID;
-        if is_led && !raft.promotable() && raft.election_elapsed >= Consensus::SILENCE_TICKS {
+        if is_led && !stands && raft.election_elapsed >= Consensus::SILENCE_TICKS {
             raft.become_follower(raft.term, raft::INVALID_ID);
         }
     }
@@ -404,6 +408,28 @@ mod tests {
         let committed = settle(&mut consensus);
         assert_eq!(committed[..2], [entry(1), entry(2)]);
         assert!(consensus.node.raft.term > 3);
+    }
+
+    #[test]
+    fn a_member_that_keeps_out_of_elections_forgets_a_leader_that_is_silent() {
+        let heartbeat =
+            Message { msg_type: MessageType::MsgHeartbeat, from: 2, to: 1, term: 1, ..Message::default() };
+        let hard_state = HardState { term: 1, ..HardState::default() };
+        let recovered = Recovered::new((1, 1), Membership::new(vec![1, 2, 3], vec![]), hard_state, vec![]);
+        let mut consensus = Consensus::new(1, 0, 0, recovered);
+        consensus.set_silent(true);
+        for _ in 0..2 {
+            consensus.step(heartbeat.clone());
+            for _ in 1..Consensus::SILENCE_TICKS {
+                consensus.tick();
+                assert_eq!(consensus.leadership().leader, Some(2));
+            }
+        }
+        consensus.tick();
+        assert_eq!(consensus.leadership().leader, None);
+        assert_eq!(consensus.node.raft.state, StateRole::Follower);
+        consensus.step(heartbeat);
+        assert_eq!(consensus.leadership().leader, Some(2), "it is heard again");
     }
 
     #[test]
