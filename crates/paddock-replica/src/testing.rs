@@ -75,6 +75,10 @@ pub struct MessageFacts {
     pub acknowledges: Option<(u64, u64)>,
     /// Its sender leads, and asks the receiver to.
     pub hands_over: bool,
+    /// Entry and digest: what its sender's state was after that entry.
+    pub digest: Option<(u64, u64)>,
+    /// Entry and digest: what most voters' state was after that entry, and the receiver's was not.
+    pub diverged: Option<(u64, u64)>,
 }
 
 impl MessageFacts {
@@ -82,6 +86,12 @@ impl MessageFacts {
         match Envelope::open(message).and_then(|(_, body)| PeerMessage::decode(body)) {
             Ok(PeerMessage::Heard { sessions: heard, .. }) => {
                 MessageFacts { heard, ..MessageFacts::default() }
+            }
+            Ok(PeerMessage::Digest { index, digest, .. }) => {
+                MessageFacts { digest: Some((index, digest)), ..MessageFacts::default() }
+            }
+            Ok(PeerMessage::Diverged { index, digest }) => {
+                MessageFacts { diverged: Some((index, digest)), ..MessageFacts::default() }
             }
             Ok(PeerMessage::Raft(message)) => MessageFacts::of_raft(message),
             _ => MessageFacts::default(),

@@ -7,6 +7,7 @@ pub(crate) mod process;
 pub(crate) mod setup;
 pub(crate) mod shell;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -80,6 +81,10 @@ pub(crate) struct Machine {
     pub(crate) flipped: Option<Rc<str>>,
     /// Its state is wrong, or was once.
     pub(crate) has_been_wrong: bool,
+    /// Digests that this process has told others, by entry.
+    pub(crate) told_digests: BTreeMap<u64, u64>,
+    /// This process has been told that most members have another state, and has to stop.
+    pub(crate) is_told_to_stop: bool,
     /// Up to here entries were applied by anybody when it lost its data.
     pub(crate) forgot: u64,
     /// When it is started next, the power is cut after so many operations of its disk.
@@ -120,6 +125,8 @@ impl Machine {
             was_wrong: false,
             flipped: None,
             has_been_wrong: false,
+            told_digests: BTreeMap::new(),
+            is_told_to_stop: false,
             forgot: 0,
             power_cut_in_recovery: None,
             has_battery,
@@ -162,6 +169,17 @@ impl Machine {
         }
     }
 
+    /// The znode whose data may be wrong in what its process sends. An answer that was read while the state was wrong may leave after
+    /// the state has become right.
+    pub(crate) fn may_show_wrong(&self) -> Option<Rc<str>> {
+        self.flipped.clone().filter(|_| self.was_wrong)
+    }
+
+    /// It is told the digest that most voters had after an entry.
+    pub(crate) fn is_told(&mut self, (index, right): (u64, u64)) {
+        self.is_told_to_stop |= self.told_digests.get(&index).is_some_and(|own| *own != right);
+    }
+
     pub(crate) fn votes(&mut self, term: u64, candidate: u8) {
         self.voted = self.voted.max((term, candidate.into()));
     }
@@ -179,6 +197,8 @@ impl Machine {
         self.starts += 1;
         self.life += 1;
         self.began = now;
+        self.told_digests.clear();
+        self.is_told_to_stop = false;
         let config = settings.config(self.number, self.chance.word());
         self.process =
             Some(Process::start(&self.disk, config, (settings.workers, &settings.front()), self.now(now))?);

@@ -111,7 +111,7 @@ impl World {
             let at = self.now + self.network.delay();
             let Some(wire) = self.wires.get_mut(&conn) else { continue };
             wire.last_packet = wire.last_packet.max(at);
-            let wrong = self.machines[usize::from(wire.member) - 1].wrong.clone();
+            let wrong = self.machines[usize::from(wire.member) - 1].may_show_wrong();
             wire.packets.push_back((packet, wrong));
             self.queue.plan(wire.last_packet, Event::Packet { conn });
         }

@@ -184,6 +184,12 @@ impl World {
         };
         let mut harvest = Harvest::default();
         let next = process.turn(local, &machine.disk, &mut harvest);
+        let goes_on = machine.is_told_to_stop && matches!(next, Ok(Next::Rest));
+        ensure!(
+            !goes_on,
+            AGREEMENT,
+            "member {member} goes on with a state of which it was told that most have another"
+        );
         let applied = process.state.read().applied().0;
         machine.applied = machine.applied.max(applied);
         let pause = match next {
@@ -221,8 +227,9 @@ impl World {
             }
         }
         for (to, bytes) in harvest.letters {
-            let MessageFacts { entries, term, campaign, vote, acknowledges, hands_over, .. } =
+            let MessageFacts { entries, term, campaign, vote, acknowledges, hands_over, digest, .. } =
                 MessageFacts::of(&bytes);
+            self.machine(member).told_digests.extend(digest);
             if let Some(acknowledged) = acknowledges {
                 self.machine(member).acknowledges(acknowledged);
             }
@@ -419,6 +426,9 @@ impl World {
         }
         if glimpse.promises {
             self.checks.elections.promised(to);
+        }
+        if let Some(right) = glimpse.diverged {
+            self.machine(to).is_told(right);
         }
         let process = self.machine(to).process.as_mut().expect("that was just looked at");
         process.put(Input::Peer { from: u64::from(from), bytes });
