@@ -89,11 +89,11 @@ pub(crate) enum PeerMessage {
     Present,
 }
 
-/// Condition of the sender, for members that look for each other. A question is to be answered with another greeting.
+/// Condition of the sender, for members that look for each other.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Greeting {
     pub(crate) condition: Condition,
-    pub(crate) is_question: bool,
+    pub(crate) purpose: Purpose,
     pub(crate) term: u64,
     /// Membership, as far as the sender knows.
     pub(crate) membership: Membership,
@@ -103,6 +103,15 @@ pub(crate) struct Greeting {
     pub(crate) found: FoundOnDisk,
     /// A leader's judgement of the disk of the member that has asked.
     pub(crate) ruling: Option<Ruling>,
+}
+
+/// Purpose of a greeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It asks for the receiver's greeting.
+    Question,
+    /// It answers the question of a process. No other one with the same member number may take it for its own.
+    Answer { asker: u64 },
 }
 
 /// The disk of a process as it was when the process began.
@@ -267,8 +276,14 @@ impl PeerMessage {
 }
 
 fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
-    let Greeting { condition, is_question, term, membership, leader, found, ruling } = greeting;
-    out.put_bool(*is_question);
+    let Greeting { condition, purpose, term, membership, leader, found, ruling } = greeting;
+    match purpose {
+        Purpose::Question => out.put_bool(true),
+        Purpose::Answer { asker } => {
+            out.put_bool(false);
+            out.put_i64(*asker as i64);
+        }
+    }
     out.push(match condition {
         Condition::Empty => 0,
         Condition::Founding => 1,
@@ -291,6 +306,8 @@ fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
 fn decode_greeting(reader: &mut Reader<'_>) -> Result<Greeting, DecodeError> {
     let unknown = |field, value: u8| DecodeError::UnknownValue { field, value: value.into() };
     let is_question = reader.bool()?;
+    let purpose =
+        if is_question { Purpose::Question } else { Purpose::Answer { asker: reader.i64()? as u64 } };
     let condition = match reader.u8()? {
         0 => Condition::Empty,
         1 => Condition::Founding,
@@ -310,7 +327,7 @@ fn decode_greeting(reader: &mut Reader<'_>) -> Result<Greeting, DecodeError> {
         2 => Some(Ruling::Outdated),
         other => return Err(unknown("ruling", other)),
     };
-    Ok(Greeting { condition, is_question, term, membership, leader, found, ruling })
+    Ok(Greeting { condition, purpose, term, membership, leader, found, ruling })
 }
 
 /// The messages that travel, with their numbers. The library has others, for itself alone.
@@ -459,12 +476,11 @@ mod tests {
         use Condition::{Empty, Established, Founding, Learning};
         let rulings = [None, None, Some(Ruling::Admitted), Some(Ruling::Outdated)];
         for (condition, ruling) in [Empty, Founding, Learning, Established].into_iter().zip(rulings) {
-            for is_question in [true, false] {
+            for purpose in [Purpose::Question, Purpose::Answer { asker: 1 << 63 }] {
                 let membership = Membership::new(vec![1, 2, 3], vec![4]);
                 let found = FoundOnDisk { former_start: 1 << 40, start: 1 << 41, last: (3, 77) };
-                let leader = Some(3).filter(|_| is_question);
-                let greeting =
-                    Greeting { condition, is_question, term: 7, membership, leader, found, ruling };
+                let leader = Some(3).filter(|_| purpose == Purpose::Question);
+                let greeting = Greeting { condition, purpose, term: 7, membership, leader, found, ruling };
                 check(PeerMessage::Greeting(greeting));
             }
         }

@@ -29,6 +29,7 @@ use crate::gates::Gates;
 use crate::joining::Joining;
 use crate::leading::Leading;
 use crate::membership_change::{LeaderView, MembershipAction, MembershipChange};
+use crate::message::Purpose;
 use crate::options::TICK_MS;
 use crate::own_cluster::{OwnCluster, new_cluster_id};
 use crate::processes::Processes;
@@ -384,7 +385,7 @@ impl Replica {
                     self.announce(OpCode::SettleReconfig, &body);
                 }
                 MembershipAction::AskReadiness { member } => {
-                    let question = self.greeting(true, None);
+                    let question = self.greeting(Purpose::Question, None);
                     self.outgoing.messages.push((member, question));
                 }
             }

@@ -6,7 +6,7 @@ use raft::eraftpb::{Message, MessageType};
 use crate::LogEntry;
 use crate::configuration::from_raft;
 use crate::effects::SnapshotWrite;
-use crate::message::{Envelope, Greeting, PeerMessage};
+use crate::message::{Envelope, Greeting, PeerMessage, Purpose};
 
 /// Describes a message in one line, for the story of a run.
 pub fn describe(message: &[u8]) -> String {
@@ -35,10 +35,8 @@ fn describe_body(body: &[u8]) -> String {
         }
         Ok(PeerMessage::Gone { index }) => format!("snapshot {index} is gone"),
         Ok(PeerMessage::Damaged { index }) => format!("snapshot {index} is damaged"),
-        Ok(PeerMessage::Greeting(Greeting {
-            condition, is_question, term, leader, found, ruling, ..
-        })) => {
-            let you = if is_question { ", and you?" } else { "" };
+        Ok(PeerMessage::Greeting(Greeting { condition, purpose, term, leader, found, ruling, .. })) => {
+            let you = if purpose == Purpose::Question { ", and you?" } else { "" };
             format!("greeting: {condition:?} term={term} leader={leader:?} {found:?} ruling={ruling:?}{you}")
         }
         Ok(PeerMessage::Present) => "present".to_owned(),

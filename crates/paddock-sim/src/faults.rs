@@ -173,6 +173,12 @@ pub(crate) enum Fault {
         whom: Whom,
         down: SimDuration,
     },
+    /// A second process with the number of a member, started elsewhere with a copy of its disk.
+    Twin {
+        whom: Whom,
+        span: SimDuration,
+        dice: u64,
+    },
     /// Memory of a member that follows is damaged, so that its state is not what the log made it.
     WrongState {
         member: u8,
@@ -238,6 +244,7 @@ pub(crate) enum FaultKind {
     OldDisk,
     NeighboursDisk,
     WrongState,
+    Twin,
     DeafOnceHandedOver,
     WallJump,
     MonotonicJump,
@@ -375,6 +382,10 @@ fn throw(kind: FaultKind, machines: u8, chance: &mut Chance) -> Fault {
             Fault::OldDisk { member, down: SimDuration::millis(chance.mostly_low(1, 300)) }
         }
         FaultKind::NeighboursDisk => Fault::NeighboursDisk { whom, down: span },
+        FaultKind::Twin => {
+            let span = SimDuration::millis(chance.between(500, 15_000));
+            Fault::Twin { whom, span, dice: chance.word() }
+        }
         FaultKind::WrongState => {
             let member = chance.between(1, u64::from(machines)) as u8;
             Fault::WrongState { member, dice: chance.word() }

@@ -36,6 +36,8 @@ pub(crate) enum Theme {
     OldDisks,
     /// The memory of a member is damaged, and others sleep or are cut off before most can say what is right.
     WrongStates,
+    /// A second process is started with the number of a member and a copy of its disk, while others elect.
+    Twins,
     /// Observers are there from the beginning, and members learn again what they have lost, more than once.
     Learners,
 }
@@ -58,6 +60,7 @@ impl Theme {
             Theme::ForeignDisks,
             Theme::OldDisks,
             Theme::WrongStates,
+            Theme::Twins,
         ])
     }
 
@@ -99,6 +102,7 @@ impl Theme {
             Theme::WrongStates => {
                 vec![FaultKind::WrongState, FaultKind::End, FaultKind::Pause, FaultKind::Cut]
             }
+            Theme::Twins => vec![FaultKind::Twin, FaultKind::Twin, FaultKind::Twin, FaultKind::End],
             Theme::Learners => vec![FaultKind::NewDiskAndEnd, FaultKind::NewDisksApart, FaultKind::Pause],
         }
     }
@@ -124,7 +128,7 @@ impl Theme {
                 false
             }
             Theme::Leases | Theme::Learners => false,
-            Theme::ForeignDisks | Theme::OldDisks | Theme::WrongStates => false,
+            Theme::ForeignDisks | Theme::OldDisks | Theme::WrongStates | Theme::Twins => false,
             Theme::Moves | Theme::Handovers => true,
         }
     }
@@ -159,6 +163,8 @@ impl Theme {
                 (settings.segment_bytes, settings.entry_bytes_kept) = (64 << 10, 1 << 20);
                 clients.iter_mut().for_each(|client| client.writes = client.writes.max(300));
             }
+            // A member that is not heard for long is taken for ended, and its twin for its successor.
+            Theme::Twins => *weather = Weather::CALM,
             Theme::Learners => {
                 settings.observers = 1;
                 settings.members += 1;

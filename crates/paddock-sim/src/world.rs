@@ -5,6 +5,7 @@ mod clients;
 mod healing;
 mod machines;
 mod nemesis;
+mod twins;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ use crate::trace::{Telling, Trace};
 use clients::Wire;
 use healing::Stage;
 use paddock_chance::Chance;
+use twins::Twin;
 
 /// A run has no end if it has so many steps.
 const STEPS_MAX: u64 = 5_000_000;
@@ -62,6 +64,8 @@ pub(crate) enum Event {
     Thaw {
         member: u8,
     },
+    /// A tick of the twin, if there is one.
+    TwinTicks,
     /// Somebody makes room on a full disk.
     Room {
         member: u8,
@@ -116,6 +120,8 @@ pub(crate) struct World {
     wires: BTreeMap<ConnId, Wire>,
     conns: u64,
     checks: Checks,
+    /// A second process with the number of a member.
+    twin: Option<Twin>,
     stage: Stage,
     mood: Mood,
     struck: u64,
@@ -146,6 +152,7 @@ impl World {
             wires: BTreeMap::new(),
             conns: 0,
             checks: Checks::new(plan.settings.linearizable_reads),
+            twin: None,
             stage: Stage::Faults,
             mood: Mood::Busy,
             struck: 0,
@@ -228,6 +235,7 @@ impl World {
                 self.machine(member).make_room(now);
                 Ok(())
             }
+            Event::TwinTicks => self.twin_ticks(),
             Event::EndLeader => self.end_leader(),
             Event::Stage => self.next_stage(),
         }

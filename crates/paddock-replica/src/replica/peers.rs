@@ -10,7 +10,7 @@ use crate::consensus::Consensus;
 use crate::digests::ToldDigest;
 use crate::effects::{SnapshotRead, SnapshotWrite};
 use crate::founding::first_entry;
-use crate::message::{Condition, Envelope, Greeting, PeerMessage, Ruling};
+use crate::message::{Condition, Envelope, Greeting, PeerMessage, Purpose, Ruling};
 use crate::processes::Speaker;
 use crate::{Cluster, Membership, Recovered, ReplicaOptions};
 
@@ -46,7 +46,7 @@ impl Replica {
             self.cluster.agree(envelope.cluster, has_begun);
         }
         match message {
-            PeerMessage::Greeting(greeting) => self.on_greeting(from, envelope.cluster, greeting),
+            PeerMessage::Greeting(greeting) => self.on_greeting(from, envelope, greeting),
             message if self.cluster().shares_log_with(envelope.cluster) => {
                 self.on_log_message(now, from, message);
             }
@@ -222,11 +222,11 @@ impl Replica {
     }
 
     /// Greeting of this member: a question to another one, or an answer with a leader's ruling.
-    pub(super) fn greeting(&self, is_question: bool, ruling: Option<Ruling>) -> Vec<u8> {
+    pub(super) fn greeting(&self, purpose: Purpose, ruling: Option<Ruling>) -> Vec<u8> {
         let (condition, leadership) = (self.condition(), self.consensus.leadership());
         let membership = self.consensus.membership().clone();
         let (term, leader, found) = (leadership.term, leadership.leader, self.disk_age.found());
-        let greeting = Greeting { condition, is_question, term, membership, leader, found, ruling };
+        let greeting = Greeting { condition, purpose, term, membership, leader, found, ruling };
         PeerMessage::Greeting(greeting).encode()
     }
 
@@ -234,10 +234,13 @@ impl Replica {
         self.joining.condition(self.read_only.is_learning(), self.durability.written().term)
     }
 
-    fn on_greeting(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
+    fn on_greeting(&mut self, from: u64, Envelope { cluster, process }: Envelope, greeting: Greeting) {
         let condition = greeting.condition;
-        if greeting.is_question {
-            self.answer_greeting(from, cluster, &greeting);
+        match greeting.purpose {
+            Purpose::Question => self.answer_greeting(from, (cluster, process), &greeting),
+            Purpose::Answer { asker } if asker == self.options.process => {}
+            // Another process with this member's number has asked.
+            Purpose::Answer { .. } => return,
         }
         if self.cluster().shares_log_with(cluster) {
             self.on_admission_answered(from, &greeting);
@@ -256,12 +259,12 @@ impl Replica {
         }
     }
 
-    fn answer_greeting(&mut self, from: u64, cluster: Cluster, greeting: &Greeting) {
+    fn answer_greeting(&mut self, from: u64, (cluster, asker): (Cluster, u64), greeting: &Greeting) {
         let has_nothing = matches!(greeting.condition, Condition::Empty | Condition::Learning);
         let ruling = self.rule(from, greeting);
         // A member that has nothing knows that already.
         let ruling = ruling.filter(|_| !has_nothing && self.cluster().shares_log_with(cluster));
-        self.outgoing.messages.push((from, self.greeting(false, ruling)));
+        self.outgoing.messages.push((from, self.greeting(Purpose::Answer { asker }, ruling)));
         if has_nothing && self.condition() == Condition::Established {
             self.consensus.begin_anew(from);
         }
@@ -350,7 +353,7 @@ impl Replica {
         self.finish_learning();
         let is_founding = matches!(self.cluster(), Cluster::Proposed(_)) && !self.consensus.is_alone();
         if self.joining.has_questions() || is_founding {
-            let question = self.greeting(true, None);
+            let question = self.greeting(Purpose::Question, None);
             let asked = self.joining.asked(&self.options.founding.membership, self.consensus.membership());
             self.outgoing.messages.extend(asked.into_iter().map(|id| (id, question.clone())));
         }

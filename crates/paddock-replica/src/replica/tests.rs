@@ -2,18 +2,18 @@
 
 use paddock_tree::Tree;
 
+use crate::message::{Condition, Envelope, FoundOnDisk, Greeting, PeerMessage, Purpose, Ruling};
 use crate::{
-    Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
+    Cluster, Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
 };
 use paddock_state::{ClientInput, ConnId, Now, Outboxes};
 
 const NOW: Now = Now { monotonic_ms: 1000, wall_ms: 1_000_000 };
 
-fn alone(state: &Replicated) -> Replica {
-    let membership = Membership::new(vec![1], vec![]);
-    let options = ReplicaOptions {
+fn options(voters: Vec<u64>) -> ReplicaOptions {
+    ReplicaOptions {
         member: 1,
-        founding: Founding { membership, members: String::new() },
+        founding: Founding { membership: Membership::new(voters, vec![]), members: String::new() },
         tick_ms: 100,
         garbage_interval_ms: 60_000,
         garbage_max: 100,
@@ -22,11 +22,14 @@ fn alone(state: &Replicated) -> Replica {
         lease_clock_bound_ms: None,
         seed: 1,
         process: 1,
-    };
+    }
+}
+
+fn alone(state: &Replicated) -> Replica {
     let (membership, hard_state) = (Membership::default(), HardState::default());
     let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
     recovered.begin(1, state.tree(), NOW);
-    Replica::new(options, recovered, state, NOW)
+    Replica::new(options(vec![1]), recovered, state, NOW)
 }
 
 fn settle(replica: &mut Replica, state: &mut Replicated) {
@@ -74,4 +77,32 @@ fn no_gate_is_left_for_a_connection_that_was_gone_when_its_session_came_back() {
     settle(&mut replica, &mut state);
     assert_eq!(replica.sessions.conn(session), Some(second));
     assert_eq!(replica.gates.closed_forever().next(), None, "{:?}", replica.gates);
+}
+
+#[test]
+fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
+    let membership = Membership::new(vec![1, 2, 3], vec![]);
+    let state = Replicated::new(Tree::new(), (1, 1), membership.clone());
+    let hard_state = HardState { term: 2, ..HardState::default() };
+    let mut recovered = Recovered::new((1, 1), membership.clone(), hard_state, vec![]);
+    recovered.cluster = Cluster::Known(7);
+    recovered.begin(1, state.tree(), NOW);
+    let mut replica = Replica::new(options(vec![1, 2, 3]), recovered, &state, NOW);
+    let mut hear = |asker| {
+        let greeting = Greeting {
+            condition: Condition::Established,
+            purpose: Purpose::Answer { asker },
+            term: 2,
+            membership: membership.clone(),
+            leader: Some(2),
+            found: FoundOnDisk::default(),
+            ruling: Some(Ruling::Admitted),
+        };
+        let mut bytes = PeerMessage::Greeting(greeting).encode();
+        Envelope { cluster: Cluster::Known(7), process: 9 }.seal(&mut bytes);
+        replica.step(NOW, Input::Peer { from: 2, bytes });
+        replica.joining.awaits_admission()
+    };
+    assert!(hear(2), "this member's process is 1");
+    assert!(!hear(1));
 }

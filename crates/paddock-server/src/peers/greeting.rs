@@ -96,7 +96,7 @@ impl Verdict {
     }
 }
 
-pub(super) const VERSION: u16 = 2;
+pub(super) const VERSION: u16 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {

@@ -15,7 +15,7 @@ use crate::time::SimDuration;
 use crate::wire::Packet;
 
 /// Time after which a member that was started again is heard by others, though the end of its link got lost.
-const SUCCESSION: SimDuration = SimDuration::millis(2500);
+pub(super) const SUCCESSION: SimDuration = SimDuration::millis(2500);
 const TICK: SimDuration = SimDuration::millis(paddock_member::Member::TICK_MS);
 /// Interval at which workers report sessions.
 const TOUCHES: SimDuration = SimDuration::millis(100);
@@ -104,6 +104,7 @@ impl World {
     }
 
     fn begin_process(&mut self, member: u8) -> Checked {
+        self.end_twin();
         for (span, what) in [(TICK, Act::Tick), (TOUCHES, Act::Touches), (HOUSE, Act::KeepHouse)] {
             let first = SimDuration(self.chance.below(span.0));
             self.plan_act(member, first, what);
@@ -376,6 +377,9 @@ impl World {
     /// The process is gone. Its connections break; nobody learns that at once from a machine without power.
     pub(super) fn end(&mut self, member: u8, end: End) {
         let now = self.now;
+        if self.twin.as_ref().is_some_and(|twin| twin.member == member) {
+            self.end_twin();
+        }
         self.trace.note(now, format_args!("{member} ends: {end:?}"));
         let machine = self.machine(member);
         let now_ms = machine.now(now).monotonic_ms;
@@ -391,7 +395,7 @@ impl World {
         }
     }
 
-    fn send_letter(&mut self, from: u8, to: u8, bytes: Vec<u8>) {
+    pub(super) fn send_letter(&mut self, from: u8, to: u8, bytes: Vec<u8>) {
         for (at, resets) in self.network.send(self.now, from, to) {
             let bytes = bytes.clone();
             self.queue.plan(at, Event::Letter { from, to, resets, bytes });
@@ -430,6 +434,7 @@ impl World {
         if let Some(right) = glimpse.diverged {
             self.machine(to).is_told(right);
         }
+        self.copy_to_twin(from, to, &bytes)?;
         let process = self.machine(to).process.as_mut().expect("that was just looked at");
         process.put(Input::Peer { from: u64::from(from), bytes });
         self.wake(to);

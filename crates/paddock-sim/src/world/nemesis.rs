@@ -67,6 +67,7 @@ impl World {
                 }
             }
             Fault::NeighboursDisk { whom, down } => self.mix_up_disks(self.whom(whom), down)?,
+            Fault::Twin { whom, span, dice } => self.start_twin(self.whom(whom), span, dice)?,
             Fault::WrongState { member, dice } => self.corrupt_state(member, dice),
             Fault::OldDisk { member, down } => self.copy_or_put_back(member, down)?,
             Fault::NewDiskAndEnd { whom, down, operations } => {
@@ -351,6 +352,7 @@ impl World {
 
     /// Nothing is wrong any more, and whoever found its disk damaged has a new one.
     pub(super) fn mend_everything(&mut self) {
+        self.end_twin();
         self.network.heal();
         let (now, last) = (self.now, self.checks.truth.last_index());
         let foreign = self.machines.iter().filter(|machine| machine.is_foreign).map(|machine| machine.number);

@@ -1,0 +1,103 @@
+//! Twins: second processes with the number of a member that runs, started somewhere else with a copy of its disk.
+//!
+//! Whatever is said to the member reaches the twin, too, and what the twin says comes in the member's name. The others have heard
+//! the member first, so they hear nothing of the twin: it never has a say. It is gone before that would change, which is when a process
+//! ends that they have heard, or when one begins that has heard nobody yet.
+
+use paddock_replica::{Input, Role};
+
+use super::machines::SUCCESSION;
+use super::{Event, World};
+use crate::checks::{Checked, ensure};
+use crate::machine::Machine;
+use crate::machine::disk::SimDisk;
+use crate::machine::process::{Next, Process};
+use crate::machine::shell::Harvest;
+use crate::time::SimDuration;
+use paddock_chance::Chance;
+
+const TICK: SimDuration = SimDuration::millis(paddock_member::Member::TICK_MS);
+const CHECKER: &str = "isolation";
+
+#[derive(Debug)]
+pub(crate) struct Twin {
+    /// Number of the member that it is a copy of.
+    pub(crate) member: u8,
+    /// Ticks that it has left.
+    ticks: u64,
+    process: Process,
+    disk: SimDisk,
+}
+
+impl World {
+    /// Starts a twin of a member, unless there is one, or somebody has not been heard by all others yet.
+    pub(super) fn start_twin(&mut self, member: u8, span: SimDuration, dice: u64) -> Checked {
+        let (now, settings) = (self.now, self.plan.settings.clone());
+        let is_heard = |machine: &Machine| machine.process.is_some() && now - machine.began >= SUCCESSION;
+        let are_all_heard = self.machines.len() > 1 && self.machines.iter().all(is_heard);
+        if self.twin.is_some() || !are_all_heard || self.leaders().count() != 1 {
+            return Ok(());
+        }
+        let mut chance = Chance::new(dice);
+        let machine = self.machine(member);
+        let (disk, local) = (machine.disk.copy(chance.word()), machine.now(now));
+        let config = settings.config(member, chance.word());
+        let started = Process::start(&disk, config, (settings.workers, &settings.front()), local);
+        self.trace.note(now, format_args!("{member} has a twin: {:?}", started.as_ref().map(drop)));
+        ensure!(started.is_ok(), CHECKER, "the twin of member {member} does not start: {started:?}");
+        let Ok(process) = started else { return Ok(()) };
+        self.twin = Some(Twin { member, ticks: span.0 / TICK.0, process, disk });
+        self.plan_in(TICK, Event::TwinTicks);
+        Ok(())
+    }
+
+    /// The twin is gone. What it has said and has not arrived yet is lost with it.
+    pub(super) fn end_twin(&mut self) {
+        if let Some(twin) = self.twin.take() {
+            self.trace.note(self.now, format_args!("the twin of {} ends", twin.member));
+            self.network.reset(twin.member);
+        }
+    }
+
+    pub(super) fn twin_ticks(&mut self) -> Checked {
+        let Some(twin) = &mut self.twin else { return Ok(()) };
+        twin.ticks = twin.ticks.saturating_sub(1);
+        if twin.ticks == 0 {
+            self.end_twin();
+            return Ok(());
+        }
+        twin.process.tick_is_due();
+        self.plan_in(TICK, Event::TwinTicks);
+        self.twin_works()
+    }
+
+    /// What arrives at a member arrives at its twin as well.
+    pub(super) fn copy_to_twin(&mut self, from: u8, to: u8, bytes: &[u8]) -> Checked {
+        let Some(twin) = self.twin.as_mut().filter(|twin| twin.member == to) else { return Ok(()) };
+        twin.process.put(Input::Peer { from: from.into(), bytes: bytes.to_vec() });
+        self.twin_works()
+    }
+
+    fn twin_works(&mut self) -> Checked {
+        let Some(twin) = &mut self.twin else { return Ok(()) };
+        let (member, now) = (twin.member, self.now);
+        let local = self.machines[usize::from(member) - 1].now(now);
+        let mut harvest = Harvest::default();
+        let mut next = twin.process.turn(local, &twin.disk, &mut harvest);
+        while matches!(next, Ok(Next::Synced)) {
+            twin.disk.complete_sync();
+            next = twin.process.turn(local, &twin.disk, &mut harvest);
+        }
+        ensure!(next.is_ok(), CHECKER, "the twin of member {member} stops: {next:?}");
+        let role = twin.process.role();
+        ensure!(
+            matches!(role, Role::Looking | Role::ReadOnly),
+            CHECKER,
+            "the twin of member {member} is {role:?}, beside the member"
+        );
+        for (to, bytes) in harvest.letters {
+            self.send_letter(member, to, bytes);
+        }
+        Ok(())
+    }
+}
