@@ -33,10 +33,10 @@ class ServerError(Exception):
 class Server:
     """A server below `workdir`. Nothing runs until `start()`; as a context manager it is started and killed.
 
-    `config` adds lines to zoo.cfg or replaces some.
+    `config` adds lines to zoo.cfg or replaces some. `jvm_flags` are system properties as for ZooKeeper's JVM.
     """
 
-    def __init__(self, workdir, kind=None, config=None):
+    def __init__(self, workdir, kind=None, config=None, jvm_flags=()):
         self.workdir = Path(workdir)
         self.kind = kind or os.environ.get("TEST_SERVER", "paddock")
         self.host = "127.0.0.1"
@@ -44,6 +44,7 @@ class Server:
         self.data_dir = self.workdir / "data"
         self.config_file = self.workdir / "zoo.cfg"
         self.log_file = self.workdir / "server.log"
+        self._jvm_flags = list(jvm_flags)
         self._process = None
 
         self.data_dir.mkdir(parents=True, exist_ok=True)
@@ -72,7 +73,13 @@ class Server:
         assert not self.is_running(), "the server runs already"
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command(), cwd=self.workdir, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                self._command(),
+                cwd=self.workdir,
+                # As ZooKeeper's scripts are told them.
+                env=os.environ | {"SERVER_JVMFLAGS": " ".join(self._jvm_flags)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
 
     def wait_ready(self, timeout_s=READY_TIMEOUT_S):
@@ -166,6 +173,7 @@ class Server:
             "-XX:TieredStopAtLevel=1",
             # The one property that zoo.cfg can't set: keys of the file get a `zookeeper.` in front, this one has none.
             "-Dznode.container.checkIntervalMs=200",
+            *self._jvm_flags,
             "-cp",
             environment("ZOOKEEPER_CLASSPATH"),
             "org.apache.zookeeper.server.quorum.QuorumPeerMain",

@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 
+use paddock_proto::jute::Writer;
 use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, SessionId, Xid, Zxid, frame};
 use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, State, contact_max_ms};
 use paddock_tree::Guess;
@@ -186,13 +187,39 @@ impl<H: Host> Connection<H> {
         self.send_header(Packet::Unasked, ReplyHeader { xid, zxid: Zxid(0), error }, span, host);
     }
 
+    /// Answers a token of SASL, which overtakes other requests.
+    pub(crate) fn reply_to_sasl(
+        &mut self,
+        (xid, error): (Xid, Option<ErrorCode>),
+        token: Option<&[u8]>,
+        span: Option<H::Span>,
+        host: &H,
+    ) {
+        let header = ReplyHeader { xid, zxid: Zxid(0), error };
+        self.send_small(Packet::Unasked, span, host, |out| {
+            header.encode(out);
+            out.put_buffer(token);
+        });
+    }
+
     fn send_header(&mut self, packet: Packet, header: ReplyHeader, span: Option<H::Span>, host: &H) {
+        self.send_small(packet, span, host, |out| header.encode(out));
+    }
+
+    /// Sends a reply that needs nothing of the state.
+    fn send_small(
+        &mut self,
+        packet: Packet,
+        span: Option<H::Span>,
+        host: &H,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) {
         if self.ending == Ending::Silenced {
             return end_unanswered(span, host);
         }
         let out = &mut self.output.bytes;
         let before = out.len();
-        frame::write(out, |out| header.encode(out));
+        frame::write(out, encode);
         if let Some(span) = span {
             host.end_span(span, Some(&out[before..]));
         }
@@ -210,6 +237,10 @@ impl<H: Host> Connection<H> {
             Refusal::AuthFailed { xid } => {
                 host.on_auth_failed();
                 self.reply_to_auth(xid, Some(ErrorCode::AuthFailed), span, host);
+            }
+            Refusal::SaslFailed { xid, error } => {
+                host.on_auth_failed();
+                self.reply_to_sasl((xid, Some(error)), None, span, host);
             }
             Refusal::Silently { why } => {
                 tracing::warn!(client = %self.protocol.address(), "connection closed: {why}");
@@ -409,6 +440,10 @@ mod tests {
 
         fn is_stopping(&self) -> bool {
             false
+        }
+
+        fn nonce(&self) -> u128 {
+            unreachable!("only sizes count here")
         }
 
         fn answer_word(&self, _: [u8; 4]) -> Option<String> {

@@ -16,7 +16,7 @@ use crate::connection::Connection;
 use crate::host::{Host, Served};
 use crate::output::clear;
 use crate::prefetch;
-use crate::protocol::{Action, Context};
+use crate::protocol::{Action, Context, SaslReply};
 
 /// Condition of a connection, for the worker to decide what to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -377,8 +377,23 @@ impl<'a, H: Host> Turn<'a, H> {
                 connection.reply_to_auth(xid, None, span, host);
                 self.replies += 1;
             }
+            Action::Sasl { xid, body } => self.take_token(connection, xid, body, span),
             Action::Refuse(refusal) => connection.refuse(refusal, span, host),
         }
+    }
+
+    fn take_token(&mut self, connection: &mut Connection<H>, xid: Xid, body: &[u8], span: Option<H::Span>) {
+        let host = self.host;
+        let token = match connection.protocol.on_sasl(xid, body, &self.front.settings, || host.nonce()) {
+            Ok(SaslReply::Token(token)) => token,
+            Ok(SaslReply::Identify(token)) => {
+                self.lock(connection).identify(connection.client());
+                Some(token)
+            }
+            Err(refusal) => return connection.refuse(refusal, span, host),
+        };
+        connection.reply_to_sasl((xid, None), token.as_deref(), span, host);
+        self.replies += 1;
     }
 
     /// Hands a request to the engine, which will answer.

@@ -43,6 +43,9 @@ pub trait Host {
     /// True once the member stops: requests are not taken any more.
     fn is_stopping(&self) -> bool;
 
+    /// A number that has never been used before, and that nobody can foresee.
+    fn nonce(&self) -> u128;
+
     /// The answer to a four-letter word, which stands in the place of a greeting; `None` if these bytes are none.
     fn answer_word(&self, word: [u8; 4]) -> Option<String>;
 

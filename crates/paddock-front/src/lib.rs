@@ -20,9 +20,11 @@ mod output;
 mod prefetch;
 mod protocol;
 mod queue;
+mod sasl;
 mod settings;
 
 pub use auth::digest_id;
 pub use front::{Condition, Front, Reached};
 pub use host::{Answered, Host, Served, TracedRequest};
+pub use sasl::SaslUsers;
 pub use settings::{Limits, Settings};

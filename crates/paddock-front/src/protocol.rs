@@ -17,6 +17,7 @@ use paddock_tree::Command;
 use crate::Settings;
 use crate::auth;
 use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
+use crate::sasl::{SaslAnswer, SaslExchange};
 
 /// The largest connect request, in bytes: a client without a session cannot make the member wait for gigabytes.
 const GREETING_BYTES_MAX: i32 = 64 << 10;
@@ -42,6 +43,8 @@ pub(crate) enum Action<'f> {
     Read { xid: Xid, op: OpCode, body: &'f [u8] },
     /// To be answered at once, whatever waits: a client takes silence for death.
     Ping,
+    /// A token of SASL, to be answered at once.
+    Sasl { xid: Xid, body: &'f [u8] },
     /// The client has shown another identity: the watch table must know, then the reply goes out.
     Identify { xid: Xid },
     /// The connection ends, with this packet or without any.
@@ -59,6 +62,11 @@ pub(crate) enum Refusal {
     /// The reply to an auth that proved nothing, at once.
     AuthFailed {
         xid: Xid,
+    },
+    /// The reply to a token of SASL that proved nothing, at once.
+    SaslFailed {
+        xid: Xid,
+        error: ErrorCode,
     },
     Expired {
         read_only: Option<bool>,
@@ -102,12 +110,23 @@ pub(crate) struct Protocol {
     client: Client,
     /// `None` for a client that speaks ZooKeeper's dialect.
     clickhouse: Option<Box<ClickHouse>>,
+    /// Begun with the client's first token of SASL.
+    sasl: Option<Box<SaslExchange>>,
+}
+
+/// Reply to a token of SASL.
+#[derive(Debug)]
+pub(crate) enum SaslReply {
+    /// The client goes on, and has shown no identity yet.
+    Token(Option<Vec<u8>>),
+    /// The client has shown an identity: the watch table must know, then this token goes out.
+    Identify(Vec<u8>),
 }
 
 impl Protocol {
     pub(crate) fn new(conn: ConnId, address: SocketAddr) -> Protocol {
         let client = Client::new(conn, SessionId::NONE, &[auth::address_id(address.ip())]);
-        Protocol { address, phase: Phase::Greeting, read_only: None, client, clickhouse: None }
+        Protocol { address, phase: Phase::Greeting, read_only: None, client, clickhouse: None, sasl: None }
     }
 
     #[inline]
@@ -294,6 +313,10 @@ impl Protocol {
                 _ => self.speak(ClickHouse::default()),
             }
         }
+        let shows_identity = matches!(op, OpCode::Auth | OpCode::Sasl);
+        if !shows_identity && !self.has_required_identity(settings) {
+            return reply_and_close(xid, Zxid(0), ErrorCode::SessionClosedRequireSaslAuth);
+        }
         match op {
             OpCode::Ping => Action::Ping,
             OpCode::Auth => self.on_auth(xid, body, settings),
@@ -307,7 +330,7 @@ impl Protocol {
             | OpCode::DeleteContainer => unimplemented(xid),
             // The state refuses it in its turn.
             OpCode::Reconfig if !settings.may_reconfig => Action::Read { xid, op, body },
-            OpCode::Sasl => reply_and_close(xid, Zxid(0), ErrorCode::AuthFailed),
+            OpCode::Sasl => Action::Sasl { xid, body },
             op if op.is_write() => self.on_write(xid, op, body),
             op => Action::Read { xid, op, body },
         }
@@ -336,6 +359,54 @@ impl Protocol {
         let Some(proven) = self.prove(&auth, settings) else {
             return Action::Refuse(Refusal::AuthFailed { xid });
         };
+        self.identify(proven);
+        Action::Identify { xid }
+    }
+
+    fn has_required_identity(&self, settings: &Settings) -> bool {
+        let required = &settings.required_schemes;
+        let mut shown = self.client.ids().iter();
+        required.is_empty() || shown.any(|(scheme, _)| required.iter().any(|required| required == scheme))
+    }
+
+    /// Takes a token of SASL.
+    pub(crate) fn on_sasl(
+        &mut self,
+        xid: Xid,
+        body: &[u8],
+        settings: &Settings,
+        nonce: impl FnOnce() -> u128,
+    ) -> Result<SaslReply, Refusal> {
+        let Ok(token) = Reader::new(body).buffer() else {
+            return Err(self.end(Refusal::Silently { why: "malformed SASL packet" }));
+        };
+        // As ZooKeeper without SASL: the client goes on without an identity, if it likes.
+        let Some(users) = &settings.sasl else { return Ok(SaslReply::Token(None)) };
+        let exchange = self.sasl.get_or_insert_default();
+        match exchange.take(token.unwrap_or_default(), users, nonce) {
+            Ok(SaslAnswer::Challenge(token)) => Ok(SaslReply::Token(Some(token))),
+            Ok(SaslAnswer::Proven { ids, proof }) => {
+                tracing::debug!(client = %self.address, user = ids[0].id, "client has proved who it is by SASL");
+                self.identify(ids);
+                Ok(SaslReply::Identify(proof))
+            }
+            Err(error) => {
+                tracing::warn!(client = %self.address, %error, "client has not proved who it is by SASL");
+                if users.keeps_failed_clients && settings.required_schemes.is_empty() {
+                    return Ok(SaslReply::Token(None));
+                }
+                Err(self.end(Refusal::SaslFailed { xid, error: settings.failed_auth_error() }))
+            }
+        }
+    }
+
+    fn end(&mut self, refusal: Refusal) -> Refusal {
+        self.phase = Phase::Ended;
+        refusal
+    }
+
+    /// The client has proved that it has these identities, too.
+    fn identify(&mut self, proven: Vec<Id>) {
         let mut ids: Vec<Id> = self.client.ids().iter().map(|(scheme, id)| Id::new(scheme, id)).collect();
         for id in proven {
             if !ids.contains(&id) {
@@ -344,7 +415,6 @@ impl Protocol {
         }
         let client = Client::new(self.client.conn, self.client.session, &ids);
         self.client = client.with_dialect(self.client.dialect);
-        Action::Identify { xid }
     }
 
     fn prove(&self, auth: &Auth<'_>, settings: &Settings) -> Option<Vec<Id>> {

@@ -1,6 +1,10 @@
 //! Settings of a front: what clients may ask for, and how much of it at once.
 
-use paddock_proto::Dialect;
+use std::sync::Arc;
+
+use paddock_proto::{Dialect, ErrorCode};
+
+use crate::SaslUsers;
 
 /// Settings that all connections of a member share.
 #[derive(Clone, Debug)]
@@ -15,6 +19,10 @@ pub struct Settings {
     pub session_timeout_ms_max: u32,
     /// `super:` and the Base64 of the SHA-1 of `super:password`: a client with that password may do everything.
     pub super_digest: Option<String>,
+    /// Users who may prove themselves by SASL. `None` is a member without SASL.
+    pub sasl: Option<Arc<SaslUsers>>,
+    /// Schemes of which a client has to show an identity before it asks for anything; empty if none has to.
+    pub required_schemes: Vec<String>,
     /// Every read sees what was written anywhere before it was asked, and not only what its own session wrote.
     pub linearizable_reads: bool,
     /// Clients may change the ensemble's members.
@@ -60,10 +68,18 @@ impl Settings {
             session_timeout_ms_min: 4000,
             session_timeout_ms_max: 40_000,
             super_digest: None,
+            sasl: None,
+            required_schemes: Vec::new(),
             linearizable_reads: false,
             may_reconfig: false,
             limits: Limits::default(),
         }
+    }
+
+    /// The error of a client that has not proved who it is.
+    pub(crate) fn failed_auth_error(&self) -> ErrorCode {
+        let is_sasl_required = self.required_schemes.iter().any(|scheme| scheme == "sasl");
+        if is_sasl_required { ErrorCode::SessionClosedRequireSaslAuth } else { ErrorCode::AuthFailed }
     }
 
     /// The session timeout in milliseconds for a client that asked for `asked_ms`.

@@ -2,8 +2,9 @@
 
 use std::cell::{Cell, Ref, RefCell};
 use std::convert::Infallible;
+use std::sync::Arc;
 
-use paddock_front::{Front, Host, Limits, Reached, Settings};
+use paddock_front::{Front, Host, Limits, Reached, SaslUsers, Settings};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
     ConnectRequest, ErrorCode, EventKind, Extensions, OpCode, Password, ReplyHeader, SessionId, WatchEvent,
@@ -51,6 +52,10 @@ impl Host for Surroundings {
         false
     }
 
+    fn nonce(&self) -> u128 {
+        0x1234
+    }
+
     fn answer_word(&self, word: [u8; 4]) -> Option<String> {
         (word == *b"ruok").then(|| "imok".into())
     }
@@ -63,16 +68,25 @@ struct Stage {
 
 impl Stage {
     fn new(limits: Limits) -> Stage {
-        let settings = Settings {
+        Stage::with(Stage::settings(limits))
+    }
+
+    fn settings(limits: Limits) -> Settings {
+        Settings {
             frame_bytes_max: 1 << 20,
             dialect: None,
             session_timeout_ms_min: 4000,
             session_timeout_ms_max: 40_000,
             super_digest: None,
+            sasl: None,
+            required_schemes: Vec::new(),
             linearizable_reads: false,
             may_reconfig: false,
             limits,
-        };
+        }
+    }
+
+    fn with(settings: Settings) -> Stage {
         Stage { front: Front::new(settings), around: Surroundings::default() }
     }
 
@@ -367,4 +381,85 @@ fn a_four_letter_word_is_answered_in_the_place_of_a_greeting() {
     stage.receive(conn, b"ok");
     assert_eq!(stage.sent(conn), b"imok");
     assert!(stage.is_closing(conn));
+}
+
+fn sasl(xid: i32, token: &[u8]) -> Vec<u8> {
+    request(xid, OpCode::Sasl, |out| out.put_buffer(Some(token)))
+}
+
+/// Xid, error and token of each reply to a token of SASL.
+fn sasl_replies(stage: &mut Stage, conn: ConnId) -> Vec<(i32, Option<ErrorCode>, Option<String>)> {
+    let sent = stage.sent(conn);
+    let replies = frames(&sent).into_iter().map(|frame| {
+        let mut reader = Reader::new(frame);
+        let header = ReplyHeader::decode(&mut reader).unwrap();
+        let token = reader.buffer().unwrap().map(|token| String::from_utf8(token.to_vec()).unwrap());
+        (header.xid.0, header.error, token)
+    });
+    replies.collect()
+}
+
+fn with_sasl(keeps_failed_clients: bool, required: &[&str]) -> Stage {
+    let passwords = [("bob".to_owned(), "secret".to_owned())].into();
+    let users = SaslUsers { passwords, super_users: vec![], keeps_failed_clients };
+    Stage::with(Settings {
+        sasl: Some(Arc::new(users)),
+        required_schemes: required.iter().map(|scheme| (*scheme).to_owned()).collect(),
+        ..Stage::settings(Limits::default())
+    })
+}
+
+#[test]
+fn a_client_that_cannot_answer_the_challenge_is_refused_at_once() {
+    for (required, error) in
+        [(&[][..], ErrorCode::AuthFailed), (&["sasl"], ErrorCode::SessionClosedRequireSaslAuth)]
+    {
+        let mut stage = with_sasl(false, required);
+        let conn = stage.connect(1, FIRST, Extensions::default());
+        stage.receive(conn, &[sasl(1, b""), sasl(2, b"username=\"bob\""), read(3)].concat());
+        let replies = sasl_replies(&mut stage, conn);
+        let challenge = replies[0].2.as_deref().unwrap();
+        assert!(challenge.contains("nonce=\"00000000000000000000000000001234\""), "{challenge}");
+        assert_eq!(replies[1..], [(2, Some(error), None)], "nothing behind it is answered");
+        assert!(stage.is_closing(conn));
+    }
+}
+
+#[test]
+fn a_client_that_cannot_show_who_it_is_is_kept_where_that_is_wanted() {
+    let mut stage = with_sasl(true, &[]);
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &[sasl(1, b""), sasl(2, b"x"), read(3)].concat());
+    assert_eq!(stage.replies(conn), [(1, None), (2, None), (3, None)]);
+    assert!(!stage.is_closing(conn));
+}
+
+#[test]
+fn a_member_without_sasl_answers_with_no_token() {
+    let mut stage = Stage::new(Limits::default());
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &sasl(1, b""));
+    assert_eq!(sasl_replies(&mut stage, conn), [(1, None, None)]);
+    assert!(!stage.is_closing(conn));
+}
+
+#[test]
+fn who_has_to_show_who_it_is_may_ask_for_nothing_before() {
+    let ping = request(Xid::PING.0, OpCode::Ping, |_| {});
+    for (xid, asked) in [(Xid::PING.0, ping), (1, read(1)), (1, write(1))] {
+        let mut stage = with_sasl(false, &["sasl", "digest"]);
+        let conn = stage.connect(1, FIRST, Extensions::default());
+        stage.receive(conn, &asked);
+        assert_eq!(stage.replies(conn), [(xid, Some(ErrorCode::SessionClosedRequireSaslAuth))]);
+        assert!(stage.is_closing(conn) && stage.inputs().is_empty());
+    }
+    let mut stage = with_sasl(false, &["sasl", "digest"]);
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    let auth = request(Xid::AUTH.0, OpCode::Auth, |out| {
+        out.put_i32(0);
+        out.put_string("digest");
+        out.put_buffer(Some(b"ann:pw"));
+    });
+    stage.receive(conn, &[auth, read(1)].concat());
+    assert_eq!(stage.replies(conn), [(Xid::AUTH.0, None), (1, None)]);
 }

@@ -19,6 +19,7 @@ impl Dialect {
         match (self, error) {
             (Dialect::ClickHouse, ErrorCode::ReconfigDisabled) => ErrorCode::Unimplemented,
             (Dialect::ClickHouse, ErrorCode::QuotaExceeded) => ErrorCode::BadArguments,
+            (Dialect::ClickHouse, ErrorCode::SessionClosedRequireSaslAuth) => ErrorCode::AuthFailed,
             (_, error) => error,
         }
     }

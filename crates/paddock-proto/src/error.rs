@@ -25,12 +25,13 @@ pub enum ErrorCode {
     NotReadOnly = -119,
     NoWatcher = -121,
     ReconfigDisabled = -123,
+    SessionClosedRequireSaslAuth = -124,
     QuotaExceeded = -125,
 }
 
 impl ErrorCode {
     /// Every code, in the order of their numbers.
-    pub const ALL: [ErrorCode; 20] = [
+    pub const ALL: [ErrorCode; 21] = [
         ErrorCode::RuntimeInconsistency,
         ErrorCode::MarshallingError,
         ErrorCode::Unimplemented,
@@ -50,6 +51,7 @@ impl ErrorCode {
         ErrorCode::NotReadOnly,
         ErrorCode::NoWatcher,
         ErrorCode::ReconfigDisabled,
+        ErrorCode::SessionClosedRequireSaslAuth,
         ErrorCode::QuotaExceeded,
     ];
 

@@ -6,7 +6,9 @@ mod tracing;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+pub use paddock_front::SaslUsers;
 use paddock_front::{Limits, Settings};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
@@ -59,6 +61,10 @@ pub struct Config {
     pub words: WordList,
     /// `super:` and the Base64 of the SHA-1 of `super:password`: who shows that password may do everything.
     pub super_digest: Option<String>,
+    /// Users who may prove themselves by SASL. `None` is a member without SASL.
+    pub sasl: Option<SaslUsers>,
+    /// Schemes of which a client has to show an identity before it asks for anything; empty if none has to.
+    pub required_schemes: Vec<String>,
     /// Interval at which empty containers and expired TTL znodes are looked for, in milliseconds.
     pub garbage_interval_ms: u64,
     /// Number of them that are removed each time, at most.
@@ -99,6 +105,8 @@ impl Config {
             tracing: None,
             words: WordList::Only(vec!["srvr".into()]),
             super_digest: None,
+            sasl: None,
+            required_schemes: Vec::new(),
             garbage_interval_ms: 60_000,
             garbage_max: 10_000,
             snapshot_writes: 1_000_000,
@@ -118,6 +126,8 @@ impl Config {
             session_timeout_ms_min: self.session_timeout_ms_min,
             session_timeout_ms_max: self.session_timeout_ms_max,
             super_digest: self.super_digest.clone(),
+            sasl: self.sasl.clone().map(Arc::new),
+            required_schemes: self.required_schemes.clone(),
             linearizable_reads: self.has_linearizable_reads(),
             may_reconfig: self.may_reconfig(),
             limits: Limits::default(),

@@ -11,7 +11,7 @@ use paddock_replica::{
 use paddock_state::{ConnId, Now, Outbox, Outboxes, State};
 use paddock_tree::Tree;
 
-use crate::Config;
+use crate::{Config, SaslUsers};
 
 const FRAME_BYTES_MAX: i32 = 1 << 20;
 
@@ -101,6 +101,11 @@ impl Host for Surroundings {
         false
     }
 
+    fn nonce(&self) -> u128 {
+        // Fuzzed tokens can answer it.
+        1
+    }
+
     fn answer_word(&self, _: [u8; 4]) -> Option<String> {
         None
     }
@@ -125,7 +130,9 @@ impl Member {
         let mut recovered = Recovered::new((0, 0), Membership::default(), HardState::default(), vec![]);
         let now = Now { monotonic_ms: 1, wall_ms: 1 };
         recovered.begin(1, state.tree(), now);
-        let config = Config { frame_bytes_max: FRAME_BYTES_MAX, dialect, ..Config::new("nowhere") };
+        let passwords = [("bob".to_owned(), "secret".to_owned())].into();
+        let sasl = Some(SaslUsers { passwords, keeps_failed_clients: true, ..SaslUsers::default() });
+        let config = Config { frame_bytes_max: FRAME_BYTES_MAX, dialect, sasl, ..Config::new("nowhere") };
         let mut member = Member {
             front: Front::new(config.of_front()),
             replica: Replica::new(options(), recovered, &state, now),

@@ -26,7 +26,7 @@ mod tls;
 
 pub use config::{
     CipherSuite, ClientAddress, Config, Dialect, EndpointError, Ensemble, EnsembleMember, Password, PeerTls,
-    Role, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
+    Role, SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};

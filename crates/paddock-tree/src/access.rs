@@ -54,7 +54,7 @@ pub(crate) fn resolve_acl(list: AclList<'_>, ids: IdList<'_>) -> Result<Option<V
 /// An entry for each identity that was proved. An address is only observed.
 fn expand_auth(perms: Perms, ids: IdList<'_>, resolved: &mut Vec<Acl>) -> Result<(), ErrorCode> {
     let before = resolved.len();
-    let proved = ids.iter().filter(|&(scheme, _)| scheme == "digest");
+    let proved = ids.iter().filter(|&(scheme, _)| matches!(scheme, "digest" | "sasl"));
     resolved.extend(proved.map(|(scheme, id)| Acl { perms, id: Id::new(scheme, id) }));
     if resolved.len() == before {
         return Err(ErrorCode::InvalidAcl);
@@ -67,8 +67,16 @@ fn is_valid(id: &Id) -> bool {
         // As Java splits: empty parts at the end do not count.
         "digest" => id.id.trim_end_matches(':').split(':').count() == 2,
         "ip" => IpExpression::parse(&id.id).is_some(),
+        // Valid wherever it stands: members decide alike, whether or not they offer SASL to their clients.
+        "sasl" => is_principal(&id.id),
         _ => false,
     }
+}
+
+/// True for a name as Kerberos has them, `user`, `user@REALM` or `service/host@REALM`, and for any other without an `@`.
+fn is_principal(name: &str) -> bool {
+    let Some((service, realm)) = name.split_once('@') else { return true };
+    !realm.contains(['/', '@']) && service.matches('/').count() <= 1
 }
 
 pub(crate) fn world_readable() -> Acl {
@@ -112,6 +120,15 @@ mod tests {
         }
         assert!(!is_valid(&Id::new("digest", "a:b:c")));
         assert!(!is_valid(&Id::new("world", "somebody")));
-        assert!(!is_valid(&Id::new("sasl", "a")));
+    }
+
+    #[test]
+    fn a_sasl_identity_is_a_name_or_a_principal() {
+        for id in ["bob", "a/b", "bob@R", "bob@", "zk/host@R", ""] {
+            assert!(is_valid(&Id::new("sasl", id)), "{id}");
+        }
+        for id in ["a@b@c", "a/b/c@R", "bob@R/x"] {
+            assert!(!is_valid(&Id::new("sasl", id)), "{id}");
+        }
     }
 }

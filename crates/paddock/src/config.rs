@@ -10,6 +10,8 @@ mod case;
 mod draft;
 mod ensemble;
 mod environment;
+mod jaas;
+mod jvm_flags;
 mod keeper;
 mod known_keys;
 mod opentelemetry;
@@ -17,6 +19,7 @@ mod overrides;
 mod paddock_toml;
 mod properties;
 mod remark;
+mod sasl;
 mod source;
 mod value;
 mod zoo_cfg;
@@ -70,6 +73,7 @@ pub(crate) fn load(
         }
         (None, None) => (Location::new(Path::new("command line")), Draft::default()),
     };
+    std::mem::take(&mut draft.sasl).settle(&place, &mut draft.config)?;
     draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, &mut remarks);
     let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
     Ok(Loaded { config, remarks })

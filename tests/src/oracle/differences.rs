@@ -75,6 +75,16 @@ pub const DIFFERENCES: &[Difference] = &[
             one_call(Call::of("deleteContainer", OpCode::DeleteContainer, path))
         },
     },
+    Difference {
+        what: "an ACL may name users of SASL on a server without SASL",
+        why: "members decide alike, whether or not they have SASL users; ZooKeeper knows the scheme only where its provider is \
+              configured",
+        example: || {
+            let body = Body::new().string(Some("/o@@@@@@/sasl")).buffer(Some(b""));
+            let body = body.int("entries", 1).int("perms", 31).string(Some("sasl")).string(Some("bob"));
+            one_call(Call::of("create", OpCode::Create, body.int("flags", 0)))
+        },
+    },
 ];
 
 // Two more have no example, because they end ZooKeeper's process: a createTTL whose mode has no TTL and whose TTL is

@@ -55,6 +55,15 @@ impl Host for WorkerHost {
         self.shared.is_stopping()
     }
 
+    fn nonce(&self) -> u128 {
+        let mut bytes = [0; 16];
+        rustls::crypto::aws_lc_rs::default_provider()
+            .secure_random
+            .fill(&mut bytes)
+            .expect("the system has random numbers");
+        u128::from_be_bytes(bytes)
+    }
+
     fn answer_word(&self, word: [u8; 4]) -> Option<String> {
         four_letter_words::answer(word, &self.shared)
     }

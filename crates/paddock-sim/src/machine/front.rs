@@ -55,6 +55,10 @@ impl Host for SimHost {
         false
     }
 
+    fn nonce(&self) -> u128 {
+        unreachable!("no client speaks SASL here")
+    }
+
     fn answer_word(&self, _: [u8; 4]) -> Option<String> {
         None
     }

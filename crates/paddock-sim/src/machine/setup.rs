@@ -117,6 +117,8 @@ impl Settings {
             session_timeout_ms_min: 2 * self.tick_ms as u32,
             session_timeout_ms_max: 20 * self.tick_ms as u32,
             super_digest: names::identities(names::SUPER).first().map(|digest| digest.id.clone()),
+            sasl: None,
+            required_schemes: Vec::new(),
             linearizable_reads: self.linearizable_reads,
             may_reconfig: true,
             limits: self.limits,

@@ -7,6 +7,7 @@ use paddock_server::Config;
 
 use super::opentelemetry::TracingDraft;
 use super::overrides::{DEFAULT_DATA_DIR, Overrides};
+use super::sasl::SaslDraft;
 
 /// Session timeouts are told to clients as 32 bits with a sign.
 const TIMEOUT_MS_MAX: u32 = i32::MAX as u32;
@@ -19,6 +20,7 @@ pub(super) struct Draft {
     pub(super) data_dir: Option<PathBuf>,
     pub(super) member: Option<u8>,
     pub(super) tracing: Option<TracingDraft>,
+    pub(super) sasl: SaslDraft,
     pub(super) session_timeout_ms_min: Option<u32>,
     pub(super) session_timeout_ms_max: Option<u32>,
 }
@@ -31,6 +33,7 @@ impl Default for Draft {
             data_dir: None,
             member: None,
             tracing: None,
+            sasl: SaslDraft::default(),
             session_timeout_ms_min: None,
             session_timeout_ms_max: None,
         }

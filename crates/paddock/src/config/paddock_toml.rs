@@ -2,6 +2,7 @@
 
 mod ensemble;
 mod file;
+mod sasl;
 mod tls;
 mod tracing;
 
@@ -46,6 +47,7 @@ pub(super) fn load(
                 own = Some(OwnNumber { place, number });
             }
             "ensemble" => ensemble = Some(ensemble::Table::read(&file, place, value)?),
+            "sasl" => sasl::read(&file, &place, value, &mut draft.sasl, remarks)?,
             "tracing" => draft.tracing = Some(tracing::read(&file, &place, value, remarks)?),
             _ if set(&mut draft, key, &file.item(value)).map_err(named)? => {}
             _ => {
@@ -98,6 +100,10 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "snapshots_kept" => config.snapshots_kept = value::amount(value, 1..=COUNT_MAX, "snapshots")?,
         "segment_bytes" => config.segment_bytes = segment_bytes(value)?,
         "log_compression" => config.log_compression = boolean(value)?,
+        "required_schemes" => {
+            draft.sasl.schemes = texts(value, "a list of schemes, such as [\"sasl\"]")?;
+            draft.sasl.is_enforced = !draft.sasl.schemes.is_empty();
+        }
         "workers" => config.workers = value::amount(value, 0..=1024, "threads")?,
         _ => return Ok(false),
     }
@@ -113,12 +119,15 @@ fn segment_bytes(value: &Item<'_>) -> Result<u64, String> {
 
 /// A list of words; `["*"]` stands for all.
 fn words(value: &Item<'_>) -> Result<WordList, String> {
-    let wrong = || value::wrong("a list of words, such as [\"srvr\", \"ruok\"] or [\"*\"]", value);
-    let list = value.value.get_ref().as_array().ok_or_else(wrong)?;
-    let words: Option<Vec<String>> =
-        list.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect();
-    let words = words.ok_or_else(wrong)?;
+    let words = texts(value, "a list of words, such as [\"srvr\", \"ruok\"] or [\"*\"]")?;
     if words.iter().any(|word| word == "*") { Ok(WordList::All) } else { Ok(WordList::Only(words)) }
+}
+
+fn texts(value: &Item<'_>, expected: &str) -> Result<Vec<String>, String> {
+    let wrong = || value::wrong(expected, value);
+    let list = value.value.get_ref().as_array().ok_or_else(wrong)?;
+    let texts = list.iter().map(|text| text.get_ref().as_str().map(str::to_owned)).collect();
+    Option::ok_or_else(texts, wrong)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::draft::Draft;
 use super::ensemble::{self, Named, OwnNumber};
 use super::environment::{Environment, MY_ID};
+use super::jvm_flags;
 use super::known_keys;
 use super::overrides::Overrides;
 use super::properties;
@@ -22,6 +23,9 @@ use super::zoo_values;
 
 /// The tick of a `zoo.cfg` that does not say.
 const TICK_MS: u32 = 3000;
+/// ZooKeeper's own classes for schemes that are always there, or with their settings.
+const AUTH_PROVIDERS: [&str; 3] =
+    ["DigestAuthenticationProvider", "IPAuthenticationProvider", "SASLAuthenticationProvider"];
 /// ZooKeeper keeps no fewer.
 const SNAPSHOTS_KEPT_MIN: usize = 3;
 
@@ -32,6 +36,9 @@ pub(super) fn load(
     remarks: &mut Vec<Remark>,
 ) -> Result<Draft, ConfigError> {
     let mut zoo = ZooCfg::default();
+    for line in jvm_flags::source(environment).lines()? {
+        zoo.take(&line, remarks)?;
+    }
     for line in source.lines()? {
         zoo.take(&line, remarks)?;
     }
@@ -108,6 +115,22 @@ impl ZooCfg {
             "DigestAuthenticationProvider.superDigest" => {
                 config.super_digest = Some(value::super_digest(value)?);
             }
+            jvm_flags::JAAS_FILE => draft.sasl.jaas_file = Some(value::path(value)?),
+            "sasl.serverconfig" => draft.sasl.jaas_section = Some(value.0.to_owned()),
+            "allowSaslFailedClients" => draft.sasl.keeps_failed_clients = zoo_values::boolean(value)?,
+            "sessionRequireClientSASLAuth" => draft.sasl.is_required = zoo_values::boolean(value)?,
+            "enforce.auth.enabled" => draft.sasl.is_enforced = zoo_values::boolean(value)?,
+            "enforce.auth.schemes" => {
+                draft.sasl.schemes = zoo_values::list(value.0).map(str::to_owned).collect();
+            }
+            _ if key.starts_with("authProvider.") => {
+                let class = value.0.rsplit('.').next().unwrap_or_default();
+                if !AUTH_PROVIDERS.contains(&class) {
+                    let what = format!("{} is not offered; its scheme is unknown here", value.0);
+                    return Ok(Known::Adjusted(what));
+                }
+            }
+            _ if is_super_user(key) => draft.sasl.super_users.push(value.0.to_owned()),
             "znode.container.checkIntervalMs" => config.garbage_interval_ms = value::milliseconds(value)?,
             "znode.container.maxPerMinute" => {
                 self.garbage_per_minute = Some(value::amount(value, 1..=i32::MAX.into(), "znodes")?);
@@ -194,6 +217,11 @@ impl ZooCfg {
         let what = format!("clients connect to {own_says} here, but to {said} by clientPort; say it once");
         Err(own.fault(what))
     }
+}
+
+/// True for `superUser`, and for `superUser.` with a name of its own behind it: there may be several.
+fn is_super_user(key: &str) -> bool {
+    key.strip_prefix("superUser").is_some_and(|name| name.is_empty() || name.starts_with('.'))
 }
 
 enum Known {

@@ -74,7 +74,6 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("digest.enabled", ALWAYS_VERIFIED),
     ("serializeLastProcessedZxid.enabled", "a snapshot is exact at its zxid"),
     ("closeSessionTxn.enabled", "a closed session always names its ephemeral znodes"),
-    ("enforce.auth.schemes", "it counts only with enforce.auth.enabled"),
     ("admin.*", "there is no HTTP admin server; the four-letter words answer"),
     ("metricsProvider.*", "mntr has the numbers"),
     ("pathStats.*", "requests are not counted by path"),
@@ -129,16 +128,6 @@ pub(super) const FIXED: &[Fixed] = &[
         key: "DigestAuthenticationProvider.digestAlg",
         values: &["SHA1", "SHA-1"],
         otherwise: Refuse("passwords are hashed with SHA1 only, so no digest in an ACL would match"),
-    },
-    Fixed {
-        key: "enforce.auth.enabled",
-        values: &["false"],
-        otherwise: Refuse("clients without authentication would not be turned away"),
-    },
-    Fixed {
-        key: "sessionRequireClientSASLAuth",
-        values: &["false"],
-        otherwise: Refuse("clients without SASL would not be turned away"),
     },
 ];
 

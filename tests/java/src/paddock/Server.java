@@ -36,6 +36,7 @@ final class Server implements AutoCloseable {
     private final Path directory;
     private final int port;
     private final List<Server> peers = new ArrayList<>();
+    private final List<String> jvmFlags = new ArrayList<>();
     private Process process;
 
     /** Starts a server and waits until it serves. */
@@ -44,7 +45,19 @@ final class Server implements AutoCloseable {
         start();
     }
 
+    /** Starts a server alone with more lines in its zoo.cfg, and system properties as for ZooKeeper's JVM. */
+    static Server with(List<String> lines, List<String> jvmFlags) throws Exception {
+        var server = new Server(1, lines, 1);
+        server.jvmFlags.addAll(jvmFlags);
+        server.start();
+        return server;
+    }
+
     private Server(int id, List<String> serverLines) throws Exception {
+        this(id, serverLines, MEMBERS);
+    }
+
+    private Server(int id, List<String> serverLines, int members) throws Exception {
         directory = Files.createTempDirectory("server-");
         port = freePort();
         Files.createDirectories(directory.resolve("data"));
@@ -63,7 +76,7 @@ final class Server implements AutoCloseable {
                 String.join("\n", serverLines),
                 ""));
         Files.writeString(directory.resolve("data").resolve("myid"), Integer.toString(id));
-        for (int peer = 2; id == 1 && peer <= MEMBERS; peer++) {
+        for (int peer = 2; id == 1 && peer <= members; peer++) {
             peers.add(new Server(peer, serverLines));
         }
     }
@@ -121,7 +134,10 @@ final class Server implements AutoCloseable {
 
     private void launch() throws IOException {
         var log = ProcessBuilder.Redirect.appendTo(logFile());
-        process = new ProcessBuilder(command()).redirectErrorStream(true).redirectOutput(log).start();
+        var builder = new ProcessBuilder(command()).redirectErrorStream(true).redirectOutput(log);
+        // As ZooKeeper's scripts are told them.
+        builder.environment().put("SERVER_JVMFLAGS", String.join(" ", jvmFlags));
+        process = builder.start();
     }
 
     private File logFile() {
@@ -133,9 +149,12 @@ final class Server implements AutoCloseable {
         if (KIND.equals("paddock")) {
             return List.of(System.getenv("PADDOCK_BIN"), "server", "--config", config);
         }
-        return List.of("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dznode.container.checkIntervalMs=200",
-                "-cp", System.getenv("ZOOKEEPER_CLASSPATH"),
-                "org.apache.zookeeper.server.quorum.QuorumPeerMain", config);
+        var command = new ArrayList<String>(
+                List.of("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dznode.container.checkIntervalMs=200"));
+        command.addAll(jvmFlags);
+        command.addAll(List.of("-cp", System.getenv("ZOOKEEPER_CLASSPATH"),
+                "org.apache.zookeeper.server.quorum.QuorumPeerMain", config));
+        return command;
     }
 
     /** The answer to a four-letter word; nothing if the server can't be reached. */

@@ -1,10 +1,11 @@
 use std::fs;
 
 use paddock_server::{
-    CipherSuite, ClientAddress, Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls, Role, Secret,
-    Store, TlsMode, TlsVersions, WordList,
+    CipherSuite, ClientAddress, Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls, Role,
+    SaslUsers, Secret, Store, TlsMode, TlsVersions, WordList,
 };
 
+use super::super::case::Case;
 use super::super::overrides::Overrides;
 use super::super::{Environment, Loaded, load};
 
@@ -376,5 +377,43 @@ fn the_example_of_an_ensemble_is_three_members() {
     for line in example.lines() {
         let Some((key, _)) = line.trim_start_matches(['#', ' ']).split_once(" = ") else { continue };
         assert!(page.contains(&format!("| `{key}` |")), "{key} is missing in docs/configuration.md");
+    }
+}
+
+#[test]
+fn users_of_sasl_stand_in_a_table_or_in_a_jaas_file() {
+    let case = Case::new();
+    case.write(
+        "jaas.conf",
+        "Zk { org.apache.zookeeper.server.auth.DigestLoginModule required user_ann=a; };",
+    );
+    let file = case.path().join("jaas.conf");
+    let text = format!(
+        "required_schemes = ['sasl', 'digest']\n[sasl]\njaas_file = '{}'\njaas_section = 'Zk'\nsuper_users = ['ann']\n\
+         keep_failed_clients = true\n[sasl.users]\nbob = 'b'\n",
+        file.display()
+    );
+    let (config, warnings) = case.warned(case.load_as("paddock.toml", text).unwrap());
+    assert_eq!(warnings, [""; 0]);
+    let users = [("ann", "a"), ("bob", "b")].map(|(user, password)| (user.to_owned(), password.to_owned()));
+    let expected =
+        SaslUsers { passwords: users.into(), super_users: vec!["ann".into()], keeps_failed_clients: true };
+    assert_eq!(config.sasl, Some(expected));
+    assert_eq!(config.required_schemes, ["sasl", "digest"]);
+}
+
+#[test]
+fn a_table_of_users_without_users_is_refused_and_no_password_is_shown() {
+    for (text, expected) in [
+        ("[sasl]", "paddock.toml:1: sasl: no users; add [sasl.users] or jaas_file"),
+        ("[sasl.users]\nbob = 12345", "paddock.toml:2: sasl.users.bob: expected a password in quotes"),
+        ("[sasl]\nusers = 7", "paddock.toml:2: sasl.users: expected a table with each user's password"),
+        ("sasl = 7", "paddock.toml:1: sasl: expected a table [sasl]"),
+        (
+            "required_schemes = ['sasl']",
+            "paddock.toml: clients are to show who they are by SASL, and there are no users",
+        ),
+    ] {
+        assert_eq!(Case::new().load_as("paddock.toml", text).unwrap_err(), expected, "{text}");
     }
 }

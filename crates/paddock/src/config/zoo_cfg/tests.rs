@@ -2,7 +2,7 @@ use std::fs;
 
 use paddock_server::{Config, WordList};
 
-use super::super::case::Case;
+use super::super::case::{Case, environment};
 use super::super::known_keys::Otherwise;
 use super::super::remark::Weight;
 use super::*;
@@ -268,8 +268,8 @@ fn server_lines_can_stand_in_a_file_of_their_own() {
 #[test]
 fn an_unknown_key_is_named_with_its_line() {
     check_warned(
-        "\n# comment\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-        "zoo.cfg:6: authProvider.1 is not a setting that Paddock knows; it is ignored",
+        "\n# comment\nauthHelper.1=com.acme.Helper",
+        "zoo.cfg:6: authHelper.1 is not a setting that Paddock knows; it is ignored",
     );
 }
 
@@ -291,10 +291,48 @@ fn a_key_without_effect_here_is_silent_and_one_that_is_missed_is_not() {
         "zookeeper.extendedTypesEnabled=false",
         "zoo.cfg:4: extendedTypesEnabled: \"false\" has no effect: znodes with a time to live are always on",
     );
+}
+
+const JAAS: &str =
+    "Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\"secret\"; };";
+
+#[test]
+fn users_of_sasl_stand_in_the_file_that_the_flags_of_the_jvm_name() {
+    for variable in ["JVMFLAGS", "SERVER_JVMFLAGS"] {
+        let mut case = Case::with_myid("1");
+        case.write("jaas.conf", JAAS);
+        let file = case.path().join("jaas.conf");
+        let flags =
+            format!("-Xmx1g -Djava.security.auth.login.config={} -Dzookeeper.superUser=root", file.display());
+        case.environment = environment(&[(variable, &flags)]);
+        let lines = "clientPort=2181\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n\
+                     sessionRequireClientSASLAuth=true\nsuperUser.2=bob";
+        let (config, warnings) = case.warned(case.load(lines).unwrap());
+        assert_eq!(warnings, [""; 0]);
+        let sasl = config.sasl.expect("there are users");
+        assert_eq!(sasl.passwords, [("bob".to_owned(), "secret".to_owned())].into());
+        assert_eq!(sasl.super_users, ["root", "bob"]);
+        assert_eq!(config.required_schemes, ["sasl"]);
+    }
+}
+
+#[test]
+fn clients_are_not_asked_for_what_nobody_can_show() {
     check_refused(
-        "enforce.auth.enabled=true",
-        "zoo.cfg:4: enforce.auth.enabled: \"true\" is not offered: \
-         clients without authentication would not be turned away",
+        "sessionRequireClientSASLAuth=true",
+        "zoo.cfg: clients are to show who they are by SASL, and there are no users",
+    );
+    check_refused("enforce.auth.enabled=true", "zoo.cfg: enforce.auth.enabled needs enforce.auth.schemes");
+    check_refused(
+        "enforce.auth.enabled=true\nenforce.auth.schemes=digest,acme",
+        "zoo.cfg: no scheme acme for clients to show who they are; there are digest, ip, sasl",
+    );
+    let digest = config("enforce.auth.enabled=true\nenforce.auth.schemes=digest");
+    assert_eq!(digest.required_schemes, ["digest"]);
+    assert!(config("enforce.auth.schemes=digest").required_schemes.is_empty());
+    check_warned(
+        "authProvider.acme=com.acme.Provider",
+        "zoo.cfg:4: authProvider.acme: com.acme.Provider is not offered; its scheme is unknown here",
     );
 }
 
