@@ -6,6 +6,7 @@ mod front;
 pub(crate) mod process;
 pub(crate) mod setup;
 pub(crate) mod shell;
+pub(crate) mod twin;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,6 +32,8 @@ const LOG_DIR: &str = "/data/log";
 const SNAPSHOT_DIR: &str = "/data/snapshots";
 /// Says whose disk it is.
 const IDENTITY: &str = "/data/identity";
+/// Time after which a member that was started again is heard by others, though the end of its link got lost.
+const SUCCESSION: SimDuration = SimDuration::millis(2500);
 /// When the world begins, for clocks that people set.
 const WALL_MS: i64 = 1_700_000_000_000;
 
@@ -137,6 +140,11 @@ impl Machine {
 
     pub(crate) fn now(&self, now: Time) -> Now {
         self.clock.now(now)
+    }
+
+    /// True if its process began so long ago that the others listen to it, and not to the one before.
+    pub(crate) fn is_heard(&self, now: Time) -> bool {
+        now - self.began >= SUCCESSION
     }
 
     pub(crate) fn is_paused(&self, now: Time) -> bool {

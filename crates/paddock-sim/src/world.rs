@@ -14,6 +14,7 @@ use paddock_state::ConnId;
 use crate::checks::{Checked, Checks, Violation, ensure};
 use crate::client::{Client, Mood};
 use crate::machine::Machine;
+use crate::machine::twin::Twin;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::queue::Queue;
@@ -22,7 +23,6 @@ use crate::trace::{Telling, Trace};
 use clients::Wire;
 use healing::Stage;
 use paddock_chance::Chance;
-use twins::Twin;
 
 /// A run has no end if it has so many steps.
 const STEPS_MAX: u64 = 5_000_000;

@@ -14,8 +14,6 @@ use crate::network::Fate;
 use crate::time::SimDuration;
 use crate::wire::Packet;
 
-/// Time after which a member that was started again is heard by others, though the end of its link got lost.
-pub(super) const SUCCESSION: SimDuration = SimDuration::millis(2500);
 const TICK: SimDuration = SimDuration::millis(paddock_member::Member::TICK_MS);
 /// Interval at which workers report sessions.
 const TOUCHES: SimDuration = SimDuration::millis(100);
@@ -424,7 +422,7 @@ impl World {
         self.trace.note(now, format_args!("{from} to {to}: {}", describe(&bytes)));
         let glimpse = MessageFacts::of(&bytes);
         // A process that has just begun is not heard while the one before it may still live.
-        let is_heard = now - self.machine(from).began >= SUCCESSION;
+        let is_heard = self.machine(from).is_heard(now);
         for session in glimpse.heard.into_iter().filter(|_| is_heard) {
             self.checks.sessions.heard(to, session, now_ms);
         }

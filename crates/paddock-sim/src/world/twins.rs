@@ -6,35 +6,24 @@
 
 use paddock_replica::{Input, Role};
 
-use super::machines::SUCCESSION;
 use super::{Event, World};
 use crate::checks::{Checked, ensure};
-use crate::machine::Machine;
-use crate::machine::disk::SimDisk;
 use crate::machine::process::{Next, Process};
 use crate::machine::shell::Harvest;
+use crate::machine::twin::Twin;
 use crate::time::SimDuration;
 use paddock_chance::Chance;
 
 const TICK: SimDuration = SimDuration::millis(paddock_member::Member::TICK_MS);
 const CHECKER: &str = "isolation";
 
-#[derive(Debug)]
-pub(crate) struct Twin {
-    /// Number of the member that it is a copy of.
-    pub(crate) member: u8,
-    /// Ticks that it has left.
-    ticks: u64,
-    process: Process,
-    disk: SimDisk,
-}
-
 impl World {
     /// Starts a twin of a member, unless there is one, or somebody has not been heard by all others yet.
     pub(super) fn start_twin(&mut self, member: u8, span: SimDuration, dice: u64) -> Checked {
         let (now, settings) = (self.now, self.plan.settings.clone());
-        let is_heard = |machine: &Machine| machine.process.is_some() && now - machine.began >= SUCCESSION;
-        let are_all_heard = self.machines.len() > 1 && self.machines.iter().all(is_heard);
+        let mut machines = self.machines.iter();
+        let are_all_heard =
+            machines.len() > 1 && machines.all(|one| one.process.is_some() && one.is_heard(now));
         if self.twin.is_some() || !are_all_heard || self.leaders().count() != 1 {
             return Ok(());
         }
@@ -71,7 +60,7 @@ impl World {
         self.twin_works()
     }
 
-    /// What arrives at a member arrives at its twin as well.
+    /// A message to a member reaches its twin as well.
     pub(super) fn copy_to_twin(&mut self, from: u8, to: u8, bytes: &[u8]) -> Checked {
         let Some(twin) = self.twin.as_mut().filter(|twin| twin.member == to) else { return Ok(()) };
         twin.process.put(Input::Peer { from: from.into(), bytes: bytes.to_vec() });

@@ -1,0 +1,14 @@
+//! A twin: a second process with the number of a member that runs.
+
+use super::disk::SimDisk;
+use super::process::Process;
+
+#[derive(Debug)]
+pub(crate) struct Twin {
+    /// Number of the member that it is a copy of.
+    pub(crate) member: u8,
+    /// Ticks that it has left.
+    pub(crate) ticks: u64,
+    pub(crate) process: Process,
+    pub(crate) disk: SimDisk,
+}
