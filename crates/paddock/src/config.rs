@@ -20,6 +20,7 @@ mod paddock_toml;
 mod properties;
 mod remark;
 mod sasl;
+mod shown;
 mod source;
 mod value;
 mod zoo_cfg;
@@ -39,6 +40,7 @@ pub(crate) use environment::Environment;
 pub(crate) use overrides::Overrides;
 use remark::Location;
 pub(crate) use remark::{ConfigError, Remark};
+pub(crate) use shown::shown;
 use source::Source;
 
 #[derive(Debug)]

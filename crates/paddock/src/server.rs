@@ -12,7 +12,7 @@ use paddock_server::{Config, Server, ServerError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::config::{self, ConfigError, Environment, Overrides};
+use crate::config::{self, ConfigError, Environment, Loaded, Overrides};
 use crate::logs::{self, Format};
 
 /// Time between two questions to a member whether it has stopped by itself.
@@ -28,6 +28,8 @@ Examples:
   paddock server --config /etc/zookeeper/conf/zoo.cfg
       the settings of a ZooKeeper server
   paddock server --config paddock.toml --log-format json
+  paddock server --check --config /etc/zookeeper/conf/zoo.cfg
+      say what these settings mean here, and start nothing
   PADDOCK_LOG=info,paddock_server=debug paddock server
 
 The command line counts before the file, the file before the variables of ZooKeeper's container image (ZOO_MY_ID,
@@ -41,6 +43,9 @@ pub(crate) struct Args {
     /// Settings: Paddock's own if the name ends in .toml, otherwise ZooKeeper's zoo.cfg
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Say what the settings mean, as a file of Paddock's own, and end
+    #[arg(long, conflicts_with = "recover")]
+    check: bool,
     /// Where the data is kept [default: ./paddock-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -70,6 +75,8 @@ pub(crate) enum Failure {
     Usage(String),
     #[error(transparent)]
     Recover(#[from] recover::Refusal),
+    #[error("write to standard output")]
+    Tell(#[source] io::Error),
     #[error("prepare to wait for signals")]
     Wait(#[source] io::Error),
     #[error(transparent)]
@@ -82,7 +89,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Config(_) | Failure::Usage(_) | Failure::Recover(_) => 2,
-            Failure::Wait(_) | Failure::Server(_) | Failure::Stopped => 1,
+            Failure::Tell(_) | Failure::Wait(_) | Failure::Server(_) | Failure::Stopped => 1,
         }
     }
 
@@ -102,6 +109,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
     let overrides = Overrides { listen: args.listen, data_dir: args.data_dir.clone() };
     let mut loaded = config::load(args.config.as_deref(), &overrides, &Environment::of_process())?;
+    if args.check {
+        return tell(&loaded).map_err(Failure::Tell);
+    }
     for remark in &loaded.remarks {
         remark.log();
     }
@@ -115,6 +125,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // A member that was still loading is left where it is: it has promised nothing yet.
     runtime.shutdown_background();
     ended
+}
+
+/// Tells what was understood of the settings: remarks as comments, then a file that says the same.
+fn tell(loaded: &Loaded) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for remark in &loaded.remarks {
+        writeln!(out, "# {remark}")?;
+    }
+    out.write_all(config::shown(&loaded.config).as_bytes())
 }
 
 /// Serves until the member ends. One that found its state to be wrong goes on with that of the leader.

@@ -475,3 +475,24 @@ fn free_port() -> u16 {
     let first = 12_000 + (std::process::id() % 8000) as u16;
     (first..).find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).expect("a free port")
 }
+
+#[test]
+fn settings_are_checked_without_a_start() {
+    let dir = directory();
+    let lines = "clientPort=2181\ndataDir=data\nforceSync=no\nadmin.enableServer=true\n";
+    fs::write(dir.path().join("zoo.cfg"), lines).unwrap();
+    let output = run(dir.path(), &["server", "--check", "--config", "zoo.cfg"]);
+    assert_eq!(output.status.code(), Some(0));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.starts_with("# zoo.cfg:3: forceSync: \"no\" has no effect: "), "{told}");
+    assert!(told.contains("\n# zoo.cfg:4: admin.enableServer changes nothing: "), "{told}");
+    assert!(told.contains("\ndata_dir = \"data\"\n"), "{told}");
+    assert!(!dir.path().join("data").exists(), "nothing is started");
+    fs::write(dir.path().join("zoo.cfg"), "dataDir=data\n").unwrap();
+    check_refused(
+        dir.path(),
+        &["server", "--check", "--config", "zoo.cfg"],
+        2,
+        "zoo.cfg: clientPort is missing",
+    );
+}

@@ -1,0 +1,261 @@
+//! A configuration as Paddock's own file says it, for `paddock server --check`. Passwords are not shown.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use paddock_server::{
+    Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls, Role, SaslUsers, TlsMode, TlsVersions,
+    Tracing, WordList,
+};
+use toml::Value;
+
+/// The settings as a TOML file. A line that would show a password is a comment.
+pub(crate) fn shown(config: &Config) -> String {
+    let Config {
+        listen,
+        data_dir,
+        log_dir,
+        member,
+        ensemble,
+        // That is said on the command line, and not in a file.
+        recover: _,
+        tick_ms,
+        session_timeout_ms_min,
+        session_timeout_ms_max,
+        connections_per_address_max,
+        connections_max,
+        frame_bytes_max,
+        dialect,
+        availability_zone,
+        tracing,
+        words,
+        super_digest,
+        sasl,
+        required_schemes,
+        garbage_interval_ms,
+        garbage_max,
+        snapshot_writes,
+        snapshot_log_bytes,
+        snapshots_kept,
+        segment_bytes,
+        log_compression,
+        workers,
+    } = config;
+    let mut page = Page::default();
+    page.set("listen", listen.to_string());
+    page.set("data_dir", path(data_dir));
+    page.set_some("log_dir", log_dir.as_deref().map(path));
+    page.set("member", i64::from(*member));
+    page.set("tick_ms", i64::from(*tick_ms));
+    page.set("session_timeout_ms_min", i64::from(*session_timeout_ms_min));
+    page.set("session_timeout_ms_max", i64::from(*session_timeout_ms_max));
+    page.set("connections_per_address_max", i64::from(*connections_per_address_max));
+    page.set("connections_max", i64::from(*connections_max));
+    page.set("frame_bytes_max", i64::from(*frame_bytes_max));
+    page.set("dialect", dialect_name(*dialect));
+    page.set_some("availability_zone", availability_zone.clone());
+    page.set("words", word_list(words));
+    page.hide("super_digest", super_digest.is_some());
+    page.set("required_schemes", required_schemes.clone());
+    page.set("garbage_interval_ms", number(*garbage_interval_ms));
+    page.set("garbage_max", number(*garbage_max));
+    page.set("snapshot_writes", number(*snapshot_writes));
+    page.set("snapshot_log_bytes", number(*snapshot_log_bytes));
+    page.set("snapshots_kept", number(*snapshots_kept));
+    page.set("segment_bytes", number(*segment_bytes));
+    page.set("log_compression", *log_compression);
+    page.set("workers", number(*workers));
+    page.add(sasl.as_ref(), add_sasl);
+    page.add(tracing.as_ref(), add_tracing);
+    page.add(ensemble.as_ref(), add_ensemble);
+    page.0
+}
+
+fn add_sasl(page: &mut Page, sasl: &SaslUsers) {
+    page.begin("[sasl]");
+    page.set("super_users", sasl.super_users.clone());
+    page.set("keep_failed_clients", sasl.keeps_failed_clients);
+    for user in sasl.passwords.keys() {
+        page.hide(&format!("users.{}", Value::from(user.as_str())), true);
+    }
+}
+
+fn add_tracing(page: &mut Page, Tracing { endpoint, service_name }: &Tracing) {
+    page.begin("[tracing]");
+    // The place for traces below it is added when the file is read.
+    page.set("endpoint", endpoint.url().trim_end_matches("/v1/traces"));
+    page.set("service_name", service_name.as_str());
+}
+
+fn add_ensemble(page: &mut Page, ensemble: &Ensemble) {
+    let Ensemble {
+        members,
+        listen_on_all_addresses,
+        reconfig_enabled,
+        linearizable_reads,
+        lease_clock_bound_ms,
+        tls,
+    } = ensemble;
+    page.begin("[ensemble]");
+    page.set("listen_on_all_addresses", *listen_on_all_addresses);
+    page.set("reconfig_enabled", *reconfig_enabled);
+    page.set("linearizable_reads", *linearizable_reads);
+    page.set_some("lease_clock_bound_ms", lease_clock_bound_ms.map(number));
+    page.add(tls.as_ref(), add_tls);
+    for EnsembleMember { id, host, quorum_port, election_port, role, client } in members {
+        page.begin("[[ensemble.member]]");
+        page.set("id", i64::from(*id));
+        page.set("host", host.as_str());
+        page.set("quorum_port", i64::from(*quorum_port));
+        page.set("election_port", i64::from(*election_port));
+        page.set("role", if *role == Role::Observer { "observer" } else { "participant" });
+        if let Some(client) = client {
+            page.set_some("client_address", client.address.clone());
+            page.set("client_port", i64::from(client.port));
+        }
+    }
+}
+
+fn add_tls(page: &mut Page, tls: &PeerTls) {
+    let PeerTls {
+        mode,
+        key_store,
+        certificates,
+        trust_store,
+        verify_called,
+        verify_callers,
+        versions,
+        cipher_suites,
+    } = tls;
+    page.begin("[ensemble.tls]");
+    let mode = match mode {
+        TlsMode::Accepted => "accepted",
+        TlsMode::Preferred => "preferred",
+        TlsMode::Required => "required",
+    };
+    page.set("mode", mode);
+    for (name, store) in [("key_store", key_store), ("trust_store", trust_store)] {
+        page.set(name, path(&store.path));
+        match &store.password {
+            Some(Password::File(file)) => page.set(&format!("{name}_password_file"), path(file)),
+            Some(Password::Text(_)) => page.hide(&format!("{name}_password"), true),
+            None => {}
+        }
+    }
+    page.set_some("certificates", certificates.as_deref().map(path));
+    page.set("verify_called", *verify_called);
+    page.set("verify_callers", *verify_callers);
+    let versions = match versions {
+        TlsVersions::Both => vec!["1.2", "1.3"],
+        TlsVersions::Only12 => vec!["1.2"],
+        TlsVersions::Only13 => vec!["1.3"],
+    };
+    page.set("versions", versions);
+    let names =
+        |suites: &Vec<_>| suites.iter().map(|suite: &paddock_server::CipherSuite| suite.name()).collect();
+    page.set_some::<Vec<&str>>("cipher_suites", cipher_suites.as_ref().map(names));
+}
+
+fn dialect_name(dialect: Option<Dialect>) -> &'static str {
+    match dialect {
+        None => "each",
+        Some(Dialect::ZooKeeper) => "zookeeper",
+        Some(Dialect::ClickHouse) => "clickhouse",
+    }
+}
+
+fn word_list(words: &WordList) -> Vec<String> {
+    match words {
+        WordList::All => vec!["*".to_owned()],
+        WordList::Only(words) => words.clone(),
+    }
+}
+
+fn path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// A number of a file is at most what 64 bits with a sign hold.
+fn number(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn begin(&mut self, table: &str) {
+        self.line(format_args!("\n{table}"));
+    }
+
+    fn add<T>(&mut self, part: Option<&T>, add: impl FnOnce(&mut Page, &T)) {
+        if let Some(part) = part {
+            add(self, part);
+        }
+    }
+
+    fn set(&mut self, key: &str, value: impl Into<Value>) {
+        self.line(format_args!("{key} = {}", value.into()));
+    }
+
+    fn set_some<T: Into<Value>>(&mut self, key: &str, value: Option<T>) {
+        if let Some(value) = value {
+            self.set(key, value);
+        }
+    }
+
+    fn hide(&mut self, key: &str, is_set: bool) {
+        if is_set {
+            self.line(format_args!("# {key} is set, and not shown"));
+        }
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        writeln!(self.0, "{line}").expect("a string takes all");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Remark;
+    use crate::config::case::Case;
+
+    /// The file that is shown says the same.
+    fn check(name: &str, text: &str) {
+        let case = Case::with_myid("2");
+        let loaded = case.load_as(name, text).unwrap();
+        let page = shown(&loaded.config);
+        let again = case.load_as("shown.toml", &page).unwrap();
+        assert_eq!(again.config, loaded.config, "{page}");
+        let is_unknown = |remark: &Remark| remark.to_string().contains("not a setting");
+        assert!(!again.remarks.iter().any(is_unknown), "{:?}", again.remarks);
+    }
+
+    #[test]
+    fn the_file_that_is_shown_says_the_same() {
+        check("paddock.toml", "member = 2");
+        check(
+            "paddock.toml",
+            "member = 2\nlog_dir = 'a b'\ndialect = 'clickhouse'\navailability_zone = \"x\\\"y\"\nwords = ['*']\n\
+             required_schemes = ['digest']\nlog_compression = true\n[tracing]\nendpoint = 'http://127.0.0.1:4318'\n",
+        );
+        check(
+            "zoo.cfg",
+            "clientPort=2181\nmaxCnxns=7\nsnapSizeLimitInKb=1024\nreconfigEnabled=true\nserver.1=one:2888:3888\n\
+             server.2=two:2888:3888;127.0.0.1:2181\nserver.3=three:2888:3888:observer\nsslQuorum=true\n\
+             ssl.quorum.keyStore.location=/k.p12\nssl.quorum.trustStore.location=/t.p12\n\
+             ssl.quorum.trustStore.passwordPath=/p\nssl.quorum.protocol=TLSv1.2\n\
+             ssl.quorum.ciphersuites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\n",
+        );
+    }
+
+    #[test]
+    fn nothing_secret_is_shown() {
+        let text = "super_digest = 'super:D/InIHSb7yEEbrWz8b9l71RjZJU='\n[sasl]\nusers = { bob = 'hush' }\n";
+        let page = shown(&Case::new().load_as("paddock.toml", text).unwrap().config);
+        assert!(!page.contains("D/InIH") && !page.contains("hush"), "{page}");
+        assert!(page.contains("# super_digest is set, and not shown\n"), "{page}");
+        assert!(page.contains("# users.\"bob\" is set, and not shown\n"), "{page}");
+    }
+}
