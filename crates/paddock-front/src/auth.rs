@@ -4,12 +4,22 @@ use std::net::IpAddr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use paddock_proto::{Auth, Id};
+use paddock_proto::{Auth, Id, IdList};
 use sha1::{Digest, Sha1};
 
 /// The identity of every connection: the address it comes from.
 pub(crate) fn address_id(address: IpAddr) -> Id {
     Id::new("ip", address.to_canonical().to_string())
+}
+
+/// The scheme of clients that have shown a certificate.
+pub(crate) const X509: &str = "x509";
+
+/// The identities that a client's certificate has proved, of all that it has; `None` if it has shown none.
+pub(crate) fn certificate_ids(ids: IdList<'_>) -> Option<Vec<Id>> {
+    let ids: Vec<Id> =
+        ids.iter().filter(|(scheme, _)| *scheme == X509).map(|(s, id)| Id::new(s, id)).collect();
+    (!ids.is_empty()).then_some(ids)
 }
 
 /// The identities that `auth` proves, or `None` if it proves nothing.

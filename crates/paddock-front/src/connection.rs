@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{ConnectResponse, ErrorCode, OpCode, ReplyHeader, SessionId, Xid, Zxid, frame};
+use paddock_proto::{ConnectResponse, ErrorCode, Id, OpCode, ReplyHeader, SessionId, Xid, Zxid, frame};
 use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, State, contact_max_ms};
 use paddock_tree::Guess;
 
@@ -51,9 +51,15 @@ pub(crate) struct Connection<H: Host> {
 }
 
 impl<H: Host> Connection<H> {
-    pub(crate) fn new(conn: ConnId, address: SocketAddr, stats: H::Stats, limits: &Limits) -> Connection<H> {
+    pub(crate) fn new(
+        conn: ConnId,
+        address: SocketAddr,
+        stats: H::Stats,
+        ids: &[Id],
+        limits: &Limits,
+    ) -> Connection<H> {
         Connection {
-            protocol: Protocol::new(conn, address),
+            protocol: Protocol::new(conn, address, ids),
             stats,
             input: Vec::new(),
             unpacked: Vec::new(),

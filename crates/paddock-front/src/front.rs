@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use paddock_proto::{OpCode, SessionId, Xid, Zxid, blocks};
+use paddock_proto::{Id, OpCode, SessionId, Xid, Zxid, blocks};
 use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox, State};
 use paddock_tree::{Guess, Guesses};
 
@@ -75,7 +75,12 @@ impl<H: Host> Front<H> {
 
     /// Takes a new connection in. Its number must never have been used before.
     pub fn accept(&mut self, conn: ConnId, address: SocketAddr, stats: H::Stats) {
-        let connection = Connection::new(conn, address, stats, &self.settings.limits);
+        self.accept_proven(conn, address, stats, &[]);
+    }
+
+    /// The same for a connection whose client has proved these identities before its first byte.
+    pub fn accept_proven(&mut self, conn: ConnId, address: SocketAddr, stats: H::Stats, ids: &[Id]) {
+        let connection = Connection::new(conn, address, stats, ids, &self.settings.limits);
         let former = self.conns.insert(conn, Box::new(connection));
         assert!(former.is_none(), "connection numbers are never used again");
     }

@@ -124,8 +124,10 @@ pub(crate) enum SaslReply {
 }
 
 impl Protocol {
-    pub(crate) fn new(conn: ConnId, address: SocketAddr) -> Protocol {
-        let client = Client::new(conn, SessionId::NONE, &[auth::address_id(address.ip())]);
+    pub(crate) fn new(conn: ConnId, address: SocketAddr, proven: &[Id]) -> Protocol {
+        let ids: Vec<Id> =
+            std::iter::once(auth::address_id(address.ip())).chain(proven.iter().cloned()).collect();
+        let client = Client::new(conn, SessionId::NONE, &ids);
         Protocol { address, phase: Phase::Greeting, read_only: None, client, clickhouse: None, sasl: None }
     }
 
@@ -418,7 +420,11 @@ impl Protocol {
     }
 
     fn prove(&self, auth: &Auth<'_>, settings: &Settings) -> Option<Vec<Id>> {
-        auth::authenticate(auth, self.address.ip(), settings.super_digest.as_deref())
+        match auth.scheme {
+            // The certificate was verified in the handshake, whatever comes with the request.
+            auth::X509 => auth::certificate_ids(self.client.ids()),
+            _ => auth::authenticate(auth, self.address.ip(), settings.super_digest.as_deref()),
+        }
     }
 }
 
@@ -450,7 +456,7 @@ mod tests {
     use super::*;
 
     fn protocol() -> Protocol {
-        Protocol::new(ConnId::new(0, 1), "127.0.0.1:1".parse().unwrap())
+        Protocol::new(ConnId::new(0, 1), "127.0.0.1:1".parse().unwrap(), &[])
     }
 
     fn on_frame<'f>(protocol: &mut Protocol, frame: &'f [u8]) -> Action<'f> {

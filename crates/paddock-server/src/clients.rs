@@ -8,7 +8,9 @@ mod host;
 mod listener;
 mod serve;
 mod tasks;
+mod tls_session;
+mod welcome;
 mod wire;
 mod worker;
 
-pub(crate) use listener::start;
+pub(crate) use listener::{Port, start};

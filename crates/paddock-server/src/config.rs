@@ -1,5 +1,6 @@
 //! Settings of a member. Files that give them are read by the binary.
 
+mod client_tls;
 mod tls;
 mod tracing;
 
@@ -8,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
 pub use paddock_front::SaslUsers;
 use paddock_front::{Limits, Settings};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
@@ -28,6 +30,8 @@ const PIECE_BYTES: u64 = 1 << 20;
 pub struct Config {
     /// Where clients connect. Port 0 takes any free port.
     pub listen: SocketAddr,
+    /// TLS for clients. `None` is plaintext only.
+    pub tls: Option<ClientTls>,
     /// Snapshots, and the transaction log unless `log_dir` says otherwise.
     pub data_dir: PathBuf,
     /// The transaction log, if it has a disk of its own.
@@ -89,6 +93,7 @@ impl Config {
         let tick_ms = 2000;
         Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 2181)),
+            tls: None,
             data_dir: data_dir.as_ref().to_path_buf(),
             log_dir: None,
             member: 1,
@@ -192,6 +197,17 @@ impl Config {
         let own: Vec<EnsembleMember> =
             own.map(|own| EnsembleMember { role: Role::Participant, ..own }).collect();
         Some(member_lines(&own))
+    }
+
+    /// What clients speak at `listen`.
+    pub(crate) fn protocol_at_listen(&self) -> PortProtocol {
+        self.tls.as_ref().map_or(PortProtocol::Plaintext, |tls| tls.at_listen)
+    }
+
+    /// The address of a port on which clients speak TLS only.
+    pub(crate) fn tls_address(&self) -> Option<SocketAddr> {
+        let tls = self.tls.as_ref()?;
+        tls.listen.or((tls.at_listen == PortProtocol::Tls).then_some(self.listen))
     }
 
     pub(crate) fn log_dir(&self) -> PathBuf {

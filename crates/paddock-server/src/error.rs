@@ -31,8 +31,10 @@ pub enum ServerError {
     NotAlone { path: PathBuf, present: Vec<u64> },
     #[error(transparent)]
     Links(#[from] LinkError),
-    #[error(transparent)]
-    Tls(#[from] TlsError),
+    #[error("TLS between members")]
+    PeerTls(#[source] TlsError),
+    #[error("TLS for clients")]
+    ClientTls(#[source] TlsError),
     #[error("the log failed, so the member stopped")]
     Log(#[from] LogError),
     #[error("the disk failed, so the member stopped")]

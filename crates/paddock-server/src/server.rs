@@ -1,6 +1,6 @@
 //! A running member: its threads, and its end.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,12 +10,14 @@ use paddock_replica::{Replicated, Role};
 use paddock_state::MemberFacts;
 use paddock_storage::{Disk, OsDisk};
 
+use crate::clients::Port;
 use crate::clock::Clock;
-use crate::config::EnsembleMember;
+use crate::config::{EnsembleMember, PortProtocol};
 use crate::engine::{EngineHandle, Housekeeping};
 use crate::error::ServerError;
 use crate::shared::Shared;
 use crate::threads::spawn;
+use crate::tls::ClientPort;
 use crate::{Config, clients, engine, socket};
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
@@ -26,6 +28,7 @@ const HAND_OVER_POLL: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
+    tls_address: Option<SocketAddr>,
     shared: Arc<Shared>,
     engine: EngineHandle,
     engine_thread: JoinHandle<Result<(), MemberError>>,
@@ -36,44 +39,49 @@ pub struct Server {
 impl Server {
     /// Starts a member: when this returns, its data is loaded and clients can connect.
     pub fn start(config: Config) -> Result<Server, ServerError> {
-        let listen_failed = |source| ServerError::Listen { address: config.listen, source };
-        let listener = socket::bind(config.listen).map_err(listen_failed)?;
-        let address = listener.local_addr().map_err(listen_failed)?;
+        let client_port = config.tls.clone().map(ClientPort::load).transpose();
+        let client_port = client_port.map_err(ServerError::ClientTls)?;
+        let (config, ports) = listen(config)?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let clock = Clock::start();
         let (member, state) = Member::recover(disk, config.of_member(), &clock)?;
-        Server::run(config, clock, member, state, listener, address)
+        Server::run((config, client_port), clock, member, state, ports)
     }
 
     fn run(
-        config: Config,
+        (config, client_port): (Config, Option<ClientPort>),
         clock: Clock,
         member: Member,
         mut state: Replicated,
-        listener: TcpListener,
-        address: SocketAddr,
+        ports: Vec<Port>,
     ) -> Result<Server, ServerError> {
         let housekeeping = Housekeeping::start(member.housekeeper());
         let frame_bytes_max = engine::frame_bytes_max(&config);
-        let config = Config { listen: address, frame_bytes_max, ..config };
+        let config = Config { frame_bytes_max, ..config };
+        let (address, tls_address) = (config.listen, config.tls_address());
         state.set_facts(MemberFacts {
             request_bytes_max: Some(frame_bytes_max),
             availability_zone: config.availability_zone.clone(),
         });
-        let shared = Arc::new(Shared::new(config, clock, state));
+        let shared = Arc::new(Shared::new(config, client_port, clock, state));
         let (mut owner, engine) = engine::new(&shared, member);
         owner.catch_up()?;
         check_ensemble(&shared)?;
         engine.connect(&mut owner)?;
         let runner = engine.clone();
         let engine_thread = spawn("engine", move || runner.run(owner));
-        let clients = clients::start(listener, &shared, &engine);
-        Ok(Server { address, shared, engine, engine_thread, clients, housekeeping })
+        let clients = clients::start(ports, &shared, &engine);
+        Ok(Server { address, tls_address, shared, engine, engine_thread, clients, housekeeping })
     }
 
     /// The address at which clients connect.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address at which clients connect with TLS only, if there is one.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address
     }
 
     /// True if the member has stopped by itself, which it does when its log fails or an invariant is broken.
@@ -120,6 +128,22 @@ impl Server {
             std::thread::sleep(HAND_OVER_POLL);
         }
     }
+}
+
+/// Listens on every port for clients. The addresses in what is returned have their real ports.
+fn listen(mut config: Config) -> Result<(Config, Vec<Port>), ServerError> {
+    let port = |address: &mut SocketAddr, protocol| {
+        let failed = |source| ServerError::Listen { address: *address, source };
+        let listener = socket::bind(*address).map_err(failed)?;
+        *address = listener.local_addr().map_err(failed)?;
+        Ok::<Port, ServerError>(Port { listener, protocol })
+    };
+    let protocol = config.protocol_at_listen();
+    let mut ports = vec![port(&mut config.listen, protocol)?];
+    if let Some(address) = config.tls.as_mut().and_then(|tls| tls.listen.as_mut()) {
+        ports.push(port(address, PortProtocol::Tls)?);
+    }
+    Ok((config, ports))
 }
 
 /// Refuses to run the data of a member of an ensemble as if there were no others, and says where the configuration is not

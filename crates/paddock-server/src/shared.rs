@@ -11,10 +11,13 @@ use crate::Config;
 use crate::clock::Clock;
 use crate::observability::spans::Spans;
 use crate::observability::stats::Stats;
+use crate::tls::ClientPort;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    /// TLS for clients; `None` if they speak plaintext only.
+    pub(crate) client_port: Option<ClientPort>,
     pub(crate) clock: Clock,
     pub(crate) state: RwLock<Replicated>,
     pub(crate) stats: Stats,
@@ -33,7 +36,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, clock: Clock, state: Replicated) -> Shared {
+    pub(crate) fn new(
+        config: Config,
+        client_port: Option<ClientPort>,
+        clock: Clock,
+        state: Replicated,
+    ) -> Shared {
         let mailboxes = (0..config.worker_count()).map(|_| Mailbox::default()).collect();
         let spans = config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member));
         Shared {
@@ -47,6 +55,7 @@ impl Shared {
             is_out_of_contact: AtomicBool::new(false),
             mailboxes,
             config,
+            client_port,
             clock,
         }
     }

@@ -1,4 +1,5 @@
-//! TLS of the links between members: from files of keys and certificates to what a connection is made with.
+//! TLS of the links between members: from files of keys and certificates to what a connection is made with. `client_port` has
+//! the same for clients.
 //!
 //! The files are read when the member starts, and again when a connection is made and one of them has changed since.
 //! Files that cannot be used then are named, and those read before stay in use: a file may be half written.
@@ -8,12 +9,17 @@
 
 mod certificate;
 mod cipher_suites;
+mod client_failure;
+mod client_port;
+mod distinguished_name;
 mod error;
 mod failure;
+mod handshake;
 mod jks;
 mod key_entry;
 mod pem;
 mod pkcs12;
+mod stamps;
 mod store;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -21,10 +27,7 @@ pub(crate) mod testing;
 mod tests;
 mod verifier;
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use rustls::client::Resumption;
@@ -34,12 +37,16 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, Connection, ServerConfig, SupportedProtocolVersion};
 
 pub(crate) use cipher_suites::cipher_suite_names;
+pub(crate) use client_failure::ClientFailure;
+pub(crate) use client_port::ClientPort;
 pub use error::{StoreError, TlsError};
 pub(crate) use failure::TlsFailure;
+pub(crate) use handshake::{HANDSHAKE, RawSocket, shake_hands};
 
-use crate::config::{Password, PeerTls, TlsMode, TlsVersions};
+use crate::config::{PeerTls, TlsMode, TlsVersions};
 use certificate::Facts;
 use key_entry::KeyEntry;
+use stamps::{Stamps, with_causes};
 use verifier::{Verifier, check_host};
 
 /// Keys, certificates and rules for TLS on a member's links.
@@ -54,12 +61,8 @@ pub(crate) struct Tls {
 #[derive(Debug)]
 struct Current {
     credentials: Arc<Credentials>,
-    /// Stamps of the files when they were read last.
-    stamps: Vec<Stamp>,
+    stamps: Stamps,
 }
-
-/// Stamp of a file: another one tells that the file has changed.
-type Stamp = Option<(Option<SystemTime>, u64)>;
 
 /// Content of the files.
 #[derive(Debug)]
@@ -137,7 +140,8 @@ impl Credentials {
         let chosen = chosen.map(|suites| suites.iter().map(|suite| suite.name()).collect::<Vec<_>>());
         let provider = Arc::new(cipher_suites::provider(chosen.as_deref()));
         let trusted = store::read_trusted(&settings.trust_store)?;
-        let verifier = Arc::new(Verifier::new(trusted, &provider, settings.verify_called)?);
+        let verifier = Verifier::new(trusted, Vec::new(), &provider)?;
+        let verifier = Arc::new(verifier.with_verified_hosts(settings.verify_called));
         let KeyEntry { key, chain } =
             store::read_key_entry(&settings.key_store, settings.certificates.as_deref())?;
         let unsuitable = |error: rustls::Error| TlsError::Key {
@@ -189,33 +193,12 @@ impl Credentials {
     }
 }
 
+fn stamps(settings: &PeerTls) -> Stamps {
+    Stamps::of([&settings.key_store, &settings.trust_store], settings.certificates.as_deref())
+}
+
 fn server_name(host: &str) -> Result<ServerName<'static>, TlsFailure> {
     ServerName::try_from(host.to_owned()).map_err(|_| TlsFailure::Host(host.to_owned()))
-}
-
-fn stamps(settings: &PeerTls) -> Vec<Stamp> {
-    let password_file = |password: &Option<Password>| match password {
-        Some(Password::File(path)) => Some(path.clone()),
-        _ => None,
-    };
-    let stores = [&settings.key_store, &settings.trust_store];
-    let files =
-        stores.into_iter().flat_map(|store| [Some(store.path.clone()), password_file(&store.password)]);
-    files.chain([settings.certificates.clone()]).flatten().map(|path| stamp(&path)).collect()
-}
-
-fn stamp(path: &Path) -> Stamp {
-    fs::metadata(path).ok().map(|metadata| (metadata.modified().ok(), metadata.len()))
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line += &format!(": {error}");
-        cause = error.source();
-    }
-    line
 }
 
 fn protocol_versions(versions: TlsVersions) -> &'static [&'static SupportedProtocolVersion] {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use paddock_proto::{Acl, AclList, ErrorCode, Id, IdList, Perms};
 
+use crate::distinguished_name::is_distinguished_name;
 use crate::ip::IpExpression;
 use crate::store::is_world;
 
@@ -54,7 +55,7 @@ pub(crate) fn resolve_acl(list: AclList<'_>, ids: IdList<'_>) -> Result<Option<V
 /// An entry for each identity that was proved. An address is only observed.
 fn expand_auth(perms: Perms, ids: IdList<'_>, resolved: &mut Vec<Acl>) -> Result<(), ErrorCode> {
     let before = resolved.len();
-    let proved = ids.iter().filter(|&(scheme, _)| matches!(scheme, "digest" | "sasl"));
+    let proved = ids.iter().filter(|&(scheme, _)| matches!(scheme, "digest" | "sasl" | "x509"));
     resolved.extend(proved.map(|(scheme, id)| Acl { perms, id: Id::new(scheme, id) }));
     if resolved.len() == before {
         return Err(ErrorCode::InvalidAcl);
@@ -67,6 +68,7 @@ fn is_valid(id: &Id) -> bool {
         // As Java splits: empty parts at the end do not count.
         "digest" => id.id.trim_end_matches(':').split(':').count() == 2,
         "ip" => IpExpression::parse(&id.id).is_some(),
+        "x509" => is_distinguished_name(&id.id),
         // Valid wherever it stands: members decide alike, whether or not they offer SASL to their clients.
         "sasl" => is_principal(&id.id),
         _ => false,
@@ -130,5 +132,24 @@ mod tests {
         for id in ["a@b@c", "a/b/c@R", "bob@R/x"] {
             assert!(!is_valid(&Id::new("sasl", id)), "{id}");
         }
+    }
+
+    #[test]
+    fn a_certificate_is_a_proof() {
+        let ids = [Id::new("ip", "1.2.3.4"), Id::new("x509", "CN=a,O=b")];
+        let of = |scheme: &str, id: &str| {
+            let mut list = 1i32.to_be_bytes().to_vec();
+            acl(Perms::ALL, scheme, id).encode(&mut list);
+            list
+        };
+        let resolve = |list: &[u8]| {
+            let list = AclList::decode(&mut Reader::new(list)).unwrap();
+            let ids = IdList::encode(&ids);
+            resolve_acl(list, IdList::decode(&mut Reader::new(&ids)).unwrap())
+        };
+        let expected = Ok(Some(vec![acl(Perms::ALL, "x509", "CN=a,O=b")]));
+        assert_eq!(resolve(&of("auth", "")), expected);
+        assert_eq!(resolve(&of("x509", "CN=a,O=b")), expected);
+        assert_eq!(resolve(&of("x509", "a")), Err(ErrorCode::InvalidAcl));
     }
 }

@@ -12,6 +12,7 @@ mod command;
 mod computed;
 mod create;
 mod delete;
+mod distinguished_name;
 mod ensemble;
 mod extended;
 #[doc(hidden)]

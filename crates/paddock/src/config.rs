@@ -24,6 +24,7 @@ mod shown;
 mod source;
 mod value;
 mod zoo_cfg;
+mod zoo_client_tls;
 mod zoo_keys;
 mod zoo_quorum;
 mod zoo_servers;

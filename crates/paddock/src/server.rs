@@ -160,7 +160,7 @@ async fn serve(config: Config, signals: &mut Signals) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    announce(server.address(), &data_dir);
+    announce(server.address(), server.tls_address(), &data_dir);
     let failed = tokio::select! {
         () = failure(&server) => true,
         name = signals.next() => {
@@ -189,21 +189,31 @@ async fn failure(server: &Server) {
 }
 
 /// Tells the operator, and whatever started this process, that clients can connect.
-fn announce(address: SocketAddr, data_dir: &Path) {
+fn announce(address: SocketAddr, tls_address: Option<SocketAddr>, data_dir: &Path) {
     let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
-    let reached = reachable(address);
+    let (listens, reached) = (listens(address, tls_address), reachable(address));
+    let (ip, port) = (reached.ip(), reached.port());
+    let trial = match tls_address {
+        Some(only) if only == address => format!("openssl s_client -connect {reached}"),
+        _ => format!("echo srvr | nc {ip} {port}"),
+    };
     let text = format!(
-        "paddock {} listens on {address}\n\
-         its data is in {}\n\
-         try it: echo srvr | nc {} {}\n",
+        "paddock {} {listens}\nits data is in {}\ntry it: {trial}\n",
         env!("CARGO_PKG_VERSION"),
         data_dir.display(),
-        reached.ip(),
-        reached.port()
     );
     let mut out = io::stdout().lock();
     // Clients are served whether or not anyone reads this.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// The ports for clients.
+fn listens(address: SocketAddr, tls_address: Option<SocketAddr>) -> String {
+    match tls_address {
+        None => format!("listens on {address}"),
+        Some(only) if only == address => format!("listens on {address} with TLS"),
+        Some(tls_address) => format!("listens on {address}, and on {tls_address} with TLS"),
+    }
 }
 
 /// An address that a client on this machine can use.

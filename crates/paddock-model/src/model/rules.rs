@@ -16,13 +16,16 @@ pub(super) fn resolve(list: &[Acl], ids: &[Id]) -> Result<Vec<Acl>, ErrorCode> {
         match (entry.id.scheme.as_str(), entry.id.id.as_str()) {
             ("world", "anyone") => resolved.push(entry.clone()),
             ("auth", _) => {
-                let proved: Vec<&Id> =
-                    ids.iter().filter(|id| ["digest", "sasl"].contains(&id.scheme.as_str())).collect();
+                let proved: Vec<&Id> = ids
+                    .iter()
+                    .filter(|id| ["digest", "sasl", "x509"].contains(&id.scheme.as_str()))
+                    .collect();
                 if proved.is_empty() {
                     return Err(ErrorCode::InvalidAcl);
                 }
                 resolved.extend(proved.into_iter().map(|id| Acl { perms: entry.perms, id: id.clone() }));
             }
+            ("x509", id) if id.contains('=') => resolved.push(entry.clone()),
             ("sasl", id) if !id.contains('@') => resolved.push(entry.clone()),
             ("digest", id) if id.split(':').count() == 2 => resolved.push(entry.clone()),
             _ => return Err(ErrorCode::InvalidAcl),

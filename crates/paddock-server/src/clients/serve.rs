@@ -11,7 +11,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::wire::{Ready, Wire};
 use super::worker::Worker;
-use crate::socket;
 
 /// A connection that sends no connect request within this time is closed.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,7 +26,8 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
     while let Some(condition) = advance(&wire, &worker) {
         if condition.is_closing && condition.unsent_bytes == 0 {
             // Else each connection would take the room for its farewell from the first byte on.
-            return Box::pin(say_farewell(&wire.socket)).await;
+            wire.say_end();
+            return Box::pin(say_farewell(wire.socket())).await;
         }
         if condition.is_closing {
             closed_by.get_or_insert_with(|| Instant::now() + CLOSING_TIMEOUT);
@@ -56,7 +56,8 @@ fn advance(wire: &Rc<Wire>, worker: &Worker) -> Option<Condition> {
 /// Waits until the socket or the worker has something for the connection; `None` if the deadline has passed, for a greeting or
 /// for reading the last bytes.
 async fn next_readiness(wire: &Wire, condition: Condition, deadline: Option<Instant>) -> Option<Ready> {
-    let (reads, writes) = (condition.takes_input, condition.unsent_bytes > 0 && !wire.waits_for_flush.get());
+    let reads = condition.takes_input;
+    let writes = condition.unsent_bytes > 0 && !wire.waits_for_flush.get() || wire.has_sealed();
     let readiness = poll_fn(|context| wire.poll_ready(context, reads, writes));
     match deadline {
         None => Some(readiness.await),
@@ -71,10 +72,10 @@ fn receive(wire: &Wire, worker: &Worker) -> bool {
         return true;
     }
     let mut scratch = worker.scratch.borrow_mut();
-    match socket::try_read(&wire.socket, &mut scratch) {
-        Ok(0) => false,
-        Ok(n) => {
-            worker.receive(wire, &scratch[..n]);
+    match wire.try_read(&mut scratch) {
+        Ok([]) => false,
+        Ok(bytes) => {
+            worker.receive(wire, bytes);
             true
         }
         Err(error) => error.kind() == io::ErrorKind::WouldBlock,

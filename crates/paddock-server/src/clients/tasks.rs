@@ -1,5 +1,6 @@
 //! The tasks of a worker's thread.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,10 +10,15 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
 
 use super::group_commit::WAIT_MAX;
+use super::listener::Accepted;
 use super::serve::serve;
-use super::worker::Worker;
+use super::welcome::{Welcome, welcome};
+use super::wire::Wire;
+use super::worker::{Admitted, Worker};
+use crate::config::PortProtocol;
 use crate::engine::EngineHandle;
 use crate::shared::Shared;
+use crate::tls::ClientFailure;
 
 /// Time between two reports of sessions that were heard; well within what expiry allows for.
 const REPORT_INTERVAL: Duration = Duration::from_millis(TOUCH_DELAY_MS / 2);
@@ -24,7 +30,7 @@ pub(super) fn run(
     number: usize,
     shared: Arc<Shared>,
     engine: EngineHandle,
-    sockets: UnboundedReceiver<std::net::TcpStream>,
+    sockets: UnboundedReceiver<Accepted>,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -42,20 +48,58 @@ pub(super) fn run(
 }
 
 /// Takes new connections in.
-async fn accept(worker: Rc<Worker>, mut sockets: UnboundedReceiver<std::net::TcpStream>) {
-    while let Some(socket) = sockets.recv().await {
-        match worker.admit(socket) {
-            Ok(Some(wire)) => {
-                let worker = worker.clone();
-                tokio::task::spawn_local(async move {
-                    let conn = wire.conn;
-                    serve(wire, worker.clone()).await;
-                    worker.leave(conn);
-                });
+async fn accept(worker: Rc<Worker>, mut sockets: UnboundedReceiver<Accepted>) {
+    while let Some(Accepted { socket, protocol }) = sockets.recv().await {
+        let admitted = match worker.admit(socket) {
+            Ok(Some(admitted)) => admitted,
+            Ok(None) => continue,
+            Err(error) => {
+                tracing::warn!(%error, "client connection not accepted");
+                continue;
             }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "client connection not accepted"),
+        };
+        match &worker.shared().client_port {
+            Some(_) if protocol != PortProtocol::Plaintext => {
+                tokio::task::spawn_local(welcome_and_serve(admitted, protocol, worker.clone()));
+            }
+            _ => {
+                let wire = worker.open(admitted, None, &[]);
+                tokio::task::spawn_local(serve_to_the_end(wire, worker.clone()));
+            }
         }
+    }
+}
+
+async fn serve_to_the_end(wire: Rc<Wire>, worker: Rc<Worker>) {
+    let conn = wire.conn;
+    serve(wire, worker.clone()).await;
+    worker.leave(conn);
+}
+
+/// Serves a connection to a port that takes TLS.
+async fn welcome_and_serve(admitted: Admitted, protocol: PortProtocol, worker: Rc<Worker>) {
+    let port = worker.shared().client_port.as_ref().expect("a port that takes TLS has keys and certificates");
+    let (wire, early) = match Box::pin(welcome(&admitted.socket, protocol, port)).await {
+        Ok(Welcome::Plaintext) => (worker.open(admitted, None, &[]), Vec::new()),
+        Ok(Welcome::Tls { session, ids, early }) => (worker.open(admitted, Some(*session), &ids), early),
+        Err(failure) => {
+            log_failure(&failure, admitted.address);
+            return worker.dismiss(admitted.conn);
+        }
+    };
+    if !early.is_empty() {
+        worker.receive(&wire, &early);
+    }
+    drop(early);
+    Box::pin(serve_to_the_end(wire, worker)).await;
+}
+
+fn log_failure(failure: &ClientFailure, client: SocketAddr) {
+    match failure {
+        ClientFailure::Gone => {
+            tracing::debug!(%client, "a connection to a port for TLS ended without a byte")
+        }
+        reason => tracing::warn!(%client, %reason, "rejected a connection to a port for TLS"),
     }
 }
 

@@ -8,6 +8,9 @@ use paddock_front::{Front, Host};
 use paddock_state::ConnId;
 use tokio::net::TcpStream;
 
+use super::tls_session::TlsSession;
+use crate::socket;
+
 /// Wakes one task of the same thread.
 #[derive(Debug, Default)]
 struct Wakeup {
@@ -45,18 +48,57 @@ pub(super) enum Ready {
     Broken,
 }
 
+/// Bytes between a client and its front. Most connections are idle, so this is as small as a socket.
+#[derive(Debug)]
+enum Stream {
+    Plaintext(TcpStream),
+    Tls(Box<(TcpStream, RefCell<TlsSession>)>),
+}
+
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) conn: ConnId,
-    pub(super) socket: TcpStream,
+    stream: Stream,
     /// The worker is about to flush it, with others.
     pub(super) waits_for_flush: Cell<bool>,
     wakeup: Wakeup,
 }
 
 impl Wire {
-    pub(super) fn new(conn: ConnId, socket: TcpStream) -> Wire {
-        Wire { conn, socket, waits_for_flush: Cell::new(false), wakeup: Wakeup::default() }
+    pub(super) fn new(conn: ConnId, socket: TcpStream, tls: Option<TlsSession>) -> Wire {
+        let stream = match tls {
+            None => Stream::Plaintext(socket),
+            Some(session) => Stream::Tls(Box::new((socket, RefCell::new(session)))),
+        };
+        Wire { conn, stream, waits_for_flush: Cell::new(false), wakeup: Wakeup::default() }
+    }
+
+    #[inline]
+    pub(super) fn socket(&self) -> &TcpStream {
+        match &self.stream {
+            Stream::Plaintext(socket) => socket,
+            Stream::Tls(tls) => &tls.0,
+        }
+    }
+
+    /// Reads what has come, into `scratch`. Empty is the end.
+    pub(super) fn try_read<'a>(&self, scratch: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        match &self.stream {
+            Stream::Plaintext(socket) => socket::try_read(socket, scratch).map(|count| &scratch[..count]),
+            Stream::Tls(tls) => tls.1.borrow_mut().try_read(&tls.0, scratch),
+        }
+    }
+
+    /// True if something was given to the connection that the socket has not taken, beside what the front keeps.
+    pub(super) fn has_sealed(&self) -> bool {
+        matches!(&self.stream, Stream::Tls(tls) if tls.1.borrow().has_sealed())
+    }
+
+    /// Tells the client that nothing more comes. All that there was to send has been sent.
+    pub(super) fn say_end(&self) {
+        if let Stream::Tls(tls) = &self.stream {
+            tls.1.borrow_mut().say_end(&tls.0);
+        }
     }
 
     /// Lets the task look again at its connection.
@@ -70,10 +112,10 @@ impl Wire {
             return Poll::Ready(Ready::ToLook);
         }
         let when = |ready: io::Result<()>, then| if ready.is_ok() { then } else { Ready::Broken };
-        if reads && let Poll::Ready(ready) = self.socket.poll_read_ready(context) {
+        if reads && let Poll::Ready(ready) = self.socket().poll_read_ready(context) {
             return Poll::Ready(when(ready, Ready::ToRead));
         }
-        if writes && let Poll::Ready(ready) = self.socket.poll_write_ready(context) {
+        if writes && let Poll::Ready(ready) = self.socket().poll_write_ready(context) {
             return Poll::Ready(when(ready, Ready::ToLook));
         }
         Poll::Pending
@@ -81,7 +123,15 @@ impl Wire {
 
     /// Writes what the socket takes. Returns false if it does not take all: then the task has to wait until it does.
     pub(super) fn flush<H: Host>(&self, front: &mut Front<H>) -> bool {
-        match front.send(self.conn, |bytes| self.socket.try_write(bytes)) {
+        let sent = match &self.stream {
+            Stream::Plaintext(socket) => front.send(self.conn, |bytes| socket.try_write(bytes)),
+            Stream::Tls(tls) => {
+                let mut session = tls.1.borrow_mut();
+                let sent = front.send(self.conn, |bytes| session.try_write(&tls.0, bytes));
+                sent.and_then(|()| session.send_sealed(&tls.0))
+            }
+        };
+        match sent {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
             Err(_) => {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use paddock_front::{Condition, Front, Reached};
+use paddock_proto::Id;
 use paddock_replica::Role;
 use paddock_state::ConnId;
 use tokio::net::TcpStream;
@@ -15,14 +16,13 @@ use tokio::net::TcpStream;
 use super::flush_queue::{self, FlushQueue};
 use super::group_commit::{GroupCommit, Outstanding};
 use super::host::WorkerHost;
+use super::tls_session::{SCRATCH_BYTES, TlsSession};
 use super::wire::Wire;
 use crate::clock;
 use crate::engine::{BORROWED_TURNS_MAX, EngineHandle};
 use crate::observability::stats::ConnStats;
 use crate::shared::Shared;
 
-/// Size of the buffer that all connections of a worker read into, in bytes.
-const SCRATCH_BYTES: usize = 64 << 10;
 /// After this time in milliseconds without another one, a connection is taken to be the only one that wants something.
 const ALONE_MS: u64 = 20;
 
@@ -44,6 +44,15 @@ pub(super) struct Worker {
     is_one_alone: Cell<bool>,
     pub(super) group_commit: GroupCommit,
     pub(super) flush_queue: FlushQueue,
+}
+
+/// A connection that is counted and not opened yet.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) conn: ConnId,
+    pub(super) address: SocketAddr,
+    stats: Arc<ConnStats>,
+    pub(super) socket: TcpStream,
 }
 
 impl Worker {
@@ -72,8 +81,8 @@ impl Worker {
         self.wires.borrow().len()
     }
 
-    /// Takes a new connection in; `None` if there are too many.
-    pub(super) fn admit(&self, socket: std::net::TcpStream) -> io::Result<Option<Rc<Wire>>> {
+    /// Counts a new connection; `None` if there are too many. It is to be opened, or let go by `dismiss`.
+    pub(super) fn admit(&self, socket: std::net::TcpStream) -> io::Result<Option<Admitted>> {
         let address: SocketAddr = socket.peer_addr()?;
         let number = self.next_conn.replace(self.next_conn.get() + 1);
         let conn = ConnId::new(self.number, number);
@@ -91,10 +100,21 @@ impl Worker {
         }
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
-        let wire = Rc::new(Wire::new(conn, TcpStream::from_std(socket)?));
+        Ok(Some(Admitted { conn, address, stats, socket: TcpStream::from_std(socket)? }))
+    }
+
+    /// Lets a connection go that was never opened.
+    pub(super) fn dismiss(&self, conn: ConnId) {
+        self.shared().stats.leave(conn);
+    }
+
+    /// Takes an admitted connection in. With TLS, its client has proved the identities `ids`.
+    pub(super) fn open(&self, admitted: Admitted, tls: Option<TlsSession>, ids: &[Id]) -> Rc<Wire> {
+        let Admitted { conn, address, stats, socket } = admitted;
+        let wire = Rc::new(Wire::new(conn, socket, tls));
         self.wires.borrow_mut().insert(conn, wire.clone());
-        self.front.borrow_mut().accept(conn, address, stats);
-        Ok(Some(wire))
+        self.front.borrow_mut().accept_proven(conn, address, stats, ids);
+        wire
     }
 
     /// The connection has ended.

@@ -7,7 +7,7 @@ use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use paddock_replica::{Cluster, Input, is_of_log};
 
 use crate::Config;
-use crate::config::{EnsembleMember, TlsMode};
+use crate::config::{Ensemble, EnsembleMember, TlsMode};
 use crate::error::ServerError;
 use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::shared::Shared;
@@ -47,7 +47,7 @@ pub(super) fn start(
         peers: ensemble.members.iter().filter(|member| member.id != own.id).map(peer_address).collect(),
         seed: RandomState::new().hash_one(own.id),
         timing: Timing::default(),
-        tls: ensemble.tls.clone().map(|tls| Tls::load(tls, own.host.clone())).transpose()?,
+        tls: load_tls(ensemble, own)?,
     };
     if !options.listen.ip().is_loopback() {
         warn_of_open_port(options.listen, ensemble.tls.as_ref().map(|tls| tls.mode));
@@ -61,6 +61,11 @@ pub(super) fn start(
         LinkEvent::Up { peer } => tracing::debug!(peer, "link to a peer is up"),
     })?;
     Ok(Some(links))
+}
+
+fn load_tls(ensemble: &Ensemble, own: &EnsembleMember) -> Result<Option<Tls>, ServerError> {
+    let loaded = ensemble.tls.clone().map(|tls| Tls::load(tls, own.host.clone()));
+    loaded.transpose().map_err(ServerError::PeerTls)
 }
 
 fn warn_of_open_port(address: SocketAddr, tls: Option<TlsMode>) {

@@ -197,9 +197,10 @@ fn monitor(shared: &Shared) -> String {
 
 fn configuration(shared: &Shared) -> String {
     let c = &shared.config;
+    let secure_port = c.tls_address().map_or_else(|| "-1".to_owned(), |address| address.port().to_string());
     let facts = [
         ("clientPort", c.listen.port().to_string()),
-        ("secureClientPort", "-1".into()),
+        ("secureClientPort", secure_port),
         ("dataDir", c.data_dir.display().to_string()),
         ("dataDirSize", data_bytes(shared).to_string()),
         ("dataLogDir", c.log_dir().display().to_string()),

@@ -14,9 +14,7 @@ use tokio::net::TcpStream;
 
 use super::tls_stream::TlsSession;
 use crate::socket;
-
-/// The first byte of a connection with TLS: a record of the handshake.
-const HANDSHAKE: u8 = 22;
+use crate::tls::HANDSHAKE;
 
 #[derive(Debug)]
 pub(super) struct Stream {

@@ -5,10 +5,9 @@ use std::ops::Range;
 
 use rustls::pki_types::CertificateDer;
 use rustls::{Connection, ProtocolVersion};
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::tls::TlsFailure;
+use crate::tls::{RawSocket, TlsFailure, shake_hands};
 
 /// Bytes that are sealed at once, and wait until the socket has taken all of them.
 const SEALED_BYTES: usize = 256 << 10;
@@ -28,10 +27,10 @@ pub(super) struct TlsSession {
 impl TlsSession {
     /// Shakes hands. If that fails, the other side has been told why, as far as the socket took it.
     pub(super) async fn establish(mut connection: Connection, socket: &TcpStream) -> io::Result<TlsSession> {
-        if let Err(error) = shake_hands(&mut connection, socket).await {
+        if let Err(failure) = shake_hands(&mut connection, socket).await {
             // Whoever does not read it knows no less than before.
-            let _ = connection.write_tls(&mut Socket(socket));
-            return Err(error);
+            let _ = connection.write_tls(&mut RawSocket(socket));
+            return Err(failure.into());
         }
         connection.set_buffer_limit(Some(SEALED_BYTES));
         Ok(TlsSession { connection, sealed: 0, received: vec![0; RECEIVED_BYTES].into(), unopened: 0..0 })
@@ -95,7 +94,7 @@ impl TlsSession {
             self.sealed = self.connection.writer().write_vectored(pieces)?;
         }
         while self.connection.wants_write() {
-            self.connection.write_tls(&mut Socket(socket))?;
+            self.connection.write_tls(&mut RawSocket(socket))?;
         }
         Ok(std::mem::take(&mut self.sealed))
     }
@@ -104,56 +103,5 @@ impl TlsSession {
 impl std::fmt::Debug for TlsSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TlsSession").field("sealed", &self.sealed).finish_non_exhaustive()
-    }
-}
-
-async fn shake_hands(connection: &mut Connection, socket: &TcpStream) -> io::Result<()> {
-    let mut socket_io = Socket(socket);
-    loop {
-        let progress = if connection.wants_write() {
-            connection.write_tls(&mut socket_io)
-        } else if connection.is_handshaking() {
-            connection.read_tls(&mut socket_io)
-        } else {
-            return Ok(());
-        };
-        match progress {
-            Ok(0) => return Err(cut(io::ErrorKind::UnexpectedEof.into())),
-            Ok(_) => {
-                connection.process_new_packets().map_err(TlsFailure::Protocol)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let interest = if connection.wants_write() { Interest::WRITABLE } else { Interest::READABLE };
-                socket.ready(interest).await.map(drop)?;
-            }
-            Err(error) => return Err(cut(error)),
-        }
-    }
-}
-
-fn cut(error: io::Error) -> io::Error {
-    TlsFailure::Cut(error).into()
-}
-
-/// A socket as the library of TLS wants it.
-struct Socket<'a>(&'a TcpStream);
-
-impl Read for Socket<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.try_read(buffer)
-    }
-}
-
-impl Write for Socket<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.try_write(bytes)
-    }
-
-    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.try_write_vectored(pieces)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

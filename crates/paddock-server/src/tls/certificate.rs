@@ -8,6 +8,8 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
+use super::distinguished_name;
+
 pub(super) struct Facts<'a>(X509Certificate<'a>);
 
 impl<'a> Facts<'a> {
@@ -31,6 +33,11 @@ impl<'a> Facts<'a> {
         }
         let name = self.0.subject().iter_common_name().next()?;
         name.as_str().ok().map(str::to_owned)
+    }
+
+    /// The subject in the form in which ZooKeeper's `x509` scheme has it.
+    pub(super) fn subject(&self) -> String {
+        distinguished_name::java_form(self.0.subject())
     }
 }
 

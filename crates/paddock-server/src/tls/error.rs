@@ -6,27 +6,29 @@ use std::path::PathBuf;
 /// A member cannot have the TLS that it is configured to have.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("TLS between members: read {path}")]
+    #[error("read {path}")]
     Read {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("TLS between members: the password in {path} is not UTF-8")]
+    #[error("the password in {path} is not UTF-8")]
     PasswordText { path: PathBuf },
-    #[error("TLS between members: {path} cannot be used")]
+    #[error("{path} cannot be used")]
     Store {
         path: PathBuf,
         #[source]
         source: StoreError,
     },
-    #[error("TLS between members: the key and the certificate in {path} cannot be used: {reason}")]
+    #[error("the key and the certificate in {path} cannot be used: {reason}")]
     Key { path: PathBuf, reason: String },
-    #[error("TLS between members: no certificate of the trust store can be used: {0}")]
+    #[error("no certificate of the trust store can be used: {0}")]
     Trust(String),
-    #[error(
-        "TLS between members: none of the cipher suites belongs to a version of TLS that is allowed: {0}"
-    )]
+    #[error("{path} holds no list of revoked certificates that can be used: {reason}")]
+    Revocations { path: PathBuf, reason: String },
+    #[error("clients are asked for certificates, and there is no trust store to judge them by")]
+    NoTrustStore,
+    #[error("none of the cipher suites belongs to a version of TLS that is allowed: {0}")]
     Versions(String),
 }
 

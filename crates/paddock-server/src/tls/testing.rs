@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa,
+    KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, date_time_ymd,
+};
 
-use crate::config::{PeerTls, Store, TlsMode, TlsVersions};
+use crate::config::{ClientAuth, ClientTls, PeerTls, PortProtocol, Store, TlsMode, TlsVersions};
 
 /// Signs certificates.
 #[derive(Debug)]
@@ -15,6 +18,7 @@ impl Authority {
     pub(crate) fn new(name: &str) -> Authority {
         let mut params = named(name, &[]);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
@@ -63,6 +67,44 @@ pub(crate) fn with(
 ) -> CertificateParams {
     change(&mut params);
     params
+}
+
+/// The list of the certificates with these serial numbers, which an authority has revoked.
+pub(crate) fn revocation_list(authority: &Authority, serials: &[u64]) -> String {
+    let revoked = serials.iter().map(|serial| RevokedCertParams {
+        serial_number: (*serial).into(),
+        revocation_time: date_time_ymd(2024, 1, 1),
+        reason_code: None,
+        invalidity_date: None,
+    });
+    let params = CertificateRevocationListParams {
+        this_update: date_time_ymd(2024, 1, 1),
+        next_update: date_time_ymd(4096, 1, 1),
+        crl_number: 1.into(),
+        issuing_distribution_point: None,
+        revoked_certs: revoked.collect(),
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    params.signed_by(&authority.0).unwrap().pem().unwrap()
+}
+
+/// The settings of ports on which clients must show a certificate that one of `trusted` has signed.
+pub(crate) fn client_port_settings(dir: &Path, key: &str, trusted: &str) -> ClientTls {
+    let PeerTls { key_store, trust_store, .. } = settings(dir, key, trusted);
+    ClientTls {
+        listen: None,
+        at_listen: PortProtocol::Tls,
+        key_store,
+        certificates: None,
+        trust_store: Some(trust_store),
+        client_auth: ClientAuth::Need,
+        verify_addresses: false,
+        revocations: None,
+        versions: TlsVersions::Both,
+        cipher_suites: None,
+        detection_timeout_ms: ClientTls::DETECTION_TIMEOUT_MS,
+        superuser: None,
+    }
 }
 
 pub(crate) fn expired(params: CertificateParams) -> CertificateParams {

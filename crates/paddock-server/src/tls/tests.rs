@@ -7,7 +7,7 @@ use rustls::pki_types::pem::PemObject;
 
 use super::testing::{Authority, expired, for_loopback, named, self_signed, settings, with};
 use super::*;
-use crate::config::CipherSuite;
+use crate::config::{CipherSuite, Password};
 
 const HOST: &str = "zoo1.example.org";
 

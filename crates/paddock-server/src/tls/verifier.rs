@@ -11,7 +11,7 @@ use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_na
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{
@@ -21,7 +21,7 @@ use rustls::{
 use super::certificate::Facts;
 use super::error::TlsError;
 
-/// Verifier for both directions: a member that is called, and one that calls.
+/// Verifier for both directions: a member that is called, and a member or a client that calls.
 #[derive(Debug)]
 pub(super) struct Verifier {
     /// The certificates of the trust store.
@@ -31,23 +31,38 @@ pub(super) struct Verifier {
     callers: Arc<dyn ClientCertVerifier>,
     algorithms: WebPkiSupportedAlgorithms,
     verify_called: bool,
+    /// True if one that calls must show a certificate.
+    is_mandatory: bool,
 }
 
 impl Verifier {
     pub(super) fn new(
         trusted: Vec<CertificateDer<'static>>,
+        revoked: Vec<CertificateRevocationListDer<'static>>,
         provider: &Arc<CryptoProvider>,
-        verify_called: bool,
     ) -> Result<Verifier, TlsError> {
         let mut roots = RootCertStore::empty();
         // Stores of Java hold many authorities, some of them too old to be read. Those sign nobody.
         roots.add_parsable_certificates(trusted.iter().cloned());
         let roots = Arc::new(roots);
         let callers = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
+            // As Java does, if it looks at lists at all: one that is missing or outdated vouches for nobody.
+            .with_crls(revoked)
+            .enforce_revocation_expiration()
             .build()
             .map_err(|error| TlsError::Trust(error.to_string()))?;
         let algorithms = provider.signature_verification_algorithms;
-        Ok(Verifier { trusted, roots, callers, algorithms, verify_called })
+        Ok(Verifier { trusted, roots, callers, algorithms, verify_called: true, is_mandatory: true })
+    }
+
+    /// Leaves out the host of a member that is called, if it is not to be verified.
+    pub(super) fn with_verified_hosts(self, verify_called: bool) -> Verifier {
+        Verifier { verify_called, ..self }
+    }
+
+    /// Takes those that call without a certificate, too.
+    pub(super) fn optional(self) -> Verifier {
+        Verifier { is_mandatory: false, ..self }
     }
 
     /// True if a member that calls would be believed, but for its name.
@@ -141,6 +156,10 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl ClientCertVerifier for Verifier {
+    fn client_auth_mandatory(&self) -> bool {
+        self.is_mandatory
+    }
+
     /// None: a stranger need not know whom this member trusts, and a member has one certificate anyway.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]

@@ -309,6 +309,7 @@ fn acl_list() -> impl Strategy<Value = Vec<Acl>> {
         vec![acl(31, "digest", "ann")],
         vec![acl(31, "sasl", "ann")],
         vec![acl(31, "x509", "CN=ann")],
+        vec![acl(31, "x509", "ann")],
         vec![acl(31, "super", "")],
     ]);
     prop_oneof![5 => Just(open()), 1 => rare]

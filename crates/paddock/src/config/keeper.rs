@@ -3,6 +3,7 @@
 //!
 //! Always true: a key of `keeper_server` is taken, known to change nothing, refused, or named in a remark.
 
+mod client_tls;
 mod keys;
 mod raft;
 mod settings;
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use paddock_server::Ensemble;
+use paddock_server::{Ensemble, PortProtocol};
 use paddock_yaml::Entry;
 
 use super::draft::Draft;
@@ -76,6 +77,7 @@ struct Keeper {
     draft: Draft,
     has_server: bool,
     tcp_port: Option<u16>,
+    tcp_port_secure: Option<u16>,
     listen_hosts: Vec<(Line, IpAddr)>,
     own: Option<OwnNumber>,
     storage_path: Option<PathBuf>,
@@ -99,6 +101,7 @@ impl Keeper {
             draft,
             has_server: false,
             tcp_port: None,
+            tcp_port_secure: None,
             listen_hosts: Vec::new(),
             own: None,
             storage_path: None,
@@ -170,6 +173,9 @@ impl Keeper {
                 config.connections_max = value::amount(value, 0..=i32::MAX.into(), "connections")?;
             }
             "tcp_port" => self.tcp_port = Some(value::number(value, value::PORT, value::A_PORT)?),
+            "tcp_port_secure" => {
+                self.tcp_port_secure = Some(value::number(value, value::PORT, value::A_PORT)?);
+            }
             "server_id" => {
                 let number = value::number(value, value::MEMBER, value::A_MEMBER)?;
                 self.own = Some(OwnNumber { place: line.place.clone(), number });
@@ -237,10 +243,7 @@ impl Keeper {
         if overrides.data_dir.is_none() && self.draft.data_dir.is_none() {
             return Err(place.clone().fault(format!("{STORAGE_PATH} is missing")));
         }
-        if overrides.listen.is_none() {
-            let port = self.tcp_port.ok_or_else(|| place.clone().fault(format!("{TCP_PORT} is missing")))?;
-            self.draft.listen = Some(SocketAddr::new(self.listen_address()?, port));
-        }
+        self.settle_ports(place, overrides, remarks)?;
         let own = match self.own.take() {
             Some(own) => Some(own),
             None => environment.own_number()?,
@@ -249,11 +252,38 @@ impl Keeper {
         self.settings.tls = if self.raft.has_peers() && self.raft.is_secure() {
             Some(self.tls.settle(place, remarks)?)
         } else {
-            self.tls.remark_on_unused(remarks);
+            if self.tcp_port_secure.is_none() {
+                self.tls.remark_on_unused(remarks);
+            }
             None
         };
         self.draft.config.ensemble = self.raft.settle(own, place, self.settings, remarks)?;
         Ok(self.draft)
+    }
+
+    /// The ports for clients. If there is none for plaintext, the one for TLS is the only one.
+    fn settle_ports(
+        &mut self,
+        place: &Location,
+        overrides: &Overrides,
+        remarks: &mut Vec<Remark>,
+    ) -> Result<(), ConfigError> {
+        let address = self.listen_address()?;
+        let at = |port: u16| SocketAddr::new(address, port);
+        if overrides.listen.is_none() {
+            let port = self.tcp_port.or(self.tcp_port_secure);
+            let port = port.ok_or_else(|| place.clone().fault(format!("{TCP_PORT} is missing")))?;
+            self.draft.listen = Some(at(port));
+        }
+        if let Some(secure) = self.tcp_port_secure {
+            let has_plaintext_port = self.tcp_port.is_some() || overrides.listen.is_some();
+            let (listen, at_listen) = match has_plaintext_port {
+                true => (Some(at(secure)), PortProtocol::Plaintext),
+                false => (None, PortProtocol::Tls),
+            };
+            self.draft.config.tls = Some(self.tls.settle_clients(place, (listen, at_listen), remarks)?);
+        }
+        Ok(())
     }
 
     /// Without an address, this machine only, as in ClickHouse.

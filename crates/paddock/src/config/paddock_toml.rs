@@ -1,5 +1,6 @@
 //! Paddock's own configuration file. Its keys are the fields of `paddock_server::Config`.
 
+mod client_tls;
 mod ensemble;
 mod file;
 mod sasl;
@@ -48,6 +49,7 @@ pub(super) fn load(
             }
             "ensemble" => ensemble = Some(ensemble::Table::read(&file, place, value)?),
             "sasl" => sasl::read(&file, &place, value, &mut draft.sasl, remarks)?,
+            "tls" => draft.config.tls = Some(client_tls::read(&file, &place, value)?),
             "tracing" => draft.tracing = Some(tracing::read(&file, &place, value, remarks)?),
             _ if set(&mut draft, key, &file.item(value)).map_err(named)? => {}
             _ => {

@@ -9,7 +9,7 @@ use super::jaas;
 use super::remark::{ConfigError, Location};
 
 /// Schemes by which clients can show who they are.
-const SCHEMES: [&str; 3] = ["digest", "ip", "sasl"];
+const SCHEMES: [&str; 4] = ["digest", "ip", "sasl", "x509"];
 
 #[derive(Debug, Default)]
 pub(super) struct SaslDraft {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use paddock_server::{
-    Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls, Role, SaslUsers, TlsMode, TlsVersions,
-    Tracing, WordList,
+    CipherSuite, ClientAuth, ClientTls, Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls,
+    PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
 };
 use toml::Value;
 
@@ -17,6 +17,7 @@ pub(crate) fn shown(config: &Config) -> String {
         log_dir,
         member,
         ensemble,
+        tls,
         // That is said on the command line, and not in a file.
         recover: _,
         tick_ms,
@@ -65,6 +66,7 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set("segment_bytes", number(*segment_bytes));
     page.set("log_compression", *log_compression);
     page.set("workers", number(*workers));
+    page.add(tls.as_ref(), add_client_tls);
     page.add(sasl.as_ref(), add_sasl);
     page.add(tracing.as_ref(), add_tracing);
     page.add(ensemble.as_ref(), add_ensemble);
@@ -116,6 +118,46 @@ fn add_ensemble(page: &mut Page, ensemble: &Ensemble) {
     }
 }
 
+fn add_client_tls(page: &mut Page, tls: &ClientTls) {
+    let ClientTls {
+        listen,
+        at_listen,
+        key_store,
+        certificates,
+        trust_store,
+        client_auth,
+        verify_addresses,
+        revocations,
+        versions,
+        cipher_suites,
+        detection_timeout_ms,
+        superuser,
+    } = tls;
+    page.begin("[tls]");
+    page.set_some("listen", listen.map(|listen| listen.to_string()));
+    let mode = match at_listen {
+        PortProtocol::Plaintext => "separate",
+        PortProtocol::Either => "unified",
+        PortProtocol::Tls => "required",
+    };
+    page.set("mode", mode);
+    page.set_store("key_store", key_store);
+    page.set_some("certificates", certificates.as_deref().map(path));
+    page.add(trust_store.as_ref(), |page, store| page.set_store("trust_store", store));
+    let client_auth = match client_auth {
+        ClientAuth::None => "none",
+        ClientAuth::Want => "want",
+        ClientAuth::Need => "need",
+    };
+    page.set("client_auth", client_auth);
+    page.set("verify_addresses", *verify_addresses);
+    page.set_some("revocations", revocations.as_deref().map(path));
+    page.set("versions", version_names(*versions));
+    page.set_some("cipher_suites", cipher_suites.as_deref().map(suite_names));
+    page.set("detection_timeout_ms", number(*detection_timeout_ms));
+    page.set_some("superuser", superuser.clone());
+}
+
 fn add_tls(page: &mut Page, tls: &PeerTls) {
     let PeerTls {
         mode,
@@ -134,26 +176,25 @@ fn add_tls(page: &mut Page, tls: &PeerTls) {
         TlsMode::Required => "required",
     };
     page.set("mode", mode);
-    for (name, store) in [("key_store", key_store), ("trust_store", trust_store)] {
-        page.set(name, path(&store.path));
-        match &store.password {
-            Some(Password::File(file)) => page.set(&format!("{name}_password_file"), path(file)),
-            Some(Password::Text(_)) => page.hide(&format!("{name}_password"), true),
-            None => {}
-        }
-    }
+    page.set_store("key_store", key_store);
     page.set_some("certificates", certificates.as_deref().map(path));
+    page.set_store("trust_store", trust_store);
     page.set("verify_called", *verify_called);
     page.set("verify_callers", *verify_callers);
-    let versions = match versions {
+    page.set("versions", version_names(*versions));
+    page.set_some("cipher_suites", cipher_suites.as_deref().map(suite_names));
+}
+
+fn version_names(versions: TlsVersions) -> Vec<&'static str> {
+    match versions {
         TlsVersions::Both => vec!["1.2", "1.3"],
         TlsVersions::Only12 => vec!["1.2"],
         TlsVersions::Only13 => vec!["1.3"],
-    };
-    page.set("versions", versions);
-    let names =
-        |suites: &Vec<_>| suites.iter().map(|suite: &paddock_server::CipherSuite| suite.name()).collect();
-    page.set_some::<Vec<&str>>("cipher_suites", cipher_suites.as_ref().map(names));
+    }
+}
+
+fn suite_names(suites: &[CipherSuite]) -> Vec<&'static str> {
+    suites.iter().map(|suite| suite.name()).collect()
 }
 
 fn dialect_name(dialect: Option<Dialect>) -> &'static str {
@@ -204,6 +245,15 @@ impl Page {
         }
     }
 
+    fn set_store(&mut self, name: &str, store: &Store) {
+        self.set(name, path(&store.path));
+        match &store.password {
+            Some(Password::File(file)) => self.set(&format!("{name}_password_file"), path(file)),
+            Some(Password::Text(_)) => self.hide(&format!("{name}_password"), true),
+            None => {}
+        }
+    }
+
     fn hide(&mut self, key: &str, is_set: bool) {
         if is_set {
             self.line(format_args!("# {key} is set, and not shown"));
@@ -239,6 +289,11 @@ mod tests {
             "paddock.toml",
             "member = 2\nlog_dir = 'a b'\ndialect = 'clickhouse'\navailability_zone = \"x\\\"y\"\nwords = ['*']\n\
              required_schemes = ['digest']\nlog_compression = true\n[tracing]\nendpoint = 'http://127.0.0.1:4318'\n",
+        );
+        check(
+            "zoo.cfg",
+            "clientPort=2181\nsecureClientPort=2281\nssl.keyStore.location=/k.p12\nssl.trustStore.location=/t.p12\n\
+             ssl.clientAuth=want\nX509AuthenticationProvider.superUser=CN=root\n",
         );
         check(
             "zoo.cfg",

@@ -7,6 +7,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use paddock_server::ClientAddress;
+
 use super::draft::Draft;
 use super::ensemble::{self, Named, OwnNumber};
 use super::environment::{Environment, MY_ID};
@@ -17,6 +19,7 @@ use super::properties;
 use super::remark::{ConfigError, Location, Remark, cannot_read};
 use super::source::{Line, Source};
 use super::value::{self, Text};
+use super::zoo_client_tls::ZooClientTls;
 use super::zoo_keys;
 use super::zoo_servers::ZooServers;
 use super::zoo_values;
@@ -24,8 +27,12 @@ use super::zoo_values;
 /// The tick of a `zoo.cfg` that does not say.
 const TICK_MS: u32 = 3000;
 /// ZooKeeper's own classes for schemes that are always there, or with their settings.
-const AUTH_PROVIDERS: [&str; 3] =
-    ["DigestAuthenticationProvider", "IPAuthenticationProvider", "SASLAuthenticationProvider"];
+const AUTH_PROVIDERS: [&str; 4] = [
+    "DigestAuthenticationProvider",
+    "IPAuthenticationProvider",
+    "SASLAuthenticationProvider",
+    "X509AuthenticationProvider",
+];
 /// ZooKeeper keeps no fewer.
 const SNAPSHOTS_KEPT_MIN: usize = 3;
 
@@ -58,6 +65,13 @@ struct ZooCfg {
     garbage_per_minute: Option<u64>,
     dynamic_file: Option<PathBuf>,
     servers: ZooServers,
+    tls: ZooClientTls,
+}
+
+/// The place where a file names the port for clients.
+enum Plaintext<'a> {
+    Server(&'a Named, &'a ClientAddress),
+    Port(u16),
 }
 
 impl ZooCfg {
@@ -78,7 +92,7 @@ impl ZooCfg {
     }
 
     fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
-        if self.servers.take(line, remarks)? {
+        if self.servers.take(line, remarks)? || self.tls.take(line)? {
             return Ok(());
         }
         match self.set(&line.key, &Text(&line.value)) {
@@ -175,6 +189,8 @@ impl ZooCfg {
             }
             self.draft.listen = Some(self.listen(place, settled.own.as_ref())?);
         }
+        let has_plaintext_port = self.plaintext(settled.own.as_ref()).is_some();
+        self.draft.config.tls = self.tls.settle(has_plaintext_port, remarks)?;
         self.draft.member = Some(settled.member);
         self.draft.config.ensemble = settled.ensemble;
         Ok(self.draft)
@@ -192,15 +208,23 @@ impl ZooCfg {
     /// The address for clients. A server line counts before `clientPort` and `clientPortAddress`, as in ZooKeeper.
     fn listen(&self, place: &Location, own: Option<&Named>) -> Result<SocketAddr, ConfigError> {
         let otherwise = || self.client_address.unwrap_or_else(zoo_values::all_addresses);
-        let client = own.and_then(|own| Some((own, own.member.client.as_ref()?)));
-        match (client, self.client_port) {
-            (Some((own, client)), _) => ensemble::listen(client, otherwise()).map_err(|what| own.fault(what)),
-            (None, Some(port)) => Ok(SocketAddr::new(otherwise(), port)),
+        match (self.plaintext(own), self.tls.listen()) {
+            (Some(Plaintext::Server(own, client)), _) => {
+                ensemble::listen(client, otherwise()).map_err(|what| own.fault(what))
+            }
+            (Some(Plaintext::Port(port)), _) => Ok(SocketAddr::new(otherwise(), port)),
+            (None, Some(address)) => Ok(address),
             (None, None) => Err(match own {
                 Some(own) => own.fault("clients have no port; add one behind a semicolon, or set clientPort"),
                 None => place.clone().fault("clientPort is missing"),
             }),
         }
+    }
+
+    /// The port on which clients may speak plaintext.
+    fn plaintext<'a>(&self, own: Option<&'a Named>) -> Option<Plaintext<'a>> {
+        let client = own.and_then(|own| Some(Plaintext::Server(own, own.member.client.as_ref()?)));
+        client.or(self.client_port.map(Plaintext::Port))
     }
 
     /// Like ZooKeeper, a member of an ensemble does not choose between two addresses for its clients.

@@ -113,13 +113,6 @@ pub(super) const FIXED: &[Fixed] = &[
         otherwise: Warn("an empty data directory is always served as an empty tree"),
     },
     Fixed {
-        key: "client.portUnification",
-        values: &["false"],
-        otherwise: Warn("there is no TLS on the client port"),
-    },
-    Fixed { key: "secureClientPort", values: &[], otherwise: Warn("there is no port for TLS") },
-    Fixed { key: "secureClientPortAddress", values: &[], otherwise: Warn("there is no port for TLS") },
-    Fixed {
         key: "DigestAuthenticationProvider.enabled",
         values: &["true"],
         otherwise: Warn("the digest scheme is always on"),

@@ -91,15 +91,15 @@ struct Draft {
 }
 
 #[derive(Default)]
-struct StoreDraft {
-    location: Option<PathBuf>,
-    password: Option<String>,
-    password_path: Option<PathBuf>,
+pub(super) struct StoreDraft {
+    pub(super) location: Option<PathBuf>,
+    pub(super) password: Option<String>,
+    pub(super) password_path: Option<PathBuf>,
 }
 
 impl StoreDraft {
     /// As in ZooKeeper, a file with the password counts before the password.
-    fn finish(self) -> Option<Store> {
+    pub(super) fn finish(self) -> Option<Store> {
         let text = self.password.map(|text| Password::Text(Secret::new(text)));
         let password = self.password_path.map(Password::File).or(text);
         self.location.map(|path| Store { path, password })
@@ -127,19 +127,9 @@ impl Draft {
     }
 
     fn set(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
-        let place = || line.place.clone();
         let key = line.key.strip_prefix(PREFIX).unwrap_or(&line.key);
-        match self.set_value(key, &Text(&line.value)).map_err(|what| line.fault(what))? {
-            Said::Setting => {}
-            Said::Less(what) => remarks.push(line.warning(what)),
-            Said::Nothing(reason) => {
-                remarks.push(line.changes_nothing(reason));
-            }
-            Said::Unknown => {
-                let what = format!("{} is not a setting that Paddock knows; it is ignored", line.key);
-                remarks.push(place().warning(what));
-            }
-        }
+        let said = self.set_value(key, &Text(&line.value)).map_err(|what| line.fault(what))?;
+        remarks.extend(said.remark_on(line));
         Ok(())
     }
 
@@ -194,7 +184,7 @@ impl Draft {
 }
 
 /// The outcome of a key.
-enum Said {
+pub(super) enum Said {
     Setting,
     /// It sets something, but not all that was asked for.
     Less(String),
@@ -203,7 +193,21 @@ enum Said {
     Unknown,
 }
 
-fn store_type(value: &Text<'_>) -> Result<Said, String> {
+impl Said {
+    pub(super) fn remark_on(self, line: &Line) -> Option<Remark> {
+        match self {
+            Said::Setting => None,
+            Said::Less(what) => Some(line.warning(what)),
+            Said::Nothing(reason) => Some(line.changes_nothing(reason)),
+            Said::Unknown => {
+                let what = format!("{} is not a setting that Paddock knows; it is ignored", line.key);
+                Some(line.place.clone().warning(what))
+            }
+        }
+    }
+}
+
+pub(super) fn store_type(value: &Text<'_>) -> Result<Said, String> {
     match value.0.to_ascii_uppercase().as_str() {
         "" | "JKS" | "PEM" | "PKCS12" => Ok(Said::Nothing("a store's content says of which type it is")),
         "BCFKS" => {
@@ -226,7 +230,7 @@ fn client_auth(value: &Text<'_>) -> Result<Said, String> {
 }
 
 /// As in ZooKeeper, the newer version allows the older one too.
-fn protocol(value: &Text<'_>) -> Result<TlsVersions, String> {
+pub(super) fn protocol(value: &Text<'_>) -> Result<TlsVersions, String> {
     match value.0 {
         "TLSv1.3" | "TLS" => Ok(TlsVersions::Both),
         "TLSv1.2" => Ok(TlsVersions::Only12),
@@ -234,7 +238,7 @@ fn protocol(value: &Text<'_>) -> Result<TlsVersions, String> {
     }
 }
 
-fn enabled_protocols(value: &Text<'_>) -> Result<(TlsVersions, Said), String> {
+pub(super) fn enabled_protocols(value: &Text<'_>) -> Result<(TlsVersions, Said), String> {
     const OLD: [&str; 4] = ["TLSv1.1", "TLSv1", "SSLv3", "SSLv2Hello"];
     let names: Vec<&str> = list(value.0).collect();
     let versions = match (names.contains(&"TLSv1.2"), names.contains(&"TLSv1.3")) {
@@ -250,7 +254,7 @@ fn enabled_protocols(value: &Text<'_>) -> Result<(TlsVersions, Said), String> {
     }
 }
 
-fn cipher_suites(value: &Text<'_>) -> Result<(Vec<CipherSuite>, Said), String> {
+pub(super) fn cipher_suites(value: &Text<'_>) -> Result<(Vec<CipherSuite>, Said), String> {
     let (mut suites, mut others) = (Vec::new(), Vec::new());
     for name in list(value.0) {
         match CipherSuite::named(name) {

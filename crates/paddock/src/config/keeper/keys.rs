@@ -99,13 +99,6 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
 
 pub(super) const FIXED: &[Fixed] = &[
     Fixed {
-        key: "keeper_server.tcp_port_secure",
-        values: &[],
-        otherwise: Refuse(
-            "there is no TLS for clients yet; set tcp_port, and let a proxy on this machine take the TLS",
-        ),
-    },
-    Fixed {
         key: "keeper_server.force_recovery",
         values: NO,
         otherwise: Refuse("start the member once with --recover instead"),

@@ -1,7 +1,8 @@
 use std::fs;
 
 use paddock_server::{
-    Config, EnsembleMember, Password, PeerTls, Role, Secret, Store, TlsMode, TlsVersions, WordList,
+    ClientAuth, ClientTls, Config, EnsembleMember, Password, PeerTls, PortProtocol, Role, Secret, Store,
+    TlsMode, TlsVersions, WordList,
 };
 
 use super::super::case::Case;
@@ -311,8 +312,7 @@ fn what_cannot_be_honoured_is_refused_with_its_line() {
     for (keys, expected) in [
         (
             "<tcp_port_secure>9281</tcp_port_secure>",
-            ":3: keeper_server.tcp_port_secure: \"9281\" is not offered: there is no TLS for clients yet; set tcp_port, \
-             and let a proxy on this machine take the TLS",
+            ": openSSL: server.privateKeyFile is missing: name a file of PEM with this member's key",
         ),
         (
             "<client_password>secret</client_password>",
@@ -410,4 +410,45 @@ fn the_documentation_lists_every_key() {
         let (Otherwise::Warn(reason) | Otherwise::Refuse(reason)) = fixed.otherwise;
         check(fixed.key, reason);
     }
+}
+
+#[test]
+fn a_secure_port_takes_the_server_section() {
+    let server = "<server><certificateFile>c</certificateFile><privateKeyFile>k</privateKeyFile>\
+                  <caConfig>a</caConfig><verificationMode>strict</verificationMode></server>";
+    let load = |ports: &str, server: &str| {
+        let text = format!(
+            "<clickhouse><keeper_server>{ports}<storage_path>data</storage_path></keeper_server>\
+             <openSSL>{server}</openSSL></clickhouse>"
+        );
+        Case::new().load_as(XML, text).unwrap().config
+    };
+    let store = |path: &str| Store { path: path.into(), password: None };
+    let both = "<tcp_port>9181</tcp_port><tcp_port_secure>9281</tcp_port_secure>";
+    let expected = ClientTls {
+        listen: "127.0.0.1:9281".parse().ok(),
+        at_listen: PortProtocol::Plaintext,
+        key_store: store("k"),
+        certificates: Some("c".into()),
+        trust_store: Some(store("a")),
+        client_auth: ClientAuth::Need,
+        verify_addresses: false,
+        revocations: None,
+        versions: TlsVersions::Both,
+        cipher_suites: None,
+        detection_timeout_ms: 5000,
+        superuser: None,
+    };
+    let config = load(both, server);
+    assert_eq!((config.listen, config.tls), ("127.0.0.1:9181".parse().unwrap(), Some(expected.clone())));
+    let config = load("<tcp_port_secure>9281</tcp_port_secure>", server);
+    let only = ClientTls { listen: None, at_listen: PortProtocol::Tls, ..expected.clone() };
+    assert_eq!((config.listen, config.tls), ("127.0.0.1:9281".parse().unwrap(), Some(only)));
+    for (mode, client_auth) in [("relaxed", ClientAuth::Want), ("once", ClientAuth::Need)] {
+        let config = load(both, &server.replace("strict", mode));
+        assert_eq!(config.tls, Some(ClientTls { client_auth, ..expected.clone() }), "{mode}");
+    }
+    let config = load(both, &server.replace("strict", "none"));
+    let nobody = ClientTls { client_auth: ClientAuth::None, trust_store: None, ..expected };
+    assert_eq!(config.tls, Some(nobody));
 }

@@ -2,18 +2,21 @@
 //! member has one certificate for both.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use paddock_server::{Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
+use paddock_server::{ClientTls, Password, PeerTls, PortProtocol, Secret, Store, TlsMode, TlsVersions};
 
 use super::super::remark::{ConfigError, Location, Remark};
 use super::super::source::Line;
 use super::super::value::{self, Text};
 use super::super::zoo_values::list;
+use super::client_tls;
 use super::values::boolean;
 
 pub(super) const SECTION: &str = "openSSL";
-const UNUSED: &str = "it counts only with raft_configuration.secure and more than one member";
+const UNUSED: &str =
+    "it counts only with tcp_port_secure, or with raft_configuration.secure and more than one member";
 
 #[derive(Debug, Default)]
 pub(super) struct KeeperTls {
@@ -37,6 +40,21 @@ impl KeeperTls {
 
     pub(super) fn remark_on_unused(&self, remarks: &mut Vec<Remark>) {
         remarks.extend(self.lines.iter().map(|line| line.changes_nothing(UNUSED)));
+    }
+
+    /// Settings of TLS for clients, at their ports.
+    pub(super) fn settle_clients(
+        &self,
+        file: &Location,
+        ports: (Option<SocketAddr>, PortProtocol),
+        remarks: &mut Vec<Remark>,
+    ) -> Result<ClientTls, ConfigError> {
+        let mut draft = client_tls::Draft::default();
+        for line in self.lines.iter().filter(|line| line.key.starts_with(client_tls::SERVER)) {
+            draft.take(line, remarks)?;
+        }
+        let place = self.lines.first().map_or(file, |line| &line.place);
+        draft.finish(ports).map_err(|what| place.clone().fault(format!("{SECTION}: {what}")))
     }
 
     /// Settings of TLS for a member that has others and is to speak TLS with them.

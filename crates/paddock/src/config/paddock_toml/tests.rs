@@ -1,8 +1,8 @@
 use std::fs;
 
 use paddock_server::{
-    CipherSuite, ClientAddress, Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls, Role,
-    SaslUsers, Secret, Store, TlsMode, TlsVersions, WordList,
+    CipherSuite, ClientAddress, ClientAuth, ClientTls, Config, Dialect, Ensemble, EnsembleMember, Password,
+    PeerTls, PortProtocol, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions, WordList,
 };
 
 use super::super::case::Case;
@@ -415,5 +415,80 @@ fn a_table_of_users_without_users_is_refused_and_no_password_is_shown() {
         ),
     ] {
         assert_eq!(Case::new().load_as("paddock.toml", text).unwrap_err(), expected, "{text}");
+    }
+}
+
+fn client_tls() -> ClientTls {
+    let store = |path: &str| Store { path: path.into(), password: None };
+    ClientTls {
+        listen: None,
+        at_listen: PortProtocol::Tls,
+        key_store: store("k"),
+        certificates: None,
+        trust_store: Some(store("t")),
+        client_auth: ClientAuth::Need,
+        verify_addresses: false,
+        revocations: None,
+        versions: TlsVersions::Both,
+        cipher_suites: None,
+        detection_timeout_ms: 5000,
+        superuser: None,
+    }
+}
+
+/// What `[tls]` needs at least.
+const CLIENT_TLS: &str = "[tls]\nkey_store = 'k'\ntrust_store = 't'\n";
+
+#[test]
+fn every_key_of_tls_for_clients_sets_its_field() {
+    let password = Some(Password::Text(Secret::new("p")));
+    let store = |path: &str| Store { path: path.into(), password: password.clone() };
+    let listen = "127.0.0.1:2281".parse().ok();
+    let suite = CipherSuite::named("TLS_AES_128_GCM_SHA256").unwrap();
+    for (text, expected) in [
+        ("", client_tls()),
+        (
+            "listen = '127.0.0.1:2281'",
+            ClientTls { listen, at_listen: PortProtocol::Plaintext, ..client_tls() },
+        ),
+        ("mode = 'unified'", ClientTls { at_listen: PortProtocol::Either, ..client_tls() }),
+        ("mode = 'required'", client_tls()),
+        ("key_store_password = 'p'", ClientTls { key_store: store("k"), ..client_tls() }),
+        ("trust_store_password = 'p'", ClientTls { trust_store: Some(store("t")), ..client_tls() }),
+        ("certificates = 'c'", ClientTls { certificates: Some("c".into()), ..client_tls() }),
+        ("client_auth = 'want'", ClientTls { client_auth: ClientAuth::Want, ..client_tls() }),
+        ("verify_addresses = true", ClientTls { verify_addresses: true, ..client_tls() }),
+        ("revocations = 'r'", ClientTls { revocations: Some("r".into()), ..client_tls() }),
+        ("versions = ['1.3']", ClientTls { versions: TlsVersions::Only13, ..client_tls() }),
+        (
+            "cipher_suites = ['TLS_AES_128_GCM_SHA256']",
+            ClientTls { cipher_suites: Some(vec![suite]), ..client_tls() },
+        ),
+        ("detection_timeout_ms = 7", ClientTls { detection_timeout_ms: 7, ..client_tls() }),
+        ("superuser = 'CN=root'", ClientTls { superuser: Some("CN=root".into()), ..client_tls() }),
+    ] {
+        check(&format!("{CLIENT_TLS}{text}\n"), Config { tls: Some(expected), ..defaults() });
+    }
+    let open = ClientTls { client_auth: ClientAuth::None, trust_store: None, ..client_tls() };
+    check("[tls]\nkey_store = 'k'\nclient_auth = 'none'\n", Config { tls: Some(open), ..defaults() });
+}
+
+#[test]
+fn half_of_tls_for_clients_is_refused() {
+    for (text, expected) in [
+        (
+            "",
+            ":1: tls: trust_store is missing: name a file with the certificates to trust, or set client_auth = \"none\"",
+        ),
+        ("client_auth = 'none'", ":1: tls: key_store is missing"),
+        ("mode = 'separate'", ":1: tls: mode \"separate\" needs tls.listen, the port for TLS"),
+        ("mode = 'both'", ":2: tls.mode: expected \"separate\", \"unified\" or \"required\", found 'both'"),
+        ("colour = 1", ":2: tls.colour is not a setting that Paddock knows"),
+        (
+            "superuser = 'root'",
+            ":2: tls.superuser: expected a subject, such as \"CN=admin,O=example\", found 'root'",
+        ),
+    ] {
+        check_refused(&format!("[tls]\n{text}\n"), &format!("paddock.toml{expected}"));
     }
 }

@@ -44,14 +44,14 @@ struct Draft {
 }
 
 #[derive(Default)]
-struct StoreDraft {
-    path: Option<PathBuf>,
-    password: Option<Secret>,
-    password_file: Option<PathBuf>,
+pub(super) struct StoreDraft {
+    pub(super) path: Option<PathBuf>,
+    pub(super) password: Option<Secret>,
+    pub(super) password_file: Option<PathBuf>,
 }
 
 impl StoreDraft {
-    fn finish(self, name: &str) -> Result<Store, String> {
+    pub(super) fn finish(self, name: &str) -> Result<Store, String> {
         let password = match (self.password, self.password_file) {
             (Some(_), Some(_)) => {
                 return Err(format!("{name}_password and {name}_password_file are both given; keep one"));
@@ -109,11 +109,11 @@ fn mode(value: &Item<'_>) -> Result<TlsMode, String> {
 }
 
 /// Reads a password or its file. A message does not show the value: it may be a password.
-fn secret(value: &Item<'_>) -> Result<Secret, String> {
+pub(super) fn secret(value: &Item<'_>) -> Result<Secret, String> {
     value.text().map(Secret::new).ok_or_else(|| "expected a text".to_owned())
 }
 
-fn versions(value: &Item<'_>) -> Result<TlsVersions, String> {
+pub(super) fn versions(value: &Item<'_>) -> Result<TlsVersions, String> {
     let wrong = || value::wrong("a list of \"1.2\" and \"1.3\"", value);
     let list = texts(value).ok_or_else(wrong)?;
     if list.iter().any(|version| !["1.2", "1.3"].contains(version)) {
@@ -127,7 +127,7 @@ fn versions(value: &Item<'_>) -> Result<TlsVersions, String> {
     }
 }
 
-fn cipher_suites(value: &Item<'_>) -> Result<Vec<CipherSuite>, String> {
+pub(super) fn cipher_suites(value: &Item<'_>) -> Result<Vec<CipherSuite>, String> {
     let suites: Option<Vec<_>> =
         texts(value).and_then(|list| list.into_iter().map(CipherSuite::named).collect());
     suites.filter(|suites| !suites.is_empty()).ok_or_else(|| {

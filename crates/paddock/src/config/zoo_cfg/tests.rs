@@ -325,7 +325,7 @@ fn clients_are_not_asked_for_what_nobody_can_show() {
     check_refused("enforce.auth.enabled=true", "zoo.cfg: enforce.auth.enabled needs enforce.auth.schemes");
     check_refused(
         "enforce.auth.enabled=true\nenforce.auth.schemes=digest,acme",
-        "zoo.cfg: no scheme acme for clients to show who they are; there are digest, ip, sasl",
+        "zoo.cfg: no scheme acme for clients to show who they are; there are digest, ip, sasl, x509",
     );
     let digest = config("enforce.auth.enabled=true\nenforce.auth.schemes=digest");
     assert_eq!(digest.required_schemes, ["digest"]);

@@ -1,0 +1,157 @@
+//! TLS on the ports for clients: from files of keys and certificates to what a connection begins with.
+//!
+//! The files are read when the member starts, and again when a client connects and one of them has changed since. Files
+//! that cannot be used then are named, and those read before stay in use. Connections that are up go on as they are.
+//!
+//! TLS sessions are not resumed: a certificate that is no longer good is not taken by way of an earlier one.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use paddock_proto::Id;
+use parking_lot::Mutex;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName};
+use rustls::server::NoServerSessionStorage;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{Connection, ServerConfig, ServerConnection};
+
+use super::certificate::Facts;
+use super::client_failure::ClientFailure;
+use super::error::TlsError;
+use super::key_entry::KeyEntry;
+use super::stamps::{Stamps, with_causes};
+use super::verifier::{Verifier, check_host};
+use super::{cipher_suites, pem, protocol_versions, store};
+use crate::config::{ClientAuth, ClientTls};
+
+/// Keys, certificates and rules for TLS with clients.
+#[derive(Debug)]
+pub(crate) struct ClientPort {
+    settings: ClientTls,
+    current: Mutex<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
+    accepting: Arc<ServerConfig>,
+    stamps: Stamps,
+}
+
+impl ClientPort {
+    pub(crate) fn load(settings: ClientTls) -> Result<ClientPort, TlsError> {
+        let stamps = stamps(&settings);
+        let accepting = read(&settings)?;
+        Ok(ClientPort { settings, current: Mutex::new(Current { accepting, stamps }) })
+    }
+
+    pub(crate) fn settings(&self) -> &ClientTls {
+        &self.settings
+    }
+
+    /// The beginning of a connection from a client.
+    pub(crate) fn answer(&self) -> Result<Connection, ClientFailure> {
+        Ok(ServerConnection::new(self.accepting())?.into())
+    }
+
+    /// Checks the certificate of a client against its address, as far as that is asked for.
+    pub(crate) fn check_address(
+        &self,
+        certificate: &CertificateDer<'_>,
+        address: IpAddr,
+    ) -> Result<(), ClientFailure> {
+        let address = address.to_canonical();
+        if self.settings.verify_addresses && check_host(certificate, &ServerName::from(address)).is_err() {
+            return Err(ClientFailure::Address(address));
+        }
+        Ok(())
+    }
+
+    /// The identities that a client's certificate proves.
+    pub(crate) fn identities(&self, certificate: &CertificateDer<'_>) -> Vec<Id> {
+        let Some(subject) = Facts::of(certificate).map(|facts| facts.subject()) else { return Vec::new() };
+        let is_superuser = self.settings.superuser.as_ref() == Some(&subject);
+        let superuser = is_superuser.then(|| Id::new("super", subject.clone()));
+        std::iter::once(Id::new("x509", subject)).chain(superuser).collect()
+    }
+
+    /// Reads the files again if they have changed.
+    fn accepting(&self) -> Arc<ServerConfig> {
+        let mut current = self.current.lock();
+        let stamps = stamps(&self.settings);
+        if stamps != current.stamps {
+            current.stamps = stamps;
+            match read(&self.settings) {
+                Ok(accepting) => current.accepting = accepting,
+                Err(error) => {
+                    let reason = with_causes(&error);
+                    tracing::warn!(
+                        reason,
+                        "keys and certificates for clients have changed, and the new ones are not used"
+                    );
+                }
+            }
+        }
+        current.accepting.clone()
+    }
+}
+
+fn stamps(settings: &ClientTls) -> Stamps {
+    let stores = [Some(&settings.key_store), settings.trust_store.as_ref()];
+    let others = [settings.certificates.as_deref(), settings.revocations.as_deref()];
+    Stamps::of(stores.into_iter().flatten(), others.into_iter().flatten())
+}
+
+fn read(settings: &ClientTls) -> Result<Arc<ServerConfig>, TlsError> {
+    let chosen = settings.cipher_suites.as_ref();
+    let chosen = chosen.map(|suites| suites.iter().map(|suite| suite.name()).collect::<Vec<_>>());
+    let provider = Arc::new(cipher_suites::provider(chosen.as_deref()));
+    let verifier = match settings.client_auth {
+        ClientAuth::None => None,
+        ClientAuth::Want => Some(verifier(settings, &provider)?.optional()),
+        ClientAuth::Need => Some(verifier(settings, &provider)?),
+    };
+    let KeyEntry { key, chain } =
+        store::read_key_entry(&settings.key_store, settings.certificates.as_deref())?;
+    let certificate = chain.first().and_then(|own| Facts::of(own)).map(|facts| facts.to_string());
+    let unsuitable = |error: rustls::Error| TlsError::Key {
+        path: settings.key_store.path.clone(),
+        reason: error.to_string(),
+    };
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(protocol_versions(settings.versions))
+        .map_err(|error| TlsError::Versions(error.to_string()))?;
+    let builder = match verifier {
+        None => builder.with_no_client_auth(),
+        Some(verifier) => {
+            builder.with_client_cert_verifier(Arc::new(verifier) as Arc<dyn ClientCertVerifier>)
+        }
+    };
+    let mut accepting = builder.with_single_cert(chain, key).map_err(unsuitable)?;
+    accepting.session_storage = Arc::new(NoServerSessionStorage {});
+    accepting.send_tls13_tickets = 0;
+    tracing::info!(certificate, "clients can connect with TLS");
+    Ok(Arc::new(accepting))
+}
+
+fn verifier(
+    settings: &ClientTls,
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Verifier, TlsError> {
+    let trusted = store::read_trusted(settings.trust_store.as_ref().ok_or(TlsError::NoTrustStore)?)?;
+    let revoked = settings.revocations.as_deref().map(read_revocations).transpose()?;
+    Verifier::new(trusted, revoked.unwrap_or_default(), provider)
+}
+
+fn read_revocations(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let bytes = fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })?;
+    if !pem::is_pem(&bytes) {
+        return Ok(vec![CertificateRevocationListDer::from(bytes)]);
+    }
+    let unusable = |reason: String| TlsError::Revocations { path: path.to_owned(), reason };
+    let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
+    let lists = lists.map_err(|error| unusable(error.to_string()))?;
+    if lists.is_empty() { Err(unusable("there is none in it".to_owned())) } else { Ok(lists) }
+}
