@@ -95,6 +95,10 @@ fn explain_certificate(error: &CertificateError, f: &mut fmt::Formatter<'_>) -> 
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "have it issued for clients"
         }
+        // The library has no name of its own for it.
+        error if error.to_string().contains("UnsupportedCertVersion") => {
+            "it is of version 1: have it issued with an extension, such as extendedKeyUsage=clientAuth"
+        }
         _ => "have another one issued",
     };
     write!(f, "the client's certificate is not taken: {error}: {advice}")
