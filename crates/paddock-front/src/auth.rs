@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use paddock_proto::{Auth, Id, IdList};
 use sha1::{Digest, Sha1};
+use subtle::ConstantTimeEq;
 
 /// The identity of every connection: the address it comes from.
 pub(crate) fn address_id(address: IpAddr) -> Id {
@@ -34,7 +35,7 @@ pub(crate) fn authenticate(auth: &Auth<'_>, address: IpAddr, super_digest: Optio
 /// The identity of `user:password`, and that of the super user, if its digest is the configured one.
 fn digest_ids(auth: &[u8], super_digest: Option<&str>) -> Vec<Id> {
     let id = digest_id(auth);
-    let is_super = super_digest.is_some_and(|expected| expected == id.id);
+    let is_super = super_digest.is_some_and(|expected| expected.as_bytes().ct_eq(id.id.as_bytes()).into());
     let mut ids = vec![id];
     if is_super {
         ids.push(Id::new("super", ""));

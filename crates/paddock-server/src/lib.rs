@@ -18,6 +18,7 @@ mod error;
 pub mod fuzzing;
 mod observability;
 mod peers;
+mod permissions;
 mod server;
 mod shared;
 mod socket;

@@ -18,7 +18,7 @@ use crate::error::ServerError;
 use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::tls::ClientPort;
-use crate::{Config, clients, engine, socket};
+use crate::{Config, clients, engine, permissions, socket};
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -45,6 +45,7 @@ impl Server {
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let clock = Clock::start();
         let (member, state) = Member::recover(disk, config.of_member(), &clock)?;
+        permissions::warn_of_open_directories(&config);
         Server::run((config, client_port), clock, member, state, ports)
     }
 

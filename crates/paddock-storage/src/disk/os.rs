@@ -2,9 +2,9 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::direct::Direct;
@@ -12,6 +12,9 @@ use super::{Access, Disk, DiskFile};
 
 /// Bytes of a removed file that go at a time.
 const GIVEN_BACK_BYTES: u64 = 4 << 20;
+/// Modes of new files and directories: they hold what clients keep from each other, and are for their owner only.
+const FILE_MODE: u32 = 0o600;
+const DIRECTORY_MODE: u32 = 0o700;
 
 /// The operating system's file system. Data is synced with `fdatasync`, and what is written synced goes past the
 /// page cache where the file system can.
@@ -30,7 +33,7 @@ impl Disk for OsDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
         Ok(Box::new(OsFile { file, direct: RefCell::new(Direct::Untried) }))
     }
 
@@ -72,7 +75,7 @@ impl Disk for OsDisk {
         if let Some(parent) = parent {
             self.create_dir(parent)?;
         }
-        match fs::create_dir(dir) {
+        match DirBuilder::new().mode(DIRECTORY_MODE).create(dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => self.sync_dir(parent.unwrap_or(Path::new(".")))?,
         }
@@ -84,7 +87,9 @@ impl Disk for OsDisk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Any + Send>>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+        let file = options.open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
