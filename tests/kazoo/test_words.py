@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from support.ensemble import Ensemble
 from support.fixtures import MEMBERS
 from support.server import Server
+from support.waiting import eventually
 
 NUMBER = r"-?\d+(\.\d+)?"
 MODE = "standalone" if MEMBERS == 1 else "follower"
@@ -119,6 +121,21 @@ def test_mntr_follows_what_happens(server, client, connect):
     assert grown("approximate_data_size") >= 1000
     assert grown("packets_received") >= 4
     assert grown("packets_sent") >= 4
+
+
+@pytest.mark.skipif(MEMBERS == 1, reason="a server alone leads nobody")
+def test_mntr_of_an_ensemble(tmp_path):
+    with Ensemble(tmp_path, MEMBERS) as ensemble:
+        leader, follower = mntr(ensemble.leader()), mntr(ensemble.follower())
+        assert (leader["zk_server_state"], leader["zk_peer_state"]) == ("leader", "leading - broadcast")
+        assert (follower["zk_server_state"], follower["zk_peer_state"]) == ("follower", "following - broadcast")
+        assert leader["zk_quorum_size"] == str(MEMBERS)
+        eventually(lambda: mntr(ensemble.leader())["zk_synced_followers"], str(MEMBERS - 1))
+        leader = mntr(ensemble.leader())
+        assert leader["zk_learners"] == str(MEMBERS - 1)
+        assert (leader["zk_synced_observers"], leader["zk_synced_non_voting_followers"]) == ("0", "0")
+        assert float(leader["zk_leader_uptime"]) >= 0
+        assert not {"zk_learners", "zk_leader_uptime", "zk_synced_followers"} & set(follower)
 
 
 def test_conf(server):

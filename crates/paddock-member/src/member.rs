@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use paddock_replica::{Cluster, Effects, Input, Install, Replica, ReplicaOptions, Replicated, Role};
+use paddock_replica::{
+    Cluster, Effects, Input, Install, Replica, ReplicaOptions, Replicated, Role, Standing,
+};
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, Term};
 
@@ -133,6 +135,11 @@ impl Member {
     /// Part of this member in its ensemble, as far as it knows.
     pub fn role(&self) -> Role {
         self.replica.role()
+    }
+
+    /// Standing of this member in its ensemble now.
+    pub fn standing(&self) -> Standing {
+        self.replica.standing()
     }
 
     /// The ensemble that this member belongs to.

@@ -58,5 +58,5 @@ pub use membership::Membership;
 pub use message::is_of_log;
 pub use options::{Founding, ReplicaOptions};
 pub use recovered::Recovered;
-pub use replica::{Replica, Role};
+pub use replica::{FollowerStanding, Replica, Role, Standing};
 pub use replicated::Replicated;

@@ -11,6 +11,7 @@
 mod apply;
 mod collect;
 mod peers;
+mod standing;
 
 use paddock_proto::{IdList, OpCode, SessionId};
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, TOUCH_DELAY_MS};
@@ -39,6 +40,7 @@ use crate::requests::Requests;
 use crate::sessions::Sessions;
 use crate::snapshot_transfer::{SnapshotComplaints, SnapshotReceiver};
 use crate::{Cluster, HardState, Input, Recovered, ReplicaOptions, Replicated};
+pub use standing::{FollowerStanding, Standing};
 
 /// Part of a member in its ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -59,6 +59,8 @@ pub struct Config {
     pub dialect: Option<Dialect>,
     /// Answer of `/keeper/availability_zone` to ClickHouse.
     pub availability_zone: Option<String>,
+    /// Where metrics are served over HTTP. `None` serves none.
+    pub metrics_listen: Option<SocketAddr>,
     /// Where spans of requests with a tracing context are exported to. `None` makes none.
     pub tracing: Option<Tracing>,
     /// Which four-letter words are answered.
@@ -107,6 +109,7 @@ impl Config {
             frame_bytes_max: i32::MAX,
             dialect: None,
             availability_zone: None,
+            metrics_listen: None,
             tracing: None,
             words: WordList::Only(vec!["srvr".into()]),
             super_digest: None,

@@ -20,7 +20,7 @@ pub(crate) fn warn_of_open_directories(config: &Config) {
     }
 }
 
-fn open_directories<'a>(directories: [Option<&'a PathBuf>; 2]) -> impl Iterator<Item = &'a Path> {
+fn open_directories(directories: [Option<&PathBuf>; 2]) -> impl Iterator<Item = &Path> {
     directories.into_iter().flatten().map(PathBuf::as_path).filter(|directory| is_open(directory))
 }
 

@@ -1,6 +1,6 @@
 //! A running member: its threads, and its end.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::config::{EnsembleMember, PortProtocol};
 use crate::engine::{EngineHandle, Housekeeping};
 use crate::error::ServerError;
+use crate::observability::metrics_port::MetricsPort;
 use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::tls::ClientPort;
@@ -34,6 +35,7 @@ pub struct Server {
     engine_thread: JoinHandle<Result<(), MemberError>>,
     clients: Vec<JoinHandle<()>>,
     housekeeping: Housekeeping,
+    metrics: Option<MetricsPort>,
 }
 
 impl Server {
@@ -42,11 +44,15 @@ impl Server {
         let client_port = config.tls.clone().map(ClientPort::load).transpose();
         let client_port = client_port.map_err(ServerError::ClientTls)?;
         let (config, ports) = listen(config)?;
+        let metrics = config.metrics_listen.map(bind).transpose()?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let clock = Clock::start();
         let (member, state) = Member::recover(disk, config.of_member(), &clock)?;
         permissions::warn_of_open_directories(&config);
-        Server::run((config, client_port), clock, member, state, ports)
+        let mut server = Server::run((config, client_port), clock, member, state, ports)?;
+        server.metrics =
+            metrics.map(|(listener, address)| MetricsPort::start(listener, address, &server.shared));
+        Ok(server)
     }
 
     fn run(
@@ -72,7 +78,16 @@ impl Server {
         let runner = engine.clone();
         let engine_thread = spawn("engine", move || runner.run(owner));
         let clients = clients::start(ports, &shared, &engine);
-        Ok(Server { address, tls_address, shared, engine, engine_thread, clients, housekeeping })
+        Ok(Server {
+            address,
+            tls_address,
+            shared,
+            engine,
+            engine_thread,
+            clients,
+            housekeeping,
+            metrics: None,
+        })
     }
 
     /// The address at which clients connect.
@@ -85,12 +100,18 @@ impl Server {
         self.tls_address
     }
 
+    /// The address at which metrics are served, if they are.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(MetricsPort::address)
+    }
+
     /// True if the member has stopped by itself, which it does when its log fails or an invariant is broken.
     /// `shutdown` tells the reason.
     pub fn has_failed(&self) -> bool {
         self.engine_thread.is_finished()
             || self.housekeeping.is_finished()
             || self.clients.iter().any(JoinHandle::is_finished)
+            || self.metrics.as_ref().is_some_and(MetricsPort::is_finished)
     }
 
     /// Stops: no new connection or request is taken, what was taken is answered, sessions live on. Returns when
@@ -103,6 +124,11 @@ impl Server {
             for thread in self.clients {
                 thread.join().map_err(|_| ServerError::Panicked)?;
             }
+        }
+        if let Some(metrics) = self.metrics
+            && !metrics.stop()
+        {
+            return Err(ServerError::Panicked);
         }
         if let Some(spans) = &self.shared.spans {
             spans.flush();
@@ -134,9 +160,8 @@ impl Server {
 /// Listens on every port for clients. The addresses in what is returned have their real ports.
 fn listen(mut config: Config) -> Result<(Config, Vec<Port>), ServerError> {
     let port = |address: &mut SocketAddr, protocol| {
-        let failed = |source| ServerError::Listen { address: *address, source };
-        let listener = socket::bind(*address).map_err(failed)?;
-        *address = listener.local_addr().map_err(failed)?;
+        let (listener, bound) = bind(*address)?;
+        *address = bound;
         Ok::<Port, ServerError>(Port { listener, protocol })
     };
     let protocol = config.protocol_at_listen();
@@ -145,6 +170,14 @@ fn listen(mut config: Config) -> Result<(Config, Vec<Port>), ServerError> {
         ports.push(port(address, PortProtocol::Tls)?);
     }
     Ok((config, ports))
+}
+
+/// A port, and its address with the real number if any free port was asked for.
+fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let failed = |source| ServerError::Listen { address, source };
+    let listener = socket::bind(address).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }
 
 /// Refuses to run the data of a member of an ensemble as if there were no others, and says where the configuration is not

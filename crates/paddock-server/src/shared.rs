@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use paddock_replica::{Replicated, Role};
+use paddock_replica::{Replicated, Role, Standing};
 use paddock_state::{CONTACT_MAX_LEAST_MS, Outbox};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
@@ -29,6 +29,10 @@ pub(crate) struct Shared {
     stop_listening: Notify,
     /// This member's role, as the engine saw it last.
     role: Mutex<Role>,
+    /// This member's standing in its ensemble, as the engine saw it at its last tick.
+    standing: Mutex<Standing>,
+    /// Monotonic time in milliseconds at which this member began to lead, if it leads.
+    leads_since_ms: Mutex<Option<u64>>,
     /// The member's last contact with a leader that a quorum follows, as the engine saw it last.
     confirmed_ms: AtomicU64,
     /// Connections are being closed for want of contact.
@@ -51,6 +55,8 @@ impl Shared {
             stopping: AtomicBool::new(false),
             stop_listening: Notify::new(),
             role: Mutex::new(Role::Looking),
+            standing: Mutex::default(),
+            leads_since_ms: Mutex::default(),
             confirmed_ms: AtomicU64::new(0),
             is_out_of_contact: AtomicBool::new(false),
             mailboxes,
@@ -70,6 +76,21 @@ impl Shared {
 
     pub(crate) fn set_role(&self, role: Role) {
         *self.role.lock() = role;
+        let mut since_ms = self.leads_since_ms.lock();
+        *since_ms = if role == Role::Leader { since_ms.or(Some(self.clock.monotonic_ms())) } else { None };
+    }
+
+    /// Time in milliseconds for which this member has led; `None` if it does not.
+    pub(crate) fn leads_for_ms(&self) -> Option<u64> {
+        self.leads_since_ms.lock().map(|since_ms| self.clock.monotonic_ms().saturating_sub(since_ms))
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing.lock().clone()
+    }
+
+    pub(crate) fn set_standing(&self, standing: Standing) {
+        *self.standing.lock() = standing;
     }
 
     /// Monotonic time of the member's last contact with a leader that a quorum follows, in milliseconds.

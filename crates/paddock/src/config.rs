@@ -26,6 +26,7 @@ mod value;
 mod zoo_cfg;
 mod zoo_client_tls;
 mod zoo_keys;
+mod zoo_metrics;
 mod zoo_quorum;
 mod zoo_servers;
 mod zoo_tls;

@@ -87,6 +87,7 @@ impl Engine {
         self.carry_out(&mut || {})?;
         self.shared.set_confirmed(self.member.confirmed_ms());
         self.shared.set_role(self.member.role());
+        self.shared.set_standing(self.member.standing());
         Ok(())
     }
 
@@ -157,6 +158,7 @@ impl Engine {
         self.next_tick = Instant::now() + TICK;
         self.member.tick(&mut self.shell)?;
         self.shared.set_role(self.member.role());
+        self.shared.set_standing(self.member.standing());
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use paddock_proto::{OpCode, SessionId, Zxid};
 use paddock_replica::Role;
 
+use super::metrics;
 use super::stats::ConnStats;
 use super::status::{self, Status};
 use super::version::version_and_date;
@@ -58,7 +59,7 @@ fn server(shared: &Shared) -> String {
         "{read_only}Latency min/avg/max: {}/{}/{}\n\
          Received: {}\nSent: {}\nConnections: {}\nOutstanding: {}\nZxid: {}\nMode: {mode}\nNode count: {}\n",
         s.latency_ms_min,
-        average(s.latency_ms_average),
+        status::rounded(s.latency_ms_average),
         s.latency_ms_max,
         s.received,
         s.sent,
@@ -85,13 +86,6 @@ fn mode(shared: &Shared) -> Option<&'static str> {
         Role::ReadOnly => Some("read-only"),
         Role::Looking => None,
     }
-}
-
-/// As Java prints a rounded double: at least one digit behind the point, at most four.
-fn average(ms: f64) -> String {
-    let text = format!("{ms:.4}");
-    let short = text.trim_end_matches('0');
-    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
 }
 
 fn clients(shared: &Shared) -> String {
@@ -152,47 +146,24 @@ fn details(conn: &ConnStats) -> String {
 
 fn monitor(shared: &Shared) -> String {
     let Some(mode) = mode(shared) else { return NOT_SERVING.into() };
-    let s = Status::of(shared);
-    let (open_files, max_files) = status::file_descriptors();
-    let facts = [
-        ("version", version_and_date()),
-        ("server_state", mode.into()),
-        ("avg_latency", average(s.latency_ms_average)),
-        ("max_latency", s.latency_ms_max.to_string()),
-        ("min_latency", s.latency_ms_min.to_string()),
-        ("packets_received", s.received.to_string()),
-        ("packets_sent", s.sent.to_string()),
-        ("num_alive_connections", s.connections.to_string()),
-        ("connection_rejected", s.connections_rejected.to_string()),
-        ("outstanding_requests", s.outstanding.to_string()),
-        ("uptime", s.uptime_ms.to_string()),
-        ("znode_count", s.znodes.to_string()),
-        ("watch_count", s.watches.to_string()),
-        ("ephemerals_count", s.ephemerals.to_string()),
-        ("approximate_data_size", s.data_bytes.to_string()),
-        ("global_sessions", s.sessions.to_string()),
-        ("local_sessions", "0".into()),
-        ("auth_failed_count", s.auth_failed.to_string()),
-        ("digest_mismatches_count", s.differing.to_string()),
-        ("quorum_size", s.voters.to_string()),
-        ("cnt_fsynctime", s.fsyncs.to_string()),
-        ("last_client_response_size", s.reply_bytes.0.to_string()),
-        ("min_client_response_size", s.reply_bytes.1.to_string()),
-        ("max_client_response_size", s.reply_bytes.2.to_string()),
-        // There is no throttling of connections and no TLS yet.
-        ("connection_drop_probability", "0.0".into()),
-        ("outstanding_tls_handshake", "0".into()),
-        ("non_mtls_remote_conn_count", "0".into()),
-        ("non_mtls_local_conn_count", "0".into()),
-        ("open_file_descriptor_count", open_files.to_string()),
-        ("max_file_descriptor_count", max_files.to_string()),
-    ];
-    // Beyond ZooKeeper's own, and only where someone asked for them.
-    let spans = s.spans.map(|(exported, dropped)| {
-        [("spans_exported", exported.to_string()), ("spans_dropped", dropped.to_string())]
-    });
-    let facts = facts.into_iter().chain(spans.into_iter().flatten());
-    facts.map(|(name, value)| format!("zk_{name}\t{value}\n")).collect()
+    let mut lines = format!("zk_version\t{}\nzk_server_state\t{mode}\n", version_and_date());
+    if let Some(state) = peer_state(shared.role()) {
+        let _ = writeln!(lines, "zk_peer_state\t{state}");
+    }
+    for metric in metrics::of_zookeeper(shared) {
+        let _ = writeln!(lines, "zk_{}\t{}", metric.name, metric.value());
+    }
+    lines
+}
+
+/// Part of a member of an ensemble that serves, in ZooKeeper's words.
+fn peer_state(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Leader => Some("leading - broadcast"),
+        Role::Follower => Some("following - broadcast"),
+        Role::Observer => Some("observing - broadcast"),
+        Role::Alone | Role::ReadOnly | Role::Looking => None,
+    }
 }
 
 fn configuration(shared: &Shared) -> String {
@@ -202,9 +173,9 @@ fn configuration(shared: &Shared) -> String {
         ("clientPort", c.listen.port().to_string()),
         ("secureClientPort", secure_port),
         ("dataDir", c.data_dir.display().to_string()),
-        ("dataDirSize", data_bytes(shared).to_string()),
+        ("dataDirSize", status::data_bytes(shared).to_string()),
         ("dataLogDir", c.log_dir().display().to_string()),
-        ("dataLogSize", log_bytes(shared).to_string()),
+        ("dataLogSize", status::log_bytes(shared).to_string()),
         ("tickTime", c.tick_ms.to_string()),
         ("maxClientCnxns", c.connections_per_address_max.to_string()),
         ("minSessionTimeout", c.session_timeout_ms_min.to_string()),
@@ -215,16 +186,8 @@ fn configuration(shared: &Shared) -> String {
     facts.iter().map(|(name, value)| format!("{name}={value}\n")).collect()
 }
 
-fn data_bytes(shared: &Shared) -> u64 {
-    status::directory_bytes(&shared.config.data_dir, Some(&shared.config.log_dir()))
-}
-
-fn log_bytes(shared: &Shared) -> u64 {
-    status::directory_bytes(&shared.config.log_dir(), None)
-}
-
 fn directories(shared: &Shared) -> String {
-    format!("datadir_size: {}\nlogdir_size: {}\n", data_bytes(shared), log_bytes(shared))
+    format!("datadir_size: {}\nlogdir_size: {}\n", status::data_bytes(shared), status::log_bytes(shared))
 }
 
 fn environment() -> String {
@@ -248,16 +211,4 @@ fn environment() -> String {
 fn watches(shared: &Shared) -> String {
     let s = status::watches(shared);
     format!("{} connections watching {} paths\nTotal watches:{}\n", s.connections, s.paths, s.watches)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_average_is_printed_as_java_prints_it() {
-        for (ms, text) in [(0.0, "0.0"), (1.5, "1.5"), (0.12344, "0.1234"), (20.0, "20.0")] {
-            assert_eq!(average(ms), text);
-        }
-    }
 }

@@ -1,10 +1,11 @@
-//! Status of a member. Its facts are gathered here once; the four-letter words only print them.
+//! Status of a member. Its facts are gathered here once; four-letter words and the port for metrics only print them.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_proto::Zxid;
+use paddock_replica::Standing;
 use paddock_state::WatchSummary;
 
 use super::stats::ConnStats;
@@ -34,6 +35,9 @@ pub(crate) struct Status {
     /// Number of times that a state was seen to differ from that of another member.
     pub(crate) differing: u64,
     pub(crate) voters: usize,
+    /// Time in milliseconds for which this member has led; `None` if it does not.
+    pub(crate) leads_for_ms: Option<u64>,
+    pub(crate) standing: Standing,
     /// Exported, and dropped, if there are any.
     pub(crate) spans: Option<(u64, u64)>,
 }
@@ -64,6 +68,8 @@ impl Status {
             fsyncs: stats.fsyncs.load(Relaxed),
             differing: stats.differing.load(Relaxed),
             voters: state.membership().voters.len(),
+            leads_for_ms: shared.leads_for_ms(),
+            standing: shared.standing(),
             spans: shared
                 .spans
                 .as_ref()
@@ -118,4 +124,41 @@ pub(crate) fn user_name() -> String {
         (fields.nth(1)? == number).then(|| name.to_owned())
     });
     name.unwrap_or_else(|| number.to_owned())
+}
+
+/// As Java prints a rounded double: at least one digit behind the point, at most four.
+pub(crate) fn rounded(ms: f64) -> String {
+    let text = format!("{ms:.4}");
+    let short = text.trim_end_matches('0');
+    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
+}
+
+/// Bytes of the data directory, without the log.
+pub(crate) fn data_bytes(shared: &Shared) -> u64 {
+    directory_bytes(&shared.config.data_dir, Some(&shared.config.log_dir()))
+}
+
+/// Bytes of the transaction log.
+pub(crate) fn log_bytes(shared: &Shared) -> u64 {
+    directory_bytes(&shared.config.log_dir(), None)
+}
+
+/// Resident memory of this process in bytes; 0 where the system does not tell.
+pub(crate) fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
+    kib.map_or(0, |kib: u64| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_average_is_printed_as_java_prints_it() {
+        for (ms, text) in [(0.0, "0.0"), (1.5, "1.5"), (0.12344, "0.1234"), (20.0, "20.0")] {
+            assert_eq!(rounded(ms), text);
+        }
+    }
 }

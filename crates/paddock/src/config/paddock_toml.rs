@@ -93,6 +93,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "frame_bytes_max" => config.frame_bytes_max = value::amount(value, 1..=i32::MAX.into(), "bytes")?,
         "dialect" => config.dialect = value::dialect(value)?,
         "availability_zone" => config.availability_zone = Some(value::availability_zone(value)?),
+        "metrics_listen" => config.metrics_listen = Some(value::address(value)?),
         "words" => config.words = words(value)?,
         "super_digest" => config.super_digest = Some(value::super_digest(value)?),
         "garbage_interval_ms" => config.garbage_interval_ms = value::milliseconds(value)?,

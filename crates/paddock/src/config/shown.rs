@@ -28,6 +28,7 @@ pub(crate) fn shown(config: &Config) -> String {
         frame_bytes_max,
         dialect,
         availability_zone,
+        metrics_listen,
         tracing,
         words,
         super_digest,
@@ -55,6 +56,7 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set("frame_bytes_max", i64::from(*frame_bytes_max));
     page.set("dialect", dialect_name(*dialect));
     page.set_some("availability_zone", availability_zone.clone());
+    page.set_some("metrics_listen", metrics_listen.map(|listen| listen.to_string()));
     page.set("words", word_list(words));
     page.hide("super_digest", super_digest.is_some());
     page.set("required_schemes", required_schemes.clone());
@@ -287,7 +289,7 @@ mod tests {
         check("paddock.toml", "member = 2");
         check(
             "paddock.toml",
-            "member = 2\nlog_dir = 'a b'\ndialect = 'clickhouse'\navailability_zone = \"x\\\"y\"\nwords = ['*']\n\
+            "member = 2\nmetrics_listen = '127.0.0.1:7000'\nlog_dir = 'a b'\ndialect = 'clickhouse'\navailability_zone = \"x\\\"y\"\nwords = ['*']\n\
              required_schemes = ['digest']\nlog_compression = true\n[tracing]\nendpoint = 'http://127.0.0.1:4318'\n",
         );
         check(

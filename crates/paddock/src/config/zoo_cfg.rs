@@ -21,6 +21,7 @@ use super::source::{Line, Source};
 use super::value::{self, Text};
 use super::zoo_client_tls::ZooClientTls;
 use super::zoo_keys;
+use super::zoo_metrics::ZooMetrics;
 use super::zoo_servers::ZooServers;
 use super::zoo_values;
 
@@ -64,6 +65,7 @@ struct ZooCfg {
     client_address: Option<IpAddr>,
     garbage_per_minute: Option<u64>,
     dynamic_file: Option<PathBuf>,
+    metrics: ZooMetrics,
     servers: ZooServers,
     tls: ZooClientTls,
 }
@@ -107,6 +109,9 @@ impl ZooCfg {
     }
 
     fn set(&mut self, key: &str, value: &Text<'_>) -> Result<Known, String> {
+        if let Some(taken) = self.metrics.take(key, value) {
+            return Ok(taken?.map_or(Known::Yes, Known::Adjusted));
+        }
         let draft = &mut self.draft;
         let config = &mut draft.config;
         match key {
@@ -191,6 +196,7 @@ impl ZooCfg {
         }
         let has_plaintext_port = self.plaintext(settled.own.as_ref()).is_some();
         self.draft.config.tls = self.tls.settle(has_plaintext_port, remarks)?;
+        self.draft.config.metrics_listen = self.metrics.listen();
         self.draft.member = Some(settled.member);
         self.draft.config.ensemble = settled.ensemble;
         Ok(self.draft)

@@ -75,7 +75,7 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("serializeLastProcessedZxid.enabled", "a snapshot is exact at its zxid"),
     ("closeSessionTxn.enabled", "a closed session always names its ephemeral znodes"),
     ("admin.*", "there is no HTTP admin server; the four-letter words answer"),
-    ("metricsProvider.*", "mntr has the numbers"),
+    ("metricsProvider.*", "only className, httpHost and httpPort say how metrics are served"),
     ("pathStats.*", "requests are not counted by path"),
 ];
 

@@ -379,3 +379,28 @@ fn the_documentation_lists_every_key_that_changes_nothing() {
         check(fixed.key, reason);
     }
 }
+
+#[test]
+fn metrics_are_served_where_the_prometheus_provider_listens() {
+    const PROVIDER: &str =
+        "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
+    let listen = |lines: &str| config(lines).metrics_listen.map(|listen| listen.to_string());
+    assert_eq!(
+        listen(&format!("{PROVIDER}metricsProvider.httpHost=127.0.0.1")).as_deref(),
+        Some("127.0.0.1:7000")
+    );
+    assert_eq!(
+        config(&format!("{PROVIDER}metricsProvider.httpPort=7001")).metrics_listen.unwrap().port(),
+        7001
+    );
+    assert_eq!(listen("metricsProvider.httpPort=7001"), None);
+    assert_eq!(
+        listen("metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider"),
+        None
+    );
+    check_warned(
+        "metricsProvider.className=com.acme.Provider",
+        "zoo.cfg:4: metricsProvider.className: com.acme.Provider is not offered; metrics are served by \
+         PrometheusMetricsProvider only",
+    );
+}

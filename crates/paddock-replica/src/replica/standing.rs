@@ -1,0 +1,56 @@
+//! Standing of a member in its ensemble, for those who operate it.
+
+use super::Replica;
+
+/// Facts about a member and, if it leads, about those who follow it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub term: u64,
+    /// The leader, as far as the member knows.
+    pub leader: Option<u64>,
+    /// The last entry in its log.
+    pub last_entry: u64,
+    /// Up to here everything is committed, as far as the member knows.
+    pub committed: u64,
+    pub applied: u64,
+    /// The other members, as this leader sees them. A member that does not lead knows nothing of them.
+    pub followers: Vec<FollowerStanding>,
+}
+
+/// A member as its leader sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowerStanding {
+    pub member: u64,
+    pub has_vote: bool,
+    /// True if it was heard within the last election timeout.
+    pub is_heard: bool,
+    /// True if it lacks so much that it is sent a snapshot.
+    pub gets_snapshot: bool,
+    /// Entry up to which it has everything on disk.
+    pub matched: u64,
+}
+
+impl Replica {
+    /// The member's standing now.
+    pub fn standing(&self) -> Standing {
+        let leadership = self.consensus.leadership();
+        let membership = self.consensus.membership();
+        let others = self.consensus.is_leader().then(|| self.consensus.followers()).into_iter().flatten();
+        let others = others.filter(|(member, _)| *member != self.options.member);
+        let followers = others.map(|(member, follower)| FollowerStanding {
+            member,
+            has_vote: !membership.learners.contains(&member),
+            is_heard: follower.is_active,
+            gets_snapshot: follower.gets_snapshot,
+            matched: follower.matched,
+        });
+        Standing {
+            term: leadership.term,
+            leader: leadership.leader,
+            last_entry: self.consensus.last_entry(),
+            committed: self.consensus.committed(),
+            applied: self.applied.get().0,
+            followers: followers.collect(),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Metrics of a member: one list, which `mntr` and the port for metrics print.
+
+use std::fmt::Write;
+
+use paddock_member::Clock as _;
+use paddock_replica::{FollowerStanding, Role};
+
+use super::status::{self, Status};
+use super::version::version_and_date;
+use crate::shared::Shared;
+
+/// A number that changes, as Prometheus tells its kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MetricKind {
+    /// It only grows, until the member is started again.
+    Counter,
+    Gauge,
+}
+
+/// A metric and its value now.
+#[derive(Debug)]
+pub(crate) struct Metric {
+    /// ZooKeeper's name, which `mntr` has with `zk_` in front; or one of Paddock's own, with `paddock_`.
+    pub(crate) name: &'static str,
+    kind: MetricKind,
+    help: &'static str,
+    /// Values by their label; one without a label in most cases.
+    values: Vec<(Option<Label>, String)>,
+}
+
+/// A label's name and value.
+type Label = (&'static str, String);
+
+impl Metric {
+    fn new(name: &'static str, kind: MetricKind, help: &'static str, value: impl ToString) -> Metric {
+        Metric { name, kind, help, values: vec![(None, value.to_string())] }
+    }
+
+    /// The value of a metric without labels.
+    pub(crate) fn value(&self) -> &str {
+        &self.values[0].1
+    }
+}
+
+fn gauge(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
+    Metric::new(name, MetricKind::Gauge, help, value)
+}
+
+fn counter(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
+    Metric::new(name, MetricKind::Counter, help, value)
+}
+
+/// Metrics that ZooKeeper has, under its names.
+pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
+    let s = Status::of(shared);
+    let (open_files, max_files) = status::file_descriptors();
+    let average = status::rounded(s.latency_ms_average);
+    let mut metrics = vec![
+        gauge("avg_latency", "Average time from a request to its answer, in milliseconds", average),
+        gauge("max_latency", "Longest time from a request to its answer, in milliseconds", s.latency_ms_max),
+        gauge("min_latency", "Shortest time from a request to its answer, in milliseconds", s.latency_ms_min),
+        counter("packets_received", "Requests that clients have sent", s.received),
+        counter("packets_sent", "Answers and watch events that clients were sent", s.sent),
+        gauge("num_alive_connections", "Connections of clients", s.connections),
+        counter("connection_rejected", "Connections that were refused by a limit", s.connections_rejected),
+        gauge("outstanding_requests", "Requests that are not answered yet", s.outstanding),
+        gauge("uptime", "Time since the member was started, in milliseconds", s.uptime_ms),
+        gauge("znode_count", "Znodes in the tree", s.znodes),
+        gauge("watch_count", "Watches of this member's clients", s.watches),
+        gauge("ephemerals_count", "Ephemeral znodes in the tree", s.ephemerals),
+        gauge("approximate_data_size", "Bytes of names and data in the tree", s.data_bytes),
+        gauge("global_sessions", "Sessions in the ensemble", s.sessions),
+        gauge("local_sessions", "Sessions that only one member knows; there are none", 0),
+        counter("auth_failed_count", "Clients that could not prove who they are", s.auth_failed),
+        counter("digest_mismatches_count", "Digests of the state that differed between members", s.differing),
+        gauge("quorum_size", "Members with a vote", s.voters),
+        counter("cnt_fsynctime", "Syncs of the transaction log", s.fsyncs),
+        gauge(
+            "last_client_response_size",
+            "Size of the last answer in bytes, -1 before the first",
+            s.reply_bytes.0,
+        ),
+        gauge(
+            "min_client_response_size",
+            "Size of the smallest answer in bytes, -1 before the first",
+            s.reply_bytes.1,
+        ),
+        gauge(
+            "max_client_response_size",
+            "Size of the largest answer in bytes, -1 before the first",
+            s.reply_bytes.2,
+        ),
+        gauge(
+            "connection_drop_probability",
+            "Chance of a new connection to be refused; there is no such limit",
+            "0.0",
+        ),
+        gauge("outstanding_tls_handshake", "TLS handshakes under way; each is finished at once", 0),
+        counter(
+            "non_mtls_remote_conn_count",
+            "Connections from elsewhere without a client's certificate; not counted",
+            0,
+        ),
+        counter(
+            "non_mtls_local_conn_count",
+            "Connections from this machine without a client's certificate; not counted",
+            0,
+        ),
+        gauge("open_file_descriptor_count", "Open files and sockets", open_files),
+        gauge("max_file_descriptor_count", "Files and sockets that may be open", max_files),
+    ];
+    if let Some(leads_for_ms) = s.leads_for_ms {
+        let count = |wanted: fn(&FollowerStanding) -> bool| {
+            s.standing.followers.iter().filter(|follower| follower.is_heard && wanted(follower)).count()
+        };
+        let followers = count(|follower| follower.has_vote && !follower.gets_snapshot);
+        let observers = count(|follower| !follower.has_vote && !follower.gets_snapshot);
+        metrics.extend([
+            gauge("leader_uptime", "Time for which this member has led, in milliseconds", leads_for_ms),
+            gauge("learners", "Members that this leader hears", count(|_| true)),
+            gauge("synced_followers", "Followers with a vote that are heard and need no snapshot", followers),
+            gauge("synced_non_voting_followers", "Followers that have lost their vote; there are none", 0),
+            gauge("synced_observers", "Observers that are heard and need no snapshot", observers),
+        ]);
+    }
+    // Beyond ZooKeeper's own, and only where someone asked for them.
+    if let Some((exported, dropped)) = s.spans {
+        metrics.push(counter("spans_exported", "Spans that were exported", exported));
+        metrics.push(counter("spans_dropped", "Spans that found no room or were refused", dropped));
+    }
+    metrics
+}
+
+/// Metrics of Paddock's own, and of its process under the names that are common with Prometheus.
+fn of_paddock(shared: &Shared) -> Vec<Metric> {
+    let s = Status::of(shared);
+    let role = role_name(shared.role());
+    let start_s = shared.clock.now().wall_ms / 1000 - (s.uptime_ms / 1000) as i64;
+    let (open_files, max_files) = status::file_descriptors();
+    let of_followers = |value: &dyn Fn(&FollowerStanding) -> u64| {
+        let labelled = |f: &FollowerStanding| (Some(("member", f.member.to_string())), value(f).to_string());
+        s.standing.followers.iter().map(labelled).collect()
+    };
+    let labelled = |name, label: Label, help| Metric {
+        name,
+        kind: MetricKind::Gauge,
+        help,
+        values: vec![(Some(label), "1".to_owned())],
+    };
+    let mut metrics = vec![
+        labelled("paddock_info", ("version", version_and_date()), "Version of this member"),
+        labelled("paddock_role", ("role", role.to_owned()), "Part of this member in its ensemble"),
+        gauge("paddock_member", "Number of this member", shared.config.member),
+        gauge("paddock_term", "Raft term that this member is in", s.standing.term),
+        gauge(
+            "paddock_leader",
+            "Number of the leader, 0 while none is known",
+            s.standing.leader.unwrap_or(0),
+        ),
+        gauge("paddock_zxid", "Newest zxid that is applied here", s.zxid.0),
+        gauge("paddock_log_last_entry", "Last entry in the transaction log", s.standing.last_entry),
+        gauge(
+            "paddock_log_committed_entry",
+            "Last entry that is known to be committed",
+            s.standing.committed,
+        ),
+        gauge("paddock_log_applied_entry", "Last entry that is applied to the tree", s.standing.applied),
+        gauge("paddock_log_bytes", "Bytes of the transaction log on disk", status::log_bytes(shared)),
+        gauge(
+            "paddock_data_bytes",
+            "Bytes of snapshots and all else in the data directory, without the log",
+            status::data_bytes(shared),
+        ),
+        gauge("process_resident_memory_bytes", "Resident memory in bytes", status::resident_bytes()),
+        gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", start_s),
+        gauge("process_open_fds", "Open files and sockets", open_files),
+        gauge("process_max_fds", "Files and sockets that may be open", max_files),
+    ];
+    if s.leads_for_ms.is_some() {
+        metrics.push(Metric {
+            name: "paddock_member_lag_entries",
+            kind: MetricKind::Gauge,
+            help: "Entries that another member has not acknowledged to this leader yet",
+            values: of_followers(&|follower| s.standing.last_entry.saturating_sub(follower.matched)),
+        });
+        metrics.push(Metric {
+            name: "paddock_member_gets_snapshot",
+            kind: MetricKind::Gauge,
+            help: "1 if another member lacks so much that it is sent a snapshot",
+            values: of_followers(&|follower| follower.gets_snapshot.into()),
+        });
+        metrics.push(Metric {
+            name: "paddock_member_is_heard",
+            kind: MetricKind::Gauge,
+            help: "1 if this leader has heard the member within an election timeout",
+            values: of_followers(&|follower| follower.is_heard.into()),
+        });
+    }
+    metrics
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Alone => "standalone",
+        Role::Leader => "leader",
+        Role::Follower => "follower",
+        Role::Observer => "observer",
+        Role::ReadOnly => "read-only",
+        Role::Looking => "looking",
+    }
+}
+
+/// All metrics in Prometheus' text format.
+pub(crate) fn page(shared: &Shared) -> String {
+    print(of_zookeeper(shared).into_iter().chain(of_paddock(shared)))
+}
+
+fn print(metrics: impl Iterator<Item = Metric>) -> String {
+    let mut page = String::new();
+    let mut line = |line: std::fmt::Arguments<'_>| writeln!(page, "{line}").expect("a string takes all");
+    for Metric { name, kind, help, values } in metrics {
+        let kind = if kind == MetricKind::Counter { "counter" } else { "gauge" };
+        line(format_args!("# HELP {name} {help}"));
+        line(format_args!("# TYPE {name} {kind}"));
+        for (label, value) in values {
+            match label {
+                None => line(format_args!("{name} {value}")),
+                Some((label, text)) => line(format_args!("{name}{{{label}=\"{}\"}} {value}", escaped(&text))),
+            }
+        }
+    }
+    page
+}
+
+/// The value of a label, with what would end it escaped.
+fn escaped(text: &str) -> String {
+    text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_printed_as_prometheus_reads_them() {
+        let labels = vec![
+            (Some(("member", "2".to_owned())), "0".to_owned()),
+            (Some(("member", "a\"b\\c\nd".to_owned())), "17".to_owned()),
+        ];
+        let kind = MetricKind::Gauge;
+        let metrics =
+            [counter("syncs", "Syncs", 7), Metric { name: "lag", kind, help: "Lag", values: labels }];
+        assert_eq!(
+            print(metrics.into_iter()),
+            "# HELP syncs Syncs\n# TYPE syncs counter\nsyncs 7\n# HELP lag Lag\n# TYPE lag gauge\n\
+             lag{member=\"2\"} 0\nlag{member=\"a\\\"b\\\\c\\nd\"} 17\n"
+        );
+    }
+}
