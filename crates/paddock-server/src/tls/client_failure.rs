@@ -107,10 +107,12 @@ fn explain_certificate(error: &CertificateError, f: &mut fmt::Formatter<'_>) -> 
 /// Explains the alert of a client.
 fn explain_alert(alert: AlertDescription, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let meaning = match alert {
-        AlertDescription::UnknownCA
-        | AlertDescription::DecryptError
-        | AlertDescription::CertificateUnknown => {
+        AlertDescription::UnknownCA | AlertDescription::DecryptError => {
             "it does not trust this member's certificate: put who signed it into the client's trust store"
+        }
+        // Java says so of both.
+        AlertDescription::CertificateUnknown => {
+            "it does not trust this member's certificate, or the certificate is not for the host to which it connects"
         }
         AlertDescription::CertificateExpired => "this member's certificate is not valid now, by its clock",
         AlertDescription::BadCertificate => {

@@ -174,7 +174,7 @@ final class Server implements AutoCloseable {
      * One that nobody has and that was not given before, as several servers take theirs later. Below Linux's ephemeral range,
      * where no client's outgoing connection can take it while the server is down.
      */
-    private static int freePort() throws IOException {
+    static int freePort() throws IOException {
         var random = new Random();
         for (int attempt = 0; attempt < 100; attempt++) {
             int port = 20000 + random.nextInt(12000);
