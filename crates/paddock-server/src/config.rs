@@ -202,7 +202,7 @@ impl Config {
         Some(member_lines(&own))
     }
 
-    /// What clients speak at `listen`.
+    /// Protocol at `listen`.
     pub(crate) fn protocol_at_listen(&self) -> PortProtocol {
         self.tls.as_ref().map_or(PortProtocol::Plaintext, |tls| tls.at_listen)
     }

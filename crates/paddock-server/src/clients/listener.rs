@@ -28,7 +28,7 @@ pub(crate) struct Port {
 #[derive(Debug)]
 pub(super) struct Accepted {
     pub(super) socket: TcpStream,
-    /// What is spoken on its port.
+    /// Protocol of its port.
     pub(super) protocol: PortProtocol,
 }
 

@@ -10,7 +10,7 @@ use super::tls::{CipherSuite, Store, TlsVersions};
 pub struct ClientTls {
     /// A port on which clients speak TLS only. Port 0 takes any free port.
     pub listen: Option<SocketAddr>,
-    /// What clients speak at `Config::listen`.
+    /// Protocol at `Config::listen`.
     pub at_listen: PortProtocol,
     /// This member's private key, and the certificates that vouch for it.
     pub key_store: Store,

@@ -436,7 +436,7 @@ fn client_tls() -> ClientTls {
     }
 }
 
-/// What `[tls]` needs at least.
+/// The keys that `[tls]` needs at least.
 const CLIENT_TLS: &str = "[tls]\nkey_store = 'k'\ntrust_store = 't'\n";
 
 #[test]
