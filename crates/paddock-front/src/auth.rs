@@ -6,11 +6,38 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use paddock_proto::{Auth, Id, IdList};
 use sha1::{Digest, Sha1};
+use sha2::{Sha256, Sha512};
 use subtle::ConstantTimeEq;
+
+use crate::Settings;
 
 /// The identity of every connection: the address it comes from.
 pub(crate) fn address_id(address: IpAddr) -> Id {
     Id::new("ip", address.to_canonical().to_string())
+}
+
+/// Hash of passwords in the ids of the scheme `digest`. All members of an ensemble need the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DigestAlgorithm {
+    #[default]
+    Sha1,
+    Sha256,
+    Sha512,
+}
+
+impl DigestAlgorithm {
+    /// Length in characters of a hash as Base64.
+    pub fn encoded_len(self) -> usize {
+        self.encode(b"").len()
+    }
+
+    fn encode(self, text: &[u8]) -> String {
+        match self {
+            DigestAlgorithm::Sha1 => STANDARD.encode(Sha1::digest(text)),
+            DigestAlgorithm::Sha256 => STANDARD.encode(Sha256::digest(text)),
+            DigestAlgorithm::Sha512 => STANDARD.encode(Sha512::digest(text)),
+        }
+    }
 }
 
 /// The scheme of clients that have shown a certificate.
@@ -24,17 +51,18 @@ pub(crate) fn certificate_ids(ids: IdList<'_>) -> Option<Vec<Id>> {
 }
 
 /// The identities that `auth` proves, or `None` if it proves nothing.
-pub(crate) fn authenticate(auth: &Auth<'_>, address: IpAddr, super_digest: Option<&str>) -> Option<Vec<Id>> {
+pub(crate) fn authenticate(auth: &Auth<'_>, address: IpAddr, settings: &Settings) -> Option<Vec<Id>> {
     match auth.scheme {
-        "digest" => Some(digest_ids(auth.auth?, super_digest)),
+        "digest" => Some(digest_ids(auth.auth?, settings)),
         "ip" => Some(vec![address_id(address)]),
         _ => None,
     }
 }
 
 /// The identity of `user:password`, and that of the super user, if its digest is the configured one.
-fn digest_ids(auth: &[u8], super_digest: Option<&str>) -> Vec<Id> {
-    let id = digest_id(auth);
+fn digest_ids(auth: &[u8], settings: &Settings) -> Vec<Id> {
+    let id = digest_id_by(settings.digest_algorithm, auth);
+    let super_digest = settings.super_digest.as_deref();
     let is_super = super_digest.is_some_and(|expected| expected.as_bytes().ct_eq(id.id.as_bytes()).into());
     let mut ids = vec![id];
     if is_super {
@@ -45,8 +73,13 @@ fn digest_ids(auth: &[u8], super_digest: Option<&str>) -> Vec<Id> {
 
 /// The identity that `user:password` proves: `user:` and the Base64 of the SHA-1 of the whole.
 pub fn digest_id(auth: &[u8]) -> Id {
+    digest_id_by(DigestAlgorithm::Sha1, auth)
+}
+
+/// The same with the Base64 of another hash.
+fn digest_id_by(algorithm: DigestAlgorithm, auth: &[u8]) -> Id {
     let user = String::from_utf8_lossy(auth).split(':').next().unwrap_or_default().to_owned();
-    Id::new("digest", format!("{user}:{}", STANDARD.encode(Sha1::digest(auth))))
+    Id::new("digest", format!("{user}:{}", algorithm.encode(auth)))
 }
 
 #[cfg(test)]
@@ -56,8 +89,8 @@ mod tests {
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     fn check(scheme: &str, auth: &[u8], expected: Option<&[(&str, &str)]>) {
-        let super_digest = Some("super:UdxDQl4f9v5oITwcAsO9bmWgHSI=");
-        let ids = authenticate(&Auth { scheme, auth: Some(auth) }, ADDRESS, super_digest);
+        let settings = Settings { super_digest: Some(SUPER123.to_owned()), ..Settings::for_tests() };
+        let ids = authenticate(&Auth { scheme, auth: Some(auth) }, ADDRESS, &settings);
         let expected = expected.map(|ids| ids.iter().map(|(s, i)| Id::new(*s, *i)).collect::<Vec<_>>());
         assert_eq!(ids, expected, "{scheme}");
     }
@@ -69,6 +102,20 @@ mod tests {
         check("digest", b"super:wrong", Some(&[("digest", "super:nXindoZMsrhmm0JDlDwACbCSBn0=")]));
     }
 
+    /// The hashes are those of `printf super:super123 | openssl dgst -binary -ALGORITHM | base64`.
+    #[test]
+    fn passwords_may_be_hashed_otherwise() {
+        for (algorithm, expected) in [(DigestAlgorithm::Sha256, SHA256), (DigestAlgorithm::Sha512, SHA512)] {
+            let id = digest_id_by(algorithm, b"super:super123");
+            assert_eq!(id.id, format!("super:{expected}"));
+            assert_eq!(algorithm.encoded_len(), expected.len());
+        }
+        assert_eq!(digest_id(b"super:super123").id, SUPER123);
+    }
+
+    const SHA256: &str = "K/sqmF3KGQVW7a76k2mjlnnrMXGqvRBZJ17okis6+x8=";
+    const SHA512: &str =
+        "3Dbk+F76x6F9kphtEXo2atM59MLIp6J8RMM99+31oDONCwzJAmFmEW6Uox2JZBPl06cGkGAG/nw4dMo30mY8XA==";
     const SUPER123: &str = "super:UdxDQl4f9v5oITwcAsO9bmWgHSI=";
 
     #[test]

@@ -23,7 +23,7 @@ mod queue;
 mod sasl;
 mod settings;
 
-pub use auth::digest_id;
+pub use auth::{DigestAlgorithm, digest_id};
 pub use front::{Condition, Front, Reached};
 pub use host::{Answered, Host, Served, TracedRequest};
 pub use sasl::SaslUsers;

@@ -426,7 +426,7 @@ impl Protocol {
         match auth.scheme {
             // The certificate was verified in the handshake, whatever comes with the request.
             auth::X509 => auth::certificate_ids(self.client.ids()),
-            _ => auth::authenticate(auth, self.address.ip(), settings.super_digest.as_deref()),
+            _ => auth::authenticate(auth, self.address.ip(), settings),
         }
     }
 }

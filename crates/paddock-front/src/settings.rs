@@ -6,6 +6,8 @@ use paddock_proto::{Dialect, ErrorCode};
 
 use crate::SaslUsers;
 
+use crate::DigestAlgorithm;
+
 /// Settings that all connections of a member share.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -17,7 +19,8 @@ pub struct Settings {
     pub session_timeout_ms_min: u32,
     /// A client that asks for a longer session timeout gets this one, in milliseconds.
     pub session_timeout_ms_max: u32,
-    /// `super:` and the Base64 of the SHA-1 of `super:password`: a client with that password may do everything.
+    pub digest_algorithm: DigestAlgorithm,
+    /// `super:` and the Base64 of the hash of `super:password`: a client with that password may do everything.
     pub super_digest: Option<String>,
     /// Users who may prove themselves by SASL. `None` is a member without SASL.
     pub sasl: Option<Arc<SaslUsers>>,
@@ -67,6 +70,7 @@ impl Settings {
             dialect: None,
             session_timeout_ms_min: 4000,
             session_timeout_ms_max: 40_000,
+            digest_algorithm: DigestAlgorithm::Sha1,
             super_digest: None,
             sasl: None,
             required_schemes: Vec::new(),

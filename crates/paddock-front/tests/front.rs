@@ -4,7 +4,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use paddock_front::{Front, Host, Limits, Reached, SaslUsers, Settings};
+use paddock_front::{DigestAlgorithm, Front, Host, Limits, Reached, SaslUsers, Settings};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
     ConnectRequest, ErrorCode, EventKind, Extensions, OpCode, Password, ReplyHeader, SessionId, WatchEvent,
@@ -77,6 +77,7 @@ impl Stage {
             dialect: None,
             session_timeout_ms_min: 4000,
             session_timeout_ms_max: 40_000,
+            digest_algorithm: DigestAlgorithm::Sha1,
             super_digest: None,
             sasl: None,
             required_schemes: Vec::new(),

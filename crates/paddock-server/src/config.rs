@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
-pub use paddock_front::SaslUsers;
+pub use paddock_front::{DigestAlgorithm, SaslUsers};
 use paddock_front::{Limits, Settings};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
@@ -65,7 +65,9 @@ pub struct Config {
     pub tracing: Option<Tracing>,
     /// Which four-letter words are answered.
     pub words: WordList,
-    /// `super:` and the Base64 of the SHA-1 of `super:password`: who shows that password may do everything.
+    /// Hash of passwords in digests. All members of an ensemble need the same.
+    pub digest_algorithm: DigestAlgorithm,
+    /// `super:` and the Base64 of the hash of `super:password`: who shows that password may do everything.
     pub super_digest: Option<String>,
     /// Users who may prove themselves by SASL. `None` is a member without SASL.
     pub sasl: Option<SaslUsers>,
@@ -112,6 +114,7 @@ impl Config {
             metrics_listen: None,
             tracing: None,
             words: WordList::Only(vec!["srvr".into()]),
+            digest_algorithm: DigestAlgorithm::Sha1,
             super_digest: None,
             sasl: None,
             required_schemes: Vec::new(),
@@ -133,6 +136,7 @@ impl Config {
             dialect: self.dialect,
             session_timeout_ms_min: self.session_timeout_ms_min,
             session_timeout_ms_max: self.session_timeout_ms_max,
+            digest_algorithm: self.digest_algorithm,
             super_digest: self.super_digest.clone(),
             sasl: self.sasl.clone().map(Arc::new),
             required_schemes: self.required_schemes.clone(),

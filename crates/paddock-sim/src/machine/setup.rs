@@ -1,6 +1,6 @@
 //! Setup of the members of a simulated ensemble: the one place that knows their settings.
 
-use paddock_front::Limits;
+use paddock_front::{DigestAlgorithm, Limits};
 use paddock_member::Config;
 use paddock_proto::MemberRole;
 use paddock_replica::{Founding, Membership};
@@ -116,6 +116,7 @@ impl Settings {
             dialect: None,
             session_timeout_ms_min: 2 * self.tick_ms as u32,
             session_timeout_ms_max: 20 * self.tick_ms as u32,
+            digest_algorithm: DigestAlgorithm::Sha1,
             super_digest: names::identities(names::SUPER).first().map(|digest| digest.id.clone()),
             sasl: None,
             required_schemes: Vec::new(),

@@ -56,6 +56,19 @@ impl Draft {
         config.listen = overrides.listen.or(self.listen).unwrap_or(config.listen);
         config.data_dir = overrides.data_dir.clone().or(self.data_dir).unwrap_or(config.data_dir);
         config.member = self.member.unwrap_or(config.member);
+        check_super_digest(&config)?;
         Ok(config)
+    }
+}
+
+/// Refuses a digest that no password could have.
+fn check_super_digest(config: &Config) -> Result<(), String> {
+    let hash = config.super_digest.as_deref().and_then(|digest| digest.split_once(':'));
+    match hash {
+        Some((_, hash)) if hash.len() != config.digest_algorithm.encoded_len() => {
+            Err("the super digest was made with another algorithm than the one for digests; make it anew"
+                .to_owned())
+        }
+        _ => Ok(()),
     }
 }

@@ -95,6 +95,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "availability_zone" => config.availability_zone = Some(value::availability_zone(value)?),
         "metrics_listen" => config.metrics_listen = Some(value::address(value)?),
         "words" => config.words = words(value)?,
+        "digest_algorithm" => config.digest_algorithm = value::digest_algorithm(value)?,
         "super_digest" => config.super_digest = Some(value::super_digest(value)?),
         "garbage_interval_ms" => config.garbage_interval_ms = value::milliseconds(value)?,
         "garbage_max" => config.garbage_max = value::amount(value, 1..=COUNT_MAX, "znodes")?,

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use paddock_server::{
-    CipherSuite, ClientAuth, ClientTls, Config, Dialect, Ensemble, EnsembleMember, Password, PeerTls,
-    PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
+    CipherSuite, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm, Ensemble, EnsembleMember, Password,
+    PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
 };
 use toml::Value;
 
@@ -31,6 +31,7 @@ pub(crate) fn shown(config: &Config) -> String {
         metrics_listen,
         tracing,
         words,
+        digest_algorithm,
         super_digest,
         sasl,
         required_schemes,
@@ -58,6 +59,7 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set_some("availability_zone", availability_zone.clone());
     page.set_some("metrics_listen", metrics_listen.map(|listen| listen.to_string()));
     page.set("words", word_list(words));
+    page.set("digest_algorithm", digest_algorithm_name(*digest_algorithm));
     page.hide("super_digest", super_digest.is_some());
     page.set("required_schemes", required_schemes.clone());
     page.set("garbage_interval_ms", number(*garbage_interval_ms));
@@ -199,6 +201,14 @@ fn suite_names(suites: &[CipherSuite]) -> Vec<&'static str> {
     suites.iter().map(|suite| suite.name()).collect()
 }
 
+fn digest_algorithm_name(algorithm: DigestAlgorithm) -> &'static str {
+    match algorithm {
+        DigestAlgorithm::Sha1 => "SHA1",
+        DigestAlgorithm::Sha256 => "SHA-256",
+        DigestAlgorithm::Sha512 => "SHA-512",
+    }
+}
+
 fn dialect_name(dialect: Option<Dialect>) -> &'static str {
     match dialect {
         None => "each",
@@ -289,7 +299,7 @@ mod tests {
         check("paddock.toml", "member = 2");
         check(
             "paddock.toml",
-            "member = 2\nmetrics_listen = '127.0.0.1:7000'\nlog_dir = 'a b'\ndialect = 'clickhouse'\navailability_zone = \"x\\\"y\"\nwords = ['*']\n\
+            "member = 2\nmetrics_listen = '127.0.0.1:7000'\nlog_dir = 'a b'\ndigest_algorithm = 'SHA-512'\ndialect = 'clickhouse'\navailability_zone = \"x\\\"y\"\nwords = ['*']\n\
              required_schemes = ['digest']\nlog_compression = true\n[tracing]\nendpoint = 'http://127.0.0.1:4318'\n",
         );
         check(

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use paddock_server::Dialect;
+use paddock_server::{Dialect, DigestAlgorithm};
 
 /// The sizes that a segment of the log can have.
 pub(super) const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
@@ -143,16 +143,31 @@ pub(super) fn availability_zone(value: &impl Value) -> Result<String, String> {
     zone.map(str::to_owned).ok_or_else(|| wrong("the name of a zone", value))
 }
 
+/// Names of hashes, as Java has them.
+const DIGESTS: [(&str, DigestAlgorithm); 4] = [
+    ("SHA1", DigestAlgorithm::Sha1),
+    ("SHA-1", DigestAlgorithm::Sha1),
+    ("SHA-256", DigestAlgorithm::Sha256),
+    ("SHA-512", DigestAlgorithm::Sha512),
+];
+
+pub(super) fn digest_algorithm(value: &impl Value) -> Result<DigestAlgorithm, String> {
+    let found =
+        DIGESTS.iter().find(|(name, _)| value.text().is_some_and(|text| text.eq_ignore_ascii_case(name)));
+    found.map(|(_, algorithm)| *algorithm).ok_or_else(|| wrong("SHA1, SHA-256 or SHA-512", value))
+}
+
 /// `USER:HASH` as ZooKeeper's digest scheme writes it. What was found is not shown: it may be a password.
 pub(super) fn super_digest(value: &impl Value) -> Result<String, String> {
-    const HASH_CHARS: usize = 28;
     let is_digest = |text: &&str| {
-        text.split_once(':')
-            .is_some_and(|(user, hash)| !user.is_empty() && hash.len() == HASH_CHARS && hash.ends_with('='))
+        text.split_once(':').is_some_and(|(user, hash)| {
+            let is_hash = DIGESTS.iter().any(|(_, algorithm)| hash.len() == algorithm.encoded_len());
+            !user.is_empty() && is_hash && hash.ends_with('=')
+        })
     };
     let digest = value.text().filter(is_digest);
     digest.map(str::to_owned).ok_or_else(|| {
-        "expected super: and the Base64 of the SHA-1 of super:PASSWORD, 28 characters that end in ="
+        "expected super: and the Base64 of the hash of super:PASSWORD, with SHA-1 28 characters that end in ="
             .to_owned()
     })
 }

@@ -134,6 +134,9 @@ impl ZooCfg {
             "DigestAuthenticationProvider.superDigest" => {
                 config.super_digest = Some(value::super_digest(value)?);
             }
+            "DigestAuthenticationProvider.digestAlg" => {
+                config.digest_algorithm = value::digest_algorithm(value)?;
+            }
             jvm_flags::JAAS_FILE => draft.sasl.jaas_file = Some(value::path(value)?),
             "sasl.serverconfig" => draft.sasl.jaas_section = Some(value.0.to_owned()),
             "allowSaslFailedClients" => draft.sasl.keeps_failed_clients = zoo_values::boolean(value)?,

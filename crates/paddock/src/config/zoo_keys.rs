@@ -117,11 +117,6 @@ pub(super) const FIXED: &[Fixed] = &[
         values: &["true"],
         otherwise: Warn("the digest scheme is always on"),
     },
-    Fixed {
-        key: "DigestAuthenticationProvider.digestAlg",
-        values: &["SHA1", "SHA-1"],
-        otherwise: Refuse("passwords are hashed with SHA1 only, so no digest in an ACL would match"),
-    },
 ];
 
 /// Keys that count between members only.

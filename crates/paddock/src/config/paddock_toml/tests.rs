@@ -1,8 +1,9 @@
 use std::fs;
 
 use paddock_server::{
-    CipherSuite, ClientAddress, ClientAuth, ClientTls, Config, Dialect, Ensemble, EnsembleMember, Password,
-    PeerTls, PortProtocol, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions, WordList,
+    CipherSuite, ClientAddress, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm, Ensemble,
+    EnsembleMember, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions,
+    WordList,
 };
 
 use super::super::case::Case;
@@ -60,6 +61,7 @@ fn every_key_sets_its_field() {
         ("words = []", Config { words: WordList::Only(vec![]), ..defaults() }),
         ("words = ['*']", Config { words: WordList::All, ..defaults() }),
         (&format!("super_digest = '{DIGEST}'"), Config { super_digest: Some(DIGEST.into()), ..defaults() }),
+        ("digest_algorithm = 'SHA-256'", Config { digest_algorithm: DigestAlgorithm::Sha256, ..defaults() }),
         ("garbage_interval_ms = 100", Config { garbage_interval_ms: 100, ..defaults() }),
         ("garbage_max = 5", Config { garbage_max: 5, ..defaults() }),
         ("snapshot_writes = 7", Config { snapshot_writes: 7, ..defaults() }),

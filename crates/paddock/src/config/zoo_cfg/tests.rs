@@ -1,6 +1,6 @@
 use std::fs;
 
-use paddock_server::{Config, WordList};
+use paddock_server::{Config, DigestAlgorithm, WordList};
 
 use super::super::case::{Case, environment};
 use super::super::known_keys::Otherwise;
@@ -196,6 +196,25 @@ fn the_super_digest_has_two_names() {
     }
     let line = Case::new().load("DigestAuthenticationProvider.superDigest=super:secret").unwrap_err();
     assert!(!line.contains("secret"), "{line}");
+}
+
+#[test]
+fn passwords_are_hashed_as_was_said() {
+    const ALGORITHM: &str = "DigestAuthenticationProvider.digestAlg";
+    for (name, expected) in [
+        ("SHA-1", DigestAlgorithm::Sha1),
+        ("SHA-256", DigestAlgorithm::Sha256),
+        ("sha-512", DigestAlgorithm::Sha512),
+    ] {
+        assert_eq!(config(&format!("{ALGORITHM}={name}")).digest_algorithm, expected, "{name}");
+    }
+    let load = |lines: &str| Case::with_myid("1").load(format!("clientPort=1\n{lines}")).unwrap_err();
+    let line = load(&format!("{ALGORITHM}=MD5"));
+    assert!(line.ends_with("expected SHA1, SHA-256 or SHA-512, found \"MD5\""), "{line}");
+    // A super user who could never come in would be missed when it is needed.
+    let digest = "DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=";
+    let line = load(&format!("{ALGORITHM}=SHA-256\n{digest}"));
+    assert!(line.contains("the super digest was made with another algorithm"), "{line}");
 }
 
 #[test]
