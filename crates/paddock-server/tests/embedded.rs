@@ -208,10 +208,44 @@ fn a_word_that_is_missing_is_told_from_one_that_is_not_allowed() {
     server.shutdown().unwrap();
 }
 
+/// The answer to a word.
+async fn ask(server: &Server, name: &'static str) -> String {
+    let address = server.address();
+    spawn_blocking(move || word(address, name)).await.unwrap()
+}
+
 /// The answer to `wchs`.
 async fn told(server: &Server) -> String {
-    let address = server.address();
-    spawn_blocking(move || word(address, "wchs")).await.unwrap()
+    ask(server, "wchs").await
+}
+
+#[tokio::test]
+async fn statistics_are_reset_each_by_its_own_word() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(Config { words: WordList::All, ..config(directory.path()) }).unwrap();
+    let mut stranger = Stranger::with_session(&server).await;
+    for xid in 1..=100 {
+        stranger.send(&set_data(xid, "/none", b"")).await;
+        stranger.reply().await.expect("an answer");
+    }
+    let received = |text: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix("Received: "));
+        line.expect("a line of packets").parse().expect("a number")
+    };
+    assert!(received(&ask(&server, "srvr").await) >= 100);
+    assert_eq!(ask(&server, "srst").await, "Server stats reset.\n");
+    assert!(received(&ask(&server, "srvr").await) < 10, "the words that asked are counted, and no more");
+    let line = |text: String| text.lines().find(|line| line.contains("sid=")).expect("a session").to_owned();
+    let before = line(ask(&server, "cons").await);
+    assert!(before.contains("lop=SETD") && before.contains("lcxid=0x64"), "{before}");
+    assert_eq!(ask(&server, "crst").await, "Connection stats reset.\n");
+    let after = line(ask(&server, "cons").await);
+    assert!(after.contains("recved=0,sent=0,sid=") && after.contains("lop=NA"), "{after}");
+    assert!(
+        !after.contains("lcxid=") && after.contains("lzxid=0xffffffffffffffff,lresp=0,llat=0"),
+        "{after}"
+    );
+    shutdown(server).await;
 }
 
 #[tokio::test]

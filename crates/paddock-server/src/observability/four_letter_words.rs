@@ -15,7 +15,7 @@ use crate::shared::Shared;
 type Answer = fn(&Shared) -> String;
 
 /// The words that are answered.
-const WORDS: [(&str, Answer); 10] = [
+const WORDS: [(&str, Answer); 12] = [
     ("ruok", |_| "imok".into()),
     ("srvr", |shared| version_line() + &server(shared)),
     ("stat", |shared| version_line() + &clients(shared) + &server(shared)),
@@ -26,10 +26,12 @@ const WORDS: [(&str, Answer); 10] = [
     ("envi", |_| environment()),
     ("dirs", directories),
     ("wchs", watches),
+    ("srst", reset_server),
+    ("crst", reset_connections),
 ];
 
 /// The words that ZooKeeper knows besides. They too are words, and any other one is the length of a frame.
-const OTHER_WORDS: [&str; 8] = ["crst", "dump", "gtmk", "hash", "srst", "stmk", "wchc", "wchp"];
+const OTHER_WORDS: [&str; 6] = ["dump", "gtmk", "hash", "stmk", "wchc", "wchp"];
 
 /// The answer to the first four bytes of a connection, if they are a word.
 pub(crate) fn answer(word: [u8; 4], shared: &Shared) -> Option<String> {
@@ -211,4 +213,22 @@ fn environment() -> String {
 fn watches(shared: &Shared) -> String {
     let s = status::watches(shared);
     format!("{} connections watching {} paths\nTotal watches:{}\n", s.connections, s.paths, s.watches)
+}
+
+fn reset_server(shared: &Shared) -> String {
+    if mode(shared).is_none() {
+        return NOT_SERVING.into();
+    }
+    shared.stats.reset();
+    "Server stats reset.\n".into()
+}
+
+fn reset_connections(shared: &Shared) -> String {
+    if mode(shared).is_none() {
+        return NOT_SERVING.into();
+    }
+    for conn in status::connections(shared) {
+        conn.reset();
+    }
+    "Connection stats reset.\n".into()
 }

@@ -39,6 +39,14 @@ impl Latency {
         self.count.fetch_add(requests, Relaxed);
     }
 
+    /// Forgets all latencies. Some that are recorded at the same moment may be lost.
+    fn reset(&self) {
+        self.min.store(u32::MAX, Relaxed);
+        self.max.store(0, Relaxed);
+        self.sum.store(0, Relaxed);
+        self.count.store(0, Relaxed);
+    }
+
     pub(crate) fn min(&self) -> u64 {
         match self.min.load(Relaxed) {
             u32::MAX => 0,
@@ -87,6 +95,13 @@ impl Sizes {
         if bytes > self.max.load(Relaxed) {
             self.max.fetch_max(bytes, Relaxed);
         }
+    }
+
+    /// Forgets all sizes.
+    fn reset(&self) {
+        self.last.store(-1, Relaxed);
+        self.min.store(i64::MAX, Relaxed);
+        self.max.store(-1, Relaxed);
     }
 
     /// The last one, the smallest, the largest.
@@ -152,6 +167,18 @@ impl ConnStats {
         self.sent.fetch_add(requests, Relaxed);
         self.latency.record(latency_ms, requests);
     }
+
+    /// Forgets the traffic; address, session and requests under way stay, as in ZooKeeper.
+    pub(crate) fn reset(&self) {
+        self.received.store(0, Relaxed);
+        self.sent.store(0, Relaxed);
+        self.last_op.store(0, Relaxed);
+        self.last_xid.store(-1, Relaxed);
+        self.last_zxid.store(-1, Relaxed);
+        self.last_response_ms.store(0, Relaxed);
+        self.last_latency_ms.store(0, Relaxed);
+        self.latency.reset();
+    }
 }
 
 /// Why a connection was not taken.
@@ -196,6 +223,14 @@ impl Stats {
             differing: 0.into(),
             conns: Mutex::default(),
         }
+    }
+
+    /// Forgets the traffic of the member: packets, latencies, sizes of replies. Statistics of connections stay.
+    pub(crate) fn reset(&self) {
+        self.received.store(0, Relaxed);
+        self.sent.store(0, Relaxed);
+        self.latency.reset();
+        self.replies.reset();
     }
 
     /// Takes a connection in, unless there are too many; 0 is no limit.
