@@ -138,6 +138,24 @@ def test_mntr_of_an_ensemble(tmp_path):
         assert not {"zk_learners", "zk_leader_uptime", "zk_synced_followers"} & set(follower)
 
 
+def test_srst_and_crst_reset_statistics(server, client):
+    for number in range(50):
+        client.create(f"/reset-{number}")
+    assert int(mntr(server)["zk_packets_received"]) >= 50
+    assert server.word("srst") == "Server stats reset.\n"
+    assert int(mntr(server)["zk_packets_received"]) < 50
+    session = f"sid={client.client_id[0]:#x}"
+
+    def described():
+        [line] = [line for line in server.word("cons").splitlines() if session in line]
+        return line
+
+    assert "lop=CREA" in described()
+    assert server.word("crst") == "Connection stats reset.\n"
+    assert "lop=CREA" not in described()
+    assert "lcxid" not in described() or "lop=PING" in described()
+
+
 def test_conf(server):
     lines = [line.split("=", 1) for line in server.word("conf").splitlines()]
     assert [key for key, _ in lines][:12] == [
