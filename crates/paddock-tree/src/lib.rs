@@ -17,6 +17,7 @@ mod ensemble;
 mod extended;
 #[doc(hidden)]
 pub mod fuzzing;
+mod install;
 mod ip;
 mod list;
 mod load;
@@ -32,14 +33,19 @@ mod store;
 #[cfg(feature = "testing")]
 mod testing;
 mod tree;
+mod trial;
+mod znode;
 
 pub use access::allows;
 pub use command::Command;
 pub use computed::COMPUTED;
 pub use ensemble::{Ensemble, lines as member_lines};
+pub use install::{InstallError, Installed};
 pub use load::{LoadError, TreeLoader};
 pub use origins::Origin;
 pub use outcome::{Change, Changes, Outcome};
 pub use read::{Asker, Guess, Guesses, multi_read};
 pub use snapshot::SnapshotScan;
+pub use store::{Znode, ZnodeKind};
 pub use tree::Tree;
+pub use trial::Touched;

@@ -17,11 +17,13 @@ mod look;
 mod node;
 mod record;
 mod restore;
+mod rewrite;
 mod scan;
 mod sides;
 mod slab;
 #[cfg(test)]
 mod tests;
+mod znode;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +31,10 @@ use paddock_proto::{Acl, SessionId, Zxid};
 
 pub(crate) use acls::{AclId, is_world};
 pub(crate) use ahead::{Ahead, TOGETHER};
-pub(crate) use node::{NodeId, ZnodeKind};
+pub(crate) use node::NodeId;
+pub use node::ZnodeKind;
 pub(crate) use record::Record;
+pub use znode::Znode;
 
 use acls::Acls;
 use blobs::Blobs;

@@ -75,18 +75,20 @@ impl Store {
     }
 
     pub(crate) fn set_acl(&mut self, id: NodeId, list: Option<Vec<Acl>>) {
-        assert!(self.journal.is_none(), "a multi has no setACL, so none is ever taken back");
         self.touch(id);
         let before = self.standing_digest(id);
         let acl = list.map_or(AclId::OPEN, |list| self.acls.intern(list));
         let old = std::mem::replace(&mut self.nodes[id.0].acl, acl);
-        self.acls.release(old);
-        let extra = self.extra_mut(id);
-        extra.aversion = extra.aversion.wrapping_add(1);
+        let aversion = self.aversion(id);
+        self.extra_mut(id).aversion = aversion.wrapping_add(1);
+        match &mut self.journal {
+            Some(journal) => journal.push(Undo::SetAcl { id, acl: old, aversion }),
+            None => self.acls.release(old),
+        }
         self.digest = self.digest.wrapping_sub(before).wrapping_add(self.standing_digest(id));
     }
 
-    fn put_data(&mut self, id: NodeId, data: Option<&[u8]>, modified: Modified) {
+    pub(super) fn put_data(&mut self, id: NodeId, data: Option<&[u8]>, modified: Modified) {
         self.touch(id);
         let before = self.content_digest(id);
         self.data_bytes -= self.data_len(id) as u64;

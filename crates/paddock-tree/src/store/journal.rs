@@ -1,15 +1,24 @@
-//! Taking back a multi that failed half-way.
+//! Taking changes back: those of a multi that failed half-way, and those of a write that was only tried.
 //!
 //! The operations of a multi are carried out one after the other, so that each sees those before it. While a journal is
-//! open, what each change replaced is kept; the common case, a multi that succeeds, only drops it.
+//! open, what each change replaced is kept; the common case, a multi that succeeds, only drops it. A journal that is
+//! opened within another one can be taken back alone.
 
-use super::Store;
 use super::blobs::BlobId;
 use super::node::{Modified, Node, NodeId};
+use super::{AclId, Store};
 
 #[derive(Debug)]
 pub(super) struct Journal {
     undos: Vec<Undo>,
+    /// One for each time that it was opened and not yet closed, the outermost first.
+    begins: Vec<Begin>,
+}
+
+/// Sums of the store when a journal was opened, and the undos that were there already.
+#[derive(Debug)]
+struct Begin {
+    undos: usize,
     data_bytes: u64,
     digest: u64,
 }
@@ -23,6 +32,8 @@ pub(super) enum Undo {
     Delete { id: NodeId, node: Node, pzxid: i64 },
     /// With what was replaced.
     SetData { id: NodeId, blob: BlobId, modified: Modified },
+    /// With the ACL that was replaced, which is not released yet.
+    SetAcl { id: NodeId, acl: AclId, aversion: i32 },
 }
 
 impl Journal {
@@ -34,28 +45,45 @@ impl Journal {
 impl Store {
     /// From here on changes can be taken back.
     pub(crate) fn open_journal(&mut self) {
-        assert!(self.journal.is_none(), "a multi holds no multi");
-        self.journal = Some(Journal { undos: Vec::new(), data_bytes: self.data_bytes, digest: self.digest });
+        let (data_bytes, digest) = (self.data_bytes, self.digest);
+        let journal = self.journal.get_or_insert_with(|| Journal { undos: Vec::new(), begins: Vec::new() });
+        journal.begins.push(Begin { undos: journal.undos.len(), data_bytes, digest });
     }
 
-    /// Keeps all changes since `open_journal`.
+    /// Keeps all changes since the last `open_journal`, unless an outer journal is taken back.
     pub(crate) fn commit_journal(&mut self) {
-        for undo in self.take_journal().undos {
+        let (_, undos) = self.close_journal(|journal, begin| match journal.begins.is_empty() {
+            true => journal.undos.split_off(begin.undos),
+            false => Vec::new(),
+        });
+        for undo in undos {
             match undo {
                 Undo::Create { .. } => {}
                 Undo::Delete { node, .. } => self.release(node),
                 Undo::SetData { blob, .. } => self.blobs.remove(blob),
+                Undo::SetAcl { acl, .. } => self.acls.release(acl),
             }
         }
     }
 
-    /// Takes all changes since `open_journal` back.
+    /// Takes all changes since the last `open_journal` back.
     pub(crate) fn roll_back_journal(&mut self) {
-        let journal = self.take_journal();
-        for undo in journal.undos.into_iter().rev() {
+        let (begin, undos) = self.close_journal(|journal, begin| journal.undos.split_off(begin.undos));
+        for undo in undos.into_iter().rev() {
             self.take_back(undo);
         }
-        (self.data_bytes, self.digest) = (journal.data_bytes, journal.digest);
+        (self.data_bytes, self.digest) = (begin.data_bytes, begin.digest);
+    }
+
+    /// The nodes, of those still there, that were changed since the outermost journal was opened. One may be named twice.
+    pub(crate) fn journalled(&self) -> Vec<NodeId> {
+        let undos = self.journal.iter().flat_map(|journal| &journal.undos);
+        let changed = undos.flat_map(|undo| match undo {
+            Undo::Create { id, .. } => [*id, self.nodes[id.0].parent],
+            Undo::Delete { node, .. } => [node.parent, node.parent],
+            Undo::SetData { id, .. } | Undo::SetAcl { id, .. } => [*id, *id],
+        });
+        changed.filter(|id| *id != NodeId::NONE && !self.nodes[id.0].is_vacant()).collect()
     }
 
     pub(super) fn note(&mut self, undo: Undo) {
@@ -64,8 +92,15 @@ impl Store {
         }
     }
 
-    fn take_journal(&mut self) -> Journal {
-        self.journal.take().expect("the journal was opened")
+    /// Ends the innermost journal with the undos that `take` takes out of it.
+    fn close_journal(&mut self, take: impl FnOnce(&mut Journal, &Begin) -> Vec<Undo>) -> (Begin, Vec<Undo>) {
+        let journal = self.journal.as_mut().expect("the journal was opened");
+        let begin = journal.begins.pop().expect("an open journal has a begin");
+        let undos = take(journal, &begin);
+        if journal.begins.is_empty() {
+            self.journal = None;
+        }
+        (begin, undos)
     }
 
     // Whatever is changed here was changed before, so a running scan has it already.
@@ -91,6 +126,11 @@ impl Store {
                 let later = std::mem::replace(&mut node.blob, blob);
                 self.sides.set_modified(node, modified);
                 self.blobs.remove(later);
+            }
+            Undo::SetAcl { id, acl, aversion } => {
+                let later = std::mem::replace(&mut self.nodes[id.0].acl, acl);
+                self.acls.release(later);
+                self.extra_mut(id).aversion = aversion;
             }
         }
     }

@@ -39,7 +39,7 @@ impl Default for NodeId {
 
 /// Kind of a znode, with the owner of its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ZnodeKind {
+pub enum ZnodeKind {
     #[default]
     Persistent,
     /// Goes with its session; has no children.

@@ -1,6 +1,7 @@
 //! The tree seen from outside: bytes in, outcomes and replies out.
 
 mod hostile;
+mod installed;
 mod random;
 mod saved;
 mod script;

@@ -68,7 +68,7 @@ proptest! {
 
 /// The same cases in every run, so that a failure is the fault of the change that shows it; `PROPTEST_CASES` asks for
 /// more of them.
-fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
         cases: 1500,
         rng_seed: RngSeed::Fixed(1),
@@ -107,7 +107,7 @@ fn ask(tree: &Tree, question: &Question, asker: &model::Asker) -> Result<model::
 }
 
 /// Two sessions begin; then anything.
-fn calls(count: usize) -> impl Strategy<Value = Vec<Call>> {
+pub(crate) fn calls(count: usize) -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call(), count).prop_map(|calls| {
         let begin = |id| Call {
             session: SessionId(id),

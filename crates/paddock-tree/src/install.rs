@@ -1,0 +1,167 @@
+//! Installing what a write came to elsewhere: znodes are put and removed as they are told, nothing is decided here.
+//!
+//! The bytes behind it come from another process, so all that the tree relies on is checked.
+
+use std::borrow::Cow;
+
+use paddock_proto::{EventKind, SessionId, Zxid, parent_and_name, validate_path};
+
+use crate::session::Session;
+use crate::store::{NewNode, NodeId, ZnodeKind};
+use crate::tree::SYSTEM_PATHS;
+use crate::{Change, Changes, Tree, Znode};
+
+/// Reason why a znode cannot be installed. The tree may hold a part of the revision: it is to be thrown away.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InstallError {
+    #[error("znode {0:?} has no valid path")]
+    Path(String),
+    #[error("znode {0} has no parent that may have children")]
+    Parent(String),
+    #[error("znode {path} belongs to the unknown session {session}")]
+    UnknownOwner { path: String, session: SessionId },
+    #[error("znode {0} is removed, and has children or belongs to every tree")]
+    Removal(String),
+    #[error("znode {0} became one of another kind")]
+    Kind(String),
+    #[error("revision {revision} comes after {zxid}")]
+    OutOfOrder { revision: Zxid, zxid: Zxid },
+}
+
+/// Znodes of one revision by path: as they are now, or `None` for those that are gone.
+pub type Installed<'a> = [(&'a str, Option<Znode>)];
+
+impl Tree {
+    /// Makes the znodes what one revision made them, and reports what watches may fire for.
+    pub fn install<'a>(
+        &mut self,
+        revision: Zxid,
+        znodes: &Installed<'a>,
+    ) -> Result<Changes<'a>, InstallError> {
+        if revision < self.zxid {
+            return Err(InstallError::OutOfOrder { revision, zxid: self.zxid });
+        }
+        let mut changes = Changes::new();
+        // Children go before their parents and come after them.
+        let mut sorted: Vec<&(&'a str, Option<Znode>)> = znodes.iter().collect();
+        sorted.sort_by_key(|(path, _)| *path);
+        for (path, znode) in sorted.iter().rev() {
+            if self.is_replaced(path, znode.as_ref()) {
+                self.uninstall(revision, path, &mut changes)?;
+            }
+        }
+        for (path, znode) in sorted {
+            if let Some(znode) = znode {
+                self.install_one(path, znode, &mut changes)?;
+            }
+        }
+        self.zxid = revision;
+        Ok(changes)
+    }
+
+    /// A session that began or moved. `member` is the one that serves it.
+    pub fn install_session(&mut self, session: SessionId, timeout_ms: i32, member: u8) {
+        self.sessions.insert(session, Session { timeout_ms, owner: member });
+    }
+
+    /// A session that ended; false, and nothing done, while it still owns znodes.
+    #[must_use]
+    pub fn uninstall_session(&mut self, session: SessionId) -> bool {
+        let is_bare = self.store.ephemerals_of(session).next().is_none();
+        if is_bare {
+            self.sessions.remove(&session);
+        }
+        is_bare
+    }
+
+    /// True if the znode that is there goes, perhaps to make room for a new one.
+    fn is_replaced(&self, path: &str, znode: Option<&Znode>) -> bool {
+        let czxid = self.stat(path).map(|stat| stat.czxid.0);
+        czxid.is_some() && czxid != znode.map(|znode| znode.czxid)
+    }
+
+    fn uninstall<'a>(
+        &mut self,
+        revision: Zxid,
+        path: &'a str,
+        changes: &mut Changes<'a>,
+    ) -> Result<(), InstallError> {
+        let node = self.store.find(path).expect("the znode is there");
+        if self.store.child_count(node) > 0 || SYSTEM_PATHS.contains(&path) {
+            return Err(InstallError::Removal(path.to_owned()));
+        }
+        let parent = self.store.parent(node);
+        changes.push(self.change(EventKind::NodeDeleted, Cow::Borrowed(path), node));
+        self.store.delete(node, path, revision);
+        self.push_children_changed(path, parent, changes);
+        Ok(())
+    }
+
+    fn install_one<'a>(
+        &mut self,
+        path: &'a str,
+        znode: &Znode,
+        changes: &mut Changes<'a>,
+    ) -> Result<(), InstallError> {
+        validate_path(path).map_err(|_| InstallError::Path(path.to_owned()))?;
+        let Some(node) = self.store.find(path) else {
+            return self.install_new(path, znode, changes);
+        };
+        if self.store.kind(node) != znode.kind {
+            return Err(InstallError::Kind(path.to_owned()));
+        }
+        let before = self.store.stat(node);
+        self.store.rewrite(node, znode);
+        if (before.mzxid.0, before.version) != (znode.mzxid, znode.version) {
+            changes.push(self.change(EventKind::NodeDataChanged, Cow::Borrowed(path), node));
+        }
+        Ok(())
+    }
+
+    fn install_new<'a>(
+        &mut self,
+        path: &'a str,
+        znode: &Znode,
+        changes: &mut Changes<'a>,
+    ) -> Result<(), InstallError> {
+        let parent = self.parent_to_be(path).ok_or_else(|| InstallError::Parent(path.to_owned()))?;
+        match znode.kind {
+            ZnodeKind::Ephemeral(session) if !self.sessions.contains_key(&session) => {
+                return Err(InstallError::UnknownOwner { path: path.to_owned(), session });
+            }
+            _ => {}
+        }
+        // The parent says itself how many children it had.
+        let of_parent = (self.store.cversion(parent), self.store.stat(parent).pzxid.0);
+        let new = NewNode {
+            parent,
+            path,
+            data: znode.data.as_deref(),
+            acl: Some(znode.acl.to_vec()),
+            kind: znode.kind,
+            zxid: Zxid(znode.czxid),
+            time_ms: znode.ctime_ms,
+        };
+        let node = self.store.create(new);
+        self.store.set_child_counters(parent, of_parent);
+        self.store.rewrite(node, znode);
+        changes.push(self.change(EventKind::NodeCreated, Cow::Borrowed(path), node));
+        self.push_children_changed(path, parent, changes);
+        Ok(())
+    }
+
+    fn parent_to_be(&self, path: &str) -> Option<NodeId> {
+        let (parent, _) = parent_and_name(path)?;
+        self.store.find(parent).filter(|parent| !self.store.is_ephemeral(*parent))
+    }
+
+    fn push_children_changed<'a>(&self, path: &'a str, parent: NodeId, changes: &mut Changes<'a>) {
+        let (parent_path, _) = parent_and_name(path).expect("only the root has no parent");
+        let readers = self.store.readers(parent);
+        changes.push(Change {
+            kind: EventKind::NodeChildrenChanged,
+            path: Cow::Borrowed(parent_path),
+            readers,
+        });
+    }
+}
