@@ -8,7 +8,7 @@ use paddock_proto::{
     ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SetWatches, WatchEvent, WatchRequest, Write,
     Xid, Zxid, frame,
 };
-use paddock_tree::{Asker, Command, Guess, Outcome, Tree, multi_read};
+use paddock_tree::{Asker, Command, Guess, InstallError, Installed, Outcome, Tree, multi_read};
 use parking_lot::Mutex;
 
 use crate::computed;
@@ -61,6 +61,20 @@ impl State {
             watches.fire(change, outcome.zxid, out);
         }
         outcome
+    }
+
+    /// Installs znodes as one revision of a store outside made them, and tells whoever watches.
+    pub fn install(
+        &mut self,
+        revision: Zxid,
+        znodes: &Installed<'_>,
+        out: &mut Outboxes,
+    ) -> Result<(), InstallError> {
+        let watches = self.watches.get_mut();
+        for change in &self.tree.install(revision, znodes)? {
+            watches.fire(change, revision, out);
+        }
+        Ok(())
     }
 
     /// Answers a request that needs no write. Appends whole frames: the reply, and in front of it the catch-up

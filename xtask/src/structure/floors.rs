@@ -4,7 +4,7 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
-const FLOORS: [(&str, u32); 13] = [
+const FLOORS: [(&str, u32); 14] = [
     ("paddock-chance", 0),
     ("paddock-proto", 0),
     ("paddock-yaml", 0),
@@ -16,6 +16,7 @@ const FLOORS: [(&str, u32); 13] = [
     ("paddock-client", 3),
     ("paddock-member", 4),
     ("paddock-bench", 4),
+    ("paddock-etcd", 4),
     ("paddock-server", 5),
     ("paddock", 6),
 ];

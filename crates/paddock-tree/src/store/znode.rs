@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paddock_proto::Acl;
+use paddock_proto::{Acl, SessionId};
 
 use super::ZnodeKind;
 
@@ -21,4 +21,14 @@ pub struct Znode {
     /// Number of children that were ever created here. Clients see creates and deletes together as `cversion`.
     pub children_created: i32,
     pub aversion: i32,
+}
+
+impl Znode {
+    /// The session that an ephemeral znode belongs to.
+    pub fn owner(&self) -> Option<SessionId> {
+        match self.kind {
+            ZnodeKind::Ephemeral(session) => Some(session),
+            ZnodeKind::Persistent | ZnodeKind::Container | ZnodeKind::Ttl { .. } => None,
+        }
+    }
 }

@@ -1,0 +1,133 @@
+//! State of a front end as a mirror of etcd's keys: revisions are installed in their order, and writes planned on it.
+//!
+//! Invariant: the state is that of one revision. A session whose key has gone with its lease keeps its znodes until somebody
+//! closes it: their parents have to be told, which etcd cannot do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paddock_proto::{SessionId, Zxid};
+use paddock_state::{Outboxes, State};
+use paddock_tree::{Command, InstallError, Tree, Znode};
+
+use crate::keys::{Key, Keys};
+use crate::plan::{Limits, Plan, PlanError, Planner};
+use crate::record::{RecordError, SessionRecord, decode_znode};
+use crate::revisions::{KeyEvent, Revisions};
+
+/// Reason why the keys below the prefix are no state. The mirror is to be thrown away and read again.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MirrorError {
+    #[error("read etcd key {key:?}")]
+    Record { key: String, source: RecordError },
+    #[error("install etcd revision {revision}")]
+    Install { revision: i64, source: InstallError },
+    #[error(
+        "etcd key {0:?} is below the prefix, and is neither a znode nor a session: choose another prefix"
+    )]
+    Stranger(String),
+}
+
+/// Numbers by which the tree knows front ends: it has to tell only this one from all others.
+const OTHER_FRONT: u8 = 0;
+const THIS_FRONT: u8 = 1;
+/// Owner of a session that has ended and still has znodes.
+const NO_FRONT: u8 = 2;
+
+#[derive(Debug)]
+pub struct Mirror {
+    keys: Keys,
+    front: u64,
+    limits: Limits,
+    revisions: Revisions,
+    ended: BTreeSet<SessionId>,
+}
+
+impl Mirror {
+    /// The number by which `Command::taken_by` says that this front end took the command.
+    pub const MEMBER: u8 = THIS_FRONT;
+
+    /// `front`: a number that no other front end has, drawn when it starts.
+    pub fn new(keys: Keys, front: u64, limits: Limits) -> Mirror {
+        Mirror { keys, front, limits, revisions: Revisions::default(), ended: BTreeSet::new() }
+    }
+
+    /// Sessions that have ended and still have znodes, by id: somebody has to close each by `Write::ExpireSession`.
+    pub fn ended(&self) -> impl Iterator<Item = SessionId> {
+        self.ended.iter().copied()
+    }
+
+    /// The transaction for some commands in their order. The tree is afterwards as it was before.
+    pub fn plan<'a>(&self, tree: &mut Tree, commands: &[Command<'a>]) -> Result<Plan<'a>, PlanError> {
+        let Mirror { keys, revisions, front, limits, .. } = self;
+        Planner { keys, revisions, front: *front, limits: *limits }.plan(tree, commands)
+    }
+
+    /// Installs all changes of one revision, and tells whoever watches.
+    ///
+    /// When the keys are read at first they may come in any number of calls with the revision of the read, in the order of
+    /// the keys.
+    pub fn install(
+        &mut self,
+        state: &mut State,
+        revision: i64,
+        events: &[KeyEvent],
+        out: &mut Outboxes,
+    ) -> Result<(), MirrorError> {
+        let mut sessions = BTreeMap::new();
+        let mut znodes: Vec<(&str, Option<Znode>)> = Vec::new();
+        for event in events {
+            let key = || String::from_utf8_lossy(&event.key).into_owned();
+            let wrong = |source| MirrorError::Record { key: key(), source };
+            match self.keys.parse(&event.key) {
+                None => return Err(MirrorError::Stranger(key())),
+                Some(Key::Znode(path)) => {
+                    let value = event.value.as_deref();
+                    let znode = value.map(|value| decode_znode(value, event.mod_revision));
+                    let znode = znode.transpose().map_err(wrong)?;
+                    self.revisions.note_znode(path, znode.as_ref(), event.mod_revision);
+                    znodes.push((path, znode));
+                }
+                Some(Key::Session(id)) => {
+                    let session = event.value.as_deref().map(SessionRecord::decode);
+                    let session = session.transpose().map_err(wrong)?;
+                    self.revisions.note_session(id, session.map(|_| event.mod_revision));
+                    sessions.insert(id, session);
+                }
+            }
+        }
+        self.add_owners(state.tree(), &znodes);
+        self.begin_sessions(state.tree_mut(), &sessions);
+        let installed = state.install(Zxid(revision), &znodes, out);
+        installed.map_err(|source| MirrorError::Install { revision, source })?;
+        self.end_sessions(state.tree_mut());
+        Ok(())
+    }
+
+    /// Sessions of ephemerals that are read at first, after the keys of their sessions have gone.
+    fn add_owners(&mut self, tree: &Tree, znodes: &[(&str, Option<Znode>)]) {
+        let owners = znodes.iter().filter_map(|(_, znode)| znode.as_ref()?.owner());
+        let unknown = owners.filter(|id| tree.session_owner(*id).is_none());
+        self.ended.extend(unknown.filter(|id| self.revisions.of_session(*id) == 0));
+    }
+
+    fn begin_sessions(&mut self, tree: &mut Tree, sessions: &BTreeMap<SessionId, Option<SessionRecord>>) {
+        for (&id, session) in sessions {
+            match session {
+                Some(SessionRecord { timeout_ms, front }) => {
+                    let member = if *front == self.front { THIS_FRONT } else { OTHER_FRONT };
+                    self.ended.remove(&id);
+                    tree.install_session(id, *timeout_ms, member);
+                }
+                None => drop(self.ended.insert(id)),
+            }
+        }
+        for &id in &self.ended {
+            let timeout_ms = tree.session_timeout_ms(id).unwrap_or(0);
+            tree.install_session(id, timeout_ms, NO_FRONT);
+        }
+    }
+
+    fn end_sessions(&mut self, tree: &mut Tree) {
+        self.ended.retain(|id| !tree.uninstall_session(*id));
+    }
+}

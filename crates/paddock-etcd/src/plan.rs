@@ -1,0 +1,267 @@
+//! One etcd transaction for some writes, with compares on all that their outcomes depend on.
+
+use std::collections::BTreeSet;
+
+use paddock_proto::{ErrorCode, MultiResult, SessionId, Stat, Write, WriteReply, Zxid, parent_and_name};
+use paddock_tree::{Command, Outcome, Tree};
+
+use crate::keys::Keys;
+use crate::record::{Pending, SessionRecord, encode_znode};
+use crate::revisions::Revisions;
+
+/// A transaction: the operations are carried out if every compare holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transaction {
+    pub compares: Vec<Compare>,
+    pub operations: Vec<Operation>,
+}
+
+/// Condition that a key was last written in this revision; 0 if it must not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compare {
+    pub key: Vec<u8>,
+    pub mod_revision: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// `lease`: the id of the lease with which the key goes.
+    Put {
+        key: Vec<u8>,
+        value: Vec<u8>,
+        lease: Option<i64>,
+    },
+    Delete {
+        key: Vec<u8>,
+    },
+}
+
+/// Largest transaction that etcd takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Compares, and operations; etcd's `--max-txn-ops`.
+    pub operations_max: usize,
+    /// Bytes of keys and values; a little less than etcd's `--max-request-bytes`.
+    pub bytes_max: usize,
+}
+
+impl Default for Limits {
+    /// etcd's defaults.
+    fn default() -> Limits {
+        Limits { operations_max: 128, bytes_max: 1536 * 1024 - 512 }
+    }
+}
+
+/// Reason why writes cannot be one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error(
+        "transaction of {operations} operations is above etcd's limit of {max}: raise --max-txn-ops of etcd"
+    )]
+    TooManyOperations { operations: usize, max: usize },
+    #[error("transaction of {bytes} bytes is above etcd's limit of {max}: raise --max-request-bytes of etcd")]
+    TooManyBytes { bytes: usize, max: usize },
+    #[error("members are changed in etcd, not here")]
+    Membership,
+}
+
+/// A transaction, and the outcomes of its writes if it succeeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan<'a> {
+    pub transaction: Transaction,
+    outcomes: Vec<Outcome<'a>>,
+    pending: Pending,
+}
+
+impl<'a> Plan<'a> {
+    /// Replies to the writes, in their order, when the transaction has succeeded in this revision.
+    pub fn replies(self, revision: Zxid) -> Vec<Result<WriteReply<'a>, ErrorCode>> {
+        let settled =
+            |outcome: Outcome<'a>| outcome.result.map(|reply| settle(reply, self.pending, revision));
+        self.outcomes.into_iter().map(settled).collect()
+    }
+}
+
+/// Circumstances of a front end that plans.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planner<'a> {
+    pub(crate) keys: &'a Keys,
+    pub(crate) revisions: &'a Revisions,
+    pub(crate) front: u64,
+    pub(crate) limits: Limits,
+}
+
+impl Planner<'_> {
+    pub(crate) fn plan<'a>(&self, tree: &mut Tree, commands: &[Command<'a>]) -> Result<Plan<'a>, PlanError> {
+        if commands.iter().any(is_membership) {
+            return Err(PlanError::Membership);
+        }
+        let mut depends = Dependencies::default();
+        commands.iter().for_each(|command| depends.add_command(command));
+        let sessions_before: Vec<_> =
+            depends.sessions.iter().map(|id| (*id, session_of(tree, *id))).collect();
+        let pending = Pending(tree.zxid().0);
+
+        let mut operations = Vec::new();
+        let (outcomes, touched) = tree.try_out(commands, |tree, outcomes, touched| {
+            for (id, before) in sessions_before {
+                operations.extend(self.session_operation(id, before, session_of(tree, id)));
+            }
+            operations.extend(touched.iter().map(|path| self.znode_operation(tree, path, pending)));
+            (outcomes, touched)
+        });
+        depends.paths.extend(touched);
+        let transaction = Transaction { compares: self.compares(tree, &depends), operations };
+        self.check_limits(&transaction)?;
+        Ok(Plan { transaction, outcomes, pending })
+    }
+
+    fn session_operation(
+        &self,
+        id: SessionId,
+        before: Option<(i32, u8)>,
+        after: Option<(i32, u8)>,
+    ) -> Option<Operation> {
+        let key = self.keys.session(id);
+        match after {
+            same if same == before => None,
+            None => Some(Operation::Delete { key }),
+            Some((timeout_ms, _)) => {
+                let value = SessionRecord { timeout_ms, front: self.front }.encode();
+                Some(Operation::Put { key, value, lease: Some(id.0) })
+            }
+        }
+    }
+
+    fn znode_operation(&self, tree: &Tree, path: &str, pending: Pending) -> Operation {
+        let key = self.keys.znode(path);
+        match tree.znode(path) {
+            None => Operation::Delete { key },
+            Some(znode) => Operation::Put { key, value: encode_znode(&znode, pending), lease: None },
+        }
+    }
+
+    fn compares(&self, tree: &Tree, depends: &Dependencies) -> Vec<Compare> {
+        let sessions = depends
+            .sessions
+            .iter()
+            .map(|id| Compare { key: self.keys.session(*id), mod_revision: self.revisions.of_session(*id) });
+        let paths = depends.paths.iter().map(|path| Compare {
+            key: self.keys.znode(path),
+            mod_revision: self.revisions.of_znode(tree, path),
+        });
+        sessions.chain(paths).collect()
+    }
+
+    fn check_limits(&self, transaction: &Transaction) -> Result<(), PlanError> {
+        let Limits { operations_max, bytes_max } = self.limits;
+        let operations = transaction.operations.len().max(transaction.compares.len());
+        if operations > operations_max {
+            return Err(PlanError::TooManyOperations { operations, max: operations_max });
+        }
+        let compared = transaction.compares.iter().map(|compare| compare.key.len());
+        let written = transaction.operations.iter().map(|operation| match operation {
+            Operation::Put { key, value, .. } => key.len() + value.len(),
+            Operation::Delete { key } => key.len(),
+        });
+        let bytes = compared.chain(written).sum();
+        if bytes > bytes_max {
+            return Err(PlanError::TooManyBytes { bytes, max: bytes_max });
+        }
+        Ok(())
+    }
+}
+
+/// Keys that the outcomes of some writes depend on, beside those that they change.
+#[derive(Debug, Default)]
+struct Dependencies {
+    sessions: BTreeSet<SessionId>,
+    paths: BTreeSet<String>,
+}
+
+impl Dependencies {
+    fn add_command(&mut self, command: &Command<'_>) {
+        if command.session != SessionId::NONE {
+            self.sessions.insert(command.session);
+        }
+        if let Ok(write) = &command.write {
+            self.add_write(write);
+        }
+    }
+
+    fn add_write(&mut self, write: &Write<'_>) {
+        match write {
+            Write::ExpireSession { session } => drop(self.sessions.insert(*session)),
+            Write::Multi(writes) => writes.iter().for_each(|write| self.add_write(write)),
+            // The name is not known yet; it is among those that are changed.
+            Write::Create(create) if create.mode().is_some_and(|mode| mode.is_sequential()) => {
+                self.add_parent(create.path);
+            }
+            Write::Create(create) => self.add_path(create.path),
+            Write::Delete { path, .. }
+            | Write::DeleteContainer { path }
+            | Write::SetData { path, .. }
+            | Write::SetAcl { path, .. }
+            | Write::Check { path, .. }
+            | Write::CheckNotExists { path, .. }
+            | Write::CheckStat { path, .. }
+            | Write::TryRemove { path, .. }
+            | Write::RemoveRecursive { path, .. } => self.add_path(path),
+            Write::CreateSession { .. }
+            | Write::CloseSession
+            | Write::ResumeSession { .. }
+            | Write::Reconfig(_)
+            | Write::FoundEnsemble { .. }
+            | Write::SettleReconfig { .. } => {}
+        }
+    }
+
+    fn add_path(&mut self, path: &str) {
+        if paddock_proto::validate_path(path).is_ok() {
+            self.paths.insert(path.to_owned());
+            self.add_parent(path);
+        }
+    }
+
+    fn add_parent(&mut self, path: &str) {
+        if let Some((parent, _)) = parent_and_name(path)
+            && paddock_proto::validate_path(parent).is_ok()
+        {
+            self.paths.insert(parent.to_owned());
+        }
+    }
+}
+
+fn is_membership(command: &Command<'_>) -> bool {
+    use Write::{FoundEnsemble, Reconfig, SettleReconfig};
+    matches!(command.write, Ok(Reconfig(_) | FoundEnsemble { .. } | SettleReconfig { .. }))
+}
+
+fn session_of(tree: &Tree, id: SessionId) -> Option<(i32, u8)> {
+    tree.session_timeout_ms(id).zip(tree.session_owner(id))
+}
+
+/// The reply with the transaction's revision in place of the zxids that it was tried out with.
+fn settle(reply: WriteReply<'_>, pending: Pending, revision: Zxid) -> WriteReply<'_> {
+    let zxid = |zxid: Zxid| if zxid.0 > pending.0 { revision } else { zxid };
+    let stat = |stat: Stat| Stat {
+        czxid: zxid(stat.czxid),
+        mzxid: zxid(stat.mzxid),
+        pzxid: zxid(stat.pzxid),
+        ..stat
+    };
+    match reply {
+        WriteReply::CreatedWithStat { path, stat: tried } => {
+            WriteReply::CreatedWithStat { path, stat: stat(tried) }
+        }
+        WriteReply::Changed { stat: tried } => WriteReply::Changed { stat: stat(tried) },
+        WriteReply::Multi(results) => {
+            let settled = results.into_iter().map(|result| match result {
+                MultiResult::Done(op, reply) => MultiResult::Done(op, settle(reply, pending, revision)),
+                failed => failed,
+            });
+            WriteReply::Multi(settled.collect())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,211 @@
+//! Values of keys, as docs/formats.md says.
+//!
+//! A value is written before anybody knows the revision that it gets, so a field that holds this revision holds a mark.
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{Acl, DecodeError, SessionId};
+use paddock_tree::{Znode, ZnodeKind};
+
+/// First byte of every value.
+const FORMAT: u8 = 1;
+/// Stands for the revision that the value was written in.
+const THIS_REVISION: i64 = -1;
+/// Number of entries of the ACL that lets everybody do everything.
+const OPEN: i32 = -1;
+
+/// Reason why a value cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    #[error("decode value")]
+    Decode(#[from] DecodeError),
+    #[error("value has format {0}, not {FORMAT}: it was written by another version of Paddock")]
+    Format(u8),
+    #[error("value is followed by {0} bytes of something else")]
+    Trailing(usize),
+    #[error("value has the zxid {0}, which is not before its own revision")]
+    Zxid(i64),
+}
+
+/// The zxids above this one are those of a transaction that has no revision yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending(pub i64);
+
+impl Pending {
+    fn mark(self, zxid: i64) -> i64 {
+        if zxid > self.0 { THIS_REVISION } else { zxid }
+    }
+}
+
+pub fn encode_znode(znode: &Znode, pending: Pending) -> Vec<u8> {
+    let mut out = vec![FORMAT];
+    out.put_buffer(znode.data.as_deref());
+    match &znode.acl[..] {
+        [only] if *only == Acl::open() => out.put_i32(OPEN),
+        list => {
+            out.put_count(list.len());
+            list.iter().for_each(|acl| acl.encode(&mut out));
+        }
+    }
+    let (tag, of_kind) = match znode.kind {
+        ZnodeKind::Persistent => (0, 0),
+        ZnodeKind::Ephemeral(session) => (1, session.0),
+        ZnodeKind::Container => (2, 0),
+        ZnodeKind::Ttl { ms } => (3, ms),
+    };
+    out.push(tag);
+    out.put_i64(of_kind);
+    for zxid in [znode.czxid, znode.mzxid, znode.pzxid] {
+        out.put_i64(pending.mark(zxid));
+    }
+    out.put_i64(znode.ctime_ms);
+    out.put_i64(znode.mtime_ms);
+    for number in [znode.version, znode.children_created, znode.aversion] {
+        out.put_i32(number);
+    }
+    out
+}
+
+pub fn decode_znode(value: &[u8], revision: i64) -> Result<Znode, RecordError> {
+    let mut r = open(value)?;
+    let data = r.buffer()?.map(<[u8]>::to_vec);
+    let acl = if Reader::new(r.rest()).i32()? == OPEN {
+        r.i32()?;
+        [Acl::open()].into()
+    } else {
+        r.list(Acl::decode)?.into()
+    };
+    let kind = match (r.u8()?, r.i64()?) {
+        (0, _) => ZnodeKind::Persistent,
+        (1, session) => ZnodeKind::Ephemeral(SessionId(session)),
+        (2, _) => ZnodeKind::Container,
+        (3, ms) => ZnodeKind::Ttl { ms },
+        (tag, _) => Err(DecodeError::UnknownValue { field: "znode kind", value: tag.into() })?,
+    };
+    let mut zxid = || match r.i64()? {
+        THIS_REVISION => Ok(revision),
+        earlier if (0..revision).contains(&earlier) => Ok(earlier),
+        other => Err(RecordError::Zxid(other)),
+    };
+    let (czxid, mzxid, pzxid) = (zxid()?, zxid()?, zxid()?);
+    let znode = Znode {
+        data,
+        acl,
+        kind,
+        czxid,
+        mzxid,
+        pzxid,
+        ctime_ms: r.i64()?,
+        mtime_ms: r.i64()?,
+        version: r.i32()?,
+        children_created: r.i32()?,
+        aversion: r.i32()?,
+    };
+    close(&r)?;
+    Ok(znode)
+}
+
+/// A session, as all front ends know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    pub timeout_ms: i32,
+    /// The front end that serves it, by a number that it draws when it starts.
+    pub front: u64,
+}
+
+impl SessionRecord {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![FORMAT];
+        out.put_i32(self.timeout_ms);
+        out.put_i64(self.front as i64);
+        out
+    }
+
+    pub fn decode(value: &[u8]) -> Result<SessionRecord, RecordError> {
+        let mut r = open(value)?;
+        let session = SessionRecord { timeout_ms: r.i32()?, front: r.i64()? as u64 };
+        close(&r)?;
+        Ok(session)
+    }
+}
+
+fn open(value: &[u8]) -> Result<Reader<'_>, RecordError> {
+    let mut reader = Reader::new(value);
+    match reader.u8()? {
+        FORMAT => Ok(reader),
+        other => Err(RecordError::Format(other)),
+    }
+}
+
+fn close(reader: &Reader<'_>) -> Result<(), RecordError> {
+    if reader.is_empty() { Ok(()) } else { Err(RecordError::Trailing(reader.rest().len())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paddock_proto::{Id, Perms};
+    use proptest::prelude::*;
+
+    fn znode(kind: ZnodeKind, acl: Vec<Acl>) -> Znode {
+        Znode {
+            data: Some(b"data".to_vec()),
+            acl: acl.into(),
+            kind,
+            czxid: 3,
+            mzxid: 8,
+            pzxid: 9,
+            ctime_ms: 5,
+            mtime_ms: 6,
+            version: -7,
+            children_created: 8,
+            aversion: 9,
+        }
+    }
+
+    #[test]
+    fn a_znode_comes_back_with_its_revision_in_place_of_the_marks() {
+        let digest = || Acl { perms: Perms::READ, id: Id::new("digest", "ann:1") };
+        for acl in [vec![], vec![Acl::open()], vec![digest()], vec![Acl::open(), digest()]] {
+            for kind in [
+                ZnodeKind::Persistent,
+                ZnodeKind::Ephemeral(SessionId(-4)),
+                ZnodeKind::Container,
+                ZnodeKind::Ttl { ms: 10 },
+            ] {
+                let written = znode(kind, acl.clone());
+                let read = decode_znode(&encode_znode(&written, Pending(7)), 50);
+                assert_eq!(read, Ok(Znode { mzxid: 50, pzxid: 50, ..written }));
+            }
+        }
+        let none = Znode { data: None, ..znode(ZnodeKind::Persistent, vec![]) };
+        assert_eq!(decode_znode(&encode_znode(&none, Pending(20)), 50), Ok(none));
+    }
+
+    #[test]
+    fn a_value_that_is_cut_longer_or_of_another_version_is_refused() {
+        let value = encode_znode(&znode(ZnodeKind::Persistent, vec![Acl::open()]), Pending(20));
+        assert!((0..value.len()).all(|end| decode_znode(&value[..end], 50).is_err()));
+        let longer = [&value[..], b"x"].concat();
+        assert_eq!(decode_znode(&longer, 50), Err(RecordError::Trailing(1)));
+        let newer = [&[2], &value[1..]].concat();
+        assert_eq!(decode_znode(&newer, 50), Err(RecordError::Format(2)));
+        assert_eq!(decode_znode(&value, 9), Err(RecordError::Zxid(9)));
+    }
+
+    #[test]
+    fn a_session_comes_back_as_written() {
+        let session = SessionRecord { timeout_ms: 4000, front: u64::MAX - 1 };
+        assert_eq!(SessionRecord::decode(&session.encode()), Ok(session));
+        assert!(SessionRecord::decode(&session.encode()[..12]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_that_are_read_are_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+            let bytes = [&[FORMAT, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0], &bytes[..]].concat();
+            if let Ok(znode) = decode_znode(&bytes, i64::MAX) {
+                prop_assert_eq!(decode_znode(&encode_znode(&znode, Pending(i64::MAX - 1)), i64::MAX), Ok(znode));
+            }
+        }
+    }
+}
