@@ -77,6 +77,20 @@ pub(crate) fn clickhouse(layout: &Layout) -> Result<Vec<(&'static str, OsString)
     Ok(vec![("PATH", path), ("LD_LIBRARY_PATH", library_path(&root)?)])
 }
 
+/// An etcd of Debian; returns its program.
+pub(crate) fn etcd(layout: &Layout) -> Result<PathBuf, Error> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    if let Some(program) = env::split_paths(&path).map(|place| place.join("etcd")).find(|file| file.exists())
+    {
+        return Ok(program);
+    }
+    let directory = layout.environment("etcd");
+    once(&directory, "etcd-server", || {
+        apt::unpack(&["etcd-server"], &directory, &layout.log("install-etcd"))
+    })?;
+    Ok(directory.join("root/usr/bin/etcd"))
+}
+
 /// A Chromium; returns the variables with which a program finds it and it finds its parts.
 pub(crate) fn chromium(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
     let path = env::var_os("PATH").unwrap_or_default();

@@ -30,7 +30,7 @@ struct Stage {
 }
 
 /// In the order in which they run: cheap ones and those that others need first.
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 12] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -49,6 +49,7 @@ const STAGES: [Stage; 11] = [
         needs_server: false,
         run: rust::instructions,
     },
+    Stage { name: "etcd", about: "front ends that share a real etcd", needs_server: false, run: rust::etcd },
     Stage { name: BUILD, about: "the paddock binary, as released", needs_server: false, run: rust::build },
     Stage {
         name: "process",

@@ -20,7 +20,7 @@ pub struct KeyEvent {
 
 #[derive(Debug, Default)]
 pub(crate) struct Revisions {
-    /// Of znodes whose zxids do not tell.
+    /// Revisions of znodes whose zxids do not tell them.
     znodes: HashMap<String, i64>,
     sessions: HashMap<SessionId, i64>,
 }

@@ -53,6 +53,13 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     test(layout, "process", cargo)
 }
 
+/// Front ends that share an etcd; without it the same stories are part of the stage `unit`.
+pub(super) fn etcd(layout: &Layout) -> Result<Outcome, Error> {
+    let program = install::etcd(layout)?;
+    let cargo = layout.cargo().args(["test", "--package", "paddock-etcd", "--features", "on-etcd"]);
+    test(layout, "etcd", cargo.args(["--test", "mirrors", "on_etcd"]).env("ETCD_BIN", program))
+}
+
 /// The test programs of the stage `faults`, and how many of their tests run at a time: where times are measured, one.
 const FAULTS: [(&[&str], u32); 2] =
     [(&["failover", "rolling_restart"], 1), (&["histories", "partitions", "timeliness", "torture"], 2)];

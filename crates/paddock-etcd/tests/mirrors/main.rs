@@ -1,6 +1,8 @@
 //! Two front ends on one store: they plan writes on their own state, the store takes or refuses the transactions by their
 //! compares, and both install the revisions.
 
+#[cfg(feature = "on-etcd")]
+mod gateway;
 mod stores;
 
 use std::borrow::Cow;
@@ -322,6 +324,14 @@ fn created(path: &'static str) -> WriteReply<'static> {
 #[test]
 fn two_front_ends_agree_on_a_store_in_memory() {
     play(&mut MemoryStore::default(), "/paddock");
+}
+
+/// `ETCD_BIN` says where etcd is.
+#[cfg(feature = "on-etcd")]
+#[test]
+fn two_front_ends_agree_on_etcd() {
+    let program = std::env::var("ETCD_BIN").expect("ETCD_BIN names etcd's program");
+    play(&mut gateway::Etcd::start(&program), "/paddock");
 }
 
 #[test]
