@@ -4,15 +4,17 @@
 //! open, what each change replaced is kept; the common case, a multi that succeeds, only drops it. A journal that is
 //! opened within another one can be taken back alone.
 
+use smallvec::SmallVec;
+
 use super::blobs::BlobId;
 use super::node::{Modified, Node, NodeId};
 use super::{AclId, Store};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Journal {
     undos: Vec<Undo>,
     /// One for each time that it was opened and not yet closed, the outermost first.
-    begins: Vec<Begin>,
+    begins: SmallVec<[Begin; 1]>,
 }
 
 /// Sums of the store when a journal was opened, and the undos that were there already.
@@ -46,14 +48,14 @@ impl Store {
     /// From here on changes can be taken back.
     pub(crate) fn open_journal(&mut self) {
         let (data_bytes, digest) = (self.data_bytes, self.digest);
-        let journal = self.journal.get_or_insert_with(|| Journal { undos: Vec::new(), begins: Vec::new() });
+        let journal = self.journal.get_or_insert_default();
         journal.begins.push(Begin { undos: journal.undos.len(), data_bytes, digest });
     }
 
     /// Keeps all changes since the last `open_journal`, unless an outer journal is taken back.
     pub(crate) fn commit_journal(&mut self) {
-        let (_, undos) = self.close_journal(|journal, begin| match journal.begins.is_empty() {
-            true => journal.undos.split_off(begin.undos),
+        let (_, undos) = self.close_journal(|journal, _| match journal.begins.is_empty() {
+            true => std::mem::take(&mut journal.undos),
             false => Vec::new(),
         });
         for undo in undos {
