@@ -13,6 +13,7 @@ mod computed;
 mod create;
 mod delete;
 mod distinguished_name;
+mod draft;
 mod ensemble;
 mod extended;
 #[doc(hidden)]
@@ -34,11 +35,13 @@ mod store;
 mod testing;
 mod tree;
 mod trial;
+mod walk;
 mod znode;
 
 pub use access::allows;
 pub use command::Command;
 pub use computed::COMPUTED;
+pub use draft::{Draft, DraftAcl, DraftError, DraftNode, Facts, Repairs};
 pub use ensemble::{Ensemble, lines as member_lines};
 pub use install::{InstallError, Installed};
 pub use load::{LoadError, TreeLoader};
@@ -49,3 +52,4 @@ pub use snapshot::SnapshotScan;
 pub use store::{Znode, ZnodeKind};
 pub use tree::Tree;
 pub use trial::Touched;
+pub use walk::{StoredZnode, Znodes};

@@ -37,6 +37,20 @@ impl Tree {
         }
     }
 
+    /// Counts the statistics of all quotas afresh.
+    pub(crate) fn count_all_quotas(&mut self) {
+        let is_limit = |id: &NodeId| self.store.name(*id) == LIMITS.as_bytes();
+        let quotas: Vec<NodeId> =
+            self.store.subtree(self.quota).filter(is_limit).map(|id| self.store.parent(id)).collect();
+        for quota in quotas {
+            let Some(stats) = self.store.child(quota, STATS) else { continue };
+            let path = self.store.path(stats);
+            if let Some(subject) = subject_of_stats(&path) {
+                self.count_afresh(subject, stats);
+            }
+        }
+    }
+
     fn has_quotas(&self) -> bool {
         self.store.child_count(self.quota) > 0
     }

@@ -11,6 +11,7 @@ mod arena;
 mod blobs;
 mod change;
 mod digest;
+mod draft;
 mod index;
 mod journal;
 mod look;

@@ -236,7 +236,7 @@ impl Tree {
 }
 
 /// One of the znodes a tree begins with: made by nobody, at no time.
-fn system_node(name: &str) -> Record<'_> {
+pub(crate) fn system_node(name: &str) -> Record<'_> {
     Record {
         id: 0,
         parent: 0,
