@@ -81,11 +81,17 @@ impl Server {
 
     /// The same with more lines in `zoo.cfg`.
     pub fn start_with(kind: ServerKind, settings: &[(&str, &str)]) -> Server {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         // What is compared with a single server's are answers: no need to wait for the disk.
-        let mut server = Server::new(kind, address, None, false);
-        server.write_config(settings);
+        let mut server = Server::prepare(kind, settings);
         server.restart();
+        server
+    }
+
+    /// A server with an empty data directory that has not been started.
+    pub fn prepare(kind: ServerKind, settings: &[(&str, &str)]) -> Server {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let server = Server::new(kind, address, None, false);
+        server.write_config(settings);
         server
     }
 

@@ -10,6 +10,10 @@ use paddock_storage::Group;
 /// The only Raft group of a member, as the transaction log numbers it.
 pub(crate) const GROUP: Group = Group(0);
 
+/// Directories within a data directory.
+pub(crate) const LOG_DIR: &str = "log";
+pub(crate) const SNAPSHOT_DIR: &str = "snapshots";
+
 /// Settings of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -63,11 +67,11 @@ impl Config {
     }
 
     pub(crate) fn log_dir(&self) -> PathBuf {
-        self.log_dir.clone().unwrap_or_else(|| self.data_dir.clone()).join("log")
+        self.log_dir.clone().unwrap_or_else(|| self.data_dir.clone()).join(LOG_DIR)
     }
 
     pub(crate) fn snapshot_dir(&self) -> PathBuf {
-        self.data_dir.join("snapshots")
+        self.data_dir.join(SNAPSHOT_DIR)
     }
 
     /// A member alone with a data directory of its own, and small files.

@@ -12,7 +12,7 @@ use paddock_storage::disk::{Access, Disk, is_full};
 
 use crate::Config;
 
-const NAME: &str = "identity";
+pub(crate) const NAME: &str = "identity";
 
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
@@ -90,7 +90,17 @@ pub(crate) fn check(disk: &dyn Disk, config: &Config) -> Result<Option<Identity>
 
 /// Writes it down, durably, in the place of what was there.
 pub(crate) fn write(disk: &dyn Disk, config: &Config, cluster: Cluster) -> Result<(), IdentityError> {
-    let path = config.data_dir.join(NAME);
+    write_to(disk, &config.data_dir, config.member, cluster)
+}
+
+/// The same for a member without settings.
+pub(crate) fn write_to(
+    disk: &dyn Disk,
+    data_dir: &Path,
+    member: u8,
+    cluster: Cluster,
+) -> Result<(), IdentityError> {
+    let path = data_dir.join(NAME);
     let unfinished = path.with_extension("tmp");
     match disk.remove(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -99,11 +109,11 @@ pub(crate) fn write(disk: &dyn Disk, config: &Config, cluster: Cluster) -> Resul
         _ => {}
     }
     let file = disk.create(&unfinished).map_err(failed("create", &unfinished))?;
-    let identity = Identity { member: config.member, cluster };
+    let identity = Identity { member, cluster };
     file.write_at(identity.text().as_bytes(), 0).map_err(failed("write", &unfinished))?;
     file.sync_data().map_err(failed("sync", &unfinished))?;
     disk.rename(&unfinished, &path).map_err(failed("rename", &unfinished))?;
-    disk.sync_dir(&config.data_dir).map_err(failed("sync directory", &config.data_dir))
+    disk.sync_dir(data_dir).map_err(failed("sync directory", data_dir))
 }
 
 fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Identity>, IdentityError> {

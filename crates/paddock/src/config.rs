@@ -95,7 +95,8 @@ fn refuse_foreign_data(config: Config) -> Result<Config, String> {
         return Ok(config);
     }
     Err(format!(
-        "{} holds ZooKeeper's data (version-2), which this version does not read; name an empty directory",
+        "{0} holds ZooKeeper's data (version-2): name an empty directory, or one that was made by: paddock import zookeeper \
+         --data-dir {0} --to NEW",
         config.data_dir.display()
     ))
 }

@@ -5,7 +5,10 @@
 
 mod bench;
 mod config;
+mod export;
+mod import;
 mod logs;
+mod moving;
 mod server;
 
 use std::process::ExitCode;
@@ -17,6 +20,7 @@ Examples:
   paddock server
   paddock server --config zoo.cfg
   paddock bench run create --hosts 127.0.0.1:2181
+  paddock import zookeeper --data-dir /var/lib/zookeeper --to /var/lib/paddock
   paddock server --help";
 
 /// A coordination service that speaks ZooKeeper's protocol.
@@ -31,6 +35,8 @@ struct Cli {
 enum Command {
     Server(server::Args),
     Bench(Box<bench::Args>),
+    Import(import::Args),
+    Export(export::Args),
 }
 
 fn main() -> ExitCode {
@@ -43,5 +49,7 @@ fn main() -> ExitCode {
             }
         },
         Command::Bench(args) => bench::run(*args),
+        Command::Import(args) => moving::ended(import::run(&args)),
+        Command::Export(args) => moving::ended(export::run(&args)),
     }
 }

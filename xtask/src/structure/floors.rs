@@ -4,12 +4,13 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
-const FLOORS: [(&str, u32); 14] = [
+const FLOORS: [(&str, u32); 15] = [
     ("paddock-chance", 0),
     ("paddock-proto", 0),
     ("paddock-yaml", 0),
     ("paddock-tree", 1),
     ("paddock-storage", 1),
+    ("paddock-files", 2),
     ("paddock-state", 2),
     ("paddock-front", 3),
     ("paddock-replica", 3),

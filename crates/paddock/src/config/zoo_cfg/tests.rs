@@ -376,7 +376,8 @@ fn the_data_of_zookeeper_is_not_passed_over() {
     let case = Case::with_myid("1");
     fs::create_dir(case.path().join("version-2")).unwrap();
     let expected = format!(
-        "zoo.cfg: {} holds ZooKeeper's data (version-2), which this version does not read; name an empty directory",
+        "zoo.cfg: {0} holds ZooKeeper's data (version-2): name an empty directory, or one that was made by: paddock import \
+         zookeeper --data-dir {0} --to NEW",
         case.path().display()
     );
     assert_eq!(case.load(BASE).unwrap_err(), expected);

@@ -1,0 +1,99 @@
+//! Errors of files: each names the file, and where in it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use paddock_proto::{DecodeError, Zxid};
+use paddock_tree::DraftError;
+
+/// Reason for which files cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{action} {}: {error}", path.display())]
+    Io { action: &'static str, path: PathBuf, error: io::Error },
+    #[error("{} at offset {offset}: {problem}", path.display())]
+    Damaged { path: PathBuf, offset: u64, problem: Problem },
+    #[error(
+        "no ZooKeeper data in {}: it has neither a directory version-2 nor snapshot.* files; name the dataDir of zoo.cfg",
+        path.display()
+    )]
+    NotADataDir { path: PathBuf },
+    #[error("no snapshot in {}: without one the transaction log says only a part", path.display())]
+    NoSnapshot { path: PathBuf },
+    #[error("none of the {count} snapshots in {} is whole; the newest: {newest}", path.display())]
+    NoValidSnapshot { path: PathBuf, count: usize, newest: Box<FileError> },
+    #[error(
+        "transactions {} to {} are missing before {} (offset {offset}); restore the transaction logs that follow the snapshot, \
+         or name their directory with --log-dir",
+        first, last, path.display()
+    )]
+    Gap { path: PathBuf, offset: u64, first: Zxid, last: Zxid },
+    #[error(
+        "the data do not have the digest that ZooKeeper wrote down at zxid {zxid}: {found:#x}, not {expected:#x}; take the \
+         directory of another member, or pass --ignore-digest"
+    )]
+    Digest { zxid: Zxid, found: u64, expected: u64 },
+    #[error("{} is there already; nothing is written over", path.display())]
+    Exists { path: PathBuf },
+}
+
+/// Problem at one place of a file.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    #[error("{0}")]
+    Io(io::Error),
+    #[error("the file ends before its last field")]
+    Truncated,
+    #[error("this is not a ZooKeeper {expected}: it begins with {found:#010x}")]
+    Magic { expected: &'static str, found: u32 },
+    #[error("format version {0} is unknown (known: 2)")]
+    Version(i32),
+    #[error("unreasonable length {0}")]
+    Length(i32),
+    #[error("a string is not UTF-8")]
+    NotUtf8,
+    #[error("checksum is wrong: {found:#x}, not {expected:#x}")]
+    Checksum { found: i64, expected: i64 },
+    #[error("ACL {0} of a znode is not in the snapshot")]
+    UnknownAcl(i64),
+    #[error("znode {path}: {error}")]
+    Znode { path: String, error: DraftError },
+    #[error("end of the snapshot cannot be read")]
+    Trailer,
+    #[error("data behind the end of the snapshot")]
+    Trailing,
+    #[error("compressed data are damaged: {0}")]
+    Compression(String),
+    #[error("transaction cannot be read: {0}")]
+    Transaction(DecodeError),
+    #[error("transaction has the unknown type {0}")]
+    TransactionType(i32),
+    #[error("transaction is followed by {0} bytes of something else")]
+    TransactionRest(usize),
+    #[error("transaction deletes the root")]
+    DeletesRoot,
+    #[error("a record without its end, and more data behind it")]
+    Unfinished,
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Problem {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Problem::Truncated,
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+                Problem::Compression(error.to_string())
+            }
+            _ => Problem::Io(error),
+        }
+    }
+}
+
+impl From<DecodeError> for Problem {
+    fn from(error: DecodeError) -> Problem {
+        Problem::Transaction(error)
+    }
+}
+
+pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
+    move |error| FileError::Io { action, path: path.to_owned(), error }
+}

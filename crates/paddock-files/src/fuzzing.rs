@@ -1,0 +1,48 @@
+//! Files of any bytes. For the fuzzer, and for replaying what it found.
+
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use paddock_proto::Zxid;
+use paddock_tree::Draft;
+
+use crate::snappy::SnappyReader;
+use crate::transaction::Transaction;
+use crate::transaction_log::{LogReader, Next};
+use crate::{export, replay, snapshot};
+
+/// Takes `data` as a snapshot: plain, gzip or Snappy by its first byte. One that is accepted is written and read again, and then
+/// written the same.
+pub fn zookeeper_snapshot(data: &[u8]) {
+    let Some((form, bytes)) = data.split_first() else { return };
+    let read = match form % 3 {
+        0 => snapshot::read_from(bytes, &mut |_| {}),
+        1 => snapshot::read_from(MultiGzDecoder::new(bytes), &mut |_| {}),
+        _ => snapshot::read_from(SnappyReader::new(bytes), &mut |_| {}),
+    };
+    let Ok(read) = read else { return };
+    let once = written(read.draft);
+    let again = snapshot::read_from(&once[..], &mut |_| {}).expect("what is written can be read");
+    assert!(written(again.draft) == once, "a snapshot changed by being read and written again");
+}
+
+fn written(draft: Draft) -> Vec<u8> {
+    let (tree, _) = draft.finish(Zxid(1 << 33), 1);
+    let mut bytes = Vec::new();
+    export::write_snapshot(&tree, &mut bytes).expect("a vector takes everything");
+    bytes
+}
+
+/// Takes `data` as a transaction log and replays it on an empty tree.
+pub fn zookeeper_log(data: &[u8]) {
+    let mut reader = LogReader::new(Path::new("log"), data);
+    let mut draft = Draft::new();
+    while let Ok(Next::Entry { entry, .. }) = reader.next() {
+        if Transaction::decode(entry)
+            .is_ok_and(|transaction| replay::apply(&mut draft, &transaction).is_err())
+        {
+            return;
+        }
+    }
+    written(draft);
+}

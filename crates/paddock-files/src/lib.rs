@@ -1,0 +1,24 @@
+//! ZooKeeper's files on disk, read into a tree and written from one: snapshots, transaction logs, data directories.
+//!
+//! Nothing in a file is believed: a length reserves no memory that its bytes do not fill, and what is wrong is named with file
+//! and offset. There are no sockets and no threads here, and nothing is ever written but new files.
+
+mod data_dir;
+mod digest;
+mod error;
+mod export;
+#[doc(hidden)]
+pub mod fuzzing;
+mod jute_stream;
+mod load;
+mod owner;
+mod replay;
+mod snappy;
+mod snapshot;
+mod transaction;
+mod transaction_log;
+
+pub use data_dir::is_data_dir;
+pub use error::{FileError, Problem};
+pub use export::{Exported, export};
+pub use load::{DigestCheck, LoadOptions, Loaded, LogRead, Progress, Report, Source, load, load_snapshot};

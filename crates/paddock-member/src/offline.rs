@@ -1,0 +1,206 @@
+//! Data directories of members that do not run: one made from a tree, and one read into a tree.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use paddock_replica::{Cluster, HardState, LogEntry, Membership, apply_offline};
+use paddock_state::Now;
+use paddock_storage::disk::Disk;
+use paddock_storage::snapshot;
+use paddock_storage::{
+    DirLock, Index, LockError, Log, LogError, LogOptions, Record, SnapshotError, SnapshotMeta,
+    SnapshotWriter, Term,
+};
+use paddock_tree::Tree;
+
+use crate::config::{GROUP, LOG_DIR, SNAPSHOT_DIR};
+use crate::identity::{self, IdentityError};
+use crate::pieces::PieceWriter;
+use crate::recovery::{self, RecoveryError};
+
+/// Entry and term that the history of a made directory begins behind.
+const FIRST: (Index, Term) = (Index(1), Term(1));
+const UNFINISHED: &str = "unfinished";
+/// Znodes that are copied at a time.
+const ZNODES_PER_SLICE: usize = 4096;
+
+/// Reason for which a directory cannot be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum OfflineError {
+    #[error("{} is there already and not empty; nothing is written over", path.display())]
+    NotEmpty { path: PathBuf },
+    #[error("{} was left by an attempt that did not end; remove it first", path.display())]
+    Left { path: PathBuf },
+    #[error("{} is not a data directory of Paddock", path.display())]
+    NotADataDir { path: PathBuf },
+    #[error("{action} {}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("log {} begins with entry {first}, but the newest whole snapshot ends with entry {last}", path.display())]
+    Gap { path: PathBuf, last: Index, first: u64 },
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+}
+
+/// Makes a data directory with this state, from which `member` starts as an ensemble of its own. It has its name when all of it
+/// is on disk, and not before.
+pub fn make_directory(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    member: u8,
+    tree: &mut Tree,
+) -> Result<(), OfflineError> {
+    check_free(disk.as_ref(), dir)?;
+    let mut name = dir.as_os_str().to_owned();
+    name.push(format!(".{UNFINISHED}"));
+    let unfinished = PathBuf::from(name);
+    if disk.list(&unfinished).is_ok() {
+        return Err(OfflineError::Left { path: unfinished });
+    }
+    disk.create_dir(&unfinished).map_err(io("create directory", &unfinished))?;
+    write_snapshot(disk, &unfinished.join(SNAPSHOT_DIR), member, tree)?;
+    write_log(disk, &unfinished.join(LOG_DIR))?;
+    identity::write_to(disk.as_ref(), &unfinished, member, Cluster::None)?;
+    disk.rename_dir(&unfinished, dir).map_err(io("name directory", dir))
+}
+
+/// Fails unless a directory can be made there.
+pub fn check_free(disk: &dyn Disk, dir: &Path) -> Result<(), OfflineError> {
+    match disk.list(dir) {
+        Ok(names) if names.is_empty() => Ok(()),
+        Ok(_) => Err(OfflineError::NotEmpty { path: dir.to_owned() }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(io("read directory", dir)(error)),
+    }
+}
+
+fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> OfflineError {
+    move |source| OfflineError::Io { action, path: path.to_owned(), source }
+}
+
+fn write_snapshot(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    member: u8,
+    tree: &mut Tree,
+) -> Result<(), SnapshotError> {
+    let app = Membership::new(vec![member.into()], vec![]).encode();
+    let (index, term) = FIRST;
+    let meta = SnapshotMeta { group: GROUP, term, index, zxid: tree.zxid().0, app };
+    let mut writer = SnapshotWriter::create(disk.clone(), dir, meta)?;
+    let mut pieces = PieceWriter::default();
+    let znodes = tree.node_count() as u64;
+    let mut scan = tree.begin_snapshot();
+    loop {
+        let more = pieces.piece(|out| tree.scan_snapshot(&mut scan, ZNODES_PER_SLICE, out));
+        pieces.blocks(!more, |block| writer.block(block))?;
+        if !more {
+            break;
+        }
+    }
+    tree.end_snapshot(scan);
+    writer.finish(znodes).map(drop)
+}
+
+/// An empty log behind the snapshot.
+fn write_log(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), LogError> {
+    let mut log = Log::open(disk.clone(), dir, LogOptions::default(), &mut |_: Record<'_>| {})?;
+    let (index, term) = FIRST;
+    let hard_state = HardState { term: term.0, commit: index.0, ..HardState::default() };
+    log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
+    log.append(Record::Base { group: GROUP, term, index });
+    log.mark()
+}
+
+/// True if a member has had its data there.
+pub fn is_data_dir(disk: &dyn Disk, dir: &Path) -> bool {
+    disk.list(dir).is_ok_and(|names| names.iter().any(|name| name == identity::NAME))
+}
+
+/// State of a member that is stopped: its newest snapshot, and every entry that its log holds behind it. Entries at the end may not
+/// have been committed, if it is one of several members.
+pub fn read_directory(disk: &dyn Disk, dir: &Path, log_dir: Option<&Path>) -> Result<Tree, OfflineError> {
+    if !is_data_dir(disk, dir) {
+        return Err(OfflineError::NotADataDir { path: dir.to_owned() });
+    }
+    let _lock = DirLock::acquire(disk, dir)?;
+    let snapshot_dir = dir.join(SNAPSHOT_DIR);
+    let (mut tree, mut last) = (Tree::new(), Index(0));
+    let newest = snapshot::newest_valid(disk, &snapshot_dir)?;
+    if let Some((file, _)) = newest.found {
+        let (loaded, meta) = recovery::load(disk, &file, &Now::default())?;
+        (tree, last) = (loaded, meta.index);
+    }
+    for entry in entries_behind(disk, &log_dir.unwrap_or(dir).join(LOG_DIR), last)? {
+        apply_offline(&mut tree, &entry);
+    }
+    Ok(tree)
+}
+
+fn entries_behind(disk: &dyn Disk, dir: &Path, last: Index) -> Result<Vec<LogEntry>, OfflineError> {
+    let mut entries: Vec<LogEntry> = Vec::new();
+    Log::inspect(disk, dir, &mut |record: Record<'_>| match record {
+        Record::Entry { term, index, payload, .. } if index > last => {
+            let behind = entries.partition_point(|entry| entry.index < index.0);
+            entries.truncate(behind);
+            let payload = Bytes::copy_from_slice(payload);
+            entries.push(LogEntry { index: index.0, term: term.0, payload });
+        }
+        Record::Base { .. } => entries.clear(),
+        Record::Entry { .. } | Record::HardState { .. } => {}
+    })?;
+    match entries.first() {
+        Some(first) if first.index != last.next().0 => {
+            let (path, first) = (dir.to_owned(), first.index);
+            Err(OfflineError::Gap { path, last, first })
+        }
+        _ => Ok(entries),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paddock_storage::OsDisk;
+
+    use super::*;
+    use crate::Config;
+    use crate::recovery::recover;
+
+    fn tree() -> Tree {
+        let mut draft = paddock_tree::Draft::new();
+        draft.begin_session(paddock_proto::SessionId(7), 4000);
+        draft.finish(paddock_proto::Zxid(100), 1).0
+    }
+
+    #[test]
+    fn a_member_starts_from_a_directory_that_was_made() {
+        let temp = tempfile::tempdir().unwrap();
+        let shared: Arc<dyn Disk> = Arc::new(OsDisk);
+        let config = Config { data_dir: temp.path().join("data"), ..Config::small() };
+        make_directory(&shared, &config.data_dir, 1, &mut tree()).unwrap();
+        let read = read_directory(shared.as_ref(), &config.data_dir, None).unwrap();
+        assert_eq!(read.digest(), tree().digest());
+        let refused = make_directory(&shared, &config.data_dir, 1, &mut tree()).unwrap_err();
+        assert!(refused.to_string().contains("nothing is written over"), "{refused}");
+
+        let found = recover(shared.clone(), &config, &Now::default()).unwrap();
+        assert_eq!(found.state.tree().digest(), tree().digest());
+        assert_eq!(found.state.applied(), (1, 1));
+        assert!(found.recovered.is_alone(1));
+        let refused = read_directory(shared.as_ref(), &config.data_dir, None).unwrap_err();
+        assert!(refused.to_string().contains("in use"), "{refused}");
+    }
+}

@@ -1,0 +1,25 @@
+//! Applying entries to a tree without a member: for whoever reads the directory of one that is stopped.
+
+use paddock_tree::Tree;
+
+use crate::LogEntry;
+use crate::batch::{Batch, batches};
+use crate::configuration::ConfigurationEntry;
+
+/// Applies what an entry says of znodes, sessions and the ensemble, exactly as a member does, and answers nobody.
+pub fn apply_offline(tree: &mut Tree, entry: &LogEntry) {
+    match ConfigurationEntry::decode(&entry.payload) {
+        Some(ConfigurationEntry::Refounding { cluster, members, .. }) => {
+            tree.refound_ensemble(cluster, &members);
+        }
+        Some(_) => {}
+        None => {
+            for batch in batches(&entry.payload) {
+                let is_new = batch.number == Batch::UNNUMBERED || tree.admit(batch.origin, batch.number);
+                if is_new {
+                    batch.commands().for_each(|command| drop(tree.apply(&command)));
+                }
+            }
+        }
+    }
+}

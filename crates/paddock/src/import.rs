@@ -1,0 +1,100 @@
+//! `paddock import`: a data directory of Paddock from the files of another system.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Subcommand;
+use paddock_files::{LoadOptions, Loaded, Source};
+use paddock_storage::{Disk, OsDisk};
+
+use crate::moving::{self, Failure, ProgressLine};
+
+const EXAMPLES: &str = "\
+Examples:
+  paddock import zookeeper --data-dir /var/lib/zookeeper --dry-run
+      read everything, write nothing
+  paddock import zookeeper --data-dir /var/lib/zookeeper --to /var/lib/paddock
+  paddock server --data-dir /var/lib/paddock
+  paddock import zookeeper --data-dir /data --log-dir /datalog --to /var/lib/paddock --member 2
+
+Stop the ensemble first, and take the directory of its last leader. Nothing in it is changed.";
+
+/// Make a data directory from the files of another system
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Zookeeper(ZooKeeper),
+}
+
+/// Import a data directory of Apache ZooKeeper, 3.4 to 3.9
+///
+/// Reads the newest snapshot that is whole and all transactions behind it: znodes with their Stats and ACLs, sessions, which their
+/// clients can resume, ephemerals, quotas, containers and TTLs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct ZooKeeper {
+    /// ZooKeeper's dataDir
+    #[arg(long, value_name = "DIR")]
+    data_dir: PathBuf,
+    /// ZooKeeper's dataLogDir, if it has one
+    #[arg(long, value_name = "DIR")]
+    log_dir: Option<PathBuf>,
+    /// New data directory of Paddock
+    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
+    to: Option<PathBuf>,
+    /// Number of the member that starts from the new directory
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    member: u8,
+    /// Read and report, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Leave sessions and their ephemeral znodes out
+    #[arg(long)]
+    drop_ephemerals: bool,
+    /// Import data whose digest is not the one that ZooKeeper wrote
+    #[arg(long)]
+    ignore_digest: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::Zookeeper(args) => import_zookeeper(args),
+    }
+}
+
+fn import_zookeeper(args: &ZooKeeper) -> Result<(), Failure> {
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let to = args.to.as_deref().filter(|_| !args.dry_run);
+    if let Some(to) = to {
+        paddock_member::check_free(disk.as_ref(), to)?;
+    }
+    let source = Source { data_dir: args.data_dir.clone(), log_dir: args.log_dir.clone() };
+    let ZooKeeper { drop_ephemerals, ignore_digest, member, .. } = *args;
+    let options = LoadOptions { drop_ephemerals, ignore_digest, member };
+    let mut line = ProgressLine::start();
+    let loaded = paddock_files::load(&source, options, &mut |progress| line.show(progress));
+    line.end();
+    let mut loaded = loaded?;
+    if let Some(to) = to {
+        paddock_member::make_directory(&disk, to, member, &mut loaded.tree)?;
+    }
+    // The work is done, whether or not anybody reads about it.
+    let _ = report(&loaded, to);
+    Ok(())
+}
+
+fn report(loaded: &Loaded, to: Option<&Path>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    moving::print_report(&loaded.report, &mut out)?;
+    moving::print_state(&loaded.tree, &mut out)?;
+    match to {
+        Some(to) => writeln!(out, "written   {0}; start it: paddock server --data-dir {0}", to.display()),
+        None => writeln!(out, "written   nothing"),
+    }
+}

@@ -1,0 +1,130 @@
+//! Parts that `import` and `export` share: progress, failures, and the account of what was read.
+
+use std::error::Error;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use paddock_files::{DigestCheck, FileError, Progress, Report};
+use paddock_member::OfflineError;
+use paddock_tree::Tree;
+
+/// Time between two lines of progress: on a terminal they replace each other.
+const TERMINAL_INTERVAL: Duration = Duration::from_millis(200);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
+/// Paths that are named of a kind of repair.
+const PATHS_MAX: usize = 10;
+
+/// Reason for which nothing was moved.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Offline(#[from] OfflineError),
+}
+
+/// Ends the command: a failure is one line.
+pub(crate) fn ended(result: Result<(), Failure>) -> ExitCode {
+    let Err(failure) = result else { return ExitCode::SUCCESS };
+    let mut line = format!("error: {failure}");
+    let mut cause = failure.source();
+    while let Some(error) = cause {
+        line += &format!(": {error}");
+        cause = error.source();
+    }
+    eprintln!("{line}");
+    ExitCode::FAILURE
+}
+
+/// Tells on standard error how far a long read has come.
+pub(crate) struct ProgressLine {
+    is_terminal: bool,
+    told: Instant,
+    is_open: bool,
+}
+
+impl ProgressLine {
+    pub(crate) fn start() -> ProgressLine {
+        ProgressLine { is_terminal: io::stderr().is_terminal(), told: Instant::now(), is_open: false }
+    }
+
+    pub(crate) fn show(&mut self, progress: Progress<'_>) {
+        let interval = if self.is_terminal { TERMINAL_INTERVAL } else { LINE_INTERVAL };
+        if self.told.elapsed() < interval {
+            return;
+        }
+        self.told = Instant::now();
+        let line = match progress {
+            Progress::Snapshot { path, znodes } => format!("{}: {znodes} znodes", path.display()),
+            Progress::Log { path, transactions } => {
+                format!("{}: {transactions} transactions", path.display())
+            }
+        };
+        if self.is_terminal {
+            eprint!("\r\x1b[K{line}");
+            // Nobody misses a line of progress.
+            let _ = io::stderr().flush();
+            self.is_open = true;
+        } else {
+            eprintln!("{line}");
+        }
+    }
+
+    pub(crate) fn end(self) {
+        if self.is_open {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+/// Prints what was read from ZooKeeper's files, what was passed over, and why.
+pub(crate) fn print_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    for skipped in &report.skipped {
+        writeln!(out, "skipped   {skipped}")?;
+    }
+    writeln!(out, "snapshot  {}: {} znodes", report.snapshot.display(), report.znodes)?;
+    if report.logs.is_empty() {
+        writeln!(out, "log       none: if dataLogDir is another directory, name it with --log-dir")?;
+    }
+    for log in &report.logs {
+        let torn = log.torn.map(|offset| format!("; its end at offset {offset} was never finished"));
+        let (path, torn) = (log.path.display(), torn.unwrap_or_default());
+        writeln!(out, "log       {path}: {} transactions{torn}", log.transactions)?;
+    }
+    writeln!(
+        out,
+        "digest    {}",
+        match report.digest {
+            DigestCheck::Right => "as ZooKeeper wrote it",
+            DigestCheck::Absent => "not compared: ZooKeeper wrote none for the last state",
+            DigestCheck::Ignored => "not as ZooKeeper wrote it, which was to be ignored",
+        }
+    )?;
+    if report.dropped_sessions > 0 {
+        writeln!(out, "dropped   {} sessions", report.dropped_sessions)?;
+    }
+    print_paths("dropped", "ephemeral znodes", &report.dropped, out)?;
+    print_paths("removed", "ephemeral znodes of sessions that had ended", &report.repairs.orphans, out)?;
+    if report.repairs.added_config {
+        writeln!(out, "added     /zookeeper/config")?;
+    }
+    Ok(())
+}
+
+fn print_paths(verb: &str, what: &str, paths: &[String], out: &mut dyn Write) -> io::Result<()> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let more = if paths.len() > PATHS_MAX { ", …" } else { "" };
+    let named = paths[..paths.len().min(PATHS_MAX)].join(", ");
+    writeln!(out, "{verb:<10}{} {what}: {named}{more}", paths.len())
+}
+
+/// Prints what a tree holds.
+pub(crate) fn print_state(tree: &Tree, out: &mut dyn Write) -> io::Result<()> {
+    // ZooKeeper counts the root twice; here it is one.
+    let (znodes, ephemerals) = (tree.node_count() - 1, tree.ephemeral_count());
+    let (sessions, zxid) = (tree.session_count(), tree.zxid());
+    writeln!(out, "state     {znodes} znodes, {ephemerals} ephemeral; {sessions} sessions; zxid {zxid}")
+}

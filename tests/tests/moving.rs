@@ -1,0 +1,257 @@
+//! Moving in from Apache ZooKeeper, and out again: what it wrote under load is imported, and what it serves itself when it is started
+//! from the same files is compared with what Paddock serves, znode by znode.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use paddock_client::{
+    Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Id, Multi, Perms, SessionId, Stat,
+};
+use paddock_tests::server::{Server, ServerKind, environment};
+
+const WRITERS: usize = 4;
+/// Acknowledged writes of each writer before the server is killed.
+const WRITES: i32 = 400;
+const PATIENCE: Duration = Duration::from_secs(60);
+const AUTH: &[u8] = b"owner:secret";
+
+/// Everything that a client can see of a znode.
+type Znode = (Option<Vec<u8>>, Vec<Acl>, Stat);
+
+/// Snapshots are taken often, so that they are taken while others write.
+fn settings(compression: &str) -> Vec<(&str, &str)> {
+    let mut settings = vec![("snapCount", "100"), ("maxSessionTimeout", "120000")];
+    if !compression.is_empty() {
+        settings.push(("snapshot.compression.method", compression));
+    }
+    settings
+}
+
+fn options() -> ClientOptions {
+    ClientOptions { session_timeout: Duration::from_secs(100), ..ClientOptions::default() }
+}
+
+async fn connect(servers: &str) -> Client {
+    let client = Client::connect(servers, options()).await.expect("connect");
+    client.add_auth("digest", AUTH).await.expect("authenticate");
+    client
+}
+
+fn acl(perms: Perms, scheme: &str, id: &str) -> Acl {
+    Acl { perms, id: Id::new(scheme, id) }
+}
+
+/// One znode of every kind, with ACLs, versions, quotas, and a counter that has gone on.
+async fn write_every_kind(client: &Client) {
+    let persistent = CreateMode::Persistent;
+    let open = [Acl::open()];
+    client.create("/plain", b"data", persistent).await.unwrap();
+    client.set_data("/plain", b"newer", None).await.unwrap();
+    client.create("/empty", b"", persistent).await.unwrap();
+    client.create2("/container", b"c", &open, CreateMode::Container).await.unwrap();
+    client.create("/container/child", b"", persistent).await.unwrap();
+    client.create_ttl("/ttl", b"t", &open, CreateMode::PersistentWithTtl, 3_600_000).await.unwrap();
+    let secret = [acl(Perms::ALL, "auth", "")];
+    client.create_with_acl("/secret", b"s", &secret, persistent).await.unwrap();
+    let mixed = [acl(Perms::READ, "world", "anyone"), acl(Perms::ALL, "ip", "127.0.0.1")];
+    client.set_acl("/plain", &mixed, None).await.unwrap();
+    client.create("/queue", b"", persistent).await.unwrap();
+    for _ in 0..5 {
+        client.create("/queue/n-", b"", CreateMode::PersistentSequential).await.unwrap();
+    }
+    client.delete("/queue/n-0000000004", None).await.unwrap();
+    for (path, data) in [
+        ("/zookeeper/quota/plain", ""),
+        ("/zookeeper/quota/plain/zookeeper_limits", "count=100,bytes=1000"),
+        ("/zookeeper/quota/plain/zookeeper_stats", "count=0,bytes=0"),
+    ] {
+        client.create(path, data.as_bytes(), persistent).await.unwrap();
+    }
+    client.create("/plain/counted", b"12345", persistent).await.unwrap();
+    client.create("/ephemeral", b"alive", CreateMode::Ephemeral).await.unwrap();
+}
+
+/// Writes until the server is gone; returns how many writes were acknowledged.
+async fn load(client: Client, writer: usize) -> i32 {
+    let root = format!("/load-{writer}");
+    client.create(&root, b"", CreateMode::Persistent).await.expect("make the writer's root");
+    let mut acknowledged = 0;
+    loop {
+        match write(&client, &root, acknowledged).await {
+            Ok(()) => acknowledged += 1,
+            Err(Error::ConnectionLost) => return acknowledged,
+            Err(error) => panic!("{root}: {error:?}"),
+        }
+    }
+}
+
+async fn write(client: &Client, root: &str, number: i32) -> Result<(), Error> {
+    let path = format!("{root}/{}", number % 17);
+    let refused = |error: Error| match error {
+        Error::Refused { code: ErrorCode::NodeExists | ErrorCode::NoNode | ErrorCode::NotEmpty, .. } => {
+            Ok(())
+        }
+        other => Err(other),
+    };
+    match number % 5 {
+        0 => client.create(&path, b"made", CreateMode::Persistent).await.map(drop).or_else(refused),
+        1 => client.set_data(root, number.to_string().as_bytes(), None).await.map(drop),
+        2 => {
+            let multi = Multi::new()
+                .create(&format!("{root}/m{number}"), b"multi", CreateMode::Persistent)
+                .set_data(root, b"multi", None);
+            client.multi(&multi).await.map(drop)
+        }
+        3 => client.delete(&path, None).await.or_else(refused),
+        _ => client.create(&format!("{root}/e-"), b"", CreateMode::EphemeralSequential).await.map(drop),
+    }
+}
+
+/// Everything that the server serves, but for sessions.
+async fn dump(address: SocketAddr) -> BTreeMap<String, Znode> {
+    let client = connect(&address.to_string()).await;
+    let mut waiting = vec!["/".to_owned()];
+    let mut znodes = BTreeMap::new();
+    while let Some(path) = waiting.pop() {
+        let data = client.get_data(&path).await.unwrap_or_else(|error| panic!("{path}: {error:?}"));
+        let (acl, stat) = client.get_acl(&path).await.unwrap_or_else(|error| panic!("{path}: {error:?}"));
+        assert_eq!(data.stat, stat, "nobody writes to {path}");
+        let children = client.get_children(&path).await.expect("list children");
+        let parent = if path == "/" { "" } else { &path };
+        waiting.extend(children.into_iter().map(|name| format!("{parent}/{name}")));
+        znodes.insert(path, (data.bytes, acl, stat));
+    }
+    client.close().await.expect("close the session");
+    znodes
+}
+
+fn check_same(left: &BTreeMap<String, Znode>, right: &BTreeMap<String, Znode>) {
+    for (path, znode) in left {
+        assert_eq!(Some(znode), right.get(path), "{path}");
+    }
+    for path in right.keys() {
+        assert!(left.contains_key(path), "{path} is only in one of them");
+    }
+}
+
+fn paddock(arguments: &[&str]) -> Output {
+    Command::new(environment("PADDOCK_BIN")).args(arguments).output().expect("run paddock")
+}
+
+/// Runs to the end and returns what it printed.
+fn run(arguments: &[&str]) -> String {
+    let output = paddock(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "paddock {arguments:?}: {stderr}");
+    String::from_utf8(output.stdout).expect("the report is text")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("paths of tests are text")
+}
+
+/// A ZooKeeper that was killed under load, a Paddock that has what it wrote, and a client that lived through both.
+struct Moved {
+    zookeeper: Server,
+    paddock: Server,
+    client: Client,
+    session: SessionId,
+    report: String,
+}
+
+async fn move_in(compression: &str) -> Moved {
+    let mut zookeeper = Server::start_with(ServerKind::ZooKeeper, &settings(compression));
+    let mut paddock = Server::prepare(ServerKind::Paddock, &[("maxSessionTimeout", "120000")]);
+    // It goes to Paddock when ZooKeeper is gone.
+    let client = connect(&format!("{},{}", zookeeper.address(), paddock.address())).await;
+    write_every_kind(&client).await;
+    let session = client.session();
+    let mut writers = Vec::new();
+    for writer in 0..WRITERS {
+        let client = connect(&zookeeper.address().to_string()).await;
+        writers.push(tokio::spawn(load(client, writer)));
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while client.last_zxid().0 < i64::from(WRITES) * WRITERS as i64 {
+        assert!(Instant::now() < deadline, "the load does not go on");
+        client.sync("/").await.expect("ZooKeeper answers");
+    }
+    zookeeper.kill();
+    for writer in writers {
+        assert!(writer.await.expect("the writer ends") > 0, "the load wrote something");
+    }
+    let (from, to) = (zookeeper.data_directory(), paddock.data_directory());
+    let report = run(&["import", "zookeeper", "--data-dir", text(&from), "--to", text(&to)]);
+    println!("{report}");
+    paddock.restart();
+    Moved { zookeeper, paddock, client, session, report }
+}
+
+/// The client goes on with its old session, and its ephemeral is there until it closes it.
+async fn check_session(moved: &Moved) {
+    let deadline = Instant::now() + PATIENCE;
+    while let Err(error) = moved.client.sync("/").await {
+        assert!(matches!(error, Error::ConnectionLost), "{error:?}");
+        assert!(Instant::now() < deadline, "the client does not get to Paddock");
+    }
+    assert_eq!(moved.client.session(), moved.session);
+    let ephemeral = moved.client.exists("/ephemeral").await.expect("the ephemeral is there");
+    assert_eq!(ephemeral.ephemeral_owner, moved.session);
+}
+
+async fn what_zookeeper_wrote_is_what_paddock_serves(compression: &str) {
+    let mut moved = move_in(compression).await;
+    assert!(moved.report.contains("digest    as ZooKeeper wrote it"), "{}", moved.report);
+    check_session(&moved).await;
+    let ours = dump(moved.paddock.address()).await;
+    moved.zookeeper.restart();
+    let theirs = dump(moved.zookeeper.address()).await;
+    check_same(&theirs, &ours);
+    assert!(ours.len() > WRITERS * 20, "the load left something to compare");
+
+    let next = moved.client.create("/queue/n-", b"", CreateMode::PersistentSequential).await.unwrap();
+    assert_eq!(next, "/queue/n-0000000005", "the counter goes on");
+    moved.client.close().await.expect("the session ends");
+    let client = connect(&moved.paddock.address().to_string()).await;
+    let gone = client.exists("/ephemeral").await;
+    assert!(matches!(gone, Err(Error::Refused { code: ErrorCode::NoNode, .. })), "{gone:?}");
+}
+
+#[tokio::test]
+async fn plain_snapshots() {
+    what_zookeeper_wrote_is_what_paddock_serves("").await;
+}
+
+#[tokio::test]
+async fn gzip_snapshots() {
+    what_zookeeper_wrote_is_what_paddock_serves("gz").await;
+}
+
+#[tokio::test]
+async fn snappy_snapshots() {
+    what_zookeeper_wrote_is_what_paddock_serves("snappy").await;
+}
+
+#[tokio::test]
+async fn back_to_zookeeper() {
+    let mut moved = move_in("").await;
+    check_session(&moved).await;
+    moved.client.create("/of-paddock", b"new", CreateMode::Persistent).await.unwrap();
+    moved.client.create("/queue/n-", b"", CreateMode::PersistentSequential).await.unwrap();
+    moved.client.create("/ephemeral-of-paddock", b"", CreateMode::Ephemeral).await.unwrap();
+    let ours = dump(moved.paddock.address()).await;
+    assert!(moved.paddock.stop().success());
+
+    let mut back = Server::prepare(ServerKind::ZooKeeper, &[("maxSessionTimeout", "120000")]);
+    let (from, to) = (moved.paddock.data_directory(), back.data_directory());
+    println!("{}", run(&["export", "zookeeper", "--data-dir", text(&from), "--to", text(&to)]));
+    back.restart();
+    let theirs = dump(back.address()).await;
+    check_same(&ours, &theirs);
+    assert!(theirs.contains_key("/ephemeral-of-paddock"), "the session went with it");
+    let refused = paddock(&["export", "zookeeper", "--data-dir", text(&from), "--to", text(&to)]);
+    assert_eq!(refused.status.code(), Some(1), "nothing is written over");
+}
