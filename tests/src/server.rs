@@ -3,9 +3,10 @@
 //! A server keeps its port and its data over `kill`, `stop` and `restart`, so clients find it again. When a test
 //! fails, the end of each server's log goes to standard error.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -300,7 +301,9 @@ impl Server {
         for (key, value) in settings {
             config.push_str(&format!("{key}={value}\n"));
         }
-        fs::create_dir_all(self.data_directory()).expect("make the data directory");
+        // A member warns of one that others may enter.
+        let private = DirBuilder::new().recursive(true).mode(0o700).create(self.data_directory());
+        private.expect("make the data directory");
         fs::write(self.config_path(), config).expect("write zoo.cfg");
         fs::write(self.logback_path(), LOGBACK).expect("write logback.xml");
     }

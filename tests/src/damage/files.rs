@@ -117,6 +117,8 @@ pub fn name(file: &Path) -> String {
 /// Copies a directory with all that is in it.
 pub fn copy_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("make a directory");
+    let permissions = fs::metadata(from).expect("look at a directory").permissions();
+    fs::set_permissions(to, permissions).expect("let the same users enter it");
     for entry in fs::read_dir(from).expect("list a directory") {
         let entry = entry.expect("list a directory");
         let to = to.join(entry.file_name());
