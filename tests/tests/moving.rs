@@ -2,6 +2,7 @@
 //! from the same files is compared with what Paddock serves, znode by znode.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use paddock_client::{
     Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Id, Multi, Perms, SessionId, Stat,
 };
-use paddock_tests::server::{Server, ServerKind, environment};
+use paddock_tests::server::{Server, ServerKind, environment, free_port};
 
 const WRITERS: usize = 4;
 /// Acknowledged writes of each writer before the server is killed.
@@ -74,15 +75,14 @@ async fn write_every_kind(client: &Client) {
     client.create("/ephemeral", b"alive", CreateMode::Ephemeral).await.unwrap();
 }
 
-/// Writes until the server is gone; returns how many writes were acknowledged.
-async fn load(client: Client, writer: usize) -> i32 {
+/// Writes until the server is gone, or for ever: a request without a connection waits for the next one.
+async fn load(client: Client, writer: usize) {
     let root = format!("/load-{writer}");
     client.create(&root, b"", CreateMode::Persistent).await.expect("make the writer's root");
-    let mut acknowledged = 0;
-    loop {
-        match write(&client, &root, acknowledged).await {
-            Ok(()) => acknowledged += 1,
-            Err(Error::ConnectionLost) => return acknowledged,
+    for number in 0.. {
+        match write(&client, &root, number).await {
+            Ok(()) => {}
+            Err(Error::ConnectionLost) => return,
             Err(error) => panic!("{root}: {error:?}"),
         }
     }
@@ -181,7 +181,9 @@ async fn move_in(compression: &str) -> Moved {
     }
     zookeeper.kill();
     for writer in writers {
-        assert!(writer.await.expect("the writer ends") > 0, "the load wrote something");
+        writer.abort();
+        let ended = writer.await;
+        assert!(ended.as_ref().is_err_and(|error| error.is_cancelled()) || ended.is_ok(), "{ended:?}");
     }
     let (from, to) = (zookeeper.data_directory(), paddock.data_directory());
     let report = run(&["import", "zookeeper", "--data-dir", text(&from), "--to", text(&to)]);
@@ -254,4 +256,43 @@ async fn back_to_zookeeper() {
     assert!(theirs.contains_key("/ephemeral-of-paddock"), "the session went with it");
     let refused = paddock(&["export", "zookeeper", "--data-dir", text(&from), "--to", text(&to)]);
     assert_eq!(refused.status.code(), Some(1), "nothing is written over");
+}
+
+/// The lines of `zoo.cfg` that name three members.
+fn member_lines() -> Vec<(String, String)> {
+    let line = |id| (format!("server.{id}"), format!("127.0.0.1:{}:{}", free_port(), free_port()));
+    (1..=3).map(line).collect()
+}
+
+#[tokio::test]
+async fn an_ensemble_grows_from_what_was_imported() {
+    let mut zookeeper = Server::start_with(ServerKind::ZooKeeper, &[]);
+    let client = connect(&zookeeper.address().to_string()).await;
+    write_every_kind(&client).await;
+    zookeeper.kill();
+
+    let lines = member_lines();
+    let settings: Vec<(&str, &str)> = lines.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+    let mut members: Vec<Server> = (0..3).map(|_| Server::prepare(ServerKind::Paddock, &settings)).collect();
+    let (from, to) = (zookeeper.data_directory(), members[0].data_directory());
+    run(&["import", "zookeeper", "--data-dir", text(&from), "--to", text(&to)]);
+    for (number, member) in members.iter().enumerate() {
+        fs::write(member.data_directory().join("myid"), (number + 1).to_string()).expect("write myid");
+    }
+    members[0].restart();
+    // Both at once: two members without data may each have begun a log before they hear of the first one.
+    members[1..].iter_mut().for_each(Server::spawn);
+    // Whoever joins begins with nothing, and must be given all that was imported before it counts.
+    let leader = dump(members[0].address()).await;
+    assert!(leader.contains_key("/ephemeral"), "the session goes on");
+    for member in &members[1..] {
+        let joined = connect(&member.address().to_string()).await;
+        joined.sync("/").await.expect("the member serves");
+        let mut theirs = dump(member.address()).await;
+        let mut ours = leader.clone();
+        // Each change of members is written there.
+        ours.remove("/zookeeper/config");
+        theirs.remove("/zookeeper/config");
+        check_same(&ours, &theirs);
+    }
 }

@@ -19,8 +19,9 @@ use crate::identity::{self, IdentityError};
 use crate::pieces::PieceWriter;
 use crate::recovery::{self, RecoveryError};
 
-/// Entry and term that the history of a made directory begins behind.
-const FIRST: (Index, Term) = (Index(1), Term(1));
+/// Entry and term that the history of a made directory begins behind. No member without data may take its own first entry, which
+/// is number 1 of term 1, for a part of that history: it has to be sent the snapshot.
+const FIRST: (Index, Term) = (Index(1024), Term(2));
 const UNFINISHED: &str = "unfinished";
 /// Znodes that are copied at a time.
 const ZNODES_PER_SLICE: usize = 4096;
@@ -198,7 +199,7 @@ mod tests {
 
         let found = recover(shared.clone(), &config, &Now::default()).unwrap();
         assert_eq!(found.state.tree().digest(), tree().digest());
-        assert_eq!(found.state.applied(), (1, 1));
+        assert_eq!(found.state.applied(), (1024, 2));
         assert!(found.recovered.is_alone(1));
         let refused = read_directory(shared.as_ref(), &config.data_dir, None).unwrap_err();
         assert!(refused.to_string().contains("in use"), "{refused}");

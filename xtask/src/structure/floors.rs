@@ -90,6 +90,6 @@ mod tests {
         let rows = FLOORS.iter().map(|(name, floor)| format!("| {floor} | `{name}` | it owns |\n"));
         let document: String = rows.collect();
         assert!(compare(&document).is_empty());
-        assert_eq!(compare(&document.replace("| 2 |", "| 1 |")).len(), 1);
+        assert_eq!(compare(&document.replace("| 5 |", "| 4 |")).len(), 1);
     }
 }
