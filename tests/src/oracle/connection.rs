@@ -1,7 +1,7 @@
 //! A raw connection: frames out, frames in, nothing in between that could hide a fault.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use paddock_proto::frame;
@@ -37,6 +37,15 @@ impl RawConnection {
     /// Writes bytes. That the server has closed is for `read` to find out: it may have answered before.
     pub fn write(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
+    }
+
+    /// Ends the connection and waits until the server has closed its side.
+    ///
+    /// ZooKeeper forgets which connection serves a session when it closes one of that session, also if the session
+    /// has moved to another connection since. A resume must not race with that.
+    pub fn end(mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        while let Incoming::Frame(_) = self.read() {}
     }
 
     pub fn read(&mut self) -> Incoming {

@@ -76,7 +76,7 @@ impl Player<'_> {
         let mut lines = Vec::new();
         let (slot, others_notice) = match step {
             Step::Connect { slot, connect } => {
-                self.put(*slot, None);
+                self.end(*slot);
                 let (line, answer) = Line::connect(self.address, connect, &mut self.names, self.root);
                 lines.push(format!("connection {slot}: {answer}"));
                 self.put(*slot, line);
@@ -96,7 +96,7 @@ impl Player<'_> {
                 (*slot, true)
             }
             Step::Cut { slot } => {
-                self.put(*slot, None);
+                self.end(*slot);
                 (*slot, true)
             }
         };
@@ -152,9 +152,16 @@ impl Player<'_> {
         self.lines[slot] = line;
     }
 
+    /// Ends the connection of `slot`, if there is one.
+    fn end(&mut self, slot: Slot) {
+        if let Some(line) = self.lines.get_mut(slot).and_then(Option::take) {
+            line.connection.end();
+        }
+    }
+
     /// No session may outlive its sequence: its end would take a zxid in the middle of another one.
     fn close_all(&mut self) {
-        self.lines.clear();
+        (0..self.lines.len()).for_each(|slot| self.end(slot));
         for number in 0..self.names.sessions.len() {
             let connect = Connect { session: WantedSession::Opened(number), ..Connect::new_session() };
             let (line, _) = Line::connect(self.address, &connect, &mut self.names, "");
