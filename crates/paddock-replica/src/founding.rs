@@ -6,7 +6,8 @@
 //! told everything, and has no say before: it might have promised something once that it does not know any more.
 //!
 //! The founders agree on the id of their ensemble (`own_cluster.rs`). A founder that was away when the first leader wrote it down, and had
-//! not heard of the number that became it, hears of the ensemble from most of its voters.
+//! not heard of the number that became it, hears of the ensemble from most of its voters; or from one, if that
+//! ensemble has exactly the members and addresses with which it founds.
 //!
 //! A member that has written the first entry and knows no leader yet proves nothing. It may have slept since the founding, and the
 //! member that asks may have led the others meanwhile and lost its data: those two must not begin anew. Nobody needs it

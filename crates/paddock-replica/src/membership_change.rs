@@ -28,6 +28,8 @@ const LAG_MAX: u64 = 64;
 pub(crate) struct MembershipChange {
     /// `None` while there is no ensemble.
     target: Option<Target>,
+    /// Digest of the members' addresses in the state.
+    addresses: Option<u64>,
     /// True if this member was removed from the ensemble.
     is_removed: bool,
     /// True if the state says something else of the members, and the shell was not told.
@@ -89,6 +91,7 @@ impl MembershipChange {
     /// Takes the target from the state as of entry `applied`.
     pub(crate) fn follow(&mut self, own: u64, tree: &Tree, applied: u64) {
         self.target = Target::of(tree, applied);
+        self.addresses = tree.ensemble().map(Ensemble::members_digest);
         let belongs = |ensemble: &Ensemble| ensemble.all_members().any(|member| u64::from(member.id) == own);
         let is_removed = tree.ensemble().is_some_and(|ensemble| !belongs(ensemble));
         if is_removed && !self.is_removed {
@@ -102,6 +105,11 @@ impl MembershipChange {
     /// True if the state says who the members are.
     pub(crate) fn has_target(&self) -> bool {
         self.target.is_some()
+    }
+
+    /// Digest of the members' addresses in the state; `None` while there is no ensemble.
+    pub(crate) fn addresses(&self) -> Option<u64> {
+        self.addresses
     }
 
     pub(crate) fn is_removed(&self) -> bool {

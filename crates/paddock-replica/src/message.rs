@@ -97,6 +97,8 @@ pub(crate) struct Greeting {
     pub(crate) term: u64,
     /// Membership, as far as the sender knows.
     pub(crate) membership: Membership,
+    /// Digest of the members' addresses in the sender's state; `None` while no ensemble stands there.
+    pub(crate) addresses: Option<u64>,
     /// The leader, as far as the sender knows.
     pub(crate) leader: Option<u64>,
     /// The sender's disk as its process found it.
@@ -276,7 +278,7 @@ impl PeerMessage {
 }
 
 fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
-    let Greeting { condition, purpose, term, membership, leader, found, ruling } = greeting;
+    let Greeting { condition, purpose, term, membership, addresses, leader, found, ruling } = greeting;
     match purpose {
         Purpose::Question => out.put_bool(true),
         Purpose::Answer { asker } => {
@@ -292,8 +294,11 @@ fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
     });
     out.put_i64(*term as i64);
     out.put_buffer(Some(&membership.encode()));
+    out.put_bool(addresses.is_some());
     let FoundOnDisk { former_start, start, last } = *found;
-    for number in [leader.unwrap_or_default(), former_start, start, last.0, last.1] {
+    let numbers =
+        [addresses.unwrap_or_default(), leader.unwrap_or_default(), former_start, start, last.0, last.1];
+    for number in numbers {
         out.put_i64(number as i64);
     }
     out.push(match ruling {
@@ -318,6 +323,8 @@ fn decode_greeting(reader: &mut Reader<'_>) -> Result<Greeting, DecodeError> {
     let term = reader.i64()? as u64;
     let membership = Membership::decode(reader.buffer()?.unwrap_or_default());
     let membership = membership.ok_or(DecodeError::Truncated)?;
+    let has_addresses = reader.bool()?;
+    let addresses = Some(reader.i64()? as u64).filter(|_| has_addresses);
     let leader = Some(reader.i64()? as u64).filter(|leader| *leader > 0);
     let (former_start, start) = (reader.i64()? as u64, reader.i64()? as u64);
     let found = FoundOnDisk { former_start, start, last: (reader.i64()? as u64, reader.i64()? as u64) };
@@ -327,7 +334,7 @@ fn decode_greeting(reader: &mut Reader<'_>) -> Result<Greeting, DecodeError> {
         2 => Some(Ruling::Outdated),
         other => return Err(unknown("ruling", other)),
     };
-    Ok(Greeting { condition, purpose, term, membership, leader, found, ruling })
+    Ok(Greeting { condition, purpose, term, membership, addresses, leader, found, ruling })
 }
 
 /// The messages that travel, with their numbers. The library has others, for itself alone.
@@ -480,7 +487,9 @@ mod tests {
                 let membership = Membership::new(vec![1, 2, 3], vec![4]);
                 let found = FoundOnDisk { former_start: 1 << 40, start: 1 << 41, last: (3, 77) };
                 let leader = Some(3).filter(|_| purpose == Purpose::Question);
-                let greeting = Greeting { condition, purpose, term: 7, membership, leader, found, ruling };
+                let addresses = leader.map(|_| u64::MAX);
+                let greeting =
+                    Greeting { condition, purpose, term: 7, membership, addresses, leader, found, ruling };
                 check(PeerMessage::Greeting(greeting));
             }
         }

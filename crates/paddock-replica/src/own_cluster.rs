@@ -9,6 +9,8 @@ pub(crate) struct OwnCluster {
     cluster: Cluster,
     /// True if the proposal is that of a founder whose log has begun.
     is_taken_over: bool,
+    /// True if the log has named an ensemble, be it one that did not come to be.
+    is_named: bool,
     /// Peers that belong to another ensemble, and its id, since the shell was told last.
     foreign: Vec<(u64, u64)>,
     /// True once a peer was refused for that: this member may stand at another one's address.
@@ -16,8 +18,17 @@ pub(crate) struct OwnCluster {
 }
 
 impl OwnCluster {
-    pub(crate) fn new(cluster: Cluster) -> OwnCluster {
-        OwnCluster { cluster, is_taken_over: false, foreign: Vec::new(), has_met_foreign: false }
+    /// The ensemble that the disk names, for a member with these entries behind its snapshot.
+    pub(crate) fn new(cluster: Cluster, entries: &[LogEntry]) -> OwnCluster {
+        let mut own = OwnCluster {
+            cluster,
+            is_taken_over: false,
+            is_named: false,
+            foreign: Vec::new(),
+            has_met_foreign: false,
+        };
+        own.note_entries(entries);
+        own
     }
 
     pub(crate) fn cluster(&self) -> Cluster {
@@ -60,8 +71,13 @@ impl OwnCluster {
         if matches!(self.cluster, Cluster::Proposed(_))
             && let Some(id) = entries.iter().rev().find_map(LogEntry::named_cluster)
         {
-            self.cluster = Cluster::Proposed(id);
+            (self.cluster, self.is_named) = (Cluster::Proposed(id), true);
         }
+    }
+
+    /// True if this member founds, and its log has named no ensemble yet: it holds nothing that anybody could miss.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        matches!(self.cluster, Cluster::Proposed(_)) && !self.is_named
     }
 
     /// A peer belongs to another ensemble.
@@ -88,11 +104,40 @@ pub(crate) fn new_cluster_id(process: u64, now: Now) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use paddock_proto::{IdList, SessionId};
+    use paddock_tree::{Command, Origin};
+
     use super::*;
+    use crate::Membership;
+    use crate::batch::{BatchBuilder, EntryBuilder};
+    use crate::founding::naming_commands;
+
+    /// The entry in which a leader names the ensemble.
+    fn naming_entry(cluster: u64) -> LogEntry {
+        let mut batch = BatchBuilder::new();
+        for (op, body) in naming_commands(cluster, "", &Membership::default()) {
+            let mut command = Vec::new();
+            Command::encode(SessionId(0), 0, IdList::NONE, op, &body, &mut command);
+            batch.push(&command);
+        }
+        let mut entry = EntryBuilder::new();
+        entry.add(&batch.take(Origin { member: 1, incarnation: 1 }, 0), 0);
+        LogEntry { index: 3, term: 2, payload: entry.take() }
+    }
+
+    #[test]
+    fn an_id_in_the_log_is_the_proposal_even_if_it_has_not_reached_the_identity() {
+        let first_of_term = LogEntry { index: 2, term: 2, payload: Bytes::new() };
+        let own = OwnCluster::new(Cluster::Proposed(5), std::slice::from_ref(&first_of_term));
+        assert_eq!((own.cluster(), own.is_unnamed()), (Cluster::Proposed(5), true));
+        let own = OwnCluster::new(Cluster::Proposed(5), &[first_of_term, naming_entry(9)]);
+        assert_eq!((own.cluster(), own.is_unnamed()), (Cluster::Proposed(9), false));
+    }
 
     #[test]
     fn an_id_that_enough_members_have_told_is_not_replaced_by_the_state() {
-        let mut own = OwnCluster::new(Cluster::None);
+        let mut own = OwnCluster::new(Cluster::None, &[]);
         own.propose(9);
         own.agree(Cluster::Proposed(5), false);
         assert_eq!(own.cluster(), Cluster::Proposed(5));
@@ -103,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_proposal_of_who_has_begun_counts_more_than_the_smallest() {
-        let mut own = OwnCluster::new(Cluster::Proposed(5));
+        let mut own = OwnCluster::new(Cluster::Proposed(5), &[]);
         own.agree(Cluster::Proposed(9), false);
         assert_eq!(own.cluster(), Cluster::Proposed(5));
         for other in [Cluster::Proposed(9), Cluster::Proposed(3)] {
@@ -116,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_foreign_peer_is_reported_once_and_remembered() {
-        let mut own = OwnCluster::new(Cluster::Known(7));
+        let mut own = OwnCluster::new(Cluster::Known(7), &[]);
         assert!(!own.has_met_foreign());
         own.note_foreign(2, Cluster::Known(8));
         let mut foreign = Vec::new();

@@ -102,7 +102,7 @@ impl Replica {
         let HardState { incarnation, silent_until, .. } = written;
         assert!(incarnation > 0, "a member begins with the number of its start");
         let mut replica = Replica {
-            cluster: OwnCluster::new(recovered.cluster),
+            cluster: OwnCluster::new(recovered.cluster, &recovered.entries),
             disk_age: DiskAge::new(recovered.found()),
             consensus: Consensus::new(options.member, options.seed, options.entry_bytes_kept, recovered),
             leadership: Leadership::default(),

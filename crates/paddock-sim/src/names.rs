@@ -15,11 +15,21 @@ pub(crate) fn identities(credentials: &str) -> Vec<Id> {
     [id].into_iter().chain(is_super.then(|| Id::new("super", ""))).collect()
 }
 
-/// The line that names a member, in configurations and in changes of members.
+/// Machines of the simulated ensemble.
+pub(crate) const OWN_HOSTS: &str = "host";
+/// Machines of the ensemble whose disks come into the simulated one.
+pub(crate) const FOREIGN_HOSTS: &str = "foreign";
+
+/// The line that names a member of the simulated ensemble, in configurations and in changes of members.
 pub(crate) fn member(id: u8, role: MemberRole) -> String {
+    member_at(OWN_HOSTS, id, role)
+}
+
+/// The same for an ensemble whose machines are called like this.
+pub(crate) fn member_at(hosts: &str, id: u8, role: MemberRole) -> String {
     let role = match role {
         MemberRole::Participant => "participant",
         MemberRole::Observer => "observer",
     };
-    format!("server.{id}=host-{id}:2888:3888:{role};2181")
+    format!("server.{id}={hosts}-{id}:2888:3888:{role};2181")
 }

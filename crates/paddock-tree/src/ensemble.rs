@@ -28,6 +28,11 @@ impl Ensemble {
         self.target.as_ref().unwrap_or(&self.members)
     }
 
+    /// Digest of the members and their addresses.
+    pub fn members_digest(&self) -> u64 {
+        members_digest(&self.members)
+    }
+
     /// Data of `/zookeeper/config`.
     pub(crate) fn text(&self) -> String {
         let mut text = lines(&self.members);
@@ -39,6 +44,16 @@ impl Ensemble {
         let target = self.target.as_deref().map(lines);
         xxh3_64(format!("{}\n{}\n{target:?}", self.cluster, self.text()).as_bytes())
     }
+}
+
+/// Digest of the members in these lines, and of their addresses; `None` if the lines name nobody, or cannot be read.
+pub fn digest_of_members(lines: &str) -> Option<u64> {
+    let members = parse_members(lines).filter(|members| !members.is_empty())?;
+    Some(members_digest(&members))
+}
+
+fn members_digest(members: &[EnsembleMember]) -> u64 {
+    xxh3_64(lines(members).as_bytes())
 }
 
 /// One line for each member, as `server.N` lines are written.
@@ -157,6 +172,21 @@ mod tests {
         check(asked(None, Some("1, 7"), None), Some(B));
         check(asked(None, None, Some("server.2=b:1:2;9,server.1=a:1:2;9")), Some(&format!("{A} {B}")));
         check(asked(None, None, Some("server.2=b:1:2;9\nversion=3")), Some(B));
+    }
+
+    #[test]
+    fn the_digest_of_members_is_that_of_their_addresses() {
+        let digest = digest_of_members(&format!("{B}\n{A}\n"));
+        assert!(digest.is_some());
+        let ensemble = Ensemble {
+            cluster: 7,
+            members: parse_members(&format!("{A}\n{B}")).unwrap(),
+            version: 5,
+            target: None,
+        };
+        assert_eq!(digest, Some(ensemble.members_digest()), "neither order nor version counts");
+        assert_ne!(digest, digest_of_members(&format!("{A}\n{}", B.replace("=b", "=c"))));
+        assert_eq!((digest_of_members(""), digest_of_members("server.1")), (None, None));
     }
 
     #[test]

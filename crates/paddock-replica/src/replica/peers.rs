@@ -1,7 +1,7 @@
 //! Messages of other members, and what a member that has no say yet does about them.
 
 use paddock_state::Now;
-use paddock_tree::Origin;
+use paddock_tree::{Origin, digest_of_members};
 use raft::eraftpb::{Message, MessageType};
 
 use super::Replica;
@@ -12,7 +12,7 @@ use crate::effects::{SnapshotRead, SnapshotWrite};
 use crate::founding::first_entry;
 use crate::message::{Condition, Envelope, Greeting, PeerMessage, Purpose, Ruling};
 use crate::processes::Speaker;
-use crate::{Cluster, Membership, Recovered, ReplicaOptions};
+use crate::{Cluster, Founding, Membership, Recovered, ReplicaOptions};
 
 impl Replica {
     pub(super) fn on_lost_link(&mut self, peer: u64) {
@@ -224,9 +224,9 @@ impl Replica {
     /// Greeting of this member: a question to another one, or an answer with a leader's ruling.
     pub(super) fn greeting(&self, purpose: Purpose, ruling: Option<Ruling>) -> Vec<u8> {
         let (condition, leadership) = (self.condition(), self.consensus.leadership());
-        let membership = self.consensus.membership().clone();
+        let (membership, addresses) = (self.consensus.membership().clone(), self.membership.addresses());
         let (term, leader, found) = (leadership.term, leadership.leader, self.disk_age.found());
-        let greeting = Greeting { condition, purpose, term, membership, leader, found, ruling };
+        let greeting = Greeting { condition, purpose, term, membership, addresses, leader, found, ruling };
         PeerMessage::Greeting(greeting).encode()
     }
 
@@ -313,11 +313,25 @@ impl Replica {
                 self.cluster.learn(cluster);
                 self.consensus.adopt_term(term);
             }
-        } else if self.cluster().known().is_none()
-            && let Some(cluster) = self.joining.note_voucher(from, cluster, greeting)
-        {
-            self.cluster.learn(cluster);
+        } else if self.cluster().known().is_none() {
+            let is_founded = self.is_founded_by(from, &greeting);
+            let vouched = self.joining.note_voucher(from, cluster, greeting);
+            if let Some(cluster) = cluster.known().filter(|_| is_founded).or(vouched) {
+                self.cluster.learn(cluster);
+            }
         }
+    }
+
+    /// True if this member's log has begun and names no ensemble, and the greeting is that of a founder whose ensemble has come to be: it
+    /// names the same members at the same addresses. One such word is enough, where otherwise most voters have to vouch for an
+    /// ensemble: another founder may have lost its disk, and cannot.
+    fn is_founded_by(&self, from: u64, greeting: &Greeting) -> bool {
+        let Founding { membership, members } = &self.options.founding;
+        self.cluster.is_unnamed()
+            && !self.consensus.is_empty()
+            && greeting.condition == Condition::Established
+            && membership.voters.contains(&from)
+            && greeting.addresses.is_some_and(|addresses| digest_of_members(members) == Some(addresses))
     }
 
     /// A leader speaks to this member. If it has nothing, there is an ensemble.

@@ -94,6 +94,7 @@ fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
             purpose: Purpose::Answer { asker },
             term: 2,
             membership: membership.clone(),
+            addresses: None,
             leader: Some(2),
             found: FoundOnDisk::default(),
             ruling: Some(Ruling::Admitted),

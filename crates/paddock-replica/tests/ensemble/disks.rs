@@ -2,7 +2,7 @@
 
 use paddock_replica::Role;
 
-use super::stage::{Disk, Stage, server_line};
+use super::stage::{Disk, Stage, founding, server_line};
 
 /// An ensemble of three with some data, its leader, and a member that follows.
 fn with_data(seed: u64, writes: i32) -> (Stage, u64, u64) {
@@ -57,7 +57,9 @@ fn a_member_with_another_ensembles_disk_is_refused() {
 #[test]
 fn a_founder_takes_nothing_of_another_ensemble_either() {
     let (other, ..) = with_data(61, 10);
-    let mut stage = Stage::new(3, 62);
+    let mut configuration = founding(1..=3);
+    configuration.members = configuration.members.replace("=host", "=other");
+    let mut stage = Stage::founded_with(configuration, 62);
     // Two of three found an ensemble, and hear of a member of another one before they have a leader.
     stage.start_with(3, other.copy_disk(3));
     stage.run_ticks(100);
@@ -79,6 +81,28 @@ fn who_was_away_when_the_ensemble_got_its_id_joins_it() {
         stage.mend(3);
         stage.run_ticks(60);
         assert_eq!(stage.cluster(3), stage.cluster(leader));
+        stage.check_agreement();
+    }
+}
+
+#[test]
+fn who_was_away_when_the_ensemble_got_its_id_believes_the_only_other_who_remembers_it() {
+    for seed in 140..150 {
+        // Member 3 has written the first entry, and proposes another id.
+        let mut founders = Stage::new(3, seed + 100);
+        founders.run_ticks(3);
+        let mut stage = Stage::new(3, seed);
+        stage.cut(3);
+        let leader = stage.elect_beside(3);
+        write(&mut stage, leader, 1);
+        stage.start_with(3, founders.copy_disk(3));
+        stage.start_empty(3 - leader);
+        stage.mend(3);
+        stage.run_ticks(100);
+        for member in [3, 3 - leader] {
+            assert_eq!(stage.cluster(member), stage.cluster(leader), "member {member}, seed {seed}");
+            assert!(stage.data(member, "/more-1-10").is_some(), "member {member}, seed {seed}");
+        }
         stage.check_agreement();
     }
 }
@@ -153,7 +177,7 @@ fn a_member_that_is_started_with_all_that_it_had_goes_on_at_once() {
 #[test]
 fn a_newcomer_is_no_member_of_another_ensemble() {
     let (mut stage, leader, _) = with_data(83, 5);
-    stage.founding = super::stage::founding(1..=4);
+    stage.founding = founding(1..=4);
     stage.start_empty(4);
     stage.run_ticks(5);
     let client = stage.connect(leader, 7);

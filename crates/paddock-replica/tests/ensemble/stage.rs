@@ -151,12 +151,18 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(members: u64, seed: u64) -> Stage {
+        Stage::founded_with(founding(1..=members), seed)
+    }
+
+    /// Stage of the members with which this configuration founds.
+    pub(crate) fn founded_with(founding: Founding, seed: u64) -> Stage {
+        let members = founding.membership.voters.len() as u64;
         let mut stage = Stage {
             members: (1..=members).map(|member| (member, None)).collect(),
             disks: (1..=members).map(|member| (member, Disk::default())).collect(),
             now: Now { monotonic_ms: 1000, wall_ms: 1_000_000 },
             seed,
-            founding: founding(1..=members),
+            founding,
             linearizable_reads: false,
             lease_clock_bound_ms: None,
             messages: VecDeque::new(),

@@ -96,7 +96,7 @@ impl Verdict {
     }
 }
 
-pub(super) const VERSION: u16 = 3;
+pub(super) const VERSION: u16 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {

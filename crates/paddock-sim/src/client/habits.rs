@@ -110,6 +110,11 @@ impl Habits {
         }
     }
 
+    /// The same for somebody who leaves the members as they are.
+    pub(crate) fn of_user(self) -> Habits {
+        Habits { changes_members_of: None, ..self }
+    }
+
     /// The next thing to ask for. `seen` is what is there now; `mark` is new each time.
     pub(crate) fn ask(&self, chance: &mut Chance, seen: &Model, mark: &str) -> Ask {
         let mut mind = Mind { chance, seen, mark };

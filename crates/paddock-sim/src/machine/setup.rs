@@ -12,6 +12,8 @@ use paddock_chance::Chance;
 /// Settings that all members share. Small numbers: so a minute of simulated life has what takes days elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    /// Machines of the ensemble, as its configuration calls them.
+    pub(crate) hosts: &'static str,
     pub(crate) members: u8,
     /// Number of them, the last ones, that found it without a vote.
     pub(crate) observers: u8,
@@ -42,6 +44,7 @@ impl Settings {
 
     pub(crate) fn throw(members: u8, spares: u8, chance: &mut Chance) -> Settings {
         Settings {
+            hosts: names::OWN_HOSTS,
             members,
             observers: 0,
             spares,
@@ -131,7 +134,7 @@ impl Settings {
         let all: Vec<u8> =
             (1..=self.members).chain(Some(member).filter(|member| self.is_spare(*member))).collect();
         let role = |id: u8| if self.is_observer(id) { MemberRole::Observer } else { MemberRole::Participant };
-        let lines = all.iter().map(|id| names::member(*id, role(*id)) + "\n");
+        let lines = all.iter().map(|id| names::member_at(self.hosts, *id, role(*id)) + "\n");
         let members = if self.members == 1 { String::new() } else { lines.collect() };
         let (learners, voters) = all.iter().partition(|id| self.is_observer(**id));
         let ids = |some: Vec<&u8>| some.into_iter().copied().map(u64::from).collect();

@@ -4,9 +4,12 @@ use paddock_replica::Role;
 
 use super::{Event, World};
 use crate::checks::Checked;
+use crate::client::Habits;
 use crate::faults::{End, Fault, Whom};
 use crate::machine::Machine;
 use crate::machine::disk::{Moment, SimDisk};
+use crate::machine::setup::Settings;
+use crate::names;
 use crate::network::{Disturbance, Trouble};
 use crate::plan::Plan;
 use crate::time::{SimDuration, Time};
@@ -192,9 +195,12 @@ impl World {
         Ok(())
     }
 
-    /// The disk of the member with this number in an ensemble that has lived for a while, and well.
+    /// The disk of the member with this number in an ensemble of other machines that has lived for a while, and well.
     fn disk_of_another_ensemble(plan: &Plan, dice: u64, member: u8) -> SimDisk {
-        let plan = Plan { seed: dice, faults: Vec::new(), length: FOREIGN_LIFE, ..plan.clone() };
+        let settings = Settings { hosts: names::FOREIGN_HOSTS, ..plan.settings.clone() };
+        let clients = plan.clients.iter().cloned().map(Habits::of_user).collect();
+        let (faults, length) = (Vec::new(), FOREIGN_LIFE);
+        let plan = Plan { seed: dice, settings, clients, faults, length, ..plan.clone() };
         let mut world = World::new(plan, Telling::Hash);
         world.live_through_faults();
         let machine = world.machine(member);
