@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
-use paddock_tests::damage::files::copy_all;
+use paddock_tests::damage::files::{copy_all, falsify};
 use paddock_tests::ensemble::{Ensemble, server_lines};
 use paddock_tests::server::{Server, free_port};
 
@@ -13,8 +13,12 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
 
 async fn write(ensemble: &Ensemble, name: &str, count: usize) {
+    write_through(&ensemble.hosts(), name, count).await;
+}
+
+async fn write_through(hosts: &str, name: &str, count: usize) {
     let options = ClientOptions { session_timeout: Duration::from_secs(30), ..ClientOptions::default() };
-    let client = Client::connect(&ensemble.hosts(), options).await.expect("connect to the ensemble");
+    let client = Client::connect(hosts, options).await.expect("connect to the ensemble");
     let paths: Vec<String> = (0..count).map(|number| format!("/{name}-{number}")).collect();
     let pending: Vec<_> =
         paths.iter().map(|path| client.create(path, b"x", CreateMode::Persistent)).collect();
@@ -116,4 +120,38 @@ async fn a_second_process_of_a_member_is_refused_and_both_sides_name_the_two() {
     write(&ensemble, "b", 100).await;
     let log = ensemble.member(2).log();
     assert!(!log.contains("link down"), "the first process has lost a link: {log}");
+}
+
+#[tokio::test]
+async fn a_member_whose_state_is_wrong_puts_its_files_aside_and_fetches_the_state_again() {
+    let mut ensemble = Ensemble::start(3);
+    write(&ensemble, "right", 200).await;
+    ensemble.settle();
+    let follower = usize::from(ensemble.leader() == 0);
+    ensemble.member(follower).kill();
+    let directory = ensemble.member(follower).data_directory();
+    falsify(&directory.join("log"), b"/right-150", b"/wrong-150");
+    ensemble.member(follower).forget_log();
+    ensemble.member(follower).spawn();
+    ensemble.settle();
+    // Members compare their states at every 64th entry. Each round is at least three: a session begins, writes and ends.
+    let others =
+        ensemble.addresses_beside(follower).iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    for round in 0..30 {
+        write_through(&others, &format!("later-{round}"), 1).await;
+    }
+    let server = ensemble.member(follower);
+    wait_for_log(server, "the state of this member was wrong: its files were put aside, and it begins anew");
+    wait(|| mode(server) == "follower", || "it does not come back".to_owned());
+    let address = server.address().to_string();
+    let client = Client::connect(&address, ClientOptions::default()).await.expect("connect to the member");
+    client.sync("/").await.expect("sync");
+    assert!(client.exists("/right-150").await.is_ok(), "the state is the ensemble's");
+    assert!(client.exists("/wrong-150").await.is_err(), "the state is the ensemble's");
+    let names = fs::read_dir(&directory).expect("list the directory");
+    let names: Vec<_> = names.map(|entry| entry.expect("list").file_name().into_string().unwrap()).collect();
+    for aside in ["log.diverged-", "snapshots.diverged-"] {
+        assert!(names.iter().any(|name| name.starts_with(aside)), "no {aside} in {names:?}");
+    }
+    assert!(server.is_running(), "the same process has begun anew");
 }

@@ -87,6 +87,40 @@ pub fn records(segment: &Path) -> Vec<RecordAt> {
     records
 }
 
+/// Replaces bytes in the payload of one entry of a log, and makes its checksums right again: what memory that went bad before the
+/// write leaves behind. The texts have one length; the first one stands in one entry.
+pub fn falsify(log: &Path, text: &[u8], other: &[u8]) {
+    assert_eq!(text.len(), other.len(), "the length of a record stays");
+    let find = |segment: &PathBuf| {
+        let bytes = fs::read(segment).expect("read a segment");
+        let contains = |record: &RecordAt| {
+            let record = &bytes[record.start as usize..record.end as usize];
+            record.windows(text.len()).position(|window| window == text)
+        };
+        let (record, at) =
+            records(segment).into_iter().find_map(|record| Some((record, contains(&record)?)))?;
+        Some((segment.clone(), record, bytes[record.start as usize..record.end as usize].to_vec(), at))
+    };
+    let found = files(log, "log-").iter().find_map(find);
+    let (segment, place, mut record, at) = found.expect("an entry of the log has the text");
+    record[at..at + text.len()].copy_from_slice(other);
+    let name = name(&segment);
+    let number = u64::from_str_radix(name.trim_start_matches("log-"), 16).expect("a segment has a number");
+    seal(&mut record, number);
+    write_at(&segment, place.start, &record);
+}
+
+/// Computes the checksums of a record anew, for the segment with this number.
+fn seal(record: &mut [u8], segment: u64) {
+    let is_short = !u32::from_le_bytes(record[..4].try_into().expect("four bytes")).is_multiple_of(8);
+    let (body_at, body_crc_at, header_crc_at) = if is_short { (16, 8, 12) } else { (40, 28, 36) };
+    let body_crc = crc32c::crc32c(&record[body_at..]);
+    record[body_crc_at..body_crc_at + 4].copy_from_slice(&body_crc.to_le_bytes());
+    let key = crc32c::crc32c_append(crc32c::crc32c(b"paddock record"), &segment.to_le_bytes());
+    let header_crc = crc32c::crc32c_append(key, &record[..header_crc_at]).max(u32::from(is_short));
+    record[header_crc_at..header_crc_at + 4].copy_from_slice(&header_crc.to_le_bytes());
+}
+
 pub fn flip(file: &Path, offset: u64) {
     let mut byte = [0];
     let opened = OpenOptions::new().read(true).write(true).open(file).expect("open a file to damage");
