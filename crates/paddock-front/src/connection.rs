@@ -3,6 +3,7 @@
 //! Replies stand in `output` in the order in which the client must see them, whoever makes them. A read is answered from the
 //! state at once if nothing of its connection waits in the engine; else it goes to the engine too, behind what waits.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 
 use paddock_proto::jute::Writer;
@@ -12,7 +13,7 @@ use paddock_tree::Guess;
 
 use crate::clickhouse::Packet;
 use crate::host::{Answered, Host, TracedRequest};
-use crate::output::Output;
+use crate::output::{Output, held_bytes};
 use crate::protocol::{Protocol, Refusal};
 use crate::queue::Queue;
 use crate::{Condition, Limits};
@@ -48,6 +49,40 @@ pub(crate) struct Connection<H: Host> {
     /// and for one that only reads: no other member can end those.
     session_since_ms: u64,
     session_timeout_ms: i32,
+    /// Present if the connection holds more than little.
+    holding: Option<Box<Holding>>,
+    /// Somebody was told that no input is taken.
+    is_held_back: Cell<bool>,
+    /// The last turn has ended so that others get theirs.
+    is_cut_short: bool,
+    /// Bytes that were unsent when the turn began.
+    unsent_before_turn: usize,
+}
+
+/// Memory of a connection that holds more than little.
+#[derive(Debug)]
+struct Holding {
+    /// Bytes, as they are counted among what all connections hold.
+    bytes: usize,
+    /// Bytes that have moved since `still_since_ms`: those that the client was sent, and those that it has sent.
+    moved_bytes: usize,
+    /// Monotonic time in milliseconds at which enough had moved. Present once the connection has been looked at.
+    still_since_ms: Option<u64>,
+}
+
+impl Holding {
+    /// A connection that moves fewer bytes within `STILL_MAX_MS` does not move.
+    const MOVED_BYTES_MIN: usize = 64 << 10;
+    /// Time in milliseconds for which a connection may hold memory without moving, when little is left for others.
+    const STILL_MAX_MS: u64 = 2000;
+
+    /// Returns true if too little has moved for too long.
+    fn is_still(&mut self, now_ms: u64) -> bool {
+        if self.moved_bytes >= Holding::MOVED_BYTES_MIN {
+            (self.moved_bytes, self.still_since_ms) = (0, None);
+        }
+        now_ms - *self.still_since_ms.get_or_insert(now_ms) >= Holding::STILL_MAX_MS
+    }
 }
 
 impl<H: Host> Connection<H> {
@@ -71,6 +106,10 @@ impl<H: Host> Connection<H> {
             has_changed: false,
             session_since_ms: u64::MAX,
             session_timeout_ms: 0,
+            holding: None,
+            is_held_back: Cell::new(false),
+            is_cut_short: false,
+            unsent_before_turn: 0,
         }
     }
 
@@ -92,15 +131,113 @@ impl<H: Host> Connection<H> {
         self.protocol.takes_frames()
             && self.ending == Ending::Open
             && !host.is_stopping()
-            && self.queue.len() < self.queue.capacity(limits)
-            && self.output.unsent_bytes() < limits.unsent_bytes_max
+            && self.has_room(limits)
+    }
+
+    pub(crate) fn begin_turn(&mut self) {
+        (self.is_cut_short, self.unsent_before_turn) = (false, self.output.unsent_bytes());
+    }
+
+    /// True if the turn goes on: frames are taken, and it has not made so many replies that others have to have theirs.
+    #[inline]
+    pub(crate) fn goes_on(&mut self, host: &H, limits: &Limits) -> bool {
+        let replied_bytes = self.output.unsent_bytes().saturating_sub(self.unsent_before_turn);
+        self.is_cut_short = replied_bytes >= limits.turn_bytes_max;
+        !self.is_cut_short && self.takes_input(host, limits)
+    }
+
+    /// True if the connection may hold another request, or its reply.
+    #[inline]
+    fn has_room(&self, limits: &Limits) -> bool {
+        let room = Self::room(limits);
+        let held = self.output.unsent_bytes() + self.queue.bytes();
+        held < room && self.queue.len() < self.queue.capacity(room, limits) && self.may_hold_more(limits)
+    }
+
+    /// Bytes that the connection may hold in unsent replies and unanswered requests.
+    #[inline]
+    fn room(limits: &Limits) -> usize {
+        limits.buffers.share().max(limits.little_bytes).min(limits.unsent_bytes_max)
+    }
+
+    /// True if others leave enough for a request and its reply. Who holds little and asks for little always may.
+    #[inline]
+    fn may_hold_more(&self, limits: &Limits) -> bool {
+        let buffers = &limits.buffers;
+        if !buffers.is_short() {
+            return true;
+        }
+        let expected = self.queue.reply_bytes_expected();
+        let own = self.holding.as_ref().map_or(0, |holding| holding.bytes);
+        let has_room_for_reply = expected <= limits.little_bytes || expected <= buffers.left();
+        // A request may be larger than all that is left, if it is the only one.
+        has_room_for_reply && (own == 0 || buffers.held().saturating_sub(own) < buffers.max())
+    }
+
+    /// Counts the memory that the connection holds, of whose bytes so many have moved.
+    #[inline]
+    pub(crate) fn count_memory(&mut self, moved_bytes: usize, limits: &Limits) {
+        let buffers = held_bytes(&self.input) + held_bytes(&self.unpacked) + self.output.held_bytes();
+        let held = buffers + self.queue.bytes();
+        if held > limits.little_bytes || self.holding.is_some() {
+            self.count_held(held, moved_bytes, limits);
+        }
+    }
+
+    fn count_held(&mut self, held: usize, moved_bytes: usize, limits: &Limits) {
+        if held <= limits.little_bytes {
+            return self.let_go_of_memory(limits);
+        }
+        let holding = self
+            .holding
+            .get_or_insert_with(|| Box::new(Holding { bytes: 0, moved_bytes: 0, still_since_ms: None }));
+        holding.moved_bytes += moved_bytes;
+        if held.abs_diff(holding.bytes) >= limits.little_bytes {
+            limits.buffers.change(holding.bytes, held);
+            holding.bytes = held;
+        }
+    }
+
+    /// The connection holds little, or nothing any more.
+    pub(crate) fn let_go_of_memory(&mut self, limits: &Limits) {
+        if let Some(holding) = self.holding.take() {
+            limits.buffers.change(holding.bytes, 0);
+        }
+    }
+
+    /// Looks after a connection while clients hold much together: closes it if it does not move, and lets its worker look again
+    /// if it was told to wait.
+    pub(crate) fn look_after_memory(&mut self, now_ms: u64, host: &H, limits: &Limits) {
+        let is_still = self.holding.as_mut().is_some_and(|holding| holding.is_still(now_ms));
+        if is_still && limits.buffers.is_short() && self.ending != Ending::Silenced {
+            let held_bytes = self.holding.as_ref().map_or(0, |holding| holding.bytes);
+            tracing::warn!(
+                client = %self.protocol.address(),
+                session = format!("{:#x}", self.session().0),
+                held_bytes,
+                all_held_bytes = limits.buffers.held(),
+                max = limits.buffers.max(),
+                "connection closed: it holds memory and does not read, and clients hold nearly as much together as \
+                 client_buffers_max allows"
+            );
+            host.on_closed_for_memory();
+            self.abandon();
+            (self.input, self.unpacked) = (Vec::new(), Vec::new());
+            self.count_memory(0, limits);
+        }
+        self.has_changed |= self.is_held_back.take();
     }
 
     pub(crate) fn condition(&self, host: &H, limits: &Limits) -> Condition {
         let is_drained = host.is_stopping() && self.is_idle();
+        let takes_input = self.takes_input(host, limits);
+        if !takes_input {
+            self.is_held_back.set(true);
+        }
         Condition {
-            takes_input: self.takes_input(host, limits),
+            takes_input,
             has_input: !self.input.is_empty() || !self.unpacked.is_empty(),
+            has_more: self.is_cut_short && (!self.input.is_empty() || !self.unpacked.is_empty()),
             is_greeting: self.protocol.is_greeting(),
             unsent_bytes: self.output.unsent_bytes(),
             is_closing: self.ending != Ending::Open || is_drained,
@@ -135,9 +272,9 @@ impl<H: Host> Connection<H> {
         })
     }
 
-    /// A request is handed to the engine, which will answer it.
-    pub(crate) fn wait(&mut self, since_ms: u64, span: Option<H::Span>, host: &H) {
-        self.queue.push(since_ms, span);
+    /// A request of so many bytes is handed to the engine, which will answer it.
+    pub(crate) fn wait(&mut self, since_ms: u64, bytes: usize, span: Option<H::Span>, host: &H) {
+        self.queue.push(since_ms, bytes, span);
         host.on_waiting(&self.stats, self.queue.len());
     }
 
@@ -171,7 +308,9 @@ impl<H: Host> Connection<H> {
             out,
             before,
         );
-        host.on_read(out.len() - before);
+        let reply_bytes = out.len() - before;
+        self.queue.note_reply(reply_bytes);
+        host.on_read(reply_bytes);
     }
 
     /// Sends a reply without a body, behind those to all earlier requests.
@@ -285,11 +424,14 @@ impl<H: Host> Connection<H> {
                 self.answered(bytes, now, host, limits);
             }
             Parcel::Event(bytes) => {
-                if self.output.unsent_bytes() > limits.event_bytes_max {
+                if self.output.unsent_bytes() > Self::event_room(limits) {
                     tracing::warn!(
                         client = %self.protocol.address(),
+                        unsent_bytes = self.output.unsent_bytes(),
+                        all_held_bytes = limits.buffers.held(),
                         "connection closed: it does not read its events"
                     );
+                    host.on_closed_for_memory();
                     self.abandon();
                 } else {
                     self.send(Packet::Unasked, bytes);
@@ -318,6 +460,11 @@ impl<H: Host> Connection<H> {
         matches!(parcel, Parcel::Reply(_) | Parcel::Connected { .. } | Parcel::Expired)
     }
 
+    /// Bytes that may be unsent when an event comes: events cannot be held back.
+    fn event_room(limits: &Limits) -> usize {
+        (2 * limits.buffers.share()).max(limits.little_bytes).min(limits.event_bytes_max)
+    }
+
     fn send(&mut self, packet: Packet, frames: &[u8]) {
         let out = &mut self.output.bytes;
         let before = out.len();
@@ -337,14 +484,15 @@ impl<H: Host> Connection<H> {
 
     /// The oldest request with the engine has been answered.
     fn answered(&mut self, reply: &[u8], now: Now, host: &H, limits: &Limits) {
-        let capacity = self.queue.capacity(limits);
-        let was_full = self.queue.len() >= capacity;
+        let room = Self::room(limits);
+        let was_full = self.queue.len() >= self.queue.capacity(room, limits);
         let waiting = self.queue.pop(reply.len());
         if let Some(span) = waiting.span {
             host.end_span(span, Some(reply));
         }
-        let is_half_full = self.queue.len() == self.queue.capacity(limits) / 2;
-        self.has_changed |= is_half_full || was_full || self.queue.is_empty() && host.is_stopping();
+        let is_half_full = self.queue.len() == self.queue.capacity(room, limits) / 2;
+        let is_awaited = self.queue.is_empty() && (host.is_stopping() || self.is_held_back.take());
+        self.has_changed |= is_half_full || was_full || is_awaited;
         host.on_waiting(&self.stats, self.queue.len());
         if let Some(last_word) = self.last_word.take_if(|_| self.queue.is_empty()) {
             let (header, span) = *last_word;
@@ -388,8 +536,9 @@ impl<H: Host> Connection<H> {
     }
 
     /// The client was sent so many of them.
-    pub(crate) fn advance(&mut self, bytes: usize) {
+    pub(crate) fn advance(&mut self, bytes: usize, limits: &Limits) {
         self.output.advance(bytes, self.protocol.is_compressed());
+        self.count_memory(bytes, limits);
     }
 
     /// The connection has ended: what waits will not be answered. Returns the number of these requests.

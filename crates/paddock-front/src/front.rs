@@ -25,6 +25,9 @@ pub struct Condition {
     pub takes_input: bool,
     /// Bytes have come that were not taken yet: call [`Front::resume`] when `takes_input` is true.
     pub has_input: bool,
+    /// The last turn has left requests for the next one, so that others get theirs: call [`Front::resume`] when they had it, and
+    /// `takes_input` is true.
+    pub has_more: bool,
     /// The client has sent no connect request yet.
     pub is_greeting: bool,
     pub unsent_bytes: usize,
@@ -57,6 +60,8 @@ pub struct Front<H: Host> {
     reached: Vec<Reached>,
     /// Emptied mail, kept for its memory.
     mail: Outbox,
+    /// Clients held much together when that was looked at last.
+    is_memory_short: bool,
 }
 
 impl<H: Host> Front<H> {
@@ -70,6 +75,7 @@ impl<H: Host> Front<H> {
             heard: Vec::new(),
             reached: Vec::new(),
             mail: Outbox::default(),
+            is_memory_short: false,
         }
     }
 
@@ -149,6 +155,7 @@ impl<H: Host> Front<H> {
         if !is_fresh {
             input.extend_from_slice(bytes);
         }
+        connection.begin_turn();
         let mut turn = Turn::new(self, now_ms, host);
         let pending = if is_fresh { bytes } else { &input };
         let taken = if connection.protocol.is_compressed() {
@@ -166,6 +173,7 @@ impl<H: Host> Front<H> {
             clear(&mut input);
         }
         connection.input = input;
+        connection.count_memory(bytes.len(), &self.settings.limits);
         served
     }
 
@@ -190,6 +198,7 @@ impl<H: Host> Front<H> {
                     },
                 };
                 let is_answer = connection.deliver(parcel, now, host, &self.settings.limits);
+                connection.count_memory(0, &self.settings.limits);
                 self.outstanding -= usize::from(is_answer);
                 let has_changed = connection.take_change();
                 match self.reached.last_mut() {
@@ -220,7 +229,7 @@ impl<H: Host> Front<H> {
                 return Ok(());
             }
             let sent = write(unsent)?;
-            connection.advance(sent);
+            connection.advance(sent, &self.settings.limits);
         }
     }
 
@@ -228,6 +237,7 @@ impl<H: Host> Front<H> {
     pub fn abandon(&mut self, conn: ConnId) {
         if let Some(connection) = self.conns.get_mut(&conn) {
             connection.abandon();
+            connection.count_memory(0, &self.settings.limits);
         }
     }
 
@@ -235,6 +245,7 @@ impl<H: Host> Front<H> {
     pub fn leave(&mut self, conn: ConnId, host: &H) {
         let Some(mut connection) = self.conns.remove(&conn) else { return };
         self.outstanding -= connection.give_up(host);
+        connection.let_go_of_memory(&self.settings.limits);
         // The session was heard until now, whenever the next report would have been.
         if connection.is_heard && connection.session() != SessionId::NONE {
             self.inputs.push(ClientInput::Touch { session: connection.session() });
@@ -269,6 +280,25 @@ impl<H: Host> Front<H> {
     }
 }
 
+impl<H: Host> Front<H> {
+    /// Closes connections that hold memory and do not move, while clients hold much together, and lets those look again that had to wait for
+    /// that. To be called several times a second.
+    pub fn look_after_memory(&mut self, host: &H) {
+        let limits = &self.settings.limits;
+        let was_short = std::mem::replace(&mut self.is_memory_short, limits.buffers.is_short());
+        if !was_short && !self.is_memory_short {
+            return;
+        }
+        let now_ms = host.monotonic_ms();
+        for (conn, connection) in &mut self.conns {
+            connection.look_after_memory(now_ms, host, limits);
+            if connection.take_change() {
+                self.reached.push(Reached { conn: *conn, has_changed: true });
+            }
+        }
+    }
+}
+
 /// A connection's turn: the frames that have come together, taken one by one. Their reads share one lock of the state, their
 /// writes one message to the engine.
 struct Turn<'a, H: Host + 'a> {
@@ -296,7 +326,7 @@ impl<'a, H: Host> Turn<'a, H> {
         loop {
             let frames = self.take_frames(connection, &unpacked);
             unpacked.drain(..frames);
-            if !connection.takes_input(self.host, &self.front.settings.limits) {
+            if !connection.goes_on(self.host, &self.front.settings.limits) {
                 break;
             }
             match blocks::unpack(&input[taken..], &mut unpacked) {
@@ -326,7 +356,7 @@ impl<'a, H: Host> Turn<'a, H> {
             return input.len();
         }
         let mut taken = 0;
-        while connection.takes_input(self.host, &self.front.settings.limits) {
+        while connection.goes_on(self.host, &self.front.settings.limits) {
             self.prefetch(connection, &input[taken..]);
             match connection.protocol.split(&input[taken..], &self.front.settings) {
                 Ok(None) => break,
@@ -364,14 +394,14 @@ impl<'a, H: Host> Turn<'a, H> {
             Context::default()
         };
         match connection.protocol.on_frame(frame, &context, &self.front.settings) {
-            Action::Submit(input) => self.submit(connection, input, span),
+            Action::Submit(input) => self.submit(connection, frame.len(), input, span),
             Action::Read { xid, op, body } => {
                 // A sync is answered behind all that the engine has under way, of other connections too, and what every
                 // read has to see the engine asks of the quorum.
                 let asks_quorum = op == OpCode::Sync || self.front.settings.linearizable_reads;
                 if asks_quorum || !connection.is_idle() {
                     let input = connection.queued_read(xid, op, body);
-                    self.submit(connection, input, span);
+                    self.submit(connection, frame.len(), input, span);
                 } else {
                     self.answer(connection, (xid, op, body), span);
                 }
@@ -401,9 +431,15 @@ impl<'a, H: Host> Turn<'a, H> {
         self.replies += 1;
     }
 
-    /// Hands a request to the engine, which will answer.
-    fn submit(&mut self, connection: &mut Connection<H>, input: ClientInput, span: Option<H::Span>) {
-        connection.wait(self.since_ms, span, self.host);
+    /// Hands a request of so many bytes to the engine, which will answer.
+    fn submit(
+        &mut self,
+        connection: &mut Connection<H>,
+        bytes: usize,
+        input: ClientInput,
+        span: Option<H::Span>,
+    ) {
+        connection.wait(self.since_ms, bytes, span, self.host);
         self.front.outstanding += 1;
         self.front.inputs.push(input);
     }

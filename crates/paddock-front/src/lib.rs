@@ -12,6 +12,7 @@
 //! ```
 
 mod auth;
+mod buffers;
 mod clickhouse;
 mod connection;
 mod front;
@@ -24,6 +25,7 @@ mod sasl;
 mod settings;
 
 pub use auth::{DigestAlgorithm, digest_id};
+pub use buffers::ClientBuffers;
 pub use front::{Condition, Front, Reached};
 pub use host::{Answered, Host, Served, TracedRequest};
 pub use sasl::SaslUsers;

@@ -22,6 +22,12 @@ impl Output {
         self.bytes.len() + self.packed.len() - self.sent
     }
 
+    /// Bytes of memory that it takes, beside buffers that are kept.
+    #[inline]
+    pub(crate) fn held_bytes(&self) -> usize {
+        held_bytes(&self.bytes) + held_bytes(&self.packed)
+    }
+
     /// The first packet of a connection is never compressed, whatever the client has asked for in its greeting.
     #[inline]
     pub(crate) fn greeting(&mut self, is_compressed: bool) -> &mut Vec<u8> {
@@ -55,6 +61,12 @@ impl Output {
     pub(crate) fn drop_all(&mut self) {
         *self = Output::default();
     }
+}
+
+/// Bytes of memory that a buffer takes, beside what it keeps when it is empty.
+#[inline]
+pub(crate) fn held_bytes(buffer: &Vec<u8>) -> usize {
+    if buffer.capacity() <= BUFFER_BYTES_KEPT { buffer.len() } else { buffer.capacity() }
 }
 
 /// Empties a buffer that may have become large.

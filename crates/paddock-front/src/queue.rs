@@ -9,6 +9,8 @@ use crate::Limits;
 pub(crate) struct Waiting<Span> {
     /// Monotonic time at which it was handed over, in milliseconds.
     pub(crate) since_ms: u64,
+    /// Its size.
+    bytes: usize,
     /// Present if it is traced.
     pub(crate) span: Option<Span>,
 }
@@ -17,25 +19,37 @@ pub(crate) struct Waiting<Span> {
 #[derive(Debug)]
 pub(crate) struct Queue<Span> {
     waiting: VecDeque<Waiting<Span>>,
+    /// Size of these requests together, in bytes.
+    bytes: usize,
     /// Estimated size of the next reply in bytes, by those before it.
     reply_bytes_expected: usize,
 }
 
 impl<Span> Queue<Span> {
     pub(crate) fn new(limits: &Limits) -> Queue<Span> {
-        Queue { waiting: VecDeque::new(), reply_bytes_expected: limits.first_reply_bytes }
+        Queue { waiting: VecDeque::new(), bytes: 0, reply_bytes_expected: limits.first_reply_bytes }
     }
 
-    pub(crate) fn push(&mut self, since_ms: u64, span: Option<Span>) {
-        self.waiting.push_back(Waiting { since_ms, span });
+    /// Adds a request of so many bytes.
+    pub(crate) fn push(&mut self, since_ms: u64, bytes: usize, span: Option<Span>) {
+        self.bytes += bytes;
+        self.waiting.push_back(Waiting { since_ms, bytes, span });
     }
 
     /// Takes the oldest request, which was answered by so many bytes.
     pub(crate) fn pop(&mut self, reply_bytes: usize) -> Waiting<Span> {
+        self.note_reply(reply_bytes);
+        let waiting = self.waiting.pop_front().expect("the engine answers each request once");
+        self.bytes -= waiting.bytes;
+        waiting
+    }
+
+    /// Goes by a reply of so many bytes, whoever has made it, for what to expect of the next one.
+    #[inline]
+    pub(crate) fn note_reply(&mut self, bytes: usize) {
         // A large reply counts at once, small ones little by little.
         let expected = self.reply_bytes_expected;
-        self.reply_bytes_expected = (expected - expected / 8).max(reply_bytes).max(1);
-        self.waiting.pop_front().expect("the engine answers each request once")
+        self.reply_bytes_expected = (expected - expected / 8).max(bytes).max(1);
     }
 
     pub(crate) fn oldest(&self) -> Option<&Waiting<Span>> {
@@ -50,12 +64,22 @@ impl<Span> Queue<Span> {
         self.waiting.is_empty()
     }
 
-    /// Requests that may wait at once, so that their replies have room.
-    pub(crate) fn capacity(&self, limits: &Limits) -> usize {
-        (limits.unsent_bytes_max / self.reply_bytes_expected).clamp(1, limits.waiting_max)
+    /// Size of the requests together, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn reply_bytes_expected(&self) -> usize {
+        self.reply_bytes_expected
+    }
+
+    /// Requests that may wait at once, so that their replies have room in so many bytes.
+    pub(crate) fn capacity(&self, room: usize, limits: &Limits) -> usize {
+        (room / self.reply_bytes_expected).clamp(1, limits.waiting_max)
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Waiting<Span>> {
+        self.bytes = 0;
         self.waiting.drain(..)
     }
 }
@@ -68,14 +92,19 @@ mod tests {
     fn large_replies_leave_room_for_few_requests() {
         let limits = Limits::default();
         let mut queue: Queue<()> = Queue::new(&limits);
-        assert_eq!(queue.capacity(&limits), 16, "an unknown client may ask for large replies");
+        assert_eq!(
+            queue.capacity(limits.unsent_bytes_max, &limits),
+            16,
+            "an unknown client may ask for large replies"
+        );
         for _ in 0..200 {
-            queue.push(0, None);
+            queue.push(0, 50, None);
+            assert_eq!(queue.bytes(), 50);
             queue.pop(100);
         }
-        assert_eq!(queue.capacity(&limits), limits.waiting_max);
-        queue.push(0, None);
+        assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), limits.waiting_max);
+        queue.push(0, 50, None);
         queue.pop(limits.unsent_bytes_max);
-        assert_eq!(queue.capacity(&limits), 1);
+        assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), 1);
     }
 }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use paddock_proto::{Dialect, ErrorCode};
 
-use crate::SaslUsers;
-
-use crate::DigestAlgorithm;
+use crate::output::BUFFER_BYTES_KEPT;
+use crate::{ClientBuffers, DigestAlgorithm, SaslUsers};
 
 /// Settings that all connections of a member share.
 #[derive(Clone, Debug)]
@@ -34,17 +33,24 @@ pub struct Settings {
 }
 
 /// Limits of one connection. Beyond them it is not read from, or closed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     /// A connection with so many unanswered requests is not read from until there are fewer.
     pub waiting_max: usize,
-    /// A connection with so many bytes of replies unsent is not read from until there are fewer.
+    /// A connection with so many bytes of replies unsent, and of requests unanswered, is not read from until there are fewer.
     pub unsent_bytes_max: usize,
+    /// A connection that holds no more bytes than this holds little: it is not counted among what clients hold together, and not
+    /// kept from asking for as little.
+    pub little_bytes: usize,
+    /// Memory that all connections of the member hold together.
+    pub buffers: Arc<ClientBuffers>,
     /// Estimated size of a reply, in bytes, before a connection has been sent one: so a connection begins with few requests
     /// under way, and an unknown client cannot make the member hold gigabytes for it.
     pub first_reply_bytes: usize,
     /// A connection with so many bytes unsent is closed at the next watch event: events come whether it reads or not.
     pub event_bytes_max: usize,
+    /// Bytes of replies in one turn of a connection: behind so many, others get their turn.
+    pub turn_bytes_max: usize,
     /// Reads that are answered under one lock of the state, at most.
     pub reads_per_lock: usize,
 }
@@ -54,8 +60,11 @@ impl Default for Limits {
         Limits {
             waiting_max: 16 << 10,
             unsent_bytes_max: 16 << 20,
+            little_bytes: BUFFER_BYTES_KEPT,
+            buffers: Arc::default(),
             first_reply_bytes: 1 << 20,
             event_bytes_max: 64 << 20,
+            turn_bytes_max: 128 << 10,
             reads_per_lock: 256,
         }
     }

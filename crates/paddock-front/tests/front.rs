@@ -4,7 +4,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use paddock_front::{DigestAlgorithm, Front, Host, Limits, Reached, SaslUsers, Settings};
+use paddock_front::{ClientBuffers, DigestAlgorithm, Front, Host, Limits, Reached, SaslUsers, Settings};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
     ConnectRequest, ErrorCode, EventKind, Extensions, OpCode, Password, ReplyHeader, SessionId, WatchEvent,
@@ -305,6 +305,79 @@ fn a_connection_that_does_not_read_its_replies_is_not_read_from() {
     assert!(stage.takes_input(conn));
     stage.front.resume(conn, 0, &stage.around);
     assert_eq!(stage.replies(conn), [(3, None), (4, None)]);
+}
+
+#[test]
+fn a_turn_ends_behind_many_bytes_of_replies() {
+    let mut stage = Stage::new(Limits { turn_bytes_max: 100, ..Limits::default() });
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    let has_more = |stage: &Stage| stage.front.condition(conn, &stage.around).expect("it is there").has_more;
+    stage.receive(conn, &[read(1), read(2), read(3), read(4)].concat());
+    assert!(stage.takes_input(conn) && has_more(&stage), "others have their turn");
+    stage.front.resume(conn, 0, &stage.around);
+    assert!(!has_more(&stage));
+    assert_eq!(stage.replies(conn), [(1, None), (2, None), (3, None), (4, None)]);
+}
+
+/// Limits of a front whose connections share so many bytes, and hold little below 100.
+fn limits_of(bytes: usize) -> Limits {
+    let buffers = Arc::new(ClientBuffers::new(bytes));
+    Limits { little_bytes: 100, first_reply_bytes: 1, buffers, ..Limits::default() }
+}
+
+#[test]
+fn what_a_connection_may_hold_is_a_share_of_what_others_leave() {
+    let limits = limits_of(64_000);
+    let buffers = limits.buffers.clone();
+    let mut stage = Stage::new(limits);
+    let mut held = vec![0];
+    for number in 1..=40 {
+        let conn = stage.connect(number, SessionId(0x100 + number as i64), Extensions::default());
+        while stage.takes_input(conn) {
+            stage.receive(conn, &read(1));
+        }
+        held.push(buffers.held());
+    }
+    // When nothing is left, each may still hold little.
+    assert!(held.is_sorted() && (40_000..64_000 + 40 * 200).contains(&held[40]), "{held:?}");
+    let shares: Vec<usize> = held.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(shares[0] > 8 * shares[39], "{shares:?}");
+    // Who asks for little does not notice.
+    let other = stage.connect(50, SECOND, Extensions::default());
+    stage.receive(other, &read(1));
+    assert_eq!(stage.replies(other), [(1, None)]);
+    for number in 1..=40 {
+        stage.front.leave(ConnId::new(0, number), &stage.around);
+    }
+    assert_eq!(buffers.held(), 0, "connections that are gone hold nothing");
+}
+
+#[test]
+fn who_holds_memory_and_does_not_read_is_closed_when_little_is_left() {
+    let limits = limits_of(2000);
+    let buffers = limits.buffers.clone();
+    let mut stage = Stage::new(limits);
+    let reads: Vec<u8> = (1..=200).flat_map(read).collect();
+    let mut conns = Vec::new();
+    while !conns.len().is_multiple_of(40) || conns.is_empty() {
+        let number = conns.len() as u64 + 1;
+        let conn = stage.connect(number, SessionId(0x100 + number as i64), Extensions::default());
+        stage.receive(conn, &reads);
+        conns.push(conn);
+    }
+    assert!(buffers.held() > 1500, "{} bytes are held", buffers.held());
+    let mut pass = |ms: i64| {
+        stage
+            .around
+            .now
+            .set(Now { monotonic_ms: stage.around.now.get().monotonic_ms + ms as u64, wall_ms: 0 });
+        stage.front.look_after_memory(&stage.around);
+        conns.iter().filter(|conn| stage.is_closing(**conn)).count()
+    };
+    assert_eq!(pass(250), 0);
+    assert_eq!(pass(1900), 0, "they may take their time");
+    assert_eq!(pass(250), 40);
+    assert_eq!(buffers.held(), 0);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
+use paddock_front::{ClientBuffers, Limits, Settings};
 pub use paddock_front::{DigestAlgorithm, SaslUsers};
-use paddock_front::{Limits, Settings};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
 use paddock_tree::member_lines;
@@ -55,6 +55,9 @@ pub struct Config {
     pub connections_max: u32,
     /// The largest request in bytes. A larger one closes its connection.
     pub frame_bytes_max: i32,
+    /// Bytes that clients may hold together: requests that are not answered, and replies and watch events that they have not read.
+    /// One request may be larger.
+    pub client_buffers_max: u64,
     /// Whose protocol clients speak. `None` lets each connection show it.
     pub dialect: Option<Dialect>,
     /// Answer of `/keeper/availability_zone` to ClickHouse.
@@ -109,6 +112,7 @@ impl Config {
             connections_per_address_max: 60,
             connections_max: 0,
             frame_bytes_max: i32::MAX,
+            client_buffers_max: ClientBuffers::MAX_BY_DEFAULT as u64,
             dialect: None,
             availability_zone: None,
             metrics_listen: None,
@@ -129,8 +133,8 @@ impl Config {
         }
     }
 
-    /// The settings of the front, which answers clients.
-    pub(crate) fn of_front(&self) -> Settings {
+    /// The settings of a front, which answers clients. `buffers` are those of all fronts.
+    pub(crate) fn of_front(&self, buffers: &Arc<ClientBuffers>) -> Settings {
         Settings {
             frame_bytes_max: self.frame_bytes_max,
             dialect: self.dialect,
@@ -142,7 +146,7 @@ impl Config {
             required_schemes: self.required_schemes.clone(),
             linearizable_reads: self.has_linearizable_reads(),
             may_reconfig: self.may_reconfig(),
-            limits: Limits::default(),
+            limits: Limits { buffers: buffers.clone(), ..Limits::default() },
         }
     }
 

@@ -1,7 +1,9 @@
 //! Data that the threads of a member share: the state behind its lock, a mailbox for each worker.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use paddock_front::ClientBuffers;
 use paddock_replica::{Replicated, Role, Standing};
 use paddock_state::{CONTACT_MAX_LEAST_MS, Outbox};
 use parking_lot::{Mutex, RwLock};
@@ -20,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) client_port: Option<ClientPort>,
     pub(crate) clock: Clock,
     pub(crate) state: RwLock<Replicated>,
+    /// Memory of this member that its clients hold.
+    pub(crate) client_buffers: Arc<ClientBuffers>,
     pub(crate) stats: Stats,
     /// Spans of traced requests; `None` if none are exported.
     pub(crate) spans: Option<Spans>,
@@ -51,6 +55,9 @@ impl Shared {
         Shared {
             spans,
             state: RwLock::new(state),
+            client_buffers: Arc::new(ClientBuffers::new(
+                usize::try_from(config.client_buffers_max).unwrap_or(usize::MAX),
+            )),
             stats: Stats::new(clock.monotonic_ms()),
             stopping: AtomicBool::new(false),
             stop_listening: Notify::new(),

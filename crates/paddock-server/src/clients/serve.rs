@@ -29,6 +29,10 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
             wire.say_end();
             return Box::pin(say_farewell(wire.socket())).await;
         }
+        if condition.takes_input && condition.has_more {
+            tokio::task::yield_now().await;
+            continue;
+        }
         if condition.is_closing {
             closed_by.get_or_insert_with(|| Instant::now() + CLOSING_TIMEOUT);
         }

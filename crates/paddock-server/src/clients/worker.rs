@@ -59,7 +59,7 @@ impl Worker {
     pub(super) fn new(number: usize, shared: Arc<Shared>, engine: EngineHandle) -> Worker {
         Worker {
             number,
-            front: RefCell::new(Front::new(shared.config.of_front())),
+            front: RefCell::new(Front::new(shared.config.of_front(&shared.client_buffers))),
             host: WorkerHost { shared, worker: number },
             engine,
             wires: RefCell::default(),
@@ -189,11 +189,12 @@ impl Worker {
     }
 
     /// Tells the engine which sessions were heard, and closes the connections of those that others may end soon without this
-    /// member.
+    /// member, and of clients that do not read while little memory is left for others.
     pub(super) fn report_heard(&self) {
         self.front.borrow_mut().report_heard();
         self.hand_over();
         self.front.borrow_mut().close_without_contact(&self.host);
+        self.front.borrow_mut().look_after_memory(&self.host);
         self.flush_reached();
     }
 

@@ -72,6 +72,16 @@ pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
         gauge("global_sessions", "Sessions in the ensemble", s.sessions),
         gauge("local_sessions", "Sessions that only one member knows; there are none", 0),
         counter("auth_failed_count", "Clients that could not prove who they are", s.auth_failed),
+        gauge(
+            "client_buffer_bytes",
+            "Bytes of unanswered requests, and of answers and watch events that clients have not read, together",
+            s.client_buffer_bytes,
+        ),
+        counter(
+            "client_buffer_closed",
+            "Connections that were closed because they held memory and did not read",
+            s.closed_for_memory,
+        ),
         counter("digest_mismatches_count", "Digests of the state that differed between members", s.differing),
         gauge("quorum_size", "Members with a vote", s.voters),
         counter("cnt_fsynctime", "Syncs of the transaction log", s.fsyncs),

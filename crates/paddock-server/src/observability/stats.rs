@@ -197,6 +197,8 @@ pub(crate) struct Stats {
     pub(crate) replies: Sizes,
     pub(crate) rejected: AtomicU64,
     pub(crate) auth_failed: AtomicU64,
+    /// Connections that were closed because they held memory and did not read.
+    pub(crate) closed_for_memory: AtomicU64,
     /// Syncs of the transaction log.
     pub(crate) fsyncs: AtomicU64,
     pub(crate) differing: AtomicU64,
@@ -219,6 +221,7 @@ impl Stats {
             replies: Sizes::default(),
             rejected: 0.into(),
             auth_failed: 0.into(),
+            closed_for_memory: 0.into(),
             fsyncs: 0.into(),
             differing: 0.into(),
             conns: Mutex::default(),

@@ -31,6 +31,9 @@ pub(crate) struct Status {
     /// The last reply, the smallest, the largest; -1 while there was none.
     pub(crate) reply_bytes: (i64, i64, i64),
     pub(crate) auth_failed: u64,
+    /// Bytes that clients hold together.
+    pub(crate) client_buffer_bytes: usize,
+    pub(crate) closed_for_memory: u64,
     pub(crate) fsyncs: u64,
     /// Number of times that a state was seen to differ from that of another member.
     pub(crate) differing: u64,
@@ -65,6 +68,8 @@ impl Status {
             watches: state.state().watch_count(),
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
+            client_buffer_bytes: shared.client_buffers.held(),
+            closed_for_memory: stats.closed_for_memory.load(Relaxed),
             fsyncs: stats.fsyncs.load(Relaxed),
             differing: stats.differing.load(Relaxed),
             voters: state.membership().voters.len(),

@@ -185,6 +185,7 @@ impl Workers {
             host.now.set(now);
             front.report_heard();
             front.close_without_contact(host);
+            front.look_after_memory(host);
             let mut packets = Vec::new();
             let conns: Vec<ConnId> = self.conns().filter(|conn| conn.worker() == worker).collect();
             conns.into_iter().for_each(|conn| self.serve_whole(conn, &mut packets));

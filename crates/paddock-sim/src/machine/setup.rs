@@ -1,6 +1,8 @@
 //! Setup of the members of a simulated ensemble: the one place that knows their settings.
 
-use paddock_front::{DigestAlgorithm, Limits};
+use std::sync::Arc;
+
+use paddock_front::{ClientBuffers, DigestAlgorithm, Limits};
 use paddock_member::Config;
 use paddock_proto::MemberRole;
 use paddock_replica::{Founding, Membership};
@@ -36,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) linearizable_reads: bool,
     pub(crate) lease_clock_bound_ms: Option<u64>,
     pub(crate) limits: Limits,
+    /// Bytes that the clients of a member may hold together.
+    pub(crate) client_buffers_max: usize,
 }
 
 impl Settings {
@@ -62,6 +66,7 @@ impl Settings {
             lease_clock_bound_ms: chance.one_in(4).then_some(Settings::LEASE_CLOCK_BOUND_MS),
             compressing: *chance.pick(&[0, 0, 500, 1000]),
             limits: Limits::default(),
+            client_buffers_max: ClientBuffers::MAX_BY_DEFAULT,
         }
     }
 
@@ -72,6 +77,9 @@ impl Settings {
             self.limits.unsent_bytes_max = *chance.pick(&[100, 1000, 10_000]);
             self.limits.first_reply_bytes = *chance.pick(&[1, 100, 1000]);
             self.limits.reads_per_lock = *chance.pick(&[1, 2, 5, 256]);
+            self.limits.turn_bytes_max = *chance.pick(&[1, 100, 1000, 128 << 10]);
+            self.limits.little_bytes = *chance.pick(&[100, 1000, 16 << 10]);
+            self.client_buffers_max = *chance.pick(&[1000, 10_000, 100_000]);
         }
     }
 
@@ -125,7 +133,11 @@ impl Settings {
             required_schemes: Vec::new(),
             linearizable_reads: self.linearizable_reads,
             may_reconfig: true,
-            limits: self.limits,
+            // What clients hold is a matter of one process.
+            limits: Limits {
+                buffers: Arc::new(ClientBuffers::new(self.client_buffers_max)),
+                ..self.limits.clone()
+            },
         }
     }
 

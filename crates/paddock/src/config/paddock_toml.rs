@@ -23,6 +23,8 @@ use file::{File, Item, boolean, in_order};
 
 /// Numbers of things in memory.
 const COUNT_MAX: i64 = i32::MAX as i64;
+/// With less than 1 MiB clients that ask for nothing special would wait for each other.
+const CLIENT_BUFFERS_LEAST: i64 = 1 << 20;
 
 pub(super) fn load(
     path: &Path,
@@ -91,6 +93,10 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         }
         "connections_max" => config.connections_max = value::amount(value, 0..=COUNT_MAX, "connections")?,
         "frame_bytes_max" => config.frame_bytes_max = value::amount(value, 1..=i32::MAX.into(), "bytes")?,
+        "client_buffers_max" => {
+            config.client_buffers_max =
+                value::number(value, CLIENT_BUFFERS_LEAST..=i64::MAX, "a number of bytes, at least 1048576")?;
+        }
         "dialect" => config.dialect = value::dialect(value)?,
         "availability_zone" => config.availability_zone = Some(value::availability_zone(value)?),
         "metrics_listen" => config.metrics_listen = Some(value::address(value)?),

@@ -26,6 +26,7 @@ pub(crate) fn shown(config: &Config) -> String {
         connections_per_address_max,
         connections_max,
         frame_bytes_max,
+        client_buffers_max,
         dialect,
         availability_zone,
         metrics_listen,
@@ -55,6 +56,7 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set("connections_per_address_max", i64::from(*connections_per_address_max));
     page.set("connections_max", i64::from(*connections_max));
     page.set("frame_bytes_max", i64::from(*frame_bytes_max));
+    page.set("client_buffers_max", number(*client_buffers_max));
     page.set("dialect", dialect_name(*dialect));
     page.set_some("availability_zone", availability_zone.clone());
     page.set_some("metrics_listen", metrics_listen.map(|listen| listen.to_string()));

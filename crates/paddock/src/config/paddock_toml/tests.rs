@@ -53,6 +53,7 @@ fn every_key_sets_its_field() {
         ("connections_per_address_max = 0", Config { connections_per_address_max: 0, ..defaults() }),
         ("connections_max = 9", Config { connections_max: 9, ..defaults() }),
         ("frame_bytes_max = 0xfffff", Config { frame_bytes_max: 0xfffff, ..defaults() }),
+        ("client_buffers_max = 1_048_576", Config { client_buffers_max: 1 << 20, ..defaults() }),
         ("dialect = 'each'", defaults()),
         ("dialect = 'zookeeper'", Config { dialect: Some(Dialect::ZooKeeper), ..defaults() }),
         ("dialect = 'clickhouse'", Config { dialect: Some(Dialect::ClickHouse), ..defaults() }),
