@@ -296,3 +296,58 @@ async fn an_ensemble_grows_from_what_was_imported() {
         check_same(&ours, &theirs);
     }
 }
+
+const SHOWN: [&str; 2] = ["--auth", "digest:owner:secret"];
+
+/// Runs `paddock diff`; returns its exit code and what it printed.
+fn diff(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = paddock(&[&["diff"], arguments].concat());
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(printed).expect("the differences are text"))
+}
+
+#[tokio::test]
+async fn trees_are_compared_wherever_they_are() {
+    let zookeeper = Server::start_with(ServerKind::ZooKeeper, &settings(""));
+    let address = zookeeper.address().to_string();
+    let client = connect(&address).await;
+    write_every_kind(&client).await;
+    // Names between which "/" stands in the order of bytes.
+    for path in ["/plain-", "/plain0", "/plain-/x"] {
+        client.create(path, b"", CreateMode::Persistent).await.unwrap();
+    }
+    let paddock = Server::prepare(ServerKind::Paddock, &[]);
+    let (from, to) = (zookeeper.data_directory(), paddock.data_directory());
+    run(&["import", "zookeeper", "--data-dir", text(&from), "--to", text(&to)]);
+    let equal = |a: &str, b: &str| {
+        let (code, printed) = diff(&[&SHOWN[..], &["--exclude", "/zookeeper/quota", a, b]].concat());
+        assert_eq!(code, Some(0), "{a} and {b}: {printed}");
+        assert!(printed.contains("19 znodes equal, 0 different, 0 only in A, 0 only in B"), "{printed}");
+    };
+    equal(&address, text(&to));
+    equal(text(&from), &address);
+    equal(text(&from), text(&to));
+
+    client.set_data("/plain", b"changed", None).await.unwrap();
+    client.delete("/plain-/x", None).await.unwrap();
+    client.create("/queue/a", b"", CreateMode::Persistent).await.unwrap();
+    let (code, printed) = diff(&[&SHOWN[..], &["--exclude", "/zookeeper", &address, text(&to)]].concat());
+    assert_eq!(code, Some(1), "{printed}");
+    for line in [
+        "different  /plain: data (7 bytes and 5 bytes), mzxid (",
+        "different  /plain-: pzxid (",
+        "different  /queue: pzxid (",
+        "only in A  /queue/a\n",
+        "only in B  /plain-/x\n",
+        "3 different, 1 only in A, 1 only in B\n",
+    ] {
+        assert!(printed.contains(line), "{line} is not in {printed}");
+    }
+
+    let (code, printed) = diff(&[&address, text(&to)]);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("does not let /secret be read; show an identity with --auth"), "{printed}");
+    let (code, printed) = diff(&["/not/there", text(&to)]);
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("/not/there is neither a server"), "{printed}");
+}

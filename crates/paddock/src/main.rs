@@ -1,10 +1,11 @@
 //! The command line of Paddock.
 //!
 //! Exit codes: 0 after an orderly end, 1 when the world misbehaved, 2 when what the operator said cannot be done, 130
-//! when a second signal cut the orderly end short.
+//! when a second signal cut the orderly end short. Those of `diff` are as diff(1) has them.
 
 mod bench;
 mod config;
+mod diff;
 mod export;
 mod import;
 mod logs;
@@ -21,6 +22,7 @@ Examples:
   paddock server --config zoo.cfg
   paddock bench run create --hosts 127.0.0.1:2181
   paddock import zookeeper --data-dir /var/lib/zookeeper --to /var/lib/paddock
+  paddock diff zk1:2181 paddock1:2181
   paddock server --help";
 
 /// A coordination service that speaks ZooKeeper's protocol.
@@ -37,6 +39,7 @@ enum Command {
     Bench(Box<bench::Args>),
     Import(import::Args),
     Export(export::Args),
+    Diff(diff::Args),
 }
 
 fn main() -> ExitCode {
@@ -51,5 +54,6 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(*args),
         Command::Import(args) => moving::ended(import::run(&args)),
         Command::Export(args) => moving::ended(export::run(&args)),
+        Command::Diff(args) => diff::run(&args),
     }
 }

@@ -1,4 +1,4 @@
-//! Parts that `import` and `export` share: progress, failures, and the account of what was read.
+//! Parts that `import`, `export` and `diff` share: progress, failures, and the account of what was read.
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -27,14 +27,19 @@ pub(crate) enum Failure {
 /// Ends the command: a failure is one line.
 pub(crate) fn ended(result: Result<(), Failure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
-    let mut line = format!("error: {failure}");
+    eprintln!("error: {}", line_of(&failure));
+    ExitCode::FAILURE
+}
+
+/// An error with all its causes, in one line.
+pub(crate) fn line_of(failure: &dyn Error) -> String {
+    let mut line = failure.to_string();
     let mut cause = failure.source();
     while let Some(error) = cause {
         line += &format!(": {error}");
         cause = error.source();
     }
-    eprintln!("{line}");
-    ExitCode::FAILURE
+    line
 }
 
 /// Tells on standard error how far a long read has come.
@@ -50,17 +55,22 @@ impl ProgressLine {
     }
 
     pub(crate) fn show(&mut self, progress: Progress<'_>) {
+        self.show_text(|| match progress {
+            Progress::Snapshot { path, znodes } => format!("{}: {znodes} znodes", path.display()),
+            Progress::Log { path, transactions } => {
+                format!("{}: {transactions} transactions", path.display())
+            }
+        });
+    }
+
+    /// Shows a line, if the last one was shown long enough ago.
+    pub(crate) fn show_text(&mut self, line: impl FnOnce() -> String) {
         let interval = if self.is_terminal { TERMINAL_INTERVAL } else { LINE_INTERVAL };
         if self.told.elapsed() < interval {
             return;
         }
         self.told = Instant::now();
-        let line = match progress {
-            Progress::Snapshot { path, znodes } => format!("{}: {znodes} znodes", path.display()),
-            Progress::Log { path, transactions } => {
-                format!("{}: {transactions} transactions", path.display())
-            }
-        };
+        let line = line();
         if self.is_terminal {
             eprint!("\r\x1b[K{line}");
             // Nobody misses a line of progress.
@@ -71,10 +81,16 @@ impl ProgressLine {
         }
     }
 
-    pub(crate) fn end(self) {
+    /// Takes the line away from a terminal, for something else to be printed.
+    pub(crate) fn clear(&mut self) {
         if self.is_open {
             eprint!("\r\x1b[K");
+            self.is_open = false;
         }
+    }
+
+    pub(crate) fn end(mut self) {
+        self.clear();
     }
 }
 

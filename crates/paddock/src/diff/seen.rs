@@ -1,0 +1,101 @@
+//! A znode as a client sees it, and the differences of two of them.
+
+use std::cmp::Ordering;
+use std::fmt::Debug;
+
+use paddock_client::{Acl, Stat};
+use paddock_tree::{StoredZnode, ZnodeKind};
+
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) path: String,
+    pub(super) data: Option<Vec<u8>>,
+    pub(super) acl: Vec<Acl>,
+    pub(super) stat: Stat,
+    /// Kind of the znode with its TTL, which no server tells.
+    pub(super) kind: Option<ZnodeKind>,
+}
+
+impl Seen {
+    pub(super) fn of_stored(path: &str, znode: &StoredZnode<'_>, stat: Stat) -> Seen {
+        Seen {
+            path: path.to_owned(),
+            data: znode.data.map(<[u8]>::to_vec),
+            acl: znode.acl.to_vec(),
+            stat,
+            kind: Some(znode.kind),
+        }
+    }
+
+    /// Names of all that differs, the numbers with both values.
+    pub(super) fn differences(&self, other: &Seen) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.data != other.data {
+            found.push(format!("data ({} and {})", bytes(self), bytes(other)));
+        }
+        if self.acl != other.acl {
+            found.push("ACL".to_owned());
+        }
+        let (a, b) = (&self.stat, &other.stat);
+        let mut note = |name: &str, a: &dyn Debug, b: &dyn Debug| {
+            let (a, b) = (format!("{a:?}"), format!("{b:?}"));
+            if a != b {
+                found.push(format!("{name} ({a} and {b})"));
+            }
+        };
+        note("czxid", &a.czxid, &b.czxid);
+        note("mzxid", &a.mzxid, &b.mzxid);
+        note("pzxid", &a.pzxid, &b.pzxid);
+        note("ctime", &a.ctime_ms, &b.ctime_ms);
+        note("mtime", &a.mtime_ms, &b.mtime_ms);
+        note("version", &a.version, &b.version);
+        note("cversion", &a.cversion, &b.cversion);
+        note("aversion", &a.aversion, &b.aversion);
+        note("ephemeralOwner", &a.ephemeral_owner, &b.ephemeral_owner);
+        note("numChildren", &a.num_children, &b.num_children);
+        if let (Some(a), Some(b)) = (self.kind, other.kind) {
+            note("kind", &a, &b);
+        }
+        found
+    }
+}
+
+fn bytes(seen: &Seen) -> String {
+    seen.data.as_ref().map_or_else(|| "null".to_owned(), |data| format!("{} bytes", data.len()))
+}
+
+/// Order in which a walk meets paths: a parent before its children, children by the bytes of their names.
+pub(super) fn walk_order(a: &str, b: &str) -> Ordering {
+    // The root is the one path whose only name is empty, and an empty name comes first.
+    a.split('/').skip(1).cmp(b.split('/').skip(1))
+}
+
+/// True for the znode at `root` and all below it.
+pub(super) fn is_within(path: &str, root: &str) -> bool {
+    match path.strip_prefix(root) {
+        Some(rest) => root == "/" || rest.is_empty() || rest.starts_with('/'),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_goes_down_before_it_goes_on() {
+        // Compared byte by byte, "/a-b" would come before "/a/x".
+        let paths = ["/", "/a", "/a/x", "/a/x/y", "/a-b", "/b"];
+        for (i, a) in paths.iter().enumerate() {
+            for (j, b) in paths.iter().enumerate() {
+                assert_eq!(walk_order(a, b), i.cmp(&j), "{a} and {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_is_below_is_within() {
+        assert!(is_within("/a", "/a") && is_within("/a/b", "/a") && is_within("/a", "/"));
+        assert!(!is_within("/ab", "/a") && !is_within("/", "/a"));
+    }
+}

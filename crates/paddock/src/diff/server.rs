@@ -1,0 +1,103 @@
+//! A walk over the tree of a server, with requests for the next znodes on their way.
+//!
+//! Memory holds the names of the children along one path, and the answers of a few znodes at each of its steps.
+
+use paddock_client::{Acl, Client, ClientOptions, Data, Error, ErrorCode, Pending, Stat};
+
+use super::seen::{Seen, is_within};
+use super::{Failure, Identity};
+
+/// Znodes that are asked for before their turn.
+const AHEAD: usize = 32;
+
+pub(super) struct ServerWalk<'a> {
+    client: Client,
+    servers: &'a str,
+    exclude: &'a [String],
+    /// Znodes to come, the next one last.
+    waiting: Vec<Waiting>,
+}
+
+struct Waiting {
+    path: String,
+    asked: Option<Asked>,
+}
+
+/// Requests for one znode.
+struct Asked {
+    data: Pending<Data>,
+    acl: Pending<(Vec<Acl>, Stat)>,
+    children: Pending<Vec<String>>,
+}
+
+type Answers = (Data, Vec<Acl>, Vec<String>);
+
+impl<'a> ServerWalk<'a> {
+    pub(super) async fn begin(
+        servers: &'a str,
+        identities: &[Identity],
+        exclude: &'a [String],
+    ) -> Result<ServerWalk<'a>, Failure> {
+        let failed = |source| Failure::Client { server: servers.to_owned(), source };
+        let client = Client::connect(servers, ClientOptions::default()).await.map_err(failed)?;
+        for Identity { scheme, auth } in identities {
+            client.add_auth(scheme, auth.as_bytes()).await.map_err(failed)?;
+        }
+        // Whatever was acknowledged elsewhere is to be seen here.
+        client.sync("/").await.map_err(failed)?;
+        let mut walk = ServerWalk { client, servers, exclude, waiting: Vec::new() };
+        walk.push("/".to_owned());
+        Ok(walk)
+    }
+
+    pub(super) async fn close(&self) {
+        // A session that cannot be closed expires.
+        let _ = self.client.close().await;
+    }
+
+    fn push(&mut self, path: String) {
+        if !self.exclude.iter().any(|root| is_within(&path, root)) {
+            self.waiting.push(Waiting { path, asked: None });
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
+        loop {
+            self.ask_ahead();
+            let Some(Waiting { path, asked }) = self.waiting.pop() else { return Ok(None) };
+            let asked = asked.expect("the next znode was asked for");
+            let Some((data, acl, mut names)) = self.answers(&path, asked).await? else { continue };
+            names.sort_unstable_by(|a, b| b.cmp(a));
+            let parent = if path == "/" { "" } else { &path };
+            for name in names {
+                self.push(format!("{parent}/{name}"));
+            }
+            return Ok(Some(Seen { path, data: data.bytes, acl, stat: data.stat, kind: None }));
+        }
+    }
+
+    fn ask_ahead(&mut self) {
+        let client = &self.client;
+        for waiting in self.waiting.iter_mut().rev().take(AHEAD) {
+            let path = &waiting.path;
+            waiting.asked.get_or_insert_with(|| Asked {
+                data: client.get_data(path),
+                acl: client.get_acl(path),
+                children: client.get_children(path),
+            });
+        }
+    }
+
+    /// The answers about a znode; none if it has gone since its parent was asked.
+    async fn answers(&self, path: &str, asked: Asked) -> Result<Option<Answers>, Failure> {
+        let answers = async { Ok((asked.data.await?, asked.acl.await?.0, asked.children.await?)) };
+        match answers.await {
+            Ok(answers) => Ok(Some(answers)),
+            Err(Error::Refused { code: ErrorCode::NoNode, .. }) => Ok(None),
+            Err(Error::Refused { code: ErrorCode::NoAuth, .. }) => {
+                Err(Failure::NoAuth { server: self.servers.to_owned(), path: path.to_owned() })
+            }
+            Err(source) => Err(Failure::Client { server: self.servers.to_owned(), source }),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! One of the two trees: found by its name, and walked.
+
+use std::path::Path;
+
+use paddock_files::{LoadOptions, Source as FileSource};
+use paddock_storage::OsDisk;
+use paddock_tree::{Tree, Znodes};
+
+use super::seen::{Seen, is_within};
+use super::server::ServerWalk;
+use super::{Args, Failure};
+use crate::moving::ProgressLine;
+
+/// Place of a tree, with the tree itself if it was read from files.
+#[derive(Debug)]
+pub(super) enum Source {
+    Servers(String),
+    Tree(Box<Tree>),
+}
+
+impl Source {
+    pub(super) fn open(name: &str, line: &mut ProgressLine) -> Result<Source, Failure> {
+        let path = Path::new(name);
+        if path.is_dir() {
+            return read_directory(path, line).map(|tree| Source::Tree(Box::new(tree)));
+        }
+        if path.is_file() {
+            let loaded = paddock_files::load_snapshot(path, &mut |progress| line.show(progress))?;
+            return Ok(Source::Tree(Box::new(loaded.tree)));
+        }
+        if is_server_list(name) {
+            return Ok(Source::Servers(name.to_owned()));
+        }
+        Err(Failure::Nowhere(name.to_owned()))
+    }
+}
+
+fn read_directory(path: &Path, line: &mut ProgressLine) -> Result<Tree, Failure> {
+    if paddock_member::is_data_dir(&OsDisk, path) {
+        return Ok(paddock_member::read_directory(&OsDisk, path, None)?);
+    }
+    if !paddock_files::is_data_dir(path) {
+        return Err(Failure::UnknownDirectory(path.to_owned()));
+    }
+    let source = FileSource { data_dir: path.to_owned(), log_dir: None };
+    let options = LoadOptions { drop_ephemerals: false, ignore_digest: false, member: 1 };
+    Ok(paddock_files::load(&source, options, &mut |progress| line.show(progress))?.tree)
+}
+
+fn is_server_list(name: &str) -> bool {
+    name.split(',').all(|server| {
+        server.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+    })
+}
+
+/// A walk over one of the trees.
+pub(super) enum Side<'a> {
+    Server(Box<ServerWalk<'a>>),
+    Tree { tree: &'a Tree, znodes: Znodes<'a>, exclude: &'a [String] },
+}
+
+impl<'a> Side<'a> {
+    pub(super) async fn begin(source: &'a Source, args: &'a Args) -> Result<Side<'a>, Failure> {
+        let exclude = &args.exclude[..];
+        Ok(match source {
+            Source::Servers(servers) => {
+                Side::Server(Box::new(ServerWalk::begin(servers, &args.auth, exclude).await?))
+            }
+            Source::Tree(tree) => Side::Tree { tree, znodes: tree.znodes(), exclude },
+        })
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
+        match self {
+            Side::Server(walk) => walk.next().await,
+            Side::Tree { tree, znodes, exclude } => Ok(next_stored(tree, znodes, exclude)),
+        }
+    }
+
+    /// Ends the session, if there is one.
+    pub(super) async fn close(&self) {
+        if let Side::Server(walk) = self {
+            walk.close().await;
+        }
+    }
+}
+
+fn next_stored(tree: &Tree, znodes: &mut Znodes<'_>, exclude: &[String]) -> Option<Seen> {
+    while let Some((path, znode)) = znodes.next_znode() {
+        if !exclude.iter().any(|root| is_within(path, root)) {
+            let stat = tree.stat(path).expect("the walk is over the same tree");
+            return Some(Seen::of_stored(path, &znode, stat));
+        }
+    }
+    None
+}
