@@ -327,6 +327,7 @@ async fn trees_are_compared_wherever_they_are() {
     equal(&address, text(&to));
     equal(text(&from), &address);
     equal(text(&from), text(&to));
+    equal(&format!("{0},{0}", text(&from)), &address);
 
     client.set_data("/plain", b"changed", None).await.unwrap();
     client.delete("/plain-/x", None).await.unwrap();

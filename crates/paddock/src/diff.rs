@@ -3,20 +3,19 @@
 //! Exit codes: 0 if they are equal, 1 if they differ, 2 if they could not be compared.
 
 mod comparison;
+mod failure;
+mod identity;
 mod seen;
 mod server;
 mod side;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-use paddock_client::Error;
-use paddock_files::FileError;
-use paddock_member::OfflineError;
 
 use crate::moving::{self, ProgressLine};
 use comparison::{Comparison, Totals};
+use failure::Failure;
+use identity::Identity;
 use side::{Side, Source};
 
 const EXAMPLES: &str = "\
@@ -27,6 +26,8 @@ Examples:
       a server, and the data directory of a member that is stopped
   paddock diff /var/lib/zookeeper /backup/snapshot.1f00000042
       the data directory of a ZooKeeper, and one snapshot of it
+  paddock diff /data,/datalog zk1:2181
+      a dataDir whose dataLogDir is another directory, and a server
   paddock diff --exclude /zookeeper/config zk1:2181,zk2:2181,zk3:2181 paddock1:2181
 
 Exit code 0: equal; 1: different; 2: not compared.
@@ -35,8 +36,8 @@ shown with its passwords hidden, and so differs: give --auth for it.";
 
 /// Compare two trees, znode by znode: data, ACL and every number of the Stat
 ///
-/// A and B are servers (host:port, with commas between several of one ensemble), data directories of Paddock or ZooKeeper, or
-/// snapshot files of ZooKeeper.
+/// A and B are servers (host:port, with commas between several of one ensemble), data directories of Paddock or ZooKeeper (with a
+/// comma and the directory of its transaction log, if that is another one), or snapshot files of ZooKeeper.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     #[arg(value_name = "B")]
     b: String,
     /// Identity to show to servers
-    #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity)]
+    #[arg(long, value_name = "SCHEME:AUTH", value_parser = identity::parse)]
     auth: Vec<Identity>,
     /// Znode to leave out, with all below it
     #[arg(long, value_name = "PATH", value_parser = parse_path)]
@@ -57,55 +58,9 @@ pub(crate) struct Args {
     limit: u64,
 }
 
-/// Scheme and proof of an identity.
-#[derive(Clone)]
-struct Identity {
-    scheme: String,
-    auth: String,
-}
-
-/// A proof is a secret, which no log may have.
-impl std::fmt::Debug for Identity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:…", self.scheme)
-    }
-}
-
-fn parse_identity(text: &str) -> Result<Identity, String> {
-    let (scheme, auth) = text.split_once(':').ok_or("expected SCHEME:AUTH, as in digest:user:password")?;
-    Ok(Identity { scheme: scheme.to_owned(), auth: auth.to_owned() })
-}
-
 fn parse_path(text: &str) -> Result<String, String> {
     let is_path = text.starts_with('/') && (text.len() == 1 || !text.ends_with('/'));
     if is_path { Ok(text.to_owned()) } else { Err("expected the path of a znode, as in /a/b".to_owned()) }
-}
-
-/// Reason for which two trees could not be compared.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error(transparent)]
-    Offline(#[from] OfflineError),
-    #[error(
-        "{0} is neither a server (host:port) nor a file or directory that can be read; a directory that is not there may be misspelt"
-    )]
-    Nowhere(String),
-    #[error("{} is no data directory of Paddock or ZooKeeper", .0.display())]
-    UnknownDirectory(PathBuf),
-    #[error(
-        "{server} does not let {path} be read; show an identity with --auth, or leave it out with --exclude"
-    )]
-    NoAuth { server: String, path: String },
-    #[error("{server}")]
-    Client {
-        server: String,
-        #[source]
-        source: Error,
-    },
-    #[error("print the differences")]
-    Print(#[from] io::Error),
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -127,7 +82,8 @@ fn compare(args: &Args) -> Result<Totals, Failure> {
     let mut out = io::stdout().lock();
     let totals = runtime.block_on(async {
         let [a, b] = &sources;
-        let (a, b) = (Side::begin(a, args).await?, Side::begin(b, args).await?);
+        let a = Side::begin(a, &args.auth, &args.exclude).await?;
+        let b = Side::begin(b, &args.auth, &args.exclude).await?;
         let mut comparison = Comparison::new(a, b, args.limit);
         let compared = comparison.run(&mut line, &mut out).await;
         comparison.close().await;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::io::Write;
 
-use super::Failure;
+use super::failure::Failure;
 use super::seen::{Seen, walk_order};
 use super::side::Side;
 use crate::moving::ProgressLine;

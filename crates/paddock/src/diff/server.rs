@@ -4,8 +4,9 @@
 
 use paddock_client::{Acl, Client, ClientOptions, Data, Error, ErrorCode, Pending, Stat};
 
+use super::failure::Failure;
+use super::identity::Identity;
 use super::seen::{Seen, is_within};
-use super::{Failure, Identity};
 
 /// Znodes that are asked for before their turn.
 const AHEAD: usize = 32;

@@ -6,9 +6,10 @@ use paddock_files::{LoadOptions, Source as FileSource};
 use paddock_storage::OsDisk;
 use paddock_tree::{Tree, Znodes};
 
+use super::failure::Failure;
+use super::identity::Identity;
 use super::seen::{Seen, is_within};
 use super::server::ServerWalk;
-use super::{Args, Failure};
 use crate::moving::ProgressLine;
 
 /// Place of a tree, with the tree itself if it was read from files.
@@ -22,7 +23,10 @@ impl Source {
     pub(super) fn open(name: &str, line: &mut ProgressLine) -> Result<Source, Failure> {
         let path = Path::new(name);
         if path.is_dir() {
-            return read_directory(path, line).map(|tree| Source::Tree(Box::new(tree)));
+            return read_directory(path, None, line).map(|tree| Source::Tree(Box::new(tree)));
+        }
+        if let Some((path, log_dir)) = directories(name) {
+            return read_directory(path, Some(log_dir), line).map(|tree| Source::Tree(Box::new(tree)));
         }
         if path.is_file() {
             let loaded = paddock_files::load_snapshot(path, &mut |progress| line.show(progress))?;
@@ -35,16 +39,31 @@ impl Source {
     }
 }
 
-fn read_directory(path: &Path, line: &mut ProgressLine) -> Result<Tree, Failure> {
+/// A data directory and that of its log, with a comma between them.
+fn directories(name: &str) -> Option<(&Path, &Path)> {
+    let (path, log_dir) = name.split_once(',')?;
+    let (path, log_dir) = (Path::new(path), Path::new(log_dir));
+    (path.is_dir() && log_dir.is_dir()).then_some((path, log_dir))
+}
+
+fn read_directory(path: &Path, log_dir: Option<&Path>, line: &mut ProgressLine) -> Result<Tree, Failure> {
     if paddock_member::is_data_dir(&OsDisk, path) {
-        return Ok(paddock_member::read_directory(&OsDisk, path, None)?);
+        return Ok(paddock_member::read_directory(&OsDisk, path, log_dir)?);
     }
     if !paddock_files::is_data_dir(path) {
         return Err(Failure::UnknownDirectory(path.to_owned()));
     }
-    let source = FileSource { data_dir: path.to_owned(), log_dir: None };
+    let source = FileSource { data_dir: path.to_owned(), log_dir: log_dir.map(Path::to_owned) };
     let options = LoadOptions { drop_ephemerals: false, ignore_digest: false, member: 1 };
-    Ok(paddock_files::load(&source, options, &mut |progress| line.show(progress))?.tree)
+    let loaded = paddock_files::load(&source, options, &mut |progress| line.show(progress))?;
+    if loaded.report.logs.is_empty() {
+        line.clear();
+        eprintln!(
+            "warning: {0} has no transaction log; if there is a dataLogDir, name it: {0},DIR",
+            path.display()
+        );
+    }
+    Ok(loaded.tree)
 }
 
 fn is_server_list(name: &str) -> bool {
@@ -60,11 +79,14 @@ pub(super) enum Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    pub(super) async fn begin(source: &'a Source, args: &'a Args) -> Result<Side<'a>, Failure> {
-        let exclude = &args.exclude[..];
+    pub(super) async fn begin(
+        source: &'a Source,
+        identities: &[Identity],
+        exclude: &'a [String],
+    ) -> Result<Side<'a>, Failure> {
         Ok(match source {
             Source::Servers(servers) => {
-                Side::Server(Box::new(ServerWalk::begin(servers, &args.auth, exclude).await?))
+                Side::Server(Box::new(ServerWalk::begin(servers, identities, exclude).await?))
             }
             Source::Tree(tree) => Side::Tree { tree, znodes: tree.znodes(), exclude },
         })
