@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{ConnectResponse, ErrorCode, Id, OpCode, ReplyHeader, SessionId, Xid, Zxid, frame};
+use paddock_proto::{
+    ConnectResponse, ErrorCode, Id, OpCode, ReplyHeader, Request, SessionId, WatchRequest, Xid, Zxid, frame,
+};
 use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, State, contact_max_ms};
 use paddock_tree::Guess;
 
@@ -16,6 +18,7 @@ use crate::host::{Answered, Host, TracedRequest};
 use crate::output::{Output, held_bytes};
 use crate::protocol::{Protocol, Refusal};
 use crate::queue::Queue;
+use crate::watches::{Portion, WatchesToSet};
 use crate::{Condition, Limits};
 
 /// Stages of a connection's end.
@@ -49,6 +52,10 @@ pub(crate) struct Connection<H: Host> {
     /// and for one that only reads: no other member can end those.
     session_since_ms: u64,
     session_timeout_ms: i32,
+    /// Watches of a long setWatches. Requests behind it have to wait.
+    watches_to_set: Option<Box<WatchesToSet<H::Span>>>,
+    /// Watches were set in this turn.
+    has_set_watches: bool,
     /// Present if the connection holds more than little.
     holding: Option<Box<Holding>>,
     /// Somebody was told that no input is taken.
@@ -106,6 +113,8 @@ impl<H: Host> Connection<H> {
             has_changed: false,
             session_since_ms: u64::MAX,
             session_timeout_ms: 0,
+            watches_to_set: None,
+            has_set_watches: false,
             holding: None,
             is_held_back: Cell::new(false),
             is_cut_short: false,
@@ -131,18 +140,20 @@ impl<H: Host> Connection<H> {
         self.protocol.takes_frames()
             && self.ending == Ending::Open
             && !host.is_stopping()
+            && (self.watches_to_set.is_none() || self.is_idle())
             && self.has_room(limits)
     }
 
     pub(crate) fn begin_turn(&mut self) {
-        (self.is_cut_short, self.unsent_before_turn) = (false, self.output.unsent_bytes());
+        (self.is_cut_short, self.has_set_watches) = (false, false);
+        self.unsent_before_turn = self.output.unsent_bytes();
     }
 
-    /// True if the turn goes on: frames are taken, and it has not made so many replies that others have to have theirs.
+    /// True if the turn goes on: frames are taken, and it has not done so much that others have to have theirs.
     #[inline]
     pub(crate) fn goes_on(&mut self, host: &H, limits: &Limits) -> bool {
         let replied_bytes = self.output.unsent_bytes().saturating_sub(self.unsent_before_turn);
-        self.is_cut_short = replied_bytes >= limits.turn_bytes_max;
+        self.is_cut_short = replied_bytes >= limits.turn_bytes_max || self.has_set_watches;
         !self.is_cut_short && self.takes_input(host, limits)
     }
 
@@ -164,7 +175,8 @@ impl<H: Host> Connection<H> {
     #[inline]
     fn may_hold_more(&self, limits: &Limits) -> bool {
         let buffers = &limits.buffers;
-        if !buffers.is_short() {
+        // What is set needs no memory any more.
+        if !buffers.is_short() || self.watches_to_set.is_some() {
             return true;
         }
         let expected = self.queue.reply_bytes_expected();
@@ -178,7 +190,8 @@ impl<H: Host> Connection<H> {
     #[inline]
     pub(crate) fn count_memory(&mut self, moved_bytes: usize, limits: &Limits) {
         let buffers = held_bytes(&self.input) + held_bytes(&self.unpacked) + self.output.held_bytes();
-        let held = buffers + self.queue.bytes();
+        let held =
+            buffers + self.queue.bytes() + self.watches_to_set.as_ref().map_or(0, |watches| watches.bytes());
         if held > limits.little_bytes || self.holding.is_some() {
             self.count_held(held, moved_bytes, limits);
         }
@@ -234,10 +247,11 @@ impl<H: Host> Connection<H> {
         if !takes_input {
             self.is_held_back.set(true);
         }
+        let has_input = !self.input.is_empty() || !self.unpacked.is_empty() || self.watches_to_set.is_some();
         Condition {
             takes_input,
-            has_input: !self.input.is_empty() || !self.unpacked.is_empty(),
-            has_more: self.is_cut_short && (!self.input.is_empty() || !self.unpacked.is_empty()),
+            has_input,
+            has_more: self.is_cut_short && has_input,
             is_greeting: self.protocol.is_greeting(),
             unsent_bytes: self.output.unsent_bytes(),
             is_closing: self.ending != Ending::Open || is_drained,
@@ -281,6 +295,40 @@ impl<H: Host> Connection<H> {
     /// The read as an input of the engine, behind all that waits.
     pub(crate) fn queued_read(&self, xid: Xid, op: OpCode, body: &[u8]) -> ClientInput {
         ClientInput::Read(QueuedRead { client: self.client().clone(), xid, op, body: body.to_vec() })
+    }
+
+    /// The next portion of the watches that are still to be set.
+    pub(crate) fn next_portion(&mut self) -> Option<Portion> {
+        let portion = self.watches_to_set.as_mut()?.next()?;
+        self.has_set_watches = true;
+        Some(portion)
+    }
+
+    /// The request whose last portion was taken.
+    pub(crate) fn take_whole_request(&mut self) -> Option<Box<WatchesToSet<H::Span>>> {
+        self.watches_to_set.take_if(|watches| watches.is_empty())
+    }
+
+    pub(crate) fn set_watches_later(&mut self, watches: WatchesToSet<H::Span>) {
+        self.watches_to_set = Some(Box::new(watches));
+    }
+
+    /// Sets a portion of the watches of a request that is answered later.
+    pub(crate) fn set_watches(&mut self, portion: &Portion, state: &State) {
+        if self.ending == Ending::Silenced {
+            // As below: the engine has dropped the connection's watches.
+            return;
+        }
+        let client = self.protocol.client();
+        let Ok(Request::Watch(WatchRequest::Set(watches))) =
+            Request::decode(portion.op, &portion.body, client.dialect)
+        else {
+            unreachable!("a portion is a setWatches that was encoded here")
+        };
+        let out = &mut self.output.bytes;
+        let before = out.len();
+        state.set_watches(client, &watches, out);
+        self.protocol.translate(Packet::Unasked, out, before);
     }
 
     /// Answers a request from the state.
@@ -545,7 +593,8 @@ impl<H: Host> Connection<H> {
     pub(crate) fn give_up(&mut self, host: &H) -> usize {
         let waiting = self.queue.len();
         let last_word = self.last_word.take().and_then(|last_word| last_word.1);
-        let spans = self.queue.drain().filter_map(|waiting| waiting.span).chain(last_word);
+        let watches = self.watches_to_set.take().and_then(|watches| watches.span);
+        let spans = self.queue.drain().filter_map(|waiting| waiting.span).chain(last_word).chain(watches);
         spans.for_each(|span| host.end_span(span, None));
         waiting
     }

@@ -17,6 +17,7 @@ use crate::host::{Host, Served};
 use crate::output::clear;
 use crate::prefetch;
 use crate::protocol::{Action, Context, SaslReply};
+use crate::watches::{self, WatchesToSet};
 
 /// Condition of a connection, for the worker to decide what to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -357,6 +358,9 @@ impl<'a, H: Host> Turn<'a, H> {
         }
         let mut taken = 0;
         while connection.goes_on(self.host, &self.front.settings.limits) {
+            if self.set_watches(connection) {
+                continue;
+            }
             self.prefetch(connection, &input[taken..]);
             match connection.protocol.split(&input[taken..], &self.front.settings) {
                 Ok(None) => break,
@@ -396,14 +400,10 @@ impl<'a, H: Host> Turn<'a, H> {
         match connection.protocol.on_frame(frame, &context, &self.front.settings) {
             Action::Submit(input) => self.submit(connection, frame.len(), input, span),
             Action::Read { xid, op, body } => {
-                // A sync is answered behind all that the engine has under way, of other connections too, and what every
-                // read has to see the engine asks of the quorum.
-                let asks_quorum = op == OpCode::Sync || self.front.settings.linearizable_reads;
-                if asks_quorum || !connection.is_idle() {
-                    let input = connection.queued_read(xid, op, body);
-                    self.submit(connection, frame.len(), input, span);
-                } else {
-                    self.answer(connection, (xid, op, body), span);
+                let watches_max = self.front.settings.limits.watches_per_turn;
+                match watches::portions(op, body, connection.client().dialect, watches_max) {
+                    Some(portions) => connection.set_watches_later(WatchesToSet::new(xid, portions, span)),
+                    None => self.read(connection, frame.len(), (xid, op, body), span),
                 }
             }
             Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
@@ -415,6 +415,41 @@ impl<'a, H: Host> Turn<'a, H> {
             Action::Sasl { xid, body } => self.take_token(connection, xid, body, span),
             Action::Refuse(refusal) => connection.refuse(refusal, span, host),
         }
+    }
+
+    /// Takes a request of so many bytes that changes nothing.
+    fn read(
+        &mut self,
+        connection: &mut Connection<H>,
+        bytes: usize,
+        (xid, op, body): (Xid, OpCode, &[u8]),
+        span: Option<H::Span>,
+    ) {
+        // A sync is answered behind all that the engine has under way, of other connections too, and what every read has to see
+        // the engine asks of the quorum.
+        let asks_quorum = op == OpCode::Sync || self.front.settings.linearizable_reads;
+        if asks_quorum || !connection.is_idle() {
+            let input = connection.queued_read(xid, op, body);
+            self.submit(connection, bytes, input, span);
+        } else {
+            self.answer(connection, (xid, op, body), span);
+        }
+    }
+
+    /// Sets a portion of the watches of a long setWatches, if there is one; the last portion is a request like others.
+    fn set_watches(&mut self, connection: &mut Connection<H>) -> bool {
+        let Some(portion) = connection.next_portion() else { return false };
+        match connection.take_whole_request() {
+            Some(request) => {
+                let bytes = portion.body.len();
+                self.read(connection, bytes, (request.xid, portion.op, &portion.body), request.span);
+            }
+            None => {
+                let state = self.lock(connection);
+                connection.set_watches(&portion, state);
+            }
+        }
+        true
     }
 
     fn take_token(&mut self, connection: &mut Connection<H>, xid: Xid, body: &[u8], span: Option<H::Span>) {

@@ -23,6 +23,7 @@ mod protocol;
 mod queue;
 mod sasl;
 mod settings;
+mod watches;
 
 pub use auth::{DigestAlgorithm, digest_id};
 pub use buffers::ClientBuffers;

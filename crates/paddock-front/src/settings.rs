@@ -51,6 +51,8 @@ pub struct Limits {
     pub event_bytes_max: usize,
     /// Bytes of replies in one turn of a connection: behind so many, others get their turn.
     pub turn_bytes_max: usize,
+    /// Watches of a setWatches that are set in one turn of a connection, and under one lock of the state, at most.
+    pub watches_per_turn: usize,
     /// Reads that are answered under one lock of the state, at most.
     pub reads_per_lock: usize,
 }
@@ -65,6 +67,7 @@ impl Default for Limits {
             first_reply_bytes: 1 << 20,
             event_bytes_max: 64 << 20,
             turn_bytes_max: 128 << 10,
+            watches_per_turn: 1000,
             reads_per_lock: 256,
         }
     }

@@ -530,6 +530,32 @@ impl<'a> SetWatches<'a> {
         }
         Ok(watches)
     }
+
+    /// The same watches in portions of at most so many.
+    pub fn portions(&self, watches_max: usize) -> Vec<SetWatches<'a>> {
+        type List<'a> = for<'b> fn(&'b mut SetWatches<'a>) -> &'b mut Vec<&'a str>;
+        let lists: [(&[&'a str], List<'a>); 5] = [
+            (&self.data, |portion| &mut portion.data),
+            (&self.exist, |portion| &mut portion.exist),
+            (&self.child, |portion| &mut portion.child),
+            (&self.persistent, |portion| &mut portion.persistent),
+            (&self.persistent_recursive, |portion| &mut portion.persistent_recursive),
+        ];
+        let mut portions = Vec::new();
+        let mut room = 0;
+        for (mut paths, list) in lists {
+            while !paths.is_empty() {
+                if room == 0 {
+                    portions.push(SetWatches { relative_zxid: self.relative_zxid, ..SetWatches::default() });
+                    room = watches_max.max(1);
+                }
+                let (now, later) = paths.split_at(paths.len().min(room));
+                list(portions.last_mut().expect("the first path opens a portion")).extend(now);
+                (paths, room) = (later, room - now.len());
+            }
+        }
+        portions
+    }
 }
 
 impl<'a> Auth<'a> {

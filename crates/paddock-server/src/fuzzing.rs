@@ -153,7 +153,8 @@ impl Member {
             let before = self.front.condition(conn(), &self.around);
             self.front.resume(conn(), self.around.now.get().monotonic_ms, &self.around);
             self.settle();
-            if self.front.condition(conn(), &self.around) == before {
+            let after = self.front.condition(conn(), &self.around);
+            if after == before && !after.is_some_and(|after| after.has_more) {
                 return;
             }
         }

@@ -36,11 +36,14 @@ pub(crate) struct Checks {
     /// The znode whose data may be wrong in what a client hears just now: no digest has shown its member yet that its state
     /// is wrong.
     pub(crate) wrong: Option<Rc<str>>,
+    /// Watches of a setWatches that a member sets at once, at most.
+    pub(crate) watches_per_turn: usize,
 }
 
 impl Checks {
-    pub(crate) fn new(linearizable_reads: bool) -> Checks {
-        Checks { real_time: RealTime::of_every_read(linearizable_reads), ..Checks::default() }
+    pub(crate) fn new(linearizable_reads: bool, watches_per_turn: usize) -> Checks {
+        let real_time = RealTime::of_every_read(linearizable_reads);
+        Checks { real_time, watches_per_turn, ..Checks::default() }
     }
 
     /// A member is about to apply an entry. Its monotonic clock shows `now_ms`.

@@ -151,7 +151,7 @@ impl World {
             clients: plan.clients.iter().enumerate().map(client).collect(),
             wires: BTreeMap::new(),
             conns: 0,
-            checks: Checks::new(plan.settings.linearizable_reads),
+            checks: Checks::new(plan.settings.linearizable_reads, plan.settings.limits.watches_per_turn),
             twin: None,
             stage: Stage::Faults,
             mood: Mood::Busy,

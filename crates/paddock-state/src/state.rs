@@ -188,7 +188,7 @@ impl State {
     }
 
     /// Takes over the watches of a client that reconnected; what it missed it is told at once.
-    fn set_watches(&self, client: &Client, asked: &SetWatches<'_>, out: &mut Vec<u8>) {
+    pub fn set_watches(&self, client: &Client, asked: &SetWatches<'_>, out: &mut Vec<u8>) {
         let mut watches = self.watches.lock();
         let mut tell = |kind, path| WatchEvent { kind, path, zxid: Zxid::NONE }.encode(out);
         for path in &asked.data {

@@ -50,6 +50,21 @@ pub(crate) struct Watching {
     due: VecDeque<(Zxid, Told)>,
     /// Events of the time before the watches were set again.
     caught_up: Vec<Told>,
+    /// The watches were asked for again, and not all of them need be set.
+    is_setting: bool,
+    /// Events of watches that were set again when others were not.
+    between: Vec<Told>,
+}
+
+/// A setWatches that was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SetAgain<'a> {
+    /// The zxid up to which the client knew all.
+    pub(crate) relative_zxid: Zxid,
+    /// State in which it was answered.
+    pub(crate) now: &'a Model,
+    /// Watches that are set at once, at most. Those of a longer request are set in states between these two.
+    pub(crate) watches_per_turn: usize,
 }
 
 impl Watching {
@@ -79,10 +94,29 @@ impl Watching {
             self.caught_up.push(told);
             return Ok(());
         }
+        if self.is_setting {
+            return self.tell_between(truth, zxid, told, ids);
+        }
         self.play(truth, zxid, ids);
         let (expected, found) = (self.due.pop_front(), Some((zxid, told)));
         ensure!(expected == found, CHECKER, "the client is told {found:?} where {expected:?} is due");
         self.known.forget_woken(kind, path);
+        Ok(())
+    }
+
+    /// An event has come while the watches are being set again. None may be left out or invented, but the client cannot know which
+    /// of its watches are set.
+    fn tell_between(&mut self, truth: &Truth, zxid: Zxid, told: Told, ids: &[Id]) -> Checked {
+        let is_what_happened =
+            |change: &Change<'_>| (change.kind, &*change.path) == (told.0, &*told.1) && may_read(change, ids);
+        let is_true =
+            truth.at(zxid).is_some_and(|happened| happened.outcome.changes.iter().any(is_what_happened));
+        ensure!(
+            is_true && self.known.wakes(told.0, &told.1),
+            CHECKER,
+            "the client is told {told:?} at {zxid}"
+        );
+        self.between.push(told);
         Ok(())
     }
 
@@ -158,6 +192,8 @@ impl Watching {
         self.held = Table::default();
         self.due.clear();
         self.caught_up.clear();
+        self.between.clear();
+        self.is_setting = !self.known.is_empty();
     }
 
     /// Request with which a client sets its watches again.
@@ -173,8 +209,10 @@ impl Watching {
         }
     }
 
-    /// They were set again in the state `now`: what has changed since `relative_zxid` was told at once.
-    pub(crate) fn set_again(&mut self, relative_zxid: Zxid, now: &Model) -> Checked {
+    /// They were set again: what had changed was told at once.
+    pub(crate) fn set_again(&mut self, again: &SetAgain<'_>, truth: &Truth, ids: &[Id]) -> Checked {
+        let SetAgain { relative_zxid, now, watches_per_turn } = *again;
+        let is_at_once = self.known.count() <= watches_per_turn;
         let mut left = Table::default();
         let mut expected = Vec::new();
         let mut tell = |kind, path: &String| expected.push((kind, path.clone()));
@@ -198,12 +236,28 @@ impl Watching {
                 Some(_) => drop(left.children.insert(path.clone())),
             }
         }
-        let told = std::mem::take(&mut self.caught_up);
-        ensure!(
-            told == expected,
-            CHECKER,
-            "watches are set again, and {told:?} is told; it should be {expected:?}"
-        );
+        let mut told = std::mem::take(&mut self.caught_up);
+        let between = std::mem::take(&mut self.between);
+        self.is_setting = false;
+        if is_at_once {
+            ensure!(
+                told == expected && between.is_empty(),
+                CHECKER,
+                "watches are set again, and {told:?} is told, then {between:?}; it should be {expected:?}"
+            );
+        } else {
+            told.extend(between);
+            left.be_told_meanwhile(&told)?;
+            let since = relative_zxid.next().0..=now.zxid().0;
+            for (kind, path) in expected {
+                let is_told = told.iter().any(|(_, about)| *about == path);
+                ensure!(
+                    is_told || since.clone().any(|zxid| happened_unseen(truth, Zxid(zxid), &path, ids)),
+                    CHECKER,
+                    "watches are set again in portions, and {told:?} is told, but not {kind:?} of {path}"
+                );
+            }
+        }
         left.persistent = std::mem::take(&mut self.known.persistent);
         left.recursive = std::mem::take(&mut self.known.recursive);
         (self.known, self.held, self.through) = (left.clone(), left, now.zxid());
@@ -223,6 +277,25 @@ impl Table {
             [data, exist, persistent, recursive].into_iter().flatten().collect();
         let on_children: BTreeSet<&String> = [children, persistent].into_iter().flatten().collect();
         on_znodes.len() + on_children.len()
+    }
+
+    /// Watches in a request that sets them.
+    fn count(&self) -> usize {
+        let Table { data, exist, children, persistent, recursive } = self;
+        [data, exist, children, persistent, recursive].into_iter().map(BTreeSet::len).sum()
+    }
+
+    /// These watches, about which nothing is to be told after a setWatches in portions, were told this before it was answered. Only
+    /// a znode that did not exist may have come and gone.
+    fn be_told_meanwhile(&mut self, told: &[Told]) -> Checked {
+        let (data, children) = (self.data.len(), self.children.len());
+        told.iter().for_each(|(kind, path)| self.forget_woken(*kind, path));
+        ensure!(
+            (self.data.len(), self.children.len()) == (data, children),
+            CHECKER,
+            "watches are set again, and {told:?} is told of znodes that have not changed"
+        );
+        Ok(())
     }
 
     fn wakes(&self, kind: EventKind, path: &str) -> bool {
@@ -270,6 +343,12 @@ impl Table {
         // All of them, not only the first that has it.
         sets.iter_mut().map(|set| usize::from(set.remove(path))).sum::<usize>() > 0
     }
+}
+
+/// A change of the znode that the client must not be told of.
+fn happened_unseen(truth: &Truth, zxid: Zxid, path: &str, ids: &[Id]) -> bool {
+    let is_unseen = |change: &Change<'_>| *change.path == *path && !may_read(change, ids);
+    truth.at(zxid).is_some_and(|happened| happened.outcome.changes.iter().any(is_unseen))
 }
 
 fn may_read(change: &Change<'_>, ids: &[Id]) -> bool {

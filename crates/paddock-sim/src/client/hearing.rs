@@ -7,6 +7,7 @@ use paddock_proto::{ErrorCode, ReplyHeader, SessionId, WatchEvent, Xid, Zxid, fr
 use super::ask::{Ask, Request};
 use super::{Client, Deed, Phase};
 use crate::checks::order::{RealTime, check_monotonic, check_turn};
+use crate::checks::watching::SetAgain;
 use crate::checks::{Checked, Checks, answers, ensure};
 use crate::names;
 use crate::time::{SimDuration, Time};
@@ -184,7 +185,9 @@ impl Client {
             Ask::SetWatches { relative_zxid } => {
                 check_error(&request.ask, header, None)?;
                 let model = checks.truth.model_at(header.zxid).expect("see() has seen to that");
-                self.watching.set_again(relative_zxid, model)?;
+                let between =
+                    SetAgain { relative_zxid, now: model, watches_per_turn: checks.watches_per_turn };
+                self.watching.set_again(&between, &checks.truth, &self.ids)?;
             }
         }
         Ok(())

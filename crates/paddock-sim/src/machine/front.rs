@@ -245,7 +245,10 @@ impl Workers {
             }
             let has_submitted = front.inputs().len() > before;
             let sent = self.flush(conn, may_take_less, packets);
-            if read == 0 && !has_submitted && sent == 0 {
+            let (front, host) = &self.workers[conn.worker()];
+            let condition = front.condition(conn, host);
+            let has_more = condition.is_some_and(|condition| condition.takes_input && condition.has_more);
+            if read == 0 && !has_submitted && sent == 0 && !has_more {
                 return;
             }
         }

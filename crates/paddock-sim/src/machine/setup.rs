@@ -77,6 +77,7 @@ impl Settings {
             self.limits.unsent_bytes_max = *chance.pick(&[100, 1000, 10_000]);
             self.limits.first_reply_bytes = *chance.pick(&[1, 100, 1000]);
             self.limits.reads_per_lock = *chance.pick(&[1, 2, 5, 256]);
+            self.limits.watches_per_turn = *chance.pick(&[1, 2, 1000]);
             self.limits.turn_bytes_max = *chance.pick(&[1, 100, 1000, 128 << 10]);
             self.limits.little_bytes = *chance.pick(&[100, 1000, 16 << 10]);
             self.client_buffers_max = *chance.pick(&[1000, 10_000, 100_000]);
