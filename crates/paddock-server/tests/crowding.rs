@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{config, request, word};
-use paddock_proto::{ConnectRequest, Extensions, OpCode, SessionId, Zxid, encode};
+use paddock_proto::{ConnectRequest, Extensions, OpCode, SessionId, SetWatches, Xid, Zxid, encode};
 use paddock_server::{Config, Server, WordList};
 
 /// `PADDOCK_TEST_WATCHES` asks for more; the figures are printed with `--nocapture`.
 const WATCHES: u64 = 300_000;
+const WATCHES_IN_A_MEGABYTE: usize = 35_000;
 /// Longest wait of others. In slices it is a few milliseconds on a machine that does much else; in one piece, seconds.
 const LONGEST: Duration = Duration::from_millis(250);
 /// Requests of the other client that have to be answered after the client with the watches has gone.
@@ -71,6 +72,19 @@ impl Caller {
                 (first..first + 100).flat_map(|number| Caller::exists(number, true)).collect();
             self.send(&requests);
             (0..100).for_each(|_| drop(self.receive()));
+        }
+    }
+
+    /// Sets so many watches again, in requests of a megabyte at most, as clients do that come back.
+    fn watch_again(&mut self, count: u64) {
+        let paths: Vec<String> = (0..count).map(|number| format!("/service/instance-{number:09}")).collect();
+        for paths in paths.chunks(WATCHES_IN_A_MEGABYTE) {
+            let exist = paths.iter().map(String::as_str).collect();
+            let watches = SetWatches { exist, ..SetWatches::default() };
+            self.send(&request(Xid::SET_WATCHES.0, OpCode::SetWatches.code(), |out| {
+                encode::set_watches(out, &watches);
+            }));
+            self.receive();
         }
     }
 
@@ -147,9 +161,17 @@ fn a_client_with_very_many_watches_holds_nobody_up() {
         std::thread::yield_now();
     }
     let going = waits.take("when its connection has gone");
+
+    let mut crowd = Caller::connect(address);
+    let start = Instant::now();
+    crowd.watch_again(count);
+    println!("{count} watches set again in {:?}", start.elapsed());
+    let again = waits.take("while they are set again");
+    assert_eq!(word(address, "wchs"), watches);
     waits.is_over.store(1, Ordering::Relaxed);
     prober.join().expect("the other client is served");
     server.shutdown().expect("it ends in good order");
     assert!(setting < LONGEST, "{setting:?} while watches were set");
+    assert!(again < LONGEST, "{again:?} while watches were set again");
     assert!(going < LONGEST, "{going:?} when they were removed");
 }
