@@ -348,7 +348,8 @@ impl Server {
         }
     }
 
-    fn config_path(&self) -> PathBuf {
+    /// Its `zoo.cfg`.
+    pub fn config_path(&self) -> PathBuf {
         self.directory.path().join("zoo.cfg")
     }
 

@@ -35,6 +35,12 @@ pub enum FileError {
     Digest { zxid: Zxid, found: u64, expected: u64 },
     #[error("{} is there already; nothing is written over", path.display())]
     Exists { path: PathBuf },
+    #[error("{} is not the working copy of an import; name another directory", path.display())]
+    NotACopy { path: PathBuf },
+    #[error("another process works with {}", path.display())]
+    InUse { path: PathBuf },
+    #[error("transaction {zxid}: {problem}")]
+    Received { zxid: Zxid, problem: Problem },
 }
 
 /// Problem at one place of a file.
@@ -60,6 +66,8 @@ pub enum Problem {
     Znode { path: String, error: DraftError },
     #[error("end of the snapshot cannot be read")]
     Trailer,
+    #[error("the snapshot does not end as a leader ends it")]
+    Signature,
     #[error("data behind the end of the snapshot")]
     Trailing,
     #[error("compressed data are damaged: {0}")]
@@ -72,6 +80,8 @@ pub enum Problem {
     TransactionRest(usize),
     #[error("transaction deletes the root")]
     DeletesRoot,
+    #[error("packet type {0} is none of the learner protocol's")]
+    PacketType(i32),
     #[error("a record without its end, and more data behind it")]
     Unfinished,
 }

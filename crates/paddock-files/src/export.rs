@@ -1,17 +1,17 @@
 //! A data directory from which Apache ZooKeeper starts, written from a tree.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{Acl, Zxid};
-use paddock_tree::{StoredZnode, Tree};
+use paddock_proto::{Acl, SessionId, Zxid};
+use paddock_tree::{Draft, StoredZnode, Tree, Znodes};
 use simd_adler32::Adler32;
 
 use crate::data_dir::VERSION_DIR;
-use crate::digest::{DIGEST_VERSION, digest};
+use crate::digest::{DIGEST_VERSION, digest as digest_of};
 use crate::error::{FileError, failed};
 use crate::owner::owner_of;
 use crate::snapshot::{MAGIC, OPEN_ACL, VERSION};
@@ -37,7 +37,7 @@ pub fn export(tree: &Tree, dir: &Path) -> Result<Exported, FileError> {
     let zxid = tree.zxid();
     let snapshot = files.join(format!("snapshot.{:x}", zxid.0));
     let unfinished = snapshot.with_extension("unfinished");
-    let znodes = write_file(&unfinished, |file| write_snapshot(tree, file))?;
+    let znodes = write_file(&unfinished, |file| write_snapshot(Content::of_tree(tree), file))?;
     for name in ["acceptedEpoch", "currentEpoch"] {
         write_file(&files.join(name), |file| write!(file, "{}", zxid.0 >> COUNTER_BITS))?;
     }
@@ -48,7 +48,7 @@ pub fn export(tree: &Tree, dir: &Path) -> Result<Exported, FileError> {
     Ok(Exported { snapshot, zxid, znodes })
 }
 
-fn write_file<T>(
+pub(crate) fn write_file<T>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
 ) -> Result<T, FileError> {
@@ -59,19 +59,59 @@ fn write_file<T>(
     Ok(written)
 }
 
+/// Content of a snapshot to be written.
+pub(crate) struct Content<'t> {
+    zxid: Zxid,
+    sessions: Vec<(SessionId, i32)>,
+    acls: Vec<Vec<Acl>>,
+    znodes: Znodes<'t>,
+    /// A second walk over the same.
+    digest: Znodes<'t>,
+}
+
+impl<'t> Content<'t> {
+    pub(crate) fn of_tree(tree: &'t Tree) -> Content<'t> {
+        Content {
+            zxid: tree.zxid(),
+            sessions: tree.sessions().collect(),
+            acls: tree.acls().map(<[Acl]>::to_vec).collect(),
+            znodes: tree.znodes(),
+            digest: tree.znodes(),
+        }
+    }
+
+    pub(crate) fn of_draft(draft: &'t Draft, sessions: &BTreeMap<SessionId, i32>, zxid: Zxid) -> Content<'t> {
+        let mut acls = HashSet::new();
+        let mut znodes = draft.znodes();
+        while let Some((_, znode)) = znodes.next_znode() {
+            if !acls.contains(znode.acl) {
+                acls.insert(znode.acl.to_vec());
+            }
+        }
+        Content {
+            zxid,
+            sessions: sessions.iter().map(|(session, timeout_ms)| (*session, *timeout_ms)).collect(),
+            acls: acls.into_iter().collect(),
+            znodes: draft.znodes(),
+            digest: draft.znodes(),
+        }
+    }
+}
+
 /// Writes a snapshot as ZooKeeper 3.9 does; older ones read as much of it as they know. Returns the count of znodes.
-pub(crate) fn write_snapshot(tree: &Tree, out: &mut dyn Write) -> io::Result<u64> {
+pub(crate) fn write_snapshot(content: Content<'_>, out: &mut dyn Write) -> io::Result<u64> {
+    let Content { zxid, sessions, acls, mut znodes, digest } = content;
     let mut file = Sealed { out, checksum: Adler32::new(), bytes: Vec::new() };
     file.bytes.put_i32(MAGIC as i32);
     file.bytes.put_i32(VERSION);
     file.bytes.put_i64(-1);
-    file.bytes.put_count(tree.session_count());
-    for (session, timeout_ms) in tree.sessions() {
+    file.bytes.put_count(sessions.len());
+    for (session, timeout_ms) in sessions {
         file.bytes.put_i64(session.0);
         file.bytes.put_i32(timeout_ms);
     }
-    let acls = put_acls(tree, &mut file.bytes);
-    let (mut znodes, mut written) = (tree.znodes(), 0);
+    let acls = put_acls(&acls, &mut file.bytes);
+    let mut written = 0;
     while let Some((path, znode)) = znodes.next_znode() {
         put_znode(path, &znode, acls[znode.acl], &mut file.bytes);
         file.flush()?;
@@ -79,21 +119,21 @@ pub(crate) fn write_snapshot(tree: &Tree, out: &mut dyn Write) -> io::Result<u64
     }
     file.bytes.put_string("/");
     file.seal()?;
-    file.bytes.put_i64(tree.zxid().0);
+    file.bytes.put_i64(zxid.0);
     file.bytes.put_i32(DIGEST_VERSION);
-    file.bytes.put_i64(digest(tree.znodes()) as i64);
+    file.bytes.put_i64(digest_of(digest) as i64);
     file.seal()?;
-    file.bytes.put_i64(tree.zxid().0);
+    file.bytes.put_i64(zxid.0);
     file.seal()?;
     Ok(written)
 }
 
-/// Numbers the ACLs of the tree and appends them.
-fn put_acls<'t>(tree: &'t Tree, out: &mut Vec<u8>) -> HashMap<&'t [Acl], i64> {
+/// Numbers the ACLs and appends them.
+fn put_acls<'t>(lists: &'t [Vec<Acl>], out: &mut Vec<u8>) -> HashMap<&'t [Acl], i64> {
     let open = [Acl::open()];
     let mut numbers: HashMap<&[Acl], i64> = HashMap::new();
     let mut rows = Vec::new();
-    for list in tree.acls() {
+    for list in lists.iter().map(Vec::as_slice) {
         let number = if *list == open { OPEN_ACL } else { rows.len() as i64 + 1 };
         numbers.insert(list, number);
         if number != OPEN_ACL {

@@ -1,11 +1,14 @@
 //! Files of any bytes. For the fuzzer, and for replaying what it found.
 
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use paddock_proto::Zxid;
 use paddock_tree::Draft;
 
+use crate::export::Content;
+use crate::learner::{Event, LearnerStream};
 use crate::snappy::SnappyReader;
 use crate::transaction::Transaction;
 use crate::transaction_log::{LogReader, Next};
@@ -29,7 +32,7 @@ pub fn zookeeper_snapshot(data: &[u8]) {
 fn written(draft: Draft) -> Vec<u8> {
     let (tree, _) = draft.finish(Zxid(1 << 33), 1);
     let mut bytes = Vec::new();
-    export::write_snapshot(&tree, &mut bytes).expect("a vector takes everything");
+    export::write_snapshot(Content::of_tree(&tree), &mut bytes).expect("a vector takes everything");
     bytes
 }
 
@@ -45,4 +48,53 @@ pub fn zookeeper_log(data: &[u8]) {
         }
     }
     written(draft);
+}
+
+/// Takes `data` as all that a leader says, to an observer that has nothing or has the first transactions of an epoch. Transactions that
+/// are accepted follow each other.
+pub fn zookeeper_learner(data: &[u8]) {
+    let Some((form, said)) = data.split_first() else { return };
+    let mut last = if form % 2 == 0 { Zxid(0) } else { Zxid((1 << 32) + 2) };
+    let Ok(mut stream) = LearnerStream::greet(Said(said), 1, last) else { return };
+    let mut draft = Draft::new();
+    while let Ok(event) = stream.next(&mut |_| {}) {
+        match event {
+            Event::Snapshot { zxid, snapshot } => (draft, last) = (snapshot.0.draft, zxid),
+            Event::Transaction(entry) => {
+                let Ok(transaction) = Transaction::decode(&entry) else { return };
+                assert!(transaction.zxid > last, "a transaction came twice");
+                last = transaction.zxid;
+                if replay::apply(&mut draft, &transaction).is_err() {
+                    return;
+                }
+            }
+            Event::Epoch(_)
+            | Event::Difference
+            | Event::RolledBack(_)
+            | Event::Members(_)
+            | Event::Synced
+            | Event::Proposed(_)
+            | Event::Nothing => {}
+        }
+    }
+    written(draft);
+}
+
+/// A leader that has said all it says and does not listen.
+struct Said<'d>(&'d [u8]);
+
+impl Read for Said<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Said<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

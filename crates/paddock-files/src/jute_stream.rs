@@ -1,5 +1,6 @@
 //! Jute values from a stream of bytes, with the Adler-32 of everything read.
 
+use std::fmt;
 use std::io::Read;
 
 use simd_adler32::Adler32;
@@ -8,6 +9,16 @@ use crate::error::Problem;
 
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// Adler-32 of what has been read.
+struct Checksum(Adler32);
+
+impl fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0.finish())
+    }
+}
+
+#[derive(Debug)]
 pub(crate) struct JuteStream<R> {
     input: R,
     buffer: Box<[u8]>,
@@ -18,13 +29,21 @@ pub(crate) struct JuteStream<R> {
     summed: usize,
     /// Bytes of the stream before the buffer.
     base: u64,
-    checksum: Adler32,
+    checksum: Checksum,
 }
 
 impl<R: Read> JuteStream<R> {
     pub(crate) fn new(input: R) -> JuteStream<R> {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
-        JuteStream { input, buffer, next: 0, filled: 0, summed: 0, base: 0, checksum: Adler32::new() }
+        JuteStream {
+            input,
+            buffer,
+            next: 0,
+            filled: 0,
+            summed: 0,
+            base: 0,
+            checksum: Checksum(Adler32::new()),
+        }
     }
 
     /// Bytes of the (decompressed) stream that have been read.
@@ -32,14 +51,19 @@ impl<R: Read> JuteStream<R> {
         self.base + self.next as u64
     }
 
+    /// The other side of the stream, if bytes can be written to it too.
+    pub(crate) fn get_mut(&mut self) -> &mut R {
+        &mut self.input
+    }
+
     /// Adler-32 of all that has been read.
     pub(crate) fn checksum(&mut self) -> i64 {
         self.sum_up();
-        i64::from(self.checksum.finish())
+        i64::from(self.checksum.0.finish())
     }
 
     fn sum_up(&mut self) {
-        self.checksum.write(&self.buffer[self.summed..self.next]);
+        self.checksum.0.write(&self.buffer[self.summed..self.next]);
         self.summed = self.next;
     }
 
@@ -98,6 +122,10 @@ impl<R: Read> JuteStream<R> {
             -1 => return Ok(false),
             len => usize::try_from(len).map_err(|_| Problem::Length(len))?,
         };
+        self.fill(bytes, len).map(|()| true)
+    }
+
+    fn fill(&mut self, bytes: &mut Vec<u8>, len: usize) -> Result<(), Problem> {
         while bytes.len() < len {
             let ready = self.ready()?;
             if ready.is_empty() {
@@ -107,7 +135,17 @@ impl<R: Read> JuteStream<R> {
             bytes.extend_from_slice(&ready[..count]);
             self.next += count;
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// The same for one that may not be longer than this.
+    pub(crate) fn short_buffer(&mut self, bytes: &mut Vec<u8>, bytes_max: i32) -> Result<bool, Problem> {
+        bytes.clear();
+        match self.i32()? {
+            -1 => Ok(false),
+            len if (0..=bytes_max).contains(&len) => self.fill(bytes, len as usize).map(|()| true),
+            len => Err(Problem::Length(len)),
+        }
     }
 
     /// A string; null counts as empty.

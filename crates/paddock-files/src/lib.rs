@@ -1,5 +1,8 @@
 //! ZooKeeper's files on disk, read into a tree and written from one: snapshots, transaction logs, data directories.
 //!
+//! A running ensemble can be followed, too: `learner.rs` speaks as one of its observers, over any stream of bytes, and `working_copy.rs`
+//! keeps what it hears.
+//!
 //! Nothing in a file is believed: a length reserves no memory that its bytes do not fill, and what is wrong is named with file
 //! and offset. There are no sockets and no threads here, and nothing is ever written but new files.
 
@@ -10,6 +13,7 @@ mod export;
 #[doc(hidden)]
 pub mod fuzzing;
 mod jute_stream;
+mod learner;
 mod load;
 mod owner;
 mod replay;
@@ -17,8 +21,11 @@ mod snappy;
 mod snapshot;
 mod transaction;
 mod transaction_log;
+mod working_copy;
 
 pub use data_dir::is_data_dir;
 pub use error::{FileError, Problem};
 pub use export::{Exported, export};
+pub use learner::{Event, LearnerError, LearnerStream, ReceivedSnapshot, SourceMember};
 pub use load::{DigestCheck, LoadOptions, Loaded, LogRead, Progress, Report, Source, load, load_snapshot};
+pub use working_copy::WorkingCopy;

@@ -1,8 +1,9 @@
 //! From the directories of a ZooKeeper to a tree: the newest snapshot that is whole, then all transactions behind it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use paddock_proto::Zxid;
+use paddock_proto::{SessionId, Zxid};
 use paddock_tree::{Draft, Repairs, Tree};
 
 use crate::data_dir::{self, NamedFile};
@@ -97,6 +98,15 @@ pub fn load(
     options: LoadOptions,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Loaded, FileError> {
+    let (state, report) = load_state(source, progress)?;
+    state.finish(options, report)
+}
+
+/// The same, to go on with.
+pub(crate) fn load_state(
+    source: &Source,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<(State, Report), FileError> {
     let dir = data_dir::files_dir(&source.data_dir)?;
     let log_dir = match &source.log_dir {
         Some(log_dir) => data_dir::files_dir(log_dir)?,
@@ -110,7 +120,7 @@ pub fn load(
         report.logs.push(read);
     }
     report.transactions = state.transactions;
-    state.finish(options, report)
+    Ok((state, report))
 }
 
 /// Reads one snapshot file, which is one state only if nothing was written while it was taken.
@@ -151,21 +161,26 @@ fn logs_behind(logs: Vec<NamedFile>, zxid: Zxid) -> Vec<NamedFile> {
     logs.into_iter().skip(later.saturating_sub(1)).collect()
 }
 
-struct State {
-    draft: Draft,
+/// A draft with every transaction up to one.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) draft: Draft,
+    /// Its sessions with their timeouts in milliseconds.
+    pub(crate) sessions: BTreeMap<SessionId, i32>,
     /// Zxid of the last transaction that the draft has.
-    zxid: Zxid,
-    transactions: u64,
+    pub(crate) zxid: Zxid,
+    pub(crate) transactions: u64,
     /// The digest of the last state, if ZooKeeper wrote it. One of a snapshot counts when its zxid has been reached.
     digest: Option<WrittenDigest>,
     of_snapshot: Option<WrittenDigest>,
 }
 
 impl State {
-    fn new(snapshot: Snapshot, zxid: Zxid) -> State {
+    pub(crate) fn new(snapshot: Snapshot, zxid: Zxid) -> State {
         let of_snapshot = snapshot.digest;
         let digest = of_snapshot.filter(|digest| digest.zxid == zxid);
-        State { draft: snapshot.draft, zxid, transactions: 0, digest, of_snapshot }
+        let Snapshot { draft, sessions, .. } = snapshot;
+        State { draft, sessions, zxid, transactions: 0, digest, of_snapshot }
     }
 
     fn read_log(
@@ -211,8 +226,17 @@ impl State {
         Ok(())
     }
 
-    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), crate::Problem> {
+    pub(crate) fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), crate::Problem> {
         replay::apply(&mut self.draft, transaction)?;
+        match transaction.body {
+            Body::CreateSession { timeout_ms } => {
+                self.sessions.insert(transaction.session, timeout_ms);
+            }
+            Body::CloseSession { .. } => {
+                self.sessions.remove(&transaction.session);
+            }
+            _ => {}
+        }
         self.zxid = transaction.zxid;
         self.transactions += 1;
         if transaction.digest.is_some() {
@@ -226,13 +250,25 @@ impl State {
         Ok(())
     }
 
-    fn finish(mut self, options: LoadOptions, mut report: Report) -> Result<Loaded, FileError> {
+    fn finish(self, options: LoadOptions, report: Report) -> Result<Loaded, FileError> {
+        let zxid = self.zxid;
+        self.finish_at(zxid, options, report)
+    }
+
+    /// The tree, as of a zxid that is not before the last transaction.
+    pub(crate) fn finish_at(
+        mut self,
+        zxid: Zxid,
+        options: LoadOptions,
+        mut report: Report,
+    ) -> Result<Loaded, FileError> {
+        assert!(zxid >= self.zxid, "zxids only grow");
         report.digest = self.check_digest(options)?;
         if options.drop_ephemerals {
             report.dropped_sessions = self.draft.session_ids().count();
             report.dropped = replay::close_all_sessions(&mut self.draft, self.zxid);
         }
-        let (tree, repairs) = self.draft.finish(self.zxid, options.member);
+        let (tree, repairs) = self.draft.finish(zxid, options.member);
         report.repairs = repairs;
         Ok(Loaded { tree, report })
     }

@@ -1,6 +1,6 @@
 //! A snapshot file, read into a draft. It may be fuzzy: only the transactions after it make it one state.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -21,6 +21,8 @@ pub(crate) const VERSION: i32 = 2;
 pub(crate) const OPEN_ACL: i64 = -1;
 /// Bytes of the facts of a znode behind its data: the number of its ACL, and its stat.
 const FACTS_BYTES: usize = 68;
+/// Word with which a leader ends a snapshot that it sends.
+const SIGNATURE: &[u8] = b"BenWasHere";
 /// Znodes between two reports of progress.
 const REPORT_ZNODES: u64 = 1 << 16;
 
@@ -28,6 +30,8 @@ const REPORT_ZNODES: u64 = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) draft: Draft,
+    /// Sessions with their timeouts in milliseconds.
+    pub(crate) sessions: BTreeMap<SessionId, i32>,
     pub(crate) znodes: u64,
     pub(crate) digest: Option<WrittenDigest>,
 }
@@ -55,31 +59,57 @@ pub(crate) fn read(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Snapsho
 
 /// The same from a stream; an error comes with its offset.
 pub(crate) fn read_from(input: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Snapshot, (u64, Problem)> {
-    let mut parser = Parser {
-        stream: JuteStream::new(input),
-        draft: Draft::new(),
-        acls: HashMap::new(),
-        path: Vec::new(),
-        data: Vec::new(),
-    };
-    let content = parser.parse(progress);
-    let offset = parser.stream.offset();
-    let (znodes, digest) = content.map_err(|problem| (offset, problem))?;
-    Ok(Snapshot { draft: parser.draft, znodes, digest })
+    let mut stream = JuteStream::new(input);
+    let mut parser = Parser::new(&mut stream);
+    match parser.parse(progress) {
+        Ok((znodes, digest)) => Ok(parser.finished(znodes, digest)),
+        Err(problem) => Err((stream.offset(), problem)),
+    }
 }
 
-struct Parser<R> {
-    stream: JuteStream<R>,
+/// Reads a snapshot as a leader sends it: without a header, and with a word of its own at the end.
+pub(crate) fn read_sent<R: Read>(
+    stream: &mut JuteStream<R>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Snapshot, Problem> {
+    let mut parser = Parser::new(stream);
+    let znodes = parser.content(progress)?;
+    let is_whole = parser.stream.buffer(&mut parser.path)? && parser.path == SIGNATURE;
+    if !is_whole {
+        return Err(Problem::Signature);
+    }
+    Ok(parser.finished(znodes, None))
+}
+
+struct Parser<'s, R> {
+    stream: &'s mut JuteStream<R>,
     draft: Draft,
+    sessions: BTreeMap<SessionId, i32>,
     acls: HashMap<i64, DraftAcl>,
     /// Path and data of the znode that is being read.
     path: Vec<u8>,
     data: Vec<u8>,
 }
 
-impl<R: Read> Parser<R> {
+impl<'s, R: Read> Parser<'s, R> {
+    fn new(stream: &'s mut JuteStream<R>) -> Parser<'s, R> {
+        let (sessions, acls) = (BTreeMap::new(), HashMap::new());
+        Parser { stream, draft: Draft::new(), sessions, acls, path: Vec::new(), data: Vec::new() }
+    }
+
+    fn finished(self, znodes: u64, digest: Option<WrittenDigest>) -> Snapshot {
+        Snapshot { draft: self.draft, sessions: self.sessions, znodes, digest }
+    }
+
     fn parse(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(u64, Option<WrittenDigest>), Problem> {
         self.header()?;
+        let znodes = self.content(progress)?;
+        self.seal()?;
+        Ok((znodes, self.trailer()?))
+    }
+
+    /// Sessions, ACLs and znodes; returns the count of znodes.
+    fn content(&mut self, progress: &mut dyn FnMut(u64)) -> Result<u64, Problem> {
         self.sessions()?;
         self.acls()?;
         let mut znodes = 0;
@@ -89,8 +119,7 @@ impl<R: Read> Parser<R> {
                 progress(znodes);
             }
         }
-        self.seal()?;
-        Ok((znodes, self.trailer()?))
+        Ok(znodes)
     }
 
     fn header(&mut self) -> Result<(), Problem> {
@@ -106,6 +135,7 @@ impl<R: Read> Parser<R> {
         for _ in 0..self.stream.count()? {
             let (session, timeout_ms) = (SessionId(self.stream.i64()?), self.stream.i32()?);
             self.draft.begin_session(session, timeout_ms);
+            self.sessions.insert(session, timeout_ms);
         }
         Ok(())
     }

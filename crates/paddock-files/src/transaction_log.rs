@@ -1,7 +1,7 @@
 //! A file of the transaction log: records one after the other, then zeros.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use simd_adler32::adler32;
@@ -23,6 +23,53 @@ pub(crate) struct LogReader<R> {
     /// Where the next record begins.
     offset: u64,
     entry: Vec<u8>,
+}
+
+/// A log file being written.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    path: PathBuf,
+    file: BufWriter<File>,
+    bytes: u64,
+}
+
+impl LogWriter {
+    /// Begins a file. One of the same name never held a whole record: else its first transaction would be there.
+    pub(crate) fn create(path: &Path) -> Result<LogWriter, FileError> {
+        let file = File::create(path).map_err(failed("create", path))?;
+        let mut writer = LogWriter { path: path.to_owned(), file: BufWriter::new(file), bytes: 0 };
+        let header = [&MAGIC.to_be_bytes()[..], &VERSION.to_be_bytes(), &[0; 8]].concat();
+        writer.put(&header)?;
+        Ok(writer)
+    }
+
+    pub(crate) fn append(&mut self, entry: &[u8]) -> Result<(), FileError> {
+        let len = i32::try_from(entry.len()).expect("a packet holds less than 2 GiB");
+        self.put(&i64::from(adler32(&entry)).to_be_bytes())?;
+        self.put(&len.to_be_bytes())?;
+        self.put(entry)?;
+        self.put(&[RECORD_END])
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        self.bytes += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(failed("write", &self.path))
+    }
+
+    /// Bytes that were appended so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Hands everything to the operating system.
+    pub(crate) fn flush(&mut self) -> Result<(), FileError> {
+        self.file.flush().map_err(failed("write", &self.path))
+    }
+
+    pub(crate) fn sync(&mut self) -> Result<(), FileError> {
+        self.flush()?;
+        self.file.get_ref().sync_data().map_err(failed("sync", &self.path))
+    }
 }
 
 /// Result of reading on.

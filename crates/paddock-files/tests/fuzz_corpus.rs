@@ -33,3 +33,8 @@ fn zookeeper_snapshot() {
 fn zookeeper_log() {
     replay("zookeeper_log", paddock_files::fuzzing::zookeeper_log);
 }
+
+#[test]
+fn zookeeper_learner() {
+    replay("zookeeper_learner", paddock_files::fuzzing::zookeeper_learner);
+}

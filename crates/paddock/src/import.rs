@@ -1,4 +1,6 @@
-//! `paddock import`: a data directory of Paddock from the files of another system.
+//! `paddock import`: a data directory of Paddock from another system.
+
+mod follow;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +22,7 @@ Examples:
 
 Stop the ensemble first, and take the directory of its last leader. Nothing in it is changed.";
 
-/// Make a data directory from the files of another system
+/// Make a data directory from the files of another system, or from another system that runs
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -30,6 +32,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Zookeeper(ZooKeeper),
+    Follow(Box<follow::Args>),
 }
 
 /// Import a data directory of Apache ZooKeeper, 3.4 to 3.9
@@ -65,6 +68,7 @@ struct ZooKeeper {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Zookeeper(args) => import_zookeeper(args),
+        Command::Follow(args) => follow::run(args),
     }
 }
 

@@ -5,9 +5,11 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use paddock_files::{DigestCheck, FileError, Progress, Report};
+use paddock_files::{DigestCheck, FileError, LearnerError, Progress, Report};
 use paddock_member::OfflineError;
 use paddock_tree::Tree;
+
+use crate::server;
 
 /// Time between two lines of progress: on a terminal they replace each other.
 const TERMINAL_INTERVAL: Duration = Duration::from_millis(200);
@@ -22,6 +24,18 @@ pub(crate) enum Failure {
     File(#[from] FileError),
     #[error(transparent)]
     Offline(#[from] OfflineError),
+    #[error(
+        "no leader of ZooKeeper listens on {addresses}: name the quorum ports of all members, the first port in server.N"
+    )]
+    NoLeader { addresses: String },
+    #[error("{address}: {error}")]
+    Leader { address: String, error: LearnerError },
+    #[error(
+        "the leader does not list its members: for the cut-over name their election ports, as in zk1:2888:3888"
+    )]
+    NoElectionPorts,
+    #[error(transparent)]
+    Server(#[from] server::Failure),
 }
 
 /// Ends the command: a failure is one line.
@@ -108,24 +122,34 @@ pub(crate) fn print_report(report: &Report, out: &mut dyn Write) -> io::Result<(
         let (path, torn) = (log.path.display(), torn.unwrap_or_default());
         writeln!(out, "log       {path}: {} transactions{torn}", log.transactions)?;
     }
-    writeln!(
-        out,
-        "digest    {}",
-        match report.digest {
-            DigestCheck::Right => "as ZooKeeper wrote it",
-            DigestCheck::Absent => "not compared: ZooKeeper wrote none for the last state",
-            DigestCheck::Ignored => "not as ZooKeeper wrote it, which was to be ignored",
-        }
-    )?;
+    print_digest(report.digest, out)?;
     if report.dropped_sessions > 0 {
         writeln!(out, "dropped   {} sessions", report.dropped_sessions)?;
     }
     print_paths("dropped", "ephemeral znodes", &report.dropped, out)?;
+    print_repairs(report, out)
+}
+
+/// Prints what had to be changed for the data to be a tree.
+pub(crate) fn print_repairs(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     print_paths("removed", "ephemeral znodes of sessions that had ended", &report.repairs.orphans, out)?;
     if report.repairs.added_config {
         writeln!(out, "added     /zookeeper/config")?;
     }
     Ok(())
+}
+
+/// Prints how the data compare with the digest that ZooKeeper wrote.
+pub(crate) fn print_digest(digest: DigestCheck, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "digest    {}",
+        match digest {
+            DigestCheck::Right => "as ZooKeeper wrote it",
+            DigestCheck::Absent => "not compared: ZooKeeper wrote none for the last state",
+            DigestCheck::Ignored => "not as ZooKeeper wrote it, which was to be ignored",
+        }
+    )
 }
 
 fn print_paths(verb: &str, what: &str, paths: &[String], out: &mut dyn Write) -> io::Result<()> {

@@ -112,12 +112,24 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.check {
         return tell(&loaded).map_err(Failure::Tell);
     }
-    for remark in &loaded.remarks {
-        remark.log();
-    }
     if args.recover {
         recover::check(&loaded.config, args.yes)?;
         loaded.config.recover = true;
+    }
+    serve_loaded(loaded)
+}
+
+/// Settings of a server that is to serve from `data_dir` once that is made.
+pub(crate) fn settings(file: &Path, data_dir: &Path) -> Result<Loaded, Failure> {
+    logs::start(Format::Text, None).map_err(Failure::Usage)?;
+    let overrides = Overrides { listen: None, data_dir: Some(data_dir.to_owned()) };
+    Ok(config::load(Some(file), &overrides, &Environment::of_process())?)
+}
+
+/// Serves until the member ends.
+pub(crate) fn serve_loaded(loaded: Loaded) -> Result<(), Failure> {
+    for remark in &loaded.remarks {
+        remark.log();
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Wait)?;

@@ -1,0 +1,65 @@
+//! A connection to a leader, read and answered by a thread of its own: a leader cuts an observer that answers late, however long the disk
+//! takes. What was received and not yet taken waits in memory.
+
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use paddock_files::{Event, LearnerError, LearnerStream};
+use paddock_proto::Zxid;
+
+pub(super) enum Notice {
+    /// Znodes of a snapshot so far.
+    Znodes(u64),
+    Heard(Event),
+    /// The last one.
+    Ended(LearnerError),
+}
+
+pub(super) struct Link {
+    pub(super) notices: Receiver<Notice>,
+    socket: Option<TcpStream>,
+}
+
+impl Link {
+    /// Greets the leader at the other end, as one that has everything up to `last`.
+    pub(super) fn begin(socket: TcpStream, epoch: i64, last: Zxid) -> Link {
+        let (sender, notices) = channel();
+        let kept = socket.try_clone().ok();
+        thread::spawn(move || {
+            let error = converse(socket, epoch, last, &sender);
+            // Nobody may wait for it any more.
+            let _ = sender.send(Notice::Ended(error));
+        });
+        Link { notices, socket: kept }
+    }
+}
+
+impl Drop for Link {
+    /// The thread ends with its connection.
+    fn drop(&mut self) {
+        if let Some(socket) = &self.socket {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Listens until the connection ends; returns the reason.
+fn converse(socket: TcpStream, epoch: i64, last: Zxid, sender: &Sender<Notice>) -> LearnerError {
+    let mut stream = match LearnerStream::greet(socket, epoch, last) {
+        Ok(stream) => stream,
+        Err(error) => return error,
+    };
+    loop {
+        let mut progress = |znodes| {
+            let _ = sender.send(Notice::Znodes(znodes));
+        };
+        match stream.next(&mut progress) {
+            Ok(Event::Nothing) => {}
+            Ok(event) => {
+                let _ = sender.send(Notice::Heard(event));
+            }
+            Err(error) => return error,
+        }
+    }
+}
