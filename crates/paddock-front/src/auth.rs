@@ -59,6 +59,11 @@ pub(crate) fn authenticate(auth: &Auth<'_>, address: IpAddr, settings: &Settings
     }
 }
 
+/// The identities that data of a scheme proves for somebody who comes from this address; `None` if it proves nothing.
+pub fn proven_ids(scheme: &str, auth: &[u8], address: IpAddr, settings: &Settings) -> Option<Vec<Id>> {
+    authenticate(&Auth { scheme, auth: Some(auth) }, address, settings)
+}
+
 /// The identity of `user:password`, and that of the super user, if its digest is the configured one.
 fn digest_ids(auth: &[u8], settings: &Settings) -> Vec<Id> {
     let id = digest_id_by(settings.digest_algorithm, auth);

@@ -253,6 +253,7 @@ impl<H: Host> Connection<H> {
             has_input,
             has_more: self.is_cut_short && has_input,
             is_greeting: self.protocol.is_greeting(),
+            word: self.protocol.awaited_word(),
             unsent_bytes: self.output.unsent_bytes(),
             is_closing: self.ending != Ending::Open || is_drained,
         }
@@ -449,6 +450,7 @@ impl<H: Host> Connection<H> {
 
     /// Sends text in the place of a greeting, and ends the connection.
     pub(crate) fn answer_word(&mut self, text: &str) {
+        self.protocol.end_word();
         self.output.bytes.extend_from_slice(text.as_bytes());
         self.close();
     }
@@ -612,6 +614,8 @@ mod tests {
 
     use paddock_state::Outbox;
 
+    use crate::WordAnswer;
+
     use super::*;
 
     /// A host with statistics and spans as a server has them.
@@ -650,7 +654,7 @@ mod tests {
             unreachable!("only sizes count here")
         }
 
-        fn answer_word(&self, _: [u8; 4]) -> Option<String> {
+        fn answer_word(&self, _: [u8; 4], _: &[u8]) -> Option<WordAnswer> {
             None
         }
     }

@@ -13,7 +13,7 @@ use paddock_tree::{Guess, Guesses};
 
 use crate::Settings;
 use crate::connection::Connection;
-use crate::host::{Host, Served};
+use crate::host::{Host, Served, WordAnswer};
 use crate::output::clear;
 use crate::prefetch;
 use crate::protocol::{Action, Context, SaslReply};
@@ -31,6 +31,8 @@ pub struct Condition {
     pub has_more: bool,
     /// The client has sent no connect request yet.
     pub is_greeting: bool,
+    /// A four-letter word that the process is to answer.
+    pub word: Option<[u8; 4]>,
     pub unsent_bytes: usize,
     /// The connection is to be closed once nothing is unsent.
     pub is_closing: bool,
@@ -113,6 +115,13 @@ impl<H: Host> Front<H> {
     /// Condition of a connection; `None` if it is gone.
     pub fn condition(&self, conn: ConnId, host: &H) -> Option<Condition> {
         self.conns.get(&conn).map(|connection| connection.condition(host, &self.settings.limits))
+    }
+
+    /// Answers the four-letter word that [`Condition::word`] asks for.
+    pub fn answer_word(&mut self, conn: ConnId, text: &str) {
+        if let Some(connection) = self.conns.get_mut(&conn) {
+            connection.answer_word(text);
+        }
     }
 
     /// Requests that the engine has to answer, of all connections.
@@ -350,10 +359,13 @@ impl<'a, H: Host> Turn<'a, H> {
     /// Takes the whole frames at the front of the input, as far as the connection takes any. Returns the number of bytes taken.
     fn take_frames(&mut self, connection: &mut Connection<H>, input: &[u8]) -> usize {
         if connection.protocol.is_greeting()
-            && let Some(word) = input.first_chunk()
-            && let Some(text) = self.host.answer_word(*word)
+            && let Some((word, behind)) = input.split_first_chunk()
+            && let Some(answer) = self.host.answer_word(*word, behind)
         {
-            connection.answer_word(&text);
+            match answer {
+                WordAnswer::Text(text) => connection.answer_word(&text),
+                WordAnswer::Later => connection.protocol.await_word(*word),
+            }
             return input.len();
         }
         let mut taken = 0;

@@ -46,8 +46,9 @@ pub trait Host {
     /// A number that has never been used before, and that nobody can foresee.
     fn nonce(&self) -> u128;
 
-    /// The answer to a four-letter word, which stands in the place of a greeting; `None` if these bytes are none.
-    fn answer_word(&self, word: [u8; 4]) -> Option<String>;
+    /// The answer to a four-letter word, which stands in the place of a greeting with what came behind it; `None` if these bytes are
+    /// none.
+    fn answer_word(&self, word: [u8; 4], behind: &[u8]) -> Option<WordAnswer>;
 
     /// Begins to trace a request, if its tracing context asks for that.
     fn begin_span(&self, _request: &TracedRequest<'_>) -> Option<Self::Span> {
@@ -86,6 +87,15 @@ pub trait Host {
 
     /// A connection is closed because the member has had no contact to a quorum for too long.
     fn on_lost_contact(&self, _silence_ms: u64, _session_timeout_ms: i32) {}
+}
+
+/// The answer to a four-letter word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WordAnswer {
+    Text(String),
+    /// It takes long: the process asks [`Condition::word`](crate::Condition) for it, and answers by
+    /// [`Front::answer_word`](crate::Front::answer_word).
+    Later,
 }
 
 /// Requests that were answered without the engine in one turn of a connection.

@@ -25,9 +25,9 @@ mod sasl;
 mod settings;
 mod watches;
 
-pub use auth::{DigestAlgorithm, digest_id};
+pub use auth::{DigestAlgorithm, digest_id, proven_ids};
 pub use buffers::ClientBuffers;
 pub use front::{Condition, Front, Reached};
-pub use host::{Answered, Host, Served, TracedRequest};
+pub use host::{Answered, Host, Served, TracedRequest, WordAnswer};
 pub use sasl::SaslUsers;
 pub use settings::{Limits, Settings};

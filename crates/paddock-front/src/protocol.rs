@@ -28,6 +28,8 @@ const CLICKHOUSE_TIMEOUT_MS: i32 = 30_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Greeting,
+    /// A four-letter word is being answered.
+    Word([u8; 4]),
     /// The connect request is with the engine. What comes behind it has to wait.
     Connecting,
     Serving,
@@ -147,6 +149,24 @@ impl Protocol {
         self.phase == Phase::Greeting
     }
 
+    /// Waits for the answer to a four-letter word.
+    pub(crate) fn await_word(&mut self, word: [u8; 4]) {
+        self.phase = Phase::Word(word);
+    }
+
+    /// The four-letter word whose answer is waited for.
+    pub(crate) fn awaited_word(&self) -> Option<[u8; 4]> {
+        match self.phase {
+            Phase::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// A four-letter word has been answered.
+    pub(crate) fn end_word(&mut self) {
+        self.phase = Phase::Ended;
+    }
+
     /// True if frames are taken in this phase.
     #[inline]
     pub(crate) fn takes_frames(&self) -> bool {
@@ -221,7 +241,7 @@ impl Protocol {
         let action = match self.phase {
             Phase::Greeting => self.on_greeting(frame, context, settings),
             Phase::Serving => self.on_request(frame, settings),
-            Phase::Connecting | Phase::Ended => {
+            Phase::Word(_) | Phase::Connecting | Phase::Ended => {
                 unreachable!("frames are taken only while takes_frames() says so")
             }
         };

@@ -4,7 +4,9 @@ use std::cell::{Cell, Ref, RefCell};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use paddock_front::{ClientBuffers, DigestAlgorithm, Front, Host, Limits, Reached, SaslUsers, Settings};
+use paddock_front::{
+    ClientBuffers, DigestAlgorithm, Front, Host, Limits, Reached, SaslUsers, Settings, WordAnswer,
+};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
     ConnectRequest, ErrorCode, EventKind, Extensions, OpCode, Password, ReplyHeader, SessionId, SetWatches,
@@ -56,8 +58,12 @@ impl Host for Surroundings {
         0x1234
     }
 
-    fn answer_word(&self, word: [u8; 4]) -> Option<String> {
-        (word == *b"ruok").then(|| "imok".into())
+    fn answer_word(&self, word: [u8; 4], _: &[u8]) -> Option<WordAnswer> {
+        match &word {
+            b"ruok" => Some(WordAnswer::Text("imok".into())),
+            b"dump" => Some(WordAnswer::Later),
+            _ => None,
+        }
     }
 }
 

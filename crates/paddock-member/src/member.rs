@@ -176,6 +176,12 @@ impl Member {
         }
     }
 
+    /// Orders a snapshot, whatever has been written since the last one. It begins with one of the next ticks, behind one that is
+    /// under way.
+    pub fn want_snapshot(&mut self) {
+        self.snapshots.want();
+    }
+
     /// To be called each [`Member::TICK_MS`].
     pub fn tick(&mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
         let now = shell.now();

@@ -18,7 +18,7 @@ use crate::{Config, Shell};
 pub(crate) struct Snapshots {
     last: Mark,
     is_under_way: bool,
-    /// Another member needs one soon.
+    /// Another member needs one soon, or the operator wants one.
     is_wanted: bool,
 }
 
@@ -32,6 +32,9 @@ pub struct Taken {
     pub(crate) membership: Membership,
     /// The log is needed no more up to here.
     pub(crate) release: u64,
+    /// Zxid of the state in it.
+    pub zxid: i64,
+    pub path: PathBuf,
 }
 
 /// Place that the member has reached, in writes and in bytes of log.
@@ -47,7 +50,7 @@ impl Snapshots {
         Snapshots { last: Mark { zxid, log_bytes: 0 }, is_under_way: false, is_wanted: false }
     }
 
-    /// Another member lags so far that it needs a newer snapshot than there is.
+    /// Another member lags so far that it needs a newer snapshot than there is, or the operator wants one.
     pub(crate) fn want(&mut self) {
         self.is_wanted = true;
     }
@@ -138,6 +141,7 @@ impl SnapshotOrder {
         SnapshotWalk {
             index: meta.index,
             term: meta.term,
+            zxid: meta.zxid,
             membership,
             writer: SnapshotWriter::create(self.disk.clone(), &self.dir, meta),
             pieces: PieceWriter::default(),
@@ -160,6 +164,7 @@ pub struct SnapshotWalk {
     order: SnapshotOrder,
     index: Index,
     term: Term,
+    zxid: i64,
     membership: Membership,
     scan: SnapshotScan,
     /// Or why it came to nothing.
@@ -188,7 +193,8 @@ impl SnapshotWalk {
     /// Gives the snapshot its name and removes the oldest. Of the log, as much stays as falling back to the oldest
     /// snapshot kept needs.
     pub fn finish(self, state: &impl StateLock, clock: &impl Clock) -> Result<Taken, SnapshotError> {
-        let SnapshotWalk { order, index, term, membership, scan, writer, znodes, started_ms, .. } = self;
+        let SnapshotWalk { order, index, term, zxid, membership, scan, writer, znodes, started_ms, .. } =
+            self;
         let written = writer.and_then(|writer| writer.finish(znodes));
         state.write(|state| state.tree_mut().end_snapshot(scan));
         let file = written?;
@@ -203,6 +209,6 @@ impl SnapshotWalk {
         // What stands behind the very first snapshot is the log from its beginning.
         let may_fall_back = kept.len() > 1 || order.kept == 1;
         let release = kept.first().filter(|_| may_fall_back).map_or(0, |oldest| oldest.index.0);
-        Ok(Taken { index: index.0, term: term.0, membership, release })
+        Ok(Taken { index: index.0, term: term.0, membership, release, zxid, path: file.path })
     }
 }

@@ -146,6 +146,15 @@ impl Consensus {
         self.node.raft.raft_log.last_index()
     }
 
+    pub(crate) fn last_term(&self) -> u64 {
+        self.node.raft.raft_log.last_term()
+    }
+
+    /// Index and term of the last entry in the newest snapshot.
+    pub(crate) fn snapshot(&self) -> (u64, u64) {
+        self.node.store().newest_snapshot()
+    }
+
     /// True if nothing has ever come here: no entry, no snapshot.
     pub(crate) fn is_empty(&self) -> bool {
         self.last_entry() == 0

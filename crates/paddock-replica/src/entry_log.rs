@@ -72,6 +72,11 @@ impl EntryLog {
         }
     }
 
+    /// Index and term of the last entry in the newest snapshot file.
+    pub(crate) fn newest_snapshot(&self) -> (u64, u64) {
+        self.snapshot
+    }
+
     /// A snapshot should be taken soon.
     pub(crate) fn want_snapshot(&self) {
         self.wants_snapshot.set(true);

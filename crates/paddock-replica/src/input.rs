@@ -28,6 +28,8 @@ pub enum Input {
     DiskFull(bool),
     /// Notice that this member is about to stop: if it leads, it hands the lead over.
     StepDown,
+    /// Wish of this member's operator that it leads: it asks the leader to hand the lead over.
+    RequestLead,
     /// Passing of [`crate::Replica::TICK_MS`].
     Tick,
 }

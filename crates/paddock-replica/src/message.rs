@@ -87,6 +87,8 @@ pub(crate) enum PeerMessage {
     },
     /// Sign that the sender runs, sent now and then to all members.
     Present,
+    /// The sender's operator wants it to lead.
+    WantsLead,
 }
 
 /// Condition of the sender, for members that look for each other.
@@ -162,6 +164,7 @@ const DAMAGED: u8 = 10;
 const PRESENT: u8 = 11;
 const DIVERGED: u8 = 12;
 const CONFIRMED: u8 = 13;
+const WANTS_LEAD: u8 = 14;
 
 /// True if a message is about the log or the leader, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
@@ -230,6 +233,7 @@ impl PeerMessage {
                 out.put_i64(*digest as i64);
             }
             PeerMessage::Present => out.push(PRESENT),
+            PeerMessage::WantsLead => out.push(WANTS_LEAD),
         }
         out
     }
@@ -272,6 +276,7 @@ impl PeerMessage {
                 Ok(PeerMessage::Diverged { index: reader.i64()? as u64, digest: reader.i64()? as u64 })
             }
             PRESENT => Ok(PeerMessage::Present),
+            WANTS_LEAD => Ok(PeerMessage::WantsLead),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
     }
@@ -494,6 +499,7 @@ mod tests {
             }
         }
         check(PeerMessage::Present);
+        check(PeerMessage::WantsLead);
         let bytes = b"piece".to_vec();
         check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));
         let mut offer =

@@ -30,7 +30,7 @@ use crate::gates::Gates;
 use crate::joining::Joining;
 use crate::leading::Leading;
 use crate::membership_change::{LeaderView, MembershipAction, MembershipChange};
-use crate::message::Purpose;
+use crate::message::{PeerMessage, Purpose};
 use crate::options::TICK_MS;
 use crate::own_cluster::{OwnCluster, new_cluster_id};
 use crate::processes::Processes;
@@ -213,6 +213,7 @@ impl Replica {
             Input::Persisted { round } => self.on_persisted(round),
             Input::DiskFull(is_full) => self.on_disk_full(now, is_full),
             Input::StepDown => self.step_down(),
+            Input::RequestLead => self.request_lead(),
             Input::Tick => self.on_tick(now),
         }
     }
@@ -308,6 +309,25 @@ impl Replica {
         if let Some(heir) = self.consensus.heir().filter(|_| self.consensus.is_leader()) {
             tracing::info!(to = heir, "handing the lead over");
             self.hand_over(heir);
+        }
+    }
+
+    /// Asks the leader, if another member is known to lead, to hand the lead over to this one.
+    fn request_lead(&mut self) {
+        if let Some(leader) =
+            self.consensus.leadership().leader.filter(|leader| *leader != self.options.member)
+        {
+            self.outgoing.messages.push((leader, PeerMessage::WantsLead.encode()));
+        }
+    }
+
+    /// Hands the lead over to a voter that wants it. One that is not heard cannot take it.
+    fn on_wants_lead(&mut self, from: u64) {
+        let has_vote = self.consensus.membership().voters.contains(&from);
+        let is_there = || self.consensus.followers().get(&from).is_some_and(|follower| follower.is_active);
+        if self.consensus.takes_proposals() && has_vote && is_there() {
+            tracing::info!(to = from, "handing the lead over to a member that asked for it");
+            self.hand_over(from);
         }
     }
 

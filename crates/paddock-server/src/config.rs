@@ -1,5 +1,6 @@
 //! Settings of a member. Files that give them are read by the binary.
 
+mod admin;
 mod client_tls;
 mod tls;
 mod tracing;
@@ -9,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use admin::AdminSettings;
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
 use paddock_front::{ClientBuffers, Limits, Settings};
 pub use paddock_front::{DigestAlgorithm, SaslUsers};
@@ -64,6 +66,10 @@ pub struct Config {
     pub availability_zone: Option<String>,
     /// Where metrics are served over HTTP. `None` serves none.
     pub metrics_listen: Option<SocketAddr>,
+    /// Where the HTTP interface for administrators is served: commands, metrics, health. `None` serves none.
+    pub admin_listen: Option<SocketAddr>,
+    /// The HTTP interface for administrators.
+    pub admin: AdminSettings,
     /// Where spans of requests with a tracing context are exported to. `None` makes none.
     pub tracing: Option<Tracing>,
     /// Which four-letter words are answered.
@@ -116,6 +122,8 @@ impl Config {
             dialect: None,
             availability_zone: None,
             metrics_listen: None,
+            admin_listen: None,
+            admin: AdminSettings::default(),
             tracing: None,
             words: WordList::Only(vec!["srvr".into()]),
             digest_algorithm: DigestAlgorithm::Sha1,

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use paddock_front::{Front, Host};
+use paddock_front::{Front, Host, WordAnswer};
 use paddock_proto::{ConnectRequest, Dialect, Extensions, SessionId, Zxid, frame};
 use paddock_replica::{
     Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
@@ -106,7 +106,7 @@ impl Host for Surroundings {
         1
     }
 
-    fn answer_word(&self, _: [u8; 4]) -> Option<String> {
+    fn answer_word(&self, _: [u8; 4], _: &[u8]) -> Option<WordAnswer> {
         None
     }
 }

@@ -9,6 +9,7 @@
 //! server.shutdown().unwrap();
 //! ```
 
+mod admin;
 mod clients;
 mod clock;
 mod config;
@@ -16,6 +17,7 @@ mod engine;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+mod http;
 mod observability;
 mod peers;
 mod permissions;
@@ -26,9 +28,9 @@ mod threads;
 mod tls;
 
 pub use config::{
-    CipherSuite, ClientAddress, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm, EndpointError,
-    Ensemble, EnsembleMember, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store, TlsMode,
-    TlsVersions, TracesEndpoint, Tracing, WordList,
+    AdminSettings, CipherSuite, ClientAddress, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm,
+    EndpointError, Ensemble, EnsembleMember, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store,
+    TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};

@@ -1,9 +1,12 @@
 //! Facts that a member tells of itself: statistics, four-letter words, spans of traced requests.
 
+pub(crate) mod clickhouse_metrics;
 pub(crate) mod four_letter_words;
-mod metrics;
-pub(crate) mod metrics_port;
+pub(crate) mod metrics;
+pub(crate) mod operator;
+pub(crate) mod snapshot_board;
 pub(crate) mod spans;
 pub(crate) mod stats;
-mod status;
-mod version;
+pub(crate) mod status;
+pub(crate) mod version;
+pub(crate) mod word_thread;

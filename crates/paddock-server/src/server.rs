@@ -10,12 +10,13 @@ use paddock_replica::{Replicated, Role};
 use paddock_state::MemberFacts;
 use paddock_storage::{Disk, OsDisk};
 
+use crate::admin::{self, Admin, HttpAddresses};
 use crate::clients::Port;
 use crate::clock::Clock;
 use crate::config::{EnsembleMember, PortProtocol};
 use crate::engine::{EngineHandle, Housekeeping};
 use crate::error::ServerError;
-use crate::observability::metrics_port::MetricsPort;
+use crate::http::{HttpPort, HttpServer};
 use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::tls::ClientPort;
@@ -35,7 +36,8 @@ pub struct Server {
     engine_thread: JoinHandle<Result<(), MemberError>>,
     clients: Vec<JoinHandle<()>>,
     housekeeping: Housekeeping,
-    metrics: Option<MetricsPort>,
+    http: Option<HttpServer>,
+    http_addresses: HttpAddresses,
 }
 
 impl Server {
@@ -44,14 +46,14 @@ impl Server {
         let client_port = config.tls.clone().map(ClientPort::load).transpose();
         let client_port = client_port.map_err(ServerError::ClientTls)?;
         let (config, ports) = listen(config)?;
-        let metrics = config.metrics_listen.map(bind).transpose()?;
+        let (http_ports, http_addresses) = admin::ports(&config, bind)?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let clock = Clock::start();
         let (member, state) = Member::recover(disk, config.of_member(), &clock)?;
         permissions::warn_of_open_directories(&config);
         let mut server = Server::run((config, client_port), clock, member, state, ports)?;
-        server.metrics =
-            metrics.map(|(listener, address)| MetricsPort::start(listener, address, &server.shared));
+        server.http_addresses = http_addresses;
+        server.serve_http(http_ports);
         Ok(server)
     }
 
@@ -86,7 +88,8 @@ impl Server {
             engine_thread,
             clients,
             housekeeping,
-            metrics: None,
+            http: None,
+            http_addresses: HttpAddresses::default(),
         })
     }
 
@@ -102,7 +105,12 @@ impl Server {
 
     /// The address at which metrics are served, if they are.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.metrics.as_ref().map(MetricsPort::address)
+        self.http_addresses.metrics
+    }
+
+    /// The address of the HTTP interface for administrators, if there is one.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.http_addresses.admin
     }
 
     /// True if the member has stopped by itself, which it does when its log fails or an invariant is broken.
@@ -111,7 +119,7 @@ impl Server {
         self.engine_thread.is_finished()
             || self.housekeeping.is_finished()
             || self.clients.iter().any(JoinHandle::is_finished)
-            || self.metrics.as_ref().is_some_and(MetricsPort::is_finished)
+            || self.http.as_ref().is_some_and(HttpServer::is_finished)
     }
 
     /// Stops: no new connection or request is taken, what was taken is answered, sessions live on. Returns when
@@ -125,8 +133,8 @@ impl Server {
                 thread.join().map_err(|_| ServerError::Panicked)?;
             }
         }
-        if let Some(metrics) = self.metrics
-            && !metrics.stop()
+        if let Some(http) = self.http
+            && !http.stop()
         {
             return Err(ServerError::Panicked);
         }
@@ -142,6 +150,23 @@ impl Server {
 }
 
 impl Server {
+    fn serve_http(&mut self, ports: Vec<HttpPort>) {
+        if ports.is_empty() {
+            return;
+        }
+        let settings = admin::settings(&self.shared.config);
+        let context = Admin::new(&self.shared, &self.engine);
+        self.http = Some(HttpServer::start(ports, settings, admin::ROUTES, context));
+        let HttpAddresses { metrics, admin } = self.http_addresses;
+        if let Some(address) = metrics {
+            tracing::info!(%address, "serving metrics at /metrics, and whether the member serves at /ready");
+        }
+        if let Some(address) = admin {
+            let commands = &self.shared.config.admin.command_url;
+            tracing::info!(%address, %commands, "serving the HTTP interface for administrators");
+        }
+    }
+
     /// A leader that is about to stop makes room for another one, so that nobody has to notice that it is gone.
     fn hand_over_lead(&self) {
         if self.shared.state.read().membership().voters.len() < 2 {

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use crate::Config;
 use crate::clock::Clock;
+use crate::observability::snapshot_board::SnapshotBoard;
 use crate::observability::spans::Spans;
 use crate::observability::stats::Stats;
 use crate::tls::ClientPort;
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     /// Memory of this member that its clients hold.
     pub(crate) client_buffers: Arc<ClientBuffers>,
     pub(crate) stats: Stats,
+    pub(crate) snapshots: SnapshotBoard,
     /// Spans of traced requests; `None` if none are exported.
     pub(crate) spans: Option<Spans>,
     mailboxes: Vec<Mailbox>,
@@ -59,6 +61,7 @@ impl Shared {
                 usize::try_from(config.client_buffers_max).unwrap_or(usize::MAX),
             )),
             stats: Stats::new(clock.monotonic_ms()),
+            snapshots: SnapshotBoard::default(),
             stopping: AtomicBool::new(false),
             stop_listening: Notify::new(),
             role: Mutex::new(Role::Looking),

@@ -33,7 +33,7 @@ async fn ask(address: SocketAddr, request: &str) -> (u16, String, String) {
 }
 
 async fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: member\r\n\r\n")).await
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: member\r\nConnection: close\r\n\r\n")).await
 }
 
 /// The values of a page, once its form has been checked: each metric has its help and its type in front.
@@ -82,9 +82,11 @@ async fn what_is_not_there_is_refused() {
     assert_eq!(get(address, "/alive").await.0, 200);
     assert_eq!(get(address, "/").await.0, 404);
     let (status, head, _) =
-        ask(address, "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n").await;
+        ask(address, "POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+            .await;
     assert!(status == 405 && head.contains("allow: GET, HEAD"), "{head}");
-    let (status, head, body) = ask(address, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let (status, head, body) =
+        ask(address, "HEAD /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     assert!(status == 200 && body.is_empty() && head.contains("content-length: "), "{head}");
     assert_eq!(ask(address, "\x16\x03\x01 nothing of HTTP\r\n\r\n").await.0, 400);
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));

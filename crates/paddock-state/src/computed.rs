@@ -14,11 +14,34 @@ use paddock_tree::{COMPUTED, Tree};
 /// creates if not there, recursive removals, watches in multi reads, checks of stats, persistent watches; creates with
 /// stats, removals that may fail, lists with stats and data, recursive lists, TTLs, this limit of requests.
 const FEATURE_FLAGS: [u8; 2] = [0b1111_1111, 0b1111_1100];
+/// ClickHouse's names of the feature flags, in their order.
+const FEATURES: [&str; 14] = [
+    "FILTERED_LIST",
+    "MULTI_READ",
+    "CHECK_NOT_EXISTS",
+    "CREATE_IF_NOT_EXISTS",
+    "REMOVE_RECURSIVE",
+    "MULTI_WATCHES",
+    "CHECK_STAT",
+    "PERSISTENT_WATCHES",
+    "CREATE_WITH_STATS",
+    "TRY_REMOVE",
+    "LIST_WITH_STAT_AND_DATA",
+    "GET_CHILDREN_RECURSIVE",
+    "TTL",
+    "MAX_REQUEST_SIZE",
+];
 /// For clients from before the flags: they may read many znodes at once.
-const API_VERSION: &str = "2";
+pub const API_VERSION: &str = "2";
 /// ClickHouse takes a smaller limit for an error.
 const REQUEST_BYTES_MIN: i32 = 1024;
 const NAMES: [&str; 5] = ["api_version", "availability_zone", "config", "feature_flags", "max_request_size"];
+
+/// ClickHouse's names of its feature flags, and whether there is the feature.
+pub fn feature_flags() -> impl Iterator<Item = (&'static str, bool)> {
+    let is_set = |bit: usize| FEATURE_FLAGS[bit / 8] & (0x80 >> (bit % 8)) != 0;
+    FEATURES.iter().enumerate().map(move |(bit, name)| (*name, is_set(bit)))
+}
 
 /// Facts that a member is configured to tell of itself.
 #[derive(Clone, Debug, Default)]

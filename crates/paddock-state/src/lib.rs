@@ -12,7 +12,7 @@ mod outbox;
 mod state;
 mod watches;
 
-pub use computed::MemberFacts;
+pub use computed::{API_VERSION, MemberFacts, feature_flags};
 pub use conn::{Client, ConnId, Now};
 pub use contact::{CONTACT_MAX_LEAST_MS, TOUCH_DELAY_MS, contact_max_ms};
 pub use input::{ClientInput, QueuedRead};

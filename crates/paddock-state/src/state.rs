@@ -3,10 +3,12 @@
 //! State stands behind one lock. A read and the watch it sets happen under the read side, a write and the events it
 //! fires under the write side, so that no event is missed or overtaken.
 
+use std::sync::Arc;
+
 use paddock_proto::jute::Writer;
 use paddock_proto::{
-    ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SetWatches, WatchEvent, WatchRequest, Write,
-    Xid, Zxid, frame,
+    ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SessionId, SetWatches, WatchEvent,
+    WatchRequest, Write, Xid, Zxid, frame,
 };
 use paddock_tree::{Asker, Command, Guess, InstallError, Installed, Outcome, Tree, multi_read};
 use parking_lot::Mutex;
@@ -233,6 +235,18 @@ impl State {
     /// everything else, until there are none.
     pub fn sweep_watches(&self) -> bool {
         self.watches.lock().sweep()
+    }
+
+    /// Connections that watch, with their sessions, in slices that take some microseconds: 0, 1 and so on until `None`. Whoever comes
+    /// meanwhile may be missing, and some may be listed twice.
+    pub fn watchers(&self, slice: usize) -> Option<Vec<(ConnId, SessionId)>> {
+        self.watches.lock().watchers(slice)
+    }
+
+    /// Paths whose znodes are watched, each with the connections that do, in slices as of [`State::watchers`]. Connections that are
+    /// gone may be among them.
+    pub fn watched_paths(&self, slice: usize) -> Option<Vec<(Arc<str>, Vec<ConnId>)>> {
+        self.watches.lock().watched_paths(slice)
     }
 
     pub fn watch_summary(&self) -> WatchSummary {

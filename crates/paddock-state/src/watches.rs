@@ -17,7 +17,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use paddock_proto::{AddWatchMode, EventKind, Perms, WatchEvent, WatcherKind, Zxid, parent_and_name};
+use paddock_proto::{
+    AddWatchMode, EventKind, Perms, SessionId, WatchEvent, WatcherKind, Zxid, parent_and_name,
+};
 use paddock_tree::{Change, allows};
 
 use crate::{Client, ConnId, Outboxes};
@@ -201,6 +203,22 @@ impl Watches {
         if before.data.is_empty() && !after.data.is_empty() {
             self.data_watcher_came(conn, data_watchers);
         }
+    }
+
+    /// Connections that watch, and their sessions: those of one slice; `None` behind the last one.
+    pub(crate) fn watchers(&self, slice: usize) -> Option<Vec<(ConnId, SessionId)>> {
+        let entries = self.by_conn.entries(slice)?;
+        Some(entries.map(|watcher| (watcher.client.conn, watcher.client.session)).collect())
+    }
+
+    /// Paths whose znodes are watched, not only their children, and by which connections: those of one slice; `None` behind the
+    /// last one. Connections that are gone may be among them.
+    pub(crate) fn watched_paths(&self, slice: usize) -> Option<Vec<(Arc<str>, Vec<ConnId>)>> {
+        let entries =
+            self.by_path.entries(slice)?.filter(|watches| watches.data_watchers() != DataWatchers::None);
+        let watched =
+            |watches: &PathWatches| (watches.path().clone(), watches.conns(|one| !one.data.is_empty()));
+        Some(entries.map(watched).collect())
     }
 
     fn watcher_or_new(&mut self, client: &Client) -> &mut Watcher {

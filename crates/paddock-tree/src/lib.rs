@@ -50,6 +50,6 @@ pub use outcome::{Change, Changes, Outcome};
 pub use read::{Asker, Guess, Guesses, multi_read};
 pub use snapshot::SnapshotScan;
 pub use store::{Znode, ZnodeKind};
-pub use tree::Tree;
+pub use tree::{EphemeralCursor, Tree};
 pub use trial::Touched;
 pub use walk::{StoredZnode, Znodes};

@@ -5,7 +5,7 @@ mod sessions;
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{ErrorCode, IdList, Perms, SessionId, Stat, Write, WriteReply, Zxid};
+use paddock_proto::{Acl, ErrorCode, IdList, Perms, SessionId, Stat, Write, WriteReply, Zxid};
 
 use crate::access::{allows, world_readable};
 use crate::ensemble::Ensemble;
@@ -182,6 +182,11 @@ impl Tree {
         self.store.find(path).map(|node| self.store.stat(node))
     }
 
+    /// The ACL of a znode, whoever asks.
+    pub fn acl(&self, path: &str) -> Option<&[Acl]> {
+        self.store.find(path).map(|node| &**self.store.acl_list(node))
+    }
+
     /// A number that says what the state is: trees in the same state have the same one. It does not count what has been
     /// heard from which member.
     pub fn digest(&self) -> u64 {
@@ -209,6 +214,14 @@ impl Tree {
         self.store.ephemerals().map(|(session, nodes)| (session, self.sorted_paths(nodes)))
     }
 
+    /// At most `max` ephemeral znodes behind those that the cursor has passed, with their sessions; none at the end. So all are
+    /// listed without holding the tree for long; what comes and goes meanwhile may be missing.
+    pub fn ephemerals_behind(&self, cursor: &mut EphemeralCursor, max: usize) -> Vec<(SessionId, String)> {
+        let found = self.store.ephemerals_behind(cursor.0, max);
+        cursor.0 = found.last().copied().or(cursor.0);
+        found.into_iter().map(|(session, node)| (session, self.store.path(node))).collect()
+    }
+
     /// At most `max` znodes that have had their time at `now_ms`: containers whose children are gone, TTL znodes that
     /// nobody has written for too long. `Write::DeleteContainer` checks again.
     pub fn expired_nodes(&self, now_ms: i64, max: usize) -> Vec<String> {
@@ -234,6 +247,10 @@ impl Tree {
         paths
     }
 }
+
+/// Place in a list of all ephemeral znodes; the beginning by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EphemeralCursor(Option<(SessionId, NodeId)>);
 
 /// One of the znodes a tree begins with: made by nobody, at no time.
 pub(crate) fn system_node(name: &str) -> Record<'_> {

@@ -23,6 +23,7 @@ mod sasl;
 mod shown;
 mod source;
 mod value;
+mod zoo_admin;
 mod zoo_cfg;
 mod zoo_client_tls;
 mod zoo_keys;

@@ -128,6 +128,7 @@ impl Replica {
                 self.on_digest(ToldDigest { from, index, digest, is_in_doubt });
             }
             PeerMessage::Diverged { index, digest } => self.digests.on_diverged(index, digest),
+            PeerMessage::WantsLead => self.on_wants_lead(from),
             PeerMessage::Greeting(_) | PeerMessage::Present => {}
         }
     }

@@ -8,8 +8,12 @@ pub struct Standing {
     pub term: u64,
     /// The leader, as far as the member knows.
     pub leader: Option<u64>,
-    /// The last entry in its log.
+    /// The last entry in its log, and its term.
     pub last_entry: u64,
+    pub last_term: u64,
+    /// The last entry in its newest snapshot, and its term; 0 while there is none.
+    pub snapshot: u64,
+    pub snapshot_term: u64,
     /// Up to here everything is committed, as far as the member knows.
     pub committed: u64,
     pub applied: u64,
@@ -44,7 +48,11 @@ impl Replica {
             gets_snapshot: follower.gets_snapshot,
             matched: follower.matched,
         });
+        let (snapshot, snapshot_term) = self.consensus.snapshot();
         Standing {
+            last_term: self.consensus.last_term(),
+            snapshot,
+            snapshot_term,
             term: leadership.term,
             leader: leadership.leader,
             last_entry: self.consensus.last_entry(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use paddock_front::{Answered, Host, Served, TracedRequest};
+use paddock_front::{Answered, Host, Served, TracedRequest, WordAnswer};
 use paddock_member::Clock as _;
 use paddock_proto::{SessionId, Xid};
 use paddock_replica::{Replicated, Role};
@@ -64,8 +64,8 @@ impl Host for WorkerHost {
         u128::from_be_bytes(bytes)
     }
 
-    fn answer_word(&self, word: [u8; 4]) -> Option<String> {
-        four_letter_words::answer(word, &self.shared)
+    fn answer_word(&self, word: [u8; 4], behind: &[u8]) -> Option<WordAnswer> {
+        four_letter_words::answer(word, behind, &self.shared)
     }
 
     fn begin_span(&self, request: &TracedRequest<'_>) -> Option<Box<Span>> {

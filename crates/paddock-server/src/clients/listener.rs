@@ -11,6 +11,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::tasks;
 use crate::config::PortProtocol;
 use crate::engine::EngineHandle;
+use crate::observability::operator::Operator;
+use crate::observability::word_thread::WordThread;
 use crate::shared::Shared;
 use crate::threads::spawn;
 
@@ -34,13 +36,16 @@ pub(super) struct Accepted {
 
 /// Starts the workers and the thread that feeds them. They end after `Shared::stop`.
 pub(crate) fn start(ports: Vec<Port>, shared: &Arc<Shared>, engine: &EngineHandle) -> Vec<JoinHandle<()>> {
+    let (words, word_thread) = WordThread::start(Operator::new(shared, engine));
     let spawn_worker = |number| {
         let (sender, sockets) = unbounded_channel();
-        let (shared, engine) = (shared.clone(), engine.clone());
-        (sender, spawn(format!("worker-{number}"), move || tasks::run(number, shared, engine, sockets)))
+        let (shared, engine, words) = (shared.clone(), engine.clone(), words.clone());
+        let run = move || tasks::run(number, shared, engine, words, sockets);
+        (sender, spawn(format!("worker-{number}"), run))
     };
     let (senders, mut threads): (Vec<_>, Vec<_>) =
         (0..shared.config.worker_count()).map(spawn_worker).unzip();
+    threads.push(word_thread);
     let shared = shared.clone();
     threads.push(spawn("listener", move || accept_all(&ports, &senders, &shared)));
     threads

@@ -24,6 +24,10 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
     let greeted_until = Instant::now() + GREETING_TIMEOUT;
     let mut closed_by = None;
     while let Some(condition) = advance(&wire, &worker) {
+        if let Some(word) = condition.word {
+            Box::pin(worker.answer_word(&wire, word)).await;
+            continue;
+        }
         if condition.is_closing && condition.unsent_bytes == 0 {
             // Else each connection would take the room for its farewell from the first byte on.
             wire.say_end();

@@ -17,6 +17,7 @@ use super::wire::Wire;
 use super::worker::{Admitted, Worker};
 use crate::config::PortProtocol;
 use crate::engine::EngineHandle;
+use crate::observability::word_thread::WordThread;
 use crate::shared::Shared;
 use crate::tls::ClientFailure;
 
@@ -30,13 +31,14 @@ pub(super) fn run(
     number: usize,
     shared: Arc<Shared>,
     engine: EngineHandle,
+    words: WordThread,
     sockets: UnboundedReceiver<Accepted>,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("the operating system gives a worker its event queue");
-    let worker = Rc::new(Worker::new(number, shared, engine));
+    let worker = Rc::new(Worker::new(number, shared, engine, words));
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
         tokio::task::spawn_local(report_heard(worker.clone()));

@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use paddock_front::{Condition, Front, Reached};
 use paddock_proto::Id;
@@ -21,6 +22,7 @@ use super::wire::Wire;
 use crate::clock;
 use crate::engine::{BORROWED_TURNS_MAX, EngineHandle};
 use crate::observability::stats::ConnStats;
+use crate::observability::word_thread::WordThread;
 use crate::shared::Shared;
 
 /// After this time in milliseconds without another one, a connection is taken to be the only one that wants something.
@@ -31,6 +33,7 @@ pub(super) struct Worker {
     pub(super) number: usize,
     host: WorkerHost,
     engine: EngineHandle,
+    words: WordThread,
     front: RefCell<Front<WorkerHost>>,
     wires: RefCell<HashMap<ConnId, Rc<Wire>>>,
     next_conn: Cell<u64>,
@@ -56,12 +59,13 @@ pub(super) struct Admitted {
 }
 
 impl Worker {
-    pub(super) fn new(number: usize, shared: Arc<Shared>, engine: EngineHandle) -> Worker {
+    pub(super) fn new(number: usize, shared: Arc<Shared>, engine: EngineHandle, words: WordThread) -> Worker {
         Worker {
             number,
             front: RefCell::new(Front::new(shared.config.of_front(&shared.client_buffers))),
             host: WorkerHost { shared, worker: number },
             engine,
+            words,
             wires: RefCell::default(),
             next_conn: Cell::new(1),
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into()),
@@ -111,6 +115,7 @@ impl Worker {
     /// Takes an admitted connection in. With TLS, its client has proved the identities `ids`.
     pub(super) fn open(&self, admitted: Admitted, tls: Option<TlsSession>, ids: &[Id]) -> Rc<Wire> {
         let Admitted { conn, address, stats, socket } = admitted;
+        stats.is_secure.store(tls.is_some(), Ordering::Relaxed);
         let wire = Rc::new(Wire::new(conn, socket, tls));
         self.wires.borrow_mut().insert(conn, wire.clone());
         self.front.borrow_mut().accept_proven(conn, address, stats, ids);
@@ -138,6 +143,12 @@ impl Worker {
         let has_read = self.front.borrow_mut().receive(wire.conn, bytes, now_ms, &self.host);
         self.flush_reached();
         self.end_turn(wire.conn, now_ms, has_read);
+    }
+
+    /// Answers a four-letter word that takes long.
+    pub(super) async fn answer_word(&self, wire: &Wire, word: [u8; 4]) {
+        let text = self.words.ask(word).await;
+        self.front.borrow_mut().answer_word(wire.conn, &text);
     }
 
     /// The engine gets what is for it, now or together with what others are about to ask. If nobody else is there, this thread

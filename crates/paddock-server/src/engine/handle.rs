@@ -94,6 +94,16 @@ impl EngineHandle {
         self.take(Message::Member(Input::StepDown), 0, || {});
     }
 
+    /// The member asks the leader to hand it the lead.
+    pub(crate) fn request_lead(&self) {
+        self.take(Message::Member(Input::RequestLead), 0, || {});
+    }
+
+    /// A snapshot is to be taken soon.
+    pub(crate) fn order_snapshot(&self) {
+        self.take(Message::Snapshot, 0, || {});
+    }
+
     /// Ends the engine, which needs nothing any more once the workers have ended.
     pub(crate) fn close(&self) {
         self.lock.close();

@@ -34,6 +34,8 @@ pub(super) enum Message {
     Clients(Vec<ClientInput>),
     /// An input from another member, or from this process.
     Member(Input),
+    /// An order to take a snapshot, whatever has been written since the last one.
+    Snapshot,
 }
 
 #[derive(Debug)]
@@ -115,6 +117,7 @@ impl Engine {
                     self.inputs_taken += 1;
                     self.member.take(&self.shell, [input]);
                 }
+                Ok(Message::Snapshot) => self.member.want_snapshot(),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
                     turn = TurnEnd::Last;

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use paddock_member::{SnapshotOrder, Taken};
 use paddock_storage::SnapshotError;
 
+use crate::observability::snapshot_board::SnapshotTaken;
 use crate::shared::Shared;
 use crate::threads::spawn;
 
@@ -22,9 +23,16 @@ impl SnapshotThread {
     pub(crate) fn begin(&mut self, shared: &Arc<Shared>, order: SnapshotOrder) {
         assert!(self.under_way.is_none(), "two snapshots at the same time");
         let shared = shared.clone();
+        shared.snapshots.begin();
         self.under_way = Some(spawn("snapshot", move || {
             step_back();
-            order.carry_out(shared.as_ref(), &shared.clock)
+            let result = order.carry_out(shared.as_ref(), &shared.clock);
+            let taken = result
+                .as_ref()
+                .ok()
+                .map(|taken| SnapshotTaken { path: taken.path.clone(), zxid: taken.zxid });
+            shared.snapshots.end(taken);
+            result
         }));
     }
 

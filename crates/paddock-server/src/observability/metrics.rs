@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use paddock_member::Clock as _;
-use paddock_replica::{FollowerStanding, Role};
+use paddock_replica::FollowerStanding;
 
-use super::status::{self, Status};
+use super::clickhouse_metrics;
+use super::status::{self, Status, role_name};
 use super::version::version_and_date;
 use crate::shared::Shared;
 
@@ -42,11 +43,11 @@ impl Metric {
     }
 }
 
-fn gauge(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
+pub(super) fn gauge(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
     Metric::new(name, MetricKind::Gauge, help, value)
 }
 
-fn counter(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
+pub(super) fn counter(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
     Metric::new(name, MetricKind::Counter, help, value)
 }
 
@@ -84,6 +85,8 @@ pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
         ),
         counter("digest_mismatches_count", "Digests of the state that differed between members", s.differing),
         gauge("quorum_size", "Members with a vote", s.voters),
+        counter("cnt_snapshottime", "Snapshots that were taken", s.snapshots),
+        counter("snapshot_error_count", "Snapshots that failed", s.snapshots_failed),
         counter("cnt_fsynctime", "Syncs of the transaction log", s.fsyncs),
         gauge(
             "last_client_response_size",
@@ -124,10 +127,13 @@ pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
             s.standing.followers.iter().filter(|follower| follower.is_heard && wanted(follower)).count()
         };
         let followers = count(|follower| follower.has_vote && !follower.gets_snapshot);
+        let heard_followers = count(|follower| follower.has_vote);
         let observers = count(|follower| !follower.has_vote && !follower.gets_snapshot);
         metrics.extend([
             gauge("leader_uptime", "Time for which this member has led, in milliseconds", leads_for_ms),
             gauge("learners", "Members that this leader hears", count(|_| true)),
+            gauge("followers", "Members with a vote that this leader hears", heard_followers),
+            gauge("pending_syncs", "Syncs of clients that wait for an answer from a quorum; not counted", 0),
             gauge("synced_followers", "Followers with a vote that are heard and need no snapshot", followers),
             gauge("synced_non_voting_followers", "Followers that have lost their vote; there are none", 0),
             gauge("synced_observers", "Observers that are heard and need no snapshot", observers),
@@ -209,35 +215,62 @@ fn of_paddock(shared: &Shared) -> Vec<Metric> {
     metrics
 }
 
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Alone => "standalone",
-        Role::Leader => "leader",
-        Role::Follower => "follower",
-        Role::Observer => "observer",
-        Role::ReadOnly => "read-only",
-        Role::Looking => "looking",
+/// The two formats that Prometheus reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetricsFormat {
+    Text,
+    OpenMetrics,
+}
+
+impl MetricsFormat {
+    /// The format that an `Accept` header asks for.
+    pub(crate) fn accepted(accept: Option<&str>) -> MetricsFormat {
+        match accept {
+            Some(accept) if accept.contains("application/openmetrics-text") => MetricsFormat::OpenMetrics,
+            _ => MetricsFormat::Text,
+        }
+    }
+
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            MetricsFormat::Text => "text/plain; version=0.0.4; charset=utf-8",
+            MetricsFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
     }
 }
 
-/// All metrics in Prometheus' text format.
-pub(crate) fn page(shared: &Shared) -> String {
-    print(of_zookeeper(shared).into_iter().chain(of_paddock(shared)))
+/// Metrics under ZooKeeper's names and Paddock's own.
+pub(crate) fn page(shared: &Shared, format: MetricsFormat) -> String {
+    print(of_zookeeper(shared).into_iter().chain(of_paddock(shared)), format)
 }
 
-fn print(metrics: impl Iterator<Item = Metric>) -> String {
+/// Metrics under ClickHouse Keeper's names.
+pub(crate) fn clickhouse_page(shared: &Shared, format: MetricsFormat) -> String {
+    print(clickhouse_metrics::of_clickhouse(shared).into_iter(), format)
+}
+
+fn print(metrics: impl Iterator<Item = Metric>, format: MetricsFormat) -> String {
     let mut page = String::new();
     let mut line = |line: std::fmt::Arguments<'_>| writeln!(page, "{line}").expect("a string takes all");
     for Metric { name, kind, help, values } in metrics {
-        let kind = if kind == MetricKind::Counter { "counter" } else { "gauge" };
+        let (kind, total) = match (kind, format) {
+            (MetricKind::Counter, MetricsFormat::OpenMetrics) => ("counter", "_total"),
+            (MetricKind::Counter, MetricsFormat::Text) => ("counter", ""),
+            (MetricKind::Gauge, _) => ("gauge", ""),
+        };
         line(format_args!("# HELP {name} {help}"));
         line(format_args!("# TYPE {name} {kind}"));
         for (label, value) in values {
             match label {
-                None => line(format_args!("{name} {value}")),
-                Some((label, text)) => line(format_args!("{name}{{{label}=\"{}\"}} {value}", escaped(&text))),
+                None => line(format_args!("{name}{total} {value}")),
+                Some((label, text)) => {
+                    line(format_args!("{name}{total}{{{label}=\"{}\"}} {value}", escaped(&text)));
+                }
             }
         }
+    }
+    if format == MetricsFormat::OpenMetrics {
+        page += "# EOF\n";
     }
     page
 }
@@ -252,6 +285,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_counter_of_openmetrics_is_a_total() {
+        let page = print([counter("syncs", "Syncs", 7)].into_iter(), MetricsFormat::OpenMetrics);
+        assert_eq!(page, "# HELP syncs Syncs\n# TYPE syncs counter\nsyncs_total 7\n# EOF\n");
+    }
+
+    #[test]
     fn metrics_are_printed_as_prometheus_reads_them() {
         let labels = vec![
             (Some(("member", "2".to_owned())), "0".to_owned()),
@@ -261,7 +300,7 @@ mod tests {
         let metrics =
             [counter("syncs", "Syncs", 7), Metric { name: "lag", kind, help: "Lag", values: labels }];
         assert_eq!(
-            print(metrics.into_iter()),
+            print(metrics.into_iter(), MetricsFormat::Text),
             "# HELP syncs Syncs\n# TYPE syncs counter\nsyncs 7\n# HELP lag Lag\n# TYPE lag gauge\n\
              lag{member=\"2\"} 0\nlag{member=\"a\\\"b\\\\c\\nd\"} 17\n"
         );

@@ -1,9 +1,10 @@
 //! Statistics of the traffic, for the four-letter words: counted by the workers, read by anyone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use paddock_proto::{SessionId, Zxid};
 use paddock_state::ConnId;
@@ -116,6 +117,7 @@ impl Sizes {
 pub(crate) struct ConnStats {
     ip: IpAddr,
     port: u16,
+    pub(crate) is_secure: AtomicBool,
     pub(crate) established_ms: i64,
     pub(crate) session: AtomicI64,
     pub(crate) timeout_ms: AtomicI32,
@@ -135,6 +137,7 @@ impl ConnStats {
         ConnStats {
             ip: address.ip(),
             port: address.port(),
+            is_secure: false.into(),
             established_ms: now_ms,
             session: 0.into(),
             timeout_ms: 0.into(),
@@ -181,6 +184,12 @@ impl ConnStats {
     }
 }
 
+/// ZooKeeper's trace mask when it starts: requests, packets, sessions and warnings.
+const TRACE_MASK: i64 = 2 | 16 | 32 | 256;
+
+/// Connections that are listed at a time, in some tens of microseconds.
+const CONNS_PER_SLICE: usize = 1024;
+
 /// Why a connection was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TooMany {
@@ -202,12 +211,14 @@ pub(crate) struct Stats {
     /// Syncs of the transaction log.
     pub(crate) fsyncs: AtomicU64,
     pub(crate) differing: AtomicU64,
+    /// ZooKeeper's trace mask, which changes nothing but itself here.
+    pub(crate) trace_mask: AtomicI64,
     conns: Mutex<Conns>,
 }
 
 #[derive(Debug, Default)]
 struct Conns {
-    all: HashMap<ConnId, Arc<ConnStats>>,
+    all: BTreeMap<ConnId, Arc<ConnStats>>,
     by_address: HashMap<IpAddr, u32>,
 }
 
@@ -224,6 +235,7 @@ impl Stats {
             closed_for_memory: 0.into(),
             fsyncs: 0.into(),
             differing: 0.into(),
+            trace_mask: TRACE_MASK.into(),
             conns: Mutex::default(),
         }
     }
@@ -234,6 +246,11 @@ impl Stats {
         self.sent.store(0, Relaxed);
         self.latency.reset();
         self.replies.reset();
+    }
+
+    /// Forgets the traffic of every connection.
+    pub(crate) fn reset_conns(&self) {
+        self.conns().iter().for_each(|(_, conn)| conn.reset());
     }
 
     /// Takes a connection in, unless there are too many; 0 is no limit.
@@ -274,16 +291,31 @@ impl Stats {
         }
     }
 
-    pub(crate) fn conns(&self) -> Vec<Arc<ConnStats>> {
-        self.conns.lock().all.values().cloned().collect()
+    /// All connections, listed without keeping others waiting for long; those that come or go meanwhile may be missing.
+    pub(crate) fn conns(&self) -> Vec<(ConnId, Arc<ConnStats>)> {
+        let mut all: Vec<(ConnId, Arc<ConnStats>)> = Vec::new();
+        loop {
+            let passed = all.last().map_or(Bound::Unbounded, |(conn, _)| Bound::Excluded(*conn));
+            let mut slice = Vec::with_capacity(CONNS_PER_SLICE);
+            let conns = self.conns.lock();
+            let behind = conns.all.range((passed, Bound::Unbounded)).take(CONNS_PER_SLICE);
+            slice.extend(behind.map(|(conn, stats)| (*conn, stats.clone())));
+            drop(conns);
+            let is_last = slice.len() < CONNS_PER_SLICE;
+            all.append(&mut slice);
+            if is_last {
+                return all;
+            }
+        }
     }
 
     pub(crate) fn conn_count(&self) -> usize {
         self.conns.lock().all.len()
     }
 
+    /// Requests of all connections that are not answered yet.
     pub(crate) fn waiting(&self) -> u64 {
-        self.conns.lock().all.values().map(|conn| u64::from(conn.waiting.load(Relaxed))).sum()
+        self.conns().iter().map(|(_, conn)| u64::from(conn.waiting.load(Relaxed))).sum()
     }
 }
 

@@ -1,15 +1,19 @@
 //! Status of a member. Its facts are gathered here once; four-letter words and the port for metrics only print them.
 
-use std::path::Path;
-use std::sync::Arc;
+mod disk;
+mod environment;
+mod lists;
+
 use std::sync::atomic::Ordering::Relaxed;
 
-use paddock_proto::Zxid;
-use paddock_replica::Standing;
+use paddock_proto::{EnsembleMember, Zxid};
+use paddock_replica::{Role, Standing};
 use paddock_state::WatchSummary;
 
-use super::stats::ConnStats;
 use crate::shared::Shared;
+pub(crate) use disk::{data_bytes, file_descriptors, log_bytes, resident_bytes};
+pub(crate) use environment::{Setting, SettingValue, configuration, environment};
+pub(crate) use lists::{ephemerals, sessions, watches_by_path, watches_by_session};
 
 #[derive(Debug)]
 pub(crate) struct Status {
@@ -22,6 +26,11 @@ pub(crate) struct Status {
     pub(crate) connections_rejected: u64,
     pub(crate) outstanding: u64,
     pub(crate) uptime_ms: u64,
+    /// In ZooKeeper's words; `None` while nobody leads.
+    pub(crate) mode: Option<&'static str>,
+    /// Part of a member of an ensemble that serves, in ZooKeeper's words.
+    pub(crate) peer_state: Option<&'static str>,
+    pub(crate) is_read_only: bool,
     pub(crate) zxid: Zxid,
     pub(crate) znodes: usize,
     pub(crate) ephemerals: usize,
@@ -35,6 +44,8 @@ pub(crate) struct Status {
     pub(crate) client_buffer_bytes: usize,
     pub(crate) closed_for_memory: u64,
     pub(crate) fsyncs: u64,
+    pub(crate) snapshots: u64,
+    pub(crate) snapshots_failed: u64,
     /// Number of times that a state was seen to differ from that of another member.
     pub(crate) differing: u64,
     pub(crate) voters: usize,
@@ -47,7 +58,9 @@ pub(crate) struct Status {
 
 impl Status {
     pub(crate) fn of(shared: &Shared) -> Status {
-        let stats = &shared.stats;
+        let (stats, role) = (&shared.stats, shared.role());
+        let outstanding = stats.waiting();
+        let (snapshots, snapshots_failed) = shared.snapshots.counts();
         let state = shared.state.read();
         let tree = state.tree();
         Status {
@@ -58,8 +71,11 @@ impl Status {
             sent: stats.sent.load(Relaxed),
             connections: stats.conn_count(),
             connections_rejected: stats.rejected.load(Relaxed),
-            outstanding: stats.waiting(),
+            outstanding,
             uptime_ms: shared.clock.monotonic_ms() - stats.started_ms,
+            mode: mode(role),
+            peer_state: peer_state(role),
+            is_read_only: role == Role::ReadOnly,
             zxid: tree.zxid(),
             znodes: tree.node_count(),
             ephemerals: tree.ephemeral_count(),
@@ -70,6 +86,8 @@ impl Status {
             auth_failed: stats.auth_failed.load(Relaxed),
             client_buffer_bytes: shared.client_buffers.held(),
             closed_for_memory: stats.closed_for_memory.load(Relaxed),
+            snapshots,
+            snapshots_failed,
             fsyncs: stats.fsyncs.load(Relaxed),
             differing: stats.differing.load(Relaxed),
             voters: state.membership().voters.len(),
@@ -83,52 +101,47 @@ impl Status {
     }
 }
 
-pub(crate) fn connections(shared: &Shared) -> Vec<Arc<ConnStats>> {
-    shared.stats.conns()
-}
-
 pub(crate) fn watches(shared: &Shared) -> WatchSummary {
     shared.state.read().state().watch_summary()
 }
 
-/// The bytes in the files of a directory, those of `except` left out.
-pub(crate) fn directory_bytes(dir: &Path, except: Option<&Path>) -> u64 {
-    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
-    entries
-        .flatten()
-        .map(|entry| match entry.metadata() {
-            Ok(data) if data.is_dir() && Some(&*entry.path()) != except => {
-                directory_bytes(&entry.path(), except)
-            }
-            Ok(data) if data.is_file() => data.len(),
-            _ => 0,
-        })
-        .sum()
+/// Part of a member of an ensemble that serves, in ZooKeeper's words.
+fn peer_state(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Leader => Some("leading - broadcast"),
+        Role::Follower => Some("following - broadcast"),
+        Role::Observer => Some("observing - broadcast"),
+        Role::Alone | Role::ReadOnly | Role::Looking => None,
+    }
 }
 
-/// Open files of this process, and how many it may open.
-pub(crate) fn file_descriptors() -> (u64, u64) {
-    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |fds| fds.count() as u64);
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let max = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok())
-        .unwrap_or(0);
-    (open, max)
+/// Zxid of the state, and the number that says what it is: the same at all members that are there.
+pub(crate) fn digest(shared: &Shared) -> (Zxid, u64) {
+    let state = shared.state.read();
+    (state.tree().zxid(), state.tree().digest())
 }
 
-/// User that runs this process: its name, or its number where it has none.
-pub(crate) fn user_name() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let number = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
-    let Some(number) = number else { return "?".into() };
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let name = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == number).then(|| name.to_owned())
-    });
-    name.unwrap_or_else(|| number.to_owned())
+/// The members that the ensemble names, with their numbers; none for a member alone.
+pub(crate) fn members(shared: &Shared) -> Vec<EnsembleMember> {
+    let state = shared.state.read();
+    state.tree().ensemble().map_or_else(Vec::new, |ensemble| ensemble.members.clone())
+}
+
+/// The mode of a member in ZooKeeper's words; `None` while nobody leads.
+pub(crate) fn mode(role: Role) -> Option<&'static str> {
+    (role != Role::Looking).then(|| role_name(role))
+}
+
+/// Part of a member in its ensemble, as it is called everywhere.
+pub(crate) fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Alone => "standalone",
+        Role::Leader => "leader",
+        Role::Follower => "follower",
+        Role::Observer => "observer",
+        Role::ReadOnly => "read-only",
+        Role::Looking => "looking",
+    }
 }
 
 /// As Java prints a rounded double: at least one digit behind the point, at most four.
@@ -136,24 +149,6 @@ pub(crate) fn rounded(ms: f64) -> String {
     let text = format!("{ms:.4}");
     let short = text.trim_end_matches('0');
     if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
-}
-
-/// Bytes of the data directory, without the log.
-pub(crate) fn data_bytes(shared: &Shared) -> u64 {
-    directory_bytes(&shared.config.data_dir, Some(&shared.config.log_dir()))
-}
-
-/// Bytes of the transaction log.
-pub(crate) fn log_bytes(shared: &Shared) -> u64 {
-    directory_bytes(&shared.config.log_dir(), None)
-}
-
-/// Resident memory of this process in bytes; 0 where the system does not tell.
-pub(crate) fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
-    kib.map_or(0, |kib: u64| kib * 1024)
 }
 
 #[cfg(test)]

@@ -20,6 +20,17 @@ fn date(seconds: u64) -> String {
     format!("{month:02}/{day:02}/{year:04} {:02}:{:02} UTC", minutes / 60, minutes % 60)
 }
 
+/// A time in seconds since 1970 as Java prints a date: `Tue Nov 24 22:05:39 UTC 2026`.
+pub(crate) fn java_date(seconds: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (weekday, month) = (DAYS[(days % 7) as usize], MONTHS[month as usize - 1]);
+    format!("{weekday} {month} {day:02} {:02}:{:02}:{:02} UTC {year}", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
 /// Year, month and day of a day since 1970-01-01. The year is counted from March, so that a leap day is its last.
 fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_IN_400_YEARS: u64 = 146_097;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use paddock_front::{Front, Host, Reached, Settings};
+use paddock_front::{Front, Host, Reached, Settings, WordAnswer};
 use paddock_proto::jute::Reader;
 use paddock_proto::{ConnectResponse, Extensions, ReplyHeader, SessionId, Xid, Zxid, blocks, frame};
 use paddock_replica::Replicated;
@@ -59,7 +59,7 @@ impl Host for SimHost {
         unreachable!("no client speaks SASL here")
     }
 
-    fn answer_word(&self, _: [u8; 4]) -> Option<String> {
+    fn answer_word(&self, _: [u8; 4], _: &[u8]) -> Option<WordAnswer> {
         None
     }
 }

@@ -89,6 +89,12 @@ impl<T: Hashed> GradualTable<T> {
         shard.into_iter()
     }
 
+    /// Entries of one shard; `None` behind the last one. A shard that is split between two calls gives some entries twice: the new
+    /// one stands behind all others.
+    pub(super) fn entries(&self, place: usize) -> Option<impl Iterator<Item = &T>> {
+        (place <= self.more.len()).then(|| self.shard(place).iter())
+    }
+
     /// Splits the shard whose turn it is, which puts the new one behind all others.
     fn split(&mut self) {
         let new = 1 + self.more.len();
@@ -179,6 +185,21 @@ mod tests {
             let bound = 2 * GradualTable::<Number>::SHARD_LEN + 200;
             assert!(largest.is_some_and(|len| len < bound), "{largest:?} of {count} in one shard");
         }
+    }
+
+    #[test]
+    fn everything_is_listed_in_slices_while_it_grows() {
+        let hasher = RandomState::new();
+        let mut table = filled(&hasher, 10_000);
+        let (mut seen, mut place) = (BTreeSet::new(), 0);
+        loop {
+            let Some(entries) = table.entries(place) else { break };
+            seen.extend(entries.map(|entry| entry.number));
+            place += 1;
+            let more = 20_000 + 20 * place as u64;
+            (more..more + 20).for_each(|number| insert(&mut table, &hasher, number));
+        }
+        assert!((0..10_000).all(|number| seen.contains(&number)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Reading the store, without changing it.
 
+use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use paddock_proto::{Acl, SessionId, Stat, Zxid};
@@ -184,6 +186,21 @@ impl Store {
 
     pub(crate) fn ephemerals_of(&self, session: SessionId) -> impl Iterator<Item = NodeId> {
         self.ephemerals.get(&session).into_iter().flatten().copied()
+    }
+
+    /// At most `max` ephemeral znodes behind a place, with the sessions that own them.
+    pub(crate) fn ephemerals_behind(
+        &self,
+        after: Option<(SessionId, NodeId)>,
+        max: usize,
+    ) -> Vec<(SessionId, NodeId)> {
+        let (session, node) = after.map_or((None, None), |(session, node)| (Some(session), Some(node)));
+        let first = session.map_or(Bound::Unbounded, Bound::Included);
+        let of = |(&owner, nodes): (&SessionId, &BTreeSet<NodeId>)| -> Vec<(SessionId, NodeId)> {
+            let passed = node.filter(|_| session == Some(owner)).map_or(Bound::Unbounded, Bound::Excluded);
+            nodes.range((passed, Bound::Unbounded)).take(max).map(|&node| (owner, node)).collect()
+        };
+        self.ephemerals.range((first, Bound::Unbounded)).flat_map(of).take(max).collect()
     }
 
     /// Sessions with ephemeral znodes, by id.

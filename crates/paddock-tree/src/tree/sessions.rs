@@ -3,6 +3,8 @@
 //! A session that moves to another member leaves nothing behind: what its former member still has on the way is refused,
 //! so that no write of its past comes after one of its present.
 
+use std::ops::Bound;
+
 use paddock_proto::{ErrorCode, SessionId, WriteReply, Zxid};
 
 use super::Tree;
@@ -26,6 +28,13 @@ impl Tree {
     /// Every session and its timeout in milliseconds, by id.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
         self.sessions.iter().map(|(&id, session)| (id, session.timeout_ms))
+    }
+
+    /// At most `max` sessions behind `after`, or the first ones, with their timeouts in milliseconds, by id.
+    pub fn sessions_behind(&self, after: Option<SessionId>, max: usize) -> Vec<(SessionId, i32)> {
+        let passed = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = self.sessions.range((passed, Bound::Unbounded)).take(max);
+        behind.map(|(&id, session)| (id, session.timeout_ms)).collect()
     }
 
     /// A session must be alive for what it asks, and ask it where it is served; the service needs none.

@@ -26,6 +26,7 @@ use super::overrides::Overrides;
 use super::remark::{ConfigError, Location, Remark};
 use super::source::Line;
 use super::value::{self, Text};
+use super::zoo_admin;
 use super::zoo_values;
 use raft::Raft;
 pub(super) use settings::is_keeper_file;
@@ -78,6 +79,7 @@ struct Keeper {
     has_server: bool,
     tcp_port: Option<u16>,
     tcp_port_secure: Option<u16>,
+    http_port: Option<u16>,
     listen_hosts: Vec<(Line, IpAddr)>,
     own: Option<OwnNumber>,
     storage_path: Option<PathBuf>,
@@ -102,6 +104,7 @@ impl Keeper {
             has_server: false,
             tcp_port: None,
             tcp_port_secure: None,
+            http_port: None,
             listen_hosts: Vec::new(),
             own: None,
             storage_path: None,
@@ -176,6 +179,10 @@ impl Keeper {
             "tcp_port_secure" => {
                 self.tcp_port_secure = Some(value::number(value, value::PORT, value::A_PORT)?);
             }
+            "http_control.port" => {
+                self.http_port = Some(value::number(value, value::PORT, value::A_PORT)?);
+            }
+            "http_control.readiness.endpoint" => config.admin.ready_path = zoo_admin::url(value)?,
             "server_id" => {
                 let number = value::number(value, value::MEMBER, value::A_MEMBER)?;
                 self.own = Some(OwnNumber { place: line.place.clone(), number });
@@ -275,6 +282,7 @@ impl Keeper {
             let port = port.ok_or_else(|| place.clone().fault(format!("{TCP_PORT} is missing")))?;
             self.draft.listen = Some(at(port));
         }
+        self.draft.config.admin_listen = self.http_port.map(at);
         if let Some(secure) = self.tcp_port_secure {
             let has_plaintext_port = self.tcp_port.is_some() || overrides.listen.is_some();
             let (listen, at_listen) = match has_plaintext_port {

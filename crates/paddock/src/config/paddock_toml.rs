@@ -1,5 +1,6 @@
 //! Paddock's own configuration file. Its keys are the fields of `paddock_server::Config`.
 
+mod admin;
 mod client_tls;
 mod ensemble;
 mod file;
@@ -50,6 +51,7 @@ pub(super) fn load(
                 own = Some(OwnNumber { place, number });
             }
             "ensemble" => ensemble = Some(ensemble::Table::read(&file, place, value)?),
+            "admin" => draft.config.admin = admin::read(&file, &place, value, remarks)?,
             "sasl" => sasl::read(&file, &place, value, &mut draft.sasl, remarks)?,
             "tls" => draft.config.tls = Some(client_tls::read(&file, &place, value)?),
             "tracing" => draft.tracing = Some(tracing::read(&file, &place, value, remarks)?),
@@ -100,6 +102,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "dialect" => config.dialect = value::dialect(value)?,
         "availability_zone" => config.availability_zone = Some(value::availability_zone(value)?),
         "metrics_listen" => config.metrics_listen = Some(value::address(value)?),
+        "admin_listen" => config.admin_listen = Some(value::address(value)?),
         "words" => config.words = words(value)?,
         "digest_algorithm" => config.digest_algorithm = value::digest_algorithm(value)?,
         "super_digest" => config.super_digest = Some(value::super_digest(value)?),

@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use paddock_server::{
-    CipherSuite, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm, Ensemble, EnsembleMember, Password,
-    PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
+    AdminSettings, CipherSuite, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm, Ensemble,
+    EnsembleMember, Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing,
+    WordList,
 };
 use toml::Value;
 
@@ -30,6 +31,8 @@ pub(crate) fn shown(config: &Config) -> String {
         dialect,
         availability_zone,
         metrics_listen,
+        admin_listen,
+        admin,
         tracing,
         words,
         digest_algorithm,
@@ -60,6 +63,7 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set("dialect", dialect_name(*dialect));
     page.set_some("availability_zone", availability_zone.clone());
     page.set_some("metrics_listen", metrics_listen.map(|listen| listen.to_string()));
+    page.set_some("admin_listen", admin_listen.map(|listen| listen.to_string()));
     page.set("words", word_list(words));
     page.set("digest_algorithm", digest_algorithm_name(*digest_algorithm));
     page.hide("super_digest", super_digest.is_some());
@@ -72,11 +76,22 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set("segment_bytes", number(*segment_bytes));
     page.set("log_compression", *log_compression);
     page.set("workers", number(*workers));
+    page.add((*admin != AdminSettings::default()).then_some(admin), add_admin);
     page.add(tls.as_ref(), add_client_tls);
     page.add(sasl.as_ref(), add_sasl);
     page.add(tracing.as_ref(), add_tracing);
     page.add(ensemble.as_ref(), add_ensemble);
     page.0
+}
+
+fn add_admin(page: &mut Page, admin: &AdminSettings) {
+    let AdminSettings { command_url, ready_path, idle_timeout_ms, has_snapshots, rate_limit_ms } = admin;
+    page.begin("[admin]");
+    page.set("command_url", command_url.as_str());
+    page.set("ready_path", ready_path.as_str());
+    page.set("idle_timeout_ms", number(*idle_timeout_ms));
+    page.set("snapshots", *has_snapshots);
+    page.set("rate_limit_ms", number(*rate_limit_ms));
 }
 
 fn add_sasl(page: &mut Page, sasl: &SaslUsers) {
@@ -301,8 +316,8 @@ mod tests {
         check("paddock.toml", "member = 2");
         check(
             "paddock.toml",
-            "member = 2\nmetrics_listen = '127.0.0.1:7000'\nlog_dir = 'a b'\ndigest_algorithm = 'SHA-512'\ndialect = 'clickhouse'\navailability_zone = \"x\\\"y\"\nwords = ['*']\n\
-             required_schemes = ['digest']\nlog_compression = true\n[tracing]\nendpoint = 'http://127.0.0.1:4318'\n",
+            "member = 2\nmetrics_listen = '127.0.0.1:7000'\nadmin_listen = '127.0.0.1:8080'\nlog_dir = 'a b'\ndigest_algorithm = 'SHA-512'\ndialect = 'clickhouse'\navailability_zone = \"x\\\"y\"\nwords = ['*']\n\
+             required_schemes = ['digest']\nlog_compression = true\n[admin]\ncommand_url = '/zk'\nidle_timeout_ms = 5\n[tracing]\nendpoint = 'http://127.0.0.1:4318'\n",
         );
         check(
             "zoo.cfg",

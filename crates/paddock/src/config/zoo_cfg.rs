@@ -19,6 +19,7 @@ use super::properties;
 use super::remark::{ConfigError, Location, Remark, cannot_read};
 use super::source::{Line, Source};
 use super::value::{self, Text};
+use super::zoo_admin::ZooAdmin;
 use super::zoo_client_tls::ZooClientTls;
 use super::zoo_keys;
 use super::zoo_metrics::ZooMetrics;
@@ -66,6 +67,7 @@ struct ZooCfg {
     garbage_per_minute: Option<u64>,
     dynamic_file: Option<PathBuf>,
     metrics: ZooMetrics,
+    admin: ZooAdmin,
     servers: ZooServers,
     tls: ZooClientTls,
 }
@@ -111,6 +113,9 @@ impl ZooCfg {
     fn set(&mut self, key: &str, value: &Text<'_>) -> Result<Known, String> {
         if let Some(taken) = self.metrics.take(key, value) {
             return Ok(taken?.map_or(Known::Yes, Known::Adjusted));
+        }
+        if let Some(taken) = self.admin.take(key, value) {
+            return taken.map(|()| Known::Yes);
         }
         let draft = &mut self.draft;
         let config = &mut draft.config;
@@ -200,6 +205,8 @@ impl ZooCfg {
         let has_plaintext_port = self.plaintext(settled.own.as_ref()).is_some();
         self.draft.config.tls = self.tls.settle(has_plaintext_port, remarks)?;
         self.draft.config.metrics_listen = self.metrics.listen();
+        self.draft.config.admin_listen = self.admin.listen();
+        self.draft.config.admin = self.admin.into_settings();
         self.draft.member = Some(settled.member);
         self.draft.config.ensemble = settled.ensemble;
         Ok(self.draft)

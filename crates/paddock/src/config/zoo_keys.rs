@@ -74,7 +74,7 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("digest.enabled", ALWAYS_VERIFIED),
     ("serializeLastProcessedZxid.enabled", "a snapshot is exact at its zxid"),
     ("closeSessionTxn.enabled", "a closed session always names its ephemeral znodes"),
-    ("admin.*", "there is no HTTP admin server; the four-letter words answer"),
+    ("admin.*", "the HTTP interface has no such choice"),
     ("metricsProvider.*", "only className, httpHost and httpPort say how metrics are served"),
     ("pathStats.*", "requests are not counted by path"),
 ];

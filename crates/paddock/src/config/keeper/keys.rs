@@ -11,7 +11,7 @@ const OWN_LOG: &str = "files of the log are reserved in full";
 const OWN_RAFT: &str = "Paddock's Raft has no such choice";
 const SILENCE: &str = "a connection that is silent for the session's timeout is closed";
 const NO_S3: &str = "it counts only with s3_snapshot.endpoint";
-const NO_HTTP: &str = "it counts only with http_control.port";
+const OWN_HTTP: &str = "the HTTP server has limits and routes of its own";
 const FEATURES: &str = "ClickHouse is told of every feature that Paddock has, and of all that it has";
 const NO_DISKS: &str = "data is kept in directories only; name them by storage_path";
 
@@ -38,8 +38,8 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("keeper_server.max_memory_usage_soft_limit_ratio", "memory is not limited"),
     ("keeper_server.cgroups_memory_observer_wait_time", "memory is not limited"),
     ("keeper_server.client_password*", "it is empty"),
-    ("keeper_server.http_control.*", NO_HTTP),
-    ("keeper_server.http_*", NO_HTTP),
+    ("keeper_server.http_control.*", OWN_HTTP),
+    ("keeper_server.http_*", OWN_HTTP),
     ("keeper_server.s3_snapshot.*", NO_S3),
     ("keeper_server.coordination_settings.operation_timeout_ms", OWN_TIMES),
     ("keeper_server.coordination_settings.heart_beat_interval_ms", OWN_TIMES),
@@ -125,14 +125,9 @@ pub(super) const FIXED: &[Fixed] = &[
         otherwise: Warn("memory is not limited"),
     },
     Fixed {
-        key: "keeper_server.http_control.port",
-        values: &[],
-        otherwise: Warn("there is no HTTP server; the four-letter words answer"),
-    },
-    Fixed {
         key: "keeper_server.http_control.secure_port",
         values: &[],
-        otherwise: Warn("there is no HTTP server; the four-letter words answer"),
+        otherwise: Warn("HTTP is served at http_control.port"),
     },
     Fixed { key: "keeper_server.feature_flags.*", values: YES, otherwise: Warn(FEATURES) },
     Fixed {

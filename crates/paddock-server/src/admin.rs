@@ -1,0 +1,105 @@
+//! The HTTP interface of a member for those who operate it: all its routes, and who may ask for what.
+//!
+//! Renderers print the facts of [`Status`](crate::observability::status::Status) and of the same functions as the four-letter words;
+//! nothing is counted here.
+
+mod authorization;
+mod commands;
+mod health;
+mod keeper;
+mod rate_limit;
+mod settings;
+mod snapshot;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rate_limit::RateLimit;
+pub(crate) use settings::{HttpAddresses, ports, settings};
+
+use hyper::StatusCode;
+use hyper::header::ACCEPT;
+use serde_json::json;
+
+use crate::engine::EngineHandle;
+use crate::http::{Access, Context, Request, Response, Route};
+use crate::observability::metrics::{self, MetricsFormat};
+use crate::observability::operator::Operator;
+use crate::shared::Shared;
+
+/// All routes. The order counts: the first one that fits answers.
+pub(crate) const ROUTES: &[Route<Admin>] = &[
+    Route::get(health::READY, health::ready).everywhere(),
+    Route::get("/alive", health::alive).everywhere(),
+    Route::get("/metrics", metrics_page).everywhere(),
+    Route::get("/commands", commands::list),
+    Route::get("/commands/*", commands::run),
+    Route::post("/api/v1/lead/yield", yield_lead).for_administrators(),
+    Route::post("/api/v1/lead/request", request_lead).for_administrators(),
+    Route::post("/api/v1/snapshot", order_snapshot).for_administrators(),
+    Route::get("/api/v1/commands", keeper::command),
+    Route::post("/api/v1/commands", keeper::command).takes(keeper::COMMAND_BYTES_MAX),
+];
+
+/// What the routes answer from.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) operator: Operator,
+    snapshot_limit: RateLimit,
+}
+
+impl Admin {
+    pub(crate) fn new(shared: &Arc<Shared>, engine: &EngineHandle) -> Admin {
+        let interval = Duration::from_millis(shared.config.admin.rate_limit_ms);
+        Admin {
+            shared: shared.clone(),
+            operator: Operator::new(shared, engine),
+            snapshot_limit: RateLimit::new(interval),
+        }
+    }
+}
+
+impl Context for Admin {
+    fn canonical<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        settings::canonical(&self.shared.config.admin, path)
+    }
+
+    fn admit(&self, access: Access, request: &Request) -> Result<(), Response> {
+        authorization::admit(&self.shared, access, request)
+    }
+}
+
+/// With `names=clickhouse`, under ClickHouse Keeper's names.
+fn metrics_page(admin: &Admin, request: Request) -> Response {
+    let format = MetricsFormat::accepted(request.header(ACCEPT));
+    let page = match request.parameter("names") {
+        Some("clickhouse") => metrics::clickhouse_page(&admin.shared, format),
+        _ => metrics::page(&admin.shared, format),
+    };
+    Response::of(format.content_type(), page)
+}
+
+/// Hands the lead over to another member.
+fn yield_lead(admin: &Admin, _: Request) -> Response {
+    order(admin.operator.yield_lead(), "This member does not lead")
+}
+
+/// Asks the leader to hand the lead over to this member.
+fn request_lead(admin: &Admin, _: Request) -> Response {
+    order(admin.operator.request_lead(), "This member cannot lead, or knows of no leader")
+}
+
+/// Orders a snapshot and does not wait for it.
+fn order_snapshot(admin: &Admin, _: Request) -> Response {
+    Response::json(&json!({ "last_entry": admin.operator.order_snapshot() }))
+}
+
+/// 202 for an order that was given, 409 and the reason for one that could not be.
+fn order(is_given: bool, reason: &str) -> Response {
+    match is_given {
+        true => Response::json(&json!({ "status": "ok" })).with_status(StatusCode::ACCEPTED),
+        false => Response::json(&json!({ "error": reason })).with_status(StatusCode::CONFLICT),
+    }
+}

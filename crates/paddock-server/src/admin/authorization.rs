@@ -1,0 +1,96 @@
+//! Who may do what over HTTP: ZooKeeper's header `Authorization: SCHEME DATA`, judged by the ACL of the root.
+//!
+//! ZooKeeper lets anyone pass whom the root's ACL gives any permission, which is everybody while it is open. Here an
+//! administrator has to be named in it with every permission: a snapshot shows znodes that their own ACLs hide.
+
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use paddock_front::proven_ids;
+use paddock_proto::jute::Reader;
+use paddock_proto::{Id, IdList, Perms};
+use paddock_tree::allows;
+
+use crate::http::{Access, Request, Response};
+use crate::shared::Shared;
+
+/// Lets a request pass, or answers with the refusal.
+pub(super) fn admit(shared: &Shared, access: Access, request: &Request) -> Result<(), Response> {
+    match access {
+        Access::Anyone => Ok(()),
+        Access::Administrator => administrator(shared, request).map_err(Refusal::into_response),
+    }
+}
+
+/// The reason for which somebody may not ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Missing,
+    NotAuthenticated,
+    NotAuthorized,
+}
+
+impl Refusal {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Refusal::Missing | Refusal::NotAuthenticated => StatusCode::UNAUTHORIZED,
+            Refusal::NotAuthorized => StatusCode::FORBIDDEN,
+        }
+    }
+
+    /// ZooKeeper's text.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Refusal::Missing => "Auth info is missing for the command",
+            Refusal::NotAuthenticated => "Not authenticated",
+            Refusal::NotAuthorized => "Not authorized",
+        }
+    }
+
+    fn into_response(self) -> Response {
+        Response::text(self.status(), format!("{}\n", self.text())).with_header(WWW_AUTHENTICATE, "digest")
+    }
+}
+
+/// Makes sure that the requester is an administrator.
+pub(super) fn administrator(shared: &Shared, request: &Request) -> Result<(), Refusal> {
+    let ids = identities(shared, request)?;
+    if ids.is_empty() {
+        return Err(Refusal::Missing);
+    }
+    if is_administrator(shared, &ids) {
+        Ok(())
+    } else {
+        tracing::warn!(client = %request.peer, "refused an HTTP request of somebody who is no administrator");
+        Err(Refusal::NotAuthorized)
+    }
+}
+
+/// Identities that a request proves, by its header and by the certificate of its connection.
+pub(super) fn identities(shared: &Shared, request: &Request) -> Result<Vec<Id>, Refusal> {
+    let mut ids = request.certified.clone();
+    if let Some(header) = request.headers.get(AUTHORIZATION) {
+        let text = header.to_str().map_err(|_| Refusal::NotAuthenticated)?;
+        let (scheme, data) = text.split_once(' ').unwrap_or((text, ""));
+        let settings = shared.config.of_front(&shared.client_buffers);
+        let proven = proven_ids(&scheme.to_ascii_lowercase(), data.as_bytes(), request.peer.ip(), &settings);
+        match proven {
+            Some(proven) => ids.extend(proven),
+            None => {
+                shared.stats.auth_failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                return Err(Refusal::NotAuthenticated);
+            }
+        }
+    }
+    Ok(ids)
+}
+
+/// True for a superuser, and for identities that the root's ACL names with every permission.
+fn is_administrator(shared: &Shared, ids: &[Id]) -> bool {
+    let encoded = IdList::encode(ids);
+    let proven = IdList::decode(&mut Reader::new(&encoded)).expect("the list was encoded by IdList::encode");
+    let state = shared.state.read();
+    let acl = state.tree().acl("/").expect("the root is always there");
+    let named = acl.iter().filter(|entry| entry.perms == Perms::ALL && entry.id.scheme != "world");
+    ids.iter().any(|id| id.scheme == "super")
+        || named.clone().any(|entry| allows(std::slice::from_ref(entry), Perms::ALL, proven))
+}

@@ -1,0 +1,405 @@
+//! ZooKeeper's AdminServer: `/commands` and what stands below it, with its names, aliases and fields.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hyper::StatusCode;
+use paddock_proto::SessionId;
+use paddock_replica::Role;
+use serde_json::{Map, Value, json};
+
+use super::Admin;
+use super::authorization::Refusal;
+use super::snapshot;
+use crate::http::{Request, Response};
+use crate::observability::four_letter_words::last_operation;
+use crate::observability::metrics;
+use crate::observability::stats::ConnStats;
+use crate::observability::status::{self, SettingValue, Status};
+use crate::observability::version::version_and_date;
+
+/// Fields of an answer, in their order.
+type Fields = Map<String, Value>;
+type Answer = fn(&Admin, &Request) -> Result<Fields, Failure>;
+
+/// A command that is not carried out.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) status: StatusCode,
+    pub(super) text: String,
+}
+
+impl Failure {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Failure {
+        Failure { status, text: text.into() }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::new(refusal.status(), refusal.text())
+    }
+}
+
+struct Command {
+    /// The first name is the one that the list shows.
+    names: &'static [&'static str],
+    /// Answered only while there is a leader.
+    needs_quorum: bool,
+    answer: Answer,
+}
+
+const fn command(names: &'static [&'static str], answer: Answer) -> Command {
+    Command { names, needs_quorum: true, answer }
+}
+
+/// A command that is answered without a quorum, too.
+const fn always(names: &'static [&'static str], answer: Answer) -> Command {
+    Command { needs_quorum: false, ..command(names, answer) }
+}
+
+/// ZooKeeper's commands by name, but for `restore`.
+const COMMANDS: &[Command] = &[
+    command(&["configuration", "conf", "config"], configuration),
+    command(&["connection_stat_reset", "crst"], connection_stat_reset),
+    command(&["connections", "cons"], connections),
+    command(&["dirs"], dirs),
+    command(&["dump"], dump),
+    always(&["environment", "env", "envi"], environment),
+    always(&["get_trace_mask", "gtmk"], get_trace_mask),
+    command(&["hash"], hash),
+    always(&["initial_configuration", "icfg"], initial_configuration),
+    command(&["is_read_only", "isro"], is_read_only),
+    command(&["last_snapshot", "lsnp"], last_snapshot),
+    command(&["leader", "lead"], leader),
+    command(&["monitor", "mntr"], monitor),
+    command(&["observer_connection_stat_reset", "orst"], |_, _| Ok(Fields::new())),
+    command(&["observers", "obsr"], observers),
+    command(&["ruok"], |_, _| Ok(Fields::new())),
+    command(&["server_stats", "srvr"], server_stats),
+    always(&["set_trace_mask", "stmk"], set_trace_mask),
+    command(&[SNAPSHOT, "snap"], |_, _| Ok(Fields::new())),
+    command(&["stat_reset", "srst"], stat_reset),
+    command(&["stats", "stat"], stats),
+    always(&["system_properties", "sysp"], system_properties),
+    command(&["voting_view"], voting_view),
+    command(&["watch_summary", "wchs"], watch_summary),
+    command(&["watches", "wchc"], watches),
+    command(&["watches_by_path", "wchp"], watches_by_path),
+    command(&["zabstate"], zabstate),
+];
+
+/// The command whose answer is not JSON but a file.
+pub(super) const SNAPSHOT: &str = "snapshot";
+
+/// ZooKeeper's text where there is no quorum.
+pub(super) const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
+
+/// The list of all commands, as a page of links.
+pub(super) fn list(admin: &Admin, _: Request) -> Response {
+    let mut page = String::new();
+    let base = &admin.shared.config.admin.command_url;
+    for Command { names, .. } in COMMANDS {
+        let name = names[0];
+        let _ = writeln!(page, "<a href=\"{base}/{name}\">{name}</a>\n<br/>");
+    }
+    Response::of("text/html; charset=utf-8", page)
+}
+
+/// Carries out the command that the path names.
+pub(super) fn run(admin: &Admin, request: Request) -> Response {
+    let asked = request.rest.trim_end_matches('/');
+    let Some(command) = COMMANDS.iter().find(|command| command.names.contains(&asked)) else {
+        // As ZooKeeper answers it.
+        return answer(asked, Err(Failure::new(StatusCode::OK, format!("Unknown command: {asked}"))));
+    };
+    if command.names[0] == SNAPSHOT {
+        return snapshot::take(admin, &request).unwrap_or_else(|failure| answer(SNAPSHOT, Err(failure)));
+    }
+    let result = match command {
+        Command { needs_quorum: true, .. } if admin.shared.role() == Role::Looking => {
+            Err(Failure::new(StatusCode::OK, NOT_SERVING))
+        }
+        _ => (command.answer)(admin, &request),
+    };
+    answer(command.names[0], result)
+}
+
+/// ZooKeeper's form of an answer: the fields, the command, and the error or null.
+fn answer(command: &str, result: Result<Fields, Failure>) -> Response {
+    let (mut fields, status, error) = match result {
+        Ok(fields) => (fields, StatusCode::OK, Value::Null),
+        Err(failure) => (Fields::new(), failure.status, failure.text.into()),
+    };
+    fields.insert("command".into(), command.into());
+    fields.insert("error".into(), error);
+    Response::json(&fields).with_status(status)
+}
+
+/// The fields of a JSON object.
+fn fields(value: Value) -> Result<Fields, Failure> {
+    match value {
+        Value::Object(fields) => Ok(fields),
+        other => unreachable!("{other} has no fields"),
+    }
+}
+
+fn configuration(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let named = status::configuration(&admin.shared).into_iter().filter_map(|setting| {
+        let value = match setting.value {
+            SettingValue::Number(number) => number.into(),
+            SettingValue::Text(text) => text.into(),
+        };
+        Some((setting.command_name?.to_owned(), value))
+    });
+    Ok(named.collect())
+}
+
+fn connection_stat_reset(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    admin.shared.stats.reset_conns();
+    Ok(Fields::new())
+}
+
+fn connections(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    Ok(listed_connections(admin, |conn| {
+        let mut fields = brief(conn);
+        if conn.session.load(Relaxed) != 0 {
+            fields.append(&mut details(conn));
+        }
+        fields
+    }))
+}
+
+/// Connections with plaintext, and those with TLS.
+fn listed_connections(admin: &Admin, fields: fn(&ConnStats) -> Fields) -> Fields {
+    let (secure, plain): (Vec<_>, Vec<_>) =
+        admin.shared.stats.conns().into_iter().partition(|(_, conn)| conn.is_secure.load(Relaxed));
+    let list = |conns: Vec<(_, std::sync::Arc<ConnStats>)>| -> Value {
+        conns.iter().map(|(_, conn)| Value::Object(fields(conn))).collect()
+    };
+    let (plain, secure) = (list(plain), list(secure));
+    Fields::from_iter([("connections".to_owned(), plain), ("secure_connections".to_owned(), secure)])
+}
+
+fn brief(conn: &ConnStats) -> Fields {
+    Fields::from_iter([
+        ("remote_socket_address".to_owned(), conn.address().to_string().into()),
+        ("interest_ops".to_owned(), 1.into()),
+        ("outstanding_requests".to_owned(), conn.waiting.load(Relaxed).into()),
+        ("packets_received".to_owned(), conn.received.load(Relaxed).into()),
+        ("packets_sent".to_owned(), conn.sent.load(Relaxed).into()),
+    ])
+}
+
+fn details(conn: &ConnStats) -> Fields {
+    Fields::from_iter([
+        ("session_id".to_owned(), conn.session.load(Relaxed).into()),
+        ("last_operation".to_owned(), last_operation(conn).into()),
+        ("established".to_owned(), conn.established_ms.into()),
+        ("session_timeout".to_owned(), conn.timeout_ms.load(Relaxed).into()),
+        ("last_cxid".to_owned(), conn.last_xid.load(Relaxed).into()),
+        ("last_zxid".to_owned(), conn.last_zxid.load(Relaxed).into()),
+        ("last_response_time".to_owned(), conn.last_response_ms.load(Relaxed).into()),
+        ("last_latency".to_owned(), conn.last_latency_ms.load(Relaxed).into()),
+        ("min_latency".to_owned(), conn.latency.min().into()),
+        ("avg_latency".to_owned(), (conn.latency.average() as u64).into()),
+        ("max_latency".to_owned(), conn.latency.max().into()),
+    ])
+}
+
+fn dirs(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let (data, log) = (status::data_bytes(&admin.shared), status::log_bytes(&admin.shared));
+    fields(json!({ "datadir_size": data, "logdir_size": log }))
+}
+
+fn dump(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let sessions: Fields = status::sessions(&admin.shared)
+        .into_iter()
+        .map(|(expiry_ms, sessions)| (expiry_ms.to_string(), numbers(sessions)))
+        .collect();
+    let ephemerals: Fields = status::ephemerals(&admin.shared)
+        .into_iter()
+        .map(|(session, paths)| (session.0.to_string(), paths.into()))
+        .collect();
+    fields(json!({ "expiry_time_to_session_ids": sessions, "session_id_to_ephemeral_paths": ephemerals }))
+}
+
+/// Session ids as ZooKeeper's commands have them.
+fn numbers(sessions: impl IntoIterator<Item = SessionId>) -> Value {
+    sessions.into_iter().map(|session| Value::from(session.0)).collect()
+}
+
+fn environment(_: &Admin, _: &Request) -> Result<Fields, Failure> {
+    Ok(status::environment().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect())
+}
+
+fn get_trace_mask(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    fields(json!({ "tracemask": admin.shared.stats.trace_mask.load(Relaxed) }))
+}
+
+fn set_trace_mask(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
+    let wrong = |what: &str| Failure::new(StatusCode::OK, format!("setTraceMask: {what}"));
+    let mask = request.parameter("traceMask").ok_or_else(|| wrong("the parameter traceMask is missing"))?;
+    let mask = mask.parse().map_err(|_| wrong("traceMask is no number"))?;
+    admin.shared.stats.trace_mask.store(mask, Relaxed);
+    get_trace_mask(admin, request)
+}
+
+fn hash(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let (zxid, digest) = status::digest(&admin.shared);
+    fields(json!({ "digests": [{ "zxid": zxid.0, "digest": digest, "digestVersion": 0 }] }))
+}
+
+/// There is no text of a file here: settings may come from several places, and from files of three kinds.
+fn initial_configuration(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let line = |setting: status::Setting| match setting.value {
+        SettingValue::Number(number) => format!("{}={number}\n", setting.word_name),
+        SettingValue::Text(text) => format!("{}={text}\n", setting.word_name),
+    };
+    let lines: String = status::configuration(&admin.shared).into_iter().map(line).collect();
+    fields(json!({ "initial_configuration": lines }))
+}
+
+fn is_read_only(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    fields(json!({ "read_only": Status::of(&admin.shared).is_read_only }))
+}
+
+fn last_snapshot(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let (zxid, timestamp) = admin.shared.snapshots.newest().unwrap_or((-1, 0));
+    fields(json!({ "zxid": format!("{zxid:x}"), "timestamp": timestamp }))
+}
+
+fn leader(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let shared = &admin.shared;
+    let (role, leader) = (shared.role(), shared.standing().leader);
+    let (Some(leader), false) = (leader, role == Role::Alone) else {
+        return Err(Failure::new(StatusCode::OK, "server is not initialized"));
+    };
+    let host = status::members(shared).into_iter().find(|member| u64::from(member.id) == leader);
+    let host = host.map_or(String::new(), |member| member.host);
+    fields(json!({ "is_leader": role == Role::Leader, "leader_id": leader, "leader_ip": host }))
+}
+
+fn monitor(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let status = Status::of(&admin.shared);
+    let mut all = fields(json!({ "version": version_and_date(), "server_state": status.mode }))?;
+    if let Some(state) = status.peer_state {
+        all.insert("peer_state".into(), state.into());
+    }
+    for metric in metrics::of_zookeeper(&admin.shared) {
+        let text = metric.value();
+        all.insert(metric.name.into(), serde_json::from_str(text).unwrap_or_else(|_| text.into()));
+    }
+    Ok(all)
+}
+
+fn observers(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let standing = admin.shared.standing();
+    let observers: Vec<Value> = standing
+        .followers
+        .iter()
+        .filter(|follower| !follower.has_vote && follower.is_heard)
+        .map(|follower| json!({ "server_id": follower.member, "synced": !follower.gets_snapshot }))
+        .collect();
+    let synced = observers.iter().filter(|observer| observer["synced"] == true).count();
+    fields(json!({ "synced_observers": synced, "observers": observers }))
+}
+
+fn server_stats(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let s = Status::of(&admin.shared);
+    let (last, min, max) = s.reply_bytes;
+    let replies = json!({ "last_buffer_size": last, "min_buffer_size": min, "max_buffer_size": max });
+    let average: Value = serde_json::from_str(&status::rounded(s.latency_ms_average)).expect("a number");
+    fields(json!({
+        "version": version_and_date(),
+        "read_only": s.is_read_only,
+        "server_stats": {
+            "packets_sent": s.sent,
+            "packets_received": s.received,
+            "fsync_threshold_exceed_count": 0,
+            "client_response_stats": replies,
+            "provider_null": false,
+            "data_dir_size": status::data_bytes(&admin.shared),
+            "log_dir_size": status::log_bytes(&admin.shared),
+            "last_processed_zxid": s.zxid.0,
+            "outstanding_requests": s.outstanding,
+            "server_state": s.mode,
+            "avg_latency": average,
+            "max_latency": s.latency_ms_max,
+            "min_latency": s.latency_ms_min,
+            "num_alive_client_connections": s.connections,
+            "uptime": s.uptime_ms,
+            "auth_failed_count": s.auth_failed,
+            "non_mtlsremote_conn_count": 0,
+            "non_mtlslocal_conn_count": 0,
+        },
+        "client_response": replies,
+        "node_count": s.znodes,
+    }))
+}
+
+fn stats(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
+    let mut all = server_stats(admin, request)?;
+    all.append(&mut listed_connections(admin, brief));
+    Ok(all)
+}
+
+fn stat_reset(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    admin.shared.stats.reset();
+    Ok(Fields::new())
+}
+
+/// Java's properties have no counterpart but for those that `environment` tells.
+fn system_properties(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
+    environment(admin, request)
+}
+
+fn voting_view(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let shared = &admin.shared;
+    let voters = shared.state.read().membership().voters.clone();
+    let members = status::members(shared).into_iter().filter(|member| voters.contains(&u64::from(member.id)));
+    let view: Fields = members
+        .map(|member| {
+            let addresses = |port: u16| vec![format!("{}:{port}", member.host)];
+            let client = member.client.as_ref();
+            let client_address =
+                client.and_then(|client| client.address.clone()).unwrap_or_else(|| "0.0.0.0".into());
+            let client_port = client.map_or_else(String::new, |client| client.port.to_string());
+            let described = json!({
+                "server_addresses": addresses(member.quorum_port),
+                "election_addresses": addresses(member.election_port),
+                "client_address": format!("{client_address}:{client_port}"),
+                "learner_type": "PARTICIPANT",
+            });
+            (member.id.to_string(), described)
+        })
+        .collect();
+    fields(json!({ "current_config": view }))
+}
+
+fn watch_summary(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let s = status::watches(&admin.shared);
+    fields(json!({ "num_connections": s.connections, "num_paths": s.paths, "num_total_watches": s.watches }))
+}
+
+fn watches(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let all: Fields = status::watches_by_session(&admin.shared)
+        .into_iter()
+        .map(|(session, paths)| (session.0.to_string(), paths.iter().map(|path| &**path).collect()))
+        .collect();
+    fields(json!({ "session_id_to_watched_paths": all }))
+}
+
+fn watches_by_path(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let all: Fields = status::watches_by_path(&admin.shared)
+        .into_iter()
+        .map(|(path, sessions)| (path.to_string(), numbers(sessions)))
+        .collect();
+    fields(json!({ "path_to_session_ids": all }))
+}
+
+fn zabstate(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let role = admin.shared.role();
+    let state = if matches!(role, Role::Leader | Role::Follower | Role::Observer) { "BROADCAST" } else { "" };
+    fields(json!({ "voting": role == Role::Looking, "zabstate": state }))
+}

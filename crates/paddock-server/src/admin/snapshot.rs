@@ -1,0 +1,58 @@
+//! ZooKeeper's command `snapshot`: takes one, and sends it. The file has Paddock's own format, of which `docs/formats.md` tells.
+
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::HeaderName;
+use paddock_replica::Role;
+
+use super::Admin;
+use super::authorization;
+use super::commands::Failure;
+use crate::http::{Request, Response};
+use crate::threads::spawn;
+
+const LAST_ZXID: HeaderName = HeaderName::from_static("last_zxid");
+const SNAPSHOT_SIZE: HeaderName = HeaderName::from_static("snapshot_size");
+/// Time that a snapshot may take until it is given up waiting for.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Takes a snapshot. With `streaming=true`, or without that parameter, it is the body of the answer.
+pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure> {
+    let shared = &admin.shared;
+    if shared.role() == Role::Looking {
+        return Err(Failure::new(StatusCode::OK, super::commands::NOT_SERVING));
+    }
+    authorization::administrator(shared, request)?;
+    if !shared.config.admin.has_snapshots {
+        return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "Snapshot command is disabled"));
+    }
+    if !admin.snapshot_limit.admit() {
+        return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "Rate limit exceeded"));
+    }
+    let failed = |what: &str| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, what);
+    let taken = admin.operator.take_snapshot(PATIENCE).ok_or_else(|| failed("The snapshot failed"))?;
+    let file = File::open(&taken.path).map_err(|_| failed("The snapshot is gone already"))?;
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    let is_streamed =
+        request.parameter("streaming").is_none_or(|streaming| streaming.eq_ignore_ascii_case("true"));
+    let response = if is_streamed { stream(file) } else { Response::of("application/octet-stream", "") };
+    let response = response.with_header(LAST_ZXID, &format!("0x{:x}", taken.zxid));
+    Ok(response.with_header(SNAPSHOT_SIZE, &bytes.to_string()))
+}
+
+/// A response whose body is the file.
+fn stream(mut file: File) -> Response {
+    let (mut body, response) = Response::stream("application/octet-stream");
+    spawn("http-snapshot", move || match io::copy(&mut file, &mut body) {
+        Ok(_) => body.finish(),
+        Err(error) => {
+            tracing::warn!(%error, "snapshot not sent to the end over HTTP");
+            body.abort(error);
+            Ok(())
+        }
+    });
+    response
+}

@@ -1,0 +1,168 @@
+//! One connection: requests are read within limits, sent to their routes, and answered.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{StatusCode, header};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use paddock_proto::Id;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use super::request;
+use super::route;
+use super::stall::StallGuard;
+use super::{Access, Context, Request, Response, Route, Surface};
+
+/// Time in which the head of a request has to come.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time in which a body has to come.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// After this time a connection takes no further request.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time that a connection then has to read its last response, unless it is for an administrator.
+const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The largest request head, in bytes.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// The routes of a server and the side that answers, for all its connections.
+pub(super) struct Site<C: 'static> {
+    pub(super) routes: &'static [Route<C>],
+    pub(super) context: C,
+    pub(super) idle_timeout: Duration,
+}
+
+/// A connection before its first request.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    pub(super) peer: SocketAddr,
+    pub(super) surface: Surface,
+    pub(super) certified: Vec<Id>,
+}
+
+/// Progress of a connection, as its timeouts need it.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The member works on a request, so the peer is not to blame for silence.
+    is_working: Arc<AtomicBool>,
+    /// An administrator has asked for something that may take long.
+    may_take_long: AtomicBool,
+}
+
+/// Serves requests until the peer closes, or a limit is reached.
+pub(super) async fn serve<C: Context>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    caller: Caller,
+    site: &Arc<Site<C>>,
+) -> hyper::Result<()> {
+    let progress = Progress::default();
+    let stream = StallGuard::new(stream, site.idle_timeout, progress.is_working.clone());
+    let service = service_fn(|request| {
+        let answer = answer(request, site, &caller, &progress);
+        async move { Ok::<_, Infallible>(answer.await.into_hyper()) }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIMEOUT)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    if let Ok(ended) = timeout(CONNECTION_TIMEOUT, connection.as_mut()).await {
+        return ended;
+    }
+    connection.as_mut().graceful_shutdown();
+    match timeout(LAST_RESPONSE_TIMEOUT, connection.as_mut()).await {
+        Ok(ended) => ended,
+        Err(_) if progress.may_take_long.load(Relaxed) => connection.await,
+        Err(_) => Ok(()),
+    }
+}
+
+async fn answer<C: Context>(
+    request: hyper::Request<Incoming>,
+    site: &Arc<Site<C>>,
+    caller: &Caller,
+    progress: &Progress,
+) -> Response {
+    let (route, mut request, incoming) = match accept(request, site, caller) {
+        Ok(accepted) => accepted,
+        Err(refused) => return refused,
+    };
+    if route.access == Access::Administrator {
+        progress.may_take_long.store(true, Relaxed);
+    }
+    request.body = match timeout(BODY_TIMEOUT, collect(incoming, route.body_bytes_max)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(refused)) => return refused,
+        Err(_) => return Response::text(StatusCode::REQUEST_TIMEOUT, "The body did not come in time.\n"),
+    };
+    progress.is_working.store(true, Relaxed);
+    let (answer, site) = (route.answer, site.clone());
+    let answered = tokio::task::spawn_blocking(move || answer(&site.context, request)).await;
+    progress.is_working.store(false, Relaxed);
+    answered.unwrap_or_else(|_| Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The member failed.\n"))
+}
+
+/// Finds the route of a request, and makes sure that the caller may ask for it.
+fn accept<C: Context>(
+    request: hyper::Request<Incoming>,
+    site: &Site<C>,
+    caller: &Caller,
+) -> Result<(&'static Route<C>, Request, Incoming), Response> {
+    let (head, incoming) = request.into_parts();
+    let path = site.context.canonical(head.uri.path());
+    let (route, rest) = route::find(site.routes, caller.surface, &head.method, &path)?;
+    let unreadable = || Response::text(StatusCode::BAD_REQUEST, "The path is no text in UTF-8.\n");
+    let request = Request {
+        rest: request::decode(rest).ok_or_else(unreadable)?,
+        query: request::parameters(&head.uri),
+        headers: head.headers,
+        peer: caller.peer,
+        certified: caller.certified.clone(),
+        body: Bytes::new(),
+    };
+    site.context.admit(route.access, &request)?;
+    Ok((route, request, incoming))
+}
+
+/// The body of a request.
+async fn collect(mut incoming: Incoming, bytes_max: usize) -> Result<Bytes, Response> {
+    let too_large = || {
+        let limit = format!("A body here has {bytes_max} bytes at most.\n");
+        Response::text(StatusCode::PAYLOAD_TOO_LARGE, limit).with_header(header::CONNECTION, "close")
+    };
+    if incoming.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    while let Some(piece) = next_piece(&mut incoming).await {
+        let cut = |_| Response::text(StatusCode::BAD_REQUEST, "The body was cut off.\n");
+        bytes.extend_from_slice(&piece.map_err(cut)?);
+        if bytes.len() > bytes_max {
+            return Err(too_large());
+        }
+    }
+    Ok(bytes.into())
+}
+
+/// The next bytes of a body; trailers are read over.
+async fn next_piece(incoming: &mut Incoming) -> Option<io::Result<Bytes>> {
+    loop {
+        let frame = poll_fn(|context| Pin::new(&mut *incoming).poll_frame(context)).await?;
+        match frame.map(hyper::body::Frame::into_data) {
+            Ok(Ok(bytes)) => return Some(Ok(bytes)),
+            Ok(Err(_)) => {}
+            Err(error) => return Some(Err(io::Error::other(error))),
+        }
+    }
+}

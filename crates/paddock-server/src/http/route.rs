@@ -1,0 +1,167 @@
+//! Routes: which function answers which request, and who may ask.
+
+use std::borrow::Cow;
+
+use hyper::header::ALLOW;
+use hyper::{Method, StatusCode};
+
+use super::{Request, Response};
+
+/// The ports that serve a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Surface {
+    /// Metrics, readiness and liveness: what a network of monitoring may see.
+    Metrics,
+    /// Everything.
+    Admin,
+}
+
+/// The proof that a route asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Anyone,
+    /// Identities that the ACL of the root names with every permission, or a superuser.
+    Administrator,
+}
+
+/// The side that answers, as far as the server has to ask it.
+pub(crate) trait Context: Send + Sync + 'static {
+    /// The path as the table of routes knows it, for a path that a setting has moved.
+    fn canonical<'a>(&self, path: &'a str) -> Cow<'a, str>;
+
+    /// Lets a request pass, or refuses it. The body has not been read yet.
+    fn admit(&self, access: Access, request: &Request) -> Result<(), Response>;
+}
+
+/// A line of the table of routes.
+pub(crate) struct Route<C> {
+    method: &'static str,
+    /// A `*` at its end stands for any rest.
+    path: &'static str,
+    pub(super) access: Access,
+    surface: Surface,
+    /// Bytes that the body of a request may have.
+    pub(super) body_bytes_max: usize,
+    pub(super) answer: fn(&C, Request) -> Response,
+}
+
+impl<C> std::fmt::Debug for Route<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}
+
+impl<C> Route<C> {
+    /// Anyone may ask for it, at the port for administrators.
+    pub(crate) const fn new(
+        method: &'static str,
+        path: &'static str,
+        answer: fn(&C, Request) -> Response,
+    ) -> Route<C> {
+        Route { method, path, access: Access::Anyone, surface: Surface::Admin, body_bytes_max: 0, answer }
+    }
+
+    pub(crate) const fn get(path: &'static str, answer: fn(&C, Request) -> Response) -> Route<C> {
+        Route::new("GET", path, answer)
+    }
+
+    pub(crate) const fn post(path: &'static str, answer: fn(&C, Request) -> Response) -> Route<C> {
+        Route::new("POST", path, answer)
+    }
+
+    /// The port for metrics has it too.
+    pub(crate) const fn everywhere(self) -> Route<C> {
+        Route { surface: Surface::Metrics, ..self }
+    }
+
+    pub(crate) const fn for_administrators(self) -> Route<C> {
+        Route { access: Access::Administrator, ..self }
+    }
+
+    /// Its requests may have a body of so many bytes.
+    pub(crate) const fn takes(self, bytes_max: usize) -> Route<C> {
+        Route { body_bytes_max: bytes_max, ..self }
+    }
+
+    /// The rest of a path behind this route's, if it is for this route.
+    fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
+        match self.path.strip_suffix('*') {
+            Some(prefix) => path.strip_prefix(prefix),
+            None => (path == self.path).then_some(""),
+        }
+    }
+
+    fn allows(&self, method: &Method) -> bool {
+        self.method == method.as_str() || self.method == "GET" && *method == Method::HEAD
+    }
+}
+
+/// The first route for a request and the rest of its path, or the refusal.
+pub(super) fn find<'r, 'p, C>(
+    routes: &'r [Route<C>],
+    surface: Surface,
+    method: &Method,
+    path: &'p str,
+) -> Result<(&'r Route<C>, &'p str), Response> {
+    let is_served = |route: &&Route<C>| surface == Surface::Admin || route.surface == Surface::Metrics;
+    let mut allowed: Vec<&str> = Vec::new();
+    for route in routes.iter().filter(is_served) {
+        let Some(rest) = route.rest(path) else { continue };
+        if route.allows(method) {
+            return Ok((route, rest));
+        }
+        let methods: &[&str] = if route.method == "GET" { &["GET", "HEAD"] } else { &[route.method] };
+        for method in methods {
+            if !allowed.contains(method) {
+                allowed.push(method);
+            }
+        }
+    }
+    if allowed.is_empty() {
+        return Err(Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"));
+    }
+    let allowed = allowed.join(", ");
+    let refused =
+        Response::text(StatusCode::METHOD_NOT_ALLOWED, format!("The methods for this path are {allowed}.\n"));
+    Err(refused.with_header(ALLOW, &allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing(_: &(), _: Request) -> Response {
+        Response::text(StatusCode::OK, "")
+    }
+
+    const ROUTES: &[Route<()>] = &[
+        Route::get("/metrics", nothing).everywhere(),
+        Route::get("/commands/*", nothing),
+        Route::post("/commands/restore", nothing),
+        Route::new("PUT", "/data/*", nothing),
+    ];
+
+    #[track_caller]
+    fn check(surface: Surface, method: Method, path: &str, expected: Result<(&str, &str), (u16, &str)>) {
+        let found = find(ROUTES, surface, &method, path);
+        let found = found.map(|(route, rest)| (route.path, rest)).map_err(|refused| {
+            let allowed = refused.headers.iter().find(|(name, _)| *name == ALLOW);
+            let allowed = allowed.map_or("", |(_, value)| value.to_str().unwrap());
+            (refused.status.as_u16(), allowed.to_owned())
+        });
+        assert_eq!(found, expected.map_err(|(status, allowed)| (status, allowed.to_owned())), "{path}");
+    }
+
+    #[test]
+    fn a_route_is_found_by_port_method_and_path() {
+        use Surface::{Admin, Metrics};
+        check(Metrics, Method::HEAD, "/metrics", Ok(("/metrics", "")));
+        check(Admin, Method::GET, "/commands/stat", Ok(("/commands/*", "stat")));
+        check(Metrics, Method::GET, "/commands/stat", Err((404, "")));
+        check(Admin, Method::POST, "/commands/restore", Ok(("/commands/restore", "")));
+        check(Admin, Method::POST, "/commands/stat", Err((405, "GET, HEAD")));
+        check(Admin, Method::DELETE, "/commands/restore", Err((405, "GET, HEAD, POST")));
+        check(Admin, Method::PUT, "/data//x", Ok(("/data/*", "/x")));
+        check(Admin, Method::GET, "/metrics/", Err((404, "")));
+    }
+}

@@ -1,0 +1,111 @@
+//! The thread of the HTTP server, and its ports.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, oneshot};
+
+use super::connection::{Caller, Site, serve};
+use super::{Context, Route, Surface};
+use crate::threads::spawn;
+
+/// Connections of one port that are served at a time. More of them wait.
+const CONNECTIONS_MAX: usize = 64;
+/// Requests that are answered at a time.
+const ANSWERS_MAX: usize = 4;
+/// Time that answers have to end when the member stops.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
+/// Pause before the next try when the operating system has no more sockets to give.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
+
+/// A port at which the server listens.
+#[derive(Debug)]
+pub(crate) struct HttpPort {
+    pub(crate) listener: TcpListener,
+    pub(crate) surface: Surface,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HttpSettings {
+    /// A connection on which nothing moves is closed after this time.
+    pub(crate) idle_timeout: Duration,
+}
+
+/// The thread that serves all HTTP ports of a member.
+#[derive(Debug)]
+pub(crate) struct HttpServer {
+    thread: JoinHandle<()>,
+    stop: oneshot::Sender<()>,
+}
+
+impl HttpServer {
+    pub(crate) fn start<C: Context>(
+        ports: Vec<HttpPort>,
+        settings: HttpSettings,
+        routes: &'static [Route<C>],
+        context: C,
+    ) -> HttpServer {
+        let (stop, stopped) = oneshot::channel();
+        let site = Arc::new(Site { routes, context, idle_timeout: settings.idle_timeout });
+        let thread = spawn("http", move || run(ports, &site, stopped));
+        HttpServer { thread, stop }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends the thread. Returns false if it has panicked.
+    pub(crate) fn stop(self) -> bool {
+        drop(self.stop);
+        self.thread.join().is_ok()
+    }
+}
+
+fn run<C: Context>(ports: Vec<HttpPort>, site: &Arc<Site<C>>, stopped: oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(ANSWERS_MAX)
+        .thread_name("http-answer")
+        .build()
+        .expect("the operating system gives the HTTP server its event queue");
+    runtime.block_on(async {
+        for port in ports {
+            tokio::spawn(accept(port, site.clone()));
+        }
+        let _ = stopped.await;
+    });
+    runtime.shutdown_timeout(END_TIMEOUT);
+}
+
+async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
+    let HttpPort { listener, surface } = port;
+    let listener = listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
+    let listener = listener.expect("a listening socket can be polled");
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let place = room.clone().acquire_owned().await.expect("it is never closed");
+        match listener.accept().await {
+            Ok((socket, peer)) => {
+                let site = site.clone();
+                tokio::spawn(async move {
+                    converse(socket, Caller { peer, surface, certified: Vec::new() }, &site).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "connection to an HTTP port not accepted");
+                tokio::time::sleep(EXHAUSTED_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn converse<C: Context>(socket: tokio::net::TcpStream, caller: Caller, site: &Arc<Site<C>>) {
+    let peer: SocketAddr = caller.peer;
+    if let Err(error) = serve(socket, caller, site).await {
+        tracing::debug!(%peer, %error, "connection to an HTTP port ended");
+    }
+}

@@ -1,0 +1,74 @@
+//! Snapshots of this process, for those who ordered one and for those who ask for the newest.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+/// A snapshot that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SnapshotTaken {
+    pub(crate) path: PathBuf,
+    pub(crate) zxid: i64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotBoard {
+    state: Mutex<BoardState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct BoardState {
+    /// Numbers of the snapshot that was begun last, and of that which ended last.
+    begun: u64,
+    ended: u64,
+    /// The last one that ended; `None` if it failed.
+    last: Option<SnapshotTaken>,
+    failed: u64,
+}
+
+impl SnapshotBoard {
+    /// The number of the next snapshot that begins.
+    pub(crate) fn next(&self) -> u64 {
+        self.state.lock().begun + 1
+    }
+
+    pub(crate) fn begin(&self) {
+        self.state.lock().begun += 1;
+    }
+
+    pub(crate) fn end(&self, taken: Option<SnapshotTaken>) {
+        let mut state = self.state.lock();
+        state.ended = state.begun;
+        state.failed += u64::from(taken.is_none());
+        state.last = taken;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the snapshot of a number, or a later one, has ended.
+    pub(crate) fn wait_for(&self, number: u64, patience: Duration) -> Option<SnapshotTaken> {
+        let deadline = Instant::now() + patience;
+        let mut state = self.state.lock();
+        while state.ended < number {
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                return None;
+            }
+        }
+        state.last.clone()
+    }
+
+    /// Zxid of the newest snapshot of this process, and when it was written, in seconds since 1970.
+    pub(crate) fn newest(&self) -> Option<(i64, u64)> {
+        let taken = self.state.lock().last.clone()?;
+        let written = std::fs::metadata(taken.path).and_then(|metadata| metadata.modified()).ok()?;
+        let written = written.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some((taken.zxid, written.as_secs()))
+    }
+
+    /// Snapshots that were taken, and those that failed.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.ended - state.failed, state.failed)
+    }
+}

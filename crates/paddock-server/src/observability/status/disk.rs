@@ -1,0 +1,49 @@
+//! Files of a member and of its process, as the system tells of them.
+
+use std::path::Path;
+
+use crate::shared::Shared;
+
+/// The bytes in the files of a directory, those of `except` left out.
+pub(crate) fn directory_bytes(dir: &Path, except: Option<&Path>) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(data) if data.is_dir() && Some(&*entry.path()) != except => {
+                directory_bytes(&entry.path(), except)
+            }
+            Ok(data) if data.is_file() => data.len(),
+            _ => 0,
+        })
+        .sum()
+}
+
+/// Open files of this process, and how many it may open.
+pub(crate) fn file_descriptors() -> (u64, u64) {
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |fds| fds.count() as u64);
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let max = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0);
+    (open, max)
+}
+
+/// Bytes of the data directory, without the log.
+pub(crate) fn data_bytes(shared: &Shared) -> u64 {
+    directory_bytes(&shared.config.data_dir, Some(&shared.config.log_dir()))
+}
+
+/// Bytes of the transaction log.
+pub(crate) fn log_bytes(shared: &Shared) -> u64 {
+    directory_bytes(&shared.config.log_dir(), None)
+}
+
+/// Resident memory of this process in bytes; 0 where the system does not tell.
+pub(crate) fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
+    kib.map_or(0, |kib: u64| kib * 1024)
+}

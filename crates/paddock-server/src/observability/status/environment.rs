@@ -1,0 +1,84 @@
+//! Environment of a member's process, and its configuration as ZooKeeper tells it.
+
+use super::disk::{data_bytes, log_bytes};
+use crate::observability::version::version_and_date;
+use crate::shared::Shared;
+
+/// ZooKeeper's `envi`, without what only Java has.
+pub(crate) fn environment() -> Vec<(&'static str, String)> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let var = |name: &str| std::env::var(name).unwrap_or_default();
+    let directory = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+    vec![
+        ("zookeeper.version", version_and_date()),
+        ("host.name", read("/proc/sys/kernel/hostname")),
+        ("os.name", "Linux".into()),
+        ("os.arch", std::env::consts::ARCH.into()),
+        ("os.version", read("/proc/sys/kernel/osrelease")),
+        ("user.name", user_name()),
+        ("user.home", var("HOME")),
+        ("user.dir", directory),
+    ]
+}
+
+/// A setting as ZooKeeper tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// Name in the answer to `conf`.
+    pub(crate) word_name: &'static str,
+    /// Name in the answer to the command `configuration`; `None` if it does not have it.
+    pub(crate) command_name: Option<&'static str>,
+    pub(crate) value: SettingValue,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SettingValue {
+    Number(i64),
+    Text(String),
+}
+
+/// ZooKeeper's `conf`.
+pub(crate) fn configuration(shared: &Shared) -> Vec<Setting> {
+    let c = &shared.config;
+    let number = |word_name, command_name, value: u64| Setting {
+        word_name,
+        command_name,
+        value: SettingValue::Number(value as i64),
+    };
+    let text = |word_name, command_name, value: String| Setting {
+        word_name,
+        command_name: Some(command_name),
+        value: SettingValue::Text(value),
+    };
+    let none = |word_name, command_name| Setting { word_name, command_name, value: SettingValue::Number(-1) };
+    let secure_port = c.tls_address().map(|address| number("secureClientPort", None, address.port().into()));
+    let connections = u64::from(c.connections_per_address_max);
+    vec![
+        number("clientPort", Some("client_port"), c.listen.port().into()),
+        secure_port.unwrap_or_else(|| none("secureClientPort", None)),
+        text("dataDir", "data_dir", c.data_dir.display().to_string()),
+        number("dataDirSize", None, data_bytes(shared)),
+        text("dataLogDir", "data_log_dir", c.log_dir().display().to_string()),
+        number("dataLogSize", None, log_bytes(shared)),
+        number("tickTime", Some("tick_time"), c.tick_ms.into()),
+        number("maxClientCnxns", Some("max_client_cnxns"), connections),
+        number("minSessionTimeout", Some("min_session_timeout"), c.session_timeout_ms_min.into()),
+        number("maxSessionTimeout", Some("max_session_timeout"), c.session_timeout_ms_max.into()),
+        none("clientPortListenBacklog", Some("client_port_listen_backlog")),
+        number("serverId", Some("server_id"), c.member.into()),
+    ]
+}
+
+/// User that runs this process: its name, or its number where it has none.
+pub(crate) fn user_name() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let number = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
+    let Some(number) = number else { return "?".into() };
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| number.to_owned())
+}

@@ -1,0 +1,244 @@
+//! The HTTP interface for administrators.
+
+mod common;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use common::{PATIENCE, config, connect, shutdown};
+use paddock_client::CreateMode;
+use paddock_proto::{Acl, Id, Perms};
+use paddock_server::{AdminSettings, Config, Server, WordList};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+fn start_with(settings: AdminSettings) -> (Server, SocketAddr, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let listen = "127.0.0.1:0".parse().ok();
+    let with =
+        Config { admin_listen: listen, admin: settings, words: WordList::All, ..config(directory.path()) };
+    let server = Server::start(with).unwrap();
+    let address = server.admin_address().expect("it is served");
+    (server, address, directory)
+}
+
+fn start() -> (Server, SocketAddr, tempfile::TempDir) {
+    start_with(AdminSettings::default())
+}
+
+/// An answer of the member.
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&self.body)))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let line = |line: &&str| line.to_ascii_lowercase().starts_with(&format!("{name}: "));
+        self.head.lines().find(line).map(|line| line[name.len() + 2..].trim())
+    }
+}
+
+async fn ask(address: SocketAddr, request: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let _ = stream.write_all(request.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ = timeout(2 * PATIENCE, stream.read_to_end(&mut answer)).await.expect("it answers soon");
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(answer.len());
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let body = answer.get(end + 4..).unwrap_or_default().to_vec();
+    let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    Answer { status, head, body: if is_chunked { unchunked(&body) } else { body } }
+}
+
+fn unchunked(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|window| window == b"\r\n").expect("a length");
+        let length = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap(), 16).unwrap();
+        if length == 0 {
+            return body;
+        }
+        body.extend_from_slice(&rest[end + 2..end + 2 + length]);
+        rest = &rest[end + 4 + length..];
+    }
+}
+
+async fn request(address: SocketAddr, method: &str, path: &str, headers: &str) -> Answer {
+    ask(address, &format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n")).await
+}
+
+async fn get(address: SocketAddr, path: &str) -> Answer {
+    request(address, "GET", path, "").await
+}
+
+async fn word(server: &Server, word: &str) -> String {
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    stream.write_all(word.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    timeout(PATIENCE, stream.read_to_string(&mut answer)).await.expect("it answers soon").unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn words_and_commands_tell_the_same() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    client.create("/a", b"12345", CreateMode::Ephemeral).await.unwrap();
+    let _watch = client.watch_data("/a").await.unwrap();
+
+    let dump = get(address, "/commands/dump").await.json();
+    let ephemerals = dump["session_id_to_ephemeral_paths"].as_object().unwrap();
+    let (session, paths) = ephemerals.iter().next().unwrap();
+    assert_eq!((ephemerals.len(), paths), (1, &serde_json::json!(["/a"])));
+    let session = format!("0x{:x}", session.parse::<i64>().unwrap());
+    let text = word(&server, "dump").await;
+    assert!(text.contains(&format!("Sessions with Ephemerals (1):\n{session}:\n\t/a\n")), "{text}");
+    assert!(text.starts_with("SessionTracker dump:\nSession Sets (1)/(1):\n1 expire at "), "{text}");
+    assert_eq!(word(&server, "wchp").await, format!("/a\n\t{session}\n\n"));
+    assert_eq!(word(&server, "wchc").await, format!("{session}\n\t/a\n\n"));
+    let watched = get(address, "/commands/wchp").await.json();
+    assert_eq!(watched["path_to_session_ids"]["/a"].as_array().unwrap().len(), 1);
+    assert_eq!((watched["command"].as_str(), &watched["error"]), (Some("watches_by_path"), &Value::Null));
+
+    let stats = get(address, "/commands/stats").await.json();
+    assert_eq!(
+        (stats["node_count"].as_u64(), stats["server_stats"]["server_state"].as_str()),
+        (Some(6), Some("standalone"))
+    );
+    assert_eq!(stats["connections"].as_array().unwrap().len(), 1);
+    let monitor = get(address, "/commands/monitor").await.json();
+    assert_eq!((monitor["ephemerals_count"].as_u64(), monitor["watch_count"].as_u64()), (Some(1), Some(1)));
+    shutdown(server).await;
+}
+
+#[tokio::test]
+async fn clickhouse_keepers_words_are_answered() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    client.create("/a", b"", CreateMode::Persistent).await.unwrap();
+    let log = word(&server, "lgif").await;
+    assert!(log.contains("last_committed_log_idx\t") && log.contains("last_snapshot_idx\t0\n"), "{log}");
+    assert_eq!(word(&server, "apiv").await, "2");
+    assert_eq!(word(&server, "rqld").await, "Failed to send leadership request to leader.");
+    assert!(word(&server, "ftfl").await.starts_with("filtered_list\t1\nmulti_read\t1\n"));
+    assert!(word(&server, "pfev").await.contains("KeeperPacketsReceived\t"));
+    // A mask stands behind the word.
+    assert_eq!(word(&server, "stmk\0\0\0\0\0\0\0\x02").await, "2");
+    assert_eq!(word(&server, "gtmk").await, "2");
+    let answer = get(address, "/api/v1/commands?command=lgif").await;
+    assert_eq!(answer.json()["result"].as_str().map(|text| text.lines().count()), Some(12));
+    assert_eq!(get(address, "/api/v1/commands?command=csnp").await.status, 401);
+    assert_eq!(get(address, "/api/v1/commands?command=nope").await.status, 400);
+    shutdown(server).await;
+}
+
+const ROOT: &str = "Authorization: digest root:root_passwd\r\n";
+
+#[tokio::test]
+async fn a_snapshot_is_for_administrators() {
+    let settings = AdminSettings { rate_limit_ms: 600_000, ..AdminSettings::default() };
+    let (server, address, _directory) = start_with(settings);
+    let client = connect(&server).await;
+    client.create("/secret", b"12345", CreateMode::Persistent).await.unwrap();
+    let refused = get(address, "/commands/snapshot").await;
+    assert_eq!(
+        (refused.status, refused.json()["error"].as_str()),
+        (401, Some("Auth info is missing for the command"))
+    );
+    // The root is open to the world, which names nobody.
+    assert_eq!(request(address, "GET", "/commands/snapshot", ROOT).await.status, 403);
+    client.add_auth("digest", b"root:root_passwd").await.unwrap();
+    let only_root = [Acl { perms: Perms::ALL, id: Id::new("auth", "") }];
+    client.set_acl("/", &only_root, None).await.unwrap();
+    let wrong = "Authorization: digest root:guess\r\n";
+    assert_eq!(request(address, "GET", "/commands/snapshot", wrong).await.status, 403);
+    assert_eq!(request(address, "GET", "/commands/snapshot", "Authorization: basic x\r\n").await.status, 401);
+
+    let taken = request(address, "GET", "/commands/snapshot", ROOT).await;
+    assert_eq!(taken.status, 200, "{}", String::from_utf8_lossy(&taken.body));
+    assert_eq!(taken.header("snapshot_size").and_then(|bytes| bytes.parse().ok()), Some(taken.body.len()));
+    assert!(taken.header("last_zxid").is_some_and(|zxid| zxid.starts_with("0x")), "{}", taken.head);
+    assert!(!taken.body.is_empty());
+    let again = request(address, "GET", "/commands/snapshot", ROOT).await;
+    assert_eq!(again.status, 429);
+    assert_eq!(request(address, "POST", "/api/v1/lead/yield", "").await.status, 401);
+    assert_eq!(request(address, "POST", "/api/v1/lead/yield", ROOT).await.status, 409);
+    shutdown(server).await;
+}
+
+#[tokio::test]
+async fn openmetrics_and_clickhouses_names_are_there_for_those_who_ask() {
+    let (server, address, _directory) = start();
+    let open =
+        request(address, "GET", "/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n").await;
+    let page = String::from_utf8(open.body).unwrap();
+    assert!(open.head.contains("application/openmetrics-text") && page.ends_with("# EOF\n"), "{page}");
+    assert!(page.contains("\npackets_received_total 0\n"), "{page}");
+    let keeper = String::from_utf8(get(address, "/metrics?names=clickhouse").await.body).unwrap();
+    assert!(keeper.contains("\nClickHouseAsyncMetrics_KeeperIsStandalone 1\n"), "{keeper}");
+    let ready = get(address, "/ready").await.json();
+    assert_eq!((ready["status"].as_str(), ready["details"]["hasLeader"].as_bool()), (Some("ok"), Some(true)));
+    shutdown(server).await;
+}
+
+/// Slow heads, large bodies, wrong methods and thousands of connections do not reach the clients.
+#[tokio::test]
+async fn an_attack_on_the_port_is_not_noticed_by_clients() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    let mut strangers = Vec::new();
+    for _ in 0..2000 {
+        // More of them than the system keeps waiting do not get in at once.
+        let connected = timeout(Duration::from_millis(200), TcpStream::connect(address)).await;
+        let Ok(Ok(mut stranger)) = connected else { break };
+        let _ = stranger.write_all(b"GET /commands/mon").await;
+        strangers.push(stranger);
+        if strangers.len() % 100 == 0 {
+            let path = format!("/a{}", strangers.len());
+            let created = client.create(&path, b"", CreateMode::Persistent);
+            timeout(PATIENCE, created).await.expect("clients are served as ever").unwrap();
+        }
+    }
+    assert!(strangers.len() > 500, "{} connections", strangers.len());
+    drop(strangers);
+    let large = format!(
+        "POST /api/v1/commands HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n{}",
+        "x".repeat(10_000)
+    );
+    assert!([0, 413].contains(&ask(address, &large).await.status));
+    let endless = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));
+    assert!([0, 414, 431].contains(&ask(address, &endless).await.status));
+    let wrong = request(address, "DELETE", "/commands/stat", "").await;
+    assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET, HEAD")));
+    assert_eq!(get(address, "/commands/%ff").await.status, 400);
+    assert_eq!(get(address, "/nothing").await.status, 404);
+    shutdown(server).await;
+}
+
+#[tokio::test]
+async fn paths_stand_where_the_settings_say() {
+    let settings = AdminSettings {
+        command_url: "/zk".into(),
+        ready_path: "/health".into(),
+        has_snapshots: false,
+        ..AdminSettings::default()
+    };
+    let (server, address, _directory) = start_with(settings);
+    assert_eq!(get(address, "/zk/ruok").await.json()["command"], "ruok");
+    assert_eq!(get(address, "/health").await.json()["status"], "ok");
+    let list = String::from_utf8(get(address, "/zk").await.body).unwrap();
+    assert!(list.starts_with("<a href=\"/zk/configuration\">configuration</a>\n<br/>\n"), "{list}");
+    let unknown = get(address, "/zk/nonsense").await;
+    assert_eq!((unknown.status, unknown.json()["error"].as_str()), (200, Some("Unknown command: nonsense")));
+    shutdown(server).await;
+}
