@@ -1,0 +1,41 @@
+//! Ensembles with which stories begin, and configurations for the members that start from then on.
+
+use super::super::stage::{Stage, founding, server_line};
+use super::{number, option};
+
+/// Stage of a line such as `members 3 seed=5`, with
+/// - `reads=linearizable`, if every read asks a quorum,
+/// - `lease=MS`, if leaders have leases, with this bound on the clocks in ms,
+/// - `entries=N`, if a member takes a snapshot when it has more than so many entries,
+/// - `hosts=NAME`, if the members have other addresses than those of other stories.
+pub(super) fn stage(line: &str, seed: u64) -> Stage {
+    let count = number(line.split_whitespace().nth(1).expect("so many members"));
+    let mut configuration = founding(1..=count);
+    if let Some(hosts) = option(line, "hosts") {
+        configuration.members = configuration.members.replace("=host", &format!("={hosts}"));
+    }
+    let mut stage = Stage::founded_with(configuration, seed);
+    stage.linearizable_reads = option(line, "reads") == Some("linearizable");
+    stage.lease_clock_bound_ms = option(line, "lease").map(number);
+    if stage.linearizable_reads || stage.lease_clock_bound_ms.is_some() {
+        stage.numbers().into_iter().for_each(|member| stage.start_empty(member));
+    }
+    if let Some(entries) = option(line, "entries") {
+        stage.entries_max = number(entries) as usize;
+    }
+    stage
+}
+
+/// `configure 1 2 3 4:observer` or `configure alone`: what members that start from now on are told of the ensemble.
+pub(super) fn configure(stage: &mut Stage, words: &[&str]) {
+    if words == ["alone"] {
+        stage.founding.members.clear();
+        return;
+    }
+    let voters = words.iter().filter(|word| !word.ends_with(":observer"));
+    stage.founding = founding(voters.map(|word| number(word)));
+    for observer in words.iter().filter_map(|word| word.strip_suffix(":observer")) {
+        stage.founding.membership.learners.push(number(observer));
+        stage.founding.members += &(server_line(number(observer), "observer") + "\n");
+    }
+}
