@@ -44,6 +44,28 @@ const LOGBACK: &str = r#"<configuration>
 pub enum ServerKind {
     Paddock,
     ZooKeeper,
+    /// An older version of it.
+    OldZooKeeper(Release),
+}
+
+/// A line of releases of Apache ZooKeeper before the one that everything is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    V3_5,
+    V3_6,
+    V3_8,
+}
+
+impl ServerKind {
+    /// The class path of a server in Java.
+    fn class_path(self) -> String {
+        environment(match self {
+            ServerKind::Paddock | ServerKind::ZooKeeper => "ZOOKEEPER_CLASSPATH",
+            ServerKind::OldZooKeeper(Release::V3_5) => "ZOOKEEPER_3_5_CLASSPATH",
+            ServerKind::OldZooKeeper(Release::V3_6) => "ZOOKEEPER_3_6_CLASSPATH",
+            ServerKind::OldZooKeeper(Release::V3_8) => "ZOOKEEPER_3_8_CLASSPATH",
+        })
+    }
 }
 
 /// Place of a server in its ensemble.
@@ -327,10 +349,10 @@ impl Server {
                 command.arg("server").arg("--config").arg(self.config_path());
                 command
             }
-            ServerKind::ZooKeeper => {
+            ServerKind::ZooKeeper | ServerKind::OldZooKeeper(_) => {
                 let mut command = self.program("java");
                 command.args(["-Xmx512m", "-XX:+UseSerialGC", "-cp"]);
-                command.arg(environment("ZOOKEEPER_CLASSPATH"));
+                command.arg(self.kind.class_path());
                 command.args([
                     "-Dzookeeper.extendedTypesEnabled=true",
                     "-Dzookeeper.admin.enableServer=false",

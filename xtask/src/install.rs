@@ -41,6 +41,33 @@ pub(crate) fn jars(layout: &Layout) -> Result<(), Error> {
     })
 }
 
+/// Older versions of Apache ZooKeeper, the last of their lines, and the variables with which the tests find their class paths.
+const OLDER_ZOOKEEPERS: [(&str, &str); 3] = [
+    ("ZOOKEEPER_3_5_CLASSPATH", "3.5.10"),
+    ("ZOOKEEPER_3_6_CLASSPATH", "3.6.4"),
+    ("ZOOKEEPER_3_8_CLASSPATH", "3.8.4"),
+];
+
+/// Servers of older versions of Apache ZooKeeper; returns the variables with which the tests find them.
+pub(crate) fn older_zookeepers(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    let pom = layout.tests("zookeeper").join("pom.xml");
+    let mut variables = Vec::new();
+    for (name, version) in OLDER_ZOOKEEPERS {
+        let directory = layout.environment(&format!("zookeeper-{version}"));
+        once(&directory, &read(&pom)?, || {
+            let mut output = OsString::from("-DoutputDirectory=");
+            output.push(&directory);
+            let maven =
+                Program::new("mvn").args(["--batch-mode", "--no-transfer-progress", "--file"]).arg(&pom);
+            let maven =
+                maven.arg(format!("-Dzookeeper.version={version}")).arg("dependency:copy-dependencies");
+            maven.arg(output).log_to(&layout.log("install-older-zookeepers")).run()
+        })?;
+        variables.push((name, directory.join("*").into()));
+    }
+    Ok(variables)
+}
+
 /// A Go toolchain; returns the variables with which it works.
 pub(crate) fn go(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
     // Its own network of toolchains and its C compiler are not asked for.

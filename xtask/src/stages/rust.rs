@@ -49,7 +49,11 @@ pub(super) fn build(layout: &Layout) -> Result<Outcome, Error> {
 pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     install::jars(layout)?;
     let cargo = layout.cargo().args(["test", "--no-fail-fast", "--release", "--package", "paddock-tests"]);
-    let cargo = cargo.env("PADDOCK_BIN", layout.paddock()).env("ZOOKEEPER_CLASSPATH", layout.class_path());
+    let mut cargo =
+        cargo.env("PADDOCK_BIN", layout.paddock()).env("ZOOKEEPER_CLASSPATH", layout.class_path());
+    for (name, value) in install::older_zookeepers(layout)? {
+        cargo = cargo.env(name, value);
+    }
     test(layout, "process", cargo)
 }
 
