@@ -15,6 +15,7 @@ pub mod differences;
 pub mod generate;
 pub mod judge;
 pub mod play;
+pub mod quotas;
 pub mod sequence;
 
 mod acls;
@@ -22,6 +23,5 @@ mod arguments;
 mod line;
 mod malformed;
 mod multis;
-mod quotas;
 mod requests;
 mod tree;

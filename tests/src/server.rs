@@ -36,6 +36,7 @@ const LOGBACK: &str = r#"<configuration>
   <logger name="org.apache.zookeeper.server.persistence.FileTxnLog" level="OFF"/>
   <logger name="org.apache.zookeeper.server.PrepRequestProcessor" level="OFF"/>
   <logger name="org.apache.zookeeper.server.ZooKeeperServer" level="OFF"/>
+  <logger name="org.apache.zookeeper.audit.Slf4jAuditLogger" level="INFO"/>
   <root level="WARN"><appender-ref ref="OUT"/></root>
 </configuration>
 "#;

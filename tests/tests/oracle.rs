@@ -1,6 +1,6 @@
 //! Apache ZooKeeper and Paddock answer the same requests with the same bytes.
 //!
-//! - `ORACLE_SEQUENCES`: how many sequences, 3000 unless told.
+//! - `ORACLE_SEQUENCES`: how many sequences, 3000 unless told, and 600 with quotas.
 //! - `ORACLE_FRESH_SERVERS`: how many longer ones on the whole tree of servers of their own, 4 unless told.
 //! - `ORACLE_FINDINGS`: goes on until it has found so many differences, 1 unless told.
 //! - `ORACLE_SEED`: performs the one sequence of this seed.
@@ -13,11 +13,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use paddock_tests::oracle::differences::DIFFERENCES;
 use paddock_tests::oracle::generate;
 use paddock_tests::oracle::judge::{Mismatch, compare, perform, shrink};
-use paddock_tests::oracle::play::Stage;
+use paddock_tests::oracle::play::{Stage, Transcript};
+use paddock_tests::oracle::quotas;
 use paddock_tests::oracle::sequence::Sequence;
 use paddock_tests::server::{Server, ServerKind};
 
 const SEQUENCES: u64 = 3000;
+const SEQUENCES_WITH_QUOTAS: u64 = 600;
 const WHOLE_TREE_SEQUENCES: u64 = 4;
 
 /// Number of shorter sequences that are tried for a failing one.
@@ -34,10 +36,14 @@ struct Pair {
 
 impl Pair {
     fn start() -> Pair {
+        Pair::start_with(&[])
+    }
+
+    fn start_with(settings: &[(&str, &str)]) -> Pair {
         // The removal of empty containers would take zxids at times of its own.
-        let quiet = [("znode.container.checkIntervalMs", "86400000")];
+        let quiet = [&[("znode.container.checkIntervalMs", "86400000")], settings].concat();
         let servers = thread::scope(|scope| {
-            let left = scope.spawn(|| Server::start(ServerKind::ZooKeeper));
+            let left = scope.spawn(|| Server::start_with(ServerKind::ZooKeeper, settings));
             let right = Server::start_with(other(), &quiet);
             [left.join().expect("ZooKeeper starts"), right]
         });
@@ -47,9 +53,13 @@ impl Pair {
 
     /// Performs a sequence below a fresh root.
     fn perform(&mut self, sequence: &Sequence) -> Option<Mismatch> {
+        compare(sequence, self.transcripts(sequence))
+    }
+
+    fn transcripts(&mut self, sequence: &Sequence) -> (Transcript, Transcript) {
         self.roots += 1;
         let root = format!("/o{:06}", self.roots);
-        compare(sequence, perform(sequence, &root, &mut self.left, &mut self.right))
+        perform(sequence, &root, &mut self.left, &mut self.right)
     }
 }
 
@@ -109,15 +119,31 @@ impl Findings {
 
 #[test]
 fn below_a_root() {
-    let mut pair = Pair::start();
+    agree_below_roots(&mut Pair::start(), SEQUENCES, generate::below_a_root);
+}
+
+#[test]
+fn with_quotas_enforced() {
+    let mut pair = Pair::start_with(&[("enforceQuota", "true")]);
+    let (zookeeper, paddock) = pair.transcripts(&quotas::above_a_limit());
+    assert_eq!(zookeeper, paddock);
+    assert!(zookeeper[5][0].contains("error=QuotaExceeded"), "the last create is refused: {zookeeper:?}");
+
+    let differs = pair.perform(&quotas::multi_above_a_limit()).is_some();
+    assert!(differs || other() == ServerKind::ZooKeeper, "ZooKeeper lets a multi go above a limit no more");
+    agree_below_roots(&mut pair, SEQUENCES_WITH_QUOTAS, generate::with_quotas);
+}
+
+/// Performs so many sequences below roots of their own, unless the variables of this test ask for others.
+fn agree_below_roots(pair: &mut Pair, count: u64, generate: fn(u64) -> Sequence) {
     let mut findings = Findings::new();
     let (first, count) = match number("ORACLE_SEED") {
         Some(seed) => (seed, 1),
-        None => (seed_of_this_run(), number("ORACLE_SEQUENCES").unwrap_or(SEQUENCES)),
+        None => (seed_of_this_run(), number("ORACLE_SEQUENCES").unwrap_or(count)),
     };
     for seed in first..first + count {
         let _performing = Performing(seed);
-        let sequence = generate::below_a_root(seed);
+        let sequence = generate(seed);
         if let Some(mismatch) = pair.perform(&sequence) {
             findings.add(seed, &shrink(mismatch, SHRINKING, |sequence| pair.perform(sequence)));
         }

@@ -13,13 +13,14 @@ use paddock_proto::{
 use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, State, contact_max_ms};
 use paddock_tree::Guess;
 
+use crate::audit::{AuditedWrite, refused_reconfig};
 use crate::clickhouse::Packet;
 use crate::host::{Answered, Host, TracedRequest};
 use crate::output::{Output, held_bytes};
 use crate::protocol::{Protocol, Refusal};
 use crate::queue::Queue;
 use crate::watches::{Portion, WatchesToSet};
-use crate::{Condition, Limits};
+use crate::{AuditLog, Condition, Limits, Settings};
 
 /// Stages of a connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -288,9 +289,22 @@ impl<H: Host> Connection<H> {
     }
 
     /// A request of so many bytes is handed to the engine, which will answer it.
-    pub(crate) fn wait(&mut self, since_ms: u64, bytes: usize, span: Option<H::Span>, host: &H) {
-        self.queue.push(since_ms, bytes, span);
+    pub(crate) fn wait(
+        &mut self,
+        since_ms: u64,
+        bytes: usize,
+        span: Option<H::Span>,
+        audited: Option<Box<AuditedWrite>>,
+        host: &H,
+    ) {
+        self.queue.push(since_ms, bytes, span, audited);
         host.on_waiting(&self.stats, self.queue.len());
+    }
+
+    /// The member refuses a reconfig by itself.
+    pub(crate) fn audit_refused_reconfig(&self, log: &dyn AuditLog) {
+        let client = self.client();
+        refused_reconfig(client.session, client.ids(), self.protocol.address().ip(), log);
     }
 
     /// The read as an input of the engine, behind all that waits.
@@ -456,7 +470,8 @@ impl<H: Host> Connection<H> {
     }
 
     /// Takes a parcel of the engine. Returns true if it answers a request.
-    pub(crate) fn deliver(&mut self, parcel: Parcel<'_>, now: Now, host: &H, limits: &Limits) -> bool {
+    pub(crate) fn deliver(&mut self, parcel: Parcel<'_>, now: Now, host: &H, settings: &Settings) -> bool {
+        let limits = &settings.limits;
         if let (Parcel::Connected { timeout_ms, read_only: false, .. }, Some(waiting)) =
             (parcel, self.queue.oldest())
         {
@@ -471,7 +486,10 @@ impl<H: Host> Connection<H> {
                 if !is_farewell {
                     self.send(Packet::Reply, bytes);
                 }
-                self.answered(bytes, now, host, limits);
+                let waiting = self.answered(bytes, now, host, limits);
+                if let (Some(audited), Some(log)) = (waiting, &settings.audit) {
+                    audited.finish(Some(bytes), &**log);
+                }
             }
             Parcel::Event(bytes) => {
                 if self.output.unsent_bytes() > Self::event_room(limits) {
@@ -528,12 +546,13 @@ impl<H: Host> Connection<H> {
 
     fn greet(&mut self, response: &ConnectResponse, now: Now, host: &H, limits: &Limits) {
         self.send_greeting(response);
-        self.answered(&[], now, host, limits);
+        // A greeting is no write.
+        let _ = self.answered(&[], now, host, limits);
         self.has_changed = true;
     }
 
-    /// The oldest request with the engine has been answered.
-    fn answered(&mut self, reply: &[u8], now: Now, host: &H, limits: &Limits) {
+    /// The oldest request with the engine has been answered. Returns it as the audit log wants it.
+    fn answered(&mut self, reply: &[u8], now: Now, host: &H, limits: &Limits) -> Option<Box<AuditedWrite>> {
         let room = Self::room(limits);
         let was_full = self.queue.len() >= self.queue.capacity(room, limits);
         let waiting = self.queue.pop(reply.len());
@@ -552,6 +571,7 @@ impl<H: Host> Connection<H> {
         let zxid = reply.get(8..).and_then(<[u8]>::first_chunk).map_or(0, |zxid| i64::from_be_bytes(*zxid));
         let reply = Answered { zxid: Zxid(zxid), bytes: reply.len() };
         host.on_answered(&self.stats, reply, waiting.since_ms, now);
+        waiting.audited
     }
 
     /// Closes the connection if the member has had no contact to a quorum for so long that others may end the session soon:
@@ -592,12 +612,19 @@ impl<H: Host> Connection<H> {
     }
 
     /// The connection has ended: what waits will not be answered. Returns the number of these requests.
-    pub(crate) fn give_up(&mut self, host: &H) -> usize {
+    pub(crate) fn give_up(&mut self, host: &H, audit: Option<&dyn AuditLog>) -> usize {
         let waiting = self.queue.len();
         let last_word = self.last_word.take().and_then(|last_word| last_word.1);
         let watches = self.watches_to_set.take().and_then(|watches| watches.span);
-        let spans = self.queue.drain().filter_map(|waiting| waiting.span).chain(last_word).chain(watches);
-        spans.for_each(|span| host.end_span(span, None));
+        let mut spans: Vec<H::Span> = last_word.into_iter().chain(watches).collect();
+        for request in self.queue.drain() {
+            spans.extend(request.span);
+            if let (Some(audited), Some(log)) = (request.audited, audit) {
+                // It may be carried out yet.
+                audited.finish(None, log);
+            }
+        }
+        spans.into_iter().for_each(|span| host.end_span(span, None));
         waiting
     }
 }

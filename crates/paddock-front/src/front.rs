@@ -12,6 +12,7 @@ use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox, State};
 use paddock_tree::{Guess, Guesses};
 
 use crate::Settings;
+use crate::audit::AuditedWrite;
 use crate::connection::Connection;
 use crate::host::{Host, Served, WordAnswer};
 use crate::output::clear;
@@ -207,7 +208,7 @@ impl<H: Host> Front<H> {
                         None => continue,
                     },
                 };
-                let is_answer = connection.deliver(parcel, now, host, &self.settings.limits);
+                let is_answer = connection.deliver(parcel, now, host, &self.settings);
                 connection.count_memory(0, &self.settings.limits);
                 self.outstanding -= usize::from(is_answer);
                 let has_changed = connection.take_change();
@@ -254,7 +255,7 @@ impl<H: Host> Front<H> {
     /// The connection has ended; its session lives on until its time is up.
     pub fn leave(&mut self, conn: ConnId, host: &H) {
         let Some(mut connection) = self.conns.remove(&conn) else { return };
-        self.outstanding -= connection.give_up(host);
+        self.outstanding -= connection.give_up(host, self.settings.audit.as_deref());
         connection.let_go_of_memory(&self.settings.limits);
         // The session was heard until now, whenever the next report would have been.
         if connection.is_heard && connection.session() != SessionId::NONE {
@@ -412,6 +413,9 @@ impl<'a, H: Host> Turn<'a, H> {
         match connection.protocol.on_frame(frame, &context, &self.front.settings) {
             Action::Submit(input) => self.submit(connection, frame.len(), input, span),
             Action::Read { xid, op, body } => {
+                if let (OpCode::Reconfig, Some(log)) = (op, &self.front.settings.audit) {
+                    connection.audit_refused_reconfig(&**log);
+                }
                 let watches_max = self.front.settings.limits.watches_per_turn;
                 match watches::portions(op, body, connection.client().dialect, watches_max) {
                     Some(portions) => connection.set_watches_later(WatchesToSet::new(xid, portions, span)),
@@ -486,7 +490,13 @@ impl<'a, H: Host> Turn<'a, H> {
         input: ClientInput,
         span: Option<H::Span>,
     ) {
-        connection.wait(self.since_ms, bytes, span, self.host);
+        let audited = match &input {
+            ClientInput::Write { op, command, .. } if self.front.settings.audit.is_some() => {
+                AuditedWrite::of(*op, command, connection.protocol.address().ip())
+            }
+            _ => None,
+        };
+        connection.wait(self.since_ms, bytes, span, audited, self.host);
         self.front.outstanding += 1;
         self.front.inputs.push(input);
     }

@@ -11,6 +11,7 @@
 //! bytes of sockets ──receive──▶ Front ──inputs──▶ engine ──mail──▶ Front ──unsent──▶ bytes for sockets
 //! ```
 
+mod audit;
 mod auth;
 mod buffers;
 mod clickhouse;
@@ -25,6 +26,7 @@ mod sasl;
 mod settings;
 mod watches;
 
+pub use audit::{AuditEvent, AuditLog, AuditResult};
 pub use auth::{DigestAlgorithm, digest_id, proven_ids};
 pub use buffers::ClientBuffers;
 pub use front::{Condition, Front, Reached};

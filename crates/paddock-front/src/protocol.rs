@@ -356,12 +356,12 @@ impl Protocol {
             // The state refuses it in its turn.
             OpCode::Reconfig if !settings.may_reconfig => Action::Read { xid, op, body },
             OpCode::Sasl => Action::Sasl { xid, body },
-            op if op.is_write() => self.on_write(xid, op, body),
+            op if op.is_write() => self.on_write(xid, op, body, settings),
             op => Action::Read { xid, op, body },
         }
     }
 
-    fn on_write<'f>(&mut self, xid: Xid, op: OpCode, body: &'f [u8]) -> Action<'f> {
+    fn on_write<'f>(&mut self, xid: Xid, op: OpCode, body: &'f [u8], settings: &Settings) -> Action<'f> {
         if op != OpCode::Multi && Write::decode(op, body).is_err() {
             // Only a multi that cannot be read takes a zxid. The state answers this in its turn, as an error.
             return Action::Read { xid, op, body };
@@ -374,6 +374,9 @@ impl Protocol {
         }
         let mut command = Vec::with_capacity(64 + body.len());
         Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
+        if settings.enforces_quotas {
+            Command::enforce_quotas(self.client.ids(), &mut command);
+        }
         Action::Submit(ClientInput::Write { conn: self.client.conn, xid, op, command })
     }
 

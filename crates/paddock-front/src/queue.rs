@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::Limits;
+use crate::audit::AuditedWrite;
 
 /// A request that was handed to the engine.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub(crate) struct Waiting<Span> {
     bytes: usize,
     /// Present if it is traced.
     pub(crate) span: Option<Span>,
+    /// Present if it is a write and there is an audit log.
+    pub(crate) audited: Option<Box<AuditedWrite>>,
 }
 
 /// The session's queue: the engine answers its requests in this order, each once.
@@ -31,9 +34,15 @@ impl<Span> Queue<Span> {
     }
 
     /// Adds a request of so many bytes.
-    pub(crate) fn push(&mut self, since_ms: u64, bytes: usize, span: Option<Span>) {
+    pub(crate) fn push(
+        &mut self,
+        since_ms: u64,
+        bytes: usize,
+        span: Option<Span>,
+        audited: Option<Box<AuditedWrite>>,
+    ) {
         self.bytes += bytes;
-        self.waiting.push_back(Waiting { since_ms, bytes, span });
+        self.waiting.push_back(Waiting { since_ms, bytes, span, audited });
     }
 
     /// Takes the oldest request, which was answered by so many bytes.
@@ -98,12 +107,12 @@ mod tests {
             "an unknown client may ask for large replies"
         );
         for _ in 0..200 {
-            queue.push(0, 50, None);
+            queue.push(0, 50, None, None);
             assert_eq!(queue.bytes(), 50);
             queue.pop(100);
         }
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), limits.waiting_max);
-        queue.push(0, 50, None);
+        queue.push(0, 50, None, None);
         queue.pop(limits.unsent_bytes_max);
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), 1);
     }

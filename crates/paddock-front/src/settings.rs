@@ -5,7 +5,7 @@ use std::sync::Arc;
 use paddock_proto::{Dialect, ErrorCode};
 
 use crate::output::BUFFER_BYTES_KEPT;
-use crate::{ClientBuffers, DigestAlgorithm, SaslUsers};
+use crate::{AuditLog, ClientBuffers, DigestAlgorithm, SaslUsers};
 
 /// Settings that all connections of a member share.
 #[derive(Clone, Debug)]
@@ -27,6 +27,10 @@ pub struct Settings {
     pub required_schemes: Vec<String>,
     /// Every read sees what was written anywhere before it was asked, and not only what its own session wrote.
     pub linearizable_reads: bool,
+    /// Limits of quotas count for the writes of this member's clients.
+    pub enforces_quotas: bool,
+    /// Takes a line for each write of a client; `None` if there is no audit log.
+    pub audit: Option<Arc<dyn AuditLog>>,
     /// Clients may change the ensemble's members.
     pub may_reconfig: bool,
     pub limits: Limits,
@@ -87,6 +91,8 @@ impl Settings {
             sasl: None,
             required_schemes: Vec::new(),
             linearizable_reads: false,
+            enforces_quotas: false,
+            audit: None,
             may_reconfig: false,
             limits: Limits::default(),
         }

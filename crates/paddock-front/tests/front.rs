@@ -88,6 +88,8 @@ impl Stage {
             sasl: None,
             required_schemes: Vec::new(),
             linearizable_reads: false,
+            enforces_quotas: false,
+            audit: None,
             may_reconfig: false,
             limits,
         }

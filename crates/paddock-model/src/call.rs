@@ -238,6 +238,8 @@ pub struct Call {
     pub member: u8,
     pub time_ms: i64,
     pub ids: Vec<Id>,
+    /// Limits of quotas count.
+    pub enforces_quotas: bool,
     pub wish: Wish,
 }
 
@@ -248,6 +250,9 @@ impl Call {
         let ids = IdList::encode(&self.ids);
         let ids = IdList::decode(&mut Reader::new(&ids)).expect("ids come back as encoded");
         Command::encode(self.session, self.time_ms, ids, self.wish.op(), &body, &mut bytes);
+        if self.enforces_quotas {
+            Command::enforce_quotas(ids, &mut bytes);
+        }
         bytes
     }
 
@@ -261,7 +266,14 @@ impl Call {
             flags: 0,
             ttl_ms: 0,
         };
-        Call { session: SessionId::NONE, member: 0, time_ms: 0, ids: Vec::new(), wish: create }
+        Call {
+            session: SessionId::NONE,
+            member: 0,
+            time_ms: 0,
+            ids: Vec::new(),
+            enforces_quotas: false,
+            wish: create,
+        }
     }
 
     /// Applies the call for its effect, which must not be a refusal.

@@ -5,6 +5,7 @@
 
 mod extended;
 mod members;
+mod quota;
 mod read;
 mod rules;
 mod write;

@@ -1,5 +1,6 @@
 //! State of a member together with its place in the log.
 
+use paddock_proto::SessionId;
 use paddock_state::{MemberFacts, State};
 use paddock_tree::Tree;
 
@@ -30,6 +31,16 @@ impl Replicated {
     /// Sets what clients are told that ask about this member.
     pub fn set_facts(&mut self, facts: MemberFacts) {
         self.state.set_facts(facts);
+    }
+
+    /// From now on the ephemerals that go with their sessions are kept for [`Replicated::take_deaths`].
+    pub fn record_deaths(&mut self) {
+        self.state.record_deaths();
+    }
+
+    /// Ephemerals that went with their sessions since they were taken before.
+    pub fn take_deaths(&mut self) -> Vec<(SessionId, String)> {
+        self.state.take_deaths()
     }
 
     pub fn state(&self) -> &State {

@@ -1,6 +1,7 @@
 //! Settings of a member. Files that give them are read by the binary.
 
 mod admin;
+mod audit;
 mod client_tls;
 mod tls;
 mod tracing;
@@ -11,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use admin::AdminSettings;
+pub use audit::AuditTarget;
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
-use paddock_front::{ClientBuffers, Limits, Settings};
+use paddock_front::{AuditLog, ClientBuffers, Limits, Settings};
 pub use paddock_front::{DigestAlgorithm, SaslUsers};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
@@ -80,6 +82,10 @@ pub struct Config {
     pub super_digest: Option<String>,
     /// Users who may prove themselves by SASL. `None` is a member without SASL.
     pub sasl: Option<SaslUsers>,
+    /// True if limits of quotas count for the writes of this member's clients.
+    pub enforce_quota: bool,
+    /// Where a line for each write of a client goes. `None` is no audit log.
+    pub audit_log: Option<AuditTarget>,
     /// Schemes of which a client has to show an identity before it asks for anything; empty if none has to.
     pub required_schemes: Vec<String>,
     /// Interval at which empty containers and expired TTL znodes are looked for, in milliseconds.
@@ -129,6 +135,8 @@ impl Config {
             digest_algorithm: DigestAlgorithm::Sha1,
             super_digest: None,
             sasl: None,
+            enforce_quota: false,
+            audit_log: None,
             required_schemes: Vec::new(),
             garbage_interval_ms: 60_000,
             garbage_max: 10_000,
@@ -141,8 +149,12 @@ impl Config {
         }
     }
 
-    /// The settings of a front, which answers clients. `buffers` are those of all fronts.
-    pub(crate) fn of_front(&self, buffers: &Arc<ClientBuffers>) -> Settings {
+    /// The settings of a front, which answers clients. `buffers` and the audit log are those of all fronts.
+    pub(crate) fn of_front(
+        &self,
+        buffers: &Arc<ClientBuffers>,
+        audit: Option<Arc<dyn AuditLog>>,
+    ) -> Settings {
         Settings {
             frame_bytes_max: self.frame_bytes_max,
             dialect: self.dialect,
@@ -153,6 +165,8 @@ impl Config {
             sasl: self.sasl.clone().map(Arc::new),
             required_schemes: self.required_schemes.clone(),
             linearizable_reads: self.has_linearizable_reads(),
+            enforces_quotas: self.enforce_quota,
+            audit,
             may_reconfig: self.may_reconfig(),
             limits: Limits { buffers: buffers.clone(), ..Limits::default() },
         }

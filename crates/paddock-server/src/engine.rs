@@ -5,6 +5,7 @@ mod handle;
 mod housekeeping;
 mod links;
 mod owner;
+mod quota_report;
 mod shell;
 mod snapshot_thread;
 

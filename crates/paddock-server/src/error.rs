@@ -35,6 +35,12 @@ pub enum ServerError {
     PeerTls(#[source] TlsError),
     #[error("TLS for clients")]
     ClientTls(#[source] TlsError),
+    #[error("open the audit log {}", path.display())]
+    AuditLog {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("the log failed, so the member stopped")]
     Log(#[from] LogError),
     #[error("the disk failed, so the member stopped")]

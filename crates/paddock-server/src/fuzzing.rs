@@ -134,7 +134,7 @@ impl Member {
         let sasl = Some(SaslUsers { passwords, keeps_failed_clients: true, ..SaslUsers::default() });
         let config = Config { frame_bytes_max: FRAME_BYTES_MAX, dialect, sasl, ..Config::new("nowhere") };
         let mut member = Member {
-            front: Front::new(config.of_front(&std::sync::Arc::default())),
+            front: Front::new(config.of_front(&std::sync::Arc::default(), None)),
             replica: Replica::new(options(), recovered, &state, now),
             around: Surroundings { state: state.into(), mail: RefCell::default(), now: now.into() },
             effects: Effects::default(),

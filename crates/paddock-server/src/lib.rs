@@ -28,9 +28,9 @@ mod threads;
 mod tls;
 
 pub use config::{
-    AdminSettings, CipherSuite, ClientAddress, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm,
-    EndpointError, Ensemble, EnsembleMember, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store,
-    TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
+    AdminSettings, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientTls, Config, Dialect,
+    DigestAlgorithm, EndpointError, Ensemble, EnsembleMember, Password, PeerTls, PortProtocol, Role,
+    SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};

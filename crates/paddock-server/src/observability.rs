@@ -1,5 +1,6 @@
 //! Facts that a member tells of itself: statistics, four-letter words, spans of traced requests.
 
+pub(crate) mod audit;
 pub(crate) mod clickhouse_metrics;
 pub(crate) mod four_letter_words;
 pub(crate) mod metrics;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use paddock_front::AuditResult;
 use paddock_member::{Member, MemberError};
 use paddock_replica::{Replicated, Role};
 use paddock_state::MemberFacts;
@@ -17,6 +18,7 @@ use crate::config::{EnsembleMember, PortProtocol};
 use crate::engine::{EngineHandle, Housekeeping};
 use crate::error::ServerError;
 use crate::http::{HttpPort, HttpServer};
+use crate::observability::audit::Audit;
 use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::tls::ClientPort;
@@ -51,14 +53,20 @@ impl Server {
         let clock = Clock::start();
         let (member, state) = Member::recover(disk, config.of_member(), &clock)?;
         permissions::warn_of_open_directories(&config);
-        let mut server = Server::run((config, client_port), clock, member, state, ports)?;
+        let audit = Audit::start(config.audit_log.as_ref())?;
+        let started = Server::run((config, client_port, audit.clone()), clock, member, state, ports);
+        if let Some(audit) = &audit {
+            let result = if started.is_ok() { AuditResult::Success } else { AuditResult::Failure };
+            audit.server("serverStart", result);
+        }
+        let mut server = started?;
         server.http_addresses = http_addresses;
         server.serve_http(http_ports);
         Ok(server)
     }
 
     fn run(
-        (config, client_port): (Config, Option<ClientPort>),
+        (config, client_port, audit): (Config, Option<ClientPort>, Option<Arc<Audit>>),
         clock: Clock,
         member: Member,
         mut state: Replicated,
@@ -72,7 +80,7 @@ impl Server {
             request_bytes_max: Some(frame_bytes_max),
             availability_zone: config.availability_zone.clone(),
         });
-        let shared = Arc::new(Shared::new(config, client_port, clock, state));
+        let shared = Arc::new(Shared::new(config, client_port, audit, clock, state));
         let (mut owner, engine) = engine::new(&shared, member);
         owner.catch_up()?;
         check_ensemble(&shared)?;
@@ -126,6 +134,9 @@ impl Server {
     /// everything is on disk and every thread has ended.
     pub fn shutdown(self) -> Result<(), ServerError> {
         let failed_before = self.has_failed();
+        if let Some(audit) = &self.shared.audit {
+            audit.server("serverStop", AuditResult::Invoked);
+        }
         self.hand_over_lead();
         self.shared.stop();
         if !failed_before {
@@ -143,6 +154,9 @@ impl Server {
         }
         self.engine.close();
         let ended = self.engine_thread.join().map_err(|_| ServerError::Panicked)?;
+        if let Some(audit) = &self.shared.audit {
+            audit.end();
+        }
         let housekeeping = self.housekeeping.stop().ok_or(ServerError::Panicked)?;
         ended?;
         Ok(housekeeping?)

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use crate::Config;
 use crate::clock::Clock;
+use crate::observability::audit::Audit;
 use crate::observability::snapshot_board::SnapshotBoard;
 use crate::observability::spans::Spans;
 use crate::observability::stats::Stats;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) client_buffers: Arc<ClientBuffers>,
     pub(crate) stats: Stats,
     pub(crate) snapshots: SnapshotBoard,
+    /// The audit log, if there is one.
+    pub(crate) audit: Option<Arc<Audit>>,
     /// Spans of traced requests; `None` if none are exported.
     pub(crate) spans: Option<Spans>,
     mailboxes: Vec<Mailbox>,
@@ -49,12 +52,14 @@ impl Shared {
     pub(crate) fn new(
         config: Config,
         client_port: Option<ClientPort>,
+        audit: Option<Arc<Audit>>,
         clock: Clock,
         state: Replicated,
     ) -> Shared {
         let mailboxes = (0..config.worker_count()).map(|_| Mailbox::default()).collect();
         let spans = config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member));
         Shared {
+            audit,
             spans,
             state: RwLock::new(state),
             client_buffers: Arc::new(ClientBuffers::new(

@@ -24,6 +24,19 @@ pub struct State {
     watches: Mutex<Watches>,
     /// Answers for znodes below `/keeper`, which are computed when they are read.
     facts: MemberFacts,
+    /// Ephemerals that went with their sessions, if somebody wants to know.
+    deaths: Option<Vec<(SessionId, String)>>,
+}
+
+/// The session that a command ends, with each ephemeral that goes with it.
+fn deaths_by(command: &Command<'_>, outcome: &Outcome<'_>) -> Vec<(SessionId, String)> {
+    let session = match command.write {
+        Ok(Write::CloseSession) => command.session,
+        Ok(Write::ExpireSession { session }) => session,
+        _ => return Vec::new(),
+    };
+    let deleted = outcome.changes.iter().filter(|change| change.kind == EventKind::NodeDeleted);
+    deleted.map(|change| (session, change.path.to_string())).collect()
 }
 
 impl State {
@@ -62,7 +75,20 @@ impl State {
         for change in &outcome.changes {
             watches.fire(change, outcome.zxid, out);
         }
+        if let Some(deaths) = &mut self.deaths {
+            deaths.extend(deaths_by(command, &outcome));
+        }
         outcome
+    }
+
+    /// From now on the ephemerals that go with their sessions are kept for [`State::take_deaths`].
+    pub fn record_deaths(&mut self) {
+        self.deaths.get_or_insert_default();
+    }
+
+    /// Ephemerals that went with their sessions since they were taken before.
+    pub fn take_deaths(&mut self) -> Vec<(SessionId, String)> {
+        self.deaths.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Installs znodes as one revision of a store outside made them, and tells whoever watches.

@@ -18,9 +18,15 @@ pub struct Command<'a> {
     pub member: u8,
     /// Identities of the client when it asked.
     pub ids: IdList<'a>,
+    /// Limits of quotas count, because the member that took the write enforces them.
+    pub enforces_quotas: bool,
     /// A body that cannot be decoded is refused at apply, and takes a zxid like every refusal.
     pub write: Result<Write<'a>, DecodeError>,
 }
+
+/// Bit of the operation's code in a command for which limits of quotas count. No operation that a quota could refuse has a code
+/// as large, or a negative one.
+const QUOTAS_ENFORCED: i32 = 1 << 30;
 
 impl<'a> Command<'a> {
     /// Where the time lies in the encoded command, so that the leader can stamp it.
@@ -42,16 +48,25 @@ impl<'a> Command<'a> {
         out.extend_from_slice(body);
     }
 
+    /// Marks an encoded command of a client with these identities, so that limits of quotas count for it.
+    pub fn enforce_quotas(ids: IdList<'_>, bytes: &mut [u8]) {
+        let at = Command::TIME_OFFSET + 8 + ids.wire().len();
+        let code = bytes[at..].first_chunk_mut::<4>().expect("a command has an operation");
+        let op = i32::from_be_bytes(*code);
+        if op > 0 {
+            *code = (op | QUOTAS_ENFORCED).to_be_bytes();
+        }
+    }
+
     /// Fails only when the envelope is broken: such bytes were never written by `encode`.
     pub fn decode(bytes: &'a [u8]) -> Result<Command<'a>, DecodeError> {
         let mut reader = Reader::new(bytes);
         let session = SessionId(reader.i64()?);
         let time_ms = reader.i64()?;
         let ids = IdList::decode(&mut reader)?;
-        let code = reader.i32()?;
-        let unknown = DecodeError::UnknownValue { field: "operation", value: code };
-        let op = OpCode::from_code(code).ok_or(unknown)?;
-        Ok(Command { session, time_ms, member: 0, ids, write: Write::decode(op, reader.rest()) })
+        let (op, enforces_quotas) = operation(&mut reader)?;
+        let write = Write::decode(op, reader.rest());
+        Ok(Command { session, time_ms, member: 0, ids, enforces_quotas, write })
     }
 
     /// The znode that an encoded command is about, if it is about one that should be there: without the rest of it.
@@ -60,7 +75,7 @@ impl<'a> Command<'a> {
         let mut reader = Reader::new(bytes);
         reader.i64().and_then(|_session| reader.i64()).ok()?;
         IdList::decode(&mut reader).ok()?;
-        let op = OpCode::from_code(reader.i32().ok()?)?;
+        let (op, _) = operation(&mut reader).ok()?;
         if matches!(op, SetData | Delete | SetAcl) { reader.string().ok() } else { None }
     }
 
@@ -68,6 +83,15 @@ impl<'a> Command<'a> {
     pub fn taken_by(self, member: u8) -> Command<'a> {
         Command { member, ..self }
     }
+}
+
+/// The operation, and if limits of quotas count.
+fn operation(reader: &mut Reader<'_>) -> Result<(OpCode, bool), DecodeError> {
+    let code = reader.i32()?;
+    let enforces_quotas = code > 0 && code & QUOTAS_ENFORCED != 0;
+    let code = if enforces_quotas { code & !QUOTAS_ENFORCED } else { code };
+    let unknown = DecodeError::UnknownValue { field: "operation", value: code };
+    Ok((OpCode::from_code(code).ok_or(unknown)?, enforces_quotas))
 }
 
 #[cfg(test)]
@@ -91,6 +115,24 @@ mod tests {
         let command = Command::decode(&bytes).unwrap();
         assert_eq!((command.session, command.time_ms, command.ids), (SessionId(7), 99, ids));
         assert_eq!(command.write, Ok(Write::Delete { path: "/a", version: -1 }));
+        assert!(!command.enforces_quotas);
+
+        Command::enforce_quotas(ids, &mut bytes);
+        assert_eq!(Command::known_path(&bytes), Some("/a"));
+        let marked = Command::decode(&bytes).unwrap();
+        assert!(marked.enforces_quotas);
+        assert_eq!(marked.write, Ok(Write::Delete { path: "/a", version: -1 }));
+    }
+
+    #[test]
+    fn operations_of_sessions_are_the_same_with_quotas() {
+        for op in [OpCode::CreateSession, OpCode::CloseSession] {
+            let mut bytes = Vec::new();
+            Command::encode(SessionId(7), 0, IdList::NONE, op, &[0; 4], &mut bytes);
+            let before = bytes.clone();
+            Command::enforce_quotas(IdList::NONE, &mut bytes);
+            assert_eq!(bytes, before);
+        }
     }
 
     #[test]

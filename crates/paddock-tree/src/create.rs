@@ -38,6 +38,7 @@ impl Tree {
             }
             vacant => vacant?,
         }
+        self.check_quota(at, &path, 1, create.data.map_or(0, <[u8]>::len) as i64)?;
 
         let new =
             NewNode { parent, path: &path, data: create.data, acl, kind, zxid: at.zxid, time_ms: at.time_ms };

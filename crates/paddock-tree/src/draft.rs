@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use paddock_proto::{Acl, SessionId, Zxid, parent_and_name, validate_path};
 
 use crate::origins::Origins;
+use crate::quota::QuotaOverruns;
 use crate::session::Session;
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::tree::{CONFIG, QUOTA, SYSTEM_PATHS, system_node};
@@ -233,7 +234,15 @@ impl Draft {
             .into_iter()
             .map(|(id, timeout_ms)| (id, Session { timeout_ms, owner: member }))
             .collect();
-        let mut tree = Tree { zxid, store, sessions, origins: Origins::default(), ensemble: None, quota };
+        let mut tree = Tree {
+            zxid,
+            store,
+            sessions,
+            origins: Origins::default(),
+            ensemble: None,
+            quota,
+            overruns: QuotaOverruns::default(),
+        };
         tree.count_all_quotas();
         (tree, repairs)
     }

@@ -47,6 +47,7 @@ pub use install::{InstallError, Installed};
 pub use load::{LoadError, TreeLoader};
 pub use origins::Origin;
 pub use outcome::{Change, Changes, Outcome};
+pub use quota::{QuotaLimit, QuotaOverrun, QuotaOverruns, QuotaUse};
 pub use read::{Asker, Guess, Guesses, multi_read};
 pub use snapshot::SnapshotScan;
 pub use store::{Znode, ZnodeKind};

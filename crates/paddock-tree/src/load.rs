@@ -11,6 +11,7 @@ use paddock_proto::{Acl, DecodeError, SessionId, Zxid, validate_path};
 use crate::Tree;
 use crate::ensemble::{Ensemble, parse_members};
 use crate::origins::Origins;
+use crate::quota::QuotaOverruns;
 use crate::session::Session;
 use crate::snapshot::{FORMAT, HEADER_BLOCK, ZNODE_BLOCK};
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
@@ -140,7 +141,7 @@ impl TreeLoader {
         }
         let quota = store.find(QUOTA).expect("the system znodes are there");
         let Header { zxid, sessions, origins, ensemble, .. } = header;
-        Ok(Tree { zxid, store, sessions, origins, ensemble, quota })
+        Ok(Tree { zxid, store, sessions, origins, ensemble, quota, overruns: QuotaOverruns::default() })
     }
 
     fn read_header(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {

@@ -1,19 +1,114 @@
-//! Statistics of quotas: how many znodes and bytes there are below a path.
+//! Quotas: how many znodes and bytes there are below a path, and how many there may be.
 //!
 //! A quota on `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; its statistics are the data of `zookeeper_stats`
 //! beside it. They are kept up to date with every write, as if nobody had written them: no version, no zxid, no event.
-//! Which quotas there are is always read from the znodes themselves. Nothing is enforced here.
+//! Which quotas there are is always read from the znodes themselves. Limits count for the writes of a member that enforces
+//! them, which says so in the command: a hard one refuses the write, a soft one is told of.
+
+mod numbers;
+mod overruns;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+
+use paddock_proto::ErrorCode;
 
 use crate::store::NodeId;
-use crate::tree::{QUOTA, Tree};
+use crate::tree::{Circumstances, QUOTA, Tree};
+use numbers::Numbers;
+pub use overruns::{QuotaLimit, QuotaOverrun, QuotaOverruns};
 
 const LIMITS: &str = "zookeeper_limits";
 const STATS: &str = "zookeeper_stats";
 
+/// Limits and use of the quotas below one child of the root, added up. A limit that is not set counts as -1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuotaUse {
+    pub count_limit: i64,
+    pub bytes_limit: i64,
+    pub count: i64,
+    pub bytes: i64,
+}
+
 impl Tree {
+    /// Refuses a write that would bring the nearest quota above a hard limit. A hard limit takes the place of a soft one.
+    pub(crate) fn check_quota(
+        &mut self,
+        at: &Circumstances<'_>,
+        path: &str,
+        nodes: i64,
+        bytes: i64,
+    ) -> Result<(), ErrorCode> {
+        if !at.enforces_quotas || !self.has_quotas() {
+            return Ok(());
+        }
+        let Some(quota) = self.nearest_quota(path) else { return Ok(()) };
+        let Some(stats) = self.numbers(quota, STATS) else { return Ok(()) };
+        let Some(limits) = self.numbers(quota, LIMITS) else { return Ok(()) };
+        let asked = [
+            (QuotaLimit::Count, nodes, stats.get("count"), limits.get("count"), limits.get("countHardLimit")),
+            (QuotaLimit::Bytes, bytes, stats.get("bytes"), limits.get("bytes"), limits.get("byteHardLimit")),
+        ];
+        for (limit, difference, used, soft, hard) in asked {
+            let is_hard = hard > -1;
+            let max = if is_hard { hard } else { soft };
+            let value = used.saturating_add(difference);
+            if difference == 0 || max < 0 || value <= max {
+                continue;
+            }
+            let path = self.store.path(quota)[QUOTA.len()..].to_owned();
+            self.overruns.note(QuotaOverrun { path, limit, is_hard, value, max });
+            if is_hard {
+                return Err(ErrorCode::QuotaExceeded);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes that went above a limit since the tree was made or loaded. They are no part of the replicated state.
+    pub fn quota_overruns(&self) -> &QuotaOverruns {
+        &self.overruns
+    }
+
+    /// The newest overrun of each limit since they were taken before.
+    pub fn take_quota_overruns(&mut self) -> Vec<QuotaOverrun> {
+        self.overruns.take_recent()
+    }
+
+    /// Limits and use of all quotas by the child of the root that they are below, as ZooKeeper adds them up.
+    pub fn quota_use(&self) -> BTreeMap<String, QuotaUse> {
+        let mut namespaces: BTreeMap<String, QuotaUse> = BTreeMap::new();
+        for node in self.store.subtree(self.quota).filter(|&node| self.store.child_count(node) == 0) {
+            let path = self.store.path(node);
+            let Some((subject, kind)) = path[QUOTA.len()..].rsplit_once('/') else { continue };
+            let Some(namespace) = subject.split('/').nth(1) else { continue };
+            let Some(numbers) = self.store.data(node).and_then(Numbers::parse) else { continue };
+            let used = namespaces.entry(namespace.to_owned());
+            match kind {
+                LIMITS => {
+                    let used = used.or_default();
+                    let limit = |hard, soft| {
+                        if numbers.get(hard) > -1 { numbers.get(hard) } else { numbers.get(soft) }
+                    };
+                    used.count_limit = used.count_limit.saturating_add(limit("countHardLimit", "count"));
+                    used.bytes_limit = used.bytes_limit.saturating_add(limit("byteHardLimit", "bytes"));
+                }
+                STATS => {
+                    let used = used.or_default();
+                    used.count = used.count.saturating_add(numbers.get("count"));
+                    used.bytes = used.bytes.saturating_add(numbers.get("bytes"));
+                }
+                _ => {}
+            }
+        }
+        namespaces
+    }
+
+    /// The numbers in a child of a quota's znode. Text that somebody has written over them is no numbers.
+    fn numbers(&self, quota: NodeId, name: &str) -> Option<Numbers> {
+        let node = self.store.child(quota, name)?;
+        Numbers::parse(self.store.data(node).unwrap_or_default())
+    }
+
     /// `data_len` is what the client wrote, which statistics made just now do not hold any more.
     pub(crate) fn quota_after_create(&mut self, node: NodeId, path: &str, data_len: usize) {
         if !self.has_quotas() {
@@ -95,61 +190,4 @@ impl Tree {
 /// The path that the znode at `path` holds the statistics of.
 fn subject_of_stats(path: &str) -> Option<&str> {
     path.strip_prefix(QUOTA)?.strip_suffix(STATS)?.strip_suffix('/')
-}
-
-/// The text form of limits and statistics: `count=3,bytes=40`, then `=` and other numbers after semicolons. The odd `=`
-/// keeps old readers from seeing those. What is not there counts as -1.
-#[derive(Debug)]
-struct Numbers(BTreeMap<String, i64>);
-
-impl Numbers {
-    fn parse(data: &[u8]) -> Option<Numbers> {
-        let text = std::str::from_utf8(data).ok()?;
-        let mut numbers = BTreeMap::new();
-        for pair in text.split([',', ';']).filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=')?;
-            let value = value.split('=').next().unwrap_or_default();
-            let value = if value.is_empty() { -1 } else { value.parse().ok()? };
-            numbers.insert(name.to_owned(), value);
-        }
-        Some(Numbers(numbers))
-    }
-
-    fn get(&self, name: &str) -> i64 {
-        self.0.get(name).copied().unwrap_or(-1)
-    }
-
-    fn add(&mut self, name: &str, difference: i64) {
-        self.0.insert(name.to_owned(), self.get(name).wrapping_add(difference));
-    }
-}
-
-impl std::fmt::Display for Numbers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "count={},bytes={}", self.get("count"), self.get("bytes"))?;
-        let mut others = String::new();
-        for (name, value) in self.0.iter().filter(|(name, _)| !matches!(name.as_str(), "count" | "bytes")) {
-            write!(others, ";{name}={value}")?;
-        }
-        if !others.is_empty() {
-            write!(f, "={others}")?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_come_back_in_zookeepers_order() {
-        let again = |text: &str| Numbers::parse(text.as_bytes()).map(|numbers| numbers.to_string());
-        assert_eq!(again("bytes=2,count=1").as_deref(), Some("count=1,bytes=2"));
-        assert_eq!(again("").as_deref(), Some("count=-1,bytes=-1"));
-        let limits = "count=3,bytes=-1=;byteHardLimit=5;countHardLimit=-1";
-        assert_eq!(again(limits).as_deref(), Some(limits));
-        assert_eq!(again("count=x"), None);
-        assert_eq!(again("count"), None);
-    }
 }

@@ -24,13 +24,15 @@ impl Tree {
     ) -> Result<WriteReply<'a>, ErrorCode> {
         let node = self.find_valid(path)?;
         self.check_access(node, Perms::WRITE, at.ids)?;
+        let bytes_before = self.store.data_len(node);
+        let bytes_now = data.map_or(0, <[u8]>::len);
+        self.check_quota(at, path, 0, bytes_now as i64 - bytes_before as i64)?;
         check_version(version, self.store.version(node))?;
 
-        let bytes_before = self.store.data_len(node);
         self.store.set_data(node, data, at.zxid, at.time_ms);
         let stat = self.store.stat(node);
         changes.push(self.change(EventKind::NodeDataChanged, Cow::Borrowed(path), node));
-        self.quota_after_set_data(path, bytes_before, data.map_or(0, <[u8]>::len));
+        self.quota_after_set_data(path, bytes_before, bytes_now);
         Ok(WriteReply::Changed { stat })
     }
 

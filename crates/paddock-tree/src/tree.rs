@@ -10,6 +10,7 @@ use paddock_proto::{Acl, ErrorCode, IdList, Perms, SessionId, Stat, Write, Write
 use crate::access::{allows, world_readable};
 use crate::ensemble::Ensemble;
 use crate::origins::{Origin, Origins};
+use crate::quota::QuotaOverruns;
 use crate::session::Session;
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::{Changes, Command, Outcome};
@@ -31,6 +32,8 @@ pub struct Tree {
     pub(crate) ensemble: Option<Ensemble>,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
+    /// Only this member's: what its operators are told.
+    pub(crate) overruns: QuotaOverruns,
 }
 
 /// The circumstances of a write that its operations share.
@@ -40,6 +43,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) ids: IdList<'a>,
     pub(crate) zxid: Zxid,
     pub(crate) time_ms: i64,
+    /// Limits of quotas count for this write.
+    pub(crate) enforces_quotas: bool,
 }
 
 impl Circumstances<'_> {
@@ -71,7 +76,8 @@ impl Tree {
         let adopted = store.adopt(&[(zookeeper, root), (quota, zookeeper), (config, zookeeper)]);
         assert!(adopted.is_ok() && store.weigh(), "the system znodes are a tree");
         let (sessions, origins) = (BTreeMap::new(), Origins::default());
-        Tree { zxid: Zxid(0), store, sessions, origins, ensemble: None, quota }
+        let overruns = QuotaOverruns::default();
+        Tree { zxid: Zxid(0), store, sessions, origins, ensemble: None, quota, overruns }
     }
 
     /// Refuses those who have none of the wanted permissions for a znode.
@@ -122,6 +128,7 @@ impl Tree {
             ids: command.ids,
             zxid: self.zxid,
             time_ms: command.time_ms,
+            enforces_quotas: command.enforces_quotas,
         };
         match write {
             Write::CreateSession { timeout_ms } => {

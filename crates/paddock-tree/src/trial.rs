@@ -20,7 +20,7 @@ impl Tree {
         commands: &[Command<'a>],
         look: impl FnOnce(&Tree, Vec<Outcome<'a>>, Touched) -> T,
     ) -> T {
-        let (zxid, ensemble) = (self.zxid, self.ensemble.clone());
+        let (zxid, ensemble, overruns) = (self.zxid, self.ensemble.clone(), self.overruns.clone());
         let ids: BTreeSet<SessionId> = commands.iter().flat_map(sessions_of).collect();
         let sessions: Vec<_> = ids.into_iter().map(|id| (id, self.sessions.get(&id).copied())).collect();
 
@@ -30,7 +30,7 @@ impl Tree {
         let result = look(self, outcomes, touched);
         self.store.roll_back_journal();
 
-        (self.zxid, self.ensemble) = (zxid, ensemble);
+        (self.zxid, self.ensemble, self.overruns) = (zxid, ensemble, overruns);
         for (id, before) in sessions {
             match before {
                 Some(session) => self.sessions.insert(id, session),

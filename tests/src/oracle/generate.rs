@@ -25,8 +25,20 @@ pub fn on_the_whole_tree(seed: u64) -> Sequence {
     Sequence { whole_tree: true, steps }
 }
 
+/// A sequence below `ROOT` on servers that enforce limits of quotas.
+///
+/// ZooKeeper compares a write with the statistics of what is applied, and not with what is under way: nothing is asked here
+/// behind a write that it may not have applied yet, and no multi writes twice.
+pub fn with_quotas(seed: u64) -> Sequence {
+    let mut generator = Generator::new(seed, Paths::below(ROOT));
+    generator.enforces_quotas = true;
+    Sequence { whole_tree: false, steps: generator.steps(36) }
+}
+
 struct Generator {
     chance: Chance,
+    /// The servers enforce limits of quotas.
+    enforces_quotas: bool,
     paths: Paths,
     steps: Vec<Step>,
     /// State of each connection as the generator knows it; the servers may know better.
@@ -59,12 +71,18 @@ impl Generator {
         let mut chance = Chance::new(seed);
         paths.choose_favourites(&mut chance);
         let slots = vec![SlotState::default(); 2 + chance.index(3)];
-        Generator { chance, paths, steps: Vec::new(), slots, sessions_opened: 0 }
+        Generator { chance, enforces_quotas: false, paths, steps: Vec::new(), slots, sessions_opened: 0 }
     }
 
     fn steps(mut self, count: usize) -> Vec<Step> {
         (0..self.slots.len()).for_each(|slot| self.open(slot));
         self.plant();
+        if self.enforces_quotas {
+            let slot = self.chance.index(self.slots.len());
+            for call in quotas::set_up(&mut self.chance, &self.paths) {
+                self.steps.push(Step::Calls { slot, calls: vec![call] });
+            }
+        }
         while self.steps.len() < count {
             let slot = self.chance.index(self.slots.len());
             if self.slots[slot].open { self.something(slot) } else { self.open_again(slot) }
@@ -84,13 +102,14 @@ impl Generator {
     }
 
     fn something(&mut self, slot: Slot) {
+        let (many, quotas) = if self.enforces_quotas { (0, 20) } else { (1, 4) };
         let kind = self.chance.weighted(&[
             (100, StepKind::Single),
-            (10, StepKind::Batch),
+            (10 * many, StepKind::Batch),
             (8, StepKind::Malformed),
             (1, StepKind::ShortFrame),
-            (2, StepKind::FanOut),
-            (4, StepKind::Quota),
+            (2 * many, StepKind::FanOut),
+            (quotas, StepKind::Quota),
             (2, StepKind::Reconnect),
             (2, StepKind::MoveSession),
             (2, StepKind::StrangeConnect),
@@ -99,6 +118,9 @@ impl Generator {
         match kind {
             StepKind::Single => {
                 let mut call = requests::any(&mut self.chance, &self.paths);
+                if self.enforces_quotas && call.op == OpCode::Multi.code() {
+                    call = multis::of_one(&mut self.chance, &self.paths);
+                }
                 if call.op != OpCode::Ping.code() && self.chance.percent(1) {
                     // What auth packets carry; it must not make one of other requests.
                     call.xid = Some(-4);
@@ -107,7 +129,10 @@ impl Generator {
             }
             StepKind::Batch => self.batch(slot),
             StepKind::Malformed => {
-                let call = requests::any(&mut self.chance, &self.paths);
+                let mut call = requests::any(&mut self.chance, &self.paths);
+                if self.enforces_quotas && call.op == OpCode::Multi.code() {
+                    call = multis::of_one(&mut self.chance, &self.paths);
+                }
                 let call = malformed::spoil(&mut self.chance, call);
                 self.call(slot, call);
             }
@@ -232,5 +257,6 @@ mod tests {
         let story = |seed| format!("{:?}", below_a_root(seed).steps);
         assert_eq!(story(7), story(7));
         assert_ne!(story(7), story(8));
+        assert_ne!(story(7), format!("{:?}", with_quotas(7).steps));
     }
 }

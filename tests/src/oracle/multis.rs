@@ -9,7 +9,7 @@ use super::requests::{create_body, set_data};
 use super::sequence::Call;
 use paddock_chance::Chance;
 
-fn multi_header(op: i32, done: bool) -> Body {
+pub(super) fn multi_header(op: i32, done: bool) -> Body {
     let story = if done { "| end".into() } else { format!("\n        | {op}:") };
     let bytes = Body::new().int("", op).flag("", done).int("", -1).bytes;
     Body { bytes, story }
@@ -21,6 +21,12 @@ pub(super) fn multi(chance: &mut Chance, paths: &Paths) -> Call {
         body = body.then(sub_operation(chance, paths));
     }
     Call::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
+}
+
+/// A multi of one operation.
+pub(super) fn of_one(chance: &mut Chance, paths: &Paths) -> Call {
+    let body = sub_operation(chance, paths).then(multi_header(-1, true));
+    Call::of("multi", OpCode::Multi, body)
 }
 
 fn sub_operation(chance: &mut Chance, paths: &Paths) -> Body {

@@ -59,8 +59,9 @@ impl Model {
                 validate_path(path).map_err(|_| BadArguments)?;
                 let node = self.get(path)?;
                 self.may(node, 2, &call.ids)?;
-                fits(*version, node.stat.version)?;
                 let bytes = len(data) as i64 - len(&node.data) as i64;
+                self.fits_quota(call, path, 0, bytes)?;
+                fits(*version, node.stat.version)?;
                 let zxid = self.zxid();
                 let node = self.change(path);
                 node.data = data.clone();
@@ -132,6 +133,7 @@ impl Model {
         if matches!(parent.kind, ZnodeKind::Ephemeral(_)) {
             return Err(NoChildrenForEphemerals);
         }
+        self.fits_quota(call, &path, 1, len(data) as i64)?;
 
         let (zxid, parent_path) = (Zxid(self.zxid), real(up(&path)).to_owned());
         let parent = self.change(&parent_path);
@@ -197,27 +199,6 @@ impl Model {
         self.change(parent).stat.pzxid = zxid;
         changes.push(self.event(EventKind::NodeChildrenChanged, parent));
         self.count_for_quota(path, -1, -(len(&node.data) as i64));
-    }
-
-    fn count_for_quota(&mut self, path: &str, count: i64, bytes: i64) {
-        let has_quota =
-            |top: &&str| self.nodes.contains_key(&*format!("/zookeeper/quota{top}/zookeeper_limits"));
-        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]).skip(1);
-        let Some(top) = ends.map(|end| &path[..end]).filter(has_quota).last() else { return };
-        let stats_path = format!("/zookeeper/quota{top}/zookeeper_stats");
-        let Some(stats) = self.nodes.get(&*stats_path) else { return };
-        let text = String::from_utf8_lossy(stats.data.as_deref().unwrap_or_default());
-        let numbers = text.strip_prefix("count=").and_then(|rest| rest.split_once(",bytes="));
-        let (old_count, old_bytes): (i64, i64) = match numbers {
-            Some((count, bytes)) => match (count.parse(), bytes.parse()) {
-                (Ok(count), Ok(bytes)) => (count, bytes),
-                _ => return,
-            },
-            None if text.is_empty() => (-1, -1),
-            None => return,
-        };
-        let text = format!("count={},bytes={}", old_count + count, old_bytes + bytes);
-        self.change(&stats_path).data = Some(text.into_bytes());
     }
 
     pub(super) fn event(&self, kind: EventKind, path: &str) -> Change<'static> {

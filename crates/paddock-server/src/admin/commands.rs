@@ -287,8 +287,9 @@ fn monitor(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
         all.insert("peer_state".into(), state.into());
     }
     for metric in metrics::of_zookeeper(&admin.shared) {
-        let text = metric.value();
-        all.insert(metric.name.into(), serde_json::from_str(text).unwrap_or_else(|_| text.into()));
+        for (name, text) in metric.lines() {
+            all.insert(name, serde_json::from_str(text).unwrap_or_else(|_| text.into()));
+        }
     }
     Ok(all)
 }

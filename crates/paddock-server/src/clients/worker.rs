@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use paddock_front::{Condition, Front, Reached};
+use paddock_front::{AuditLog, Condition, Front, Reached};
 use paddock_proto::Id;
 use paddock_replica::Role;
 use paddock_state::ConnId;
@@ -60,9 +60,10 @@ pub(super) struct Admitted {
 
 impl Worker {
     pub(super) fn new(number: usize, shared: Arc<Shared>, engine: EngineHandle, words: WordThread) -> Worker {
+        let audit = shared.audit.clone().map(|audit| audit as Arc<dyn AuditLog>);
         Worker {
             number,
-            front: RefCell::new(Front::new(shared.config.of_front(&shared.client_buffers))),
+            front: RefCell::new(Front::new(shared.config.of_front(&shared.client_buffers, audit))),
             host: WorkerHost { shared, worker: number },
             engine,
             words,

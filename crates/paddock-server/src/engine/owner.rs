@@ -13,6 +13,7 @@ use paddock_replica::{Cluster, Input};
 use paddock_state::ClientInput;
 
 use super::combining::Rest;
+use super::quota_report::QuotaReport;
 use super::shell::MemberShell;
 use crate::peers::Links;
 use crate::shared::Shared;
@@ -47,6 +48,7 @@ pub(crate) struct Engine {
     next_tick: Instant,
     /// When watches of connections that are gone are removed next.
     next_sweep: Instant,
+    quota_report: QuotaReport,
     /// Number of inputs that the last turn took.
     inputs_taken: usize,
     /// The last sync took long.
@@ -78,6 +80,7 @@ impl Engine {
             messages,
             next_tick: now + TICK,
             next_sweep: now,
+            quota_report: QuotaReport::new(now),
             inputs_taken: 0,
             is_slow: false,
             failure: None,
@@ -162,6 +165,7 @@ impl Engine {
         self.member.tick(&mut self.shell)?;
         self.shared.set_role(self.member.role());
         self.shared.set_standing(self.member.standing());
+        self.quota_report.tell(&self.shared);
         Ok(())
     }
 

@@ -38,6 +38,9 @@ impl MemberShell {
     /// From now on the member talks to others.
     pub(crate) fn connect(&mut self, links: Option<Links>) {
         self.links = links;
+        if self.shared.audit.is_some() {
+            self.shared.state.write().record_deaths();
+        }
         self.members_changed();
     }
 
@@ -73,8 +76,12 @@ impl Shell for MemberShell {
         let mut state = self.shared.state.write();
         let result = change(&mut state, &mut self.outboxes);
         let woken = post(&self.shared, &mut self.outboxes);
+        let deaths = state.take_deaths();
         drop(state);
         woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
+        if let Some(audit) = &self.shared.audit {
+            deaths.iter().for_each(|(session, path)| audit.ephemeral_deleted(session.0, path));
+        }
         result
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use paddock_member::Clock as _;
 use paddock_replica::FollowerStanding;
+use paddock_tree::QuotaUse;
 
 use super::clickhouse_metrics;
 use super::status::{self, Status, role_name};
@@ -37,9 +38,12 @@ impl Metric {
         Metric { name, kind, help, values: vec![(None, value.to_string())] }
     }
 
-    /// The value of a metric without labels.
-    pub(crate) fn value(&self) -> &str {
-        &self.values[0].1
+    /// Its lines as `mntr` has them: what stands behind `zk_`, and the value.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (String, &str)> {
+        self.values.iter().map(|(label, value)| match label {
+            None => (self.name.to_owned(), value.as_str()),
+            Some((_, label)) => (format!("{label}_{}", self.name), value.as_str()),
+        })
     }
 }
 
@@ -139,12 +143,68 @@ pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
             gauge("synced_observers", "Observers that are heard and need no snapshot", observers),
         ]);
     }
+    metrics.extend(of_quotas(shared));
     // Beyond ZooKeeper's own, and only where someone asked for them.
+    if let Some(audit) = &shared.audit {
+        metrics.push(counter(
+            "audit_lines_lost",
+            "Lines of the audit log that could not be written",
+            audit.lost(),
+        ));
+    }
     if let Some((exported, dropped)) = s.spans {
         metrics.push(counter("spans_exported", "Spans that were exported", exported));
         metrics.push(counter("spans_dropped", "Spans that found no room or were refused", dropped));
     }
     metrics
+}
+
+/// Limits and use of quotas by the child of the root that they are below, as far as there are any.
+fn of_quotas(shared: &Shared) -> Vec<Metric> {
+    let state = shared.state.read();
+    let quotas = state.tree().quota_use();
+    let of_each = |name, help, value: fn(&QuotaUse) -> i64| {
+        let values = quotas.iter().map(|(key, quota)| (key.clone(), value(quota).to_string()));
+        by_key(name, MetricKind::Gauge, help, values)
+    };
+    let overruns = state.tree().quota_overruns();
+    let counted = |counts: Vec<(&str, u64)>| {
+        counts.into_iter().map(|(key, count)| (key.to_owned(), count.to_string())).collect::<Vec<_>>()
+    };
+    let metrics = [
+        of_each("quota_count_limit_per_namespace", "Znodes that there may be", |quota| quota.count_limit),
+        of_each("quota_bytes_limit_per_namespace", "Bytes of data that there may be", |quota| {
+            quota.bytes_limit
+        }),
+        of_each("quota_count_usage_per_namespace", "Znodes that count for a quota", |quota| quota.count),
+        of_each("quota_bytes_usage_per_namespace", "Bytes of data that count for a quota", |quota| {
+            quota.bytes
+        }),
+        by_key(
+            "quota_exceeded_error_per_namespace",
+            MetricKind::Counter,
+            "Writes that a hard limit of a quota has refused",
+            counted(overruns.refused().collect()),
+        ),
+        by_key(
+            "quota_soft_exceeded_per_namespace",
+            MetricKind::Counter,
+            "Writes above a soft limit of a quota",
+            counted(overruns.told().collect()),
+        ),
+    ];
+    metrics.into_iter().filter(|metric| !metric.values.is_empty()).collect()
+}
+
+/// A metric with the label that ZooKeeper gives those that are told apart by a name.
+fn by_key(
+    name: &'static str,
+    kind: MetricKind,
+    help: &'static str,
+    values: impl IntoIterator<Item = (String, String)>,
+) -> Metric {
+    let values = values.into_iter().map(|(key, value)| (Some(("key", key)), value)).collect();
+    Metric { name, kind, help, values }
 }
 
 /// Metrics of Paddock's own, and of its process under the names that are common with Prometheus.

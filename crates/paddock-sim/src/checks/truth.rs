@@ -104,6 +104,7 @@ impl Truth {
             member: command.member,
             time_ms: command.time_ms,
             ids,
+            enforces_quotas: command.enforces_quotas,
             wish: Wish::of(&command.write),
         };
         if self.models.is_empty() {

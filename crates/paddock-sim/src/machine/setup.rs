@@ -133,6 +133,8 @@ impl Settings {
             sasl: None,
             required_schemes: Vec::new(),
             linearizable_reads: self.linearizable_reads,
+            enforces_quotas: true,
+            audit: None,
             may_reconfig: true,
             // What clients hold is a matter of one process.
             limits: Limits {

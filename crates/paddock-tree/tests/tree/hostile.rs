@@ -12,8 +12,9 @@ use crate::saved::{load, snapshot};
 fn motley_tree() -> Tree {
     let mut tree = Tree::new();
     let session = SessionId(7);
-    let mut run =
-        |session, wish| Call { session, member: 0, time_ms: 5, ids: Vec::new(), wish }.must(&mut tree);
+    let mut run = |session, wish| {
+        Call { session, member: 0, time_ms: 5, ids: Vec::new(), enforces_quotas: false, wish }.must(&mut tree)
+    };
     let create = |op, path: &str, acl, flags, ttl_ms| Wish::Create {
         op,
         path: path.to_owned(),
@@ -185,7 +186,15 @@ fn counters_wrap() {
     assert_eq!(create(), "/x/n--2147483647");
 
     let set = Wish::SetData { path: "/x".to_owned(), data: None, version: i32::MAX };
-    Call { session: SessionId::NONE, member: 0, time_ms: 0, ids: Vec::new(), wish: set }.must(&mut tree);
+    Call {
+        session: SessionId::NONE,
+        member: 0,
+        time_ms: 0,
+        ids: Vec::new(),
+        enforces_quotas: false,
+        wish: set,
+    }
+    .must(&mut tree);
     assert_eq!(tree.stat("/x").unwrap().version, i32::MIN);
     assert_eq!(tree.stat("/x").unwrap().cversion, 2i32.wrapping_mul(i32::MIN + 2).wrapping_sub(3));
 }
@@ -203,7 +212,15 @@ fn many_children_and_long_names_are_no_trouble() {
     assert_eq!(tree.apply(&Command::decode(&bytes).unwrap()).result, Err(ErrorCode::NodeExists));
     for n in (0..100_000).step_by(2) {
         let wish = Wish::Delete { path: format!("/d/{n}"), version: -1 };
-        let bytes = Call { session: SessionId::NONE, member: 0, time_ms: 0, ids: Vec::new(), wish }.encode();
+        let bytes = Call {
+            session: SessionId::NONE,
+            member: 0,
+            time_ms: 0,
+            ids: Vec::new(),
+            enforces_quotas: false,
+            wish,
+        }
+        .encode();
         assert_eq!(tree.apply(&Command::decode(&bytes).unwrap()).result, Ok(WriteReply::Done));
     }
     assert_eq!(tree.stat("/d").unwrap().num_children, 50_000);

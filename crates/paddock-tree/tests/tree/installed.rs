@@ -44,7 +44,14 @@ proptest! {
 #[test]
 fn commands_tried_out_together_see_each_other() {
     let mut tree = Tree::new();
-    let begin = Call { session: SessionId(1), member: 1, time_ms: 5, ids: vec![], wish: session() };
+    let begin = Call {
+        session: SessionId(1),
+        member: 1,
+        time_ms: 5,
+        ids: vec![],
+        enforces_quotas: false,
+        wish: session(),
+    };
     let create = Call { wish: create("/a-", 2), ..begin.clone() };
     let bytes = [begin.encode(), create.encode(), create.encode()];
     let commands: Vec<Command<'_>> =

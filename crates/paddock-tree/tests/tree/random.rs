@@ -114,6 +114,7 @@ pub(crate) fn calls(count: usize) -> impl Strategy<Value = Vec<Call>> {
             member: 1,
             time_ms: 0,
             ids: Vec::new(),
+            enforces_quotas: false,
             wish: Wish::CreateSession { timeout_ms: 1000 },
         };
         let mut time_ms = 0;
@@ -129,11 +130,13 @@ pub(crate) fn calls(count: usize) -> impl Strategy<Value = Vec<Call>> {
 fn call() -> impl Strategy<Value = Call> {
     let session = prop_oneof![8 => 1..=2i64, 1 => Just(0), 1 => Just(3)].prop_map(SessionId);
     let member = prop_oneof![12 => Just(1), 1 => Just(2)];
-    (session, member, 0..20i64, ids(), wish()).prop_map(|(session, member, time_ms, ids, wish)| Call {
+    let circumstances = (session, member, 0..20i64, ids(), any::<bool>());
+    (circumstances, wish()).prop_map(|((session, member, time_ms, ids, enforces_quotas), wish)| Call {
         session,
         member,
         time_ms,
         ids,
+        enforces_quotas,
         wish,
     })
 }
@@ -269,7 +272,8 @@ fn path() -> impl Strategy<Value = String> {
 }
 
 fn data() -> impl Strategy<Value = Option<Vec<u8>>> {
-    select(vec![None, Some(""), Some("x"), Some("count=4,bytes=-7"), Some("junk")])
+    let limits = "count=2,bytes=2=;byteHardLimit=4;countHardLimit=3";
+    select(vec![None, Some(""), Some("x"), Some("count=4,bytes=-7"), Some(limits), Some("junk")])
         .prop_map(|data| data.map(|data| data.as_bytes().to_vec()))
 }
 

@@ -45,7 +45,7 @@ fn scripts() {
 
 /// The script with the answers that it gets now.
 fn play(script: &str) -> String {
-    let mut stage = Stage { tree: Tree::new(), time_ms: 1000 };
+    let mut stage = Stage { tree: Tree::new(), time_ms: 1000, enforces_quotas: false };
     let mut stories = Vec::new();
     for story in script.trim().split("\n\n") {
         let lines = story.split("\n---").next().expect("a story has lines");
@@ -80,12 +80,24 @@ fn difference(expected: &str, played: &str) -> String {
 struct Stage {
     tree: Tree,
     time_ms: i64,
+    enforces_quotas: bool,
 }
 
 impl Stage {
     fn play(&mut self, line: &Line, within: &[Line], out: &mut String) {
         match line.verb() {
             "time" => self.time_ms = line.word(1).parse().expect("a time"),
+            "quotas" => self.enforces_quotas = line.word(1) == "enforced",
+            "overruns" => {
+                for overrun in self.tree.take_quota_overruns() {
+                    let (path, limit) = (overrun.path, overrun.limit);
+                    let kind = if overrun.is_hard { "hard" } else { "soft" };
+                    put(out, format_args!("{path} {kind} {limit:?} {} of {}", overrun.value, overrun.max));
+                }
+                for (namespace, used) in self.tree.quota_use() {
+                    put(out, format_args!("{namespace}: {used:?}"));
+                }
+            }
             "restart" => {
                 let before = dump(&self.tree);
                 self.tree = load(&snapshot(&mut self.tree, 2, |_| {}));
@@ -125,7 +137,15 @@ impl Stage {
             _ => line.wish(),
         };
         let (session, ids) = (line.session(), line.ids());
-        let bytes = Call { session, member: 0, time_ms: self.time_ms, ids, wish }.encode();
+        let bytes = Call {
+            session,
+            member: 0,
+            time_ms: self.time_ms,
+            ids,
+            enforces_quotas: self.enforces_quotas,
+            wish,
+        }
+        .encode();
         let command = Command::decode(&bytes).expect("a command comes back as encoded");
         let outcome = self.tree.apply(&command);
         put_outcome(&outcome, out);

@@ -9,13 +9,15 @@ const VARIABLES: [&str; 2] = ["JVMFLAGS", "SERVER_JVMFLAGS"];
 /// The JAAS file.
 pub(super) const JAAS_FILE: &str = "java.security.auth.login.config";
 /// Properties that count, without `zookeeper.` in front of them. The others are about the JVM, or have their own keys.
-const PROPERTIES: [&str; 8] = [
+const PROPERTIES: [&str; 10] = [
     JAAS_FILE,
     "sasl.serverconfig",
     "superUser",
     "allowSaslFailedClients",
     "sessionRequireClientSASLAuth",
     "enforce.auth.",
+    "enforceQuota",
+    "audit.",
     "DigestAuthenticationProvider.digestAlg",
     "DigestAuthenticationProvider.superDigest",
 ];

@@ -106,6 +106,8 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "words" => config.words = words(value)?,
         "digest_algorithm" => config.digest_algorithm = value::digest_algorithm(value)?,
         "super_digest" => config.super_digest = Some(value::super_digest(value)?),
+        "audit_log" => config.audit_log = Some(value::audit_log(value)?),
+        "enforce_quota" => config.enforce_quota = boolean(value)?,
         "garbage_interval_ms" => config.garbage_interval_ms = value::milliseconds(value)?,
         "garbage_max" => config.garbage_max = value::amount(value, 1..=COUNT_MAX, "znodes")?,
         "snapshot_writes" => config.snapshot_writes = value::amount(value, 1..=i64::MAX, "writes")?,

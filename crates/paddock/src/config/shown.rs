@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use paddock_server::{
-    AdminSettings, CipherSuite, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm, Ensemble,
-    EnsembleMember, Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing,
-    WordList,
+    AdminSettings, AuditTarget, CipherSuite, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm,
+    Ensemble, EnsembleMember, Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions,
+    Tracing, WordList,
 };
 use toml::Value;
 
@@ -38,6 +38,8 @@ pub(crate) fn shown(config: &Config) -> String {
         digest_algorithm,
         super_digest,
         sasl,
+        enforce_quota,
+        audit_log,
         required_schemes,
         garbage_interval_ms,
         garbage_max,
@@ -68,6 +70,8 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set("digest_algorithm", digest_algorithm_name(*digest_algorithm));
     page.hide("super_digest", super_digest.is_some());
     page.set("required_schemes", required_schemes.clone());
+    page.set("enforce_quota", *enforce_quota);
+    page.set_some("audit_log", audit_log.as_ref().map(audit_target));
     page.set("garbage_interval_ms", number(*garbage_interval_ms));
     page.set("garbage_max", number(*garbage_max));
     page.set("snapshot_writes", number(*snapshot_writes));
@@ -216,6 +220,13 @@ fn version_names(versions: TlsVersions) -> Vec<&'static str> {
 
 fn suite_names(suites: &[CipherSuite]) -> Vec<&'static str> {
     suites.iter().map(|suite| suite.name()).collect()
+}
+
+fn audit_target(target: &AuditTarget) -> String {
+    match target {
+        AuditTarget::Log => "log".to_owned(),
+        AuditTarget::File(file) => path(file),
+    }
 }
 
 fn digest_algorithm_name(algorithm: DigestAlgorithm) -> &'static str {

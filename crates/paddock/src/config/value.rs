@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use paddock_server::{Dialect, DigestAlgorithm};
+use paddock_server::{AuditTarget, Dialect, DigestAlgorithm};
 
 /// The sizes that a segment of the log can have.
 pub(super) const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
@@ -85,6 +85,14 @@ pub(super) fn path(value: &impl Value) -> Result<PathBuf, String> {
     match value.text() {
         Some(text) if !text.is_empty() => Ok(PathBuf::from(text)),
         _ => Err(wrong("a path", value)),
+    }
+}
+
+/// `log`, or the path of a file.
+pub(super) fn audit_log(value: &impl Value) -> Result<AuditTarget, String> {
+    match value.text() {
+        Some("log") => Ok(AuditTarget::Log),
+        _ => path(value).map(AuditTarget::File),
     }
 }
 

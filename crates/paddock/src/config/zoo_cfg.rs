@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use paddock_server::ClientAddress;
+use paddock_server::{AuditTarget, ClientAddress};
 
 use super::draft::Draft;
 use super::ensemble::{self, Named, OwnNumber};
@@ -66,6 +66,9 @@ struct ZooCfg {
     client_address: Option<IpAddr>,
     garbage_per_minute: Option<u64>,
     dynamic_file: Option<PathBuf>,
+    has_audit_log: bool,
+    /// A key of Paddock's own: ZooKeeper has it in a configuration of its logs.
+    audit_file: Option<PathBuf>,
     metrics: ZooMetrics,
     admin: ZooAdmin,
     servers: ZooServers,
@@ -150,6 +153,9 @@ impl ZooCfg {
             "enforce.auth.schemes" => {
                 draft.sasl.schemes = zoo_values::list(value.0).map(str::to_owned).collect();
             }
+            "audit.enable" => self.has_audit_log = zoo_values::boolean(value)?,
+            "audit.file" => self.audit_file = Some(value::path(value)?),
+            "enforceQuota" => config.enforce_quota = zoo_values::boolean(value)?,
             _ if key.starts_with("authProvider.") => {
                 let class = value.0.rsplit('.').next().unwrap_or_default();
                 if !AUTH_PROVIDERS.contains(&class) {
@@ -185,6 +191,10 @@ impl ZooCfg {
         remarks: &mut Vec<Remark>,
     ) -> Result<Draft, ConfigError> {
         self.settle_times();
+        if self.has_audit_log {
+            let target = self.audit_file.take().map_or(AuditTarget::Log, AuditTarget::File);
+            self.draft.config.audit_log = Some(target);
+        }
         let Some(data_dir) = overrides.data_dir.as_deref().or(self.draft.data_dir.as_deref()) else {
             return Err(place.clone().fault("dataDir is missing"));
         };

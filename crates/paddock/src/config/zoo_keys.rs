@@ -97,11 +97,10 @@ pub(super) const FIXED: &[Fixed] = &[
     },
     Fixed { key: "skipACL", values: &["no"], otherwise: Warn("ACLs are always checked") },
     Fixed {
-        key: "enforceQuota",
-        values: &["false"],
-        otherwise: Warn("quotas are counted, but not enforced"),
+        key: "audit.impl.class",
+        values: &["org.apache.zookeeper.audit.Slf4jAuditLogger"],
+        otherwise: Warn("lines go to the log, or to audit.file"),
     },
-    Fixed { key: "audit.enable", values: &["false"], otherwise: Warn("there is no audit log") },
     Fixed {
         key: "datadir.autocreate",
         values: &["true"],
@@ -131,6 +130,8 @@ pub(super) const BETWEEN_MEMBERS: &[Fixed] = &[
     Fixed {
         key: "quorum.auth.enableSasl",
         values: &["false"],
-        otherwise: Refuse("members would take each other's word without SASL"),
+        otherwise: Refuse(
+            "members prove to each other who they are by TLS, and not by SASL; set sslQuorum=true",
+        ),
     },
 ];

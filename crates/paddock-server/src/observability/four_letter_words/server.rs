@@ -113,7 +113,9 @@ pub(super) fn monitor(operator: &Operator) -> String {
         let _ = writeln!(lines, "zk_peer_state\t{state}");
     }
     for metric in metrics::of_zookeeper(shared) {
-        let _ = writeln!(lines, "zk_{}\t{}", metric.name, metric.value());
+        for (name, value) in metric.lines() {
+            let _ = writeln!(lines, "zk_{name}\t{value}");
+        }
     }
     lines
 }

@@ -309,7 +309,7 @@ fn what_makes_links_safe_is_not_passed_over() {
     check_refused(
         &format!("{THREE}quorum.auth.enableSasl=true"),
         "zoo.cfg:7: quorum.auth.enableSasl: \"true\" is not offered: \
-         members would take each other's word without SASL",
+         members prove to each other who they are by TLS, and not by SASL; set sslQuorum=true",
     );
     check_warned(
         &format!("{THREE}leaderServes=no"),
