@@ -6,6 +6,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -416,18 +417,23 @@ fn tail(path: &Path) -> String {
 }
 
 /// A free port below Linux's ephemeral range: one from inside it could be taken by some client's outgoing connection
-/// while our server is down.
+/// while our server is down. `TEST_PORTS` narrows the choice, where other tests start servers meanwhile.
 pub fn free_port() -> u16 {
-    const FIRST: u16 = 20_000;
-    const COUNT: u16 = 12_000;
     static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let ports = ports();
     loop {
         // Test processes start at different places, servers of one process stand side by side.
         let offset =
             (process::id() as u16).wrapping_mul(61).wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
-        let port = FIRST + offset % COUNT;
+        let port = ports.start + offset % (ports.end - ports.start);
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
         }
     }
+}
+
+fn ports() -> Range<u16> {
+    let Ok(named) = env::var("TEST_PORTS") else { return 20_000..32_000 };
+    let bounds = named.split_once("..").and_then(|(first, end)| Some(first.parse().ok()?..end.parse().ok()?));
+    bounds.unwrap_or_else(|| panic!("TEST_PORTS is like 20000..21000, not {named:?}"))
 }

@@ -1,16 +1,46 @@
 //! Installers for what the tests need and a fresh machine lacks; all of it lies below the target directory.
 //!
 //! Each installer is quick when its work is done already: a stamp file, written last, holds what it was done from.
-//! Proxies and mirrors are the business of pip's, Maven's and apt's own settings, which pass through untouched.
+//! Two that want the same at the same time wait for each other. Proxies and mirrors are the business of pip's, Maven's and apt's own settings, which pass through untouched.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::apt;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
+
+/// A thing to install, for those who only want it to be there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    Python,
+    Jars,
+    OlderZookeepers,
+    Go,
+    Clickhouse,
+    Etcd,
+    Chromium,
+    Gungraun,
+}
+
+impl Part {
+    pub(crate) fn install(self, layout: &Layout) -> Result<(), Error> {
+        match self {
+            Part::Python => python(layout).map(drop),
+            Part::Jars => jars(layout),
+            Part::OlderZookeepers => older_zookeepers(layout).map(drop),
+            Part::Go => go(layout).map(drop),
+            Part::Clickhouse => clickhouse(layout).map(drop),
+            Part::Etcd => etcd(layout).map(drop),
+            Part::Chromium => chromium(layout).map(drop),
+            Part::Gungraun => gungraun(layout).map(drop),
+        }
+    }
+}
 
 /// A Python environment with pytest and kazoo; returns its interpreter.
 pub(crate) fn python(layout: &Layout) -> Result<PathBuf, Error> {
@@ -208,8 +238,18 @@ fn library_path(root: &Path) -> Result<OsString, Error> {
     env::join_paths(places).map_err(|error| Error::new(format!("LD_LIBRARY_PATH: {error}")))
 }
 
+/// Directories that something is being installed into, or was.
+static UNDER_WAY: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
+
 /// Runs `install` into an empty `directory`, unless that was done before from the same `source`.
 fn once(directory: &Path, source: &str, install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    let lock = UNDER_WAY
+        .lock()
+        .expect("no installer runs under this lock")
+        .entry(directory.into())
+        .or_default()
+        .clone();
+    let _turn = lock.lock().unwrap_or_else(PoisonError::into_inner);
     let stamp = directory.join("installed-from");
     if fs::read_to_string(&stamp).is_ok_and(|done| done == source) {
         return Ok(());

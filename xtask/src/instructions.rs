@@ -31,8 +31,14 @@ pub(crate) struct Options {
     update: bool,
 }
 
-/// The crates that have benchmarks.
-const PACKAGES: [&str; 4] = ["paddock-proto", "paddock-tree", "paddock-storage", "paddock-replica"];
+/// The crates that have benchmarks, and the simulator: selected together, they share what they are made of.
+const PACKAGES: [&str; 5] =
+    ["paddock-proto", "paddock-tree", "paddock-storage", "paddock-replica", "paddock-sim"];
+
+/// Options by which Cargo selects these crates.
+pub(crate) fn packages() -> impl Iterator<Item = &'static str> {
+    PACKAGES.into_iter().flat_map(|package| ["--package", package])
+}
 
 /// Counts and prints; true if no benchmark takes more than it may.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
@@ -60,12 +66,13 @@ pub(crate) fn measure(layout: &Layout) -> Result<Report, Error> {
     let stored = fs::read_to_string(&file).map_err(Error::io("read", &file))?;
     let stored = Figures::parse(&stored).map_err(|why| Error::new(format!("{}: {why}", file.display())))?;
 
-    // What is released, as the stage of the simulator has built it already; a benchmark has to unwind.
+    // What is released, as the stage of the simulator has built it already; a benchmark has to unwind. The hooks for the
+    // simulator that are compiled in take no part.
     let mut cargo = layout.cargo().args(["bench", "--quiet", "--profile", "sim", "--bench", "instructions"]);
     for (name, value) in install::gungraun(layout)? {
         cargo = cargo.env(name, value);
     }
-    let cargo = cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
+    let cargo = cargo.args(packages());
     let output = cargo.args(["--", "--callgrind-args=--cache-sim=no", "--output-format=json"]).output()?;
     let lines = output.lines().filter(|line| line.starts_with('{'));
     let benchmarks = lines.map(benchmark).collect::<Result<_, Error>>()?;

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -108,6 +108,17 @@ impl Program {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
+    /// Runs to the end and returns what the program prints. What it says of errors goes to a file, after what is there.
+    pub(crate) fn output_beside_log(mut self, log: &Path) -> Result<String, Error> {
+        let name = self.name();
+        self.command.stderr(append_to(log)?);
+        let output = self.command.output().map_err(|error| Error(format!("can't run `{name}`: {error}")))?;
+        if !output.status.success() {
+            return Err(Error(format!("`{name}` failed: {}\n{}", output.status, last_lines(log, 200))));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Runs to the end; true if the program is there and succeeds. Its output is dropped.
     pub(crate) fn succeeds(mut self) -> bool {
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -120,6 +131,11 @@ impl Program {
         words.extend(self.command.get_args().take(4).map(OsStr::to_owned));
         words.join(OsStr::new(" ")).to_string_lossy().into_owned()
     }
+}
+
+/// Writes a line into a log, after what programs wrote into it.
+pub(crate) fn note(log: &Path, line: &str) -> Result<(), Error> {
+    writeln!(append_to(log)?, "{line}").map_err(Error::io("write", log))
 }
 
 fn append_to(path: &Path) -> Result<File, Error> {

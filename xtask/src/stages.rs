@@ -1,4 +1,7 @@
-//! The stages of `cargo xtask test`: what they are, running them in order, and the account at the end.
+//! The stages of `cargo xtask test`: what they are, running them, and the account at the end.
+//!
+//! Those that measure time or keep the cores busy run one after another; those between them that mostly wait run side by side. What
+//! stages need is installed in the background meanwhile.
 //!
 //! A stage that could not run, or ended badly without naming a failed test, counts as one failed test; so does a
 //! stage that ran no test. The last line is therefore never better than what happened.
@@ -6,14 +9,18 @@
 mod go;
 mod java;
 mod outcome;
+mod ports;
+mod programs;
 mod python;
 mod rust;
 
 use std::io::{self, Write};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use std::{env, fs};
+use std::{env, fs, thread};
 
 use crate::counts::Counts;
+use crate::install::Part;
 use crate::layout::Layout;
 use crate::process::Error;
 
@@ -26,71 +33,125 @@ struct Stage {
     about: &'static str,
     /// Starts the server under test, so the stage `build` comes first.
     needs_server: bool,
+    company: Company,
+    /// Installed in the background before it is the stage's turn; the stage waits for it, and tells what went wrong.
+    installs: &'static [Part],
     run: fn(&Layout) -> Result<Outcome, Error>,
 }
 
-/// In the order in which they run: cheap ones and those that others need first.
+/// Other stages that may run at the same time as one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Company {
+    /// None, because it measures time or keeps all cores busy.
+    Alone,
+    /// Its neighbours in the list for which this is true as well. Mostly it waits: for sessions, restarts and programs of others.
+    Neighbours,
+}
+
+/// In the order in which they begin: cheap ones and those that others need first; of neighbours, those that take longest.
 const STAGES: [Stage; 12] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
         needs_server: false,
+        company: Company::Alone,
+        installs: &[],
         run: rust::unit,
     },
     Stage {
         name: "simulator",
         about: "whole ensembles in one thread, from 200 seeds, with faults",
         needs_server: false,
+        company: Company::Alone,
+        installs: &[],
         run: rust::simulator,
     },
     Stage {
         name: "instructions",
         about: "how many instructions requests, changes of the tree and the log take, against what is stored",
         needs_server: false,
+        company: Company::Alone,
+        installs: &[Part::Gungraun],
         run: rust::instructions,
     },
-    Stage { name: "etcd", about: "front ends that share a real etcd", needs_server: false, run: rust::etcd },
-    Stage { name: BUILD, about: "the paddock binary, as released", needs_server: false, run: rust::build },
+    Stage {
+        name: BUILD,
+        about: "the paddock binary, as released",
+        needs_server: false,
+        company: Company::Alone,
+        installs: &[],
+        run: rust::build,
+    },
     Stage {
         name: "process",
         about: "server processes: crashes, damaged files, the same requests to Apache ZooKeeper",
         needs_server: true,
+        company: Company::Neighbours,
+        installs: &[Part::Jars, Part::OlderZookeepers],
         run: rust::process,
     },
     Stage {
-        name: "porcupine",
-        about: "the checker of histories: that it notices stale reads and lost writes",
-        needs_server: false,
-        run: go::test,
-    },
-    Stage {
-        name: "faults",
-        about: "ensembles that lose members and are cut apart under load, beside Apache ZooKeeper's",
+        name: "kazoo",
+        about: "Python's client and its recipes",
         needs_server: true,
-        run: rust::faults,
-    },
-    Stage {
-        name: "browser",
-        about: "the pages of bench reports, opened in Chromium",
-        needs_server: true,
-        run: rust::browser,
-    },
-    Stage { name: "kazoo", about: "Python's client and its recipes", needs_server: true, run: python::kazoo },
-    Stage {
-        name: "java",
-        about: "Apache ZooKeeper's client and command line, Curator",
-        needs_server: true,
-        run: java::run,
+        company: Company::Neighbours,
+        installs: &[Part::Python, Part::Jars],
+        run: python::kazoo,
     },
     Stage {
         name: "clickhouse",
         about: "ClickHouse servers with replicated tables",
         needs_server: true,
+        company: Company::Neighbours,
+        installs: &[Part::Python, Part::Clickhouse],
         run: python::clickhouse,
+    },
+    Stage {
+        name: "java",
+        about: "Apache ZooKeeper's client and command line, Curator",
+        needs_server: true,
+        company: Company::Neighbours,
+        installs: &[Part::Jars],
+        run: java::run,
+    },
+    Stage {
+        name: "browser",
+        about: "the pages of bench reports, opened in Chromium",
+        needs_server: true,
+        company: Company::Neighbours,
+        installs: &[Part::Chromium],
+        run: rust::browser,
+    },
+    Stage {
+        name: "porcupine",
+        about: "the checker of histories: that it notices stale reads and lost writes",
+        needs_server: false,
+        company: Company::Neighbours,
+        installs: &[Part::Go],
+        run: go::test,
+    },
+    Stage {
+        name: "etcd",
+        about: "front ends that share a real etcd",
+        needs_server: false,
+        company: Company::Neighbours,
+        installs: &[Part::Etcd],
+        run: rust::etcd,
+    },
+    Stage {
+        name: "faults",
+        about: "ensembles that lose members and are cut apart under load, beside Apache ZooKeeper's",
+        needs_server: true,
+        company: Company::Alone,
+        installs: &[Part::Python, Part::Jars, Part::Go],
+        run: rust::faults,
     },
 ];
 
 const BUILD: &str = "build";
+
+/// Number of stages that run side by side: one more than the cores of a small machine, since they wait a lot.
+const LANES: usize = 3;
 
 pub(crate) fn list() {
     for stage in &STAGES {
@@ -101,28 +162,19 @@ pub(crate) fn list() {
 /// Runs the named stages, or all if none is named; whether everything passed.
 pub(crate) fn run(layout: &Layout, names: &[String]) -> Result<bool, Error> {
     let selected = select(names)?;
-    let mut sum = Counts::default();
-    let mut account = String::new();
-    let mut no_server = false;
     let start = Instant::now();
+    let account = thread::scope(|scope| {
+        scope.spawn(|| install_ahead(layout, &selected));
+        run_all(layout, &selected)
+    });
 
-    for stage in selected {
-        print!("{:<14}", stage.name);
-        io::stdout().flush().map_err(|error| Error::new(format!("print: {error}")))?;
-        let stage_start = Instant::now();
-        let counts = if no_server && stage.needs_server {
-            println!("not run, there is no server to test");
-            Counts { failed: 1, ..Counts::default() }
-        } else {
-            run_one(layout, stage)
-        };
-        no_server |= stage.name == BUILD && counts.failed > 0;
-        sum += counts;
-        account += &row(stage.name, counts, stage_start.elapsed());
-    }
-
+    let mut sum = Counts::default();
     println!("\n{:<14}{:>8}{:>8}{:>9}{:>10}", "stage", "passed", "failed", "skipped", "time");
-    print!("{account}{}", row("all", sum, start.elapsed()));
+    for Row { stage, counts, time } in account {
+        sum += counts;
+        print!("{}", row(stage, counts, time));
+    }
+    print!("{}", row("all", sum, start.elapsed()));
     println!("{sum}");
     Ok(sum.failed == 0)
 }
@@ -140,33 +192,95 @@ fn select(names: &[String]) -> Result<Vec<&'static Stage>, Error> {
     Ok(STAGES.iter().filter(|stage| named(stage) || (build && stage.name == BUILD)).collect())
 }
 
-fn run_one(layout: &Layout, stage: &Stage) -> Counts {
+fn install_ahead(layout: &Layout, stages: &[&Stage]) {
+    for part in stages.iter().flat_map(|stage| stage.installs) {
+        // The stage tries again what failed, and tells it.
+        let _ = part.install(layout);
+    }
+}
+
+/// The account of one stage.
+struct Row {
+    stage: &'static str,
+    counts: Counts,
+    time: Duration,
+}
+
+fn run_all(layout: &Layout, stages: &[&'static Stage]) -> Vec<Row> {
+    let mut account: Vec<Row> = Vec::new();
+    let are_neighbours = |left: &&Stage, right: &&Stage| {
+        left.company == Company::Neighbours && right.company == Company::Neighbours
+    };
+    for group in stages.chunk_by(are_neighbours) {
+        let no_server = account.iter().any(|row| row.stage == BUILD && row.counts.failed > 0);
+        match group {
+            [stage] => {
+                print!("{:<14}", stage.name);
+                let _ = io::stdout().flush();
+                let (row, report) = run_one(layout, stage, no_server);
+                println!("{report}");
+                account.push(row);
+            }
+            _ => account.extend(run_side_by_side(layout, group, no_server)),
+        }
+    }
+    account
+}
+
+/// Runs neighbours, and prints a line for each when it has ended.
+fn run_side_by_side(layout: &Layout, stages: &[&'static Stage], no_server: bool) -> Vec<Row> {
+    let (waiting, account) = (Mutex::new(stages.iter()), Mutex::new(Vec::new()));
+    let next = || waiting.lock().expect("no lane panics while it holds the lock").next();
+    let lane = || {
+        while let Some(stage) = next() {
+            let (row, report) = run_one(layout, stage, no_server);
+            println!("{:<14}{report}", stage.name);
+            account.lock().expect("no lane panics while it holds the lock").push(row);
+        }
+    };
+    thread::scope(|scope| (0..LANES).for_each(|_| drop(scope.spawn(lane))));
+    account.into_inner().expect("no lane panics while it holds the lock")
+}
+
+/// Runs a stage; its account, and what is printed of it behind its name.
+fn run_one(layout: &Layout, stage: &'static Stage, no_server: bool) -> (Row, String) {
     let start = Instant::now();
-    let log = layout.log(stage.name);
-    // Only this run's output belongs in the report of this run.
-    let _ = fs::remove_file(&log);
-    let outcome = (stage.run)(layout);
+    let (counts, report) = if no_server && stage.needs_server {
+        let counts = Counts { failed: 1, ..Counts::default() };
+        (counts, "not run, there is no server to test".to_owned())
+    } else {
+        let log = layout.log(stage.name);
+        // Only this run's output belongs in the report of this run.
+        let _ = fs::remove_file(&log);
+        report(layout, stage, (stage.run)(layout), start)
+    };
+    (Row { stage: stage.name, counts, time: start.elapsed() }, report)
+}
+
+fn report(
+    layout: &Layout,
+    stage: &Stage,
+    outcome: Result<Outcome, Error>,
+    start: Instant,
+) -> (Counts, String) {
     let seconds = start.elapsed().as_secs_f64();
     let (mut counts, trouble) = match outcome {
         Ok(Outcome { counts, success }) => (counts, judge(stage, counts, success)),
         // It says itself what there was to see.
         Err(error) => {
-            println!("FAILED in {seconds:.1} s: {error}");
-            return Counts { failed: 1, ..Counts::default() };
+            let counts = Counts { failed: 1, ..Counts::default() };
+            return (counts, format!("FAILED in {seconds:.1} s: {error}"));
         }
     };
     let Some(trouble) = trouble else {
-        println!(
-            "{} in {seconds:.1} s",
-            if stage.name == BUILD { "done".to_owned() } else { counts.to_string() }
-        );
-        return counts;
+        let done = if stage.name == BUILD { "done".to_owned() } else { counts.to_string() };
+        return (counts, format!("{done} in {seconds:.1} s"));
     };
+    let log = layout.log(stage.name);
     let output = fs::read(&log).unwrap_or_default();
-    println!("FAILED in {seconds:.1} s: {trouble}");
-    println!("{}\n--- end of {}", String::from_utf8_lossy(&output), log.display());
+    let output = String::from_utf8_lossy(&output);
     counts.failed = counts.failed.max(1);
-    counts
+    (counts, format!("FAILED in {seconds:.1} s: {trouble}\n{output}\n--- end of {}", log.display()))
 }
 
 /// The fault of a stage that ran to its end, if there is one.

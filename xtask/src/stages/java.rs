@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::outcome::Outcome;
+use super::ports;
 use crate::counts::Counts;
 use crate::install;
 use crate::layout::Layout;
@@ -43,6 +44,7 @@ fn junit(layout: &Layout, classes: &Path, options: &[&str], members: &str) -> Re
         .arg("--reports-dir")
         .arg(&reports)
         .env("TEST_MEMBERS", members)
+        .env(ports::VARIABLE, ports::of_stage(STAGE))
         .env("PADDOCK_BIN", layout.paddock())
         .env("ZOOKEEPER_CLASSPATH", layout.class_path())
         .log_to(&layout.log(STAGE))

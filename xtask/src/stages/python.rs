@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 
 use super::outcome::Outcome;
+use super::ports;
 use crate::counts::Counts;
 use crate::install;
 use crate::layout::Layout;
@@ -46,6 +47,7 @@ fn pytest(
         .args(options)
         .arg(layout.tests(stage))
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env(ports::VARIABLE, ports::of_stage(stage))
         .env("PADDOCK_BIN", layout.paddock())
         .env("ZOOKEEPER_CLASSPATH", layout.class_path());
     for (name, value) in variables {

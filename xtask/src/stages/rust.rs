@@ -1,10 +1,11 @@
-//! The stages that Cargo runs.
+//! The stages that Cargo compiles.
 
 use std::ffi::OsString;
 use std::fs;
 
 use super::outcome::Outcome;
-use super::{go, java};
+use super::programs::{self, Compiled};
+use super::{go, java, ports};
 use crate::breaks;
 use crate::counts::Counts;
 use crate::install;
@@ -12,18 +13,33 @@ use crate::instructions;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
 
+/// Part of the names of tests that want a real etcd, in whichever package.
+const ON_ETCD: &str = "on_etcd";
+
+/// Compiles the programs of all stages, and runs those that need nothing else.
 pub(super) fn unit(layout: &Layout) -> Result<Outcome, Error> {
-    let cargo = layout.cargo().args(["test", "--no-fail-fast", "--workspace", "--exclude", "paddock-tests"]);
-    test(layout, "unit", cargo)
+    let stage = "unit";
+    let mut programs = programs::compile(layout, stage, &[])?;
+    programs.retain(|program| !program.is_example() && !is_with_servers(layout, program));
+    let success = programs::run(layout, stage, &programs, &["--skip", ON_ETCD], &[])?;
+    Ok(Outcome { counts: count(layout, stage)?, success })
+}
+
+/// True for a test of the package whose tests start servers.
+fn is_with_servers(layout: &Layout, program: &Compiled) -> bool {
+    program.is_integration_test() && program.directory == layout.tests("")
 }
 
 /// Seeds of the simulated ensembles.
 const SEEDS: &str = "0..200";
 
+/// Compiles the benchmarks of the stage `instructions`, too: both are made of the same crates.
 pub(super) fn simulator(layout: &Layout) -> Result<Outcome, Error> {
     let log = layout.log("simulator");
-    let cargo = layout.cargo().args(["run", "--profile", "sim", "--package", "paddock-sim", "--"]);
-    let status = cargo.args(["--seeds", SEEDS]).log_to(&log).status()?;
+    let build = layout.cargo().args(["build", "--profile", "sim"]).args(instructions::packages());
+    build.args(["--bin", "paddock-sim", "--bench", "instructions"]).log_to(&log).run()?;
+    let simulator = Program::new(layout.simulator()).current_dir(layout.root());
+    let status = simulator.args(["--seeds", SEEDS]).log_to(&log).status()?;
     let output = fs::read(&log).map_err(Error::io("read", &log))?;
     let mut counts = Counts::from_simulator(&String::from_utf8_lossy(&output));
     // Mistakes that do not fit the sources any more prove nothing.
@@ -46,45 +62,49 @@ pub(super) fn build(layout: &Layout) -> Result<Outcome, Error> {
     Ok(Outcome { counts: Counts::default(), success: status.success() })
 }
 
-pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
-    install::jars(layout)?;
-    let cargo = layout.cargo().args(["test", "--no-fail-fast", "--release", "--package", "paddock-tests"]);
-    let mut cargo =
-        cargo.env("PADDOCK_BIN", layout.paddock()).env("ZOOKEEPER_CLASSPATH", layout.class_path());
-    for (name, value) in install::older_zookeepers(layout)? {
-        cargo = cargo.env(name, value);
-    }
-    test(layout, "process", cargo)
-}
-
-/// Front ends that share an etcd; without it the same stories are part of the stage `unit`.
-pub(super) fn etcd(layout: &Layout) -> Result<Outcome, Error> {
-    let program = install::etcd(layout)?;
-    let cargo = layout.cargo().args(["test", "--package", "paddock-etcd", "--features", "on-etcd"]);
-    test(layout, "etcd", cargo.args(["--test", "mirrors", "on_etcd"]).env("ETCD_BIN", program))
-}
-
 /// The test programs of the stage `faults`, and how many of their tests run at a time: where times are measured, one.
 const FAULTS: [(&[&str], u32); 2] =
     [(&["failover", "rolling_restart"], 1), (&["histories", "partitions", "timeliness", "torture"], 2)];
 
-/// Its tests are behind a feature of their package, so that the stage `process` leaves them out.
+/// The test program of the stage `browser`.
+const BROWSER: &str = "report_page";
+
+/// All programs with servers that are not of another stage.
+pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
+    let stage = "process";
+    install::jars(layout)?;
+    let is_of_another = |name: &str| name == BROWSER || FAULTS.iter().any(|(names, _)| names.contains(&name));
+    let mut programs = programs::compile(layout, stage, &["--tests"])?;
+    programs.retain(|program| is_with_servers(layout, program) && !is_of_another(&program.name));
+    let mut variables = install::older_zookeepers(layout)?;
+    variables.extend([
+        ("PADDOCK_BIN", layout.paddock().into()),
+        ("ZOOKEEPER_CLASSPATH", layout.class_path().into()),
+        (ports::VARIABLE, ports::of_stage(stage).into()),
+    ]);
+    let success = programs::run(layout, stage, &programs, &[], &variables)?;
+    Ok(Outcome { counts: count(layout, stage)?, success })
+}
+
+/// Front ends that share an etcd; without it the same stories are part of the stage `unit`.
+pub(super) fn etcd(layout: &Layout) -> Result<Outcome, Error> {
+    let stage = "etcd";
+    let programs = programs::compile(layout, stage, &["--test", "mirrors"])?;
+    let variables =
+        [("ETCD_BIN", install::etcd(layout)?.into()), (ports::VARIABLE, ports::of_stage(stage).into())];
+    let success = programs::run(layout, stage, &programs, &[ON_ETCD], &variables)?;
+    Ok(Outcome { counts: count(layout, stage)?, success })
+}
+
 pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "faults";
     let variables = fault_variables(layout, stage)?;
     let mut success = true;
-    for (programs, threads) in FAULTS {
-        let cargo =
-            layout.cargo().args(["test", "--no-fail-fast", "--release", "--package", "paddock-tests"]);
-        let mut cargo = cargo
-            .args(["--features", "faults"])
-            .args(programs.iter().flat_map(|program| ["--test", program]))
-            // Figures are in the log.
-            .args(["--", "--nocapture", &format!("--test-threads={threads}")]);
-        for (name, value) in &variables {
-            cargo = cargo.env(name, value);
-        }
-        success &= cargo.log_to(&layout.log(stage)).status()?.success();
+    for (names, threads) in FAULTS {
+        let programs = with_servers(layout, stage, names)?;
+        let threads = format!("--test-threads={threads}");
+        // Figures are in the log.
+        success &= programs::run(layout, stage, &programs, &["--nocapture", &threads], &variables)?;
     }
     Ok(Outcome { counts: count(layout, stage)?, success })
 }
@@ -108,31 +128,33 @@ pub(crate) fn fault_variables(layout: &Layout, stage: &str) -> Result<Vec<(&'sta
     ])
 }
 
-/// Its tests are behind a feature, too.
 pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
-    let variables = install::chromium(layout)?;
+    let stage = "browser";
+    let mut variables = install::chromium(layout)?;
     let pages = layout.environment("report-pages");
     // Pages of an earlier run are not what is tested.
     let _ = fs::remove_dir_all(&pages);
-    let example = layout.cargo().args(["run", "--package", "paddock-bench", "--example", "page", "--"]);
-    example.arg(&pages).log_to(&layout.log("browser")).run()?;
-
-    let mut cargo = layout
-        .cargo()
-        .args(["test", "--no-fail-fast", "--package", "paddock-tests", "--features", "browser"])
-        .args(["--test", "report_page", "--", "--nocapture"])
-        .env("PADDOCK_BIN", layout.paddock())
-        .env("REPORT_PAGES", &pages)
-        .env("SCREENSHOTS", layout.environment("logs"));
-    for (name, value) in variables {
-        cargo = cargo.env(name, value);
+    let examples = programs::compile(layout, stage, &["--example", "page"])?;
+    for example in examples.iter().filter(|compiled| compiled.is_example()) {
+        example.program().arg(&pages).log_to(&layout.log(stage)).run()?;
     }
-    test(layout, "browser", cargo)
+    variables.extend([
+        ("PADDOCK_BIN", layout.paddock().into()),
+        ("REPORT_PAGES", pages.into()),
+        ("SCREENSHOTS", layout.environment("logs").into()),
+        (ports::VARIABLE, ports::of_stage(stage).into()),
+    ]);
+    let programs = with_servers(layout, stage, &[BROWSER])?;
+    let success = programs::run(layout, stage, &programs, &["--nocapture"], &variables)?;
+    Ok(Outcome { counts: count(layout, stage)?, success })
 }
 
-fn test(layout: &Layout, stage: &str, cargo: Program) -> Result<Outcome, Error> {
-    let status = cargo.log_to(&layout.log(stage)).status()?;
-    Ok(Outcome { counts: count(layout, stage)?, success: status.success() })
+/// Compiles these tests of the package whose tests start servers.
+fn with_servers(layout: &Layout, stage: &str, names: &[&str]) -> Result<Vec<Compiled>, Error> {
+    let options: Vec<&str> = names.iter().flat_map(|name| ["--test", name]).collect();
+    let mut programs = programs::compile(layout, stage, &options)?;
+    programs.retain(|program| is_with_servers(layout, program));
+    Ok(programs)
 }
 
 fn count(layout: &Layout, stage: &str) -> Result<Counts, Error> {
