@@ -41,7 +41,7 @@ final class Server implements AutoCloseable {
 
     /** Starts a server and waits until it serves. */
     Server() throws Exception {
-        this(1, MEMBERS == 1 ? List.of() : serverLines());
+        this(1, MEMBERS == 1 ? List.of() : serverLines(MEMBERS));
         start();
     }
 
@@ -51,6 +51,27 @@ final class Server implements AutoCloseable {
         server.jvmFlags.addAll(jvmFlags);
         server.start();
         return server;
+    }
+
+    /** Starts the members of an ensemble, each of which may be killed and started again, and waits until they serve. */
+    static List<Server> ensemble(int members) throws Exception {
+        var lines = serverLines(members);
+        var ensemble = new ArrayList<Server>();
+        for (int id = 1; id <= members; id++) {
+            ensemble.add(new Server(id, lines, 1));
+        }
+        startAll(ensemble);
+        return ensemble;
+    }
+
+    /** Starts them at the same time, and waits until they serve. */
+    static void startAll(List<Server> members) throws Exception {
+        for (Server member : members) {
+            member.launch();
+        }
+        for (Server member : members) {
+            member.waitUntilItServes();
+        }
     }
 
     private Server(int id, List<String> serverLines) throws Exception {
@@ -81,9 +102,9 @@ final class Server implements AutoCloseable {
         }
     }
 
-    private static List<String> serverLines() throws IOException {
+    private static List<String> serverLines(int members) throws IOException {
         var lines = new ArrayList<String>();
-        for (int id = 1; id <= MEMBERS; id++) {
+        for (int id = 1; id <= members; id++) {
             lines.add("server.%d=127.0.0.1:%d:%d".formatted(id, freePort(), freePort()));
         }
         return lines;
@@ -129,6 +150,10 @@ final class Server implements AutoCloseable {
         Eventually.holds("a peer leads", READY,
                 () -> peers.isEmpty() || peers.stream().anyMatch(peer -> peer.word("srvr").contains("Mode: leader")));
         launch();
+        waitUntilItServes();
+    }
+
+    private void waitUntilItServes() throws Exception {
         Eventually.holds("the server serves\n" + logFile(), READY, () -> word("srvr").contains("Mode: "));
     }
 
@@ -172,12 +197,16 @@ final class Server implements AutoCloseable {
 
     /**
      * One that nobody has and that was not given before, as several servers take theirs later. Below Linux's ephemeral range,
-     * where no client's outgoing connection can take it while the server is down.
+     * where no client's outgoing connection can take it while the server is down. TEST_PORTS narrows the choice, where other
+     * tests start servers meanwhile.
      */
     static int freePort() throws IOException {
         var random = new Random();
+        var bounds = System.getenv().getOrDefault("TEST_PORTS", "20000..32000").split("\\.\\.");
+        int first = Integer.parseInt(bounds[0]);
+        int count = Integer.parseInt(bounds[1]) - first;
         for (int attempt = 0; attempt < 100; attempt++) {
-            int port = 20000 + random.nextInt(12000);
+            int port = first + random.nextInt(count);
             if (!GIVEN.add(port)) {
                 continue;
             }
