@@ -13,6 +13,7 @@ pub mod body;
 pub mod connection;
 pub mod differences;
 pub mod generate;
+pub mod identities;
 pub mod judge;
 pub mod play;
 pub mod quotas;

@@ -42,6 +42,9 @@ const LOGBACK: &str = r#"<configuration>
 </configuration>
 "#;
 
+/// A property of Java's own.
+const JAAS_FILE: &str = "java.security.auth.login.config";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerKind {
     Paddock,
@@ -364,6 +367,9 @@ impl Server {
                 if !self.syncs {
                     command.arg("-Dzookeeper.forceSync=no");
                 }
+                if let Some(file) = self.jaas_file() {
+                    command.arg(format!("-D{JAAS_FILE}={file}"));
+                }
                 command.arg(format!("-Dlogback.configurationFile={}", self.logback_path().display()));
                 command.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain");
                 command.arg(self.config_path());
@@ -373,6 +379,13 @@ impl Server {
     }
 
     /// Its `zoo.cfg`.
+    /// The JAAS file that its `zoo.cfg` names, which only Paddock looks for there.
+    fn jaas_file(&self) -> Option<String> {
+        let config = fs::read_to_string(self.config_path()).expect("read zoo.cfg");
+        let line = config.lines().find_map(|line| line.strip_prefix(JAAS_FILE)?.strip_prefix('='));
+        line.map(str::to_owned)
+    }
+
     pub fn config_path(&self) -> PathBuf {
         self.directory.path().join("zoo.cfg")
     }

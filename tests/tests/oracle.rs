@@ -1,25 +1,28 @@
 //! Apache ZooKeeper and Paddock answer the same requests with the same bytes.
 //!
-//! - `ORACLE_SEQUENCES`: how many sequences, 3000 unless told, and 600 with quotas.
+//! - `ORACLE_SEQUENCES`: how many sequences, 3000 unless told, 400 with quotas and 200 with identities.
 //! - `ORACLE_FRESH_SERVERS`: how many longer ones on the whole tree of servers of their own, 4 unless told.
 //! - `ORACLE_FINDINGS`: goes on until it has found so many differences, 1 unless told.
 //! - `ORACLE_SEED`: performs the one sequence of this seed.
 //! - `ORACLE_AGAINST=zookeeper`: compares ZooKeeper with itself, to prove that the generator leaves nothing to chance.
 
 use std::env;
+use std::sync::Arc;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use paddock_tests::oracle::differences::DIFFERENCES;
 use paddock_tests::oracle::generate;
+use paddock_tests::oracle::identities::{Entrance, Identities};
 use paddock_tests::oracle::judge::{Mismatch, compare, perform, shrink};
 use paddock_tests::oracle::play::{Stage, Transcript};
 use paddock_tests::oracle::quotas;
 use paddock_tests::oracle::sequence::Sequence;
-use paddock_tests::server::{Server, ServerKind};
+use paddock_tests::server::{Server, ServerKind, free_port};
 
 const SEQUENCES: u64 = 3000;
-const SEQUENCES_WITH_QUOTAS: u64 = 600;
+const SEQUENCES_WITH_QUOTAS: u64 = 400;
+const SEQUENCES_WITH_IDENTITIES: u64 = 200;
 const WHOLE_TREE_SEQUENCES: u64 = 4;
 
 /// Number of shorter sequences that are tried for a failing one.
@@ -47,8 +50,28 @@ impl Pair {
             let right = Server::start_with(other(), &quiet);
             [left.join().expect("ZooKeeper starts"), right]
         });
-        let [left, right] = servers.each_ref().map(|server| Stage::new(server.address()));
+        let [left, right] = servers.each_ref().map(|server| Stage::new(Entrance::new(server.address())));
         Pair { left, right, roots: 0, _servers: servers }
+    }
+
+    /// Servers that take all identities.
+    fn start_with_identities() -> Pair {
+        let identities = Arc::new(Identities::new());
+        let start = |kind| {
+            let port = free_port();
+            let settings = identities.settings(port);
+            let mut settings: Vec<(&str, &str)> =
+                settings.iter().map(|(key, value)| (*key, &**value)).collect();
+            settings.push(("znode.container.checkIntervalMs", "86400000"));
+            let server = Server::start_with(kind, &settings);
+            (Stage::new(Entrance::with_identities(server.address(), port, identities.clone())), server)
+        };
+        let ((left, zookeeper), (right, other)) = thread::scope(|scope| {
+            let left = scope.spawn(|| start(ServerKind::ZooKeeper));
+            let right = start(other());
+            (left.join().expect("ZooKeeper starts"), right)
+        });
+        Pair { left, right, roots: 0, _servers: [zookeeper, other] }
     }
 
     /// Performs a sequence below a fresh root.
@@ -132,6 +155,15 @@ fn with_quotas_enforced() {
     let differs = pair.perform(&quotas::multi_above_a_limit()).is_some();
     assert!(differs || other() == ServerKind::ZooKeeper, "ZooKeeper lets a multi go above a limit no more");
     agree_below_roots(&mut pair, SEQUENCES_WITH_QUOTAS, generate::with_quotas);
+}
+
+#[test]
+fn with_identities_of_tls_and_sasl() {
+    agree_below_roots(
+        &mut Pair::start_with_identities(),
+        SEQUENCES_WITH_IDENTITIES,
+        generate::with_identities,
+    );
 }
 
 /// Performs so many sequences below roots of their own, unless the variables of this test ask for others.

@@ -39,6 +39,20 @@ const ACLS: &[&[Entry]] = &[
     ],
 ];
 
+/// ACLs that name who connections prove to be by TLS and SASL, good ones and bad ones.
+const ACLS_OF_IDENTITIES: &[&[Entry]] = &[
+    &[(31, Some("x509"), Some("CN=alice"))],
+    &[(31, Some("x509"), Some("CN=bob")), (1, Some("world"), Some("anyone"))],
+    &[(31, Some("x509"), Some("CN=alice")), (31, Some("sasl"), Some("carol"))],
+    &[(31, Some("sasl"), Some("carol"))],
+    &[(5, Some("sasl"), Some("dave")), (31, Some("sasl"), Some("carol")), (1, Some("x509"), Some("CN=bob"))],
+    &[(15, Some("sasl"), Some("dave")), (31, Some("digest"), Some(ALICE))],
+    &[(31, Some("auth"), Some(""))],
+    &[(31, Some("x509"), Some("alice"))],
+    &[(31, Some("x509"), Some("CN=nobody here"))],
+    &[(31, Some("sasl"), Some("nobody"))],
+];
+
 const BAD_ACLS: &[&[Entry]] = &[
     &[],
     &[(31, Some("world"), Some("someone"))],
@@ -73,6 +87,9 @@ pub(super) fn null(body: Body) -> Body {
 }
 
 pub(super) fn acl(chance: &mut Chance, body: Body, paths: &Paths) -> Body {
+    if paths.names_identities && chance.percent(40) {
+        return body.list("acl", Some(*chance.pick(ACLS_OF_IDENTITIES)), entry);
+    }
     // On the whole tree a closed root would make the rest of the sequence dull.
     let usually_open = if paths.root.is_empty() { 90 } else { 70 };
     match chance.index(100) {

@@ -133,7 +133,7 @@ fn strings(r: &mut Reader<'_>) -> Result<String, DecodeError> {
 
 fn acl(r: &mut Reader<'_>) -> Result<String, DecodeError> {
     let mut entries = r.list(Acl::decode)?;
-    if entries.iter().filter(|entry| entry.id.scheme == "digest").count() > 1 {
+    if entries.iter().filter(|entry| matches!(&*entry.id.scheme, "digest" | "sasl" | "x509")).count() > 1 {
         entries.sort();
     }
     let entries = entries.iter().map(|Acl { perms, id }| format!("{}:{:?}:{}", id.scheme, id.id, perms.0));

@@ -11,6 +11,8 @@ pub(super) struct Paths {
     favourites: Vec<String>,
     /// Paths that have, may have or try to have quotas.
     pub(super) quotas: Vec<String>,
+    /// ACLs name identities that connections prove by TLS and SASL.
+    pub(super) names_identities: bool,
 }
 
 impl Paths {
@@ -29,7 +31,8 @@ impl Paths {
         ];
         let mut znodes: Vec<String> = names.iter().map(|name| format!("{root}{name}")).collect();
         znodes.push(root.to_string());
-        Paths { root, znodes, favourites: Vec::new(), quotas: vec![root.to_string(), format!("{root}/a")] }
+        let quotas = vec![root.to_string(), format!("{root}/a")];
+        Paths { root, znodes, favourites: Vec::new(), quotas, names_identities: false }
     }
 
     pub(super) fn choose_favourites(&mut self, chance: &mut Chance) {

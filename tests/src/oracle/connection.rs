@@ -1,17 +1,55 @@
 //! A raw connection: frames out, frames in, nothing in between that could hide a fault.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use paddock_proto::frame;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// A server that says nothing for so long will not say anything any more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A socket, with TLS or without.
+#[derive(Debug)]
+enum Stream {
+    Plaintext(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Plaintext(stream) => stream.write_all(bytes),
+            Stream::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        }
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plaintext(stream) => stream.read(bytes),
+            Stream::Tls(stream) => stream.read(bytes),
+        }
+    }
+
+    fn shut_down(&mut self) {
+        let socket = match self {
+            Stream::Plaintext(stream) => stream,
+            Stream::Tls(stream) => {
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
+                &mut stream.sock
+            }
+        };
+        let _ = socket.shutdown(Shutdown::Write);
+    }
+}
+
 #[derive(Debug)]
 pub struct RawConnection {
-    stream: TcpStream,
+    stream: Stream,
     incoming: Vec<u8>,
     at: usize,
 }
@@ -27,10 +65,13 @@ pub enum Incoming {
 
 impl RawConnection {
     pub fn open(address: SocketAddr) -> RawConnection {
-        let stream =
-            TcpStream::connect(address).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
-        stream.set_nodelay(true).expect("set TCP_NODELAY");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set a read timeout");
+        RawConnection { stream: Stream::Plaintext(connect(address)), incoming: Vec::new(), at: 0 }
+    }
+
+    /// One whose client shows a certificate.
+    pub(super) fn open_tls(address: SocketAddr, config: Arc<ClientConfig>) -> RawConnection {
+        let client = ClientConnection::new(config, ServerName::from(address.ip())).expect("begin TLS");
+        let stream = Stream::Tls(Box::new(StreamOwned::new(client, connect(address))));
         RawConnection { stream, incoming: Vec::new(), at: 0 }
     }
 
@@ -44,7 +85,7 @@ impl RawConnection {
     /// ZooKeeper forgets which connection serves a session when it closes one of that session, also if the session
     /// has moved to another connection since. A resume must not race with that.
     pub fn end(mut self) {
-        let _ = self.stream.shutdown(Shutdown::Write);
+        self.stream.shut_down();
         while let Incoming::Frame(_) = self.read() {}
     }
 
@@ -69,4 +110,11 @@ impl RawConnection {
             }
         }
     }
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
+    stream.set_nodelay(true).expect("set TCP_NODELAY");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set a read timeout");
+    stream
 }

@@ -7,6 +7,7 @@ use paddock_proto::OpCode;
 
 use super::arguments::Paths;
 use super::body::ROOT;
+use super::identities::Identity;
 use super::malformed;
 use super::requests;
 use super::sequence::{Call, Connect, Seen, Sequence, Shown, Slot, Step, WantedSession};
@@ -33,6 +34,13 @@ pub fn with_quotas(seed: u64) -> Sequence {
     let mut generator = Generator::new(seed, Paths::below(ROOT));
     generator.enforces_quotas = true;
     Sequence { whole_tree: false, steps: generator.steps(36) }
+}
+
+/// A sequence below `ROOT` whose connections prove who they are, for ACLs that name them.
+pub fn with_identities(seed: u64) -> Sequence {
+    let mut paths = Paths::below(ROOT);
+    paths.names_identities = true;
+    Sequence { whole_tree: false, steps: Generator::new(seed, paths).steps(36) }
 }
 
 struct Generator {
@@ -103,16 +111,18 @@ impl Generator {
 
     fn something(&mut self, slot: Slot) {
         let (many, quotas) = if self.enforces_quotas { (0, 20) } else { (1, 4) };
+        // What ZooKeeper's other implementation of connections, with TLS, makes of broken frames is a matter of its own.
+        let broken = if self.paths.names_identities { 0 } else { 1 };
         let kind = self.chance.weighted(&[
             (100, StepKind::Single),
             (10 * many, StepKind::Batch),
-            (8, StepKind::Malformed),
-            (1, StepKind::ShortFrame),
+            (8 * broken, StepKind::Malformed),
+            (broken, StepKind::ShortFrame),
             (2 * many, StepKind::FanOut),
             (quotas, StepKind::Quota),
             (2, StepKind::Reconnect),
             (2, StepKind::MoveSession),
-            (2, StepKind::StrangeConnect),
+            (2 * broken, StepKind::StrangeConnect),
             (2, StepKind::Cut),
         ]);
         match kind {
@@ -197,12 +207,17 @@ impl Generator {
         connect.read_only = *self.chance.pick(&[Some(false), Some(false), Some(true), None]);
         connect.protocol_version = *self.chance.pick(&[0, 0, 0, 0, 1, -1]);
         connect.password = *self.chance.pick(&[Shown::Right, Shown::Right, Shown::Wrong, Shown::Null]);
+        connect.identity = self.identity();
         if self.chance.percent(30) {
             connect.then.push(acls::good_auth(&mut self.chance));
         }
         self.slots[slot] = SlotState { open: true, session: Some(self.sessions_opened) };
         self.sessions_opened += 1;
         self.steps.push(Step::Connect { slot, connect });
+    }
+
+    fn identity(&mut self) -> Identity {
+        if self.paths.names_identities { *self.chance.pick(&Identity::ALL) } else { Identity::Nobody }
     }
 
     fn open_again(&mut self, slot: Slot) {
@@ -217,6 +232,7 @@ impl Generator {
         let Some(session) = self.slots[from].session else { return self.open(slot) };
         let mut connect = Connect { session: WantedSession::Opened(session), ..Connect::new_session() };
         connect.last_zxid = *self.chance.pick(&[Seen::Nothing, Seen::Newest]);
+        connect.identity = self.identity();
         if self.chance.percent(30) {
             connect.then.push(acls::good_auth(&mut self.chance));
         }

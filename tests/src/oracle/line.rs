@@ -1,7 +1,6 @@
 //! A connection of a sequence: the requests on it that wait for an answer, and what comes instead of one.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
@@ -12,6 +11,7 @@ use paddock_proto::{
 use super::answer::{Names, code};
 use super::body::with_root;
 use super::connection::{Incoming, RawConnection};
+use super::identities::{Entrance, answer_challenge};
 use super::sequence::{Call, Connect, Seen, Shown, WantedSession};
 
 /// Ids of sessions have the time of their server in them; this one is from before all of them.
@@ -44,19 +44,26 @@ struct Expected {
 impl Line {
     /// Opens a connection and performs the handshake. No line if the server closed it.
     pub(super) fn connect(
-        address: SocketAddr,
+        entrance: &Entrance,
         connect: &Connect,
         names: &mut Names,
         root: &str,
     ) -> (Option<Line>, String) {
         let mut line = Line {
-            connection: RawConnection::open(address),
+            connection: match entrance.tls(connect.identity) {
+                None => RawConnection::open(entrance.address),
+                Some((address, config)) => RawConnection::open_tls(address, config),
+            },
             waiting: VecDeque::new(),
             next_xid: 1,
             session: 0,
         };
         let mut bytes = connect_request(connect, names);
-        connect.then.iter().for_each(|call| line.put_call(call, root, names.base, &mut bytes));
+        // With TLS, ZooKeeper's answer to an auth may overtake the one to the greeting.
+        let is_one_write = !entrance.has_identities();
+        if is_one_write {
+            connect.then.iter().for_each(|call| line.put_call(call, root, names.base, &mut bytes));
+        }
         line.connection.write(&bytes);
         let Incoming::Frame(body) = line.connection.read() else { return (None, "closed".into()) };
         let Ok(response) = ConnectResponse::decode(&body) else {
@@ -68,6 +75,14 @@ impl Line {
         }
         let is_granted = response.timeout_ms > 0;
         line.session = if is_granted { id } else { 0 };
+        if !is_one_write && is_granted {
+            if let Some(user) = connect.identity.user() {
+                line.prove(user);
+            }
+            let mut bytes = Vec::new();
+            connect.then.iter().for_each(|call| line.put_call(call, root, names.base, &mut bytes));
+            line.connection.write(&bytes);
+        }
         let password = match response.password {
             Password::ZERO => "zero",
             password if password == Password::of(response.session) => "right",
@@ -82,6 +97,23 @@ impl Line {
             if is_granted { "granted" } else { REFUSED },
         );
         (Some(line), answer)
+    }
+
+    /// Proves by SASL to be a user.
+    fn prove(&mut self, user: (&str, &str)) {
+        let challenge = self.exchange(b"");
+        let answer = answer_challenge(&String::from_utf8_lossy(&challenge), user);
+        let proof = self.exchange(answer.as_bytes());
+        assert!(proof.starts_with(b"rspauth="), "the server proves that it knows the password");
+    }
+
+    fn exchange(&mut self, token: &[u8]) -> Vec<u8> {
+        let mut body = Vec::new();
+        body.put_buffer(Some(token));
+        self.connection.write(&request(0, OpCode::Sasl.code(), &body));
+        let Incoming::Frame(reply) = self.connection.read() else { panic!("the server takes no SASL") };
+        let mut reader = Reader::new(&reply[16..]);
+        reader.buffer().expect("a reply to SASL has a token").unwrap_or_default().to_vec()
     }
 
     /// True if the session that `other` serves has come here: the server closes the connection that it leaves, soon.

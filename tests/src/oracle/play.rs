@@ -1,12 +1,11 @@
 //! Performs a sequence on one server and writes down what comes back.
 
-use std::net::SocketAddr;
-
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, OpCode};
 
 use super::answer::Names;
 use super::connection::Incoming;
+use super::identities::Entrance;
 use super::line::{Line, REFUSED, request};
 use super::sequence::{Call, Connect, Sequence, Slot, Step, WantedSession};
 use super::tree;
@@ -17,17 +16,17 @@ pub type Transcript = Vec<Vec<String>>;
 /// A server that sequences are performed on, one at a time.
 #[derive(Debug)]
 pub struct Stage {
-    address: SocketAddr,
+    entrance: Entrance,
     /// A session of our own that sets the stage.
     control: Line,
 }
 
 impl Stage {
-    pub fn new(address: SocketAddr) -> Stage {
+    pub fn new(entrance: Entrance) -> Stage {
         let mut names = Names::default();
-        let (control, answer) = Line::connect(address, &Connect::new_session(), &mut names, "");
-        assert!(names.sessions.len() == 1, "{address} refuses a session: {answer:?}");
-        Stage { address, control: control.expect("a session has a connection") }
+        let (control, answer) = Line::connect(&entrance, &Connect::new_session(), &mut names, "");
+        assert!(names.sessions.len() == 1, "{} refuses a session: {answer:?}", entrance.address);
+        Stage { entrance, control: control.expect("a session has a connection") }
     }
 
     /// Performs `sequence` below `root`. All its sessions are closed in the end.
@@ -36,7 +35,7 @@ impl Stage {
         if !sequence.whole_tree {
             names.base = self.set_up(root);
         }
-        let mut player = Player { address: self.address, root, names, lines: Vec::new() };
+        let mut player = Player { entrance: self.entrance.clone(), root, names, lines: Vec::new() };
         let mut transcript: Transcript = sequence.steps.iter().map(|step| player.perform(step)).collect();
         let top = if sequence.whole_tree { "/" } else { root };
         transcript.push(tree::describe(&mut self.control.connection, top, &player.names));
@@ -53,19 +52,19 @@ impl Stage {
         body.put_i32(0);
         self.control.connection.write(&request(1, OpCode::Create.code(), &body));
         let Incoming::Frame(reply) = self.control.connection.read() else {
-            panic!("{} is gone", self.address)
+            panic!("{} is gone", self.entrance.address)
         };
         let mut reader = Reader::new(&reply);
         let header = (reader.i32(), reader.i64(), reader.i32());
         let (Ok(1), Ok(zxid), Ok(0)) = header else {
-            panic!("{} does not make {root}: {header:?}", self.address)
+            panic!("{} does not make {root}: {header:?}", self.entrance.address)
         };
         zxid
     }
 }
 
 struct Player<'a> {
-    address: SocketAddr,
+    entrance: Entrance,
     root: &'a str,
     names: Names,
     lines: Vec<Option<Line>>,
@@ -77,7 +76,7 @@ impl Player<'_> {
         let (slot, others_notice) = match step {
             Step::Connect { slot, connect } => {
                 self.end(*slot);
-                let (line, answer) = Line::connect(self.address, connect, &mut self.names, self.root);
+                let (line, answer) = Line::connect(&self.entrance, connect, &mut self.names, self.root);
                 lines.push(format!("connection {slot}: {answer}"));
                 self.put(*slot, line);
                 (*slot, true)
@@ -164,7 +163,7 @@ impl Player<'_> {
         (0..self.lines.len()).for_each(|slot| self.end(slot));
         for number in 0..self.names.sessions.len() {
             let connect = Connect { session: WantedSession::Opened(number), ..Connect::new_session() };
-            let (line, _) = Line::connect(self.address, &connect, &mut self.names, "");
+            let (line, _) = Line::connect(&self.entrance, &connect, &mut self.names, "");
             if let Some(mut line) = line {
                 line.connection.write(&request(1, OpCode::CloseSession.code(), &[]));
                 while let Incoming::Frame(_) = line.connection.read() {}

@@ -5,6 +5,7 @@ use std::fmt;
 use paddock_proto::OpCode;
 
 use super::body::{Body, ROOT};
+use super::identities::Identity;
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -67,6 +68,8 @@ pub struct Connect {
     /// `None`: a client older than the flag.
     pub read_only: Option<bool>,
     pub protocol_version: i32,
+    /// Proved before anything else is asked.
+    pub identity: Identity,
     pub then: Vec<Call>,
 }
 
@@ -80,6 +83,7 @@ impl Connect {
             timeout_ms: 30_000,
             read_only: Some(false),
             protocol_version: 0,
+            identity: Identity::Nobody,
             then: Vec::new(),
         }
     }
@@ -140,6 +144,9 @@ impl fmt::Display for Step {
                 }
                 write!(f, " last_zxid={:?} timeout_ms={}", connect.last_zxid, connect.timeout_ms)?;
                 write!(f, " read_only={:?} version={}", connect.read_only, connect.protocol_version)?;
+                if connect.identity != Identity::Nobody {
+                    write!(f, " identity={:?}", connect.identity)?;
+                }
                 connect.then.iter().try_for_each(|call| write!(f, "\n      then {call}"))
             }
             Step::Calls { slot, calls } => {

@@ -1,6 +1,6 @@
 use std::fs;
 
-use paddock_server::{Config, DigestAlgorithm, WordList};
+use paddock_server::{AuditTarget, Config, DigestAlgorithm, WordList};
 
 use super::super::case::{Case, environment};
 use super::super::known_keys::Otherwise;
@@ -47,6 +47,18 @@ fn what_is_not_said_is_as_in_zookeeper_or_by_default() {
         ..Config::new("data")
     };
     assert_eq!(config(""), expected);
+}
+
+#[test]
+fn quotas_and_the_audit_log() {
+    assert!(!config("enforceQuota=false\n").enforce_quota);
+    assert!(config("enforceQuota=true\n").enforce_quota);
+    check_refused("enforceQuota=2", "zoo.cfg:4: enforceQuota: expected true or false, found \"2\"");
+
+    assert_eq!(config("audit.enable=true\n").audit_log, Some(AuditTarget::Log));
+    let file = Some(AuditTarget::File("audit.log".into()));
+    assert_eq!(config("audit.file=audit.log\naudit.enable=true\n").audit_log, file);
+    assert_eq!(config("audit.file=audit.log\n").audit_log, None);
 }
 
 #[test]
