@@ -31,6 +31,7 @@ pub mod load;
 pub mod lock;
 pub mod network;
 pub mod oracle;
+pub mod pem_stores;
 pub mod server;
 pub mod teller;
 pub mod torture;

@@ -7,28 +7,10 @@ use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_tests::ensemble::{Ensemble, server_lines};
+use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::Server;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 const LOGGED_WITHIN: Duration = Duration::from_secs(30);
-
-/// Stores of PEM for so many members, from one authority.
-fn pem_stores(dir: &Path, authority: &str, members: usize) {
-    fs::create_dir_all(dir).expect("make a directory for stores");
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, authority);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().expect("generate a key");
-    let issuer = CertifiedIssuer::self_signed(params, key).expect("make an authority");
-    fs::write(dir.join("trust.pem"), issuer.pem()).expect("write the trust store");
-    for id in 1..=members {
-        let key = KeyPair::generate().expect("generate a key");
-        let params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("name a host");
-        let certificate = params.signed_by(&key, &issuer).expect("sign a certificate");
-        let store = certificate.pem() + &key.serialize_pem();
-        fs::write(dir.join(format!("{id}.pem")), store).expect("write a key store");
-    }
-}
 
 /// The lines of member `id` that turn TLS on.
 fn tls_lines(dir: &Path, id: usize) -> Vec<(String, String)> {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use paddock_client::{Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Multi, SessionId};
 use paddock_tests::ensemble::{Ensemble, MemberPlace};
+use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::{Release, Server, ServerKind, environment, free_port};
 use tokio::sync::RwLock;
 use tokio::task::JoinSet;
@@ -227,10 +228,15 @@ struct Story {
 
 impl Story {
     fn begin(kind: ServerKind) -> Story {
+        Story::begin_with(kind, &[])
+    }
+
+    /// The same with more lines in every `zoo.cfg`.
+    fn begin_with(kind: ServerKind, lines: &[(&str, &str)]) -> Story {
         let places: Vec<MemberPlace> = (0..3).map(|_| MemberPlace::on_loopback()).collect();
         let quorum = |place: &MemberPlace| place.peers.rsplit_once(':').expect("host:port:port").0.to_owned();
         let from = places.iter().map(quorum).collect::<Vec<_>>().join(",");
-        let settings = [("maxSessionTimeout", "120000"), ("tickTime", "1000")];
+        let settings = [&[("maxSessionTimeout", "120000"), ("tickTime", "1000")], lines].concat();
         let mut zookeeper = Ensemble::start_at(kind, &places, &settings);
         zookeeper.leader();
         let paddock = Server::prepare(ServerKind::Paddock, &[("maxSessionTimeout", "120000")]);
@@ -375,6 +381,32 @@ async fn ensembles_of_the_releases_between_are_followed() {
     for release in [Release::V3_6, Release::V3_8] {
         an_ensemble_is_followed_and_taken_over_from(ServerKind::OldZooKeeper(release)).await;
     }
+}
+
+#[tokio::test]
+async fn a_quorum_port_with_tls_is_called_with_tls() {
+    let directory = tempfile::tempdir().expect("make a directory");
+    // The host is the same for all, so that one certificate is enough.
+    pem_stores(directory.path(), "an authority", 1);
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (keys, trusted, zoo_cfg) = (path("1.pem"), path("trust.pem"), path("zoo.cfg"));
+    let lines = [
+        ("sslQuorum", "true"),
+        ("ssl.quorum.keyStore.location", &keys[..]),
+        ("ssl.quorum.trustStore.location", &trusted[..]),
+    ];
+    let text: String = lines.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+    std::fs::write(&zoo_cfg, text).expect("write the settings");
+    let mut story = Story::begin_with(ServerKind::ZooKeeper, &lines);
+
+    let mut plain = Follower::start(&story.from, &story.to().with_extension("plain"), &[]);
+    assert_eq!(plain.ended().code(), Some(1), "a port with TLS says nothing to others: {}", plain.log());
+
+    let mut follower = Follower::start(&story.from, &story.to(), &["--tls", &zoo_cfg]);
+    follower.says(1, "following ").await;
+    story.go_on(100).await;
+    story.compare().await;
+    story.end_of_load().await;
 }
 
 /// A listener that says the same to everyone who greets it, and hangs up.

@@ -36,4 +36,4 @@ pub use error::ServerError;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;
 pub use server::Server;
-pub use tls::{StoreError, TlsError};
+pub use tls::{QuorumTls, StoreError, TlsError, TlsSocket};

@@ -7,6 +7,7 @@
 //! Always true: each side of a connection has shown a certificate, and has it verified by the other in this very
 //! handshake. Sessions are not resumed: a certificate that is no longer good is not taken by way of an earlier one.
 
+mod caller;
 mod certificate;
 mod cipher_suites;
 mod client_failure;
@@ -36,6 +37,7 @@ use rustls::server::NoServerSessionStorage;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, Connection, ServerConfig, SupportedProtocolVersion};
 
+pub use caller::{QuorumTls, TlsSocket};
 pub(crate) use cipher_suites::cipher_suite_names;
 pub(crate) use client_failure::ClientFailure;
 pub(crate) use client_port::ClientPort;

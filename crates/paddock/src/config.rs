@@ -36,7 +36,7 @@ mod zoo_values;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use paddock_server::Config;
+use paddock_server::{Config, PeerTls};
 
 use draft::Draft;
 pub(crate) use environment::Environment;
@@ -82,6 +82,17 @@ pub(crate) fn load(
     draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, &mut remarks);
     let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
     Ok(Loaded { config, remarks })
+}
+
+/// Settings of TLS between members, as a `zoo.cfg` says them; all else in it is passed over.
+pub(crate) fn quorum_tls(file: &Path) -> Result<PeerTls, ConfigError> {
+    let source = Source::open(file)?;
+    let mut keys = zoo_tls::ZooTls::default();
+    for line in source.lines()? {
+        keys.take(&line);
+    }
+    let settings = keys.settle(&mut Vec::new())?;
+    settings.ok_or_else(|| source.whole().fault("TLS between members is not on: sslQuorum=true is missing"))
 }
 
 /// Another server's data is not read. To serve an empty tree in its place would look to clients as if all was lost.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use paddock_files::{DigestCheck, FileError, LearnerError, Progress, Report};
 use paddock_member::OfflineError;
+use paddock_server::TlsError;
 use paddock_tree::Tree;
 
 use crate::server;
@@ -34,6 +35,8 @@ pub(crate) enum Failure {
         "the leader does not list its members: for the cut-over name their election ports, as in zk1:2888:3888"
     )]
     NoElectionPorts,
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error(transparent)]
     Server(#[from] server::Failure),
 }

@@ -15,8 +15,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_files::{Event, LearnerError, WorkingCopy};
+use paddock_server::QuorumTls;
 use paddock_storage::{Disk, OsDisk};
 
+use crate::config;
 use crate::moving::{Failure, ProgressLine};
 use crate::server;
 use cutover::Cutover;
@@ -30,6 +32,9 @@ Examples:
       follow; may be ended and started again at any time
   paddock import follow --from zk1:2888,zk2:2888,zk3:2888 --to /var/lib/paddock --cutover --config paddock.toml
       catch up, wait until all three have stopped, then serve with these settings
+
+  paddock import follow --from zk1:2888,zk2:2888,zk3:2888 --to /var/lib/paddock --tls /etc/zookeeper/conf/zoo.cfg
+      an ensemble with sslQuorum=true, and this machine's key store
 
 The ports are the first of the two in a line server.N of zoo.cfg. For ZooKeeper 3.4 name both: zk1:2888:3888.
 For the cut-over stop the followers first and the leader last: without them it acknowledges nothing more.";
@@ -64,6 +69,9 @@ pub(super) struct Args {
     /// Number of the member that starts from the new directory [default: that of the settings, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), conflicts_with = "config")]
     member: Option<u8>,
+    /// A zoo.cfg whose sslQuorum and ssl.quorum.* say how to call members with TLS; all else in it is passed over
+    #[arg(long, value_name = "FILE")]
+    tls: Option<PathBuf>,
     /// Take over when all members of the source have stopped
     #[arg(long)]
     cutover: bool,
@@ -85,13 +93,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let settings = args.config.as_deref().map(|file| server::settings(file, &args.to)).transpose()?;
     let member = settings.as_ref().map(|loaded| loaded.config.member).or(args.member).unwrap_or(1);
     let cutover = args.cutover.then(|| Cutover::new(args.quiet_for));
-    let mut follower = Follower::open(&args.from, &working_copy_of(&args.to), cutover)?;
+    let tls = args.tls.as_deref().map(load_tls).transpose()?;
+    let mut follower = Follower::open(Source::new(&args.from, tls), &working_copy_of(&args.to), cutover)?;
     follower.run()?;
     let began = Instant::now();
     follower.line.end();
     cutover::take_over(follower.copy, &args.to, member, args.ignore_digest, &disk)?;
     eprintln!("took over in {:?}", began.elapsed());
     settings.map_or(Ok(()), |loaded| Ok(server::serve_loaded(loaded)?))
+}
+
+fn load_tls(file: &Path) -> Result<QuorumTls, Failure> {
+    let settings = config::quorum_tls(file).map_err(server::Failure::from)?;
+    Ok(QuorumTls::load(&settings)?)
 }
 
 fn working_copy_of(to: &Path) -> PathBuf {
@@ -124,11 +138,11 @@ enum Ending {
 }
 
 impl Follower {
-    fn open(from: &[source::Address], dir: &Path, cutover: Option<Cutover>) -> Result<Follower, Failure> {
+    fn open(source: Source, dir: &Path, cutover: Option<Cutover>) -> Result<Follower, Failure> {
         let mut line = ProgressLine::start();
         let copy = WorkingCopy::open(dir, &mut |progress| line.show(progress))?;
         Ok(Follower {
-            source: Source::new(from),
+            source,
             copy,
             cutover,
             meter: Meter::default(),
@@ -144,8 +158,8 @@ impl Follower {
     fn run(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
         loop {
-            if let Some((address, socket)) = self.source.connect() {
-                let link = Link::begin(socket, self.copy.epoch(), self.copy.zxid());
+            if let Some((address, dialed)) = self.source.connect() {
+                let link = Link::begin(dialed, self.copy.epoch(), self.copy.zxid());
                 let ending = self.follow(&address, &link)?;
                 drop(link);
                 if self.judge(&address, ending)? {

@@ -1,12 +1,15 @@
 //! A connection to a leader, read and answered by a thread of its own: a leader cuts an observer that answers late, however long the disk
 //! takes. What was received and not yet taken waits in memory.
 
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use paddock_files::{Event, LearnerError, LearnerStream};
+use paddock_files::{Event, LearnerError, LearnerStream, Problem};
 use paddock_proto::Zxid;
+
+use super::source::Dialed;
 
 pub(super) enum Notice {
     /// Znodes of a snapshot so far.
@@ -23,11 +26,17 @@ pub(super) struct Link {
 
 impl Link {
     /// Greets the leader at the other end, as one that has everything up to `last`.
-    pub(super) fn begin(socket: TcpStream, epoch: i64, last: Zxid) -> Link {
+    pub(super) fn begin(dialed: Dialed, epoch: i64, last: Zxid) -> Link {
         let (sender, notices) = channel();
-        let kept = socket.try_clone().ok();
+        let kept = dialed.socket.try_clone().ok();
         thread::spawn(move || {
-            let error = converse(socket, epoch, last, &sender);
+            let error = match dialed {
+                Dialed { socket, tls: None } => converse(socket, epoch, last, &sender),
+                Dialed { socket, tls: Some((tls, host)) } => match tls.call(&host, socket) {
+                    Ok(socket) => converse(socket, epoch, last, &sender),
+                    Err(error) => LearnerError::Lost(Problem::Io(error)),
+                },
+            };
             // Nobody may wait for it any more.
             let _ = sender.send(Notice::Ended(error));
         });
@@ -45,7 +54,7 @@ impl Drop for Link {
 }
 
 /// Listens until the connection ends; returns the reason.
-fn converse(socket: TcpStream, epoch: i64, last: Zxid, sender: &Sender<Notice>) -> LearnerError {
+fn converse(socket: impl Read + Write, epoch: i64, last: Zxid, sender: &Sender<Notice>) -> LearnerError {
     let mut stream = match LearnerStream::greet(socket, epoch, last) {
         Ok(stream) => stream,
         Err(error) => return error,

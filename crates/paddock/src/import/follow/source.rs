@@ -5,6 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use paddock_files::SourceMember;
+use paddock_server::QuorumTls;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// A leader pings twice in a tick, once it is followed; before that it may have to wait for its own followers.
@@ -38,20 +39,28 @@ pub(super) struct Running {
     pub(super) all: usize,
 }
 
+/// A connection to a leader that has not been greeted.
+pub(super) struct Dialed {
+    pub(super) socket: TcpStream,
+    /// TLS, and the name that the certificate has to have.
+    pub(super) tls: Option<(QuorumTls, String)>,
+}
+
 pub(super) struct Source {
     addresses: Vec<Address>,
+    tls: Option<QuorumTls>,
     /// As the leader lists them; from the command line for one that does not.
     members: Vec<SourceMember>,
 }
 
 impl Source {
-    pub(super) fn new(addresses: &[Address]) -> Source {
+    pub(super) fn new(addresses: &[Address], tls: Option<QuorumTls>) -> Source {
         let member = |address: &Address| {
             let (quorum, election) = (address.quorum.clone(), address.election.clone()?);
             Some(SourceMember { quorum, election, votes: true })
         };
         let members: Option<Vec<SourceMember>> = addresses.iter().map(member).collect();
-        Source { addresses: addresses.to_vec(), members: members.unwrap_or_default() }
+        Source { addresses: addresses.to_vec(), tls, members: members.unwrap_or_default() }
     }
 
     pub(super) fn names(&self) -> String {
@@ -76,7 +85,7 @@ impl Source {
     }
 
     /// Connects to the leader: no other member listens on its quorum port.
-    pub(super) fn connect(&self) -> Option<(String, TcpStream)> {
+    pub(super) fn connect(&self) -> Option<(String, Dialed)> {
         let named = self.addresses.iter().map(|address| &address.quorum);
         let listed = self.members.iter().map(|member| &member.quorum);
         let mut tried: Vec<&String> = Vec::new();
@@ -86,7 +95,8 @@ impl Source {
             }
             tried.push(address);
             if let Ok(socket) = open(address) {
-                return Some((address.clone(), socket));
+                let tls = self.tls.clone().map(|tls| (tls, host_of(address).to_owned()));
+                return Some((address.clone(), Dialed { socket, tls }));
             }
         }
         None
@@ -103,6 +113,12 @@ impl Source {
         }
         running
     }
+}
+
+/// The host of `host:port`, without the brackets of an IPv6 address.
+fn host_of(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 fn open(address: &str) -> io::Result<TcpStream> {
