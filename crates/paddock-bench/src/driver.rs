@@ -10,5 +10,5 @@ mod reactor;
 mod session;
 mod timer;
 
-pub(crate) use handshake::{SessionRequest, probe, response};
+pub(crate) use handshake::probe;
 pub(crate) use reactor::{Command, Driver, News, Share};

@@ -1,4 +1,4 @@
-//! Why a run could not be made, or not be finished.
+//! Errors for which a run could not be made, or not be finished.
 
 use std::io;
 use std::path::PathBuf;
@@ -32,8 +32,9 @@ pub enum BenchError {
     /// A host answers, but not as ZooKeeper does.
     #[error("{host} does not speak ZooKeeper's protocol: {reason}")]
     Protocol { host: String, reason: String },
-    #[error("prepare znodes on {hosts}")]
-    Setup {
+    /// The session of a client that prepares znodes, or is itself measured, was refused something or was lost.
+    #[error("a client of {hosts}")]
+    Client {
         hosts: String,
         #[source]
         source: paddock_client::Error,

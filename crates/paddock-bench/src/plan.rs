@@ -43,7 +43,7 @@ pub struct Until {
     pub requests: Option<u64>,
 }
 
-/// Where a server process tells what it uses.
+/// Place where a server process tells what it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A process of this machine.

@@ -47,7 +47,7 @@ pub(crate) fn with_client<T>(
         client.close().await?;
         Ok(value)
     });
-    done.map_err(|source| BenchError::Setup { hosts, source })
+    done.map_err(|source| BenchError::Client { hosts, source })
 }
 
 async fn create_all(client: &Client, znodes: impl Iterator<Item = Znode>) -> Result<(), Error> {

@@ -3,8 +3,8 @@
 //! Latencies are in microseconds, from the moment a request was sent (closed loop) or should have been sent (open loop)
 //! to the moment its answer was read.
 
-pub mod chart;
-pub mod page;
+pub(crate) mod chart;
+pub(crate) mod page;
 mod phrase;
 #[cfg(test)]
 mod samples;
@@ -60,7 +60,7 @@ pub enum Pace {
     Open { requests_per_second: f64 },
 }
 
-/// Why the run ended.
+/// Reason for the end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -75,7 +75,7 @@ pub enum Ended {
 }
 
 impl RunReport {
-    /// Why its figures say nothing.
+    /// The reason for which the figures say nothing, if there is one.
     pub fn fault(&self) -> Option<String> {
         match &self.ended {
             Ended::Failed(reason) => Some(format!("a request failed: {reason}")),

@@ -14,7 +14,7 @@ pub(crate) struct Tally {
     total: Slice,
     seconds: Vec<Second>,
     phases: Vec<PhaseReport>,
-    /// When the phase that is being played began, from the start of the run.
+    /// Begin of the phase that is being played, from the start of the run.
     phase_start: Duration,
     phase_requests: u64,
     /// Seconds of this phase that not every thread has told yet.

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use paddock_proto::{CreateMode, ErrorCode, OpCode, RequestHeader, WatchEvent, Xid, encode, frame};
 
-/// Which of `Workload::operations` a request is, for the figures.
+/// Place of a request's operation in `Workload::operations`, for the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation(pub usize);
 
@@ -97,12 +97,12 @@ pub enum Next {
     Done,
 }
 
-/// Where a lane writes its next request: one, or none.
+/// Room for the next request of a lane: one, or none.
 #[derive(Debug)]
 pub struct Request<'a> {
     out: &'a mut Vec<u8>,
     xid: Xid,
-    /// When the driver asked.
+    /// Time at which the driver asked.
     pub now: Instant,
     pub(crate) op: Option<OpCode>,
 }

@@ -1,4 +1,4 @@
-//! When an open loop sends: at even steps from the start of its phase, whatever the answers do.
+//! Send times of an open loop: even steps from the start of its phase, whatever the answers do.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ impl Pacer {
         Pacer { next: start + each * number as u32, step: each * threads as u32 }
     }
 
-    /// When the next request should be sent, past or future.
+    /// Time at which the next request should be sent, past or future.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

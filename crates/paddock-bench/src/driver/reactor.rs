@@ -36,7 +36,7 @@ const SLICE: Duration = Duration::from_secs(1);
 
 /// The sessions that a thread drives, and how it does.
 pub(crate) struct Share {
-    /// Which of the threads it is, and of how many.
+    /// Number of the thread, and of how many there are.
     pub(crate) number: usize,
     pub(crate) threads: usize,
     /// Each session's lane and the place of its first server in `addresses`.
@@ -123,7 +123,7 @@ struct Play {
     /// Number of slices that have been reported.
     second: u64,
     last_answer: Instant,
-    /// When the answers that are still missing count as lost.
+    /// Time from which the answers that are still missing count as lost.
     answers_until: Option<Instant>,
     cpu_before: Duration,
 }
@@ -142,14 +142,14 @@ struct Reactor {
     appointments: BinaryHeap<Reverse<(Instant, usize)>>,
     /// The session that an open loop asked last.
     turn: usize,
-    /// When idle sessions are looked after next.
+    /// Time at which idle sessions are looked after next.
     next_tick: Instant,
     has_ended: bool,
 }
 
 /// The state of all the connections together.
 struct Links {
-    /// Where each session connects next, in `Share::addresses`.
+    /// Place in `Share::addresses` where each session connects next.
     servers: Vec<usize>,
     /// Sessions without a connection, and from when on they may try again.
     down: Vec<(Instant, usize)>,

@@ -24,7 +24,7 @@ const REPLY_BYTES_MAX: i32 = 256 << 20;
 /// State that the sessions of one thread share while they take turns.
 pub(crate) struct Round {
     pub(crate) now: Instant,
-    /// When the phase began: a lane's own timetable counts from here.
+    /// Start of the phase: a lane's own timetable counts from here.
     pub(crate) start: Instant,
     pub(crate) slice: Slice,
     /// Number of requests that may still be sent in this phase.
@@ -45,7 +45,7 @@ impl Round {
     }
 }
 
-/// Why a connection is of no use any more.
+/// Reasons for which a connection is of no use any more.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("the server closed the connection")]

@@ -14,13 +14,13 @@ use maud::{Markup, html};
 use super::units::{Unit, one_line};
 
 #[derive(Clone, Debug)]
-pub enum Chart {
+pub(crate) enum Chart {
     Lines(LineChart),
     Bars(BarChart),
 }
 
 #[derive(Clone, Debug)]
-pub struct LineChart {
+pub(crate) struct LineChart {
     pub title: String,
     /// A hint to the reader; may be empty.
     pub note: String,
@@ -35,7 +35,7 @@ pub struct LineChart {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum XAxis {
+pub(crate) enum XAxis {
     /// Seconds since the run began, and how long it was.
     Time { length_s: f64 },
     /// Percentiles, each nine as wide as the one before; 100 stands for the maximum.
@@ -43,17 +43,17 @@ pub enum XAxis {
 }
 
 #[derive(Clone, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     pub name: String,
     pub color: Color,
     /// The area below it is shaded.
     pub filled: bool,
-    /// Where and how much. A value that is no number interrupts the line.
+    /// Places and values. A value that is no number interrupts the line.
     pub points: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Color {
+pub(crate) enum Color {
     /// The n-th of the palette, which begins again after its end.
     Series(usize),
     Error,
@@ -61,7 +61,7 @@ pub enum Color {
 
 /// Bars beside each other, in groups.
 #[derive(Clone, Debug)]
-pub struct BarChart {
+pub(crate) struct BarChart {
     pub title: String,
     /// A hint to the reader; may be empty.
     pub note: String,

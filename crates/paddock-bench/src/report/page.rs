@@ -18,11 +18,11 @@ const STYLE: &str = include_str!("page/style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub(crate) struct Page {
     pub title: String,
     /// Short statements below the title: where, how long, with what.
     pub subtitle: Vec<String>,
-    /// Why the figures are not what was asked for, if so.
+    /// Reason for which the figures are not what was asked for, if so.
     pub warning: Option<String>,
     pub facts: Vec<Fact>,
     pub charts: Vec<Chart>,
@@ -35,7 +35,7 @@ pub struct Page {
 
 /// A headline figure.
 #[derive(Clone, Debug, Default)]
-pub struct Fact {
+pub(crate) struct Fact {
     pub name: String,
     pub value: String,
     /// Small print; may be empty.
@@ -43,7 +43,7 @@ pub struct Fact {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub(crate) struct Table {
     pub title: String,
     /// A hint to the reader; may be empty.
     pub note: String,
@@ -52,13 +52,13 @@ pub struct Table {
 }
 
 #[derive(Clone, Debug)]
-pub struct Column {
+pub(crate) struct Column {
     pub name: String,
     pub align: Align,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
+pub(crate) enum Align {
     /// Text.
     Left,
     /// Figures.
@@ -66,17 +66,17 @@ pub enum Align {
 }
 
 impl Column {
-    pub fn text(name: &str) -> Column {
+    pub(crate) fn text(name: &str) -> Column {
         Column { name: name.to_owned(), align: Align::Left }
     }
 
-    pub fn figure(name: &str) -> Column {
+    pub(crate) fn figure(name: &str) -> Column {
         Column { name: name.to_owned(), align: Align::Right }
     }
 }
 
 impl Page {
-    pub fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         html! {
             (DOCTYPE)
             html lang="en" {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_run_makes_a_page() {
-        for report in samples::all() {
+        for (_, report) in samples::all() {
             check(&page(&report));
         }
     }

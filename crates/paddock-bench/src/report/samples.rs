@@ -1,11 +1,19 @@
-//! Made-up reports for the tests of what shows them.
+//! Made-up reports for the tests of what shows them, and for the pages that `examples/page.rs` writes.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-pub(super) fn all() -> Vec<RunReport> {
-    vec![mixed(), phased(), hostile(), empty(), long(), huge()]
+/// All of them by name.
+pub(super) fn all() -> [(&'static str, RunReport); 6] {
+    [
+        ("run", mixed()),
+        ("phases", phased()),
+        ("hostile", hostile()),
+        ("empty", empty()),
+        ("long", long()),
+        ("huge", huge()),
+    ]
 }
 
 /// Three seconds of a run in which nothing went wrong.
@@ -55,6 +63,11 @@ pub(super) fn hostile() -> RunReport {
     let error = "\"><img src=http://elsewhere.invalid/>".to_owned();
     report.operations[0].errors = BTreeMap::from([(error, 4)]);
     report.seconds[1].errors = 7;
+    // More than there are colours.
+    let name = |number| format!("operation {number} \"><b>");
+    report
+        .operations
+        .extend((0..9_u32).map(|number| operation(&name(number), 500, 400.0 * f64::from(number % 2))));
     report.ended = Ended::ServerLost("\u{1b}[2J<b>gone</b>".to_owned());
     report
 }

@@ -1,9 +1,9 @@
 //! Quantities as text: three digits and a unit, the same in every table, page and chart.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The unit of a figure, for those who show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     Microseconds,

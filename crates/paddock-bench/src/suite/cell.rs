@@ -36,7 +36,7 @@ pub struct Cell {
     pub tree: Option<Znodes>,
 }
 
-/// When a cell's run is over.
+/// The end of a cell's run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {

@@ -37,7 +37,7 @@ const SHOWN: [Shown; 7] = [
 ];
 
 /// The charts for which there are figures; bars are medians.
-pub fn charts(summary: &Summary) -> Vec<Chart> {
+pub(super) fn charts(summary: &Summary) -> Vec<Chart> {
     SHOWN.iter().filter_map(|shown| chart(summary, shown)).map(Chart::Bars).collect()
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::definition::StepPlace;
+use super::figure_names::FigureValue;
 use super::results::{Record, Results};
 use super::server::{NotServing, Server, wipe};
 use super::{
@@ -77,7 +78,7 @@ fn write(out: &Path, name: &str, text: String) -> Result<(), BenchError> {
     fs::write(&path, text).map_err(BenchError::file("write", &path))
 }
 
-/// Where the servers' directories are, below the results.
+/// Name of the servers' directory, below the results.
 const SERVERS: &str = "servers";
 
 struct Conductor<'a> {
@@ -146,31 +147,26 @@ impl Conductor<'_> {
         let (hosts, pids) = (server.hosts(), server.pids()?);
         let told = &mut |znodes| self.watcher.loaded(step, znodes);
         let stop = self.stop;
-        let measured =
-            match step.measurement {
-                Measurement::Run(cell) => self.runner.run(cell, template, &hosts, &pids).map(|report| {
-                    (report.ended != Ended::Interrupted).then(|| Outcome::Run(Box::new(report)))
-                }),
-                Measurement::Memory(znodes) => memory::measure(znodes, &hosts, &pids, stop, told)
-                    .map(|report| report.map(Outcome::Memory)),
-                Measurement::Idle(idle) => {
-                    idle::measure(idle, &hosts, &pids, stop).map(|report| report.map(Outcome::Idle))
-                }
-                Measurement::Snapshot(plan) => {
-                    snapshot::measure(plan, server, stop, told).map(|report| report.map(Outcome::Snapshot))
-                }
-                Measurement::Growth(plan) => {
-                    let directory = self.out.join(SERVERS).join(format!("{}-with-many", step.server));
-                    let other = match Server::start(template, &directory, stop) {
-                        Ok(other) => other,
-                        Err(NotServing::Stopped) => return Ok(None),
-                        Err(NotServing::Failed(error)) => return Err(error),
-                    };
-                    let report = growth::measure(plan, [server, &other], template, self.runner, stop, told);
-                    other.stop()?;
-                    report.map(|report| report.map(Outcome::Growth))
-                }
-            };
+        let measured = match step.measurement {
+            Measurement::Run(cell) => self
+                .runner
+                .run(cell, template, &hosts, &pids)
+                .map(|report| (report.ended != Ended::Interrupted).then(|| Outcome::Run(Box::new(report)))),
+            Measurement::Memory(znodes) => figures(memory::measure(znodes, &hosts, &pids, stop, told)),
+            Measurement::Idle(idle) => figures(idle::measure(idle, &hosts, &pids, stop)),
+            Measurement::Snapshot(plan) => figures(snapshot::measure(plan, server, stop, told)),
+            Measurement::Growth(plan) => {
+                let directory = self.out.join(SERVERS).join(format!("{}-with-many", step.server));
+                let other = match Server::start(template, &directory, stop) {
+                    Ok(other) => other,
+                    Err(NotServing::Stopped) => return Ok(None),
+                    Err(NotServing::Failed(error)) => return Err(error),
+                };
+                let measured = growth::measure(plan, [server, &other], template, self.runner, stop, told);
+                other.stop()?;
+                figures(measured)
+            }
+        };
         let outcome = match measured {
             Ok(outcome) => outcome,
             // It would be the same for every server.
@@ -181,6 +177,10 @@ impl Conductor<'_> {
         let stopped = self.stop.load(Ordering::Relaxed);
         Ok(outcome.filter(|outcome| !stopped || outcome.fault().is_none()))
     }
+}
+
+fn figures(measured: Result<Option<Vec<FigureValue>>, BenchError>) -> Result<Option<Outcome>, BenchError> {
+    measured.map(|figures| figures.map(Outcome::Figures))
 }
 
 impl Suite {

@@ -1,41 +1,51 @@
 //! Sessions that are open and do nothing but stay alive, and the watches that they have set.
 
-use std::io;
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use paddock_client::{Client, ClientOptions, Error};
+use paddock_proto::{OpCode, encode};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use super::line::Line;
 use super::process::{open_files_max, system};
 use crate::BenchError;
+use crate::prepare::all;
 
+/// As long as the servers of a suite grant by their defaults.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(40);
 /// Sessions that are opened at once: more would overflow the queue of a listener, which is 50 long in ZooKeeper, and
 /// each that does not fit waits for a second.
 const OPENING_MAX: usize = 32;
-/// Watches that a session sets before it is the next one's turn: none may be silent for too long.
-const TURN: usize = 10_000;
+/// Time for the answers of all sessions, when they are asked.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Files that a server or this program has open besides.
 const OTHER_FILES: u64 = 200;
-/// For how long sessions are left alone: much less than their timeout.
-const TEND: Duration = Duration::from_secs(8);
-/// Each second one in so many sessions is kept alive.
-const PARTS: usize = 8;
 
+/// A thread keeps the sessions alive until the value is dropped.
 #[derive(Debug)]
 pub(super) struct Crowd {
-    addresses: Vec<SocketAddr>,
-    lines: Vec<Line>,
-    /// When all of them were last said to be alive.
-    tended: Instant,
+    hosts: Vec<String>,
+    clients: Vec<Client>,
+    runtime: Handle,
+    _stop: oneshot::Sender<()>,
 }
 
 impl Crowd {
-    pub(super) fn new(addresses: &[SocketAddr]) -> Crowd {
-        Crowd { addresses: addresses.to_vec(), lines: Vec::new(), tended: Instant::now() }
+    pub(super) fn new(hosts: &[String]) -> Result<Crowd, BenchError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(system("start the clients of idle sessions"))?;
+        let (handle, (stop, stopped)) = (runtime.handle().clone(), oneshot::channel());
+        let thread = thread::Builder::new().name("bench-idle".to_owned());
+        // It ends with an error when the sender is dropped, and all connections end with the runtime.
+        let thread = thread.spawn(move || {
+            let _ = runtime.block_on(stopped);
+        });
+        thread.map_err(system("start a thread of the bench"))?;
+        Ok(Crowd { hosts: hosts.to_vec(), clients: Vec::new(), runtime: handle, _stop: stop })
     }
 
     /// Opens sessions until there are `count`, spread over the members; false if the user stopped it.
@@ -46,89 +56,64 @@ impl Crowd {
                 "{count} connections need more open files than the {most} that the system allows: raise `ulimit -n`"
             )));
         }
-        while self.lines.len() < count {
+        while self.clients.len() < count {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            self.tend()?;
-            let first = self.lines.len();
-            self.open(OPENING_MAX.min(count - first)).map_err(system("open idle sessions"))?;
+            let first = self.clients.len();
+            let opening: Vec<_> =
+                (first..count.min(first + OPENING_MAX)).map(|number| self.open(number)).collect();
+            for client in opening {
+                let client = self.runtime.block_on(client).expect("a client that connects does not panic");
+                self.clients.push(client.map_err(|source| self.failed(source))?);
+            }
         }
         Ok(true)
     }
 
-    fn open(&mut self, count: usize) -> io::Result<()> {
-        let first = self.lines.len();
-        for number in first..first + count {
-            self.lines.push(Line::connect(self.addresses[number % self.addresses.len()])?);
-        }
-        self.lines[first..].iter_mut().try_for_each(Line::greeted)
+    fn open(&self, number: usize) -> tokio::task::JoinHandle<Result<Client, Error>> {
+        let host = self.hosts[number % self.hosts.len()].clone();
+        let options = ClientOptions { session_timeout: SESSION_TIMEOUT, ..ClientOptions::default() };
+        self.runtime.spawn(async move { Client::connect(&host, options).await })
     }
 
-    /// Lets each of the sessions from `first` on watch so many znodes: `path` names them by session and number.
+    /// Lets each of the sessions from `first` on watch so many znodes: `path` names them by session and number. False if the
+    /// user stopped it.
     pub(super) fn watch(
-        &mut self,
+        &self,
         first: usize,
         numbers: Range<usize>,
         path: impl Fn(usize, usize) -> String,
         stop: &AtomicBool,
     ) -> Result<bool, BenchError> {
-        let end = numbers.end;
-        for start in numbers.step_by(TURN) {
-            self.tend()?;
-            for (session, line) in self.lines.iter_mut().enumerate().skip(first) {
-                if stop.load(Ordering::Relaxed) {
-                    return Ok(false);
-                }
-                let turn = start..end.min(start + TURN);
-                line.pipeline(turn, |request, number| request.get(&path(session, number), true))
-                    .map_err(system("set watches"))?;
-            }
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        for (session, client) in self.clients.iter().enumerate().skip(first) {
+            let watch = |number| {
+                client.send(OpCode::GetData, |out| {
+                    encode::path_and_watch(out, &path(session, number), true);
+                })
+            };
+            let requests = numbers.clone().take_while(|_| !is_stopped()).map(watch);
+            self.runtime.block_on(all(requests, Err)).map_err(|source| self.failed(source))?;
         }
-        Ok(true)
+        Ok(!is_stopped())
     }
 
-    /// Keeps those that are open alive while there is more to do.
-    fn tend(&mut self) -> Result<(), BenchError> {
-        if self.tended.elapsed() > TEND { self.ping() } else { Ok(()) }
-    }
-
-    /// Says of every session that it is alive.
-    pub(super) fn ping(&mut self) -> Result<(), BenchError> {
-        self.tended = Instant::now();
-        self.lines.iter_mut().try_for_each(Line::ping).map_err(system("keep idle sessions alive"))
-    }
-
-    /// Keeps the sessions alive until the value is ended or dropped.
-    pub(super) fn stay(self) -> Result<Staying, BenchError> {
-        let (stop, stopped) = crossbeam_channel::bounded(0);
-        let thread = thread::Builder::new().name("bench-idle".to_owned());
-        let thread = thread.spawn(move || keep_alive(self, &stopped));
-        Ok(Staying { stop, thread: thread.map_err(system("start a thread of the bench"))? })
-    }
-}
-
-/// A crowd whose sessions are kept alive meanwhile.
-#[derive(Debug)]
-pub(super) struct Staying {
-    stop: Sender<()>,
-    thread: JoinHandle<Result<(), BenchError>>,
-}
-
-impl Staying {
     /// An error if any of the sessions was lost.
-    pub(super) fn end(self) -> Result<(), BenchError> {
-        drop(self.stop);
-        self.thread.join().expect("the thread of idle sessions does not panic")
+    pub(super) fn check(&self) -> Result<(), BenchError> {
+        let read =
+            |client: &Client| client.send(OpCode::Exists, |out| encode::path_and_watch(out, "/", false));
+        let answers = async { timeout(ANSWERS_WITHIN, all(self.clients.iter().map(read), Err)).await };
+        match self.runtime.block_on(answers) {
+            Ok(answered) => answered.map_err(|source| self.failed(source)),
+            Err(_) => Err(BenchError::Unfinished(format!(
+                "idle sessions have had no answer for {} s",
+                ANSWERS_WITHIN.as_secs()
+            ))),
+        }
     }
-}
 
-fn keep_alive(mut crowd: Crowd, stopped: &Receiver<()>) -> Result<(), BenchError> {
-    let mut part = 0;
-    while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-        let mut lines = crowd.lines.iter_mut().skip(part).step_by(PARTS);
-        lines.try_for_each(Line::ping).map_err(system("keep idle sessions alive"))?;
-        part = (part + 1) % PARTS;
+    fn failed(&self, source: Error) -> BenchError {
+        BenchError::Client { hosts: self.hosts.join(","), source }
     }
-    crowd.ping()
 }

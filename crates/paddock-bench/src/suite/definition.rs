@@ -13,11 +13,11 @@ use super::Measurement;
 pub struct Suite {
     pub name: String,
     pub repetitions: usize,
-    /// Which of the servers the others are compared with.
+    /// The server that the others are compared with.
     pub baseline: usize,
     pub servers: Vec<ServerTemplate>,
     pub measurements: Vec<Measurement>,
-    /// Which servers a measurement is made of, by its number, if not of all.
+    /// The servers that a measurement is made of, by its number, if not all.
     pub only: BTreeMap<usize, Vec<usize>>,
     /// Workloads that are files, by the name that cells have for them.
     pub workload_files: BTreeMap<String, WorkloadFile>,
@@ -66,7 +66,7 @@ impl Suite {
         self.only.get(&measurement).cloned().unwrap_or_else(|| (0..self.servers.len()).collect())
     }
 
-    /// Which measurements are made on one and the same running server, in order. Those that ask for no fresh server
+    /// Measurements that are made on one and the same running server, in order. Those that ask for no fresh server
     /// are all together, at the place of the first of them.
     pub(super) fn groups(&self) -> Vec<Vec<usize>> {
         let mut groups: Vec<Vec<usize>> = Vec::new();

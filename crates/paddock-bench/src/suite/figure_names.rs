@@ -1,9 +1,9 @@
-//! Names of the figures that more than one file knows, and a figure of one run.
+//! A figure of one measurement, and the names of those that more than one file knows.
 
 use crate::report::units::Unit;
 
-/// One figure of one run: name, unit, value.
-pub(super) type FigureValue = (String, Unit, f64);
+/// One figure of one measurement: name, unit, value.
+pub type FigureValue = (String, Unit, f64);
 
 pub(super) const THROUGHPUT: &str = "throughput";
 pub(super) const RUNTIME: &str = "runtime";

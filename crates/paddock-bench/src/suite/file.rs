@@ -43,7 +43,7 @@ struct File {
 
 /// A measurement that a file asks for, or what is wrong with it.
 struct MeasurementEntry<'a> {
-    /// Where it stands in the file.
+    /// Its line in the file.
     place: usize,
     measurement: Result<Measurement, String>,
     only: &'a Only,
@@ -256,13 +256,13 @@ impl Reader<'_> {
             }
             all.0.push(measurement);
         }
-        match all.0.is_empty() {
-            true => Err(self.fault(
+        if all.0.is_empty() {
+            return Err(self.fault(
                 0,
                 "the suite needs at least one [[workload]], [[memory]], [[idle]], [[snapshot]] or [[growth]]",
-            )),
-            false => Ok(all),
+            ));
         }
+        Ok(all)
     }
 
     /// The numbers of the servers with these names.

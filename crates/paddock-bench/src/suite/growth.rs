@@ -3,30 +3,15 @@
 
 use std::sync::atomic::AtomicBool;
 
-use serde::{Deserialize, Serialize};
-
-use super::crowd::{Crowd, Staying};
+use super::crowd::Crowd;
 use super::figure_names::FigureValue;
 use super::holding::{ROUNDS, WORKLOADS};
-use super::server::{Server, resolve};
+use super::server::Server;
 use super::{Cell, End, Grown, Growth, Runner, ServerTemplate, Statistics, memory};
 use crate::BenchError;
 use crate::report::units::Unit;
 use crate::report::{Ended, Pace};
 use crate::workload::tree::{Values, Znodes};
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GrowthReport {
-    pub workloads: Vec<Throughput>,
-}
-
-/// Requests per second of one workload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Throughput {
-    pub workload: String,
-    pub with_few: f64,
-    pub with_many: f64,
-}
 
 const SESSIONS: usize = 10;
 const WINDOW: usize = 100;
@@ -48,18 +33,13 @@ fn cell(plan: &Growth, workload: &str, tree: Option<Znodes>) -> Cell {
     }
 }
 
-impl GrowthReport {
-    pub(super) fn figures(&self) -> Vec<FigureValue> {
-        let of = |throughput: &Throughput| {
-            let Throughput { workload, with_few, with_many } = throughput;
-            [
-                (format!("{workload}, few"), Unit::PerSecond, *with_few),
-                (format!("{workload}, many"), Unit::PerSecond, *with_many),
-                (format!("{workload}, many to few"), Unit::Percent, with_many / with_few * 100.0),
-            ]
-        };
-        self.workloads.iter().flat_map(of).collect()
-    }
+/// Figures of one workload by its requests per second, with few and with many.
+fn figures(workload: &str, few: f64, many: f64) -> [FigureValue; 3] {
+    [
+        (format!("{workload}, few"), Unit::PerSecond, few),
+        (format!("{workload}, many"), Unit::PerSecond, many),
+        (format!("{workload}, many to few"), Unit::Percent, many / few * 100.0),
+    ]
 }
 
 /// Measures a server with few and one with many, in turns; none if the user stopped it.
@@ -70,7 +50,7 @@ pub(super) fn measure(
     runner: &mut dyn Runner,
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
-) -> Result<Option<GrowthReport>, BenchError> {
+) -> Result<Option<Vec<FigureValue>>, BenchError> {
     let [few, many] = servers;
     let mut sides = Vec::new();
     for (server, count) in [(few, plan.few), (many, plan.many)] {
@@ -86,14 +66,11 @@ pub(super) fn measure(
             }
         }
     }
-    sides.into_iter().try_for_each(Side::end)?;
+    // An idle session that was lost makes the figures worthless.
+    sides.iter().try_for_each(|side| side.idle.check())?;
     let median = |rates: &Vec<f64>| Statistics::of(rates).expect("there are rounds").median;
-    let of = |(workload, rates): (&&str, &[Vec<f64>; 2])| Throughput {
-        workload: (*workload).to_owned(),
-        with_few: median(&rates[0]),
-        with_many: median(&rates[1]),
-    };
-    Ok(Some(GrowthReport { workloads: WORKLOADS.iter().zip(&rates).map(of).collect() }))
+    let of_each = WORKLOADS.iter().zip(&rates);
+    Ok(Some(of_each.flat_map(|(name, [few, many])| figures(name, median(few), median(many))).collect()))
 }
 
 /// A server that holds as much as it is to hold.
@@ -102,7 +79,7 @@ struct Side {
     pids: Vec<u32>,
     /// The znodes that are read and set, if they are what grows.
     tree: Option<Znodes>,
-    idle: Staying,
+    idle: Crowd,
 }
 
 impl Side {
@@ -116,7 +93,7 @@ impl Side {
     ) -> Result<Option<Side>, BenchError> {
         let (hosts, pids) = (server.hosts(), server.pids()?);
         let mut load = |tree: &Znodes| memory::load(tree, Values::Same, &hosts, stop, told);
-        let mut crowd = Crowd::new(&resolve(&hosts)?);
+        let mut crowd = Crowd::new(&hosts)?;
         let is_there = match plan.of {
             Grown::Sessions => crowd.grow(count, stop)?,
             Grown::Znodes => load(&tree(count))?,
@@ -132,7 +109,7 @@ impl Side {
             return Ok(None);
         }
         let tree = (plan.of == Grown::Znodes).then(|| tree(count));
-        Ok(Some(Side { hosts, pids, tree, idle: crowd.stay()? }))
+        Ok(Some(Side { hosts, pids, tree, idle: crowd }))
     }
 
     /// Its requests per second; none if the user stopped it.
@@ -151,11 +128,6 @@ impl Side {
             None => Ok(Some(report.requests_per_second)),
         }
     }
-
-    /// An error if an idle session was lost.
-    fn end(self) -> Result<(), BenchError> {
-        self.idle.end()
-    }
 }
 
 fn tree(znodes: usize) -> Znodes {
@@ -164,14 +136,12 @@ fn tree(znodes: usize) -> Znodes {
 
 #[cfg(test)]
 mod tests {
-    use super::{Grown, Growth, GrowthReport, Throughput};
+    use super::{Grown, Growth, figures};
 
     #[test]
     fn what_is_left_is_a_share() {
-        let workload = Throughput { workload: "get".to_owned(), with_few: 200.0, with_many: 150.0 };
-        let figures = GrowthReport { workloads: vec![workload] }.figures();
-        let texts: Vec<String> =
-            figures.iter().map(|(name, unit, value)| format!("{name}: {}", unit.text(*value))).collect();
+        let texts =
+            figures("get", 200.0, 150.0).map(|(name, unit, value)| format!("{name}: {}", unit.text(value)));
         assert_eq!(texts, ["get, few: 200/s", "get, many: 150/s", "get, many to few: 75.0 %"]);
     }
 

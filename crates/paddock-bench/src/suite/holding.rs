@@ -43,9 +43,9 @@ pub struct Growth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grown {
-    /// Which are read and set, any of them.
+    /// Znodes that are read and set, any of them.
     Znodes,
-    /// Which idle.
+    /// Sessions that idle.
     Sessions,
     /// Watches of ten sessions together, on znodes that nobody writes to.
     Watches,

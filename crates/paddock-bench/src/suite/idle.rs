@@ -4,42 +4,28 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use paddock_proto::CreateMode;
-use serde::{Deserialize, Serialize};
+use paddock_client::{ClientOptions, CreateMode};
 
 use super::Idle;
 use super::crowd::Crowd;
 use super::figure_names::FigureValue;
-use super::line::Line;
-use super::process::{resident_bytes, system};
-use super::server::resolve;
+use super::process::resident_bytes;
 use crate::BenchError;
+use crate::prepare::{all, with_client};
 use crate::report::units::Unit;
-use crate::workload::Request;
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct IdleReport {
-    pub sessions: [usize; 2],
-    /// Resident memory of all members together in bytes, at each of the numbers.
-    pub resident_bytes: [u64; 2],
-}
 
 /// Before memory is looked at: what a server does with new sessions when it has nothing else to do is done by then.
 const SETTLE: Duration = Duration::from_secs(1);
 
-impl IdleReport {
-    pub fn bytes_per_session(&self) -> f64 {
-        let [few, many] = self.resident_bytes.map(|bytes| bytes as f64);
-        (many - few) / (self.sessions[1] - self.sessions[0]) as f64
-    }
-
-    pub(super) fn figures(&self) -> Vec<FigureValue> {
-        vec![
-            ("memory per idle session".to_owned(), Unit::Bytes, self.bytes_per_session()),
-            ("memory with few sessions".to_owned(), Unit::Bytes, self.resident_bytes[0] as f64),
-            ("memory with many sessions".to_owned(), Unit::Bytes, self.resident_bytes[1] as f64),
-        ]
-    }
+/// Figures of two numbers of sessions by the resident memory of all members together, in bytes, at each of them.
+fn figures(sessions: [usize; 2], resident_bytes: [u64; 2]) -> Vec<FigureValue> {
+    let [few, many] = resident_bytes.map(|bytes| bytes as f64);
+    let each = (many - few) / (sessions[1] - sessions[0]) as f64;
+    vec![
+        ("memory per idle session".to_owned(), Unit::Bytes, each),
+        ("memory with few sessions".to_owned(), Unit::Bytes, few),
+        ("memory with many sessions".to_owned(), Unit::Bytes, many),
+    ]
 }
 
 /// None if the user stopped it.
@@ -48,39 +34,35 @@ pub(super) fn measure(
     hosts: &[String],
     pids: &[u32],
     stop: &AtomicBool,
-) -> Result<Option<IdleReport>, BenchError> {
-    let addresses = resolve(hosts)?;
+) -> Result<Option<Vec<FigureValue>>, BenchError> {
     let path = |session: usize, number: usize| format!("/idle-{session}-{number}");
-    let mut maker = Line::open(addresses[0])?;
-    for session in 0..if plan.watches > 0 { plan.sessions[1] } else { 0 } {
-        let create = |request: &mut Request<'_>, number| {
-            request.create(&path(session, number), b"", CreateMode::Persistent);
-        };
-        maker.pipeline(0..plan.watches, create).map_err(system("create znodes to watch"))?;
-    }
-    let mut crowd = Crowd::new(&addresses);
-    let mut report = IdleReport { sessions: plan.sessions, resident_bytes: [0; 2] };
-    let mut open = 0;
-    for (count, bytes) in plan.sessions.into_iter().zip(&mut report.resident_bytes) {
+    with_client(hosts, ClientOptions::default(), async |client| {
+        let znodes =
+            (0..plan.sessions[1]).flat_map(|session| (0..plan.watches).map(move |number| (session, number)));
+        let create = |(session, number)| client.create(&path(session, number), b"", CreateMode::Persistent);
+        all(znodes.map(create), Err).await
+    })?;
+    let mut crowd = Crowd::new(hosts)?;
+    let (mut open, mut resident) = (0, [0; 2]);
+    for (count, bytes) in plan.sessions.into_iter().zip(&mut resident) {
         if !(crowd.grow(count, stop)? && crowd.watch(open, 0..plan.watches, path, stop)?) {
             return Ok(None);
         }
         open = count;
-        crowd.ping()?;
+        crowd.check()?;
         thread::sleep(SETTLE);
         *bytes = resident_bytes(pids)?;
     }
-    Ok(Some(report))
+    Ok(Some(figures(plan.sessions, resident)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Idle, IdleReport};
+    use super::{Idle, figures};
 
     #[test]
     fn growth_is_shared_out() {
-        let report = IdleReport { sessions: [10, 60], resident_bytes: [5_000, 30_000] };
-        assert_eq!(report.bytes_per_session(), 500.0);
+        assert_eq!(figures([10, 60], [5_000, 30_000])[0].2, 500.0);
     }
 
     #[test]

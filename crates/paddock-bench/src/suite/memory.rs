@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use paddock_client::{Client, ClientOptions, CreateMode, Error};
-use serde::{Deserialize, Serialize};
 
 use super::figure_names::{FigureValue, MEMORY_AFTER, MEMORY_PER_ZNODE, RUNTIME};
 use super::process::resident_bytes;
@@ -16,28 +15,16 @@ use crate::workload::tree::{Values, Znodes};
 /// After how many znodes progress is told.
 const STRIDE: usize = 10_000;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MemoryReport {
-    pub znodes: usize,
-    /// Resident memory of all members together in bytes, when only the parents were there.
-    pub resident_bytes_before: u64,
-    pub resident_bytes_after: u64,
-    pub elapsed_s: f64,
-}
-
-impl MemoryReport {
-    pub fn bytes_per_znode(&self) -> f64 {
-        (self.resident_bytes_after as f64 - self.resident_bytes_before as f64) / self.znodes as f64
-    }
-
-    pub(super) fn figures(&self) -> Vec<FigureValue> {
-        vec![
-            (MEMORY_PER_ZNODE.to_owned(), Unit::Bytes, self.bytes_per_znode()),
-            ("memory before".to_owned(), Unit::Bytes, self.resident_bytes_before as f64),
-            (MEMORY_AFTER.to_owned(), Unit::Bytes, self.resident_bytes_after as f64),
-            (RUNTIME.to_owned(), Unit::Seconds, self.elapsed_s),
-        ]
-    }
+/// Figures of so many znodes by the resident memory of all members together, in bytes, when only their parents were there and
+/// when they were.
+fn figures(znodes: usize, before: u64, after: u64, elapsed_s: f64) -> Vec<FigureValue> {
+    let (before, after) = (before as f64, after as f64);
+    vec![
+        (MEMORY_PER_ZNODE.to_owned(), Unit::Bytes, (after - before) / znodes as f64),
+        ("memory before".to_owned(), Unit::Bytes, before),
+        (MEMORY_AFTER.to_owned(), Unit::Bytes, after),
+        (RUNTIME.to_owned(), Unit::Seconds, elapsed_s),
+    ]
 }
 
 /// None if the user stopped it.
@@ -47,7 +34,7 @@ pub(super) fn measure(
     pids: &[u32],
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
-) -> Result<Option<MemoryReport>, BenchError> {
+) -> Result<Option<Vec<FigureValue>>, BenchError> {
     let measured = with_client(hosts, ClientOptions::default(), async |client| {
         create_parents(&client, plan).await?;
         let before = resident_bytes(pids);
@@ -56,13 +43,8 @@ pub(super) fn measure(
         Ok((is_whole, started.elapsed().as_secs_f64(), before, resident_bytes(pids)))
     });
     let (is_whole, elapsed_s, before, after) = measured?;
-    let report = MemoryReport {
-        znodes: plan.znodes,
-        resident_bytes_before: before?,
-        resident_bytes_after: after?,
-        elapsed_s,
-    };
-    Ok(is_whole.then_some(report))
+    let figures = figures(plan.znodes, before?, after?, elapsed_s);
+    Ok(is_whole.then_some(figures))
 }
 
 /// Creates the znodes and their parents; false if the user stopped it.
@@ -113,12 +95,6 @@ mod tests {
 
     #[test]
     fn growth_is_shared_out() {
-        let report = MemoryReport {
-            znodes: 10,
-            resident_bytes_before: 500,
-            resident_bytes_after: 1500,
-            elapsed_s: 1.0,
-        };
-        assert_eq!(report.bytes_per_znode(), 100.0);
+        assert_eq!(figures(10, 500, 1500, 1.0)[0].2, 100.0);
     }
 }

@@ -39,12 +39,7 @@ impl<W: Write> Watcher for Narrator<W> {
                 let p99 = report.latency.percentile_us(99.0);
                 writeln!(self.0, "    {:.0} requests/s, p99 {p99:.0} us", report.requests_per_second)
             }
-            (None, Outcome::Memory(report)) => {
-                writeln!(self.0, "    {:.0} bytes for each znode", report.bytes_per_znode())
-            }
-            (None, Outcome::Idle(report)) => tell(&mut self.0, &report.figures()),
-            (None, Outcome::Snapshot(report)) => tell(&mut self.0, &report.figures()),
-            (None, Outcome::Growth(report)) => tell(&mut self.0, &report.figures()),
+            (None, Outcome::Figures(figures)) => tell(&mut self.0, figures),
             (None, Outcome::Failed(_)) => Ok(()),
         };
     }

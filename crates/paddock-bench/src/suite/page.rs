@@ -1,8 +1,9 @@
 //! A summary as a page with charts.
 
+use super::charts::charts;
 use super::summary::failures;
 use super::table::ratio_text;
-use super::{Figure, Group, Summary, charts};
+use super::{Figure, Group, Summary};
 use crate::report::page::{Column, Page, Table};
 use crate::report::units::NOTHING;
 

@@ -10,9 +10,10 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
+use super::Suite;
 use super::definition::StepPlace;
+use super::figure_names::FigureValue;
 use super::fingerprint::fingerprint;
-use super::{GrowthReport, IdleReport, MemoryReport, SnapshotReport, Suite};
 use crate::BenchError;
 use crate::report::RunReport;
 
@@ -21,19 +22,17 @@ use crate::report::RunReport;
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Run(Box<RunReport>),
-    Memory(MemoryReport),
-    Idle(IdleReport),
-    Snapshot(SnapshotReport),
-    Growth(GrowthReport),
+    /// Whatever else was measured.
+    Figures(Vec<FigureValue>),
     /// Nothing was measured, because of this.
     Failed(String),
 }
 
 impl Outcome {
-    /// Why nothing may be computed from it.
+    /// The reason for which nothing may be computed from it, if there is one.
     pub fn fault(&self) -> Option<String> {
         match self {
-            Outcome::Memory(_) | Outcome::Idle(_) | Outcome::Snapshot(_) | Outcome::Growth(_) => None,
+            Outcome::Figures(_) => None,
             Outcome::Failed(reason) => Some(reason.clone()),
             Outcome::Run(report) => report.fault(),
         }

@@ -1,7 +1,6 @@
 //! One server as a suite measures it: its members, each in a directory of its own, started from a template.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -39,7 +38,7 @@ struct MemberProcess {
     process: Process,
 }
 
-/// Why a server does not serve.
+/// Reasons for which a server does not serve.
 #[derive(Debug)]
 pub(super) enum NotServing {
     /// The user wants no more.
@@ -88,7 +87,7 @@ impl<'a> Server<'a> {
         Ok(of_each?.concat())
     }
 
-    /// Where its members write.
+    /// The directory in which its members write.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -193,11 +192,6 @@ fn values(template: &ServerTemplate, directory: &Path) -> Result<Vec<Values>, Be
         all.iter_mut().for_each(|values| values.servers.clone_from(&servers));
     }
     Ok(all)
-}
-
-/// The addresses of hosts that serve.
-pub(super) fn resolve(hosts: &[String]) -> Result<Vec<SocketAddr>, BenchError> {
-    hosts.iter().map(|host| probe(host, ATTEMPT * 10)).collect()
 }
 
 pub(super) fn wipe(directory: &Path) -> Result<(), BenchError> {

@@ -8,40 +8,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use paddock_client::ClientOptions;
+use paddock_proto::{OpCode, encode};
 
 use super::SnapshotPlan;
 use super::disk::{self, Files};
 use super::figure_names::FigureValue;
-use super::line::Line;
 use super::memory;
-use super::process::{cpu_s, system};
-use super::server::{NEVER, NotServing, Server, resolve};
+use super::process::cpu_s;
+use super::server::{NEVER, NotServing, Server};
 use super::stall::{Stall, Writer};
 use crate::BenchError;
+use crate::prepare::with_client;
 use crate::report::units::Unit;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SnapshotReport {
-    pub znodes: usize,
+struct SnapshotReport {
+    znodes: usize,
     /// The start on an empty directory.
-    pub empty: Start,
+    empty: Start,
     /// The same with the snapshot, and few writes behind it.
-    pub loaded: Start,
+    loaded: Start,
     /// Bytes of the log for one create of many that came at once.
-    pub log_bytes_per_create: f64,
+    log_bytes_per_create: f64,
     /// Bytes of the log for one set that came alone.
-    pub log_bytes_per_set: f64,
-    pub snapshot_bytes: u64,
-    pub quiet: Stall,
-    pub busy: Stall,
+    log_bytes_per_set: f64,
+    snapshot_bytes: u64,
+    quiet: Stall,
+    busy: Stall,
 }
 
 /// The cost of a start until a session was granted.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Start {
-    pub elapsed_s: f64,
-    pub cpu_s: f64,
+#[derive(Clone, Copy)]
+struct Start {
+    elapsed_s: f64,
+    cpu_s: f64,
 }
 
 /// A server that has not taken its snapshots by then will not.
@@ -52,16 +52,11 @@ const LOOK: Duration = Duration::from_millis(50);
 
 impl SnapshotReport {
     /// Seconds that the start took longer than on an empty directory; none if it took no longer.
-    pub fn load_s(&self) -> Option<f64> {
+    fn load_s(&self) -> Option<f64> {
         Some(self.loaded.elapsed_s - self.empty.elapsed_s).filter(|load_s| *load_s > 0.0)
     }
 
-    /// By how much the longest wait of a write was longer with snapshots.
-    pub fn stall_us(&self) -> f64 {
-        self.busy.latency.max_us - self.quiet.latency.max_us
-    }
-
-    pub(super) fn figures(&self) -> Vec<FigureValue> {
+    fn figures(&self) -> Vec<FigureValue> {
         let (quiet, busy) = (&self.quiet, &self.busy);
         let peaks = [quiet, busy].map(|stall| stall.resident_bytes_peak as f64);
         let load_cpu_s = Some(self.loaded.cpu_s - self.empty.cpu_s).filter(|cpu_s| *cpu_s > 0.0);
@@ -70,7 +65,7 @@ impl SnapshotReport {
         let figures = [
             ("longest write, quiet", Unit::Microseconds, Some(quiet.latency.max_us)),
             ("longest write, snapshots", Unit::Microseconds, Some(busy.latency.max_us)),
-            ("stall by snapshots", Unit::Microseconds, Some(self.stall_us())),
+            ("stall by snapshots", Unit::Microseconds, Some(busy.latency.max_us - quiet.latency.max_us)),
             ("write p99, quiet", Unit::Microseconds, p99(quiet)),
             ("write p99, snapshots", Unit::Microseconds, p99(busy)),
             ("writes, quiet", Unit::Count, Some(quiet.writes as f64)),
@@ -98,9 +93,9 @@ pub(super) fn measure(
     server: &mut Server<'_>,
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
-) -> Result<Option<SnapshotReport>, BenchError> {
+) -> Result<Option<Vec<FigureValue>>, BenchError> {
     match (Trial { plan, server, stop }).play(told) {
-        Ok(report) => Ok(Some(report)),
+        Ok(report) => Ok(Some(report.figures())),
         Err(NotServing::Stopped) => Ok(None),
         Err(NotServing::Failed(error)) => Err(error),
     }
@@ -206,16 +201,16 @@ impl Trial<'_, '_> {
     }
 
     fn writer(&self) -> Result<Writer, BenchError> {
-        let address = resolve(&self.server.hosts())?[0];
-        Ok(Writer::new(Line::open(address)?, &self.plan.tree, self.plan.values))
+        Writer::new(&self.server.hosts()[0], &self.plan.tree, self.plan.values)
     }
 
     /// The last of the znodes must be there.
     fn check_loaded(&self) -> Result<(), BenchError> {
-        let mut line = Line::open(resolve(&self.server.hosts())?[0])?;
         let last = self.plan.tree.path(self.plan.tree.znodes - 1);
-        let found = line.send(|request| request.get(&last, false)).and_then(|()| line.answer());
-        found.map_err(system("read what was loaded"))
+        with_client(&self.server.hosts()[..1], ClientOptions::default(), async |client| {
+            let get = |out: &mut Vec<u8>| encode::path_and_watch(out, &last, false);
+            client.send(OpCode::GetData, get).await.map(drop)
+        })
     }
 
     /// A writer to a server that is used to it.
@@ -232,10 +227,7 @@ impl Trial<'_, '_> {
     }
 
     fn write_for(&self, writer: &mut Writer, time: Duration) -> Result<(), NotServing> {
-        match writer.write(time, self.stop, |_| {})? {
-            true => Ok(()),
-            false => Err(NotServing::Stopped),
-        }
+        if writer.write(time, self.stop, |_| {})? { Ok(()) } else { Err(NotServing::Stopped) }
     }
 }
 

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+use paddock_client::{Client, ClientOptions};
+use paddock_proto::{OpCode, encode};
+use tokio::runtime::{Builder, Runtime};
 
 use super::disk;
-use super::line::Line;
 use super::process::{resident_bytes, system};
 use crate::BenchError;
 use crate::measure::{latencies, summary};
@@ -23,27 +24,33 @@ use crate::workload::tree::{Values, Znodes};
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The result of a stretch of writes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stall {
-    pub writes: u64,
-    pub latency: Latency,
-    pub resident_bytes_peak: u64,
+pub(super) struct Stall {
+    pub(super) writes: u64,
+    pub(super) latency: Latency,
+    pub(super) resident_bytes_peak: u64,
     /// Number of snapshots that were begun meanwhile.
-    pub snapshots: usize,
+    pub(super) snapshots: usize,
 }
 
 /// Sets znodes of a tree, any of them.
 #[derive(Debug)]
 pub(super) struct Writer {
-    line: Line,
+    host: String,
+    runtime: Runtime,
+    client: Client,
     tree: Znodes,
     values: Values,
     chance: fastrand::Rng,
 }
 
 impl Writer {
-    pub(super) fn new(line: Line, tree: &Znodes, values: Values) -> Writer {
-        Writer { line, tree: tree.clone(), values, chance: fastrand::Rng::with_seed(1) }
+    pub(super) fn new(host: &str, tree: &Znodes, values: Values) -> Result<Writer, BenchError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(system("start the client that writes"))?;
+        let client = runtime.block_on(Client::connect(host, ClientOptions::default()));
+        let client = client.map_err(|source| BenchError::Client { hosts: host.to_owned(), source })?;
+        let chance = fastrand::Rng::with_seed(1);
+        Ok(Writer { host: host.to_owned(), runtime, client, tree: tree.clone(), values, chance })
     }
 
     /// Writes for so long and tells every latency; false if the user stopped it.
@@ -61,8 +68,9 @@ impl Writer {
             let path = self.tree.path(self.chance.usize(0..self.tree.znodes));
             let value = self.values.of(self.chance.usize(..), self.tree.value_bytes);
             let sent = Instant::now();
-            self.line.send(|request| request.set(&path, &value)).map_err(system("send a write"))?;
-            self.line.answer().map_err(system("wait for a write"))?;
+            let set = |out: &mut Vec<u8>| encode::set_data(out, &path, Some(&value), -1);
+            let answer = self.runtime.block_on(self.client.send(OpCode::SetData, set));
+            answer.map_err(|source| BenchError::Client { hosts: self.host.clone(), source })?;
             tell(sent.elapsed());
         }
         Ok(true)

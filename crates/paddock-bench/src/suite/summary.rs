@@ -17,7 +17,7 @@ pub struct Summary {
     pub suite: String,
     pub repetitions: usize,
     pub servers: Vec<String>,
-    /// Which of the servers the ratios are to.
+    /// The server that the ratios are to.
     pub baseline: usize,
     pub groups: Vec<Group>,
     /// Steps without a result.
@@ -116,10 +116,7 @@ fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<FigureValue> {
                 matches!(measurement, Measurement::Run(cell) if matches!(cell.until, End::Requests(_)));
             run_figures(report, counted)
         }
-        Outcome::Memory(report) => report.figures(),
-        Outcome::Idle(report) => report.figures(),
-        Outcome::Snapshot(report) => report.figures(),
-        Outcome::Growth(report) => report.figures(),
+        Outcome::Figures(figures) => figures.clone(),
         Outcome::Failed(_) => Vec::new(),
     }
 }

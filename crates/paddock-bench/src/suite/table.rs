@@ -10,7 +10,7 @@ use super::summary::failures;
 use super::{Figure, Group, Measurement, Summary};
 use crate::report::units::{NOTHING, number};
 
-/// When Markdown shows a figure.
+/// Condition under which Markdown shows a figure.
 #[derive(Clone, Copy)]
 enum Shown {
     Always,

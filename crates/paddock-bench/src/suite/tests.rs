@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use super::charts::charts;
 use super::*;
 use crate::BenchError;
 use crate::report::RunReport;

@@ -31,7 +31,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use paddock_proto::Extensions;
 
-pub use requests::{Paths, RequestKind, Single, Source, Weighted};
+pub use requests::{PathSource, Paths, RequestKind, Single, Weighted};
 pub use setup::SetupNode;
 pub use values::{Size, Text};
 
@@ -78,7 +78,7 @@ pub struct Connection {
     pub operation_timeout: Option<Duration>,
 }
 
-/// Where the results are to go, as JSON.
+/// Destination of the results as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     pub file: Option<OutputFile>,

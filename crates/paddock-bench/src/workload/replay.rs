@@ -68,7 +68,7 @@ pub fn load(path: &Path, root: &str, speed: Option<f64>) -> Result<Replay, Bench
     Ok(Replay { path: path.to_path_buf(), operations, sessions, root: root.to_owned(), needs })
 }
 
-/// Where a recorded path is in the replay. What is no path stays as it is, to be refused by its own name.
+/// The place of a recorded path in the replay. What is no path stays as it is, to be refused by its own name.
 fn below(root: &str, path: &str) -> String {
     match path {
         "/" => root.to_owned(),
@@ -77,7 +77,7 @@ fn below(root: &str, path: &str) -> String {
     }
 }
 
-/// When each request is due, from the first one of all.
+/// Times at which the requests are due, from the first one of all.
 fn set_times(path: &Path, sessions: &mut [RecordedSession], speed: f64) -> Result<(), BenchError> {
     let all = || sessions.iter().flat_map(|session| &session.calls);
     if let Some(call) = all().find(|call| call.time.is_none()) {

@@ -169,7 +169,7 @@ fn with_port(host: &str) -> String {
     if has_port { host.to_owned() } else { format!("{host}:2181") }
 }
 
-/// Where a keeper-bench file wants its result, with the time before the extension if it says so.
+/// File in which a keeper-bench file wants its result, with the time before the extension if it says so.
 fn json_file(output: &Output) -> Option<PathBuf> {
     let file = output.file.as_ref()?;
     if !file.with_timestamp {

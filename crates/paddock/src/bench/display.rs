@@ -6,7 +6,7 @@ use std::time::Duration;
 use paddock_bench::report::units;
 use paddock_bench::{Progress, Tick};
 
-/// Where there is no terminal, a line comes every so many seconds.
+/// Interval of the lines where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(crate) struct Display {

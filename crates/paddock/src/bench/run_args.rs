@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// A built-in workload, or a file: .yaml of keeper-bench, .csv with recorded requests
     #[arg(value_name = "WORKLOAD", long_help = workloads_help())]
     pub(super) workload: String,
-    /// Where the servers are; sessions are spread over them [default: what the workload's file says]
+    /// Addresses of the servers; sessions are spread over them [default: what the workload's file says]
     #[arg(long, value_name = "HOST:PORT,…", value_delimiter = ',')]
     pub(super) hosts: Vec<String>,
     /// Number of sessions [default: the workload's, most have 10]

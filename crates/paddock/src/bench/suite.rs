@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// The suite: servers, workloads, repetitions
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where results are kept, and the servers' data while they run [default: FILE's name with -results for .toml]
+    /// Directory of the results, and of the servers' data while they run [default: FILE's name with -results for .toml]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the summary as JSON

@@ -62,7 +62,7 @@ impl Axes {
         (frame::x(&self.x, point.0), frame::y(&self.y, point.1))
     }
 
-    /// Where the pointer is.
+    /// Text of the place where the pointer is.
     fn text(&self, x: f64) -> String {
         match self.kind {
             XAxis::Time { .. } => Unit::Seconds.text(x),

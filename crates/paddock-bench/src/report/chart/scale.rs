@@ -105,7 +105,7 @@ impl Scale {
         Scale { spacing: Spacing::Nines, low: 0.0, high: 100.0, ticks }
     }
 
-    /// Where a value is: 0 at the beginning of the axis, 1 at its end.
+    /// Place of a value: 0 at the beginning of the axis, 1 at its end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let place = match self.spacing {
             Spacing::Linear => (value - self.low) / (self.high - self.low),

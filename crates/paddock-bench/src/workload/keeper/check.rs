@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::requests::{Paths, RequestKind, Single, Source, Weighted};
+use super::requests::{PathSource, Paths, RequestKind, Single, Weighted};
 use super::setup::{self, SetupNode};
 use crate::BenchError;
 
@@ -43,7 +43,8 @@ fn is_set_up(nodes: &[SetupNode], paths: &Paths) -> bool {
 }
 
 fn can_be_first(nodes: &[SetupNode], request: &RequestKind) -> bool {
-    let ready = |single: &Single| single.sources().iter().any(|Source { paths, .. }| is_set_up(nodes, paths));
+    let ready =
+        |single: &Single| single.sources().iter().any(|PathSource { paths, .. }| is_set_up(nodes, paths));
     match request {
         RequestKind::Single(single) => ready(single),
         RequestKind::Multi { size, parts } => {
@@ -63,8 +64,9 @@ fn missing(paths: &Paths, for_create: bool) -> String {
         Paths::Tagged(tag) => format!("anything with the tag `{tag}`"),
     };
     // A parent that a create made could be removed while it has children.
-    match for_create {
-        true => format!("`setup` does not create {what}, and a create needs parents that it does"),
-        false => format!("neither `setup` nor a create makes {what}"),
+    if for_create {
+        format!("`setup` does not create {what}, and a create needs parents that it does")
+    } else {
+        format!("neither `setup` nor a create makes {what}")
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Field<'a> {
     file: &'a Path,
     key: &'a str,
     node: &'a Node,
-    /// Where the key is.
+    /// Line of the key.
     pub(crate) line: usize,
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::requests::{Paths, RequestKind, Single, Source, Weighted};
+use super::requests::{PathSource, Paths, RequestKind, Single, Weighted};
 use super::setup::{Expansion, SetupNode};
 use super::values::{Size, Text};
 
@@ -187,8 +187,8 @@ impl Maker {
         }
     }
 
-    fn pool(&self, sources: &[Source], with_made: bool) -> Pool {
-        let part = |Source { paths, .. }: &Source| PoolPart {
+    fn pool(&self, sources: &[PathSource], with_made: bool) -> Pool {
+        let part = |PathSource { paths, .. }: &PathSource| PoolPart {
             fixed: self.fixed[paths].clone(),
             set: self.shared.get(paths).copied().filter(|_| with_made),
         };
@@ -213,7 +213,7 @@ type FixedPaths = HashMap<Paths, Arc<[String]>>;
 
 fn fixed_paths(nodes: &[SetupNode], singles: &[&Single], seed: u64) -> (FixedPaths, Vec<String>) {
     let (mut paths, mut roots) = (HashMap::new(), Vec::new());
-    for Source { paths: source, .. } in singles.iter().flat_map(|single| single.sources()) {
+    for PathSource { paths: source, .. } in singles.iter().flat_map(|single| single.sources()) {
         let named = match source {
             Paths::Is(path) => vec![path.clone()],
             Paths::ChildrenOf(_) | Paths::Tagged(_) => Vec::new(),

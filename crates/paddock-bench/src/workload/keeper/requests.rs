@@ -30,7 +30,7 @@ pub enum RequestKind {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Single {
     Create {
-        parents: Vec<Source>,
+        parents: Vec<PathSource>,
         name_length: Size,
         data: Text,
         /// The share of these requests that remove what an earlier one created.
@@ -39,22 +39,22 @@ pub enum Single {
         tag: Option<String>,
     },
     Set {
-        paths: Vec<Source>,
+        paths: Vec<PathSource>,
         data: Text,
     },
     Get {
-        paths: Vec<Source>,
+        paths: Vec<PathSource>,
         watch_probability: f64,
     },
     List {
-        paths: Vec<Source>,
+        paths: Vec<PathSource>,
         watch_probability: f64,
     },
 }
 
-/// Where the path of a request comes from; if there are several, each of all their paths is as likely.
+/// Origin of a request's path; if there are several, each of all their paths is as likely.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Source {
+pub struct PathSource {
     pub paths: Paths,
     pub(super) line: FileLine,
 }
@@ -71,7 +71,7 @@ impl Single {
         matches!(self, Single::Get { .. } | Single::List { .. })
     }
 
-    pub(super) fn sources(&self) -> &[Source] {
+    pub(super) fn sources(&self) -> &[PathSource] {
         match self {
             Single::Create { parents: paths, .. }
             | Single::Set { paths, .. }
@@ -87,7 +87,7 @@ impl Single {
         match self {
             Single::Create { tag: Some(tag), .. } => Some(Paths::Tagged(tag.clone())),
             Single::Create { parents, .. } => match parents.as_slice() {
-                [Source { paths: Paths::Is(parent), .. }] => Some(Paths::ChildrenOf(parent.clone())),
+                [PathSource { paths: Paths::Is(parent), .. }] => Some(Paths::ChildrenOf(parent.clone())),
                 _ => None,
             },
             _ => None,
@@ -199,7 +199,7 @@ fn read_create(field: Field<'_>) -> Result<(Fields<'_>, Single), BenchError> {
     Ok((fields, create))
 }
 
-fn read_read(field: Field<'_>) -> Result<(Fields<'_>, Vec<Source>, f64), BenchError> {
+fn read_read(field: Field<'_>) -> Result<(Fields<'_>, Vec<PathSource>, f64), BenchError> {
     let fields = field.fields(&READ_KEYS)?;
     let (paths, watch) = (paths(&fields)?, share(&fields, "watch_probability")?);
     Ok((fields, paths, watch))
@@ -218,16 +218,16 @@ fn at_least_one(field: Field<'_>, message: &str) -> Result<Size, BenchError> {
     if size.min() == 0 { Err(field.error(message.to_string())) } else { Ok(size) }
 }
 
-fn paths(fields: &Fields<'_>) -> Result<Vec<Source>, BenchError> {
+fn paths(fields: &Fields<'_>) -> Result<Vec<PathSource>, BenchError> {
     if fields.many().is_empty() {
         return Err(fields.error("`path` is missing".to_string()));
     }
     fields.many().iter().map(|(_, field)| source(*field)).collect()
 }
 
-fn source(field: Field<'_>) -> Result<Source, BenchError> {
+fn source(field: Field<'_>) -> Result<PathSource, BenchError> {
     if !field.is_mapping() {
-        return Ok(Source { paths: Paths::Is(path(field)?), line: FileLine(field.line) });
+        return Ok(PathSource { paths: Paths::Is(path(field)?), line: FileLine(field.line) });
     }
     let fields = field.fields(&PATH_KEYS)?;
     let (paths, line) = match (fields.one("children_of"), fields.one("tagged")) {
@@ -239,7 +239,7 @@ fn source(field: Field<'_>) -> Result<Source, BenchError> {
             );
         }
     };
-    Ok(Source { paths, line: FileLine(line) })
+    Ok(PathSource { paths, line: FileLine(line) })
 }
 
 fn path(field: Field<'_>) -> Result<String, BenchError> {

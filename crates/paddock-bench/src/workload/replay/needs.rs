@@ -1,4 +1,4 @@
-//! Which znodes a log takes to be there before its first request.
+//! Znodes that a log takes to be there before its first request.
 
 use std::collections::HashSet;
 

@@ -84,14 +84,21 @@ fn is_multi(op: Op) -> bool {
 /// The body of a request; a refusal comes with the line of the row that is wrong.
 fn request(row: &Row, parts: &[Row]) -> Result<(OpCode, Vec<u8>), (usize, String)> {
     let at_row = |message| (row.line, message);
-    match is_multi(row.op) {
-        true if parts.len() < row.requests => {
-            Err(at_row(format!("a multi of {} requests has {} rows after it", row.requests, parts.len())))
-        }
-        true => multi(row, parts),
-        false if parts.is_empty() => single(row).map_err(at_row),
-        false => Err(at_row(format!("a {:?} cannot have {} requests", row.op, row.requests))),
+    if !is_multi(row.op) {
+        return if parts.is_empty() {
+            single(row).map_err(at_row)
+        } else {
+            Err(at_row(format!("a {:?} cannot have {} requests", row.op, row.requests)))
+        };
     }
+    if parts.len() < row.requests {
+        return Err(at_row(format!(
+            "a multi of {} requests has {} rows after it",
+            row.requests,
+            parts.len()
+        )));
+    }
+    multi(row, parts)
 }
 
 fn operation(op: OpCode, operations: &mut Vec<String>) -> Operation {

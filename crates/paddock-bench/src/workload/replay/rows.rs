@@ -29,7 +29,7 @@ pub(super) struct Row {
     pub(super) requests: usize,
 }
 
-/// Where the columns are. Those that say nothing about a request, such as `hostname`, are not looked at.
+/// Places of the columns. Those that say nothing about a request, such as `hostname`, are not looked at.
 struct Columns {
     kind: Option<usize>,
     session: usize,
