@@ -1,6 +1,5 @@
 //! Three members as processes that speak TLS with each other, told so by their `zoo.cfg`.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
