@@ -20,7 +20,7 @@ use crate::output::{Output, held_bytes};
 use crate::protocol::{Protocol, Refusal};
 use crate::queue::Queue;
 use crate::watches::{Portion, WatchesToSet};
-use crate::{AuditLog, Condition, Limits, Settings};
+use crate::{AuditLog, Condition, LimitHit, Limits, Settings};
 
 /// Stages of a connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +61,8 @@ pub(crate) struct Connection<H: Host> {
     holding: Option<Box<Holding>>,
     /// Somebody was told that no input is taken.
     is_held_back: Cell<bool>,
+    /// The next request is a long multi that has to wait for those of other connections.
+    pub(crate) waits_for_long_multis: bool,
     /// The last turn has ended so that others get theirs.
     is_cut_short: bool,
     /// Bytes that were unsent when the turn began.
@@ -118,6 +120,7 @@ impl<H: Host> Connection<H> {
             has_set_watches: false,
             holding: None,
             is_held_back: Cell::new(false),
+            waits_for_long_multis: false,
             is_cut_short: false,
             unsent_before_turn: 0,
         }
@@ -136,11 +139,23 @@ impl<H: Host> Connection<H> {
         self.queue.is_empty()
     }
 
+    /// Bytes of long multis that wait for the engine.
+    pub(crate) fn long_bytes(&self) -> usize {
+        self.queue.long_bytes()
+    }
+
+    /// The long multi may be taken.
+    pub(crate) fn end_wait_for_long_multis(&mut self) {
+        self.waits_for_long_multis = false;
+        self.has_changed = true;
+    }
+
     /// True if frames are taken now.
     pub(crate) fn takes_input(&self, host: &H, limits: &Limits) -> bool {
         self.protocol.takes_frames()
             && self.ending == Ending::Open
             && !host.is_stopping()
+            && !self.waits_for_long_multis
             && (self.watches_to_set.is_none() || self.is_idle())
             && self.has_room(limits)
     }
@@ -163,7 +178,10 @@ impl<H: Host> Connection<H> {
     fn has_room(&self, limits: &Limits) -> bool {
         let room = Self::room(limits);
         let held = self.output.unsent_bytes() + self.queue.bytes();
-        held < room && self.queue.len() < self.queue.capacity(room, limits) && self.may_hold_more(limits)
+        held < room
+            && self.queue.len() < self.queue.capacity(room, limits)
+            && (self.queue.is_empty() || !limits.outstanding.is_reached())
+            && self.may_hold_more(limits)
     }
 
     /// Bytes that the connection may hold in unsent replies and unanswered requests.
@@ -221,20 +239,12 @@ impl<H: Host> Connection<H> {
 
     /// Looks after a connection while clients hold much together: closes it if it does not move, and lets its worker look again
     /// if it was told to wait.
-    pub(crate) fn look_after_memory(&mut self, now_ms: u64, host: &H, limits: &Limits) {
+    pub(crate) fn look_after_memory(&mut self, now_ms: u64, limits: &Limits) {
         let is_still = self.holding.as_mut().is_some_and(|holding| holding.is_still(now_ms));
         if is_still && limits.buffers.is_short() && self.ending != Ending::Silenced {
             let held_bytes = self.holding.as_ref().map_or(0, |holding| holding.bytes);
-            tracing::warn!(
-                client = %self.protocol.address(),
-                session = format!("{:#x}", self.session().0),
-                held_bytes,
-                all_held_bytes = limits.buffers.held(),
-                max = limits.buffers.max(),
-                "connection closed: it holds memory and does not read, and clients hold nearly as much together as \
-                 client_buffers_max allows"
-            );
-            host.on_closed_for_memory();
+            let all = limits.buffers.held();
+            self.hit(LimitHit::Buffers, now_ms, &format_args!("{held_bytes} bytes of {all}"), limits);
             self.abandon();
             (self.input, self.unpacked) = (Vec::new(), Vec::new());
             self.count_memory(0, limits);
@@ -245,19 +255,36 @@ impl<H: Host> Connection<H> {
     pub(crate) fn condition(&self, host: &H, limits: &Limits) -> Condition {
         let is_drained = host.is_stopping() && self.is_idle();
         let takes_input = self.takes_input(host, limits);
-        if !takes_input {
-            self.is_held_back.set(true);
+        if !takes_input && !self.is_held_back.replace(true) {
+            self.note_why_held_back(host, limits);
         }
         let has_input = !self.input.is_empty() || !self.unpacked.is_empty() || self.watches_to_set.is_some();
         Condition {
             takes_input,
             has_input,
             has_more: self.is_cut_short && has_input,
+            is_heavy: self.queue.reply_bytes_expected() >= limits.turn_bytes_max,
             is_greeting: self.protocol.is_greeting(),
             word: self.protocol.awaited_word(),
             unsent_bytes: self.output.unsent_bytes(),
             is_closing: self.ending != Ending::Open || is_drained,
         }
+    }
+
+    /// Counts and logs a connection that begins to wait for others.
+    #[cold]
+    fn note_why_held_back(&self, host: &H, limits: &Limits) {
+        if !self.is_idle() && limits.outstanding.is_reached() {
+            let waiting = self.queue.len();
+            let detail = format_args!("{waiting} requests of this client");
+            self.hit(LimitHit::Outstanding, host.monotonic_ms(), &detail, limits);
+        }
+    }
+
+    /// The client has hit a limit.
+    #[cold]
+    pub(crate) fn hit(&self, limit: LimitHit, now_ms: u64, detail: &dyn std::fmt::Display, limits: &Limits) {
+        limits.hits.hit(limit, Some(self.protocol.address()), self.session(), now_ms, detail);
     }
 
     pub(crate) fn take_change(&mut self) -> bool {
@@ -293,11 +320,12 @@ impl<H: Host> Connection<H> {
         &mut self,
         since_ms: u64,
         bytes: usize,
+        is_long: bool,
         span: Option<H::Span>,
         audited: Option<Box<AuditedWrite>>,
         host: &H,
     ) {
-        self.queue.push(since_ms, bytes, span, audited);
+        self.queue.push(since_ms, (bytes, is_long), span, audited);
         host.on_waiting(&self.stats, self.queue.len());
     }
 
@@ -435,7 +463,7 @@ impl<H: Host> Connection<H> {
     }
 
     /// Ends the connection as the protocol wants it.
-    pub(crate) fn refuse(&mut self, refusal: Refusal, span: Option<H::Span>, host: &H) {
+    pub(crate) fn refuse(&mut self, refusal: Refusal, span: Option<H::Span>, host: &H, limits: &Limits) {
         match refusal {
             Refusal::Reply(header) if !self.is_idle() => {
                 self.last_word = Some(Box::new((header, span)));
@@ -451,7 +479,11 @@ impl<H: Host> Connection<H> {
                 self.reply_to_sasl((xid, Some(error)), None, span, host);
             }
             Refusal::Silently { why } => {
-                tracing::warn!(client = %self.protocol.address(), "connection closed: {why}");
+                self.hit(LimitHit::BadInput, host.monotonic_ms(), &why, limits);
+                end_unanswered(span, host);
+            }
+            Refusal::Limited(limit) => {
+                self.hit(limit, host.monotonic_ms(), &"it may come back later", limits);
                 end_unanswered(span, host);
             }
             Refusal::Expired { read_only } => {
@@ -493,13 +525,9 @@ impl<H: Host> Connection<H> {
             }
             Parcel::Event(bytes) => {
                 if self.output.unsent_bytes() > Self::event_room(limits) {
-                    tracing::warn!(
-                        client = %self.protocol.address(),
-                        unsent_bytes = self.output.unsent_bytes(),
-                        all_held_bytes = limits.buffers.held(),
-                        "connection closed: it does not read its events"
-                    );
-                    host.on_closed_for_memory();
+                    let unsent_bytes = self.output.unsent_bytes();
+                    let detail = format_args!("{unsent_bytes} bytes unsent, and another event comes");
+                    self.hit(LimitHit::Buffers, now.monotonic_ms, &detail, limits);
                     self.abandon();
                 } else {
                     self.send(Packet::Unasked, bytes);

@@ -11,14 +11,15 @@ use paddock_proto::{Id, OpCode, SessionId, Xid, Zxid, blocks};
 use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox, State};
 use paddock_tree::{Guess, Guesses};
 
-use crate::Settings;
 use crate::audit::AuditedWrite;
 use crate::connection::Connection;
 use crate::host::{Host, Served, WordAnswer};
+use crate::long_multis::LongMultis;
 use crate::output::clear;
 use crate::prefetch;
-use crate::protocol::{Action, Context, SaslReply};
+use crate::protocol::{Action, BadInput, Context, SaslReply};
 use crate::watches::{self, WatchesToSet};
+use crate::{LimitHit, Settings};
 
 /// Condition of a connection, for the worker to decide what to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,9 @@ pub struct Condition {
     /// The last turn has left requests for the next one, so that others get theirs: call [`Front::resume`] when they had it, and
     /// `takes_input` is true.
     pub has_more: bool,
+    /// Replies have been large, or nothing is known of them: a turn of the connection may take long. Such turns are to be taken one by one,
+    /// with those of other connections between them.
+    pub is_heavy: bool,
     /// The client has sent no connect request yet.
     pub is_greeting: bool,
     /// A four-letter word that the process is to answer.
@@ -57,6 +61,8 @@ pub struct Front<H: Host> {
     inputs: Vec<ClientInput>,
     /// Requests that the engine has to answer, those in `inputs` included.
     outstanding: usize,
+    /// Long multis among them, and connections that wait to add theirs.
+    long_multis: LongMultis,
     /// As many there were when the engine's mail came last.
     outstanding_before_mail: usize,
     /// Connections that were heard since the last report.
@@ -75,6 +81,7 @@ impl<H: Host> Front<H> {
             conns: Connections::default(),
             inputs: Vec::new(),
             outstanding: 0,
+            long_multis: LongMultis::default(),
             outstanding_before_mail: 0,
             heard: Vec::new(),
             reached: Vec::new(),
@@ -208,9 +215,12 @@ impl<H: Host> Front<H> {
                         None => continue,
                     },
                 };
+                let long_bytes = connection.long_bytes();
                 let is_answer = connection.deliver(parcel, now, host, &self.settings);
+                self.long_multis.end(long_bytes - connection.long_bytes());
                 connection.count_memory(0, &self.settings.limits);
                 self.outstanding -= usize::from(is_answer);
+                self.settings.limits.outstanding.subtract(usize::from(is_answer));
                 let has_changed = connection.take_change();
                 match self.reached.last_mut() {
                     Some(last) if last.conn == conn => last.has_changed |= has_changed,
@@ -220,6 +230,18 @@ impl<H: Host> Front<H> {
             mail.clear();
         }
         self.mail = mail;
+        self.admit_long_multis();
+    }
+
+    /// Lets connections go on that wait for the long multis of others, in the order in which they came.
+    fn admit_long_multis(&mut self) {
+        while let Some(conn) = self.long_multis.next_waiting(&self.settings.limits) {
+            // One that is gone waits for nothing.
+            let Some(connection) = self.conns.get_mut(&conn) else { continue };
+            connection.end_wait_for_long_multis();
+            self.reached.push(Reached { conn, has_changed: connection.take_change() });
+            break;
+        }
     }
 
     /// Moves the connections to which something has been delivered since this was called last into `reached`.
@@ -255,13 +277,17 @@ impl<H: Host> Front<H> {
     /// The connection has ended; its session lives on until its time is up.
     pub fn leave(&mut self, conn: ConnId, host: &H) {
         let Some(mut connection) = self.conns.remove(&conn) else { return };
-        self.outstanding -= connection.give_up(host, self.settings.audit.as_deref());
+        self.long_multis.end(connection.long_bytes());
+        let unanswered = connection.give_up(host, self.settings.audit.as_deref());
+        self.outstanding -= unanswered;
+        self.settings.limits.outstanding.subtract(unanswered);
         connection.let_go_of_memory(&self.settings.limits);
         // The session was heard until now, whenever the next report would have been.
         if connection.is_heard && connection.session() != SessionId::NONE {
             self.inputs.push(ClientInput::Touch { session: connection.session() });
         }
         self.inputs.push(ClientInput::Disconnect { conn });
+        self.admit_long_multis();
     }
 
     /// Tells the engine which sessions were heard since this was called last. To be called at least each
@@ -295,6 +321,8 @@ impl<H: Host> Front<H> {
     /// Closes connections that hold memory and do not move, while clients hold much together, and lets those look again that had to wait for
     /// that. To be called several times a second.
     pub fn look_after_memory(&mut self, host: &H) {
+        // Whoever was let go on may not be able to: then the next one may.
+        self.admit_long_multis();
         let limits = &self.settings.limits;
         let was_short = std::mem::replace(&mut self.is_memory_short, limits.buffers.is_short());
         if !was_short && !self.is_memory_short {
@@ -302,12 +330,18 @@ impl<H: Host> Front<H> {
         }
         let now_ms = host.monotonic_ms();
         for (conn, connection) in &mut self.conns {
-            connection.look_after_memory(now_ms, host, limits);
+            connection.look_after_memory(now_ms, limits);
             if connection.take_change() {
                 self.reached.push(Reached { conn: *conn, has_changed: true });
             }
         }
     }
+}
+
+/// True if a frame is a multi.
+fn is_multi<H: Host>(connection: &Connection<H>, frame: &[u8]) -> bool {
+    let op = frame.get(connection.protocol.xid_bytes_ahead() + 4..).and_then(<[u8]>::first_chunk);
+    !connection.protocol.is_greeting() && op.is_some_and(|op| i32::from_be_bytes(*op) == OpCode::Multi.code())
 }
 
 /// A connection's turn: the frames that have come together, taken one by one. Their reads share one lock of the state, their
@@ -344,7 +378,7 @@ impl<'a, H: Host> Turn<'a, H> {
                 Ok(Some(len)) => taken += len,
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::warn!(client = %connection.protocol.address(), %error, "connection closed");
+                    self.hit(connection, LimitHit::BadInput, &error);
                     connection.close();
                     break;
                 }
@@ -377,17 +411,35 @@ impl<'a, H: Host> Turn<'a, H> {
             self.prefetch(connection, &input[taken..]);
             match connection.protocol.split(&input[taken..], &self.front.settings) {
                 Ok(None) => break,
+                Ok(Some(request)) if self.has_to_wait(connection, request.frame) => break,
                 Ok(Some(request)) => {
                     self.take(connection, request.frame, request.trace);
                     taken += request.len;
                 }
                 Err(error) => {
-                    tracing::warn!(client = %connection.protocol.address(), %error, "connection closed");
+                    let is_large = matches!(error, BadInput::Length(_));
+                    let limit = if is_large { LimitHit::RequestBytes } else { LimitHit::BadInput };
+                    self.hit(connection, limit, &error);
                     connection.close();
                 }
             }
         }
         taken
+    }
+
+    /// True if a request is a long multi that has to wait for those of other connections.
+    fn has_to_wait(&mut self, connection: &mut Connection<H>, frame: &[u8]) -> bool {
+        let limits = &self.front.settings.limits;
+        if frame.len() <= limits.long_multi_bytes
+            || !is_multi(connection, frame)
+            || self.front.long_multis.may_add(frame.len(), limits)
+        {
+            return false;
+        }
+        self.hit(connection, LimitHit::LongMultis, &format_args!("{} bytes", frame.len()));
+        self.front.long_multis.wait(connection.client().conn);
+        connection.waits_for_long_multis = true;
+        true
     }
 
     /// Lets the state look for what is to be read next, once it is locked: to be called for all that has come.
@@ -406,7 +458,11 @@ impl<'a, H: Host> Turn<'a, H> {
             self.front.heard.push(connection.client().conn);
         }
         let context = if connection.protocol.is_greeting() {
-            Context { zxid: host.lock_state().tree().zxid(), is_looking: host.is_looking() }
+            let (zxid, sessions) = {
+                let state = host.lock_state();
+                (state.tree().zxid(), state.tree().session_count())
+            };
+            Context { zxid, is_looking: host.is_looking(), sessions, now_ms: self.since_ms }
         } else {
             Context::default()
         };
@@ -422,6 +478,10 @@ impl<'a, H: Host> Turn<'a, H> {
                     None => self.read(connection, frame.len(), (xid, op, body), span),
                 }
             }
+            Action::Throttle { xid, op, body } => {
+                self.hit(connection, LimitHit::Memory, &op.short_name());
+                self.read(connection, frame.len(), (xid, op, body), span);
+            }
             Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
             Action::Identify { xid } => {
                 self.lock(connection).identify(connection.client());
@@ -429,8 +489,16 @@ impl<'a, H: Host> Turn<'a, H> {
                 self.replies += 1;
             }
             Action::Sasl { xid, body } => self.take_token(connection, xid, body, span),
-            Action::Refuse(refusal) => connection.refuse(refusal, span, host),
+            Action::Refuse(refusal) => {
+                connection.refuse(refusal, span, host, &self.front.settings.limits);
+            }
         }
+    }
+
+    /// The client of a connection has hit a limit.
+    #[cold]
+    fn hit(&self, connection: &Connection<H>, limit: LimitHit, detail: &dyn std::fmt::Display) {
+        connection.hit(limit, self.since_ms, detail, &self.front.settings.limits);
     }
 
     /// Takes a request of so many bytes that changes nothing.
@@ -476,7 +544,9 @@ impl<'a, H: Host> Turn<'a, H> {
                 self.lock(connection).identify(connection.client());
                 Some(token)
             }
-            Err(refusal) => return connection.refuse(refusal, span, host),
+            Err(refusal) => {
+                return connection.refuse(refusal, span, host, &self.front.settings.limits);
+            }
         };
         connection.reply_to_sasl((xid, None), token.as_deref(), span, host);
         self.replies += 1;
@@ -496,8 +566,14 @@ impl<'a, H: Host> Turn<'a, H> {
             }
             _ => None,
         };
-        connection.wait(self.since_ms, bytes, span, audited, self.host);
+        let is_long = bytes > self.front.settings.limits.long_multi_bytes
+            && matches!(input, ClientInput::Write { op: OpCode::Multi, .. });
+        if is_long {
+            self.front.long_multis.add(bytes);
+        }
+        connection.wait(self.since_ms, bytes, is_long, span, audited, self.host);
         self.front.outstanding += 1;
+        self.front.settings.limits.outstanding.add(1);
         self.front.inputs.push(input);
     }
 

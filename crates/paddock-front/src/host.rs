@@ -82,9 +82,6 @@ pub trait Host {
     /// A client could not prove the identity that it showed.
     fn on_auth_failed(&self) {}
 
-    /// A connection is closed because it holds memory and does not read.
-    fn on_closed_for_memory(&self) {}
-
     /// A connection is closed because the member has had no contact to a quorum for too long.
     fn on_lost_contact(&self, _silence_ms: u64, _session_timeout_ms: i32) {}
 }

@@ -15,9 +15,11 @@ use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::Command;
 use subtle::ConstantTimeEq;
 
+use crate::LimitHit;
 use crate::Settings;
 use crate::auth;
 use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
+use crate::memory_limit;
 use crate::sasl::{SaslAnswer, SaslExchange};
 
 /// The largest connect request, in bytes: a client without a session cannot make the member wait for gigabytes.
@@ -46,6 +48,8 @@ pub(crate) enum Action<'f> {
     Read { xid: Xid, op: OpCode, body: &'f [u8] },
     /// To be answered at once, whatever waits: a client takes silence for death.
     Ping,
+    /// A write for which the member has no memory: to be answered like a read, with an error.
+    Throttle { xid: Xid, op: OpCode, body: &'f [u8] },
     /// A token of SASL, to be answered at once.
     Sasl { xid: Xid, body: &'f [u8] },
     /// The client has shown another identity: the watch table must know, then the reply goes out.
@@ -75,6 +79,8 @@ pub(crate) enum Refusal {
         read_only: Option<bool>,
     },
     NoLeader,
+    /// A limit has been reached that concerns this greeting.
+    Limited(LimitHit),
 }
 
 /// A frame at the front of the input.
@@ -103,6 +109,10 @@ pub(crate) struct Context {
     pub(crate) zxid: Zxid,
     /// True while the member knows of no leader.
     pub(crate) is_looking: bool,
+    /// Sessions in the ensemble.
+    pub(crate) sessions: usize,
+    /// Monotonic time in milliseconds.
+    pub(crate) now_ms: u64,
 }
 
 #[derive(Debug)]
@@ -276,7 +286,14 @@ impl Protocol {
         let (conn, session) = (self.client.conn, request.session);
         let timeout_ms = settings.negotiate_timeout_ms(asked_ms);
         let may_only_read = self.read_only == Some(true);
+        let limits = &settings.limits;
+        if !limits.connects.admit(session == SessionId::NONE, context.now_ms) {
+            return Action::Refuse(Refusal::Limited(LimitHit::ConnectRate));
+        }
         if session == SessionId::NONE {
+            if context.sessions >= limits.sessions_max {
+                return Action::Refuse(Refusal::Limited(LimitHit::Sessions));
+            }
             return Action::Submit(ClientInput::Connect { conn, timeout_ms, may_only_read });
         }
         let password = request.password.unwrap_or_default();
@@ -365,6 +382,9 @@ impl Protocol {
         if op != OpCode::Multi && Write::decode(op, body).is_err() {
             // Only a multi that cannot be read takes a zxid. The state answers this in its turn, as an error.
             return Action::Read { xid, op, body };
+        }
+        if settings.limits.memory.is_exceeded() && makes_larger(op, body) {
+            return Action::Throttle { xid, op, body };
         }
         if op == OpCode::CloseSession {
             self.phase = Phase::Ended;
@@ -463,6 +483,12 @@ fn dialect_of(request: &ConnectRequest<'_>, pinned: Option<Dialect>) -> Option<D
     }
 }
 
+/// True if a write needs memory that a member without any does not have.
+#[cold]
+fn makes_larger(op: OpCode, body: &[u8]) -> bool {
+    Write::decode(op, body).is_ok_and(|write| memory_limit::growth(&write) > 0)
+}
+
 fn silently<'f>(why: &'static str) -> Action<'f> {
     Action::Refuse(Refusal::Silently { why })
 }
@@ -486,7 +512,7 @@ mod tests {
     }
 
     fn on_frame<'f>(protocol: &mut Protocol, frame: &'f [u8]) -> Action<'f> {
-        protocol.on_frame(frame, &Context { zxid: Zxid(100), is_looking: false }, &Settings::for_tests())
+        protocol.on_frame(frame, &Context { zxid: Zxid(100), ..Context::default() }, &Settings::for_tests())
     }
 
     fn greeting(session: i64, password: &[u8], last_zxid_seen: i64) -> Vec<u8> {

@@ -12,6 +12,8 @@ pub(crate) struct Waiting<Span> {
     pub(crate) since_ms: u64,
     /// Its size.
     bytes: usize,
+    /// It is a long multi.
+    is_long: bool,
     /// Present if it is traced.
     pub(crate) span: Option<Span>,
     /// Present if it is a write and there is an audit log.
@@ -24,25 +26,35 @@ pub(crate) struct Queue<Span> {
     waiting: VecDeque<Waiting<Span>>,
     /// Size of these requests together, in bytes.
     bytes: usize,
+    /// Size of the long multis among them, in bytes.
+    long_bytes: usize,
     /// Estimated size of the next reply in bytes, by those before it.
     reply_bytes_expected: usize,
 }
 
 impl<Span> Queue<Span> {
     pub(crate) fn new(limits: &Limits) -> Queue<Span> {
-        Queue { waiting: VecDeque::new(), bytes: 0, reply_bytes_expected: limits.first_reply_bytes }
+        Queue {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            long_bytes: 0,
+            reply_bytes_expected: limits.first_reply_bytes,
+        }
     }
 
-    /// Adds a request of so many bytes.
+    /// Adds a request of so many bytes, which may be a long multi.
     pub(crate) fn push(
         &mut self,
         since_ms: u64,
-        bytes: usize,
+        (bytes, is_long): (usize, bool),
         span: Option<Span>,
         audited: Option<Box<AuditedWrite>>,
     ) {
         self.bytes += bytes;
-        self.waiting.push_back(Waiting { since_ms, bytes, span, audited });
+        if is_long {
+            self.long_bytes += bytes;
+        }
+        self.waiting.push_back(Waiting { since_ms, bytes, is_long, span, audited });
     }
 
     /// Takes the oldest request, which was answered by so many bytes.
@@ -50,6 +62,9 @@ impl<Span> Queue<Span> {
         self.note_reply(reply_bytes);
         let waiting = self.waiting.pop_front().expect("the engine answers each request once");
         self.bytes -= waiting.bytes;
+        if waiting.is_long {
+            self.long_bytes -= waiting.bytes;
+        }
         waiting
     }
 
@@ -78,6 +93,11 @@ impl<Span> Queue<Span> {
         self.bytes
     }
 
+    /// Size of the long multis among the requests, in bytes.
+    pub(crate) fn long_bytes(&self) -> usize {
+        self.long_bytes
+    }
+
     pub(crate) fn reply_bytes_expected(&self) -> usize {
         self.reply_bytes_expected
     }
@@ -88,7 +108,7 @@ impl<Span> Queue<Span> {
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Waiting<Span>> {
-        self.bytes = 0;
+        (self.bytes, self.long_bytes) = (0, 0);
         self.waiting.drain(..)
     }
 }
@@ -107,12 +127,12 @@ mod tests {
             "an unknown client may ask for large replies"
         );
         for _ in 0..200 {
-            queue.push(0, 50, None, None);
+            queue.push(0, (50, false), None, None);
             assert_eq!(queue.bytes(), 50);
             queue.pop(100);
         }
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), limits.waiting_max);
-        queue.push(0, 50, None, None);
+        queue.push(0, (50, false), None, None);
         queue.pop(limits.unsent_bytes_max);
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), 1);
     }

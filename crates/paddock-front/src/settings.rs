@@ -5,7 +5,10 @@ use std::sync::Arc;
 use paddock_proto::{Dialect, ErrorCode};
 
 use crate::output::BUFFER_BYTES_KEPT;
-use crate::{AuditLog, ClientBuffers, DigestAlgorithm, SaslUsers};
+use crate::{
+    AuditLog, ClientBuffers, ConnectThrottle, DigestAlgorithm, LimitHits, MemoryLimit, OutstandingLimit,
+    SaslUsers,
+};
 
 /// Settings that all connections of a member share.
 #[derive(Clone, Debug)]
@@ -48,6 +51,16 @@ pub struct Limits {
     pub little_bytes: usize,
     /// Memory that all connections of the member hold together.
     pub buffers: Arc<ClientBuffers>,
+    /// Requests that the engine has to answer, of all connections of the member.
+    pub outstanding: Arc<OutstandingLimit>,
+    /// The rate at which clients may connect.
+    pub connects: Arc<ConnectThrottle>,
+    /// With so many sessions in the ensemble, no client gets a new one.
+    pub sessions_max: usize,
+    /// Memory of the member.
+    pub memory: Arc<MemoryLimit>,
+    /// Hits of these limits, of all connections of the member.
+    pub hits: Arc<LimitHits>,
     /// Estimated size of a reply, in bytes, before a connection has been sent one: so a connection begins with few requests
     /// under way, and an unknown client cannot make the member hold gigabytes for it.
     pub first_reply_bytes: usize,
@@ -57,6 +70,10 @@ pub struct Limits {
     pub turn_bytes_max: usize,
     /// Watches of a setWatches that are set in one turn of a connection, and under one lock of the state, at most.
     pub watches_per_turn: usize,
+    /// A multi of more bytes is long: each is one step of the state, and takes milliseconds.
+    pub long_multi_bytes: usize,
+    /// Bytes of long multis of a worker's connections that are under way together, unless there is one only. Others have to wait.
+    pub long_multis_max: usize,
     /// Reads that are answered under one lock of the state, at most.
     pub reads_per_lock: usize,
 }
@@ -68,10 +85,17 @@ impl Default for Limits {
             unsent_bytes_max: 16 << 20,
             little_bytes: BUFFER_BYTES_KEPT,
             buffers: Arc::default(),
+            outstanding: Arc::default(),
+            connects: Arc::default(),
+            sessions_max: usize::MAX,
+            memory: Arc::default(),
+            hits: Arc::default(),
             first_reply_bytes: 1 << 20,
             event_bytes_max: 64 << 20,
             turn_bytes_max: 128 << 10,
             watches_per_turn: 1000,
+            long_multi_bytes: 32 << 10,
+            long_multis_max: 256 << 10,
             reads_per_lock: 256,
         }
     }

@@ -5,14 +5,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use paddock_front::{
-    ClientBuffers, DigestAlgorithm, Front, Host, Limits, Reached, SaslUsers, Settings, WordAnswer,
+    ClientBuffers, ConnectRate, ConnectThrottle, DigestAlgorithm, Front, Host, LimitHit, Limits, MemoryLimit,
+    OutstandingLimit, Reached, SaslUsers, Settings, WordAnswer,
 };
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
-    ConnectRequest, ErrorCode, EventKind, Extensions, OpCode, Password, ReplyHeader, SessionId, SetWatches,
-    WatchEvent, Xid, Zxid, encode, frame,
+    ConnectRequest, CreateMode, ErrorCode, EventKind, Extensions, OpCode, Password, ReplyHeader, SessionId,
+    SetWatches, WatchEvent, Xid, Zxid, encode, frame,
 };
-use paddock_state::{ClientInput, ConnId, Now, Outbox, Outboxes, State};
+use paddock_state::{ClientInput, ConnId, Now, Outbox, Outboxes, QueuedRead, State};
 
 const FIRST: SessionId = SessionId(0x101);
 const SECOND: SessionId = SessionId(0x102);
@@ -588,4 +589,182 @@ fn who_has_to_show_who_it_is_may_ask_for_nothing_before() {
     });
     stage.receive(conn, &[auth, read(1)].concat());
     assert_eq!(stage.replies(conn), [(Xid::AUTH.0, None), (1, None)]);
+}
+
+/// A create of a znode with so many bytes.
+fn create(xid: i32, bytes: usize) -> Vec<u8> {
+    request(xid, OpCode::Create, |out| {
+        encode::create_open(out, "/new", Some(&vec![7; bytes]), CreateMode::Persistent);
+    })
+}
+
+#[test]
+fn without_memory_what_grows_is_refused_and_the_rest_goes_on() {
+    let memory = Arc::new(MemoryLimit::new(1000));
+    let limits = Limits { memory: memory.clone(), ..Limits::default() };
+    let hits = limits.hits.clone();
+    let mut stage = Stage::new(limits);
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    assert_eq!(memory.note(1000, 500), Some(true));
+    let empty = request(2, OpCode::SetData, |out| encode::set_data(out, "/a", None, -1));
+    stage.receive(conn, &[create(1, 10), empty, write(3), read(4)].concat());
+    assert_eq!(stage.replies(conn), [(1, Some(ErrorCode::ThrottledOp))]);
+    let inputs = stage.inputs();
+    assert!(
+        matches!(
+            inputs[..],
+            [
+                ClientInput::Write { op: OpCode::SetData, .. },
+                ClientInput::Write { op: OpCode::Delete, .. },
+                ClientInput::Read(_)
+            ]
+        ),
+        "{inputs:?}"
+    );
+    // In its turn: behind what waits.
+    stage.receive(conn, &create(5, 10));
+    assert!(matches!(stage.inputs()[..], [ClientInput::Read(QueuedRead { op: OpCode::Create, .. })]));
+    assert_eq!(hits.count(LimitHit::Memory), 2);
+    assert_eq!(memory.note(100, 500), Some(false));
+    stage.receive(conn, &create(6, 10));
+    assert!(matches!(stage.inputs()[..], [ClientInput::Write { op: OpCode::Create, .. }]));
+}
+
+#[test]
+fn clickhouse_is_told_of_its_own_error_when_there_is_no_memory() {
+    let memory = Arc::new(MemoryLimit::new(1000));
+    let mut stage = Stage::new(Limits { memory: memory.clone(), ..Limits::default() });
+    let extensions = Extensions { compression: false, ..Extensions::default() };
+    let conn = stage.connect(1, FIRST, Extensions { wide_xids: true, ..extensions });
+    memory.note(1000, 500);
+    let wide = |frame: Vec<u8>| {
+        let (length, body) = frame.split_at(4);
+        let length = u32::from_be_bytes(length.try_into().unwrap()) + 4;
+        [&length.to_be_bytes()[..], &[0; 4], body].concat()
+    };
+    stage.receive(conn, &wide(create(1, 10)));
+    let sent = stage.sent(conn);
+    assert_eq!(sent[4 + 8 + 8..][..4], (-10_i32).to_be_bytes(), "{sent:?}");
+}
+
+#[test]
+fn a_new_session_is_refused_where_there_are_enough_or_too_many_came_at_once() {
+    let rate = ConnectRate { tokens_max: 2, fill_interval_ms: 1000, ..ConnectRate::default() };
+    let connects = Arc::new(ConnectThrottle::new(rate));
+    for (limits, limit) in [
+        (Limits { sessions_max: 0, ..Limits::default() }, LimitHit::Sessions),
+        (Limits { connects, ..Limits::default() }, LimitHit::ConnectRate),
+    ] {
+        let hits = limits.hits.clone();
+        let mut stage = Stage::new(limits);
+        // Who has a session comes back to it.
+        stage.connect(1, FIRST, Extensions::default());
+        if limit == LimitHit::ConnectRate {
+            stage.connect(2, SECOND, Extensions::default());
+        }
+        let conn = ConnId::new(0, 3);
+        stage.front.accept(conn, ([127, 0, 0, 1], 1).into(), ());
+        let mut greeting = Vec::new();
+        let request = ConnectRequest {
+            protocol_version: 0,
+            extensions: Extensions::default(),
+            last_zxid_seen: Zxid(0),
+            timeout_ms: 10_000,
+            session: SessionId::NONE,
+            password: Some(&[0; 16]),
+            read_only: Some(false),
+        };
+        request.encode(&mut greeting);
+        stage.receive(conn, &greeting);
+        assert!(stage.is_closing(conn) && stage.inputs().is_empty(), "{limit:?}");
+        assert!(stage.sent(conn).is_empty(), "a client takes a closed connection for a member that is gone");
+        assert_eq!(hits.count(limit), 1);
+    }
+}
+
+#[test]
+fn with_too_many_requests_under_way_only_those_who_wait_for_none_may_ask() {
+    let limits = Limits { outstanding: Arc::new(OutstandingLimit::new(3)), ..Limits::default() };
+    let hits = limits.hits.clone();
+    let mut stage = Stage::new(limits);
+    let (first, second) = {
+        let mut connect = |number, session| stage.connect(number, session, Extensions::default());
+        (connect(1, FIRST), connect(2, SECOND))
+    };
+    let writes: Vec<u8> = (1..=5).flat_map(write).collect();
+    stage.receive(first, &writes);
+    assert_eq!(stage.inputs().len(), 3);
+    assert!(!stage.takes_input(first) && stage.takes_input(second));
+    stage.receive(second, &writes);
+    assert_eq!(stage.inputs().len(), 1, "it waits for nothing, so it may ask");
+    assert!(!stage.takes_input(second));
+    assert_eq!(hits.count(LimitHit::Outstanding), 2);
+    for xid in 1..=3 {
+        stage.engine(|out| reply(out, first, xid));
+    }
+    stage.engine(|out| reply(out, second, 1));
+    stage.front.deliver(&stage.around);
+    assert!(stage.reached().iter().all(|reached| reached.has_changed), "their worker looks again");
+    stage.front.leave(second, &stage.around);
+    stage.inputs();
+    stage.front.resume(first, 0, &stage.around);
+    assert_eq!(stage.inputs().len(), 2, "who has gone waits for nothing");
+}
+
+#[test]
+fn turns_are_heavy_until_replies_have_been_small() {
+    let mut stage = Stage::new(Limits { first_reply_bytes: 400, turn_bytes_max: 200, ..Limits::default() });
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    let is_heavy = |stage: &Stage| stage.front.condition(conn, &stage.around).expect("it is there").is_heavy;
+    assert!(is_heavy(&stage), "nothing is known of it");
+    for xid in 1..=20 {
+        stage.receive(conn, &read(xid));
+        stage.sent(conn);
+    }
+    assert!(!is_heavy(&stage));
+    stage.receive(conn, &write(21));
+    stage.engine(|out| {
+        out.write_reply(conn, ReplyHeader::ok(Xid(21), Zxid(7)), |out| out.resize(out.len() + 300, 7))
+    });
+    stage.front.deliver(&stage.around);
+    assert!(is_heavy(&stage));
+}
+
+#[test]
+fn long_multis_of_several_connections_wait_for_each_other() {
+    let limits = Limits { long_multi_bytes: 20, long_multis_max: 100, ..Limits::default() };
+    let hits = limits.hits.clone();
+    let mut stage = Stage::new(limits);
+    let multi = |xid| {
+        request(xid, OpCode::Multi, |out| {
+            encode::multi_operation(out, OpCode::Delete);
+            encode::path_and_version(out, &format!("/{}", "a".repeat(60)), -1);
+            encode::multi_end(out);
+        })
+    };
+    let first = stage.connect(1, FIRST, Extensions::default());
+    let second = stage.connect(2, SECOND, Extensions::default());
+    let third = stage.connect(3, SessionId(0x103), Extensions::default());
+    stage.receive(first, &[multi(1), multi(2)].concat());
+    stage.receive(second, &[multi(1), write(2)].concat());
+    stage.receive(third, &[write(1), multi(2)].concat());
+    assert_eq!(stage.inputs().len(), 2, "the first multi, and what is none");
+    let waiting = |stage: &Stage| [first, second, third].map(|conn| !stage.takes_input(conn));
+    assert_eq!((waiting(&stage), hits.count(LimitHit::LongMultis)), ([true; 3], 3));
+    stage.reached();
+
+    stage.engine(|out| reply(out, first, 1));
+    stage.front.deliver(&stage.around);
+    assert_eq!(waiting(&stage), [false, true, true], "who has waited longest goes on");
+    assert!(stage.reached().contains(&Reached { conn: first, has_changed: true }));
+    stage.front.resume(first, 0, &stage.around);
+    assert_eq!(stage.inputs().len(), 1);
+
+    // Its multi goes with it, and the next one may be taken.
+    stage.front.leave(first, &stage.around);
+    stage.inputs();
+    assert!(stage.takes_input(second) && !stage.takes_input(third));
+    stage.front.resume(second, 0, &stage.around);
+    assert_eq!(stage.inputs().len(), 2, "its multi and what stands behind it");
+    stage.front.leave(third, &stage.around);
 }

@@ -20,6 +20,7 @@ impl Dialect {
             (Dialect::ClickHouse, ErrorCode::ReconfigDisabled) => ErrorCode::Unimplemented,
             (Dialect::ClickHouse, ErrorCode::QuotaExceeded) => ErrorCode::BadArguments,
             (Dialect::ClickHouse, ErrorCode::SessionClosedRequireSaslAuth) => ErrorCode::AuthFailed,
+            (Dialect::ClickHouse, ErrorCode::ThrottledOp) => ErrorCode::OutOfMemory,
             (_, error) => error,
         }
     }

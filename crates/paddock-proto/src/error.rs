@@ -10,6 +10,8 @@ pub enum ErrorCode {
     MarshallingError = -5,
     Unimplemented = -6,
     BadArguments = -8,
+    /// ClickHouse Keeper's own, and known to its clients only: see `ThrottledOp`.
+    OutOfMemory = -10,
     NewConfigNoQuorum = -13,
     ReconfigInProgress = -14,
     NoNode = -101,
@@ -27,15 +29,18 @@ pub enum ErrorCode {
     ReconfigDisabled = -123,
     SessionClosedRequireSaslAuth = -124,
     QuotaExceeded = -125,
+    /// The request was not carried out, because the member has too much to do or to hold. It may be tried again later.
+    ThrottledOp = -127,
 }
 
 impl ErrorCode {
     /// Every code, in the order of their numbers.
-    pub const ALL: [ErrorCode; 21] = [
+    pub const ALL: [ErrorCode; 23] = [
         ErrorCode::RuntimeInconsistency,
         ErrorCode::MarshallingError,
         ErrorCode::Unimplemented,
         ErrorCode::BadArguments,
+        ErrorCode::OutOfMemory,
         ErrorCode::NewConfigNoQuorum,
         ErrorCode::ReconfigInProgress,
         ErrorCode::NoNode,
@@ -53,6 +58,7 @@ impl ErrorCode {
         ErrorCode::ReconfigDisabled,
         ErrorCode::SessionClosedRequireSaslAuth,
         ErrorCode::QuotaExceeded,
+        ErrorCode::ThrottledOp,
     ];
 
     pub fn code(self) -> i32 {

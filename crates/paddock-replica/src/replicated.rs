@@ -1,7 +1,7 @@
 //! State of a member together with its place in the log.
 
 use paddock_proto::SessionId;
-use paddock_state::{MemberFacts, State};
+use paddock_state::{MemberFacts, State, WatchLimits};
 use paddock_tree::Tree;
 
 use crate::Membership;
@@ -14,12 +14,14 @@ pub struct Replicated {
     /// Index and term of the last entry applied.
     applied: (u64, u64),
     membership: Membership,
+    /// Others have the state between two commands of an entry.
+    is_within_entry: bool,
 }
 
 impl Replicated {
     /// State as of entry `applied` (index and term), with the membership of that moment.
     pub fn new(tree: Tree, applied: (u64, u64), membership: Membership) -> Replicated {
-        Replicated { state: State::new(tree), applied, membership }
+        Replicated { state: State::new(tree), applied, membership, is_within_entry: false }
     }
 
     /// Puts the state of a snapshot in the place of this one, and drops all watches.
@@ -43,6 +45,11 @@ impl Replicated {
         self.state.take_deaths()
     }
 
+    /// Sets how many watches clients may set.
+    pub fn set_watch_limits(&mut self, limits: WatchLimits) {
+        self.state.set_watch_limits(limits);
+    }
+
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -63,6 +70,15 @@ impl Replicated {
     /// Index and term of the last entry applied.
     pub fn applied(&self) -> (u64, u64) {
         self.applied
+    }
+
+    /// True while some commands of an entry are applied and others are not: no snapshot may begin then, because it would say that none is.
+    pub fn is_within_entry(&self) -> bool {
+        self.is_within_entry
+    }
+
+    pub(crate) fn set_within_entry(&mut self, is_within_entry: bool) {
+        self.is_within_entry = is_within_entry;
     }
 
     pub fn membership(&self) -> &Membership {

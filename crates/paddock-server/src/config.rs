@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod client_limits;
 mod client_tls;
 mod tls;
 mod tracing;
@@ -13,14 +14,20 @@ use std::sync::Arc;
 
 pub use admin::AdminSettings;
 pub use audit::AuditTarget;
+pub use client_limits::{ClientLimits, MemoryMax};
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
-use paddock_front::{AuditLog, ClientBuffers, Limits, Settings};
-pub use paddock_front::{DigestAlgorithm, SaslUsers};
+use paddock_front::{
+    AuditLog, ClientBuffers, ConnectThrottle, Limits, MemoryLimit, OutstandingLimit, Settings,
+};
+pub use paddock_front::{ConnectRate, DigestAlgorithm, SaslUsers};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
+use paddock_state::WatchLimits;
 use paddock_tree::member_lines;
 pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 pub use tracing::{EndpointError, TracesEndpoint, Tracing};
+
+use crate::memory;
 
 /// Bytes of applied entries that are kept in memory.
 const ENTRY_BYTES_KEPT: usize = 8 << 20;
@@ -62,6 +69,9 @@ pub struct Config {
     /// Bytes that clients may hold together: requests that are not answered, and replies and watch events that they have not read.
     /// One request may be larger.
     pub client_buffers_max: u64,
+    pub client_limits: ClientLimits,
+    /// Memory above which writes that make the state larger are refused.
+    pub memory_max: MemoryMax,
     /// Whose protocol clients speak. `None` lets each connection show it.
     pub dialect: Option<Dialect>,
     /// Answer of `/keeper/availability_zone` to ClickHouse.
@@ -125,6 +135,8 @@ impl Config {
             connections_max: 0,
             frame_bytes_max: i32::MAX,
             client_buffers_max: ClientBuffers::MAX_BY_DEFAULT as u64,
+            client_limits: ClientLimits::default(),
+            memory_max: MemoryMax::BY_DEFAULT,
             dialect: None,
             availability_zone: None,
             metrics_listen: None,
@@ -149,12 +161,8 @@ impl Config {
         }
     }
 
-    /// The settings of a front, which answers clients. `buffers` and the audit log are those of all fronts.
-    pub(crate) fn of_front(
-        &self,
-        buffers: &Arc<ClientBuffers>,
-        audit: Option<Arc<dyn AuditLog>>,
-    ) -> Settings {
+    /// The settings of a front, which answers clients. `limits` and the audit log are those of all fronts.
+    pub(crate) fn of_front(&self, limits: &Limits, audit: Option<Arc<dyn AuditLog>>) -> Settings {
         Settings {
             frame_bytes_max: self.frame_bytes_max,
             dialect: self.dialect,
@@ -168,7 +176,30 @@ impl Config {
             enforces_quotas: self.enforce_quota,
             audit,
             may_reconfig: self.may_reconfig(),
-            limits: Limits { buffers: buffers.clone(), ..Limits::default() },
+            limits: limits.clone(),
+        }
+    }
+
+    /// The limits of all clients of this member.
+    pub(crate) fn limits(&self) -> Limits {
+        let limits = &self.client_limits;
+        let client_buffers_max = usize::try_from(self.client_buffers_max).unwrap_or(usize::MAX);
+        let or_none = |max: u32| if max == 0 { usize::MAX } else { max as usize };
+        Limits {
+            buffers: Arc::new(ClientBuffers::new(client_buffers_max)),
+            outstanding: Arc::new(OutstandingLimit::new(or_none(limits.outstanding_max))),
+            connects: Arc::new(ConnectThrottle::new(limits.connect_rate)),
+            sessions_max: or_none(limits.sessions_max),
+            memory: Arc::new(MemoryLimit::new(memory::limit_bytes(self.memory_max))),
+            ..Limits::default()
+        }
+    }
+
+    /// The watches that clients of this member may set.
+    pub(crate) fn watch_limits(&self) -> WatchLimits {
+        WatchLimits {
+            per_connection_max: self.client_limits.watches_per_session_max as usize,
+            max: self.client_limits.watches_max as usize,
         }
     }
 

@@ -18,6 +18,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
+mod memory;
 mod observability;
 mod peers;
 mod permissions;
@@ -28,9 +29,10 @@ mod threads;
 mod tls;
 
 pub use config::{
-    AdminSettings, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientTls, Config, Dialect,
-    DigestAlgorithm, EndpointError, Ensemble, EnsembleMember, Password, PeerTls, PortProtocol, Role,
-    SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
+    AdminSettings, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls, Config,
+    ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember, MemoryMax, Password,
+    PeerTls, PortProtocol, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing,
+    WordList,
 };
 pub use error::ServerError;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};

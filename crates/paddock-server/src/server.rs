@@ -18,6 +18,7 @@ use crate::config::{EnsembleMember, PortProtocol};
 use crate::engine::{EngineHandle, Housekeeping};
 use crate::error::ServerError;
 use crate::http::{HttpPort, HttpServer};
+use crate::memory::MemoryWatch;
 use crate::observability::audit::Audit;
 use crate::shared::Shared;
 use crate::threads::spawn;
@@ -40,6 +41,7 @@ pub struct Server {
     housekeeping: Housekeeping,
     http: Option<HttpServer>,
     http_addresses: HttpAddresses,
+    memory: Option<MemoryWatch>,
 }
 
 impl Server {
@@ -80,6 +82,7 @@ impl Server {
             request_bytes_max: Some(frame_bytes_max),
             availability_zone: config.availability_zone.clone(),
         });
+        state.set_watch_limits(config.watch_limits());
         let shared = Arc::new(Shared::new(config, client_port, audit, clock, state));
         let (mut owner, engine) = engine::new(&shared, member);
         owner.catch_up()?;
@@ -88,6 +91,7 @@ impl Server {
         let runner = engine.clone();
         let engine_thread = spawn("engine", move || runner.run(owner));
         let clients = clients::start(ports, &shared, &engine);
+        let memory = MemoryWatch::start(&shared);
         Ok(Server {
             address,
             tls_address,
@@ -98,6 +102,7 @@ impl Server {
             housekeeping,
             http: None,
             http_addresses: HttpAddresses::default(),
+            memory,
         })
     }
 
@@ -146,6 +151,11 @@ impl Server {
         }
         if let Some(http) = self.http
             && !http.stop()
+        {
+            return Err(ServerError::Panicked);
+        }
+        if let Some(memory) = self.memory
+            && !memory.stop()
         {
             return Err(ServerError::Panicked);
         }

@@ -1,9 +1,9 @@
 //! Data that the threads of a member share: the state behind its lock, a mailbox for each worker.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use paddock_front::ClientBuffers;
+use paddock_front::{ClientBuffers, LimitHits, Limits, MemoryLimit};
 use paddock_replica::{Replicated, Role, Standing};
 use paddock_state::{CONTACT_MAX_LEAST_MS, Outbox};
 use parking_lot::{Mutex, RwLock};
@@ -26,6 +26,14 @@ pub(crate) struct Shared {
     pub(crate) state: RwLock<Replicated>,
     /// Memory of this member that its clients hold.
     pub(crate) client_buffers: Arc<ClientBuffers>,
+    /// Memory of the process.
+    pub(crate) memory: Arc<MemoryLimit>,
+    /// Limits that clients have hit.
+    pub(crate) hits: Arc<LimitHits>,
+    /// Limits that the fronts of all workers share; the three above are part of them.
+    pub(crate) limits: Limits,
+    /// TLS handshakes under way.
+    pub(crate) handshakes: AtomicU32,
     pub(crate) stats: Stats,
     pub(crate) snapshots: SnapshotBoard,
     /// The audit log, if there is one.
@@ -57,14 +65,17 @@ impl Shared {
         state: Replicated,
     ) -> Shared {
         let mailboxes = (0..config.worker_count()).map(|_| Mailbox::default()).collect();
+        let limits = config.limits();
         let spans = config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member));
         Shared {
             audit,
             spans,
             state: RwLock::new(state),
-            client_buffers: Arc::new(ClientBuffers::new(
-                usize::try_from(config.client_buffers_max).unwrap_or(usize::MAX),
-            )),
+            client_buffers: limits.buffers.clone(),
+            memory: limits.memory.clone(),
+            hits: limits.hits.clone(),
+            limits,
+            handshakes: AtomicU32::new(0),
             stats: Stats::new(clock.monotonic_ms()),
             snapshots: SnapshotBoard::default(),
             stopping: AtomicBool::new(false),

@@ -18,4 +18,4 @@ pub use contact::{CONTACT_MAX_LEAST_MS, TOUCH_DELAY_MS, contact_max_ms};
 pub use input::{ClientInput, QueuedRead};
 pub use outbox::{Outbox, Outboxes, Parcel};
 pub use state::State;
-pub use watches::WatchSummary;
+pub use watches::{RefusedWatches, WatchLimits, WatchSummary};

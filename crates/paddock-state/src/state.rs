@@ -8,14 +8,14 @@ use std::sync::Arc;
 use paddock_proto::jute::Writer;
 use paddock_proto::{
     ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SessionId, SetWatches, WatchEvent,
-    WatchRequest, Write, Xid, Zxid, frame,
+    WatchRequest, WatcherKind, Write, Xid, Zxid, frame,
 };
 use paddock_tree::{Asker, Command, Guess, InstallError, Installed, Outcome, Tree, multi_read};
 use parking_lot::Mutex;
 
 use crate::computed;
 use crate::computed::MemberFacts;
-use crate::watches::{WatchSummary, Watches};
+use crate::watches::{RefusedWatches, WatchLimits, WatchSummary, Watches};
 use crate::{Client, ConnId, Outboxes};
 
 #[derive(Debug, Default)]
@@ -54,6 +54,21 @@ impl State {
     /// Sets what clients are told that ask about this member.
     pub fn set_facts(&mut self, facts: MemberFacts) {
         self.facts = facts;
+    }
+
+    /// Sets how many watches there may be.
+    pub fn set_watch_limits(&mut self, limits: WatchLimits) {
+        self.watches.get_mut().set_limits(limits);
+    }
+
+    /// While there is no memory for them, clients set no new watches.
+    pub fn refuse_watches(&self, is_refusing: bool) {
+        self.watches.lock().refuse_all(is_refusing);
+    }
+
+    /// Watches that were refused since this was asked last.
+    pub fn take_refused_watches(&self) -> Option<RefusedWatches> {
+        self.watches.lock().take_refused()
     }
 
     #[inline]
@@ -157,6 +172,10 @@ impl State {
             Request::Ping => Ok(()),
             // Where clients may ask for it, it goes through the log.
             Request::Write(Write::Reconfig(_)) => Err(ErrorCode::ReconfigDisabled),
+            // The front lets them come here, and not into the log, because the member has no memory for them.
+            Request::Write(
+                Write::Create(_) | Write::SetData { .. } | Write::SetAcl { .. } | Write::Multi(_),
+            ) => Err(ErrorCode::ThrottledOp),
             Request::Write(_) | Request::Auth(_) | Request::Sasl => Err(ErrorCode::Unimplemented),
         }
     }
@@ -178,10 +197,10 @@ impl State {
         }
         let asker = Asker { session: client.session, ids: client.ids(), dialect: client.dialect, guess };
         let result = self.tree.read(read, &asker, out);
-        match *read {
+        let is_watched = match *read {
             // A client may wait for a znode that does not exist yet.
             Read::Exists { path, watch: true } if matches!(result, Ok(()) | Err(ErrorCode::NoNode)) => {
-                self.watches.lock().add_data(client, path);
+                self.watches.lock().add_data(client, path)
             }
             Read::GetData { path, watch: true } if result.is_ok() => {
                 self.watches.lock().add_data(client, path)
@@ -192,11 +211,11 @@ impl State {
             | Read::FilteredListWithStatsAndData { path, watch: true, .. }
                 if result.is_ok() =>
             {
-                self.watches.lock().add_children(client, path);
+                self.watches.lock().add_children(client, path)
             }
-            _ => {}
-        }
-        result
+            _ => true,
+        };
+        if is_watched { result } else { Err(ErrorCode::ThrottledOp) }
     }
 
     fn watch(&self, client: &Client, request: &WatchRequest<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
@@ -204,7 +223,9 @@ impl State {
         let found = match *request {
             WatchRequest::Set(_) => true,
             WatchRequest::Add { path, mode } => {
-                watches.add_mode(client, path, mode);
+                if !watches.add_mode(client, path, mode) {
+                    return Err(ErrorCode::ThrottledOp);
+                }
                 // The one reply whose body is an error code; a client that misses it hangs up.
                 out.put_i32(0);
                 true
@@ -215,35 +236,40 @@ impl State {
         if found { Ok(()) } else { Err(ErrorCode::NoWatcher) }
     }
 
-    /// Takes over the watches of a client that reconnected; what it missed it is told at once.
+    /// Takes over the watches of a client that reconnected; what it missed it is told at once. A client whose watches are more than there may
+    /// be would wait for events in vain: its connection is to be closed.
     pub fn set_watches(&self, client: &Client, asked: &SetWatches<'_>, out: &mut Vec<u8>) {
         let mut watches = self.watches.lock();
+        let mut all_set = true;
         let mut tell = |kind, path| WatchEvent { kind, path, zxid: Zxid::NONE }.encode(out);
         for path in &asked.data {
             match self.tree.stat(path) {
                 None => tell(EventKind::NodeDeleted, path),
                 Some(stat) if stat.mzxid > asked.relative_zxid => tell(EventKind::NodeDataChanged, path),
-                Some(_) => watches.add_data(client, path),
+                Some(_) => all_set &= watches.restore(client, path, WatcherKind::Data),
             }
         }
         for path in &asked.exist {
             match self.tree.stat(path) {
                 Some(_) => tell(EventKind::NodeCreated, path),
-                None => watches.add_data(client, path),
+                None => all_set &= watches.restore(client, path, WatcherKind::Data),
             }
         }
         for path in &asked.child {
             match self.tree.stat(path) {
                 None => tell(EventKind::NodeDeleted, path),
                 Some(stat) if stat.pzxid > asked.relative_zxid => tell(EventKind::NodeChildrenChanged, path),
-                Some(_) => watches.add_children(client, path),
+                Some(_) => all_set &= watches.restore(client, path, WatcherKind::Children),
             }
         }
         for path in &asked.persistent {
-            watches.add_mode(client, path, paddock_proto::AddWatchMode::Persistent);
+            all_set &= watches.restore(client, path, WatcherKind::Persistent);
         }
         for path in &asked.persistent_recursive {
-            watches.add_mode(client, path, paddock_proto::AddWatchMode::PersistentRecursive);
+            all_set &= watches.restore(client, path, WatcherKind::PersistentRecursive);
+        }
+        if !all_set {
+            watches.close_for_want_of_watches(client.conn);
         }
     }
 

@@ -9,6 +9,7 @@
 //! event for each change of each path.
 
 mod gradual;
+mod limits;
 mod path;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,8 @@ use paddock_tree::{Change, allows};
 
 use crate::{Client, ConnId, Outboxes};
 use gradual::{GradualTable, Hashed};
+use limits::Limited;
+pub use limits::{RefusedWatches, WatchLimits};
 use path::{DataWatchers, PathWatches};
 
 /// A set of watch modes.
@@ -150,6 +153,7 @@ pub(crate) struct Watches {
     identified: HashMap<ConnId, Client>,
     /// Paths of connections that are gone, from which they have not been removed yet. They count nowhere.
     gone: BTreeMap<ConnId, GradualTable<Watched>>,
+    limited: Limited,
     /// While none is recursive, nobody looks at a change's ancestors.
     counts: Counts,
     /// Connections that watch znodes.
@@ -163,23 +167,64 @@ impl Watches {
     /// Removed at a time from the paths of connections that are gone.
     const SWEPT_MIN: usize = GradualTable::<Watched>::SHARD_LEN / 2;
 
-    pub(crate) fn add_data(&mut self, client: &Client, path: &str) {
-        self.add(client, path, Interest { data: Modes::STANDARD, ..Interest::default() });
+    /// Watches a znode's data. Returns false if there may be no more watches.
+    pub(crate) fn add_data(&mut self, client: &Client, path: &str) -> bool {
+        self.add_new(client, path, Interest { data: Modes::STANDARD, ..Interest::default() })
     }
 
-    pub(crate) fn add_children(&mut self, client: &Client, path: &str) {
-        self.add(client, path, Interest { children: Modes::STANDARD, ..Interest::default() });
+    pub(crate) fn add_children(&mut self, client: &Client, path: &str) -> bool {
+        self.add_new(client, path, Interest { children: Modes::STANDARD, ..Interest::default() })
     }
 
-    pub(crate) fn add_mode(&mut self, client: &Client, path: &str, mode: AddWatchMode) {
-        self.add(client, path, interest_of(mode));
+    pub(crate) fn add_mode(&mut self, client: &Client, path: &str, mode: AddWatchMode) -> bool {
+        self.add_new(client, path, interest_of(mode))
     }
 
-    fn add(&mut self, client: &Client, path: &str, interest: Interest) {
+    /// Watches a path anew that the client watched over an earlier connection. Returns false if there may be no more watches.
+    pub(crate) fn restore(&mut self, client: &Client, path: &str, kind: WatcherKind) -> bool {
+        self.may_add(client.conn) && self.add(client, path, meant_by(kind))
+    }
+
+    fn add_new(&mut self, client: &Client, path: &str, interest: Interest) -> bool {
+        let may_add = !self.limited.is_refusing_all() && self.may_add(client.conn);
+        if !may_add && !self.has_already(client.conn, path, interest) {
+            self.limited.refused(client.conn);
+            return false;
+        }
+        self.add(client, path, interest)
+    }
+
+    fn has_already(&self, conn: ConnId, path: &str, interest: Interest) -> bool {
+        self.at(path).map(|watches| watches.interest(conn)).is_some_and(|own| own.with(interest) == own)
+    }
+
+    /// True if the limits allow a connection another watch.
+    fn may_add(&self, conn: ConnId) -> bool {
+        let own = || self.watcher(conn).map_or(0, |watcher| watcher.counts.data + watcher.counts.children);
+        self.limited.may_add(self.len(), own)
+    }
+
+    pub(crate) fn set_limits(&mut self, limits: WatchLimits) {
+        self.limited.set_limits(limits);
+    }
+
+    pub(crate) fn refuse_all(&mut self, is_refusing: bool) {
+        self.limited.refuse_all(is_refusing);
+    }
+
+    pub(crate) fn close_for_want_of_watches(&mut self, conn: ConnId) {
+        self.limited.close(conn);
+    }
+
+    pub(crate) fn take_refused(&mut self) -> Option<RefusedWatches> {
+        self.limited.take_refused()
+    }
+
+    fn add(&mut self, client: &Client, path: &str, interest: Interest) -> bool {
         let conn = client.conn;
         if self.gone.contains_key(&conn) {
             // Its session goes on over another connection, and it is about to be closed.
-            return;
+            return true;
         }
         let hash = self.hasher.hash_one(path);
         let make = || PathWatches::new(hash, path);
@@ -187,7 +232,7 @@ impl Watches {
         let (before, data_watchers) = (watches.interest(conn), watches.data_watchers());
         let after = before.with(interest);
         if after == before {
-            return;
+            return true;
         }
         watches.set(conn, after);
         let path = watches.path().clone();
@@ -203,6 +248,7 @@ impl Watches {
         if before.data.is_empty() && !after.data.is_empty() {
             self.data_watcher_came(conn, data_watchers);
         }
+        true
     }
 
     /// Connections that watch, and their sessions: those of one slice; `None` behind the last one.

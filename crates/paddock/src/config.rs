@@ -27,6 +27,7 @@ mod zoo_admin;
 mod zoo_cfg;
 mod zoo_client_tls;
 mod zoo_keys;
+mod zoo_limits;
 mod zoo_metrics;
 mod zoo_quorum;
 mod zoo_servers;

@@ -126,10 +126,6 @@ impl Host for WorkerHost {
         self.shared.stats.auth_failed.fetch_add(1, Relaxed);
     }
 
-    fn on_closed_for_memory(&self) {
-        self.shared.stats.closed_for_memory.fetch_add(1, Relaxed);
-    }
-
     fn on_lost_contact(&self, silence_ms: u64, session_timeout_ms: i32) {
         self.shared.note_lost_contact(silence_ms, session_timeout_ms);
     }

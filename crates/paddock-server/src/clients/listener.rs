@@ -4,8 +4,10 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use paddock_front::LimitHit;
+use paddock_proto::SessionId;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::tasks;
@@ -59,9 +61,9 @@ fn accept_all(ports: &[Port], workers: &[UnboundedSender<Accepted>], shared: &Sh
     // There is a second port at most, for TLS.
     let accept_on_all = async {
         match ports {
-            [port] => accept(port, workers).await,
+            [port] => accept(port, workers, shared).await,
             [port, other] => {
-                tokio::join!(accept(port, workers), accept(other, workers));
+                tokio::join!(accept(port, workers, shared), accept(other, workers, shared));
             }
             ports => panic!("clients have one port or two, not {}", ports.len()),
         }
@@ -75,12 +77,18 @@ fn accept_all(ports: &[Port], workers: &[UnboundedSender<Accepted>], shared: &Sh
     });
 }
 
-async fn accept(port: &Port, workers: &[UnboundedSender<Accepted>]) {
+async fn accept(port: &Port, workers: &[UnboundedSender<Accepted>], shared: &Shared) {
     let listener = async_listener(&port.listener).expect("a listening socket can be polled");
     let mut next = workers.iter().cycle();
+    let mut pace = Pace::new(shared.config.client_limits.accepts_per_second_max);
     loop {
-        match listener.accept().await.and_then(|(socket, _)| socket.into_std()) {
-            Ok(socket) => {
+        match listener.accept().await.and_then(|(socket, client)| Ok((socket.into_std()?, client))) {
+            Ok((socket, client)) => {
+                if let Some(pause) = pace.pause(Instant::now()) {
+                    let now_ms = shared.clock.monotonic_ms();
+                    shared.hits.hit(LimitHit::AcceptRate, Some(client), SessionId::NONE, now_ms, &"");
+                    tokio::time::sleep(pause).await;
+                }
                 let accepted = Accepted { socket, protocol: port.protocol };
                 // The worker is gone only if the member stops.
                 let _ = next.next().expect("there is at least one worker").send(accepted);
@@ -93,7 +101,58 @@ async fn accept(port: &Port, workers: &[UnboundedSender<Accepted>]) {
     }
 }
 
+/// The pace at which a port takes connections.
+#[derive(Debug)]
+struct Pace {
+    per_second_max: u32,
+    /// Begin of the second that is counted, and the connections in it.
+    since: Instant,
+    taken: u32,
+}
+
+impl Pace {
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn new(per_second_max: u32) -> Pace {
+        Pace { per_second_max, since: Instant::now(), taken: 0 }
+    }
+
+    /// Counts a connection. Returns the time until it may be served, if that is not now.
+    fn pause(&mut self, now: Instant) -> Option<Duration> {
+        if self.per_second_max == 0 {
+            return None;
+        }
+        let passed = now.saturating_duration_since(self.since);
+        if passed >= Pace::SECOND {
+            (self.since, self.taken) = (now, 0);
+        }
+        self.taken += 1;
+        if self.taken <= self.per_second_max {
+            return None;
+        }
+        self.since += Pace::SECOND;
+        self.taken = 1;
+        Some(self.since.saturating_duration_since(now))
+    }
+}
+
 fn async_listener(listener: &TcpListener) -> io::Result<tokio::net::TcpListener> {
     listener.set_nonblocking(true)?;
     tokio::net::TcpListener::from_std(listener.try_clone()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_connections_than_a_second_may_have_wait_for_the_next_one() {
+        let mut pace = Pace::new(2);
+        let start = pace.since;
+        let mut pause = |ms| pace.pause(start + Duration::from_millis(ms)).map(|pause| pause.as_millis());
+        assert_eq!([pause(0), pause(10), pause(100)], [None, None, Some(900)]);
+        assert_eq!([pause(1000), pause(1500)], [None, Some(500)], "the third one belongs to this second");
+        assert_eq!([pause(9000), pause(9000), pause(9000)], [None, None, Some(1000)]);
+        assert_eq!(Pace::new(0).pause(start), None);
+    }
 }

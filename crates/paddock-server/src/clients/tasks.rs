@@ -3,8 +3,11 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use paddock_front::LimitHit;
 use paddock_state::TOUCH_DELAY_MS;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
@@ -81,27 +84,50 @@ async fn serve_to_the_end(wire: Rc<Wire>, worker: Rc<Worker>) {
 /// Serves a connection to a port that takes TLS.
 async fn welcome_and_serve(admitted: Admitted, protocol: PortProtocol, worker: Rc<Worker>) {
     let port = worker.shared().client_port.as_ref().expect("a port that takes TLS has keys and certificates");
+    let Some(_handshake) = Handshake::begin(worker.shared()) else {
+        worker.hit(LimitHit::Handshakes, admitted.address, &"");
+        return worker.dismiss(admitted.conn);
+    };
     let (wire, early) = match Box::pin(welcome(&admitted.socket, protocol, port)).await {
         Ok(Welcome::Plaintext) => (worker.open(admitted, None, &[]), Vec::new()),
         Ok(Welcome::Tls { session, ids, early }) => (worker.open(admitted, Some(*session), &ids), early),
         Err(failure) => {
-            log_failure(&failure, admitted.address);
+            log_failure(&failure, admitted.address, &worker);
             return worker.dismiss(admitted.conn);
         }
     };
     if !early.is_empty() {
         worker.receive(&wire, &early);
     }
-    drop(early);
+    drop((early, _handshake));
     Box::pin(serve_to_the_end(wire, worker)).await;
 }
 
-fn log_failure(failure: &ClientFailure, client: SocketAddr) {
+/// A TLS handshake under way, from the connection's first moment on.
+struct Handshake<'a>(&'a AtomicU32);
+
+impl Handshake<'_> {
+    /// `None` if there are as many as there may be.
+    fn begin(shared: &Shared) -> Option<Handshake<'_>> {
+        let handshake = Handshake(&shared.handshakes);
+        let max = shared.config.client_limits.handshakes_max;
+        let others = shared.handshakes.fetch_add(1, Relaxed);
+        (max == 0 || others < max).then_some(handshake)
+    }
+}
+
+impl Drop for Handshake<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+fn log_failure(failure: &ClientFailure, client: SocketAddr, worker: &Worker) {
     match failure {
         ClientFailure::Gone => {
             tracing::debug!(%client, "a connection to a port for TLS ended without a byte")
         }
-        reason => tracing::warn!(%client, %reason, "rejected a connection to a port for TLS"),
+        reason => worker.hit(LimitHit::TlsFailure, client, reason),
     }
 }
 

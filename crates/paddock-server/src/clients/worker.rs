@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use paddock_front::{AuditLog, Condition, Front, Reached};
-use paddock_proto::Id;
+use paddock_front::{AuditLog, Condition, Front, LimitHit, Reached};
+use paddock_proto::{Id, SessionId};
 use paddock_replica::Role;
 use paddock_state::ConnId;
 use tokio::net::TcpStream;
@@ -21,7 +21,7 @@ use super::tls_session::{SCRATCH_BYTES, TlsSession};
 use super::wire::Wire;
 use crate::clock;
 use crate::engine::{BORROWED_TURNS_MAX, EngineHandle};
-use crate::observability::stats::ConnStats;
+use crate::observability::stats::{ConnStats, TooMany};
 use crate::observability::word_thread::WordThread;
 use crate::shared::Shared;
 
@@ -47,6 +47,9 @@ pub(super) struct Worker {
     is_one_alone: Cell<bool>,
     pub(super) group_commit: GroupCommit,
     pub(super) flush_queue: FlushQueue,
+    /// Held by the connection that has a turn which may take long. The others of that kind queue, so that whoever else is ready waits for one
+    /// of them, and not for all.
+    pub(super) heavy_turn: tokio::sync::Mutex<()>,
 }
 
 /// A connection that is counted and not opened yet.
@@ -63,7 +66,7 @@ impl Worker {
         let audit = shared.audit.clone().map(|audit| audit as Arc<dyn AuditLog>);
         Worker {
             number,
-            front: RefCell::new(Front::new(shared.config.of_front(&shared.client_buffers, audit))),
+            front: RefCell::new(Front::new(shared.config.of_front(&shared.limits, audit))),
             host: WorkerHost { shared, worker: number },
             engine,
             words,
@@ -75,6 +78,7 @@ impl Worker {
             is_one_alone: Cell::default(),
             group_commit: GroupCommit::default(),
             flush_queue: FlushQueue::default(),
+            heavy_turn: tokio::sync::Mutex::default(),
         }
     }
 
@@ -100,12 +104,22 @@ impl Worker {
             shared.config.connections_max,
         );
         if let Err(reason) = admitted {
-            tracing::warn!(client = %address, ?reason, "too many connections");
+            let limit = match reason {
+                TooMany::FromAddress => LimitHit::ConnectionsOfAddress,
+                TooMany::InAll => LimitHit::Connections,
+            };
+            self.hit(limit, address, &"");
             return Ok(None);
         }
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
         Ok(Some(Admitted { conn, address, stats, socket: TcpStream::from_std(socket)? }))
+    }
+
+    /// A client that has no session yet has hit a limit.
+    pub(super) fn hit(&self, limit: LimitHit, client: SocketAddr, detail: &dyn std::fmt::Display) {
+        let (hits, now_ms) = (&self.shared().hits, self.shared().clock.monotonic_ms());
+        hits.hit(limit, Some(client), SessionId::NONE, now_ms, detail);
     }
 
     /// Lets a connection go that was never opened.

@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError};
-use paddock_member::{Member, MemberError, Work};
+use paddock_front::LimitHit;
+use paddock_member::{Member, MemberError, Shell as _, Work};
 use paddock_replica::{Cluster, Input};
-use paddock_state::ClientInput;
+use paddock_state::{ClientInput, RefusedWatches};
 
 use super::combining::Rest;
 use super::quota_report::QuotaReport;
@@ -155,9 +156,24 @@ impl Engine {
     pub(super) fn sweep_watches(&mut self) {
         let now = Instant::now();
         if now >= self.next_sweep {
-            let is_more = self.shared.state.read().state().sweep_watches();
+            let is_more = self.look_after_watches();
             self.next_sweep = Instant::now() + if is_more { SWEEP_PAUSE } else { TICK };
         }
+    }
+
+    /// Removes some of the watches of connections that are gone, and tells of those that were refused. True if there is more to remove.
+    fn look_after_watches(&mut self) -> bool {
+        let state = self.shared.state.read();
+        let is_more = state.state().sweep_watches();
+        let refused = state.state().take_refused_watches();
+        drop(state);
+        if let Some(RefusedWatches { count, last, to_close }) = refused {
+            let (client, session) = self.shared.stats.client(last);
+            let now_ms = self.shared.clock.monotonic_ms();
+            self.shared.hits.hit_often(LimitHit::Watches, count, client, session, now_ms, &"");
+            self.shell.change(|_, out| to_close.into_iter().for_each(|conn| out.close(conn)));
+        }
+        is_more
     }
 
     fn tick(&mut self) -> Result<(), MemberError> {

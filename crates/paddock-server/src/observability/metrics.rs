@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use paddock_front::LimitHit;
 use paddock_member::Clock as _;
 use paddock_replica::FollowerStanding;
 use paddock_tree::QuotaUse;
@@ -85,7 +86,7 @@ pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
         counter(
             "client_buffer_closed",
             "Connections that were closed because they held memory and did not read",
-            s.closed_for_memory,
+            s.hits(LimitHit::Buffers),
         ),
         counter("digest_mismatches_count", "Digests of the state that differed between members", s.differing),
         gauge("quorum_size", "Members with a vote", s.voters),
@@ -112,7 +113,28 @@ pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
             "Chance of a new connection to be refused; there is no such limit",
             "0.0",
         ),
-        gauge("outstanding_tls_handshake", "TLS handshakes under way; each is finished at once", 0),
+        gauge("outstanding_tls_handshake", "TLS handshakes under way", s.handshakes),
+        counter(
+            "tls_handshake_exceeded",
+            "Connections that were refused because too many TLS handshakes were under way",
+            s.hits(LimitHit::Handshakes),
+        ),
+        counter("unsuccessful_handshake", "TLS handshakes that failed", s.hits(LimitHit::TlsFailure)),
+        counter(
+            "request_throttle_wait_count",
+            "Times that a client had to wait because too many requests were under way",
+            s.hits(LimitHit::Outstanding),
+        ),
+        counter(
+            "throttled_ops",
+            "Requests that were refused for want of memory, or because there were too many watches",
+            s.hits(LimitHit::Memory) + s.hits(LimitHit::Watches),
+        ),
+        gauge(
+            "memory_limit_exceeded",
+            "1 while writes that make the state larger are refused for want of memory",
+            u8::from(s.memory.1),
+        ),
         counter(
             "non_mtls_remote_conn_count",
             "Connections from elsewhere without a client's certificate; not counted",
@@ -252,6 +274,19 @@ fn of_paddock(shared: &Shared) -> Vec<Metric> {
         gauge("process_open_fds", "Open files and sockets", open_files),
         gauge("process_max_fds", "Files and sockets that may be open", max_files),
     ];
+    metrics.push(Metric {
+        name: "paddock_limit_hits",
+        kind: MetricKind::Counter,
+        help: "Times that clients have hit a limit",
+        values: s
+            .limit_hits
+            .iter()
+            .map(|(limit, hits)| (Some(("limit", limit.label().to_owned())), hits.to_string()))
+            .collect(),
+    });
+    if let Some(bytes) = s.memory.0 {
+        metrics.push(gauge("paddock_memory_max_bytes", "Limit of resident memory in bytes", bytes));
+    }
     if s.leads_for_ms.is_some() {
         metrics.push(Metric {
             name: "paddock_member_lag_entries",

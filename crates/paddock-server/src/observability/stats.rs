@@ -206,8 +206,6 @@ pub(crate) struct Stats {
     pub(crate) replies: Sizes,
     pub(crate) rejected: AtomicU64,
     pub(crate) auth_failed: AtomicU64,
-    /// Connections that were closed because they held memory and did not read.
-    pub(crate) closed_for_memory: AtomicU64,
     /// Syncs of the transaction log.
     pub(crate) fsyncs: AtomicU64,
     pub(crate) differing: AtomicU64,
@@ -232,7 +230,6 @@ impl Stats {
             replies: Sizes::default(),
             rejected: 0.into(),
             auth_failed: 0.into(),
-            closed_for_memory: 0.into(),
             fsyncs: 0.into(),
             differing: 0.into(),
             trace_mask: TRACE_MASK.into(),
@@ -307,6 +304,13 @@ impl Stats {
                 return all;
             }
         }
+    }
+
+    /// Address and session of a connection, if it is still there.
+    pub(crate) fn client(&self, conn: ConnId) -> (Option<SocketAddr>, SessionId) {
+        let conn = self.conns.lock().all.get(&conn).cloned();
+        let session = conn.as_ref().map_or(SessionId::NONE, |conn| SessionId(conn.session.load(Relaxed)));
+        (conn.map(|conn| conn.address()), session)
     }
 
     pub(crate) fn conn_count(&self) -> usize {

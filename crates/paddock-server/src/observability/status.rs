@@ -6,6 +6,7 @@ mod lists;
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use paddock_front::LimitHit;
 use paddock_proto::{EnsembleMember, Zxid};
 use paddock_replica::{Role, Standing};
 use paddock_state::WatchSummary;
@@ -42,7 +43,11 @@ pub(crate) struct Status {
     pub(crate) auth_failed: u64,
     /// Bytes that clients hold together.
     pub(crate) client_buffer_bytes: usize,
-    pub(crate) closed_for_memory: u64,
+    /// Number of times that each limit was hit.
+    pub(crate) limit_hits: [(LimitHit, u64); LimitHit::ALL.len()],
+    pub(crate) handshakes: u32,
+    /// The limit of the process's memory in bytes, if there is one; and true while it is exceeded.
+    pub(crate) memory: (Option<u64>, bool),
     pub(crate) fsyncs: u64,
     pub(crate) snapshots: u64,
     pub(crate) snapshots_failed: u64,
@@ -57,6 +62,11 @@ pub(crate) struct Status {
 }
 
 impl Status {
+    /// Number of times that a limit was hit.
+    pub(crate) fn hits(&self, limit: LimitHit) -> u64 {
+        self.limit_hits[limit as usize].1
+    }
+
     pub(crate) fn of(shared: &Shared) -> Status {
         let (stats, role) = (&shared.stats, shared.role());
         let outstanding = stats.waiting();
@@ -85,9 +95,11 @@ impl Status {
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
             client_buffer_bytes: shared.client_buffers.held(),
-            closed_for_memory: stats.closed_for_memory.load(Relaxed),
             snapshots,
             snapshots_failed,
+            limit_hits: LimitHit::ALL.map(|limit| (limit, shared.hits.count(limit))),
+            handshakes: shared.handshakes.load(Relaxed),
+            memory: (Some(shared.memory.max()).filter(|max| *max != u64::MAX), shared.memory.is_exceeded()),
             fsyncs: stats.fsyncs.load(Relaxed),
             differing: stats.differing.load(Relaxed),
             voters: state.membership().voters.len(),

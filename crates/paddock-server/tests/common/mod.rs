@@ -43,6 +43,22 @@ pub(crate) async fn shutdown(server: Server) {
     ended.expect("it ends soon").expect("it does not panic").expect("it ends in good order");
 }
 
+/// The connect request of a client that wants a new session.
+pub(crate) fn greeting() -> Vec<u8> {
+    let mut greeting = Vec::new();
+    let request = ConnectRequest {
+        protocol_version: 0,
+        extensions: Extensions::default(),
+        last_zxid_seen: Zxid(0),
+        timeout_ms: 30_000,
+        session: SessionId::NONE,
+        password: Some(&[0; 16]),
+        read_only: Some(false),
+    };
+    request.encode(&mut greeting);
+    greeting
+}
+
 /// A client without manners: it sends any bytes.
 pub(crate) struct Stranger {
     stream: TcpStream,
@@ -58,18 +74,7 @@ impl Stranger {
     /// One with a session.
     pub(crate) async fn with_session(server: &Server) -> Stranger {
         let mut stranger = Stranger::connect(server).await;
-        let mut greeting = Vec::new();
-        ConnectRequest {
-            protocol_version: 0,
-            extensions: Extensions::default(),
-            last_zxid_seen: Zxid(0),
-            timeout_ms: 30_000,
-            session: SessionId::NONE,
-            password: Some(&[0; 16]),
-            read_only: Some(false),
-        }
-        .encode(&mut greeting);
-        stranger.send(&greeting).await;
+        stranger.send(&greeting()).await;
         stranger.receive().await.expect("the greeting is answered");
         stranger
     }

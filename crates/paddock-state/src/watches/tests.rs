@@ -262,3 +262,31 @@ fn what_is_forgotten_is_not_counted() {
     watches.drop_conn(client.conn);
     assert_eq!((watches.len(), watches.counts.recursive, watches.summary().paths), (0, 0, 0));
 }
+
+#[test]
+fn no_more_watches_are_set_than_there_may_be() {
+    let (mut watches, first, second) = (Watches::default(), client(1), client(2));
+    watches.set_limits(WatchLimits { per_connection_max: 2, max: 3 });
+    assert!(watches.add_data(&first, "/a") && watches.add_children(&first, "/a"));
+    assert!(!watches.add_data(&first, "/b"), "it has two");
+    assert!(watches.add_data(&first, "/a"), "it has this one already");
+    assert!(watches.add_data(&second, "/b"));
+    assert!(!watches.restore(&second, "/c", WatcherKind::Data), "there are three");
+    watches.close_for_want_of_watches(second.conn);
+    let refused = watches.take_refused().expect("two were refused");
+    assert_eq!((refused.count, refused.last, refused.to_close), (2, second.conn, vec![second.conn]));
+    assert!(watches.take_refused().is_none());
+    assert_eq!(told(&mut watches, "/a", EventKind::NodeDeleted), [first.conn]);
+    assert!(watches.add_data(&second, "/c"), "there is room again");
+}
+
+#[test]
+fn without_memory_old_watches_are_restored_and_new_ones_refused() {
+    let (mut watches, client) = (Watches::default(), client(1));
+    watches.refuse_all(true);
+    assert!(!watches.add_data(&client, "/a"));
+    assert!(watches.restore(&client, "/b", WatcherKind::PersistentRecursive));
+    watches.refuse_all(false);
+    assert!(watches.add_data(&client, "/a"));
+    assert_eq!(watches.len(), 2);
+}

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use paddock_server::{Ensemble, PortProtocol};
+use paddock_server::{Ensemble, MemoryMax, PortProtocol};
 use paddock_yaml::Entry;
 
 use super::draft::Draft;
@@ -84,6 +84,8 @@ struct Keeper {
     own: Option<OwnNumber>,
     storage_path: Option<PathBuf>,
     snapshot_path: Option<PathBuf>,
+    /// Counts before the share of memory.
+    memory_bytes: Option<u64>,
     settings: Ensemble,
     raft: Raft,
     tls: KeeperTls,
@@ -109,6 +111,7 @@ impl Keeper {
             own: None,
             storage_path: None,
             snapshot_path: None,
+            memory_bytes: None,
             // A member of ClickHouse Keeper listens to the others at every address.
             settings: Ensemble { listen_on_all_addresses: true, ..Ensemble::default() },
             raft: Raft::default(),
@@ -193,6 +196,13 @@ impl Keeper {
             "four_letter_word_white_list" | "four_letter_word_allow_list" => {
                 config.words = values::words(value.0);
             }
+            "max_memory_usage_soft_limit" => {
+                let bytes: u64 = value::amount(value, 0..=i64::MAX, "bytes")?;
+                self.memory_bytes = Some(bytes).filter(|bytes| *bytes > 0);
+            }
+            "max_memory_usage_soft_limit_ratio" => {
+                config.memory_max = MemoryMax::Percent(values::share(value)?)
+            }
             "superdigest" => config.super_digest = Some(value::super_digest(value)?),
             "enable_reconfiguration" => self.settings.reconfig_enabled = values::boolean(value)?,
             "availability_zone.value" | "placement.availability_zone" => {
@@ -249,6 +259,9 @@ impl Keeper {
         self.draft.data_dir = self.snapshot_path.take().or(self.storage_path.take());
         if overrides.data_dir.is_none() && self.draft.data_dir.is_none() {
             return Err(place.clone().fault(format!("{STORAGE_PATH} is missing")));
+        }
+        if let Some(bytes) = self.memory_bytes {
+            self.draft.config.memory_max = MemoryMax::Bytes(bytes);
         }
         self.settle_ports(place, overrides, remarks)?;
         let own = match self.own.take() {

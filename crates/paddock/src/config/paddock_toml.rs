@@ -11,7 +11,7 @@ mod tracing;
 use std::fs;
 use std::path::Path;
 
-use paddock_server::WordList;
+use paddock_server::{Config, WordList};
 use toml::de::DeTable;
 
 use super::draft::Draft;
@@ -99,6 +99,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
             config.client_buffers_max =
                 value::number(value, CLIENT_BUFFERS_LEAST..=i64::MAX, "a number of bytes, at least 1048576")?;
         }
+        "memory_max" => config.memory_max = value::memory(value)?,
         "dialect" => config.dialect = value::dialect(value)?,
         "availability_zone" => config.availability_zone = Some(value::availability_zone(value)?),
         "metrics_listen" => config.metrics_listen = Some(value::address(value)?),
@@ -120,8 +121,33 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
             draft.sasl.is_enforced = !draft.sasl.schemes.is_empty();
         }
         "workers" => config.workers = value::amount(value, 0..=1024, "threads")?,
-        _ => return Ok(false),
+        _ => return set_limit(config, key, value),
     }
+    Ok(true)
+}
+
+/// Takes a limit of all clients, unless its key is not known.
+fn set_limit(config: &mut Config, key: &str, value: &Item<'_>) -> Result<bool, String> {
+    let limits = &mut config.client_limits;
+    let rate = &mut limits.connect_rate;
+    let (setting, unit) = match key {
+        "accepts_per_second_max" => (&mut limits.accepts_per_second_max, "connections"),
+        "handshakes_max" => (&mut limits.handshakes_max, "handshakes"),
+        "connect_tokens_max" => (&mut rate.tokens_max, "tokens"),
+        "connect_token_fill_ms" => {
+            rate.fill_interval_ms = value::milliseconds(value)?;
+            return Ok(true);
+        }
+        "connect_token_fill_count" => (&mut rate.fill_tokens, "tokens"),
+        "connect_tokens_of_new_session" => (&mut rate.new_session_tokens, "tokens"),
+        "connect_tokens_of_resumed_session" => (&mut rate.resumed_session_tokens, "tokens"),
+        "sessions_max" => (&mut limits.sessions_max, "sessions"),
+        "watches_per_session_max" => (&mut limits.watches_per_session_max, "watches"),
+        "watches_max" => (&mut limits.watches_max, "watches"),
+        "outstanding_max" => (&mut limits.outstanding_max, "requests"),
+        _ => return Ok(false),
+    };
+    *setting = value::amount(value, 0..=COUNT_MAX, unit)?;
     Ok(true)
 }
 

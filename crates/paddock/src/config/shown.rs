@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use paddock_server::{
-    AdminSettings, AuditTarget, CipherSuite, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm,
-    Ensemble, EnsembleMember, Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions,
-    Tracing, WordList,
+    AdminSettings, AuditTarget, CipherSuite, ClientAuth, ClientLimits, ClientTls, Config, ConnectRate,
+    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, MemoryMax, Password, PeerTls, PortProtocol, Role,
+    SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
 };
 use toml::Value;
 
@@ -28,6 +28,8 @@ pub(crate) fn shown(config: &Config) -> String {
         connections_max,
         frame_bytes_max,
         client_buffers_max,
+        client_limits,
+        memory_max,
         dialect,
         availability_zone,
         metrics_listen,
@@ -62,6 +64,8 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set("connections_max", i64::from(*connections_max));
     page.set("frame_bytes_max", i64::from(*frame_bytes_max));
     page.set("client_buffers_max", number(*client_buffers_max));
+    add_limits(&mut page, client_limits);
+    page.set("memory_max", memory(*memory_max));
     page.set("dialect", dialect_name(*dialect));
     page.set_some("availability_zone", availability_zone.clone());
     page.set_some("metrics_listen", metrics_listen.map(|listen| listen.to_string()));
@@ -96,6 +100,43 @@ fn add_admin(page: &mut Page, admin: &AdminSettings) {
     page.set("idle_timeout_ms", number(*idle_timeout_ms));
     page.set("snapshots", *has_snapshots);
     page.set("rate_limit_ms", number(*rate_limit_ms));
+}
+
+fn add_limits(page: &mut Page, limits: &ClientLimits) {
+    let ClientLimits {
+        accepts_per_second_max,
+        handshakes_max,
+        connect_rate,
+        sessions_max,
+        watches_per_session_max,
+        watches_max,
+        outstanding_max,
+    } = limits;
+    let ConnectRate { tokens_max, fill_interval_ms, fill_tokens, new_session_tokens, resumed_session_tokens } =
+        connect_rate;
+    for (key, value) in [
+        ("accepts_per_second_max", accepts_per_second_max),
+        ("handshakes_max", handshakes_max),
+        ("connect_tokens_max", tokens_max),
+        ("connect_token_fill_ms", fill_interval_ms),
+        ("connect_token_fill_count", fill_tokens),
+        ("connect_tokens_of_new_session", new_session_tokens),
+        ("connect_tokens_of_resumed_session", resumed_session_tokens),
+        ("sessions_max", sessions_max),
+        ("watches_per_session_max", watches_per_session_max),
+        ("watches_max", watches_max),
+        ("outstanding_max", outstanding_max),
+    ] {
+        page.set(key, i64::from(*value));
+    }
+}
+
+fn memory(max: MemoryMax) -> Value {
+    match max {
+        MemoryMax::Percent(percent) => format!("{percent}%").into(),
+        MemoryMax::Bytes(bytes) => number(bytes).into(),
+        MemoryMax::None => "unlimited".into(),
+    }
 }
 
 fn add_sasl(page: &mut Page, sasl: &SaslUsers) {

@@ -4,13 +4,16 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use paddock_server::{AuditTarget, Dialect, DigestAlgorithm};
+use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, MemoryMax};
 
 /// The sizes that a segment of the log can have.
 pub(super) const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
 
 /// A session timeout, and so every time that one is made of, is told to clients as 32 bits with a sign.
 pub(super) const MILLISECONDS: RangeInclusive<i64> = 1..=i32::MAX as i64;
+
+/// With less than 64 MiB a member would begin with nothing left.
+const MEMORY_LEAST: i64 = 64 << 20;
 
 pub(super) const PORT: RangeInclusive<i64> = 1..=65535;
 pub(super) const A_PORT: &str = "a port from 1 to 65535";
@@ -78,6 +81,21 @@ pub(super) fn amount<T: TryFrom<i64>>(
 
 pub(super) fn milliseconds<T: TryFrom<i64>>(value: &impl Value) -> Result<T, String> {
     amount(value, MILLISECONDS, "milliseconds")
+}
+
+/// Memory of a process: bytes, a share such as `"80%"`, or `"unlimited"`.
+pub(super) fn memory(value: &impl Value) -> Result<MemoryMax, String> {
+    let expected =
+        format!("a number of bytes of at least {MEMORY_LEAST}, a share such as \"80%\", or \"unlimited\"");
+    let percent = |text: &str| {
+        text.strip_suffix('%')?.trim().parse().ok().filter(|percent| (1..=100).contains(percent))
+    };
+    match (value.integer(), value.text()) {
+        (Some(bytes), _) if bytes >= MEMORY_LEAST => Ok(MemoryMax::Bytes(bytes.unsigned_abs())),
+        (_, Some("unlimited")) => Ok(MemoryMax::None),
+        (_, Some(text)) => percent(text).map(MemoryMax::Percent).ok_or_else(|| wrong(&expected, value)),
+        _ => Err(wrong(&expected, value)),
+    }
 }
 
 /// A path, taken from the directory in which the process was started.

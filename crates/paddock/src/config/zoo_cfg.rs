@@ -22,6 +22,7 @@ use super::value::{self, Text};
 use super::zoo_admin::ZooAdmin;
 use super::zoo_client_tls::ZooClientTls;
 use super::zoo_keys;
+use super::zoo_limits::{self, ConnectKeys};
 use super::zoo_metrics::ZooMetrics;
 use super::zoo_servers::ZooServers;
 use super::zoo_values;
@@ -71,6 +72,7 @@ struct ZooCfg {
     audit_file: Option<PathBuf>,
     metrics: ZooMetrics,
     admin: ZooAdmin,
+    connects: ConnectKeys,
     servers: ZooServers,
     tls: ZooClientTls,
 }
@@ -133,6 +135,13 @@ impl ZooCfg {
             "maxSessionTimeout" => draft.session_timeout_ms_max = zoo_values::timeout(value)?,
             "maxClientCnxns" => config.connections_per_address_max = zoo_values::connections(value)?,
             "maxCnxns" => config.connections_max = zoo_values::connections(value)?,
+            "globalOutstandingLimit" | "requestThrottleLimit" | "request_throttle_max_requests" => {
+                zoo_limits::set_outstanding(&mut config.client_limits, value)?;
+            }
+            _ if self.connects.take(key, value)? => {}
+            "netty.server.outstandingHandshake.limit" => {
+                config.client_limits.handshakes_max = zoo_limits::handshakes(value)?;
+            }
             "4lw.commands.whitelist" => config.words = zoo_values::words(value.0),
             "jute.maxbuffer" => config.frame_bytes_max = zoo_values::frame_bytes(value)?,
             "snapCount" => config.snapshot_writes = value::amount(value, 1..=i64::MAX, "writes")?,
@@ -195,6 +204,7 @@ impl ZooCfg {
             let target = self.audit_file.take().map_or(AuditTarget::Log, AuditTarget::File);
             self.draft.config.audit_log = Some(target);
         }
+        self.draft.config.client_limits.connect_rate = std::mem::take(&mut self.connects).settle();
         let Some(data_dir) = overrides.data_dir.as_deref().or(self.draft.data_dir.as_deref()) else {
             return Err(place.clone().fault("dataDir is missing"));
         };

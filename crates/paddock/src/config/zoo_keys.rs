@@ -14,6 +14,8 @@ const CATCHING_UP: &str = "a member that comes back gets what the log still hold
 const ONE_ADDRESS: &str = "of a member's addresses the first one is used";
 const NO_JAVA: &str = "it tunes the Java process";
 const OWN_LIMITS: &str = "Paddock has no such cache or queue, or sets its size itself";
+const NO_CHANCE: &str = "whether a client may connect depends on the tokens, and not on chance";
+const LARGE: &str = "client_buffers_max bounds what requests take, whatever their size";
 const ALWAYS_VERIFIED: &str = "log and snapshots always carry checksums, and are verified on load";
 
 pub(super) const MEANINGLESS: &[Meaningless] = &[
@@ -60,7 +62,21 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("clientPortListenBacklog", OWN_LIMITS),
     ("maxResponseCacheSize", OWN_LIMITS),
     ("maxGetChildrenResponseCacheSize", OWN_LIMITS),
-    ("globalOutstandingLimit", OWN_LIMITS),
+    ("requestThrottleStallTime", OWN_LIMITS),
+    ("requestThrottleDropStale", "a request of a connection that is gone is not answered"),
+    ("requestStale*", "a request of a connection that is gone is not answered"),
+    ("request_throttler.*", OWN_LIMITS),
+    ("throttledOpWaitTime", "no request waits here for its turn"),
+    ("connectionFreezeTime", NO_CHANCE),
+    ("connectionDropIncrease", NO_CHANCE),
+    ("connectionDropDecrease", NO_CHANCE),
+    ("connectionDecreaseRatio", NO_CHANCE),
+    ("connection_throttle_freeze_time", NO_CHANCE),
+    ("connection_throttle_drop_*", NO_CHANCE),
+    ("connection_throttle_decrease_ratio", NO_CHANCE),
+    ("connection_throttle_local_session_weight", "every session is durable"),
+    ("largeRequestMaxBytes", LARGE),
+    ("largeRequestThreshold", LARGE),
     ("flushDelay", OWN_LIMITS),
     ("maxWriteQueuePollTime", OWN_LIMITS),
     ("maxBatchSize", OWN_LIMITS),

@@ -35,8 +35,7 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("keeper_server.upload_snapshot_on_exit", NO_S3),
     ("keeper_server.ignore_system_path_on_startup", "/keeper is computed"),
     ("keeper_server.hostname_checks_enabled", "hosts are always looked at"),
-    ("keeper_server.max_memory_usage_soft_limit_ratio", "memory is not limited"),
-    ("keeper_server.cgroups_memory_observer_wait_time", "memory is not limited"),
+    ("keeper_server.cgroups_memory_observer_wait_time", "memory is looked at ten times a second"),
     ("keeper_server.client_password*", "it is empty"),
     ("keeper_server.http_control.*", OWN_HTTP),
     ("keeper_server.http_*", OWN_HTTP),
@@ -118,11 +117,6 @@ pub(super) const FIXED: &[Fixed] = &[
         key: "keeper_server.cleanup_old_and_ignore_new_acl",
         values: NO,
         otherwise: Warn("ACLs are always checked"),
-    },
-    Fixed {
-        key: "keeper_server.max_memory_usage_soft_limit",
-        values: &["0"],
-        otherwise: Warn("memory is not limited"),
     },
     Fixed {
         key: "keeper_server.http_control.secure_port",

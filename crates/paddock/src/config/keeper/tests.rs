@@ -1,8 +1,8 @@
 use std::fs;
 
 use paddock_server::{
-    ClientAuth, ClientTls, Config, EnsembleMember, Password, PeerTls, PortProtocol, Role, Secret, Store,
-    TlsMode, TlsVersions, WordList,
+    ClientAuth, ClientTls, Config, EnsembleMember, MemoryMax, Password, PeerTls, PortProtocol, Role, Secret,
+    Store, TlsMode, TlsVersions, WordList,
 };
 
 use super::super::case::Case;
@@ -117,6 +117,12 @@ fn every_key_sets_its_field() {
     ] {
         check(&xml(keys, ""), &expected);
     }
+    let memory = |max| Config { memory_max: max, ..alone() };
+    let limit = "<max_memory_usage_soft_limit>100000000</max_memory_usage_soft_limit>";
+    let ratio = "<max_memory_usage_soft_limit_ratio>0.75</max_memory_usage_soft_limit_ratio>";
+    check(&xml(limit, ""), &memory(MemoryMax::Bytes(100_000_000)));
+    check(&xml(ratio, ""), &memory(MemoryMax::Percent(75)));
+    check(&xml(&format!("{limit}{ratio}"), ""), &memory(MemoryMax::Bytes(100_000_000)));
     check(&xml("", "<max_connections>5</max_connections>"), &Config { connections_max: 5, ..alone() });
     let zone = "<placement><availability_zone>z</availability_zone></placement>";
     check(&xml("", zone), &Config { availability_zone: Some("z".into()), ..alone() });

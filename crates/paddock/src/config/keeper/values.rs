@@ -35,6 +35,13 @@ pub(super) fn request_bytes(value: &Text<'_>) -> Result<i32, String> {
     )
 }
 
+/// A share of memory, as a fraction: percent.
+pub(super) fn share(value: &Text<'_>) -> Result<u8, String> {
+    let share = value.0.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    let share = share.ok_or_else(|| value::wrong("a fraction above 0 and up to 1, such as 0.9", value))?;
+    Ok(((share * 100.0).round() as u8).max(1))
+}
+
 /// The nearest size that a file of the log can have; 0 leaves it to the member.
 pub(super) fn segment_bytes(value: &Text<'_>) -> Result<Option<u64>, String> {
     let bytes: i64 = value::amount(value, 0..=i64::MAX, "bytes")?;

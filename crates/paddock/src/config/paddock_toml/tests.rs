@@ -1,9 +1,9 @@
 use std::fs;
 
 use paddock_server::{
-    CipherSuite, ClientAddress, ClientAuth, ClientTls, Config, Dialect, DigestAlgorithm, Ensemble,
-    EnsembleMember, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions,
-    WordList,
+    CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls, Config, Dialect, DigestAlgorithm,
+    Ensemble, EnsembleMember, MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store,
+    TlsMode, TlsVersions, WordList,
 };
 
 use super::super::case::Case;
@@ -40,6 +40,12 @@ fn an_empty_file_says_nothing() {
     check("# comment\n", defaults());
 }
 
+fn limited(limit: impl FnOnce(&mut ClientLimits)) -> Config {
+    let mut config = defaults();
+    limit(&mut config.client_limits);
+    config
+}
+
 #[test]
 fn every_key_sets_its_field() {
     const DIGEST: &str = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=";
@@ -54,6 +60,23 @@ fn every_key_sets_its_field() {
         ("connections_max = 9", Config { connections_max: 9, ..defaults() }),
         ("frame_bytes_max = 0xfffff", Config { frame_bytes_max: 0xfffff, ..defaults() }),
         ("client_buffers_max = 1_048_576", Config { client_buffers_max: 1 << 20, ..defaults() }),
+        ("memory_max = 67_108_864", Config { memory_max: MemoryMax::Bytes(64 << 20), ..defaults() }),
+        ("memory_max = '75%'", Config { memory_max: MemoryMax::Percent(75), ..defaults() }),
+        ("memory_max = 'unlimited'", Config { memory_max: MemoryMax::None, ..defaults() }),
+        ("accepts_per_second_max = 3", limited(|limits| limits.accepts_per_second_max = 3)),
+        ("handshakes_max = 3", limited(|limits| limits.handshakes_max = 3)),
+        ("connect_tokens_max = 3", limited(|limits| limits.connect_rate.tokens_max = 3)),
+        ("connect_token_fill_ms = 3", limited(|limits| limits.connect_rate.fill_interval_ms = 3)),
+        ("connect_token_fill_count = 3", limited(|limits| limits.connect_rate.fill_tokens = 3)),
+        ("connect_tokens_of_new_session = 3", limited(|limits| limits.connect_rate.new_session_tokens = 3)),
+        (
+            "connect_tokens_of_resumed_session = 3",
+            limited(|limits| limits.connect_rate.resumed_session_tokens = 3),
+        ),
+        ("sessions_max = 3", limited(|limits| limits.sessions_max = 3)),
+        ("watches_per_session_max = 3", limited(|limits| limits.watches_per_session_max = 3)),
+        ("watches_max = 3", limited(|limits| limits.watches_max = 3)),
+        ("outstanding_max = 3", limited(|limits| limits.outstanding_max = 3)),
         ("dialect = 'each'", defaults()),
         ("dialect = 'zookeeper'", Config { dialect: Some(Dialect::ZooKeeper), ..defaults() }),
         ("dialect = 'clickhouse'", Config { dialect: Some(Dialect::ClickHouse), ..defaults() }),
@@ -94,6 +117,11 @@ fn a_wrong_value_is_named_with_its_line() {
         (
             "\n\ntick_ms = '2s'",
             "paddock.toml:3: tick_ms: expected a positive number of milliseconds, found '2s'",
+        ),
+        (
+            "memory_max = 1000",
+            "paddock.toml:1: memory_max: expected a number of bytes of at least 67108864, a share such as \"80%\", or \
+             \"unlimited\", found 1000",
         ),
         ("tick_ms = 0", "paddock.toml:1: tick_ms: expected a positive number of milliseconds, found 0"),
         ("tick_ms = '5'", "paddock.toml:1: tick_ms: expected a positive number of milliseconds, found '5'"),

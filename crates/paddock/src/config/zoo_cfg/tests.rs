@@ -1,6 +1,6 @@
 use std::fs;
 
-use paddock_server::{AuditTarget, Config, DigestAlgorithm, WordList};
+use paddock_server::{AuditTarget, Config, ConnectRate, DigestAlgorithm, WordList};
 
 use super::super::case::{Case, environment};
 use super::super::known_keys::Otherwise;
@@ -152,6 +152,23 @@ fn a_limit_of_connections_below_one_is_none() {
     assert_eq!(limits("maxClientCnxns=0\nmaxCnxns=-1"), (0, 0));
     assert_eq!(limits("maxClientCnxns=-1"), (0, 0));
     check_refused("maxCnxns=all", "zoo.cfg:4: maxCnxns: expected a number of connections, found \"all\"");
+}
+
+#[test]
+fn the_lower_limit_of_requests_counts_and_weights_count_if_they_are_switched_on() {
+    let limits = |text| config(text).client_limits;
+    assert_eq!(limits("globalOutstandingLimit=1000").outstanding_max, 1000);
+    assert_eq!(limits("requestThrottleLimit=9\nglobalOutstandingLimit=1000").outstanding_max, 9);
+    assert_eq!(limits("globalOutstandingLimit=1000\nrequestThrottleLimit=0").outstanding_max, 1000);
+    assert_eq!(limits("netty.server.outstandingHandshake.limit=-1").handshakes_max, 0);
+    assert_eq!(limits("netty.server.outstandingHandshake.limit=20").handshakes_max, 20);
+    let bucket = "connectionMaxTokens=50\nconnectionTokenFillTime=10\nconnectionTokenFillCount=5\n\
+                  connection_throttle_global_session_weight=4";
+    let rate = ConnectRate { tokens_max: 50, fill_interval_ms: 10, fill_tokens: 5, ..ConnectRate::default() };
+    assert_eq!(limits(bucket).connect_rate, rate);
+    let weighted = format!("{bucket}\nconnection_throttle_weight_enabled=true");
+    let expected = ConnectRate { new_session_tokens: 4, resumed_session_tokens: 2, ..rate };
+    assert_eq!(config(&weighted).client_limits.connect_rate, expected);
 }
 
 #[test]

@@ -1,0 +1,192 @@
+//! Limits that clients hit: how often, and a line in the log that names the client.
+//!
+//! An attacker hits a limit as often as it likes. So there are a few lines a second for each limit at most, with the number of hits that
+//! had none.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use paddock_proto::SessionId;
+
+/// A limit, or a rule that clients break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitHit {
+    ConnectionsOfAddress,
+    Connections,
+    AcceptRate,
+    Handshakes,
+    ConnectRate,
+    Sessions,
+    RequestBytes,
+    BadInput,
+    Outstanding,
+    LongMultis,
+    Watches,
+    Memory,
+    Buffers,
+    TlsFailure,
+}
+
+impl LimitHit {
+    pub const ALL: [LimitHit; 14] = [
+        LimitHit::ConnectionsOfAddress,
+        LimitHit::Connections,
+        LimitHit::AcceptRate,
+        LimitHit::Handshakes,
+        LimitHit::ConnectRate,
+        LimitHit::Sessions,
+        LimitHit::RequestBytes,
+        LimitHit::BadInput,
+        LimitHit::Outstanding,
+        LimitHit::LongMultis,
+        LimitHit::Watches,
+        LimitHit::Memory,
+        LimitHit::Buffers,
+        LimitHit::TlsFailure,
+    ];
+
+    /// The limit's label in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            LimitHit::ConnectionsOfAddress => "connections_per_address",
+            LimitHit::Connections => "connections",
+            LimitHit::AcceptRate => "accept_rate",
+            LimitHit::Handshakes => "handshakes",
+            LimitHit::ConnectRate => "connect_rate",
+            LimitHit::Sessions => "sessions",
+            LimitHit::RequestBytes => "request_bytes",
+            LimitHit::BadInput => "bad_input",
+            LimitHit::Outstanding => "outstanding_requests",
+            LimitHit::LongMultis => "long_multis",
+            LimitHit::Watches => "watches",
+            LimitHit::Memory => "memory",
+            LimitHit::Buffers => "client_buffers",
+            LimitHit::TlsFailure => "tls_failure",
+        }
+    }
+
+    fn message(self) -> &'static str {
+        match self {
+            LimitHit::ConnectionsOfAddress => {
+                "connection refused: its address has as many as connections_per_address_max allows"
+            }
+            LimitHit::Connections => "connection refused: there are as many as connections_max allows",
+            LimitHit::AcceptRate => "connections have to wait: more come than accepts_per_second_max allows",
+            LimitHit::Handshakes => {
+                "connection refused: as many TLS handshakes are under way as handshakes_max allows"
+            }
+            LimitHit::ConnectRate => "connection closed: more clients connect than connect_tokens_max allows",
+            LimitHit::Sessions => "session refused: there are as many as sessions_max allows",
+            LimitHit::RequestBytes => "connection closed: its request is larger than frame_bytes_max allows",
+            LimitHit::BadInput => "connection closed",
+            LimitHit::Outstanding => {
+                "client has to wait: as many requests are under way as outstanding_max allows"
+            }
+            LimitHit::LongMultis => {
+                "client has to wait: its long multi would hold up others behind those under way"
+            }
+            LimitHit::Watches => {
+                "watch refused: watches_per_session_max, watches_max or memory_max does not allow more"
+            }
+            LimitHit::Memory => {
+                "write refused: the member holds as much memory as memory_max allows; delete znodes"
+            }
+            LimitHit::TlsFailure => "rejected a connection to a port for TLS",
+            LimitHit::Buffers => {
+                "connection closed: it holds memory and does not read, and clients hold nearly as much together as \
+                 client_buffers_max allows"
+            }
+        }
+    }
+}
+
+/// Lines in the log for one limit.
+const LINES_PER_SECOND: u64 = 10;
+
+#[derive(Debug, Default)]
+struct Counter {
+    hits: AtomicU64,
+    /// Hits that the log has told of, one by one or together.
+    told: AtomicU64,
+    /// Second of the monotonic clock, counted from 1, in which the log was last told, and in the lowest byte the lines in it.
+    told_in: AtomicU64,
+}
+
+/// Hits of all limits of one member.
+#[derive(Debug, Default)]
+pub struct LimitHits {
+    counters: [Counter; LimitHit::ALL.len()],
+}
+
+impl LimitHits {
+    /// Number of times that a limit was hit.
+    pub fn count(&self, limit: LimitHit) -> u64 {
+        self.counters[limit as usize].hits.load(Relaxed)
+    }
+
+    /// Counts a hit. Returns the number of hits without a line in the log since the last one, if this one is to have one.
+    fn note(&self, limit: LimitHit, hits: u64, now_ms: u64) -> Option<u64> {
+        let counter = &self.counters[limit as usize];
+        let all = counter.hits.fetch_add(hits, Relaxed) + hits;
+        let second = now_ms / 1000 + 1;
+        let next = |told_in: u64| match (told_in >> 8, told_in & 0xff) {
+            (then, lines) if then == second => (lines < LINES_PER_SECOND).then_some(told_in + 1),
+            _ => Some(second << 8 | 1),
+        };
+        counter.told_in.fetch_update(Relaxed, Relaxed, next).ok()?;
+        let told = counter.told.fetch_add(1, Relaxed) + 1;
+        let others = all.saturating_sub(told);
+        counter.told.fetch_add(others, Relaxed);
+        Some(others)
+    }
+
+    /// Counts a hit by a client, at a time of the monotonic clock in milliseconds, and names the client in the log.
+    #[cold]
+    pub fn hit(
+        &self,
+        limit: LimitHit,
+        client: Option<SocketAddr>,
+        session: SessionId,
+        now_ms: u64,
+        detail: &dyn std::fmt::Display,
+    ) {
+        self.hit_often(limit, 1, client, session, now_ms, detail);
+    }
+
+    /// The same for several hits of which the last was by this client.
+    pub fn hit_often(
+        &self,
+        limit: LimitHit,
+        hits: u64,
+        client: Option<SocketAddr>,
+        session: SessionId,
+        now_ms: u64,
+        detail: &dyn std::fmt::Display,
+    ) {
+        let Some(others) = self.note(limit, hits, now_ms) else { return };
+        let client = client.map(tracing::field::display);
+        tracing::warn!(client, %session, others, detail = %detail, "{}", limit.message());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hit_counts_and_a_few_a_second_are_told() {
+        let hits = LimitHits::default();
+        let note = |ms| hits.note(LimitHit::Sessions, 1, ms);
+        assert!((0..LINES_PER_SECOND).all(|ms| note(ms) == Some(0)));
+        assert_eq!([note(998), note(999), note(1000), note(1001)], [None, None, Some(2), Some(0)]);
+        assert_eq!((hits.count(LimitHit::Sessions), hits.count(LimitHit::Memory)), (LINES_PER_SECOND + 4, 0));
+        assert_eq!(hits.note(LimitHit::Watches, 5, 0), Some(4), "one of five has the line");
+    }
+
+    #[test]
+    fn each_limit_has_its_own_place() {
+        for (place, limit) in LimitHit::ALL.into_iter().enumerate() {
+            assert_eq!(limit as usize, place);
+        }
+    }
+}

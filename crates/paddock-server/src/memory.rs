@@ -1,0 +1,171 @@
+//! Memory of the process: how much it may have, how much it has, and the thread that compares the two.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+
+use crate::config::MemoryMax;
+use crate::observability::status;
+use crate::shared::Shared;
+use crate::threads::spawn;
+
+/// Interval at which memory is compared with its limit.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Bytes that a znode takes beside its name and its data, roughly.
+const ZNODE_BYTES: u64 = 100;
+
+/// The limit in bytes; `u64::MAX` for none.
+pub(crate) fn limit_bytes(max: MemoryMax) -> u64 {
+    match max {
+        MemoryMax::None => u64::MAX,
+        MemoryMax::Bytes(bytes) => bytes,
+        MemoryMax::Percent(percent) => {
+            available_bytes(Path::new("/")).map_or(u64::MAX, |bytes| bytes / 100 * u64::from(percent))
+        }
+    }
+}
+
+/// Memory that this process may use: that of its control group, of a group around it, or of the machine, whichever is the least. `root` is
+/// where the system's directories are.
+fn available_bytes(root: &Path) -> Option<u64> {
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+    let machine = read("proc/meminfo")
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok())
+        .map(|kib| kib * 1024);
+    let groups = read("proc/self/cgroup");
+    // `0::/a/b` is the only group of version 2, and `9:memory:/a/b` that of version 1 which counts memory. In a container the path may be
+    // that of the machine outside: then only the group at the top is there.
+    let limits = groups.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        match controllers {
+            "" => Some(("sys/fs/cgroup", "memory.max", path)),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                Some(("sys/fs/cgroup/memory", "memory.limit_in_bytes", path))
+            }
+            _ => None,
+        }
+    });
+    let limits = limits.flat_map(|(top, file, path)| {
+        let groups = Path::new(path.trim_start_matches('/')).ancestors();
+        groups.map(|group| Path::new(top).join(group).join(file)).collect::<Vec<_>>()
+    });
+    let limits = limits.filter_map(|path| read(path.to_str()?).trim().parse::<u64>().ok());
+    limits.chain(machine).min()
+}
+
+/// Thread that compares memory with its limit.
+#[derive(Debug)]
+pub(crate) struct MemoryWatch {
+    thread: JoinHandle<()>,
+    stop: Sender<()>,
+}
+
+impl MemoryWatch {
+    /// Starts the thread, if there is a limit.
+    pub(crate) fn start(shared: &Arc<Shared>) -> Option<MemoryWatch> {
+        if shared.memory.max() == u64::MAX {
+            return None;
+        }
+        let (stop, stopped) = bounded::<()>(0);
+        let shared = shared.clone();
+        let thread = spawn("memory", move || {
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                compare(&shared);
+            }
+        });
+        Some(MemoryWatch { thread, stop })
+    }
+
+    /// Ends the thread. Returns false if it has panicked.
+    pub(crate) fn stop(self) -> bool {
+        drop(self.stop);
+        self.thread.join().is_ok()
+    }
+}
+
+fn compare(shared: &Shared) {
+    let resident_bytes = status::resident_bytes();
+    let state = shared.state.read();
+    let (znodes, data_bytes) = (state.tree().node_count() as u64, state.tree().data_bytes());
+    let Some(is_exceeded) = shared.memory.note(resident_bytes, data_bytes + znodes * ZNODE_BYTES) else {
+        return;
+    };
+    state.state().refuse_watches(is_exceeded);
+    drop(state);
+    let memory_max = shared.memory.max();
+    if is_exceeded {
+        tracing::error!(
+            resident_bytes,
+            memory_max,
+            znodes,
+            data_bytes,
+            "memory limit exceeded: refusing writes that make the state larger; delete znodes, or give the member more memory and raise \
+             memory_max"
+        );
+    } else {
+        tracing::info!(
+            resident_bytes,
+            memory_max,
+            znodes,
+            data_bytes,
+            "memory below its limit again: accepting writes"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The memory of a process on a system with these files.
+    fn available(files: &[(&str, &str)]) -> Option<u64> {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        available_bytes(root.path())
+    }
+
+    const MACHINE: (&str, &str) = ("proc/meminfo", "MemTotal:        1024 kB\nMemFree:          12 kB\n");
+
+    #[test]
+    fn the_tightest_group_counts() {
+        assert_eq!(available(&[MACHINE]), Some(1 << 20));
+        let newer = [
+            MACHINE,
+            ("proc/self/cgroup", "0::/pod/member\n"),
+            ("sys/fs/cgroup/pod/member/memory.max", "max\n"),
+            ("sys/fs/cgroup/pod/memory.max", "5000\n"),
+        ];
+        assert_eq!(available(&newer), Some(5000));
+        let older = [
+            MACHINE,
+            ("proc/self/cgroup", "12:cpu:/x\n9:memory:/docker/abc\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "7000\n"),
+        ];
+        assert_eq!(available(&older), Some(7000), "only the top is there");
+        let unlimited = [
+            MACHINE,
+            ("proc/self/cgroup", "9:memory:/a\n"),
+            ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n"),
+        ];
+        assert_eq!(available(&unlimited), Some(1 << 20));
+        assert_eq!(available(&[]), None);
+    }
+
+    #[test]
+    fn a_limit_is_a_share_or_a_number() {
+        assert_eq!(limit_bytes(MemoryMax::Bytes(5)), 5);
+        assert_eq!(limit_bytes(MemoryMax::None), u64::MAX);
+        let machine = available_bytes(Path::new("/")).expect("this machine tells");
+        assert_eq!(limit_bytes(MemoryMax::Percent(50)), machine / 100 * 50);
+    }
+}
