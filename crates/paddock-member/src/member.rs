@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use paddock_replica::{
-    Cluster, Effects, Input, Install, Replica, ReplicaOptions, Replicated, Role, Standing,
+    Applied, Cluster, Effects, Input, Install, Replica, ReplicaOptions, Replicated, Role, Standing,
 };
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, Term};
@@ -347,9 +347,10 @@ impl Member {
         #[cfg(feature = "testing")]
         shell.committed(&self.effects.committed);
         let (replica, effects) = (&mut self.replica, &mut self.effects);
-        let (applied, zxid) = shell.change(|state, outboxes| {
-            let applied = replica.apply(now, effects, state, outboxes);
-            (applied, state.tree().zxid().0)
+        let (mut applied, mut zxid) = (Applied::default(), 0);
+        shell.apply(&mut |mut held| {
+            applied = replica.apply(now, effects, &mut held);
+            zxid = held.parts().0.tree().zxid().0;
         });
         self.zxid = zxid;
         if applied.members_changed {

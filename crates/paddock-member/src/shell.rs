@@ -2,7 +2,7 @@
 
 #[cfg(feature = "testing")]
 use paddock_replica::LogEntry;
-use paddock_replica::Replicated;
+use paddock_replica::{HeldState, OwnState, Replicated};
 use paddock_state::Outboxes;
 use paddock_storage::SnapshotError;
 
@@ -20,6 +20,11 @@ pub trait Shell: Clock {
     /// Calls `change` with the state, which nobody else sees meanwhile, and then delivers what is in the outboxes. A reader of the
     /// state must find that all events that came before are on their way.
     fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T;
+
+    /// The same while entries are applied: now and then others may have the state.
+    fn apply(&mut self, apply: &mut dyn FnMut(&mut dyn HeldState)) {
+        self.change(|state, outboxes| apply(&mut OwnState(state, outboxes)));
+    }
 
     /// Reports that the state says something else of the ensemble's members than before: their addresses or their roles.
     fn members_changed(&mut self);

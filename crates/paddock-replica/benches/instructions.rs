@@ -6,7 +6,7 @@
 use gungraun::prelude::*;
 use paddock_proto::{CreateMode, IdList, OpCode, SessionId, Xid, encode};
 use paddock_replica::{
-    Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
+    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated,
 };
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel};
 use paddock_tree::{Command, Tree};
@@ -56,7 +56,8 @@ impl Member {
             if self.effects.is_empty() {
                 return;
             }
-            self.replica.apply(NOW, &mut self.effects, &mut self.state, &mut self.out);
+            let mut held = OwnState(&mut self.state, &mut self.out);
+            self.replica.apply(NOW, &mut self.effects, &mut held);
             self.effects.entries.clear();
             self.effects.hard_state = None;
             if let Some(round) = self.effects.round.take() {

@@ -4,7 +4,8 @@
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, WatchEvent, Xid, encode, frame};
 use paddock_replica::{
-    Effects, Founding, HardState, Input, LogEntry, Membership, Recovered, Replica, ReplicaOptions, Replicated,
+    Effects, Founding, HardState, Input, LogEntry, Membership, OwnState, Recovered, Replica, ReplicaOptions,
+    Replicated,
 };
 use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
 use paddock_tree::{Command, Tree};
@@ -60,7 +61,8 @@ impl Member {
     }
 
     fn apply(&mut self) {
-        self.replica.apply(self.now, &mut self.effects, &mut self.state, &mut self.out);
+        let mut held = OwnState(&mut self.state, &mut self.out);
+        self.replica.apply(self.now, &mut self.effects, &mut held);
     }
 
     /// Lets the disk write what it has to; false if there was nothing.

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use paddock_front::{Front, Host, WordAnswer};
 use paddock_proto::{ConnectRequest, Dialect, Extensions, SessionId, Zxid, frame};
 use paddock_replica::{
-    Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
+    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated,
 };
 use paddock_state::{ConnId, Now, Outbox, Outboxes, State};
 use paddock_tree::Tree;
@@ -183,7 +183,9 @@ impl Member {
             if self.effects.is_empty() {
                 return;
             }
-            self.replica.apply(now, &mut self.effects, &mut self.around.state.borrow_mut(), &mut self.out);
+            let mut state = self.around.state.borrow_mut();
+            self.replica.apply(now, &mut self.effects, &mut OwnState(&mut state, &mut self.out));
+            drop(state);
             if let Some(round) = self.effects.round.take() {
                 self.effects.entries.clear();
                 self.replica.step(now, Input::Persisted { round });

@@ -10,36 +10,33 @@ use paddock_tree::{Command, Guess, Outcome, Tree};
 use super::Replica;
 use crate::batch::{Batch, batches};
 use crate::configuration::ConfigurationEntry;
+use crate::held_state::{HeldState, Stretch};
 use crate::queued_item::QueuedItem;
 use crate::read_only::{ReadOnlyRequest, ReadOnlyTurn};
 use crate::{Applied, Effects, Membership, Replicated};
 
 impl Replica {
     /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
-    pub fn apply(
-        &mut self,
-        now: Now,
-        effects: &mut Effects,
-        replicated: &mut Replicated,
-        out: &mut Outboxes,
-    ) -> Applied {
-        out.begin_round();
-        let mut applied = Applied::default();
+    pub fn apply(&mut self, now: Now, effects: &mut Effects, held: &mut impl HeldState) -> Applied {
+        held.parts().1.begin_round();
+        let (mut applied, mut stretch) = (Applied::default(), Stretch::default());
         for entry in effects.committed.drain(..) {
             match ConfigurationEntry::decode(&entry.payload) {
-                Some(change) => self.apply_configuration(entry.index, change, replicated),
+                Some(change) => self.apply_configuration(entry.index, change, held.parts().0),
                 None => {
                     for batch in batches(&entry.payload) {
-                        applied.commands += self.apply_batch(now, &batch, replicated.state_mut(), out);
+                        applied.commands += self.apply_batch(now, &batch, held, &mut stretch);
                     }
                 }
             }
+            let replicated = held.parts().0;
             replicated.set_applied(entry.index, entry.term);
             self.consensus.applied(entry.index);
             self.applied.set(entry.index, entry.term);
             self.digests.take(entry.index, replicated.tree());
             applied.entries += 1;
         }
+        let (replicated, out) = held.parts();
         while let Some(mut items) = self.requests.take_ready(self.applied.index()) {
             let command = self.run_until_command(&mut items, replicated.state(), out);
             assert!(command.is_none(), "a command waits with a sync");
@@ -72,7 +69,14 @@ impl Replica {
     }
 
     /// Applies a batch unless it was applied before; returns how many commands that were.
-    fn apply_batch(&mut self, now: Now, batch: &Batch<'_>, state: &mut State, out: &mut Outboxes) -> usize {
+    fn apply_batch(
+        &mut self,
+        now: Now,
+        batch: &Batch<'_>,
+        held: &mut impl HeldState,
+        stretch: &mut Stretch,
+    ) -> usize {
+        let state = held.parts().0.state_mut();
         let is_numbered = batch.number != Batch::UNNUMBERED;
         if is_numbered && !state.tree_mut().admit(batch.origin, batch.number) {
             return 0;
@@ -87,15 +91,23 @@ impl Replica {
         let mut commands = 0;
         let mut ahead = batch.known_paths();
         for command in batch.commands() {
+            let (replicated, out) = held.parts();
+            let state = replicated.state_mut();
             if commands % Tree::LOOK_AHEAD_PATHS == 0 && state.tree().is_worth_looking_ahead() {
                 let paths: Vec<&str> = ahead.by_ref().take(Tree::LOOK_AHEAD_PATHS).flatten().collect();
                 state.tree().look_ahead(&paths);
             }
             let item = self.run_until_command(&mut items, state, out);
-            self.apply_command(now, &command, item, state, out);
+            let changes = self.apply_command(now, &command, item, state, out);
             commands += 1;
+            if stretch.is_over(changes) {
+                replicated.set_within_entry(true);
+                held.yield_to_others();
+                held.parts().0.set_within_entry(false);
+            }
         }
-        let rest = self.run_until_command(&mut items, state, out);
+        let (replicated, out) = held.parts();
+        let rest = self.run_until_command(&mut items, replicated.state(), out);
         assert!(rest.is_none(), "batch {} has fewer commands than were submitted", batch.number);
         commands
     }
@@ -156,6 +168,7 @@ impl Replica {
         }
     }
 
+    /// Applies a command. Returns the number of znodes that it changed.
     fn apply_command(
         &mut self,
         now: Now,
@@ -163,7 +176,7 @@ impl Replica {
         item: Option<QueuedItem>,
         state: &mut State,
         out: &mut Outboxes,
-    ) {
+    ) -> usize {
         let outcome = state.apply(command, out);
         if outcome.result.is_ok() {
             self.follow_session(now, command, state, out);
@@ -186,6 +199,7 @@ impl Replica {
         {
             self.end_serving(session, state, out);
         }
+        outcome.changes.len()
     }
 
     fn answer_write(&mut self, conn: ConnId, xid: Xid, outcome: &Outcome<'_>, out: &mut Outboxes) {

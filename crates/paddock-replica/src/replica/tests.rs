@@ -4,7 +4,8 @@ use paddock_tree::Tree;
 
 use crate::message::{Condition, Envelope, FoundOnDisk, Greeting, PeerMessage, Purpose, Ruling};
 use crate::{
-    Cluster, Effects, Founding, HardState, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated,
+    Cluster, Effects, Founding, HardState, HeldState, Input, Membership, OwnState, Recovered, Replica,
+    ReplicaOptions, Replicated,
 };
 use paddock_state::{ClientInput, ConnId, Now, Outboxes};
 
@@ -40,7 +41,7 @@ fn settle(replica: &mut Replica, state: &mut Replicated) {
         if effects.is_empty() {
             return;
         }
-        replica.apply(NOW, &mut effects, state, &mut out);
+        replica.apply(NOW, &mut effects, &mut OwnState(state, &mut out));
         (effects.entries, effects.hard_state) = (vec![], None);
         if let Some(round) = effects.round.take() {
             replica.step(NOW, Input::Persisted { round });
@@ -77,6 +78,52 @@ fn no_gate_is_left_for_a_connection_that_was_gone_when_its_session_came_back() {
     settle(&mut replica, &mut state);
     assert_eq!(replica.sessions.conn(session), Some(second));
     assert_eq!(replica.gates.closed_forever().next(), None, "{:?}", replica.gates);
+}
+
+/// Counts how often others have the state, and whether they find it within an entry.
+struct Yielding<'a> {
+    own: OwnState<'a>,
+    within: usize,
+}
+
+impl HeldState for Yielding<'_> {
+    fn parts(&mut self) -> (&mut Replicated, &mut Outboxes) {
+        self.own.parts()
+    }
+
+    fn yield_to_others(&mut self) {
+        assert!(self.parts().0.is_within_entry(), "a snapshot must not begin here");
+        self.within += 1;
+    }
+}
+
+#[test]
+fn others_have_the_state_between_the_commands_of_one_entry() {
+    const SESSIONS: u64 = 1000;
+    let mut state = Replicated::new(Tree::new(), (0, 0), Membership::default());
+    let mut replica = alone(&state);
+    settle(&mut replica, &mut state);
+    for number in 0..SESSIONS {
+        let conn = ConnId::new(0, number);
+        replica.step(
+            NOW,
+            Input::Client(ClientInput::Connect { conn, timeout_ms: 10_000, may_only_read: false }),
+        );
+    }
+    let (mut effects, mut out) = (Effects::default(), Outboxes::new(1));
+    let mut within = 0;
+    while state.tree().session_count() < SESSIONS as usize {
+        replica.collect(NOW, &mut effects);
+        let mut held = Yielding { own: OwnState(&mut state, &mut out), within: 0 };
+        replica.apply(NOW, &mut effects, &mut held);
+        within += held.within;
+        assert!(!state.is_within_entry());
+        (effects.entries, effects.hard_state) = (vec![], None);
+        if let Some(round) = effects.round.take() {
+            replica.step(NOW, Input::Persisted { round });
+        }
+    }
+    assert!((2..10).contains(&within), "{within} times");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::SessionId;
 use paddock_replica::{
-    Effects, Founding, Input, Membership, Recovered, Replica, ReplicaOptions, Replicated, Role,
+    Effects, Founding, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated, Role,
 };
 use paddock_state::{ConnId, Now, Outboxes, Parcel};
 use paddock_tree::Tree;
@@ -215,7 +215,8 @@ impl Stage {
             if let Some(install) = effects.install.take() {
                 member.install(now, disk, &install);
             }
-            member.replica.apply(now, &mut effects, &mut member.state, &mut member.out);
+            let mut held = OwnState(&mut member.state, &mut member.out);
+            member.replica.apply(now, &mut effects, &mut held);
             if let Some(round) = effects.round.take() {
                 disk.hard_state = effects.hard_state.take().unwrap_or(disk.hard_state);
                 disk.cluster = member.replica.cluster();

@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use paddock_member::{Clock, Shell, SnapshotOrder, StateLock, Taken};
-use paddock_replica::Replicated;
+use paddock_replica::{HeldState, Replicated};
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
+use parking_lot::RwLockWriteGuard;
 
 use super::links::Addresses;
 use super::snapshot_thread::SnapshotThread;
 use crate::peers::Links;
 use crate::shared::Shared;
+
+/// Pause before a snapshot tries again to begin that found the engine in the middle of an entry.
+const WITHIN_ENTRY_PAUSE: Duration = Duration::from_micros(100);
 
 #[derive(Debug)]
 pub(crate) struct MemberShell {
@@ -85,6 +90,16 @@ impl Shell for MemberShell {
         result
     }
 
+    fn apply(&mut self, apply: &mut dyn FnMut(&mut dyn HeldState)) {
+        let state = self.shared.state.write();
+        let mut locked = LockedState { shared: &self.shared, state, outboxes: &mut self.outboxes };
+        apply(&mut locked);
+        let LockedState { shared, state, outboxes } = locked;
+        let woken = post(shared, outboxes);
+        drop(state);
+        woken.into_iter().for_each(|worker| shared.mailbox(worker).wake());
+    }
+
     fn members_changed(&mut self) {
         if let Some(links) = &self.links {
             self.addresses.follow(&self.shared, links);
@@ -110,7 +125,33 @@ impl Shell for MemberShell {
 
 impl StateLock for Shared {
     fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
-        change(&mut self.state.write())
+        loop {
+            let mut state = self.state.write();
+            if !state.is_within_entry() {
+                return change(&mut state);
+            }
+            drop(state);
+            std::thread::sleep(WITHIN_ENTRY_PAUSE);
+        }
+    }
+}
+
+/// The state's lock in the engine's hands.
+struct LockedState<'a> {
+    shared: &'a Shared,
+    state: RwLockWriteGuard<'a, Replicated>,
+    outboxes: &'a mut Outboxes,
+}
+
+impl HeldState for LockedState<'_> {
+    fn parts(&mut self) -> (&mut Replicated, &mut Outboxes) {
+        (&mut self.state, self.outboxes)
+    }
+
+    fn yield_to_others(&mut self) {
+        let woken = post(self.shared, self.outboxes);
+        woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
+        RwLockWriteGuard::bump(&mut self.state);
     }
 }
 

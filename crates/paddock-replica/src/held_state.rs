@@ -1,0 +1,75 @@
+//! The state, held for writing while committed entries are applied, and let go for a moment when that takes long.
+//!
+//! A command is one step of the state, but an entry may have thousands of them: between two of them everybody else may have the state. Whoever
+//! has it then finds some commands of an entry applied and others not. Readers do not mind; a snapshot would, and has to wait
+//! ([`Replicated::is_within_entry`]).
+
+use paddock_state::Outboxes;
+
+use crate::Replicated;
+
+/// The state and the outboxes, in the hands of an engine.
+pub trait HeldState {
+    fn parts(&mut self) -> (&mut Replicated, &mut Outboxes);
+
+    /// Delivers what is in the outboxes and lets others have the state that wait for it.
+    fn yield_to_others(&mut self);
+}
+
+impl<H: HeldState + ?Sized> HeldState for &mut H {
+    fn parts(&mut self) -> (&mut Replicated, &mut Outboxes) {
+        (**self).parts()
+    }
+
+    fn yield_to_others(&mut self) {
+        (**self).yield_to_others();
+    }
+}
+
+/// The state where nobody else waits for it.
+#[derive(Debug)]
+pub struct OwnState<'a>(pub &'a mut Replicated, pub &'a mut Outboxes);
+
+impl HeldState for OwnState<'_> {
+    fn parts(&mut self) -> (&mut Replicated, &mut Outboxes) {
+        (self.0, self.1)
+    }
+
+    fn yield_to_others(&mut self) {}
+}
+
+/// Work that was done since others had the state.
+#[derive(Debug, Default)]
+pub(crate) struct Stretch {
+    work: usize,
+}
+
+impl Stretch {
+    /// A command and a change of a znode count as one each. So many take some hundred microseconds.
+    const WORK_MAX: usize = 256;
+
+    /// Counts a command that changed so many znodes. True if others are to have the state now.
+    #[inline]
+    pub(crate) fn is_over(&mut self, changes: usize) -> bool {
+        self.work += 1 + changes;
+        let is_over = self.work >= Stretch::WORK_MAX;
+        if is_over {
+            self.work = 0;
+        }
+        is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_have_the_state_after_so_much_work() {
+        let mut stretch = Stretch::default();
+        let until_over = |stretch: &mut Stretch, changes| (1..).find(|_| stretch.is_over(changes)).unwrap();
+        assert_eq!(until_over(&mut stretch, 0), Stretch::WORK_MAX);
+        assert_eq!(until_over(&mut stretch, 3), Stretch::WORK_MAX / 4);
+        assert_eq!(until_over(&mut stretch, 1_000_000), 1);
+    }
+}
