@@ -237,3 +237,26 @@ async fn a_znode_of_fifty_megabytes_is_a_znode() {
     assert!(client.get_data("/large").await.unwrap().bytes.as_ref() == Some(&data), "after a restart, too");
     shutdown(server).await;
 }
+
+/// Issue 23: the worker read what came, and nothing else, until the time for that was over.
+#[tokio::test]
+async fn who_goes_on_sending_when_it_is_turned_away_holds_nobody_up() {
+    let (server, client, _directory) = member(FRAME_BYTES_MAX).await;
+    let address = server.address();
+    let sender = std::thread::spawn(move || {
+        use std::io::Write as _;
+        let mut stream = std::net::TcpStream::connect(address).expect("connect");
+        stream.write_all(b"\x7f\xff\xff\xff").expect("the member takes a length");
+        let bytes = vec![0; 1 << 20];
+        while stream.write_all(&bytes).is_ok() {}
+    });
+    let mut longest = Duration::ZERO;
+    while !sender.is_finished() {
+        let since = std::time::Instant::now();
+        client.get_data("/a").await.unwrap();
+        longest = longest.max(since.elapsed());
+    }
+    sender.join().unwrap();
+    assert!(longest < Duration::from_millis(700), "{longest:?}");
+    shutdown(server).await;
+}

@@ -2,11 +2,13 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use paddock_front::Condition;
 use tokio::net::TcpStream;
+use tokio::sync::MutexGuard;
 use tokio::time::{Instant, timeout_at};
 
 use super::wire::{Ready, Wire};
@@ -19,14 +21,29 @@ const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that a client may take to close its side when it was sent everything.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Behind so many bytes of one connection, others have their turn.
+const MUCH_BYTES: usize = 4 << 10;
+
 /// Serves a connection until it ends.
 pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
     let greeted_until = Instant::now() + GREETING_TIMEOUT;
     let mut closed_by = None;
-    while let Some(condition) = advance(&wire, &worker) {
+    let mut turn = None;
+    let (mut has_heavy_input, mut has_received_much) = (false, false);
+    loop {
+        if has_heavy_input && turn.is_none() {
+            turn = Some(heavy_turn(&worker).await);
+        }
+        let Some(condition) = advance(&wire, &worker) else { return };
+        drop(turn.take());
         if let Some(word) = condition.word {
             Box::pin(worker.answer_word(&wire, word)).await;
             continue;
+        }
+        has_heavy_input = condition.is_heavy && condition.has_input;
+        if std::mem::take(&mut has_received_much) {
+            // More has come, most likely. The runtime would go on with it for a hundred turns before others have theirs.
+            tokio::task::yield_now().await;
         }
         if condition.is_closing && condition.unsent_bytes == 0 {
             // Else each connection would take the room for its farewell from the first byte on.
@@ -43,10 +60,29 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
         let deadline = if condition.is_greeting { Some(greeted_until) } else { closed_by };
         match next_readiness(&wire, condition, deadline).await {
             None | Some(Ready::Broken) => return,
-            Some(Ready::ToRead) if !receive(&wire, &worker) => return,
-            Some(Ready::ToRead | Ready::ToLook) => {}
+            Some(Ready::ToRead) => {
+                if condition.is_heavy && !condition.is_greeting {
+                    turn = Some(heavy_turn(&worker).await);
+                }
+                match receive(&wire, &worker) {
+                    None => return,
+                    Some(bytes) => has_received_much = bytes >= MUCH_BYTES,
+                }
+            }
+            Some(Ready::ToLook) => {}
         }
     }
+}
+
+/// Waits until a turn that may take long may begin. What is returned is to be kept until it is over. Few connections have such turns, and all
+/// tasks would have the room for it.
+fn heavy_turn(worker: &Worker) -> Pin<Box<dyn Future<Output = MutexGuard<'_, ()>> + '_>> {
+    Box::pin(async {
+        let turn = worker.heavy_turn.lock().await;
+        // Whoever else is ready goes first.
+        tokio::task::yield_now().await;
+        turn
+    })
 }
 
 /// Takes requests that had to wait and sends what there is to send, as far as both can be done now.
@@ -74,19 +110,19 @@ async fn next_readiness(wire: &Wire, condition: Condition, deadline: Option<Inst
     }
 }
 
-/// Reads what has come and takes the frames in it. Returns false when the client is gone.
-fn receive(wire: &Wire, worker: &Worker) -> bool {
+/// Reads what has come and takes the frames in it. Returns the number of bytes; `None` when the client is gone.
+fn receive(wire: &Wire, worker: &Worker) -> Option<usize> {
     if !worker.condition(wire).is_some_and(|condition| condition.takes_input) {
-        return true;
+        return Some(0);
     }
     let mut scratch = worker.scratch.borrow_mut();
     match wire.try_read(&mut scratch) {
-        Ok([]) => false,
+        Ok([]) => None,
         Ok(bytes) => {
             worker.receive(wire, bytes);
-            true
+            Some(bytes.len())
         }
-        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        Err(error) => (error.kind() == io::ErrorKind::WouldBlock).then_some(0),
     }
 }
 
@@ -99,7 +135,8 @@ async fn say_farewell(socket: &TcpStream) {
         loop {
             match socket.try_read(&mut rest) {
                 Ok(0) => return,
-                Ok(_) => {}
+                // Who goes on sending keeps the worker from nobody, and from looking at the time.
+                Ok(_) => tokio::task::yield_now().await,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if socket.readable().await.is_err() {
                         return;
