@@ -49,7 +49,7 @@ enum Company {
 }
 
 /// In the order in which they begin: cheap ones and those that others need first; of neighbours, those that take longest.
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -145,6 +145,14 @@ const STAGES: [Stage; 12] = [
         company: Company::Alone,
         installs: &[Part::Python, Part::Jars, Part::Go],
         run: rust::faults,
+    },
+    Stage {
+        name: "attacks",
+        about: "clients that take what they can, beside one that behaves",
+        needs_server: true,
+        company: Company::Alone,
+        installs: &[],
+        run: rust::attacks,
     },
 ];
 

@@ -69,11 +69,16 @@ const FAULTS: [(&[&str], u32); 2] =
 /// The test program of the stage `browser`.
 const BROWSER: &str = "report_page";
 
+/// The test program of the stage `attacks`.
+const ATTACKS: &str = "attacks";
+
 /// All programs with servers that are not of another stage.
 pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "process";
     install::jars(layout)?;
-    let is_of_another = |name: &str| name == BROWSER || FAULTS.iter().any(|(names, _)| names.contains(&name));
+    let is_of_another = |name: &str| {
+        [BROWSER, ATTACKS].contains(&name) || FAULTS.iter().any(|(names, _)| names.contains(&name))
+    };
     let mut programs = programs::compile(layout, stage, &["--tests"])?;
     programs.retain(|program| is_with_servers(layout, program) && !is_of_another(&program.name));
     let mut variables = install::older_zookeepers(layout)?;
@@ -106,6 +111,17 @@ pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
         // Figures are in the log.
         success &= programs::run(layout, stage, &programs, &["--nocapture", &threads], &variables)?;
     }
+    Ok(Outcome { counts: count(layout, stage)?, success })
+}
+
+/// Its tests run one by one: each measures what a client notices.
+pub(super) fn attacks(layout: &Layout) -> Result<Outcome, Error> {
+    let stage = "attacks";
+    let programs = with_servers(layout, stage, &[ATTACKS])?;
+    let variables =
+        [("PADDOCK_BIN", layout.paddock().into()), (ports::VARIABLE, ports::of_stage(stage).into())];
+    // Figures are in the log.
+    let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=1"], &variables)?;
     Ok(Outcome { counts: count(layout, stage)?, success })
 }
 
