@@ -118,8 +118,7 @@ pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
 pub(super) fn attacks(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "attacks";
     let programs = with_servers(layout, stage, &[ATTACKS])?;
-    let variables =
-        [("PADDOCK_BIN", layout.paddock().into()), (ports::VARIABLE, ports::of_stage(stage).into())];
+    let variables = [("PADDOCK_BIN", layout.paddock().into())];
     // Figures are in the log.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=1"], &variables)?;
     Ok(Outcome { counts: count(layout, stage)?, success })
