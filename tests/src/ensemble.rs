@@ -16,7 +16,7 @@ const LIMITS: [(&str, &str); 2] = [("initLimit", "10"), ("syncLimit", "5")];
 /// Addresses, namespace and disk of a member.
 #[derive(Clone, Debug)]
 pub struct MemberPlace {
-    /// Where its clients connect.
+    /// Address where its clients connect.
     pub clients: SocketAddr,
     /// `host:port:port` for its peers.
     pub peers: String,
@@ -107,7 +107,7 @@ impl Ensemble {
         addresses.join(",")
     }
 
-    /// Where the clients of all other members connect.
+    /// Addresses where the clients of all other members connect.
     pub fn addresses_beside(&self, left_out: usize) -> Vec<SocketAddr> {
         let others = self.members.iter().enumerate().filter(|(place, _)| *place != left_out);
         others.map(|(_, member)| member.address()).collect()

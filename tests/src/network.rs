@@ -74,7 +74,7 @@ impl Network {
         Ok(())
     }
 
-    /// Where the members stand, for `Ensemble::start_at`.
+    /// Addresses of the members, for `Ensemble::start_at`.
     pub fn places(&self) -> Vec<MemberPlace> {
         let place = |(id, member): (u8, &String)| MemberPlace {
             clients: SocketAddr::from((Ipv4Addr::new(10, 78, 0, id), CLIENT_PORT)),

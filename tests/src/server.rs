@@ -78,7 +78,7 @@ impl ServerKind {
 pub struct MemberSettings<'a> {
     pub kind: ServerKind,
     pub id: usize,
-    /// Where its clients connect.
+    /// Address where its clients connect.
     pub address: SocketAddr,
     /// The network namespace it lives in; none for the one of the test.
     pub namespace: Option<String>,
@@ -182,7 +182,7 @@ impl Server {
         self.process.as_ref().expect("the server runs").id()
     }
 
-    /// Where the transaction log and the snapshots are.
+    /// Directory of the transaction log and the snapshots.
     pub fn data_directory(&self) -> PathBuf {
         self.disk.as_ref().map_or(self.directory.path(), Filesystem::path).join("data")
     }

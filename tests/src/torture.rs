@@ -28,7 +28,7 @@ pub struct Options {
     pub rounds: usize,
     /// Seed of the first round; each one behind it has the next.
     pub seed: u64,
-    /// Where the account of all rounds goes.
+    /// File of the account of all rounds.
     pub summary: Option<PathBuf>,
 }
 

@@ -35,10 +35,10 @@ pub(crate) struct Options {
     /// Number of members: 1, 3 or 5
     #[arg(long, value_name = "N", default_value = "3", value_parser = ["1", "3", "5"])]
     members: String,
-    /// Where the clients of the first member connect; the others have the ports behind it
+    /// Port of the first member for clients; the others have the ports behind it
     #[arg(long, value_name = "PORT", default_value_t = 2181, value_parser = clap::value_parser!(u16).range(1..=63_000))]
     port: u16,
-    /// Where data and logs are kept [default: cluster/N in the target directory]
+    /// Directory of data and logs [default: cluster/N in the target directory]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Begin without the data of the last time

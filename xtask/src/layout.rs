@@ -1,4 +1,4 @@
-//! Where things are: the repository, the target directory, and what the tests install and write in it.
+//! Places of things: the repository, the target directory, and what the tests install and write in it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl Layout {
         self.root.join(path)
     }
 
-    /// Where mistakes are planted.
+    /// Directory in which mistakes are planted.
     pub(crate) fn breaks(&self, name: &str) -> PathBuf {
         self.target.join("breaks").join(name)
     }
@@ -44,17 +44,17 @@ impl Layout {
         self.root.join("docs").join(name)
     }
 
-    /// Where a comparison keeps its results.
+    /// Directory of the results of a comparison.
     pub(crate) fn comparison(&self, name: &str) -> PathBuf {
         self.target.join("compare").join(name)
     }
 
-    /// Where profiles are kept, with what they are made of.
+    /// Directory of profiles, with what they are made of.
     pub(crate) fn profile(&self, name: &str) -> PathBuf {
         self.target.join("profile").join(name)
     }
 
-    /// Where an ensemble of so many members keeps its data, unless another place is named.
+    /// Directory of an ensemble of so many members, unless another place is named.
     pub(crate) fn cluster(&self, members: &str) -> PathBuf {
         self.target.join("cluster").join(members)
     }
@@ -88,7 +88,7 @@ impl Layout {
         self.target.join("sim").join("paddock-sim")
     }
 
-    /// Where summaries of `soak` are kept.
+    /// Directory of the summaries of `soak`.
     pub(crate) fn soak(&self, name: &str) -> PathBuf {
         self.target.join("soak").join(name)
     }

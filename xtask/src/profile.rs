@@ -73,7 +73,7 @@ const WORKLOADS: [Workload; 7] = [
     Workload::new("mixed", "mixed", "10", "100"),
 ];
 
-/// When what happens, from the beginning of the warm-up on. The samples' time begins some time after the measurement's and ends
+/// Times of what happens, from the beginning of the warm-up on. The samples' time begins some time after the measurement's and ends
 /// before it.
 struct Times {
     warm_up: Duration,

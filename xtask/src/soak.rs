@@ -31,7 +31,7 @@ const CHUNK: Duration = Duration::from_secs(10);
 const FIRST_CHUNK: u64 = 10;
 /// A range that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(20 * 60);
-/// Where nobody watches, a line is enough so often.
+/// Interval of the lines where nobody watches.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, clap::Args)]

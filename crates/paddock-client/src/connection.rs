@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     incoming: Vec<u8>,
 }
 
-/// Why a connection is over.
+/// Reasons for the end of a connection.
 enum Over {
     /// Look for another server.
     Lost,

@@ -15,7 +15,7 @@ pub struct ClientOptions {
     pub connect_timeout: Duration,
     /// A longer reply ends the connection.
     pub reply_bytes_max: i32,
-    /// Where watch events and changes of the connection go. Without it they are dropped.
+    /// Receiver of watch events and changes of the connection. Without it they are dropped.
     pub events: Option<mpsc::UnboundedSender<Event>>,
 }
 

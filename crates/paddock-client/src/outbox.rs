@@ -1,4 +1,4 @@
-//! Where callers leave their requests and the connection's task takes them: bytes ready to be written, and for each
+//! The place where callers leave their requests and the connection's task takes them: bytes ready to be written, and for each
 //! request who waits for its answer. One lock, held for as long as it takes to encode one request.
 
 use std::collections::VecDeque;

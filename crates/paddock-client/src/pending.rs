@@ -25,7 +25,7 @@ pub(crate) type Answer = Result<Reply, Error>;
 /// The function that makes a result of a reply.
 pub(crate) type Decode<T> = fn(Reply) -> Result<T, Undecoded>;
 
-/// Why a reply did not become a result.
+/// Reasons for which a reply did not become a result.
 pub(crate) enum Undecoded {
     Malformed(DecodeError),
     MultiFailed { index: usize, code: ErrorCode },

@@ -64,7 +64,7 @@ impl Mirror {
 
     /// Installs all changes of one revision, and tells whoever watches.
     ///
-    /// When the keys are read at first they may come in any number of calls with the revision of the read, in the order of
+    /// At first the keys may be read in any number of calls with the revision of the read, in the order of
     /// the keys.
     pub fn install(
         &mut self,

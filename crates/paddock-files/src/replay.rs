@@ -69,10 +69,12 @@ impl Replay<'_> {
             kind,
         };
         let is_root = path == "/";
-        let placed = match acl.is_open() {
-            _ if is_root => Err(DraftError::Exists),
-            true => self.draft.place(path, &facts, self.draft.open_acl()),
-            false => self.draft.place_with(path, &facts, acl_of(acl)),
+        let placed = if is_root {
+            Err(DraftError::Exists)
+        } else if acl.is_open() {
+            self.draft.place(path, &facts, self.draft.open_acl())
+        } else {
+            self.draft.place_with(path, &facts, acl_of(acl))
         };
         match placed {
             Ok(_) | Err(DraftError::Exists) => self.raise_cversion(path, parent_cversion),

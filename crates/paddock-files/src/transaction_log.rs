@@ -20,7 +20,7 @@ const RECORD_END: u8 = b'B';
 pub(crate) struct LogReader<R> {
     path: PathBuf,
     input: R,
-    /// Where the next record begins.
+    /// Offset of the next record, in bytes.
     offset: u64,
     entry: Vec<u8>,
 }

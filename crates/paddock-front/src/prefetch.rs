@@ -1,4 +1,4 @@
-//! Which znodes the reads that have come together are about, before they are taken one by one.
+//! Prefetch of the znodes that the reads which have come together are about, before they are taken one by one.
 
 use paddock_proto::jute::Reader;
 use paddock_proto::{OpCode, RequestHeader, frame};

@@ -16,7 +16,7 @@ const CONTENT_BYTES: usize = 1 << 20;
 /// A byte of LZ4 stands for so many at most.
 const EXPANSION_MAX: usize = 255;
 
-/// Why bytes are no block. Their connection is closed.
+/// Errors of bytes that are no block. Their connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadBlock {
     #[error("compression method 0x{0:02x} is not LZ4 (0x82)")]

@@ -3,7 +3,7 @@
 //! A `Reader` never allocates and never trusts a length: whatever the bytes say, it hands out slices of what is
 //! really there. Strings must be UTF-8; ZooKeeper would replace bad bytes by U+FFFD and then refuse such a path.
 
-/// Why bytes are not the record they should be. The client gets `MarshallingError`.
+/// Errors of bytes that are not the record they should be. The client gets `MarshallingError`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     #[error("record ends before its last field")]

@@ -16,12 +16,12 @@ pub struct EnsembleMember {
     pub id: u8,
     /// A name or an address, one of IPv6 without brackets. It is never resolved for good: names move.
     pub host: String,
-    /// Where peers connect.
+    /// Address where peers connect.
     pub quorum_port: u16,
     /// ZooKeeper's second port for peers: never that of `quorum_port`.
     pub election_port: u16,
     pub role: MemberRole,
-    /// Where clients connect, as far as the ensemble is told.
+    /// Address where clients connect, as far as the ensemble is told.
     pub client: Option<ClientAddress>,
 }
 
@@ -41,7 +41,7 @@ pub struct ClientAddress {
     pub port: u16,
 }
 
-/// Why a text names no member.
+/// Errors of a text that names no member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMember {
     #[error("expected {expected}, found {found:?}")]
@@ -157,7 +157,7 @@ impl PeerAddress {
     }
 }
 
-/// Where clients connect; without a port they do not.
+/// The address where clients connect; without a port they do not.
 struct Client {
     address: Option<String>,
     port: Option<u16>,

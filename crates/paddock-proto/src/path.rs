@@ -1,6 +1,6 @@
 //! Rules for the path of a znode.
 
-/// Why a string is not a path. Clients get `BadArguments`.
+/// Errors of a string that is not a path. Clients get `BadArguments`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
     #[error("path does not start with /")]

@@ -116,7 +116,7 @@ pub enum Write<'a> {
     Multi(Vec<Write<'a>>),
 }
 
-/// Which members an ensemble is to have: all of them, or those that join and those that leave.
+/// Members that an ensemble is to have: all of them, or those that join and those that leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconfig<'a> {
     /// `server.ID=…` with commas between them.
@@ -252,7 +252,7 @@ pub enum Read<'a> {
     MultiRead(Vec<Read<'a>>),
 }
 
-/// Which children a filtered list tells of.
+/// Children that a filtered list tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildFilter {
     All,

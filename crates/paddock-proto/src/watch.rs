@@ -71,7 +71,7 @@ impl AddWatchMode {
     }
 }
 
-/// Which watches checkWatches and removeWatches mean.
+/// Watches that checkWatches and removeWatches mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WatcherKind {
     Children,

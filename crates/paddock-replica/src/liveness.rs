@@ -1,4 +1,4 @@
-//! Which sessions have been heard of, and which have been silent for too long.
+//! Sessions that have been heard of, and those that have been silent for too long.
 //!
 //! Times are rounded up to whole ticks, as ZooKeeper does: a session is never ended early. A session stands in the
 //! queue at the tick of its deadline as it was when it was queued; being heard only moves the deadline, so that a

@@ -1,4 +1,4 @@
-//! Which connection serves which session here.
+//! Connections of this member by the session that they serve.
 
 use std::collections::HashMap;
 

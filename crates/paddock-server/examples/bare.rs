@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
     Server::start(port, &directory, followers)?.serve()
 }
 
-/// Where bytes become durable.
+/// The place where bytes become durable.
 struct Log {
     file: Box<dyn DiskFile>,
     end: u64,

@@ -42,7 +42,7 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::post("/api/v1/commands", keeper::command).takes(keeper::COMMAND_BYTES_MAX),
 ];
 
-/// What the routes answer from.
+/// Parts of the process that the routes answer from.
 #[derive(Debug)]
 pub(crate) struct Admin {
     pub(crate) shared: Arc<Shared>,
@@ -98,8 +98,9 @@ fn order_snapshot(admin: &Admin, _: Request) -> Response {
 
 /// 202 for an order that was given, 409 and the reason for one that could not be.
 fn order(is_given: bool, reason: &str) -> Response {
-    match is_given {
-        true => Response::json(&json!({ "status": "ok" })).with_status(StatusCode::ACCEPTED),
-        false => Response::json(&json!({ "error": reason })).with_status(StatusCode::CONFLICT),
+    if is_given {
+        Response::json(&json!({ "status": "ok" })).with_status(StatusCode::ACCEPTED)
+    } else {
+        Response::json(&json!({ "error": reason })).with_status(StatusCode::CONFLICT)
     }
 }

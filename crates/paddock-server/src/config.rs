@@ -39,7 +39,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// The settings of one member. `Config::new` has sensible ones; change what you need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where clients connect. Port 0 takes any free port.
+    /// Address where clients connect. Port 0 takes any free port.
     pub listen: SocketAddr,
     /// TLS for clients. `None` is plaintext only.
     pub tls: Option<ClientTls>,
@@ -76,15 +76,15 @@ pub struct Config {
     pub dialect: Option<Dialect>,
     /// Answer of `/keeper/availability_zone` to ClickHouse.
     pub availability_zone: Option<String>,
-    /// Where metrics are served over HTTP. `None` serves none.
+    /// Address where metrics are served over HTTP. `None` serves none.
     pub metrics_listen: Option<SocketAddr>,
-    /// Where the HTTP interface for administrators is served: commands, metrics, health. `None` serves none.
+    /// Address where the HTTP interface for administrators is served: commands, metrics, health. `None` serves none.
     pub admin_listen: Option<SocketAddr>,
     /// The HTTP interface for administrators.
     pub admin: AdminSettings,
-    /// Where spans of requests with a tracing context are exported to. `None` makes none.
+    /// Endpoint to which spans of requests with a tracing context are exported. `None` makes none.
     pub tracing: Option<Tracing>,
-    /// Which four-letter words are answered.
+    /// The four-letter words that are answered.
     pub words: WordList,
     /// Hash of passwords in digests. All members of an ensemble need the same.
     pub digest_algorithm: DigestAlgorithm,
@@ -94,7 +94,7 @@ pub struct Config {
     pub sasl: Option<SaslUsers>,
     /// True if limits of quotas count for the writes of this member's clients.
     pub enforce_quota: bool,
-    /// Where a line for each write of a client goes. `None` is no audit log.
+    /// Destination of a line for each write of a client. `None` is no audit log.
     pub audit_log: Option<AuditTarget>,
     /// Schemes of which a client has to show an identity before it asks for anything; empty if none has to.
     pub required_schemes: Vec<String>,
@@ -306,7 +306,7 @@ pub struct Ensemble {
     pub tls: Option<PeerTls>,
 }
 
-/// Which four-letter words are answered.
+/// The four-letter words that are answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WordList {
     All,

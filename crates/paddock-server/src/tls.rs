@@ -55,7 +55,7 @@ use verifier::{Verifier, check_host};
 #[derive(Debug)]
 pub(crate) struct Tls {
     settings: PeerTls,
-    /// Where the other members find this one.
+    /// Address where the other members find this one.
     own_host: String,
     current: Mutex<Current>,
 }

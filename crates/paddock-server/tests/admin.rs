@@ -1,5 +1,6 @@
 //! The HTTP interface for administrators.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::net::SocketAddr;

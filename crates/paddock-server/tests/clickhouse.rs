@@ -1,5 +1,6 @@
 //! ClickHouse Keeper's dialect, packet by packet, and packets that nobody should send.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use common::clickhouse::{ClickHouse, Packet, block, pack};

@@ -1,5 +1,6 @@
 //! A client with very many watches does not hold up the others, neither while it sets them nor when it goes.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::io::{Read, Write};

@@ -1,5 +1,6 @@
 //! A member in another program: its beginnings and ends.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::time::Instant;

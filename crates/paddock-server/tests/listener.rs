@@ -1,5 +1,6 @@
 //! The clients' listener by its configuration: its dialect, and what `/keeper` tells of the member.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::net::TcpListener;

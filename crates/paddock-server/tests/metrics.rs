@@ -1,5 +1,6 @@
 //! The port for metrics, over HTTP.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! Requests with a tracing context become spans that are posted to an OpenTelemetry collector.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::net::TcpListener;

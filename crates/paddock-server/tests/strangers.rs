@@ -1,5 +1,6 @@
 //! Clients that send what no client sends, too much, or nothing: each harms only itself.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::time::Duration;

@@ -160,7 +160,7 @@ impl Client {
         self.acknowledged
     }
 
-    /// When it wants to act again; never, if it is gone.
+    /// Time at which it wants to act again; never, if it is gone.
     pub(crate) fn next_act(&mut self, now: Time) -> Option<Time> {
         let pause = self.habits.pause.0;
         let wait = self.chance.between(pause / 4, pause * 7 / 4).min(self.timeout.0 / 8);

@@ -27,7 +27,7 @@ pub(crate) enum End {
     Orderly,
 }
 
-/// Which of a member's files a bit is flipped in.
+/// The files of a member in which a bit is flipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Log,

@@ -25,7 +25,7 @@ use paddock_chance::Chance;
 use process::Process;
 use setup::Settings;
 
-/// Where a member keeps what it has.
+/// Directory in which a member keeps what it has.
 pub(crate) const DATA_DIR: &str = "/data";
 /// The log is in here, and snapshots.
 const LOG_DIR: &str = "/data/log";
@@ -34,7 +34,7 @@ const SNAPSHOT_DIR: &str = "/data/snapshots";
 const IDENTITY: &str = "/data/identity";
 /// Time after which a member that was started again is heard by others, though the end of its link got lost.
 const SUCCESSION: SimDuration = SimDuration::millis(2500);
-/// When the world begins, for clocks that people set.
+/// Begin of the world, for clocks that people set.
 const WALL_MS: i64 = 1_700_000_000_000;
 
 #[derive(Debug)]
@@ -90,7 +90,7 @@ pub(crate) struct Machine {
     pub(crate) is_told_to_stop: bool,
     /// Up to here entries were applied by anybody when it lost its data.
     pub(crate) forgot: u64,
-    /// When it is started next, the power is cut after so many operations of its disk.
+    /// Number of operations of its disk after which the power is cut, once it is started next.
     pub(crate) power_cut_in_recovery: Option<u64>,
     has_battery: bool,
     starts: u64,

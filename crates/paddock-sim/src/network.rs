@@ -124,7 +124,7 @@ impl Network {
         }
     }
 
-    /// When a letter that is sent now arrives: once as a rule. Each time comes with a number that `fate` wants to know.
+    /// Times at which a letter that is sent now arrives: once as a rule. Each time comes with a number that `fate` wants to know.
     pub(crate) fn send(&mut self, now: Time, from: u8, to: u8) -> Vec<(Time, u64)> {
         let losses = self.troubles(now, from, to).map(|trouble| match trouble {
             Trouble::Loss(permille) => permille,

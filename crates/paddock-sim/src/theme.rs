@@ -64,7 +64,7 @@ impl Theme {
         ])
     }
 
-    /// Which kinds of faults there are in the run: some and not the others, as what never happens alone hides what happens
+    /// Kinds of faults that there are in the run: some and not the others, as what never happens alone hides what happens
     /// only then.
     pub(crate) fn faults(self, chance: &mut Chance) -> Vec<FaultKind> {
         match self {
@@ -107,7 +107,7 @@ impl Theme {
         }
     }
 
-    /// When things begin to go wrong: as a rule when there is an ensemble.
+    /// Time at which things begin to go wrong: as a rule when there is an ensemble.
     pub(crate) fn begins(self) -> Time {
         Time(0) + if self == Theme::Beginnings { SimDuration::millis(300) } else { SimDuration::seconds(2) }
     }

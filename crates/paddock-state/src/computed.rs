@@ -48,7 +48,7 @@ pub fn feature_flags() -> impl Iterator<Item = (&'static str, bool)> {
 pub struct MemberFacts {
     /// The largest request that it takes.
     pub request_bytes_max: Option<i32>,
-    /// Where it stands, so that clients can prefer members that are near.
+    /// Place where it stands, so that clients can prefer members that are near.
     pub availability_zone: Option<String>,
 }
 

@@ -518,7 +518,7 @@ fn meant_by(kind: WatcherKind) -> Interest {
     }
 }
 
-/// Which of the two sets a change concerns: a deletion ends both.
+/// The one of the two sets that a change concerns: a deletion ends both.
 fn woken_by(kind: EventKind) -> Interest {
     let none = Modes::default();
     match kind {

@@ -18,7 +18,7 @@ pub struct DirLock {
     _held: Box<dyn Any + Send>,
 }
 
-/// Why a directory could not be taken.
+/// Reasons for which a directory could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     #[error("data directory {} is in use by another process", dir.display())]

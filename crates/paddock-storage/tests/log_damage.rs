@@ -1,5 +1,6 @@
 //! Every way to damage a small log, and what opening it must make of it.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::path::Path;
@@ -31,7 +32,7 @@ fn last_segment(disk: &MemDisk) -> u64 {
     names.iter().filter(|name| name.starts_with("log-")).count() as u64
 }
 
-/// Where the records of a segment end: what is behind is zero.
+/// End of the records of a segment: what is behind is zero.
 fn end(disk: &MemDisk, number: u64) -> usize {
     let bytes = disk.contents(&segment(number)).expect("it exists");
     bytes.iter().rposition(|byte| *byte != 0).expect("it has records") + 1

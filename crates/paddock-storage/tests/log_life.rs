@@ -1,5 +1,6 @@
 //! The log at work: segments, recycling, full disks, failures.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::path::Path;

@@ -4,6 +4,7 @@
 //! payload if it has no term. Whatever happens, opening must stream a contiguous part of that list: from a place before
 //! which all is released, to a place after all that was synced.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::collections::BTreeMap;

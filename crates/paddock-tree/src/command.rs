@@ -29,7 +29,7 @@ pub struct Command<'a> {
 const QUOTAS_ENFORCED: i32 = 1 << 30;
 
 impl<'a> Command<'a> {
-    /// Where the time lies in the encoded command, so that the leader can stamp it.
+    /// Offset of the time in the encoded command, so that the leader can stamp it.
     pub const TIME_OFFSET: usize = 8;
 
     /// Appends the wire form: session, time, identities, operation, and the request's body to the end.

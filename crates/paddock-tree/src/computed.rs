@@ -2,7 +2,7 @@
 
 use paddock_proto::ErrorCode;
 
-/// Where the computed znodes are.
+/// Parent of the computed znodes.
 pub const COMPUTED: &str = "/keeper";
 
 /// Refuses a write to a znode that is computed.

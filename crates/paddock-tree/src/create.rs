@@ -67,7 +67,7 @@ impl Tree {
         }
     }
 
-    /// That something happened to `node`, for those who may read it.
+    /// Change of `node`, for those who may read it.
     pub(crate) fn change<'a>(&self, kind: EventKind, path: Cow<'a, str>, node: NodeId) -> Change<'a> {
         Change { kind, path, readers: self.store.readers(node) }
     }

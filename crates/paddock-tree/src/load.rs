@@ -20,7 +20,7 @@ use crate::tree::{QUOTA, SYSTEM_PATHS};
 /// Znodes that are given to their parents at a time: as many as memory can be asked about at once, or some more.
 const BOUND_TOGETHER: usize = 64;
 
-/// Why bytes are not a snapshot.
+/// Errors of bytes that are not a snapshot.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     #[error("decode snapshot block")]

@@ -2,7 +2,7 @@
 //!
 //! A quota on `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; its statistics are the data of `zookeeper_stats`
 //! beside it. They are kept up to date with every write, as if nobody had written them: no version, no zxid, no event.
-//! Which quotas there are is always read from the znodes themselves. Limits count for the writes of a member that enforces
+//! The quotas are always read from the znodes themselves. Limits count for the writes of a member that enforces
 //! them, which says so in the command: a hard one refuses the write, a soft one is told of.
 
 mod numbers;

@@ -14,11 +14,11 @@ pub struct Asker<'a> {
     pub session: SessionId,
     pub ids: IdList<'a>,
     pub dialect: Dialect,
-    /// Where the znode may be that it asks about.
+    /// Guess at the place of the znode that it asks about.
     pub guess: Guess,
 }
 
-/// Where a znode may be. It is checked, so a wrong one costs only time.
+/// Place where a znode may be. It is checked, so a wrong one costs only time.
 #[derive(Clone, Copy, Debug)]
 pub struct Guess(NodeId);
 

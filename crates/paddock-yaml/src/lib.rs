@@ -25,12 +25,12 @@ pub enum Value {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub key: String,
-    /// Where the key is.
+    /// Line of the key.
     pub line: usize,
     pub value: Node,
 }
 
-/// Why a text cannot be read.
+/// Errors for which a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not YAML: {message}")]
 pub struct Malformed {

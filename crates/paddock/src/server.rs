@@ -46,10 +46,10 @@ pub(crate) struct Args {
     /// Say what the settings mean, as a file of Paddock's own, and end
     #[arg(long, conflicts_with = "recover")]
     check: bool,
-    /// Where the data is kept [default: ./paddock-data]
+    /// Directory of the data [default: ./paddock-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Where clients connect; port 0 takes any free port [default: 127.0.0.1:2181]
+    /// Address where clients connect; port 0 takes any free port [default: 127.0.0.1:2181]
     #[arg(long, value_name = "ADDR:PORT", value_parser = config::parse_address)]
     listen: Option<SocketAddr>,
     /// Go on alone with the data of this member after a quorum was lost for good; asks for --yes
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     pub(crate) log_format: Format,
 }
 
-/// Why `paddock server` ended otherwise than it was asked to.
+/// Reasons for which `paddock server` ended otherwise than it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]

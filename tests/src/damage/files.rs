@@ -11,7 +11,7 @@ pub struct DataDir {
     directory: tempfile::TempDir,
 }
 
-/// Where a record of the log is in its segment. The format is in `paddock-storage/src/log/record.rs`.
+/// Place of a record of the log in its segment. The format is in `paddock-storage/src/log/record.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordAt {
     pub start: u64,

@@ -2,7 +2,7 @@
 
 use paddock_chance::Chance;
 
-/// Where requests go.
+/// Paths of requests.
 #[derive(Clone, Debug)]
 pub(super) struct Paths {
     pub(super) root: &'static str,
@@ -90,7 +90,7 @@ impl Paths {
         chance.pick(&bad).clone()
     }
 
-    /// Where a create goes; a sequential one also to a name that is only the suffix.
+    /// Path of a create; a sequential one also goes to a name that is only the suffix.
     pub(super) fn to_create(&self, chance: &mut Chance, flags: i32) -> Option<String> {
         let sequential = matches!(flags, 2 | 3 | 6);
         if sequential && chance.percent(80) {

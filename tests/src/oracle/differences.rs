@@ -1,4 +1,4 @@
-//! Where Paddock answers otherwise than ZooKeeper on purpose.
+//! Answers of Paddock that differ from ZooKeeper's on purpose.
 //!
 //! The generator makes none of these. Each has an example that must be answered differently, so that the list cannot
 //! outlive its reasons.

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
 
-/// Who a connection proves to be, beside where it comes from.
+/// Identities that a connection proves, beside the address that it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Identity {
     #[default]
@@ -116,7 +116,7 @@ fn client_config(trusted: &str, own: &str) -> ClientConfig {
     builder.with_client_auth_cert(chain.collect(), key).expect("show a certificate")
 }
 
-/// Where a server is reached, by those who prove something too.
+/// Addresses of a server, also that for clients which prove something.
 #[derive(Clone, Debug)]
 pub struct Entrance {
     pub(super) address: SocketAddr,

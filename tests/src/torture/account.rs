@@ -15,7 +15,7 @@ pub(super) struct Account {
     wanted: usize,
     seed: u64,
     begun: Instant,
-    /// When it began, and with which source.
+    /// Time of its begin, and its source.
     origin: String,
     played: usize,
     requests: usize,

@@ -68,7 +68,7 @@ pub(super) struct Played {
     pub(super) time: Duration,
 }
 
-/// Why a round did not go on.
+/// Reasons for which a round did not go on.
 enum Stop {
     Interrupted,
     Violated(String),

@@ -31,7 +31,7 @@ impl Plan {
         (0..count).map(|n| Plan { number: n + 1, port: first_port + n }).collect()
     }
 
-    /// Where clients connect.
+    /// Address where clients connect.
     pub(super) fn client(&self) -> SocketAddr {
         loopback(self.port)
     }

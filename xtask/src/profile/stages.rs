@@ -1,4 +1,4 @@
-//! Which part of the work a sample belongs to.
+//! Parts of the work that samples belong to.
 //!
 //! A sample is asked from its innermost frame outwards; the first frame that a rule knows decides.
 

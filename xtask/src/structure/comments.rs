@@ -1,7 +1,7 @@
 //! Doc comments that begin like a riddle, and not with the name of their subject.
 
 /// Words that a doc comment does not begin with, unless it is a proper question.
-const WORDS: [&str; 6] = ["What", "How", "Whether", "Who", "So", "Of"];
+const WORDS: [&str; 10] = ["What", "How", "Whether", "Who", "Why", "Which", "When", "Where", "So", "Of"];
 
 /// Lines of doc comments that begin with one of these words.
 pub(super) fn riddles(text: &str) -> Vec<&str> {
@@ -32,7 +32,7 @@ mod tests {
         let lines = [
             "//! What it is.",
             "/// How long it takes.",
-            "/// Why is a proper question, and so is the next one.",
+            "/// A question may be proper, and so is the next one.",
             "/// What is it?",
             "    /// Of all.",
             "// What a comment says that is not for rustdoc.",
@@ -40,11 +40,18 @@ mod tests {
             "/// So far.",
             "fn f() {}",
             "/// Whether it rains.",
+            "/// Where it rains.",
         ];
         let text = lines.join("\n");
         assert_eq!(
             riddles(&text),
-            ["//! What it is.", "/// How long it takes.", "/// Of all.", "/// Whether it rains."]
+            [
+                "//! What it is.",
+                "/// How long it takes.",
+                "/// Of all.",
+                "/// Whether it rains.",
+                "/// Where it rains."
+            ]
         );
     }
 }

@@ -78,7 +78,7 @@ fn snapshot_bytes(signature: &str) -> Vec<u8> {
     out
 }
 
-/// What an observer that has everything up to `last` makes of it: one word for each event, the last for the error.
+/// Events that an observer which has everything up to `last` is told: one word for each, the last for the error.
 fn hear(last: Zxid, said: &[Vec<u8>]) -> Vec<String> {
     let script = Script { said: io::Cursor::new(said.concat()), heard: Vec::new() };
     let mut stream = LearnerStream::greet(script, 1, last).unwrap();

@@ -41,7 +41,7 @@ fn decode(write: &Write<'_>, reply: &[u8]) -> Result<Outcome, DecodeError> {
     }
 }
 
-/// What one operation of a multi has made; `None` if the multi was refused.
+/// Result of one operation of a multi; `None` if the multi was refused.
 fn result(reader: &mut Reader<'_>) -> Result<Option<Option<String>>, DecodeError> {
     let (code, _is_end, error) = (reader.i32()?, reader.bool()?, reader.i32()?);
     let Some(op) = OpCode::from_code(code).filter(|_| error == 0) else { return Ok(None) };

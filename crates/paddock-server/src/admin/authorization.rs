@@ -1,4 +1,4 @@
-//! Who may do what over HTTP: ZooKeeper's header `Authorization: SCHEME DATA`, judged by the ACL of the root.
+//! Permissions over HTTP: ZooKeeper's header `Authorization: SCHEME DATA`, judged by the ACL of the root.
 //!
 //! ZooKeeper lets anyone pass whom the root's ACL gives any permission, which is everybody while it is open. Here an
 //! administrator has to be named in it with every permission: a snapshot shows znodes that their own ACLs hide.

@@ -17,10 +17,8 @@ pub(super) fn ready(admin: &Admin, _: Request) -> Response {
     let role = shared.role();
     let has_leader = !matches!(role, Role::Looking | Role::ReadOnly);
     let is_ready = role != Role::Looking && !shared.is_stopping();
-    let (word, status) = match is_ready {
-        true => ("ok", StatusCode::OK),
-        false => ("fail", StatusCode::SERVICE_UNAVAILABLE),
-    };
+    let (word, status) =
+        if is_ready { ("ok", StatusCode::OK) } else { ("fail", StatusCode::SERVICE_UNAVAILABLE) };
     let details = json!({ "role": role_name(role), "hasLeader": has_leader });
     Response::json(&json!({ "details": details, "status": word })).with_status(status)
 }

@@ -1,4 +1,4 @@
-//! Where the audit log goes.
+//! Destination of the audit log.
 
 use std::path::PathBuf;
 

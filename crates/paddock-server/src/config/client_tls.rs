@@ -14,7 +14,7 @@ pub struct ClientTls {
     pub at_listen: PortProtocol,
     /// This member's private key, and the certificates that vouch for it.
     pub key_store: Store,
-    /// Where those certificates are, if the key is in a file of PEM without them.
+    /// File of those certificates, if the key is in a file of PEM without them.
     pub certificates: Option<PathBuf>,
     /// Certificates of clients that are trusted, and those whose signature makes another one trusted. Needed unless
     /// `client_auth` is `None`.

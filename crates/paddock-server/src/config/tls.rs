@@ -9,7 +9,7 @@ pub struct PeerTls {
     pub mode: TlsMode,
     /// This member's private key, and the certificates that vouch for it.
     pub key_store: Store,
-    /// Where those certificates are, if the key is in a file of PEM without them.
+    /// File of those certificates, if the key is in a file of PEM without them.
     pub certificates: Option<PathBuf>,
     /// Certificates that are trusted, and those whose signature makes another certificate trusted.
     pub trust_store: Store,

@@ -1,4 +1,4 @@
-//! Where spans of traced requests go.
+//! Destination of the spans of traced requests.
 
 use std::str::FromStr;
 
@@ -23,7 +23,7 @@ impl Tracing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracesEndpoint(String);
 
-/// Why a text names no endpoint.
+/// Errors of a text that names no endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     #[error(

@@ -47,7 +47,7 @@ pub(crate) struct Engine {
     shell: MemberShell,
     messages: Receiver<Message>,
     next_tick: Instant,
-    /// When watches of connections that are gone are removed next.
+    /// Time at which watches of connections that are gone are removed next.
     next_sweep: Instant,
     quota_report: QuotaReport,
     /// Number of inputs that the last turn took.

@@ -16,7 +16,7 @@ pub(crate) struct ProfileEvent {
     pub(crate) value: u64,
 }
 
-/// What ClickHouse counts as events.
+/// Facts that ClickHouse counts as events.
 pub(crate) fn profile_events(shared: &Shared) -> Vec<ProfileEvent> {
     let s = Status::of(shared);
     let event = |prometheus_name: &'static str, help, value| {
@@ -58,7 +58,7 @@ pub(crate) fn of_clickhouse(shared: &Shared) -> Vec<Metric> {
     metrics
 }
 
-/// What ClickHouse looks at now and then.
+/// Facts that ClickHouse looks at now and then.
 fn asynchronous(shared: &Shared, s: &Status) -> Vec<Metric> {
     let role = shared.role();
     let watches = status::watches(shared);

@@ -14,7 +14,7 @@ use super::operator::Operator;
 use super::status::{self, SettingValue};
 use crate::shared::Shared;
 
-/// How a word is answered.
+/// Place where a word is answered, and its function.
 enum Speed {
     /// At once, by the worker of the connection.
     Quick(fn(&Shared) -> String),

@@ -190,7 +190,7 @@ const TRACE_MASK: i64 = 2 | 16 | 32 | 256;
 /// Connections that are listed at a time, in some tens of microseconds.
 const CONNS_PER_SLICE: usize = 1024;
 
-/// Why a connection was not taken.
+/// Reasons for which a connection was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TooMany {
     FromAddress,

@@ -43,7 +43,7 @@ pub(super) struct Strangers {
     member_log: Limiter,
 }
 
-/// Why there is no hello.
+/// Reasons for which there is no hello.
 #[derive(Debug, thiserror::Error)]
 enum HelloError {
     #[error("the connection ended before it said who it is")]

@@ -18,7 +18,7 @@ use super::stream::Stream;
 use crate::config::TlsMode;
 use crate::tls::{Tls, TlsFailure};
 
-/// Why an attempt did not make a link.
+/// Reasons for which an attempt did not make a link.
 #[derive(Debug, thiserror::Error)]
 enum DialError {
     #[error("look up {address}: {source}")]

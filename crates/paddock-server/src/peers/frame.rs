@@ -19,7 +19,7 @@ pub(super) const HEADER_BYTES: usize = 12;
 /// Bytes that a length reserves before any byte of the message is there.
 const RESERVE_BYTES: usize = 64 << 10;
 
-/// Why a stream of frames cannot be followed any further.
+/// Reasons for which a stream of frames cannot be followed any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrameError {
     #[error("the header of frame {number} is damaged or out of place")]

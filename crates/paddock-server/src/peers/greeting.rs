@@ -24,7 +24,7 @@ use super::frame::FramePosition;
 
 pub(super) const GREETING_BYTES: usize = 58;
 pub(super) const MAGIC_BYTES: usize = 8;
-/// Where it stands how long the rest is.
+/// Offset of the length of the rest.
 pub(super) const VERSION_END: usize = MAGIC_BYTES + 2;
 const CRC_AT: usize = 54;
 /// First bytes of a connection with TLS.
@@ -114,11 +114,11 @@ pub(super) struct Answer {
     pub(super) cluster: u64,
     pub(super) nonce: u64,
     pub(super) process: u64,
-    /// Where the other process of the calling member calls from.
+    /// Address that the other process of the calling member calls from.
     pub(super) first_at: Option<SocketAddr>,
 }
 
-/// Why something is not a greeting.
+/// Errors of bytes that are not a greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum GreetingError {
     #[error("a ZooKeeper member: it cannot be in one ensemble with this one")]

@@ -95,7 +95,7 @@ impl Hub {
         self.shared.process
     }
 
-    /// Where another process of a member calls from that calls now, if there is one: a link to it, on which it is still
+    /// The address that another process of a member calls from that calls now, if there is one: a link to it, on which it is still
     /// heard. One that is not heard for a while may be what is left of a process that has ended.
     pub(super) async fn other_process(&self, member: u8, process: u64) -> Option<SocketAddr> {
         let link = self.peer(member)?.link().filter(|link| link.process() != process)?;

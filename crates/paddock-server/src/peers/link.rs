@@ -18,7 +18,7 @@ use super::outbox::Outbox;
 use super::settings::Timing;
 use super::stream::Stream;
 
-/// Why a link ended.
+/// Reasons for the end of a link.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkEnd {
     #[error("the other side closed the connection")]
@@ -43,7 +43,7 @@ pub(super) enum LinkEnd {
 #[derive(Debug)]
 pub(super) struct Greeted {
     pub(super) stream: Stream,
-    /// Where the other side is.
+    /// Address of the other side.
     pub(super) address: SocketAddr,
     /// The other side's process, and its ensemble, as it has said: 0 if it did not know that.
     pub(super) process: u64,
@@ -75,7 +75,7 @@ impl Link {
         (Link { stream, address, process, cluster, outbox, changed, heard, inflow }, receiving)
     }
 
-    /// Where the other side is.
+    /// The address of the other side.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }

@@ -21,7 +21,7 @@ pub(super) struct Peer {
 struct State {
     address: String,
     link: Option<Arc<Link>>,
-    /// Why there is no link.
+    /// Reason for which there is no link.
     reason: String,
 }
 

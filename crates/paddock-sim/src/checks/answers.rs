@@ -13,7 +13,7 @@ use super::{Checked, ensure};
 const WRITES: &str = "answers to writes";
 const READS: &str = "answers to reads";
 
-/// Which writes have been acknowledged.
+/// Writes that have been acknowledged.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged {
     zxids: BTreeSet<Zxid>,

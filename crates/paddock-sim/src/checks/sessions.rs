@@ -89,7 +89,7 @@ pub(crate) struct Sessions {
     logs_at_start: BTreeMap<u8, u64>,
     /// The monotonic clock of each member when it was looked at last.
     clocks_ms: BTreeMap<u8, u64>,
-    /// When the monotonic clock of a member jumped last.
+    /// Time at which the monotonic clock of a member jumped last.
     jumps: BTreeMap<u8, Time>,
     /// Those that have just been ended because they were silent, and who found that.
     expired: Vec<(SessionId, u8)>,

@@ -12,7 +12,7 @@ use paddock_replica::HardState;
 use paddock_storage::disk::{Access, Disk, DiskFault, DiskFile};
 use paddock_storage::{Log, MemDisk, Record};
 
-/// When a process dies at an operation.
+/// Moment of an operation at which a process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     Before,

@@ -29,7 +29,7 @@ pub(super) struct Wire {
     /// Number of frames that the member has taken, and the time of the last one.
     taken: u64,
     heard: Time,
-    /// When a frame came last that should have come earlier.
+    /// Time at which a frame came last that should have come earlier.
     late: Option<Time>,
 }
 

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Where the device's writes begin and end, in the file and in memory. The blocks of every common device and file system
+/// Alignment of the device's writes, in the file and in memory, in bytes. The blocks of every common device and file system
 /// divide it; one with larger blocks refuses the write.
 const BLOCK_BYTES: usize = 4096;
 
@@ -69,7 +69,7 @@ pub(super) struct Writer {
     len: u64,
     /// Long enough to have `BUFFER_BYTES` in it that begin as the device needs it.
     memory: Vec<u8>,
-    /// Where the last write ended. The buffer begins with what its block has up to there.
+    /// End of the last write. The buffer begins with what its block has up to there.
     end: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ const KEPT_BYTES_MAX: usize = 4 << 20;
 pub(super) struct Chunk {
     pub(super) number: u64,
     pub(super) capacity: u64,
-    /// Where in the segment it starts. All before it is synced; at 0 the chunk brings the segment's header.
+    /// Offset in the segment where it starts. All before it is synced; at 0 the chunk brings the segment's header.
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
     pub(super) ranges: Ranges,

@@ -9,7 +9,7 @@ use crate::{Group, Index};
 const REBUILD: &str =
     "restore a backup, or give this member an empty data directory and let the ensemble rebuild it";
 
-/// Why the log cannot go on. Only [`LogError::DiskFull`] passes; after any other error the process has to end.
+/// Errors after which the log cannot go on. Only [`LogError::DiskFull`] passes; after any other error the process has to end.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// There is no room for the next segment. Nothing of what is buffered was written, and nothing was forgotten: the

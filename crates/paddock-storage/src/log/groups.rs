@@ -1,11 +1,11 @@
-//! Which entries of which group the log has.
+//! Entries that the log has of each group.
 
 use std::collections::BTreeMap;
 
 use super::record::Record;
 use crate::{Group, Index, Term};
 
-/// Where each group's entries begin and end.
+/// Begin and end of each group's entries.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     spans: BTreeMap<Group, EntryRange>,

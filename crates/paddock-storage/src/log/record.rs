@@ -264,7 +264,7 @@ impl RecordHeader {
         }
     }
 
-    /// Where in the whole record the payload is, if the body is what was written.
+    /// Place of the payload in the whole record, if the body is what was written.
     pub(super) fn check_body(&self, record: &[u8]) -> Option<Range<usize>> {
         assert!(record.len() == self.length as usize, "the caller reads the whole record");
         let start = header_bytes(self.place);
@@ -283,7 +283,7 @@ impl RecordHeader {
         is_packed.then_some(Packed { is_first: self.kind == RecordKind::PackedFirst, bytes: payload })
     }
 
-    /// Where it stands behind the last entry of its segment. `None` if it needs one and there is none.
+    /// Place of the record behind the last entry of its segment. `None` if it needs one and there is none.
     pub(super) fn place_behind(&self, last: Option<EntryPosition>) -> Option<EntryPosition> {
         self.place.or_else(|| last.map(EntryPosition::next))
     }

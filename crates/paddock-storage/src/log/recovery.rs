@@ -36,7 +36,7 @@ pub(super) struct LastSegment {
     pub(super) file_bytes: u64,
     pub(super) version: u32,
     pub(super) tail: Tail,
-    /// Where its last batch starts: what follows may never have been synced.
+    /// Offset of its last batch: what follows may never have been synced.
     pub(super) batch_start: u64,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Segment {
     pub(super) number: u64,
     pub(super) path: PathBuf,
     pub(super) capacity: u64,
-    /// Where the records end. All before it is synced.
+    /// End of the records. All before it is synced.
     pub(super) end: u64,
     pub(super) ranges: Ranges,
 }

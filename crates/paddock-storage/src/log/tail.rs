@@ -34,12 +34,12 @@ pub(super) struct Suspect {
     from: u64,
     /// If it has a valid header, its end.
     valid_until: Option<u64>,
-    /// Where what belongs together may end.
+    /// Offset at which records that belong together may end.
     ends: Vec<u64>,
 }
 
 impl Suspect {
-    /// Where the next record should be. If its header is valid, the length in it is, too.
+    /// Offset at which the next record should be. If its header is valid, the length in it is, too.
     pub(super) fn record(
         window: &mut Window,
         key: SegmentKey,

@@ -10,7 +10,7 @@ use super::record::{Record, Stored};
 use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentHeader, VERSION, segment_path};
 use super::{Log, LogError};
 
-/// Where the next record goes, if the segment has room for it.
+/// Offset of the next record, if the segment has room for it.
 pub(super) struct Position {
     number: u64,
     pub(super) capacity: u64,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::is_full;
 
-/// Why a snapshot could not be written or read.
+/// Errors for which a snapshot could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// There is no room. The unfinished file is gone; the snapshot can be tried again from its beginning.

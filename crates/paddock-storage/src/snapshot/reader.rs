@@ -20,9 +20,9 @@ pub struct SnapshotReader {
     file: Box<dyn DiskFile>,
     meta: SnapshotMeta,
     footer: Footer,
-    /// Where the next block is.
+    /// Offset of the next block.
     offset: u64,
-    /// Where the footer is.
+    /// Offset of the footer.
     end: u64,
     seen: SnapshotTotals,
     file_crc: u32,

@@ -26,7 +26,7 @@ pub struct SnapshotWriter {
     meta: SnapshotMeta,
     file: Box<dyn DiskFile>,
     compressor: Compressor<'static>,
-    /// Where the next bytes go.
+    /// Offset of the next bytes.
     offset: u64,
     /// Up to here all is on disk.
     synced: u64,

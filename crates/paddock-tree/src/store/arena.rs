@@ -25,7 +25,7 @@ const CHUNK_SLABS: u32 = 8;
 pub(super) const SLOT_BYTES_MAX: usize = 4096;
 const SIZES: usize = SLOT_BYTES_MAX / GRANULE;
 
-/// Where a slot begins, in granules from the beginning of the first chunk.
+/// Begin of a slot, in granules from the beginning of the first chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SlotId(pub(super) u32);
 

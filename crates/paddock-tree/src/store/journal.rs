@@ -54,9 +54,8 @@ impl Store {
 
     /// Keeps all changes since the last `open_journal`, unless an outer journal is taken back.
     pub(crate) fn commit_journal(&mut self) {
-        let (_, undos) = self.close_journal(|journal, _| match journal.begins.is_empty() {
-            true => std::mem::take(&mut journal.undos),
-            false => Vec::new(),
+        let (_, undos) = self.close_journal(|journal, _| {
+            if journal.begins.is_empty() { std::mem::take(&mut journal.undos) } else { Vec::new() }
         });
         for undo in undos {
             match undo {

@@ -12,7 +12,7 @@ pub(super) struct Sides {
     extras: Slab<Extra>,
 }
 
-/// Which row of which table. The default is none.
+/// A row of a table. The default is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SideId(u32);
 

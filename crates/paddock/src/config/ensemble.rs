@@ -166,7 +166,7 @@ pub(super) fn numbers(members: &[Named]) -> String {
     }
 }
 
-/// Where this member's clients connect, if that is said of it. `otherwise` stands in for an address that is not.
+/// The address where this member's clients connect, if that is said of it. `otherwise` stands in for an address that is not.
 pub(super) fn listen(client: &ClientAddress, otherwise: IpAddr) -> Result<SocketAddr, String> {
     let address = client.address.as_deref().map_or(Ok(otherwise), value::host_address)?;
     Ok(SocketAddr::new(address, client.port))

@@ -298,9 +298,10 @@ impl Keeper {
         self.draft.config.admin_listen = self.http_port.map(at);
         if let Some(secure) = self.tcp_port_secure {
             let has_plaintext_port = self.tcp_port.is_some() || overrides.listen.is_some();
-            let (listen, at_listen) = match has_plaintext_port {
-                true => (Some(at(secure)), PortProtocol::Plaintext),
-                false => (None, PortProtocol::Tls),
+            let (listen, at_listen) = if has_plaintext_port {
+                (Some(at(secure)), PortProtocol::Plaintext)
+            } else {
+                (None, PortProtocol::Tls)
             };
             self.draft.config.tls = Some(self.tls.settle_clients(place, (listen, at_listen), remarks)?);
         }

@@ -1,4 +1,4 @@
-//! Where spans go: what a file says of it counts before OpenTelemetry's own variables.
+//! Destination of spans: what a file says of it counts before OpenTelemetry's own variables.
 //!
 //! These variables are not Paddock's, and may be meant for everything that runs on a machine. So one that is of no use here
 //! is warned of, and does not keep a member from starting.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Where the data is kept unless someone says otherwise.
+/// Directory of the data unless someone says otherwise.
 pub(crate) const DEFAULT_DATA_DIR: &str = "paddock-data";
 
 /// Settings of the command line.

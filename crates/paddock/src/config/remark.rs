@@ -50,7 +50,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// Why a configuration cannot be used.
+/// Errors for which a configuration cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub(crate) struct ConfigError {

@@ -25,7 +25,7 @@ pub(super) struct Line {
     pub(super) place: Location,
     pub(super) key: String,
     pub(super) value: String,
-    /// Where the same key was given before.
+    /// The line on which the same key was given before.
     pub(super) earlier: Option<Location>,
 }
 

@@ -126,7 +126,7 @@ pub(super) fn address(value: &impl Value) -> Result<SocketAddr, String> {
     Ok(SocketAddr::new(host_address(host)?, port))
 }
 
-/// Where a machine can be reached: a name, or an address without brackets.
+/// A host that can be reached: a name, or an address without brackets.
 pub(super) fn host(value: &impl Value) -> Result<String, String> {
     let is_host = |text: &&str| {
         if text.contains(':') {

@@ -3,7 +3,7 @@
 use super::known_keys::Otherwise::{Refuse, Warn};
 use super::known_keys::{Fixed, Meaningless};
 
-/// Why a key that counts between members only changes nothing for a member alone.
+/// Reason for which a key that counts between members only changes nothing for a member alone.
 pub(super) const NO_PEERS: &str = "a single member has no peers";
 
 const OWN_TIMES: &str = "members watch each other by times of their own, which do not follow the tick";

@@ -51,7 +51,7 @@ pub(super) fn check(config: &Config, is_confirmed: bool) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Where the member takes connections of its peers, if it does.
+/// The address where the member takes connections of its peers, if it does.
 fn answers(member: &EnsembleMember) -> Option<String> {
     let addresses = (member.host.as_str(), member.quorum_port).to_socket_addrs().ok()?;
     addresses

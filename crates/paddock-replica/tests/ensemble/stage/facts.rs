@@ -53,7 +53,7 @@ impl Stage {
         &self.members[&member].as_ref().expect("the member runs").differing
     }
 
-    /// Which peers the member has refused, since they belong to another ensemble.
+    /// Peers that the member has refused, since they belong to another ensemble.
     pub(crate) fn foreign(&self, member: u64) -> &[u64] {
         &self.members[&member].as_ref().expect("the member runs").foreign
     }

@@ -26,17 +26,13 @@ pub(super) fn snapshot(operator: &Operator) -> String {
 }
 
 pub(super) fn request_lead(operator: &Operator) -> String {
-    match operator.request_lead() {
-        true => "Sent leadership request to leader.".into(),
-        false => "Failed to send leadership request to leader.".into(),
-    }
+    let sent = if operator.request_lead() { "Sent" } else { "Failed to send" };
+    format!("{sent} leadership request to leader.")
 }
 
 pub(super) fn yield_lead(operator: &Operator) -> String {
-    match operator.yield_lead() {
-        true => "Sent yield leadership request to leader.".into(),
-        false => "Failed to send yield leadership request to leader.".into(),
-    }
+    let sent = if operator.yield_lead() { "Sent" } else { "Failed to send" };
+    format!("{sent} yield leadership request to leader.")
 }
 
 /// Places in the log. Entries that are applied are not cached as ClickHouse Keeper caches them.

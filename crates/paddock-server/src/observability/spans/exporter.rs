@@ -44,7 +44,7 @@ pub(super) struct Exporter {
     failing: bool,
 }
 
-/// Why a batch was not taken.
+/// Reasons for which a batch was not taken.
 #[derive(Debug, PartialEq, Eq)]
 enum Failure {
     /// It may be taken later.

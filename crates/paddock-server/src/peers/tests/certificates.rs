@@ -51,7 +51,7 @@ pub(super) fn start_with(id: u8, timing: Timing, settings: PeerTls) -> Node {
     Node::start_secured(id, any_port(), timing, Some(tls))
 }
 
-/// Why there is no link, once an attempt has failed.
+/// The reason for which there is no link, once an attempt has failed.
 pub(super) fn reason(node: &Node, peer: u8) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {

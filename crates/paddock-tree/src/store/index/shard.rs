@@ -111,7 +111,7 @@ impl Shard {
     }
 }
 
-/// Where entries with this hash stand, or as close behind as they can. The last places are left to those that are pushed.
+/// Place where entries with this hash stand, or as close behind as they can. The last places are left to those that are pushed.
 fn home(capacity: usize, hash: EntryHash) -> usize {
     let homes = capacity - capacity.min((capacity / 16).min(16) + 1);
     (homes * usize::from(hash)) >> EntryHash::BITS
