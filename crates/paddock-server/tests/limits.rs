@@ -1,5 +1,6 @@
 //! Limits of all clients together, at a real member.
 
+#[path = "shared/common.rs"]
 mod common;
 
 use std::time::Instant;
