@@ -1,7 +1,8 @@
 """Pytest fixtures around `Server`, for the conftest.py of each directory of tests to import.
 
 With TEST_MEMBERS=3 in the environment, each server is a follower of an ensemble of three: what it does not decide itself
-it has to get from the leader, and a test should not see the difference.
+it has to get from the leader, and a test should not see the difference. With TEST_ENGINE=etcd, each is a front end on an
+etcd of its own.
 """
 
 import contextlib
@@ -10,14 +11,19 @@ import os
 import pytest
 
 from support.ensemble import Ensemble
+from support.etcd import front_ends
 from support.server import Server
 
 MEMBERS = int(os.environ.get("TEST_MEMBERS", "1"))
+ENGINE = os.environ.get("TEST_ENGINE", "log")
 
 
 @contextlib.contextmanager
 def running_server(workdir):
-    if MEMBERS == 1:
+    if ENGINE == "etcd":
+        with front_ends(workdir, 1) as (_, server):
+            yield server
+    elif MEMBERS == 1:
         with Server(workdir) as server:
             yield server
     else:

@@ -34,10 +34,12 @@ class ServerError(Exception):
 class Server:
     """A server below `workdir`. Nothing runs until `start()`; as a context manager it is started and killed.
 
+    `etcd` is the endpoint of an etcd that orders writes and keeps the data in place of the server's own log.
     `config` adds lines to zoo.cfg or replaces some. `jvm_flags` are system properties as for ZooKeeper's JVM.
     """
 
-    def __init__(self, workdir, kind=None, config=None, jvm_flags=()):
+    def __init__(self, workdir, kind=None, config=None, jvm_flags=(), etcd=None):
+        self.etcd = etcd
         self.workdir = Path(workdir)
         self.kind = kind or os.environ.get("TEST_SERVER", "paddock")
         self.host = "127.0.0.1"
@@ -166,7 +168,8 @@ class Server:
 
     def _command(self):
         if self.kind == "paddock":
-            return [environment("PADDOCK_BIN"), "server", "--config", str(self.config_file)]
+            engine = ["--engine", "etcd", "--etcd-endpoints", self.etcd] if self.etcd else []
+            return [environment("PADDOCK_BIN"), "server", "--config", str(self.config_file), *engine]
         assert self.kind == "zookeeper", f"unknown TEST_SERVER {self.kind!r}"
         return [
             "java",

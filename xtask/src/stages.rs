@@ -133,9 +133,9 @@ const STAGES: [Stage; 13] = [
     Stage {
         name: "etcd",
         about: "front ends that share a real etcd",
-        needs_server: false,
+        needs_server: true,
         company: Company::Neighbours,
-        installs: &[Part::Etcd],
+        installs: &[Part::Python, Part::Jars, Part::Etcd],
         run: rust::etcd,
     },
     Stage {

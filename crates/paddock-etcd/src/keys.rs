@@ -1,4 +1,4 @@
-//! Names of keys: one for each znode and one for each session, below a prefix.
+//! Names of keys: one for each znode, one for each session and one for each front end, below a prefix.
 
 use paddock_proto::{SessionId, validate_path};
 
@@ -13,8 +13,11 @@ pub struct Keys {
 pub enum Key<'a> {
     Znode(&'a str),
     Session(SessionId),
+    /// A key that a front end writes to see how far the watch stream has come.
+    Front(u64),
 }
 
+const FRONTS: &str = "/fronts/";
 const ZNODES: &str = "/znodes";
 const SESSIONS: &str = "/sessions/";
 
@@ -32,6 +35,10 @@ impl Keys {
         format!("{}{SESSIONS}{:016x}", self.prefix, session.0).into_bytes()
     }
 
+    pub fn front(&self, front: u64) -> Vec<u8> {
+        format!("{}{FRONTS}{front:016x}", self.prefix).into_bytes()
+    }
+
     /// First key of all, and the first one behind all: the range that is read at first and watched then. Sessions come
     /// before the znodes that they own, and znodes before their children.
     pub fn range(&self) -> (Vec<u8>, Vec<u8>) {
@@ -44,11 +51,17 @@ impl Keys {
         if let Some(path) = rest.strip_prefix(ZNODES) {
             return validate_path(path).is_ok().then_some(Key::Znode(path));
         }
-        let number = rest.strip_prefix(SESSIONS)?;
-        let is_plain = number.len() == 16 && number.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        let session = u64::from_str_radix(number, 16).ok().filter(|_| is_plain)?;
-        Some(Key::Session(SessionId(session as i64)))
+        match rest.strip_prefix(SESSIONS) {
+            Some(number) => Some(Key::Session(SessionId(plain_number(number)? as i64))),
+            None => Some(Key::Front(plain_number(rest.strip_prefix(FRONTS)?)?)),
+        }
     }
+}
+
+/// Sixteen hexadecimal digits, as this layout writes them.
+fn plain_number(digits: &str) -> Option<u64> {
+    let is_plain = digits.len() == 16 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    u64::from_str_radix(digits, 16).ok().filter(|_| is_plain)
 }
 
 #[cfg(test)]
@@ -64,6 +77,7 @@ mod tests {
         for id in [1, i64::MAX, -1] {
             assert_eq!(keys.parse(&keys.session(SessionId(id))), Some(Key::Session(SessionId(id))));
         }
+        assert_eq!(keys.parse(&keys.front(u64::MAX - 1)), Some(Key::Front(u64::MAX - 1)));
         for stranger in ["/paddock/znodes", "/paddock/znodesa", "/paddock/znodes/a/", "/other/znodes/a"] {
             assert_eq!(keys.parse(stranger.as_bytes()), None, "{stranger}");
         }
@@ -79,6 +93,7 @@ mod tests {
         let (first, end) = keys.range();
         let ordered = [
             first,
+            keys.front(7),
             keys.session(SessionId(0)),
             keys.session(SessionId(-1)),
             keys.znode("/"),

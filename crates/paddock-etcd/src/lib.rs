@@ -1,16 +1,30 @@
 //! Znodes and sessions as keys of an etcd cluster, which orders the writes.
 //!
-//! This is the part of an etcd engine that has no socket: the keys and values, one transaction for some writes, and the
-//! changes that a revision of etcd makes to the state. Talking to etcd is left to its user. The zxid is etcd's revision.
+//! This is the etcd engine without its sockets, threads and clock: the keys and values, one transaction for some writes, the
+//! changes that a revision of etcd makes to the state (`Mirror`), and the state machine above them (`Engine`). Talking to etcd is
+//! left to its user. The zxid is etcd's revision.
 
+mod batch;
+mod calls;
+mod contract;
+mod engine;
+mod flights;
 mod keys;
+mod lanes;
+mod leases;
 mod mirror;
 mod plan;
 mod record;
 mod revisions;
+pub mod rpc;
+mod syncs;
 
+pub use contract::{Answer, Call, CallError, CallId, Effects, Input, WatchMessage, WatchOrder};
+pub use engine::{Engine, EngineCounts, EngineOptions};
 pub use keys::{Key, Keys};
-pub use mirror::{Mirror, MirrorError};
-pub use plan::{Compare, Limits, Operation, Plan, PlanError, Transaction};
-pub use record::{Pending, RecordError, SessionRecord, decode_znode, encode_znode};
+pub use mirror::{Installed, Mirror, MirrorError};
+pub use plan::{Compare, Limits, Operation, Plan, PlanError, PlannedReply, Reply, Transaction};
+pub use record::{
+    Pending, RecordError, SessionRecord, Tag, decode_mark, decode_znode, encode_mark, encode_znode,
+};
 pub use revisions::KeyEvent;

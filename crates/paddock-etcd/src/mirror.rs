@@ -10,8 +10,8 @@ use paddock_state::{Outboxes, State};
 use paddock_tree::{Command, InstallError, Tree, Znode};
 
 use crate::keys::{Key, Keys};
-use crate::plan::{Limits, Plan, PlanError, Planner};
-use crate::record::{RecordError, SessionRecord, decode_znode};
+use crate::plan::{Compare, Limits, Plan, PlanError, Planner};
+use crate::record::{RecordError, SessionRecord, Tag, decode_mark, decode_znode};
 use crate::revisions::{KeyEvent, Revisions};
 
 /// Reason why the keys below the prefix are no state. The mirror is to be thrown away and read again.
@@ -21,9 +21,7 @@ pub enum MirrorError {
     Record { key: String, source: RecordError },
     #[error("install etcd revision {revision}")]
     Install { revision: i64, source: InstallError },
-    #[error(
-        "etcd key {0:?} is below the prefix, and is neither a znode nor a session: choose another prefix"
-    )]
+    #[error("etcd key {0:?} is below the prefix, and is no key of this layout: choose another prefix")]
     Stranger(String),
 }
 
@@ -32,6 +30,15 @@ const OTHER_FRONT: u8 = 0;
 const THIS_FRONT: u8 = 1;
 /// Owner of a session that has ended and still has znodes.
 const NO_FRONT: u8 = 2;
+
+/// Contents of a revision beside znodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// Number of this front end's transaction that made the revision.
+    pub own: Option<u32>,
+    /// Sessions that were written, and `None` for those that have ended.
+    pub sessions: BTreeMap<SessionId, Option<SessionRecord>>,
+}
 
 #[derive(Debug)]
 pub struct Mirror {
@@ -56,10 +63,29 @@ impl Mirror {
         self.ended.iter().copied()
     }
 
-    /// The transaction for some commands in their order. The tree is afterwards as it was before.
-    pub fn plan<'a>(&self, tree: &mut Tree, commands: &[Command<'a>]) -> Result<Plan<'a>, PlanError> {
+    /// The transaction for some commands in their order, with this number. The tree is afterwards as it was before.
+    pub fn plan(&self, tree: &mut Tree, commands: &[Command<'_>], number: u32) -> Result<Plan, PlanError> {
         let Mirror { keys, revisions, front, limits, .. } = self;
-        Planner { keys, revisions, front: *front, limits: *limits }.plan(tree, commands)
+        let tag = Tag { front: *front, number };
+        Planner { keys, revisions, tag, limits: *limits }.plan(tree, commands)
+    }
+
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Revision in which the key of a session was last written; 0 if there is none.
+    pub fn session_revision(&self, session: SessionId) -> i64 {
+        self.revisions.of_session(session)
+    }
+
+    /// True if the compares hold in the mirrored revision.
+    pub fn holds(&self, tree: &Tree, compares: &[Compare]) -> bool {
+        compares.iter().all(|compare| match self.keys.parse(&compare.key) {
+            Some(Key::Znode(path)) => self.revisions.of_znode(tree, path) == compare.mod_revision,
+            Some(Key::Session(id)) => self.revisions.of_session(id) == compare.mod_revision,
+            Some(Key::Front(_)) | None => true,
+        })
     }
 
     /// Installs all changes of one revision, and tells whoever watches.
@@ -72,8 +98,11 @@ impl Mirror {
         revision: i64,
         events: &[KeyEvent],
         out: &mut Outboxes,
-    ) -> Result<(), MirrorError> {
+    ) -> Result<Installed, MirrorError> {
         let mut sessions = BTreeMap::new();
+        let mut own = None;
+        let front = self.front;
+        let mut note = |tag: Tag| own = own.or((tag.front == front).then_some(tag.number));
         let mut znodes: Vec<(&str, Option<Znode>)> = Vec::new();
         for event in events {
             let key = || String::from_utf8_lossy(&event.key).into_owned();
@@ -82,16 +111,24 @@ impl Mirror {
                 None => return Err(MirrorError::Stranger(key())),
                 Some(Key::Znode(path)) => {
                     let value = event.value.as_deref();
-                    let znode = value.map(|value| decode_znode(value, event.mod_revision));
-                    let znode = znode.transpose().map_err(wrong)?;
+                    let value = value.map(|value| decode_znode(value, event.mod_revision));
+                    let znode = value.transpose().map_err(wrong)?.map(|(znode, tag)| {
+                        note(tag);
+                        znode
+                    });
                     self.revisions.note_znode(path, znode.as_ref(), event.mod_revision);
                     znodes.push((path, znode));
                 }
                 Some(Key::Session(id)) => {
                     let session = event.value.as_deref().map(SessionRecord::decode);
-                    let session = session.transpose().map_err(wrong)?;
+                    let session: Option<SessionRecord> = session.transpose().map_err(wrong)?;
+                    session.iter().for_each(|session| note(session.tag));
                     self.revisions.note_session(id, session.map(|_| event.mod_revision));
                     sessions.insert(id, session);
+                }
+                Some(Key::Front(_)) => {
+                    let tag = event.value.as_deref().map(decode_mark).transpose().map_err(wrong)?;
+                    tag.into_iter().for_each(&mut note);
                 }
             }
         }
@@ -100,7 +137,7 @@ impl Mirror {
         let installed = state.install(Zxid(revision), &znodes, out);
         installed.map_err(|source| MirrorError::Install { revision, source })?;
         self.end_sessions(state.tree_mut());
-        Ok(())
+        Ok(Installed { own, sessions })
     }
 
     /// Sessions of ephemerals that are read at first, after the keys of their sessions have gone.
@@ -113,8 +150,8 @@ impl Mirror {
     fn begin_sessions(&mut self, tree: &mut Tree, sessions: &BTreeMap<SessionId, Option<SessionRecord>>) {
         for (&id, session) in sessions {
             match session {
-                Some(SessionRecord { timeout_ms, front }) => {
-                    let member = if *front == self.front { THIS_FRONT } else { OTHER_FRONT };
+                Some(SessionRecord { timeout_ms, tag }) => {
+                    let member = if tag.front == self.front { THIS_FRONT } else { OTHER_FRONT };
                     self.ended.remove(&id);
                     tree.install_session(id, *timeout_ms, member);
                 }

@@ -1,12 +1,13 @@
 //! One etcd transaction for some writes, with compares on all that their outcomes depend on.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use paddock_proto::{ErrorCode, MultiResult, SessionId, Stat, Write, WriteReply, Zxid, parent_and_name};
 use paddock_tree::{Command, Outcome, Tree};
 
 use crate::keys::Keys;
-use crate::record::{Pending, SessionRecord, encode_znode};
+use crate::record::{Pending, SessionRecord, Tag, encode_znode};
 use crate::revisions::Revisions;
 
 /// A transaction: the operations are carried out if every compare holds.
@@ -34,6 +35,14 @@ pub enum Operation {
     Delete {
         key: Vec<u8>,
     },
+}
+
+impl Operation {
+    pub fn key(&self) -> &[u8] {
+        match self {
+            Operation::Put { key, .. } | Operation::Delete { key } => key,
+        }
+    }
 }
 
 /// Largest transaction that etcd takes.
@@ -65,20 +74,38 @@ pub enum PlanError {
     Membership,
 }
 
+/// Reply to a write.
+pub type Reply = Result<WriteReply<'static>, ErrorCode>;
+
 /// A transaction, and the outcomes of its writes if it succeeds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan<'a> {
+pub struct Plan {
     pub transaction: Transaction,
-    outcomes: Vec<Outcome<'a>>,
+    pub outcomes: Vec<PlannedReply>,
+}
+
+/// Reply to a write, as far as it is known before its transaction has a revision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedReply {
+    reply: Reply,
     pending: Pending,
 }
 
-impl<'a> Plan<'a> {
+impl PlannedReply {
+    fn new(outcome: Outcome<'_>, pending: Pending) -> PlannedReply {
+        PlannedReply { reply: outcome.result.map(owned), pending }
+    }
+
+    /// The reply when the transaction has succeeded in this revision.
+    pub fn settle(self, revision: Zxid) -> Reply {
+        self.reply.map(|reply| settle(reply, self.pending, revision))
+    }
+}
+
+impl Plan {
     /// Replies to the writes, in their order, when the transaction has succeeded in this revision.
-    pub fn replies(self, revision: Zxid) -> Vec<Result<WriteReply<'a>, ErrorCode>> {
-        let settled =
-            |outcome: Outcome<'a>| outcome.result.map(|reply| settle(reply, self.pending, revision));
-        self.outcomes.into_iter().map(settled).collect()
+    pub fn replies(self, revision: Zxid) -> Vec<Reply> {
+        self.outcomes.into_iter().map(|outcome| outcome.settle(revision)).collect()
     }
 }
 
@@ -87,17 +114,16 @@ impl<'a> Plan<'a> {
 pub(crate) struct Planner<'a> {
     pub(crate) keys: &'a Keys,
     pub(crate) revisions: &'a Revisions,
-    pub(crate) front: u64,
+    pub(crate) tag: Tag,
     pub(crate) limits: Limits,
 }
 
 impl Planner<'_> {
-    pub(crate) fn plan<'a>(&self, tree: &mut Tree, commands: &[Command<'a>]) -> Result<Plan<'a>, PlanError> {
+    pub(crate) fn plan(&self, tree: &mut Tree, commands: &[Command<'_>]) -> Result<Plan, PlanError> {
         if commands.iter().any(is_membership) {
             return Err(PlanError::Membership);
         }
-        let mut depends = Dependencies::default();
-        commands.iter().for_each(|command| depends.add_command(command));
+        let mut depends = Dependencies::of(commands);
         let sessions_before: Vec<_> =
             depends.sessions.iter().map(|id| (*id, session_of(tree, *id))).collect();
         let pending = Pending(tree.zxid().0);
@@ -105,29 +131,34 @@ impl Planner<'_> {
         let mut operations = Vec::new();
         let (outcomes, touched) = tree.try_out(commands, |tree, outcomes, touched| {
             for (id, before) in sessions_before {
-                operations.extend(self.session_operation(id, before, session_of(tree, id)));
+                let is_fence = depends.resumed.contains(&id);
+                operations.extend(self.session_operation(id, before, session_of(tree, id), is_fence));
             }
             operations.extend(touched.iter().map(|path| self.znode_operation(tree, path, pending)));
-            (outcomes, touched)
+            let outcomes = outcomes.into_iter().map(|outcome| PlannedReply::new(outcome, pending));
+            (outcomes.collect(), touched)
         });
-        depends.paths.extend(touched);
+        depends.named.extend(touched);
         let transaction = Transaction { compares: self.compares(tree, &depends), operations };
         self.check_limits(&transaction)?;
-        Ok(Plan { transaction, outcomes, pending })
+        Ok(Plan { transaction, outcomes })
     }
 
+    /// `is_fence`: the key is written even if nothing changes, so that what the session asked before it was resumed finds it
+    /// changed.
     fn session_operation(
         &self,
         id: SessionId,
         before: Option<(i32, u8)>,
         after: Option<(i32, u8)>,
+        is_fence: bool,
     ) -> Option<Operation> {
         let key = self.keys.session(id);
         match after {
-            same if same == before => None,
+            same if same == before && !(is_fence && same.is_some()) => None,
             None => Some(Operation::Delete { key }),
             Some((timeout_ms, _)) => {
-                let value = SessionRecord { timeout_ms, front: self.front }.encode();
+                let value = SessionRecord { timeout_ms, tag: self.tag }.encode();
                 Some(Operation::Put { key, value, lease: Some(id.0) })
             }
         }
@@ -137,7 +168,9 @@ impl Planner<'_> {
         let key = self.keys.znode(path);
         match tree.znode(path) {
             None => Operation::Delete { key },
-            Some(znode) => Operation::Put { key, value: encode_znode(&znode, pending), lease: None },
+            Some(znode) => {
+                Operation::Put { key, value: encode_znode(&znode, pending, self.tag), lease: None }
+            }
         }
     }
 
@@ -146,7 +179,8 @@ impl Planner<'_> {
             .sessions
             .iter()
             .map(|id| Compare { key: self.keys.session(*id), mod_revision: self.revisions.of_session(*id) });
-        let paths = depends.paths.iter().map(|path| Compare {
+        let paths: BTreeSet<&String> = depends.named.union(&depends.parents).collect();
+        let paths = paths.into_iter().map(|path| Compare {
             key: self.keys.znode(path),
             mod_revision: self.revisions.of_znode(tree, path),
         });
@@ -173,16 +207,29 @@ impl Planner<'_> {
 }
 
 /// Keys that the outcomes of some writes depend on, beside those that they change.
-#[derive(Debug, Default)]
-struct Dependencies {
-    sessions: BTreeSet<SessionId>,
-    paths: BTreeSet<String>,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dependencies {
+    pub(crate) sessions: BTreeSet<SessionId>,
+    /// Sessions that their clients resume.
+    resumed: BTreeSet<SessionId>,
+    pub(crate) named: BTreeSet<String>,
+    /// Parents of those, and of znodes whose names are not known yet.
+    pub(crate) parents: BTreeSet<String>,
 }
 
 impl Dependencies {
+    pub(crate) fn of(commands: &[Command<'_>]) -> Dependencies {
+        let mut depends = Dependencies::default();
+        commands.iter().for_each(|command| depends.add_command(command));
+        depends
+    }
+
     fn add_command(&mut self, command: &Command<'_>) {
         if command.session != SessionId::NONE {
             self.sessions.insert(command.session);
+        }
+        if matches!(command.write, Ok(Write::ResumeSession { .. })) {
+            self.resumed.insert(command.session);
         }
         if let Ok(write) = &command.write {
             self.add_write(write);
@@ -218,7 +265,7 @@ impl Dependencies {
 
     fn add_path(&mut self, path: &str) {
         if paddock_proto::validate_path(path).is_ok() {
-            self.paths.insert(path.to_owned());
+            self.named.insert(path.to_owned());
             self.add_parent(path);
         }
     }
@@ -227,7 +274,7 @@ impl Dependencies {
         if let Some((parent, _)) = parent_and_name(path)
             && paddock_proto::validate_path(parent).is_ok()
         {
-            self.paths.insert(parent.to_owned());
+            self.parents.insert(parent.to_owned());
         }
     }
 }
@@ -239,6 +286,25 @@ fn is_membership(command: &Command<'_>) -> bool {
 
 fn session_of(tree: &Tree, id: SessionId) -> Option<(i32, u8)> {
     tree.session_timeout_ms(id).zip(tree.session_owner(id))
+}
+
+fn owned(reply: WriteReply<'_>) -> WriteReply<'static> {
+    match reply {
+        WriteReply::Done => WriteReply::Done,
+        WriteReply::Created { path } => WriteReply::Created { path: Cow::Owned(path.into_owned()) },
+        WriteReply::CreatedWithStat { path, stat } => {
+            WriteReply::CreatedWithStat { path: Cow::Owned(path.into_owned()), stat }
+        }
+        WriteReply::Changed { stat } => WriteReply::Changed { stat },
+        WriteReply::Multi(results) => WriteReply::Multi(results.into_iter().map(owned_result).collect()),
+    }
+}
+
+fn owned_result(result: MultiResult<'_>) -> MultiResult<'static> {
+    match result {
+        MultiResult::Done(op, reply) => MultiResult::Done(op, owned(reply)),
+        MultiResult::Failed(error) => MultiResult::Failed(error),
+    }
 }
 
 /// The reply with the transaction's revision in place of the zxids that it was tried out with.

@@ -8,6 +8,40 @@ use paddock_tree::{Znode, ZnodeKind};
 
 /// First byte of every value.
 const FORMAT: u8 = 1;
+/// The transaction that wrote a value. A front end knows its own by it, whatever became of etcd's answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tag {
+    /// A number that the front end draws when it starts.
+    pub front: u64,
+    /// Number of the transaction among those of the front end.
+    pub number: u32,
+}
+
+impl Tag {
+    fn encode(self, out: &mut Vec<u8>) {
+        out.put_i64(self.front as i64);
+        out.put_i32(self.number as i32);
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Result<Tag, DecodeError> {
+        Ok(Tag { front: r.i64()? as u64, number: r.i32()? as u32 })
+    }
+}
+
+/// Value of the key of a front end.
+pub fn encode_mark(tag: Tag) -> Vec<u8> {
+    let mut out = vec![FORMAT];
+    tag.encode(&mut out);
+    out
+}
+
+pub fn decode_mark(value: &[u8]) -> Result<Tag, RecordError> {
+    let mut r = open(value)?;
+    let tag = Tag::decode(&mut r)?;
+    close(&r)?;
+    Ok(tag)
+}
+
 /// Stands for the revision that the value was written in.
 const THIS_REVISION: i64 = -1;
 /// Number of entries of the ACL that lets everybody do everything.
@@ -36,8 +70,9 @@ impl Pending {
     }
 }
 
-pub fn encode_znode(znode: &Znode, pending: Pending) -> Vec<u8> {
+pub fn encode_znode(znode: &Znode, pending: Pending, tag: Tag) -> Vec<u8> {
     let mut out = vec![FORMAT];
+    tag.encode(&mut out);
     out.put_buffer(znode.data.as_deref());
     match &znode.acl[..] {
         [only] if *only == Acl::open() => out.put_i32(OPEN),
@@ -65,8 +100,9 @@ pub fn encode_znode(znode: &Znode, pending: Pending) -> Vec<u8> {
     out
 }
 
-pub fn decode_znode(value: &[u8], revision: i64) -> Result<Znode, RecordError> {
+pub fn decode_znode(value: &[u8], revision: i64) -> Result<(Znode, Tag), RecordError> {
     let mut r = open(value)?;
+    let tag = Tag::decode(&mut r)?;
     let data = r.buffer()?.map(<[u8]>::to_vec);
     let acl = if Reader::new(r.rest()).i32()? == OPEN {
         r.i32()?;
@@ -101,28 +137,28 @@ pub fn decode_znode(value: &[u8], revision: i64) -> Result<Znode, RecordError> {
         aversion: r.i32()?,
     };
     close(&r)?;
-    Ok(znode)
+    Ok((znode, tag))
 }
 
 /// A session, as all front ends know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
     pub timeout_ms: i32,
-    /// The front end that serves it, by a number that it draws when it starts.
-    pub front: u64,
+    /// The transaction that wrote it last, which is one of the front end that serves the session.
+    pub tag: Tag,
 }
 
 impl SessionRecord {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
         out.put_i32(self.timeout_ms);
-        out.put_i64(self.front as i64);
+        self.tag.encode(&mut out);
         out
     }
 
     pub fn decode(value: &[u8]) -> Result<SessionRecord, RecordError> {
         let mut r = open(value)?;
-        let session = SessionRecord { timeout_ms: r.i32()?, front: r.i64()? as u64 };
+        let session = SessionRecord { timeout_ms: r.i32()?, tag: Tag::decode(&mut r)? };
         close(&r)?;
         Ok(session)
     }
@@ -145,6 +181,8 @@ mod tests {
     use super::*;
     use paddock_proto::{Id, Perms};
     use proptest::prelude::*;
+
+    const TAG: Tag = Tag { front: u64::MAX - 1, number: 7 };
 
     fn znode(kind: ZnodeKind, acl: Vec<Acl>) -> Znode {
         Znode {
@@ -173,17 +211,17 @@ mod tests {
                 ZnodeKind::Ttl { ms: 10 },
             ] {
                 let written = znode(kind, acl.clone());
-                let read = decode_znode(&encode_znode(&written, Pending(7)), 50);
-                assert_eq!(read, Ok(Znode { mzxid: 50, pzxid: 50, ..written }));
+                let read = decode_znode(&encode_znode(&written, Pending(7), TAG), 50);
+                assert_eq!(read, Ok((Znode { mzxid: 50, pzxid: 50, ..written }, TAG)));
             }
         }
         let none = Znode { data: None, ..znode(ZnodeKind::Persistent, vec![]) };
-        assert_eq!(decode_znode(&encode_znode(&none, Pending(20)), 50), Ok(none));
+        assert_eq!(decode_znode(&encode_znode(&none, Pending(20), TAG), 50), Ok((none, TAG)));
     }
 
     #[test]
     fn a_value_that_is_cut_longer_or_of_another_version_is_refused() {
-        let value = encode_znode(&znode(ZnodeKind::Persistent, vec![Acl::open()]), Pending(20));
+        let value = encode_znode(&znode(ZnodeKind::Persistent, vec![Acl::open()]), Pending(20), TAG);
         assert!((0..value.len()).all(|end| decode_znode(&value[..end], 50).is_err()));
         let longer = [&value[..], b"x"].concat();
         assert_eq!(decode_znode(&longer, 50), Err(RecordError::Trailing(1)));
@@ -194,17 +232,19 @@ mod tests {
 
     #[test]
     fn a_session_comes_back_as_written() {
-        let session = SessionRecord { timeout_ms: 4000, front: u64::MAX - 1 };
+        let session = SessionRecord { timeout_ms: 4000, tag: TAG };
         assert_eq!(SessionRecord::decode(&session.encode()), Ok(session));
         assert!(SessionRecord::decode(&session.encode()[..12]).is_err());
+        assert_eq!(decode_mark(&encode_mark(TAG)), Ok(TAG));
     }
 
     proptest! {
         #[test]
         fn bytes_that_are_read_are_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
-            let bytes = [&[FORMAT, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0], &bytes[..]].concat();
-            if let Ok(znode) = decode_znode(&bytes, i64::MAX) {
-                prop_assert_eq!(decode_znode(&encode_znode(&znode, Pending(i64::MAX - 1)), i64::MAX), Ok(znode));
+            let bytes = [&[FORMAT, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0], &bytes[..]].concat();
+            if let Ok((znode, tag)) = decode_znode(&bytes, i64::MAX) {
+                let again = encode_znode(&znode, Pending(i64::MAX - 1), tag);
+                prop_assert_eq!(decode_znode(&again, i64::MAX), Ok((znode, tag)));
             }
         }
     }

@@ -14,7 +14,7 @@ mod peers;
 mod standing;
 
 use paddock_proto::{IdList, OpCode, SessionId};
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, TOUCH_DELAY_MS};
+use paddock_state::{ClientInput, ConnId, Garbage, Now, Outboxes, TOUCH_DELAY_MS};
 use paddock_tree::{Command, Origin, Tree};
 
 use crate::applied_position::AppliedPosition;
@@ -25,7 +25,6 @@ use crate::disk_age::DiskAge;
 use crate::durability::Durability;
 use crate::effects::QueuedEffects;
 use crate::founding::FOUNDING_ROUND;
-use crate::garbage::Garbage;
 use crate::gates::Gates;
 use crate::joining::Joining;
 use crate::leading::Leading;

@@ -54,7 +54,7 @@ impl Replicated {
         &self.state
     }
 
-    pub(crate) fn state_mut(&mut self) -> &mut State {
+    pub fn state_mut(&mut self) -> &mut State {
         &mut self.state
     }
 

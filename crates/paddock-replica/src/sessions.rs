@@ -1,11 +1,8 @@
 //! Sessions as one member knows them: when each was heard, the connection that serves it here, and ids for new ones.
 
 use paddock_proto::SessionId;
-use paddock_state::ConnId;
+use paddock_state::{ConnId, Liveness, Serving};
 use paddock_tree::Tree;
-
-use crate::liveness::Liveness;
-use crate::serving::Serving;
 
 #[derive(Debug)]
 pub(crate) struct Sessions {

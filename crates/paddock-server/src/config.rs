@@ -4,6 +4,7 @@ mod admin;
 mod audit;
 mod client_limits;
 mod client_tls;
+mod etcd;
 mod tls;
 mod tracing;
 
@@ -16,6 +17,7 @@ pub use admin::AdminSettings;
 pub use audit::AuditTarget;
 pub use client_limits::{ClientLimits, MemoryMax};
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
+pub use etcd::{EtcdEndpoint, EtcdSettings, EtcdUser};
 use paddock_front::{
     AuditLog, ClientBuffers, ConnectThrottle, Limits, MemoryLimit, OutstandingLimit, Settings,
 };
@@ -51,6 +53,8 @@ pub struct Config {
     pub member: u8,
     /// Members of the ensemble. `None` is a member alone: it has no address for peers.
     pub ensemble: Option<Ensemble>,
+    /// The etcd cluster that holds the data. `None` keeps it in `data_dir`.
+    pub etcd: Option<EtcdSettings>,
     /// Makes this member, with the data it has, an ensemble of its own: for a quorum that is lost for good. What the
     /// members that are lost had acknowledged and this one never got is lost too.
     pub recover: bool,
@@ -127,6 +131,7 @@ impl Config {
             log_dir: None,
             member: 1,
             ensemble: None,
+            etcd: None,
             recover: false,
             tick_ms,
             session_timeout_ms_min: 2 * tick_ms,

@@ -9,6 +9,68 @@ mod quota_report;
 mod shell;
 mod snapshot_thread;
 
-pub(crate) use handle::{BORROWED_TURNS_MAX, EngineHandle, new};
+use paddock_state::ClientInput;
+
+use crate::etcd::EtcdHandle;
+pub(crate) use handle::{BORROWED_TURNS_MAX, MemberHandle, new};
 pub(crate) use housekeeping::Housekeeping;
 pub(crate) use links::frame_bytes_max;
+pub(crate) use shell::post;
+
+/// The way to the engine of this process, for workers.
+#[derive(Clone, Debug)]
+pub(crate) enum EngineHandle {
+    Member(MemberHandle),
+    Etcd(EtcdHandle),
+}
+
+impl EngineHandle {
+    /// Hands inputs of clients to the engine and leaves the vector empty. After the engine's end they are dropped, and their
+    /// connections are about to end too.
+    pub(crate) fn hand_over(&self, inputs: &mut Vec<ClientInput>) {
+        match self {
+            EngineHandle::Member(member) => member.hand_over(inputs),
+            EngineHandle::Etcd(etcd) => etcd.hand_over(inputs),
+        }
+    }
+
+    /// Hands inputs over, and lets an engine that can work at once on this thread, so many turns at most. `meanwhile` is called
+    /// then as often as there may be answers.
+    pub(crate) fn work_off(&self, inputs: &mut Vec<ClientInput>, turns_max: usize, meanwhile: impl FnMut()) {
+        match self {
+            EngineHandle::Member(member) => member.work_off(inputs, turns_max, meanwhile),
+            EngineHandle::Etcd(etcd) => etcd.hand_over(inputs),
+        }
+    }
+
+    /// A leader hands the lead over, as far as there is one.
+    pub(crate) fn step_down(&self) {
+        if let EngineHandle::Member(member) = self {
+            member.step_down();
+        }
+    }
+
+    /// The member asks the leader to hand it the lead.
+    pub(crate) fn request_lead(&self) {
+        if let EngineHandle::Member(member) = self {
+            member.request_lead();
+        }
+    }
+
+    /// A snapshot is to be taken soon. False if there is no log that would be let go for it.
+    pub(crate) fn order_snapshot(&self) -> bool {
+        match self {
+            EngineHandle::Member(member) => member.order_snapshot(),
+            EngineHandle::Etcd(_) => return false,
+        }
+        true
+    }
+
+    /// Ends the engine, which needs nothing any more once the workers have ended.
+    pub(crate) fn close(&self) {
+        match self {
+            EngineHandle::Member(member) => member.close(),
+            EngineHandle::Etcd(etcd) => etcd.close(),
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod clock;
 mod config;
 mod engine;
 mod error;
+mod etcd;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
@@ -30,9 +31,9 @@ mod tls;
 
 pub use config::{
     AdminSettings, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls, Config,
-    ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember, MemoryMax, Password,
-    PeerTls, PortProtocol, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing,
-    WordList,
+    ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember, EtcdEndpoint,
+    EtcdSettings, EtcdUser, MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store,
+    TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};

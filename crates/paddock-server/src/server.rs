@@ -6,10 +6,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use paddock_front::AuditResult;
-use paddock_member::{Member, MemberError};
-use paddock_replica::{Replicated, Role};
+use paddock_member::Member;
+use paddock_replica::{Membership, Replicated, Role};
 use paddock_state::MemberFacts;
 use paddock_storage::{Disk, OsDisk};
+use paddock_tree::Tree;
 
 use crate::admin::{self, Admin, HttpAddresses};
 use crate::clients::Port;
@@ -17,13 +18,14 @@ use crate::clock::Clock;
 use crate::config::{EnsembleMember, PortProtocol};
 use crate::engine::{EngineHandle, Housekeeping};
 use crate::error::ServerError;
+use crate::etcd::EtcdEngine;
 use crate::http::{HttpPort, HttpServer};
 use crate::memory::MemoryWatch;
 use crate::observability::audit::Audit;
 use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::tls::ClientPort;
-use crate::{Config, clients, engine, permissions, socket};
+use crate::{Config, clients, engine, etcd, permissions, socket};
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -36,9 +38,10 @@ pub struct Server {
     tls_address: Option<SocketAddr>,
     shared: Arc<Shared>,
     engine: EngineHandle,
-    engine_thread: JoinHandle<Result<(), MemberError>>,
+    engine_thread: JoinHandle<Result<(), ServerError>>,
     clients: Vec<JoinHandle<()>>,
-    housekeeping: Housekeeping,
+    /// `None` for a front end on etcd, which has no log.
+    housekeeping: Option<Housekeeping>,
     http: Option<HttpServer>,
     http_addresses: HttpAddresses,
     memory: Option<MemoryWatch>,
@@ -53,6 +56,13 @@ impl Server {
         let (http_ports, http_addresses) = admin::ports(&config, bind)?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let clock = Clock::start();
+        if config.etcd.is_some() {
+            let audit = Audit::start(config.audit_log.as_ref())?;
+            let mut server = Server::run_on_etcd((config, client_port, audit), clock, ports);
+            server.http_addresses = http_addresses;
+            server.serve_http(http_ports);
+            return Ok(server);
+        }
         let (member, state) = Member::recover(disk, config.of_member(), &clock)?;
         permissions::warn_of_open_directories(&config);
         let audit = Audit::start(config.audit_log.as_ref())?;
@@ -89,7 +99,8 @@ impl Server {
         check_ensemble(&shared)?;
         engine.connect(&mut owner)?;
         let runner = engine.clone();
-        let engine_thread = spawn("engine", move || runner.run(owner));
+        let engine_thread = spawn("engine", move || runner.run(owner).map_err(ServerError::from));
+        let engine = EngineHandle::Member(engine);
         let clients = clients::start(ports, &shared, &engine);
         let memory = MemoryWatch::start(&shared);
         Ok(Server {
@@ -99,11 +110,47 @@ impl Server {
             engine,
             engine_thread,
             clients,
-            housekeeping,
+            housekeeping: Some(housekeeping),
             http: None,
             http_addresses: HttpAddresses::default(),
             memory,
         })
+    }
+
+    /// Starts a front end on etcd: when this returns, it has read the state and clients can connect.
+    fn run_on_etcd(
+        (config, client_port, audit): (Config, Option<ClientPort>, Option<Arc<Audit>>),
+        clock: Clock,
+        ports: Vec<Port>,
+    ) -> Server {
+        let settings = config.etcd.clone().expect("a front end has settings for etcd");
+        let (address, tls_address) = (config.listen, config.tls_address());
+        let mut state = Replicated::new(Tree::new(), (0, 0), Membership::default());
+        state.set_facts(MemberFacts {
+            request_bytes_max: Some(config.frame_bytes_max),
+            availability_zone: config.availability_zone.clone(),
+        });
+        state.set_watch_limits(config.watch_limits());
+        let shared = Arc::new(Shared::new(config, client_port, audit, clock, state));
+        let EtcdEngine { handle, thread, loaded } = etcd::start(&shared, settings);
+        // It ends with an error when the other end is dropped.
+        let _ = loaded.recv();
+        let engine = EngineHandle::Etcd(handle);
+        let engine_thread = spawn("etcd-end", move || thread.join().map_err(|_| ServerError::Panicked));
+        let clients = clients::start(ports, &shared, &engine);
+        let memory = MemoryWatch::start(&shared);
+        Server {
+            address,
+            tls_address,
+            shared,
+            engine,
+            engine_thread,
+            clients,
+            housekeeping: None,
+            memory,
+            http: None,
+            http_addresses: HttpAddresses::default(),
+        }
     }
 
     /// The address at which clients connect.
@@ -130,7 +177,7 @@ impl Server {
     /// `shutdown` tells the reason.
     pub fn has_failed(&self) -> bool {
         self.engine_thread.is_finished()
-            || self.housekeeping.is_finished()
+            || self.housekeeping.as_ref().is_some_and(Housekeeping::is_finished)
             || self.clients.iter().any(JoinHandle::is_finished)
             || self.http.as_ref().is_some_and(HttpServer::is_finished)
     }
@@ -167,9 +214,10 @@ impl Server {
         if let Some(audit) = &self.shared.audit {
             audit.end();
         }
-        let housekeeping = self.housekeeping.stop().ok_or(ServerError::Panicked)?;
+        let housekeeping =
+            self.housekeeping.map(|house| house.stop().ok_or(ServerError::Panicked)).transpose()?;
         ended?;
-        Ok(housekeeping?)
+        Ok(housekeeping.transpose().map(drop)?)
     }
 }
 
@@ -193,12 +241,13 @@ impl Server {
 
     /// A leader that is about to stop makes room for another one, so that nobody has to notice that it is gone.
     fn hand_over_lead(&self) {
+        let EngineHandle::Member(engine) = &self.engine else { return };
         if self.shared.state.read().membership().voters.len() < 2 {
             return;
         }
         let deadline = Instant::now() + HAND_OVER;
         if self.shared.role() == Role::Leader {
-            self.engine.step_down();
+            engine.step_down();
         }
         while self.shared.role() == Role::Leader && Instant::now() < deadline && !self.has_failed() {
             std::thread::sleep(HAND_OVER_POLL);

@@ -71,6 +71,10 @@ impl State {
         self.watches.lock().take_refused()
     }
 
+    pub fn into_tree(self) -> Tree {
+        self.tree
+    }
+
     #[inline]
     pub fn tree(&self) -> &Tree {
         &self.tree

@@ -10,6 +10,7 @@ mod case;
 mod draft;
 mod ensemble;
 mod environment;
+mod etcd;
 mod jaas;
 mod jvm_flags;
 mod keeper;
@@ -41,6 +42,7 @@ use paddock_server::{Config, PeerTls};
 
 use draft::Draft;
 pub(crate) use environment::Environment;
+pub(crate) use etcd::{EngineName, EtcdDraft, parse_endpoints};
 pub(crate) use overrides::Overrides;
 use remark::Location;
 pub(crate) use remark::{ConfigError, Remark};
@@ -104,7 +106,7 @@ fn refuse_foreign_data(config: Config) -> Result<Config, String> {
             file.display()
         ));
     }
-    if !config.data_dir.join("version-2").is_dir() {
+    if config.etcd.is_some() || !config.data_dir.join("version-2").is_dir() {
         return Ok(config);
     }
     Err(format!(

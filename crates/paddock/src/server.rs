@@ -12,7 +12,7 @@ use paddock_server::{Config, Server, ServerError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::config::{self, ConfigError, Environment, Loaded, Overrides};
+use crate::config::{self, ConfigError, Environment, EtcdDraft, Loaded, Overrides};
 use crate::logs::{self, Format};
 
 /// Time between two questions to a member whether it has stopped by itself.
@@ -28,6 +28,8 @@ Examples:
   paddock server --config /etc/zookeeper/conf/zoo.cfg
       the settings of a ZooKeeper server
   paddock server --config paddock.toml --log-format json
+  paddock server --engine etcd --etcd-endpoints http://10.0.0.1:2379,http://10.0.0.2:2379
+      serve what an etcd cluster holds; nothing is kept on this disk
   paddock server --check --config /etc/zookeeper/conf/zoo.cfg
       say what these settings mean here, and start nothing
   PADDOCK_LOG=info,paddock_server=debug paddock server
@@ -46,6 +48,21 @@ pub(crate) struct Args {
     /// Say what the settings mean, as a file of Paddock's own, and end
     #[arg(long, conflicts_with = "recover")]
     check: bool,
+    /// What orders writes and keeps the data [default: log]
+    #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "recover")]
+    engine: Option<config::EngineName>,
+    /// Members of the etcd cluster, with commas between them
+    #[arg(long, value_name = "URL,…")]
+    etcd_endpoints: Option<String>,
+    /// Beginning of all keys in etcd [default: /paddock]
+    #[arg(long, value_name = "PREFIX")]
+    etcd_prefix: Option<String>,
+    /// Name of a user of etcd
+    #[arg(long, value_name = "NAME")]
+    etcd_user: Option<String>,
+    /// File with the password of that user
+    #[arg(long, value_name = "FILE")]
+    etcd_password_file: Option<PathBuf>,
     /// Directory of the data [default: ./paddock-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -107,7 +124,8 @@ impl Failure {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
-    let overrides = Overrides { listen: args.listen, data_dir: args.data_dir.clone() };
+    let etcd = etcd_of(args).map_err(Failure::Usage)?;
+    let overrides = Overrides { listen: args.listen, data_dir: args.data_dir.clone(), etcd };
     let mut loaded = config::load(args.config.as_deref(), &overrides, &Environment::of_process())?;
     if args.check {
         return tell(&loaded).map_err(Failure::Tell);
@@ -122,7 +140,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// Settings of a server that is to serve from `data_dir` once that is made.
 pub(crate) fn settings(file: &Path, data_dir: &Path) -> Result<Loaded, Failure> {
     logs::start(Format::Text, None).map_err(Failure::Usage)?;
-    let overrides = Overrides { listen: None, data_dir: Some(data_dir.to_owned()) };
+    let overrides = Overrides { listen: None, data_dir: Some(data_dir.to_owned()), ..Overrides::default() };
     Ok(config::load(Some(file), &overrides, &Environment::of_process())?)
 }
 
@@ -137,6 +155,18 @@ pub(crate) fn serve_loaded(loaded: Loaded) -> Result<(), Failure> {
     // A member that was still loading is left where it is: it has promised nothing yet.
     runtime.shutdown_background();
     ended
+}
+
+/// Settings of etcd on the command line.
+fn etcd_of(args: &Args) -> Result<EtcdDraft, String> {
+    Ok(EtcdDraft {
+        engine: args.engine,
+        endpoints: args.etcd_endpoints.as_deref().map(config::parse_endpoints).transpose()?,
+        prefix: args.etcd_prefix.clone(),
+        user: args.etcd_user.clone(),
+        password_file: args.etcd_password_file.clone(),
+        ..EtcdDraft::default()
+    })
 }
 
 /// Tells what was understood of the settings: remarks as comments, then a file that says the same.
@@ -163,7 +193,7 @@ async fn serve_on(mut config: Config) -> Result<(), Failure> {
 }
 
 async fn serve(config: Config, signals: &mut Signals) -> Result<(), Failure> {
-    let data_dir = config.data_dir.clone();
+    let place = data_place(&config);
     let starting = spawn_blocking(move || Server::start(config));
     let server = tokio::select! {
         started = starting => started.unwrap_or_else(panicked)?,
@@ -172,7 +202,7 @@ async fn serve(config: Config, signals: &mut Signals) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    announce(server.address(), server.tls_address(), &data_dir);
+    announce(server.address(), server.tls_address(), &place);
     let failed = tokio::select! {
         () = failure(&server) => true,
         name = signals.next() => {
@@ -200,9 +230,19 @@ async fn failure(server: &Server) {
     }
 }
 
+/// Where the data is, for the operator.
+fn data_place(config: &Config) -> String {
+    match &config.etcd {
+        Some(etcd) => format!("etcd, below {}", etcd.prefix),
+        None => {
+            let data_dir = std::path::absolute(&config.data_dir);
+            data_dir.unwrap_or_else(|_| config.data_dir.clone()).display().to_string()
+        }
+    }
+}
+
 /// Tells the operator, and whatever started this process, that clients can connect.
-fn announce(address: SocketAddr, tls_address: Option<SocketAddr>, data_dir: &Path) {
-    let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+fn announce(address: SocketAddr, tls_address: Option<SocketAddr>, place: &str) {
     let (listens, reached) = (listens(address, tls_address), reachable(address));
     let (ip, port) = (reached.ip(), reached.port());
     let trial = match tls_address {
@@ -210,9 +250,8 @@ fn announce(address: SocketAddr, tls_address: Option<SocketAddr>, data_dir: &Pat
         _ => format!("echo srvr | nc {ip} {port}"),
     };
     let text = format!(
-        "paddock {} {listens}\nits data is in {}\ntry it: {trial}\n",
+        "paddock {} {listens}\nits data is in {place}\ntry it: {trial}\n",
         env!("CARGO_PKG_VERSION"),
-        data_dir.display(),
     );
     let mut out = io::stdout().lock();
     // Clients are served whether or not anyone reads this.

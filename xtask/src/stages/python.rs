@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 
 use super::outcome::Outcome;
 use super::ports;
@@ -21,6 +22,22 @@ pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
     Ok(alone.and(member))
 }
 
+/// Tests of kazoo that take long, or are about the server's own log.
+const NOT_ON_ETCD: [&str; 2] = ["test_restart.py", "test_upstream.py"];
+
+/// A value of 5 MiB is above etcd's `--max-request-bytes`; and a front end has no log whose size `dirs` could tell.
+const DIFFERENT_ON_ETCD: [&str; 2] = ["test_five_mebibytes", "test_dirs"];
+
+/// Two front ends on one etcd, then kazoo's tests on one.
+pub(super) fn etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
+    let variables = || vec![("ETCD_BIN", OsString::from(program)), ("TEST_ENGINE", "etcd".into())];
+    let fronts = pytest_in(layout, (stage, "etcd-fronts", "etcd"), &[], variables())?;
+    let mut left_out: Vec<String> = NOT_ON_ETCD.map(|file| format!("--ignore-glob=*/{file}")).to_vec();
+    left_out.extend(["-k".to_owned(), DIFFERENT_ON_ETCD.map(|test| format!("not {test}")).join(" and ")]);
+    let clients = pytest_in(layout, (stage, "etcd-kazoo", "kazoo"), &left_out, variables())?;
+    Ok(fronts.and(clients))
+}
+
 pub(super) fn clickhouse(layout: &Layout) -> Result<Outcome, Error> {
     let variables = install::clickhouse(layout)?;
     pytest(layout, "clickhouse", &[], variables)
@@ -33,9 +50,19 @@ fn pytest(
     options: &[String],
     variables: Vec<(&str, OsString)>,
 ) -> Result<Outcome, Error> {
+    pytest_in(layout, (stage, stage, stage), options, variables)
+}
+
+/// Runs a directory of tests as part of a stage, with its ports. The report and the log have a name of their own.
+fn pytest_in(
+    layout: &Layout,
+    (stage, name, directory): (&str, &str, &str),
+    options: &[String],
+    variables: Vec<(&str, OsString)>,
+) -> Result<Outcome, Error> {
     let python = install::python(layout)?;
     install::jars(layout)?;
-    let report = layout.environment("reports").join(format!("{stage}.xml"));
+    let report = layout.environment("reports").join(format!("{name}.xml"));
     let _ = fs::remove_file(&report);
 
     let mut pytest = Program::new(python)
@@ -45,15 +72,15 @@ fn pytest(
         .arg("--junit-xml")
         .arg(&report)
         .args(options)
-        .arg(layout.tests(stage))
+        .arg(layout.tests(directory))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env(ports::VARIABLE, ports::of_stage(stage))
         .env("PADDOCK_BIN", layout.paddock())
         .env("ZOOKEEPER_CLASSPATH", layout.class_path());
-    for (name, value) in variables {
-        pytest = pytest.env(name, value);
+    for (variable, value) in variables {
+        pytest = pytest.env(variable, value);
     }
-    let status = pytest.log_to(&layout.log(stage)).status()?;
+    let status = pytest.log_to(&layout.log(name)).status()?;
     // Without a report nothing was counted; the exit code tells then that it failed.
     let report = fs::read_to_string(&report).unwrap_or_default();
     Ok(Outcome { counts: Counts::from_junit(&report), success: status.success() })

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::outcome::Outcome;
 use super::programs::{self, Compiled};
-use super::{go, java, ports};
+use super::{go, java, ports, python};
 use crate::breaks;
 use crate::counts::Counts;
 use crate::install;
@@ -91,14 +91,15 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     Ok(Outcome { counts: count(layout, stage)?, success })
 }
 
-/// Front ends that share an etcd; without it the same stories are part of the stage `unit`.
+/// The binary as front ends on an etcd, with kazoo; then two mirrors of it, whose stories without it are part of the stage `unit`.
 pub(super) fn etcd(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "etcd";
+    let clients = python::etcd(layout, stage, &install::etcd(layout)?)?;
     let programs = programs::compile(layout, stage, &["--test", "mirrors"])?;
     let variables =
         [("ETCD_BIN", install::etcd(layout)?.into()), (ports::VARIABLE, ports::of_stage(stage).into())];
     let success = programs::run(layout, stage, &programs, &[ON_ETCD], &variables)?;
-    Ok(Outcome { counts: count(layout, stage)?, success })
+    Ok(Outcome { counts: count(layout, stage)?, success }.and(clients))
 }
 
 pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {

@@ -5,9 +5,7 @@
 mod gateway;
 mod stores;
 
-use std::borrow::Cow;
-
-use paddock_etcd::{Keys, Limits, Mirror, MirrorError, PlanError};
+use paddock_etcd::{Keys, Limits, Mirror, MirrorError, PlanError, Reply};
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, ErrorCode, IdList, MultiResult, OpCode, SessionId, WriteReply, Zxid};
 use paddock_state::{Outboxes, State};
@@ -24,15 +22,14 @@ struct Front {
     mirror: Mirror,
     installed: i64,
     time_ms: i64,
+    transactions: u32,
 }
-
-type Reply = Result<WriteReply<'static>, ErrorCode>;
 
 impl Front {
     /// Reads all keys, three in a page.
     fn start(number: u64, keys: &Keys, store: &mut dyn Store) -> Front {
         let mirror = Mirror::new(keys.clone(), number, Limits::default());
-        let mut front = Front { state: State::default(), mirror, installed: 0, time_ms: 0 };
+        let mut front = Front { state: State::default(), mirror, installed: 0, time_ms: 0, transactions: 0 };
         let (revision, pairs) = store.read(&keys.range());
         for page in pairs.chunks(3) {
             front.install(revision, page).expect("a page is installed");
@@ -42,7 +39,7 @@ impl Front {
     }
 
     fn install(&mut self, revision: i64, events: &[paddock_etcd::KeyEvent]) -> Result<(), MirrorError> {
-        self.mirror.install(&mut self.state, revision, events, &mut Outboxes::new(1))
+        self.mirror.install(&mut self.state, revision, events, &mut Outboxes::new(1)).map(drop)
     }
 
     /// Installs everything up to `revision`.
@@ -64,10 +61,11 @@ impl Front {
         self.time_ms += 10;
         let bytes: Vec<Vec<u8>> = wishes.iter().map(|wish| wish.encode(session, self.time_ms)).collect();
         let commands: Vec<Command<'_>> = bytes.iter().map(|bytes| command(bytes)).collect();
-        let plan = self.mirror.plan(self.state.tree_mut(), &commands).expect("a plan");
+        self.transactions += 1;
+        let plan = self.mirror.plan(self.state.tree_mut(), &commands, self.transactions).expect("a plan");
         let revision = store.transact(&plan.transaction)?;
         self.follow(keys, store, revision);
-        Some(plan.replies(Zxid(revision)).into_iter().map(owned).collect())
+        Some(plan.replies(Zxid(revision)))
     }
 }
 
@@ -152,28 +150,6 @@ impl Wish {
         }
         body
     }
-}
-
-fn owned(reply: Result<WriteReply<'_>, ErrorCode>) -> Reply {
-    Ok(match reply? {
-        WriteReply::Done => WriteReply::Done,
-        WriteReply::Created { path } => WriteReply::Created { path: Cow::Owned(path.into_owned()) },
-        WriteReply::CreatedWithStat { path, stat } => {
-            WriteReply::CreatedWithStat { path: Cow::Owned(path.into_owned()), stat }
-        }
-        WriteReply::Changed { stat } => WriteReply::Changed { stat },
-        WriteReply::Multi(results) => WriteReply::Multi(
-            results
-                .into_iter()
-                .map(|result| match result {
-                    MultiResult::Done(op, reply) => {
-                        MultiResult::Done(op, owned(Ok(reply)).expect("a reply stays one"))
-                    }
-                    MultiResult::Failed(error) => MultiResult::Failed(error),
-                })
-                .collect(),
-        ),
-    })
 }
 
 /// Two front ends, and a story for them.
@@ -340,7 +316,7 @@ fn a_transaction_above_a_limit_names_the_flag_of_etcd() {
     let plan = |limits, wish: Wish| {
         let mirror = Mirror::new(Keys::new("/p"), 1, limits);
         let (mut state, bytes) = (State::default(), wish.encode(SessionId::NONE, 1));
-        mirror.plan(state.tree_mut(), &[command(&bytes)]).map(|plan| plan.transaction.operations.len())
+        mirror.plan(state.tree_mut(), &[command(&bytes)], 1).map(|plan| plan.transaction.operations.len())
     };
     assert_eq!(plan(limits, Wish::Create("/a", 0)), Ok(2));
     let two = Wish::Multi(vec![Wish::Create("/a", 0), Wish::Create("/b", 0)]);

@@ -23,20 +23,20 @@ use crate::shared::Shared;
 pub(crate) const BORROWED_TURNS_MAX: usize = 4;
 
 /// The engine of a member, and the way to it.
-pub(crate) fn new(shared: &Arc<Shared>, member: Member) -> (Engine, EngineHandle) {
+pub(crate) fn new(shared: &Arc<Shared>, member: Member) -> (Engine, MemberHandle) {
     let (sender, messages) = crossbeam_channel::unbounded();
     let shell = MemberShell::new(shared.clone());
     let engine = Engine::new(shared.clone(), member, shell, messages);
-    (engine, EngineHandle { shared: shared.clone(), lock: Arc::new(CombiningLock::new(sender)) })
+    (engine, MemberHandle { shared: shared.clone(), lock: Arc::new(CombiningLock::new(sender)) })
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct EngineHandle {
+pub(crate) struct MemberHandle {
     shared: Arc<Shared>,
     lock: Arc<CombiningLock<Engine, Message>>,
 }
 
-impl EngineHandle {
+impl MemberHandle {
     /// Links the member to the others of its ensemble, if there are any. Their messages come to this engine.
     pub(crate) fn connect(&self, engine: &mut Engine) -> Result<(), ServerError> {
         let (cluster, process) = engine.identity();

@@ -157,7 +157,7 @@ impl HeldState for LockedState<'_> {
 
 /// Puts what has to leave into the workers' mailboxes. To be called while the state is held, so that whoever reads it
 /// afterwards finds in its box all events that came before. Returns the workers to wake when it is not.
-fn post(shared: &Shared, outboxes: &mut Outboxes) -> Vec<usize> {
+pub(crate) fn post(shared: &Shared, outboxes: &mut Outboxes) -> Vec<usize> {
     let mut woken = Vec::new();
     for (worker, outbox) in outboxes.iter_mut() {
         if !outbox.is_empty() {

@@ -30,7 +30,9 @@ impl Operator {
     /// Takes a snapshot and waits for it; `None` if it failed, or took longer than `patience`.
     pub(crate) fn take_snapshot(&self, patience: Duration) -> Option<SnapshotTaken> {
         let wanted = self.shared.snapshots.next();
-        self.engine.order_snapshot();
+        if !self.engine.order_snapshot() {
+            return None;
+        }
         self.shared.snapshots.wait_for(wanted, patience)
     }
 

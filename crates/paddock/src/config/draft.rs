@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use paddock_server::Config;
 
+use super::etcd::EtcdDraft;
 use super::opentelemetry::TracingDraft;
 use super::overrides::{DEFAULT_DATA_DIR, Overrides};
 use super::sasl::SaslDraft;
@@ -21,6 +22,7 @@ pub(super) struct Draft {
     pub(super) member: Option<u8>,
     pub(super) tracing: Option<TracingDraft>,
     pub(super) sasl: SaslDraft,
+    pub(super) etcd: EtcdDraft,
     pub(super) session_timeout_ms_min: Option<u32>,
     pub(super) session_timeout_ms_max: Option<u32>,
 }
@@ -34,6 +36,7 @@ impl Default for Draft {
             member: None,
             tracing: None,
             sasl: SaslDraft::default(),
+            etcd: EtcdDraft::default(),
             session_timeout_ms_min: None,
             session_timeout_ms_max: None,
         }
@@ -56,6 +59,10 @@ impl Draft {
         config.listen = overrides.listen.or(self.listen).unwrap_or(config.listen);
         config.data_dir = overrides.data_dir.clone().or(self.data_dir).unwrap_or(config.data_dir);
         config.member = self.member.unwrap_or(config.member);
+        config.etcd = overrides.etcd.clone().or(self.etcd).settle()?;
+        if config.etcd.is_some() && config.ensemble.is_some() {
+            return Err("an ensemble has a log of its own: the engine etcd serves without one".to_owned());
+        }
         check_super_digest(&config)?;
         Ok(config)
     }

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::etcd::EtcdDraft;
+
 /// Directory of the data unless someone says otherwise.
 pub(crate) const DEFAULT_DATA_DIR: &str = "paddock-data";
 
@@ -11,4 +13,5 @@ pub(crate) const DEFAULT_DATA_DIR: &str = "paddock-data";
 pub(crate) struct Overrides {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) etcd: EtcdDraft,
 }

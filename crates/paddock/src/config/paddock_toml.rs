@@ -3,6 +3,7 @@
 mod admin;
 mod client_tls;
 mod ensemble;
+mod etcd;
 mod file;
 mod sasl;
 mod tls;
@@ -17,8 +18,9 @@ use toml::de::DeTable;
 use super::draft::Draft;
 use super::ensemble::{Named, OwnNumber};
 use super::environment::Environment;
+use super::etcd::EngineName;
 use super::remark::{ConfigError, Remark, cannot_read};
-use super::value;
+use super::value::{self, Value};
 use super::zoo_values;
 use file::{File, Item, boolean, in_order};
 
@@ -52,6 +54,7 @@ pub(super) fn load(
             }
             "ensemble" => ensemble = Some(ensemble::Table::read(&file, place, value)?),
             "admin" => draft.config.admin = admin::read(&file, &place, value, remarks)?,
+            "etcd" => etcd::read(&file, &place, value, &mut draft.etcd)?,
             "sasl" => sasl::read(&file, &place, value, &mut draft.sasl, remarks)?,
             "tls" => draft.config.tls = Some(client_tls::read(&file, &place, value)?),
             "tracing" => draft.tracing = Some(tracing::read(&file, &place, value, remarks)?),
@@ -84,6 +87,7 @@ fn listen_as_the_ensemble_is_told(draft: &mut Draft, own: &Named) -> Result<(), 
 fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
     let config = &mut draft.config;
     match key {
+        "engine" => draft.etcd.engine = Some(engine(value)?),
         "listen" => draft.listen = Some(value::address(value)?),
         "data_dir" => draft.data_dir = Some(value::path(value)?),
         "log_dir" => config.log_dir = Some(value::path(value)?),
@@ -149,6 +153,14 @@ fn set_limit(config: &mut Config, key: &str, value: &Item<'_>) -> Result<bool, S
     };
     *setting = value::amount(value, 0..=COUNT_MAX, unit)?;
     Ok(true)
+}
+
+fn engine(value: &Item<'_>) -> Result<EngineName, String> {
+    match value.text() {
+        Some("log") => Ok(EngineName::Log),
+        Some("etcd") => Ok(EngineName::Etcd),
+        _ => Err(value::wrong("\"log\" or \"etcd\"", value)),
+    }
 }
 
 fn segment_bytes(value: &Item<'_>) -> Result<u64, String> {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use paddock_server::{
     AdminSettings, AuditTarget, CipherSuite, ClientAuth, ClientLimits, ClientTls, Config, ConnectRate,
-    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, MemoryMax, Password, PeerTls, PortProtocol, Role,
-    SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
+    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, EtcdSettings, MemoryMax, Password, PeerTls,
+    PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
 };
 use toml::Value;
 
@@ -18,6 +18,7 @@ pub(crate) fn shown(config: &Config) -> String {
         log_dir,
         member,
         ensemble,
+        etcd,
         tls,
         // That is said on the command line, and not in a file.
         recover: _,
@@ -53,6 +54,7 @@ pub(crate) fn shown(config: &Config) -> String {
         workers,
     } = config;
     let mut page = Page::default();
+    page.set("engine", if etcd.is_some() { "etcd" } else { "log" });
     page.set("listen", listen.to_string());
     page.set("data_dir", path(data_dir));
     page.set_some("log_dir", log_dir.as_deref().map(path));
@@ -86,6 +88,7 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set("workers", number(*workers));
     page.add((*admin != AdminSettings::default()).then_some(admin), add_admin);
     page.add(tls.as_ref(), add_client_tls);
+    page.add(etcd.as_ref(), add_etcd);
     page.add(sasl.as_ref(), add_sasl);
     page.add(tracing.as_ref(), add_tracing);
     page.add(ensemble.as_ref(), add_ensemble);
@@ -137,6 +140,29 @@ fn memory(max: MemoryMax) -> Value {
         MemoryMax::Bytes(bytes) => number(bytes).into(),
         MemoryMax::None => "unlimited".into(),
     }
+}
+
+fn add_etcd(page: &mut Page, etcd: &EtcdSettings) {
+    let EtcdSettings {
+        endpoints,
+        prefix,
+        user,
+        txn_operations_max,
+        request_bytes_max,
+        write_timeout_ms,
+        stale_reads,
+    } = etcd;
+    page.begin("[etcd]");
+    page.set("endpoints", endpoints.iter().map(|endpoint| endpoint.url()).collect::<Vec<_>>());
+    page.set("prefix", prefix.as_str());
+    if let Some(user) = user {
+        // Without its password the file could not be read again.
+        page.hide(&format!("user {} and its password", user.name), true);
+    }
+    page.set("txn_operations_max", number(*txn_operations_max));
+    page.set("request_bytes_max", number(*request_bytes_max));
+    page.set("write_timeout_ms", number(*write_timeout_ms));
+    page.set("stale_reads", *stale_reads);
 }
 
 fn add_sasl(page: &mut Page, sasl: &SaslUsers) {
@@ -366,6 +392,10 @@ mod tests {
     #[test]
     fn the_file_that_is_shown_says_the_same() {
         check("paddock.toml", "member = 2");
+        check(
+            "paddock.toml",
+            "engine = 'etcd'\n[etcd]\nendpoints = ['http://one:2379', 'two']\nprefix = '/zk'\nstale_reads = true\n",
+        );
         check(
             "paddock.toml",
             "member = 2\nmetrics_listen = '127.0.0.1:7000'\nadmin_listen = '127.0.0.1:8080'\nlog_dir = 'a b'\ndigest_algorithm = 'SHA-512'\ndialect = 'clickhouse'\navailability_zone = \"x\\\"y\"\nwords = ['*']\n\

@@ -107,7 +107,8 @@ fn the_command_line_counts_before_the_file() {
     let mut case = Case::new();
     let data_dir = case.path().join("other");
     let listen = "127.0.0.1:0".parse().unwrap();
-    case.overrides = Overrides { listen: Some(listen), data_dir: Some(data_dir.clone()) };
+    case.overrides =
+        Overrides { listen: Some(listen), data_dir: Some(data_dir.clone()), ..Overrides::default() };
     for text in [BASE, ""] {
         let config = case.load(text).unwrap().config;
         assert_eq!((config.listen, &config.data_dir), (listen, &data_dir), "{text:?}");

@@ -17,32 +17,32 @@ struct Pulse {
 }
 
 #[derive(Debug)]
-pub(crate) struct Liveness {
+pub struct Liveness {
     tick_ms: u64,
     sessions: HashMap<SessionId, Pulse>,
     queue: BTreeMap<u64, Vec<SessionId>>,
 }
 
 impl Liveness {
-    pub(crate) fn new(tick_ms: u64) -> Liveness {
+    pub fn new(tick_ms: u64) -> Liveness {
         assert!(tick_ms > 0, "a tick takes time");
         Liveness { tick_ms, sessions: HashMap::new(), queue: BTreeMap::new() }
     }
 
     /// Starts to watch over a session, with its whole timeout before it.
-    pub(crate) fn add(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
+    pub fn add(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
         let timeout_ms = u64::try_from(timeout_ms).unwrap_or(0);
         let deadline = self.tick_at_or_after(now_ms + timeout_ms);
         self.sessions.insert(session, Pulse { timeout_ms, deadline, ending: false });
         self.queue.entry(deadline).or_default().push(session);
     }
 
-    pub(crate) fn remove(&mut self, session: SessionId) {
+    pub fn remove(&mut self, session: SessionId) {
         self.sessions.remove(&session);
     }
 
     /// The session was heard.
-    pub(crate) fn touch(&mut self, session: SessionId, now_ms: u64) {
+    pub fn touch(&mut self, session: SessionId, now_ms: u64) {
         let tick_ms = self.tick_ms;
         if let Some(pulse) = self.sessions.get_mut(&session) {
             pulse.deadline = pulse.deadline.max((now_ms + pulse.timeout_ms).next_multiple_of(tick_ms));
@@ -50,7 +50,7 @@ impl Liveness {
     }
 
     /// A client has resumed the session, and may have asked for another timeout.
-    pub(crate) fn resume(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
+    pub fn resume(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
         if let Some(pulse) = self.sessions.get_mut(&session) {
             pulse.timeout_ms = u64::try_from(timeout_ms).unwrap_or(0);
         }
@@ -58,7 +58,7 @@ impl Liveness {
     }
 
     /// Gives every session its whole timeout anew. Ends that were asked for of a former leader may never come.
-    pub(crate) fn renew_all(&mut self, now_ms: u64) {
+    pub fn renew_all(&mut self, now_ms: u64) {
         let tick_ms = self.tick_ms;
         self.queue.clear();
         let mut sessions: Vec<_> = self.sessions.iter_mut().collect();
@@ -72,7 +72,7 @@ impl Liveness {
     }
 
     /// The sessions whose time has run out. Each is returned once, and stays known until it is removed.
-    pub(crate) fn expire(&mut self, now_ms: u64) -> Vec<SessionId> {
+    pub fn expire(&mut self, now_ms: u64) -> Vec<SessionId> {
         let mut expired = Vec::new();
         while let Some(entry) = self.queue.first_entry().filter(|entry| *entry.key() <= now_ms) {
             for session in entry.remove() {

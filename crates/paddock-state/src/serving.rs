@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use paddock_proto::SessionId;
 
-use paddock_state::ConnId;
+use crate::ConnId;
 
 /// At most one connection for a session, and one session for a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Serving {
+pub struct Serving {
     conns: HashMap<SessionId, ConnId>,
     sessions: HashMap<ConnId, SessionId>,
 }
 
 impl Serving {
     /// Returns the connection that served the session until now, if it is another one.
-    pub(crate) fn begin(&mut self, session: SessionId, conn: ConnId) -> Option<ConnId> {
+    pub fn begin(&mut self, session: SessionId, conn: ConnId) -> Option<ConnId> {
         self.sessions.insert(conn, session);
         let former = self.conns.insert(session, conn).filter(|former| *former != conn)?;
         self.sessions.remove(&former);
@@ -23,25 +23,25 @@ impl Serving {
     }
 
     /// The connection that serves the session.
-    pub(crate) fn conn(&self, session: SessionId) -> Option<ConnId> {
+    pub fn conn(&self, session: SessionId) -> Option<ConnId> {
         self.conns.get(&session).copied()
     }
 
-    pub(crate) fn end_session(&mut self, session: SessionId) -> Option<ConnId> {
+    pub fn end_session(&mut self, session: SessionId) -> Option<ConnId> {
         let conn = self.conns.remove(&session)?;
         self.sessions.remove(&conn);
         Some(conn)
     }
 
     /// Ends all and returns the connections.
-    pub(crate) fn end_all(&mut self) -> Vec<ConnId> {
+    pub fn end_all(&mut self) -> Vec<ConnId> {
         self.conns.clear();
         let mut conns: Vec<ConnId> = self.sessions.drain().map(|(conn, _)| conn).collect();
         conns.sort_unstable();
         conns
     }
 
-    pub(crate) fn end_conn(&mut self, conn: ConnId) {
+    pub fn end_conn(&mut self, conn: ConnId) {
         if let Some(session) = self.sessions.remove(&conn) {
             self.conns.remove(&session);
         }

@@ -1,11 +1,11 @@
-//! Garbage of the tree: empty containers and expired TTL znodes, which the leader looks for now and then.
+//! Garbage of the tree: empty containers and expired TTL znodes, which an engine looks for now and then.
 
+use crate::Now;
 use paddock_proto::jute::Writer;
-use paddock_state::Now;
 use paddock_tree::Tree;
 
 #[derive(Debug)]
-pub(crate) struct Garbage {
+pub struct Garbage {
     interval_ms: u64,
     /// Number of znodes that one search removes at most.
     max: usize,
@@ -15,24 +15,24 @@ pub(crate) struct Garbage {
 }
 
 impl Garbage {
-    pub(crate) fn new(interval_ms: u64, max: usize, now: Now) -> Garbage {
+    pub fn new(interval_ms: u64, max: usize, now: Now) -> Garbage {
         Garbage { interval_ms, max, next_ms: now.monotonic_ms + interval_ms, is_due: false }
     }
 
-    /// A tick of a leader has passed.
-    pub(crate) fn tick(&mut self, now: Now) {
+    /// A tick of an engine that may remove them has passed.
+    pub fn tick(&mut self, now: Now) {
         if now.monotonic_ms >= self.next_ms {
             self.next_ms = now.monotonic_ms + self.interval_ms;
             self.is_due = true;
         }
     }
 
-    pub(crate) fn is_due(&self) -> bool {
+    pub fn is_due(&self) -> bool {
         self.is_due
     }
 
     /// Bodies of the commands that remove what is found, if a search is due.
-    pub(crate) fn find(&mut self, now: Now, tree: &Tree) -> Vec<Vec<u8>> {
+    pub fn find(&mut self, now: Now, tree: &Tree) -> Vec<Vec<u8>> {
         if !std::mem::take(&mut self.is_due) {
             return Vec::new();
         }

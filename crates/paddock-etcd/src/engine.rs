@@ -1,0 +1,306 @@
+//! The engine of a front end on etcd: `step` takes an input, `work` begins what can be begun now.
+//!
+//! A write is planned on the mirrored state and sent as one transaction with compares on all that its outcome depends on. It
+//! is answered when the watch stream has brought it back, which its tag shows. So nothing depends on etcd's answer: a
+//! transaction whose answer was lost is sent again as it is, and its own compares see to it that it is carried out once.
+//! Only a transaction that etcd has refused, and that a compare on the mirrored state shows to be outdated, is planned anew.
+//!
+//! The engine has no socket and no clock; the state comes with each call, locked for writing.
+
+mod following;
+mod inputs;
+mod loading;
+mod scheduling;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paddock_proto::{SessionId, Xid};
+use paddock_state::{ConnId, Garbage, Now, Outboxes, State, contact_max_ms};
+
+use crate::calls::{Calls, Purpose};
+use crate::contract::{Call, CallError, Effects, Input, WatchOrder};
+use crate::flights::{Flights, Part};
+use crate::keys::Keys;
+use crate::lanes::Lanes;
+use crate::leases::Leases;
+use crate::mirror::Mirror;
+use crate::plan::{Limits, Operation, Transaction};
+use crate::record::{Tag, encode_mark};
+use crate::syncs::Syncs;
+use loading::Loading;
+
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    pub keys: Keys,
+    /// A number that no other front end has, drawn when this one starts.
+    pub front: u64,
+    pub limits: Limits,
+    /// The unit of session expiry, in milliseconds.
+    pub tick_ms: u64,
+    /// A request that has waited for etcd for so long ends its connection, in milliseconds.
+    pub write_timeout_ms: u64,
+    /// True if reads are answered however long etcd has not been heard of.
+    pub stale_reads: bool,
+    pub garbage_interval_ms: u64,
+    pub garbage_max: usize,
+}
+
+/// Counts since the start, for an operator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineCounts {
+    pub transactions: u64,
+    /// Transactions that lost a race and were planned anew.
+    pub races_lost: u64,
+    /// Transactions that were sent again because etcd gave no answer.
+    pub resent: u64,
+    pub loads: u64,
+    pub watch_streams: u64,
+}
+
+#[derive(Debug)]
+pub struct Engine {
+    options: EngineOptions,
+    phase: Phase,
+    mirror: Mirror,
+    /// Newest revision that the state shows.
+    installed: i64,
+    watch: Watching,
+    lanes: Lanes,
+    flights: Flights,
+    calls: Calls,
+    leases: Leases,
+    syncs: Syncs,
+    /// Sessions that were silent for too long.
+    expiring: BTreeSet<SessionId>,
+    /// Sessions that their clients close, with more ephemerals than one transaction removes: who waits for the last one.
+    closing: BTreeMap<SessionId, (ConnId, Xid)>,
+    garbage: Garbage,
+    probed_ms: u64,
+    confirmed_ms: u64,
+    ticks: u64,
+    counts: EngineCounts,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Loading(Box<Loading>),
+    Following,
+}
+
+#[derive(Debug, Default)]
+struct Watching {
+    generation: u64,
+    /// A stream was ordered and has not ended.
+    is_ordered: bool,
+    is_open: bool,
+    /// Time since which there is none.
+    lost_ms: Option<u64>,
+    first_revision: i64,
+}
+
+impl Engine {
+    /// Time between two `Input::Tick`s, in milliseconds.
+    pub const TICK_MS: u64 = 50;
+    /// Time between two questions to etcd whether the state is that of now, in milliseconds.
+    const PROBE_MS: u64 = 200;
+    /// A sync that has waited so long for the watch stream has it write a key of its own, in milliseconds.
+    const MARK_MS: u64 = 10;
+    /// Ticks between two looks for requests that have waited too long.
+    const OVERDUE_TICKS: u64 = 10;
+
+    pub fn new(options: EngineOptions, now: Now) -> Engine {
+        let EngineOptions { keys, front, limits, tick_ms, garbage_interval_ms, garbage_max, .. } =
+            options.clone();
+        Engine {
+            phase: Phase::Loading(Box::new(Loading::new(now.monotonic_ms))),
+            mirror: Mirror::new(keys, front, limits),
+            installed: 0,
+            watch: Watching::default(),
+            lanes: Lanes::default(),
+            flights: Flights::default(),
+            calls: Calls::default(),
+            leases: Leases::new(tick_ms, front),
+            syncs: Syncs::default(),
+            expiring: BTreeSet::new(),
+            closing: BTreeMap::new(),
+            // Front ends do not all look at the same time: what one has removed the next one does not find.
+            garbage: Garbage::new(garbage_interval_ms + front % garbage_interval_ms.max(1), garbage_max, now),
+            probed_ms: 0,
+            confirmed_ms: now.monotonic_ms,
+            ticks: 0,
+            counts: EngineCounts::default(),
+            options,
+        }
+    }
+
+    /// True once the state is that of etcd.
+    pub fn is_following(&self) -> bool {
+        matches!(self.phase, Phase::Following)
+    }
+
+    /// True if clients that connect now can be served.
+    pub fn is_serving(&self, now: Now) -> bool {
+        let silence_ms = now.monotonic_ms.saturating_sub(self.confirmed_ms());
+        self.is_following() && silence_ms <= contact_max_ms(i32::MAX)
+    }
+
+    /// Time at which the state was that of etcd for sure, in milliseconds of the monotonic clock.
+    pub fn confirmed_ms(&self) -> u64 {
+        if self.options.stale_reads && self.is_following() { u64::MAX } else { self.confirmed_ms }
+    }
+
+    pub fn counts(&self) -> EngineCounts {
+        self.counts
+    }
+
+    /// Number of transactions that are under way.
+    pub fn transactions_under_way(&self) -> usize {
+        self.flights.len()
+    }
+
+    pub fn step(
+        &mut self,
+        now: Now,
+        input: Input,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        match input {
+            Input::Client(input) => self.on_client(now, input, effects),
+            Input::Answer(call, result) => self.on_answer(now, call, result, state, out, effects),
+            Input::Watch { generation, message } if generation == self.watch.generation => {
+                self.on_watch(now, message, state, out, effects);
+            }
+            Input::Watch { .. } => {}
+            Input::Tick => self.on_tick(now, state, out, effects),
+        }
+    }
+
+    fn on_tick(&mut self, now: Now, state: &mut State, out: &mut Outboxes, effects: &mut Effects) {
+        self.ticks += 1;
+        self.read_if_due(now, effects);
+        if self.is_following() {
+            self.watch_if_due(effects);
+            self.resend(effects);
+            if !self.syncs.is_asking() && now.monotonic_ms >= self.probed_ms + Engine::PROBE_MS {
+                self.probe(now, effects);
+            }
+            self.mark_if_due(now, effects);
+            self.expire_sessions(now, state);
+            self.garbage.tick(now);
+        }
+        if self.ticks.is_multiple_of(Engine::OVERDUE_TICKS) {
+            self.close_overdue(now, state, out);
+        }
+    }
+
+    /// Begins what can be begun now. To be called when all that waits was stepped.
+    pub fn work(&mut self, now: Now, state: &mut State, out: &mut Outboxes, effects: &mut Effects) {
+        if !self.is_following() {
+            return;
+        }
+        self.end_sessions(state, effects);
+        self.remove_garbage(now, state, effects);
+        self.schedule(now, state, out, effects);
+        if self.syncs.are_waiting() && !self.syncs.is_asking() {
+            self.probe(now, effects);
+        }
+    }
+
+    fn watch_if_due(&mut self, effects: &mut Effects) {
+        if self.watch.is_ordered {
+            return;
+        }
+        self.watch.generation += 1;
+        self.watch.is_ordered = true;
+        self.counts.watch_streams += 1;
+        let (start, end) = self.options.keys.range();
+        effects.watch = Some(WatchOrder {
+            generation: self.watch.generation,
+            start,
+            end,
+            first_revision: self.watch.first_revision,
+        });
+    }
+
+    fn probe(&mut self, now: Now, effects: &mut Effects) {
+        self.syncs.ask(now.monotonic_ms);
+        self.probed_ms = now.monotonic_ms;
+        let key = self.options.keys.front(self.options.front);
+        self.calls.make(Call::Probe { key }, Purpose::Probe, effects);
+    }
+
+    /// Writes a key to see how far the watch stream is, for syncs that wait for it: etcd's revision may be that of somebody
+    /// else's key.
+    fn mark_if_due(&mut self, now: Now, effects: &mut Effects) {
+        let is_due = self.syncs.are_behind(now.monotonic_ms.saturating_sub(Engine::MARK_MS));
+        if !is_due || self.flights.has_mark() {
+            return;
+        }
+        let number = self.flights.next_number();
+        let front = self.options.front;
+        let value = encode_mark(Tag { front, number });
+        let mark = Operation::Put { key: self.options.keys.front(front), value, lease: None };
+        let transaction = Transaction { compares: Vec::new(), operations: vec![mark] };
+        self.launch(number, transaction, vec![Part::Mark], effects);
+    }
+
+    fn launch(&mut self, number: u32, transaction: Transaction, parts: Vec<Part>, effects: &mut Effects) {
+        self.counts.transactions += 1;
+        self.flights.insert(number, transaction.clone(), parts);
+        self.calls.make(Call::Transact(transaction), Purpose::Flight(number), effects);
+    }
+
+    /// Sends again what got no answer.
+    fn resend(&mut self, effects: &mut Effects) {
+        for (number, flight) in self.flights.iter_mut() {
+            if std::mem::take(&mut flight.is_lost) {
+                self.counts.resent += 1;
+                let call = Call::Transact(flight.transaction.clone());
+                self.calls.make(call, Purpose::Flight(number), effects);
+            }
+        }
+    }
+
+    fn expire_sessions(&mut self, now: Now, state: &State) {
+        let heard_ms = now.monotonic_ms.saturating_sub(paddock_state::TOUCH_DELAY_MS);
+        for session in self.leases.liveness.expire(heard_ms) {
+            if state.tree().session_owner(session) == Some(Mirror::MEMBER) {
+                tracing::info!(%session, "session expired");
+                self.expiring.insert(session);
+            }
+        }
+    }
+
+    /// Closes the connections of requests that have waited for etcd for too long. It is unknown whether their writes are carried
+    /// out; they are not any more once the session is resumed.
+    fn close_overdue(&mut self, now: Now, state: &State, out: &mut Outboxes) {
+        let before_ms = now.monotonic_ms.saturating_sub(self.options.write_timeout_ms);
+        let mut conns = self.lanes.overdue(before_ms);
+        let under_way = self.flights.overdue(before_ms).into_iter();
+        conns.extend(under_way.filter(|conn| !self.lanes.is_closed(*conn)));
+        conns.dedup();
+        if !conns.is_empty() {
+            let timeout_ms = self.options.write_timeout_ms;
+            tracing::warn!(
+                connections = conns.len(),
+                timeout_ms,
+                "closed connections whose requests etcd has not answered in time"
+            );
+        }
+        conns.into_iter().for_each(|conn| self.close(conn, state, out));
+    }
+
+    /// Closes a connection; what of it was not begun is dropped.
+    fn close(&mut self, conn: ConnId, state: &State, out: &mut Outboxes) {
+        state.drop_watches(conn);
+        self.leases.serving.end_conn(conn);
+        self.lanes.close(conn);
+        out.close(conn);
+    }
+
+    fn log_refusal(error: &CallError) {
+        tracing::warn!(%error, "etcd did not carry out a transaction");
+    }
+}

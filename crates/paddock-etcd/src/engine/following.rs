@@ -1,0 +1,323 @@
+//! Following the watch stream: revisions are installed, and whoever waits for one is answered.
+
+use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid};
+use paddock_state::{ConnId, Now, Outboxes, State};
+use paddock_tree::Guess;
+
+use super::Engine;
+use super::loading::error_chain;
+use crate::calls::Purpose;
+use crate::contract::{Call, CallError, Effects, WatchMessage};
+use crate::flights::{Fate, Flight, Part};
+use crate::lanes::{Item, SessionItem, Waiting};
+use crate::mirror::{Installed, Mirror};
+use crate::plan::{PlannedReply, Reply};
+use crate::revisions::KeyEvent;
+
+/// A stream that was away for longer may have missed the renewal of leases, in milliseconds.
+const ABSENCE_MS: u64 = 1000;
+
+impl Engine {
+    pub(super) fn on_watch(
+        &mut self,
+        now: Now,
+        message: WatchMessage,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        match message {
+            WatchMessage::Opened => self.on_opened(now, effects),
+            WatchMessage::Events { revision, events } => {
+                self.on_events(now, revision, &events, state, out, effects)
+            }
+            WatchMessage::Compacted => {
+                tracing::warn!("etcd has compacted revisions that were not read: reading the state anew");
+                self.reset(now, state, out);
+            }
+            WatchMessage::Lost(reason) => {
+                tracing::debug!(reason, "lost the watch stream of etcd");
+                (self.watch.is_ordered, self.watch.is_open) = (false, false);
+                self.watch.lost_ms.get_or_insert(now.monotonic_ms);
+            }
+        }
+    }
+
+    fn on_opened(&mut self, now: Now, effects: &mut Effects) {
+        self.watch.is_open = true;
+        let lost_ms = self.watch.lost_ms.take();
+        if lost_ms.is_some_and(|lost_ms| now.monotonic_ms >= lost_ms + ABSENCE_MS) {
+            tracing::info!("following etcd again");
+            // Nobody could come back to a session meanwhile.
+            effects.keep_alive.extend(self.leases.renew_all(now.monotonic_ms));
+        }
+    }
+
+    fn on_events(
+        &mut self,
+        now: Now,
+        revision: i64,
+        events: &[KeyEvent],
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        for events in events.chunk_by(|a, b| a.mod_revision == b.mod_revision) {
+            let revision = events[0].mod_revision;
+            if revision <= self.installed {
+                continue;
+            }
+            let installed = match self.mirror.install(state, revision, events, out) {
+                Ok(installed) => installed,
+                Err(error) => {
+                    tracing::error!(
+                        error = error_chain(&error),
+                        "etcd's keys are no state; reading them anew"
+                    );
+                    return self.reset(now, state, out);
+                }
+            };
+            self.installed = revision;
+            self.follow(now, revision, &installed, state, out, effects);
+        }
+        self.watch.first_revision = self.watch.first_revision.max(revision + 1).max(self.installed + 1);
+    }
+
+    /// A revision was installed: its own transaction is answered, and sessions follow.
+    fn follow(
+        &mut self,
+        now: Now,
+        revision: i64,
+        installed: &Installed,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        for (&session, record) in &installed.sessions {
+            match record {
+                Some(record) if record.tag.front == self.options.front => {
+                    self.leases.add(session, record.timeout_ms, now.monotonic_ms);
+                }
+                _ => self.leases.remove(session),
+            }
+        }
+        if let Some(number) = installed.own {
+            self.complete(now, number, revision, state, out, effects);
+        }
+        self.settle_flights(now, state, out, effects);
+        for session in installed.sessions.keys() {
+            let is_served = state.tree().session_owner(*session) == Some(Mirror::MEMBER);
+            if !is_served && !self.is_closing(*session) {
+                self.end_serving(*session, state, out);
+            }
+        }
+        self.answer_closed(state, out);
+        self.answer_syncs(revision, state, out);
+    }
+
+    /// Answers those whose sessions have ended in several transactions.
+    fn answer_closed(&mut self, state: &State, out: &mut Outboxes) {
+        let has_ended = |session: &SessionId| state.tree().session_owner(*session).is_none();
+        let ended: Vec<SessionId> = self.closing.keys().copied().filter(has_ended).collect();
+        for (conn, xid) in ended.iter().filter_map(|session| self.closing.remove(session)).collect::<Vec<_>>()
+        {
+            answer_write(conn, xid, state.tree().zxid(), &Ok(WriteReply::Done), out);
+            self.close(conn, state, out);
+            self.lanes.free(conn);
+        }
+    }
+
+    /// True if the session's connection waits for the answer to its own close.
+    fn is_closing(&self, session: SessionId) -> bool {
+        if self.closing.contains_key(&session) {
+            return true;
+        }
+        let conn = self.leases.serving.conn(session);
+        let waits = |part: &Part| match part {
+            Part::Client { conn: waiting, waiting: Waiting { item: Item::Write { op, .. }, .. }, .. } => {
+                Some(*waiting) == conn && *op == OpCode::CloseSession
+            }
+            _ => false,
+        };
+        conn.is_some() && self.flights.iter().any(|(_, flight)| flight.parts.iter().any(waits))
+    }
+
+    fn end_serving(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
+        if let Some(conn) = self.leases.serving.end_session(session) {
+            state.drop_watches(conn);
+            self.lanes.close(conn);
+            out.close(conn);
+        }
+    }
+
+    /// Completes transactions that left no tag behind, and plans those anew that have lost a race.
+    pub(super) fn settle_flights(
+        &mut self,
+        now: Now,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        let mut done = Vec::new();
+        let mut outdated = Vec::new();
+        for (number, flight) in self.flights.iter() {
+            match flight.fate {
+                Fate::Done(revision) if revision <= self.installed => done.push((number, revision)),
+                Fate::Refused if !self.mirror.holds(state.tree(), &flight.transaction.compares) => {
+                    outdated.push(number);
+                }
+                _ => {}
+            }
+        }
+        for (number, revision) in done {
+            self.complete(now, number, revision, state, out, effects);
+        }
+        for number in outdated {
+            self.counts.races_lost += 1;
+            if let Some(flight) = self.flights.remove(number) {
+                self.try_again(flight);
+            }
+        }
+    }
+
+    /// Puts the requests of a transaction back, each to be tried alone: others need not lose the next race of one.
+    pub(super) fn try_again(&mut self, flight: Flight) {
+        let mut conns: Vec<ConnId> = Vec::new();
+        for part in flight.parts.into_iter().rev() {
+            if let Part::Client { conn, waiting, .. } = part {
+                self.lanes.put_back(conn, Waiting { is_alone: true, ..waiting });
+                conns.push(conn);
+            }
+        }
+        conns.reverse();
+        conns.dedup();
+        self.free_all(conns);
+        self.lanes.unblock();
+    }
+
+    fn free_all(&mut self, mut conns: Vec<ConnId>) {
+        conns.dedup();
+        conns.into_iter().for_each(|conn| self.lanes.free(conn));
+    }
+
+    /// The transaction was carried out in this revision, which is installed, or it has changed nothing.
+    pub(super) fn complete(
+        &mut self,
+        now: Now,
+        number: u32,
+        revision: i64,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        let Some(flight) = self.flights.remove(number) else { return };
+        let has_written = !flight.transaction.operations.is_empty();
+        let zxid = if has_written { Zxid(revision) } else { state.tree().zxid() };
+        let mut conns = Vec::new();
+        for part in flight.parts {
+            if let Part::Client { conn, waiting, planned } = part {
+                self.answer(now, (conn, waiting), (planned, zxid), state, out, effects);
+                conns.push(conn);
+            }
+        }
+        self.free_all(conns);
+        self.lanes.unblock();
+    }
+
+    fn answer(
+        &mut self,
+        now: Now,
+        (conn, waiting): (ConnId, Waiting),
+        (planned, zxid): (PlannedReply, Zxid),
+        state: &State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        let reply = planned.settle(zxid);
+        match waiting.item {
+            Item::Write { xid, op: OpCode::CloseSession, .. } => {
+                // A session that has ended meanwhile is as its client wants it.
+                answer_write(conn, xid, zxid, &Ok(WriteReply::Done), out);
+                self.close(conn, state, out);
+            }
+            Item::Write { xid, .. } => answer_write(conn, xid, zxid, &reply, out),
+            Item::Session(item) => {
+                self.answer_session(now, conn, (&item, reply.is_ok()), state, out, effects)
+            }
+            Item::Read(_) | Item::Disconnect => unreachable!("only writes are part of a transaction"),
+        }
+    }
+
+    fn answer_session(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        (item, is_served): (&SessionItem, bool),
+        state: &State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        if !is_served {
+            return out.expired(conn);
+        }
+        if let Some(former) = self.leases.serving.begin(item.session, conn) {
+            state.drop_watches(former);
+            self.lanes.close(former);
+            out.close(former);
+        }
+        self.leases.liveness.touch(item.session, now.monotonic_ms);
+        effects.keep_alive.push(item.session.0);
+        out.connected(conn, item.session, item.timeout_ms, false);
+    }
+
+    /// Answers those who wait for a state of this revision.
+    pub(super) fn answer_syncs(&mut self, revision: i64, state: &State, out: &mut Outboxes) {
+        for conn in self.syncs.reached(revision) {
+            if let Some(Waiting { item: Item::Read(read), .. }) = self.lanes.take(conn) {
+                out.reply(conn, |out| {
+                    state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, out)
+                });
+            }
+            self.lanes.free(conn);
+        }
+    }
+
+    /// etcd will never carry the transaction out. Its requests are refused, alone or each by itself.
+    pub(super) fn give_up(&mut self, number: u32, error: &CallError, state: &State, out: &mut Outboxes) {
+        let Some(flight) = self.flights.remove(number) else { return };
+        let clients = flight.parts.iter().filter(|part| matches!(part, Part::Client { .. })).count();
+        if clients > 1 {
+            return self.try_again(flight);
+        }
+        Engine::log_refusal(error);
+        let code = match error {
+            CallError::NoSpace => Some(ErrorCode::QuotaExceeded),
+            CallError::TooLarge(_) => Some(ErrorCode::BadArguments),
+            _ => None,
+        };
+        for part in flight.parts {
+            if let Part::Client { conn, waiting, .. } = part {
+                match (waiting.item, code) {
+                    (Item::Write { xid, .. }, Some(code)) => {
+                        answer_write(conn, xid, state.tree().zxid(), &Err(code), out);
+                    }
+                    _ => self.close(conn, state, out),
+                }
+                self.lanes.free(conn);
+            }
+        }
+        self.lanes.unblock();
+    }
+
+    /// The lease of a session that has ended is of no use any more.
+    pub(super) fn revoke(&mut self, session: SessionId, effects: &mut Effects) {
+        self.calls.make(Call::Revoke { lease: session.0 }, Purpose::Revoke, effects);
+    }
+}
+
+pub(super) fn answer_write(conn: ConnId, xid: Xid, zxid: Zxid, reply: &Reply, out: &mut Outboxes) {
+    match reply {
+        Ok(reply) => out.write_reply(conn, ReplyHeader::ok(xid, zxid), |out| reply.encode(out)),
+        Err(error) => out.write_reply(conn, ReplyHeader::refused(xid, zxid, *error), |_| {}),
+    }
+}

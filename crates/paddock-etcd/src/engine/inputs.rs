@@ -1,0 +1,151 @@
+//! Inputs of clients, and etcd's answers.
+
+use paddock_proto::{IdList, OpCode, SessionId};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, State};
+use paddock_tree::Command;
+
+use super::Engine;
+use crate::calls::Purpose;
+use crate::contract::{Answer, Call, CallError, CallId, Effects};
+use crate::flights::Fate;
+use crate::lanes::{Item, SessionItem};
+
+impl Engine {
+    pub(super) fn on_client(&mut self, now: Now, input: ClientInput, effects: &mut Effects) {
+        let since_ms = now.monotonic_ms;
+        match input {
+            ClientInput::Write { conn, xid, op, command } => {
+                self.lanes.push(conn, Item::Write { xid, op, command }, since_ms);
+            }
+            ClientInput::Read(read) => self.lanes.push(read.client.conn, Item::Read(read), since_ms),
+            ClientInput::Connect { conn, timeout_ms, .. } => {
+                let session = self.leases.take_id();
+                self.push_session(conn, session, OpCode::CreateSession, timeout_ms, since_ms);
+            }
+            ClientInput::Resume { conn, session, timeout_ms, .. } => {
+                // What the session has asked before on another connection must not come after what it asks from now on.
+                if let Some(former) = self.leases.serving.conn(session) {
+                    self.lanes.close(former);
+                }
+                self.leases.liveness.touch(session, since_ms);
+                effects.keep_alive.push(session.0);
+                self.push_session(conn, session, OpCode::ResumeSession, timeout_ms, since_ms);
+            }
+            ClientInput::Disconnect { conn } => self.lanes.push(conn, Item::Disconnect, since_ms),
+            ClientInput::Touch { session } => {
+                if self.leases.touch(session, since_ms) {
+                    effects.keep_alive.push(session.0);
+                }
+            }
+        }
+    }
+
+    fn push_session(&mut self, conn: ConnId, session: SessionId, op: OpCode, timeout_ms: i32, since_ms: u64) {
+        let mut command = Vec::new();
+        Command::encode(session, 0, IdList::NONE, op, &timeout_ms.to_be_bytes(), &mut command);
+        let has_lease = op == OpCode::ResumeSession;
+        let item = SessionItem { session, timeout_ms, command, has_lease };
+        self.lanes.push(conn, Item::Session(item), since_ms);
+    }
+
+    pub(super) fn on_answer(
+        &mut self,
+        now: Now,
+        call: CallId,
+        result: Result<Answer, CallError>,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        match self.calls.answered(call) {
+            Some(Purpose::Page) => self.on_page(now, result, state, out, effects),
+            Some(Purpose::Flight(number)) => self.on_transacted(now, number, result, state, out, effects),
+            Some(Purpose::Grant(conn)) => self.on_granted(conn, result, state, out),
+            Some(Purpose::Probe) => self.on_probed(now, result, state, out),
+            Some(Purpose::Revoke) | None => {}
+        }
+    }
+
+    fn on_granted(
+        &mut self,
+        conn: ConnId,
+        result: Result<Answer, CallError>,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
+        let taken = matches!(result, Err(CallError::LeaseExists));
+        let next = taken.then(|| self.leases.take_id());
+        if let Some(waiting) = self.lanes.first(conn)
+            && let Item::Session(item) = &mut waiting.item
+        {
+            match (&result, next) {
+                (Ok(_), _) => item.has_lease = true,
+                // Somebody else has the id, or an answer was lost and it is ours: another one is as good.
+                (_, Some(session)) => item.rename(session),
+                (Err(CallError::Lost(_)), _) => {}
+                (Err(error), _) => {
+                    Engine::log_refusal(error);
+                    self.close(conn, state, out);
+                }
+            }
+        }
+        self.lanes.free(conn);
+    }
+
+    pub(super) fn ask_lease(&mut self, conn: ConnId, item: (SessionId, i32), effects: &mut Effects) {
+        let (session, timeout_ms) = item;
+        let call = Call::Grant { lease: session.0, ttl_s: self.leases.ttl_s(timeout_ms) };
+        self.calls.make(call, Purpose::Grant(conn), effects);
+    }
+
+    fn on_probed(
+        &mut self,
+        now: Now,
+        result: Result<Answer, CallError>,
+        state: &mut State,
+        out: &mut Outboxes,
+    ) {
+        let Ok(Answer::Probed { revision }) = result else { return self.syncs.fail() };
+        if let Some(asked_ms) = self.syncs.answer(revision, now.monotonic_ms)
+            && self.watch.is_open
+        {
+            self.confirmed_ms = self.confirmed_ms.max(asked_ms);
+        }
+        self.answer_syncs(self.installed, state, out);
+    }
+
+    fn on_transacted(
+        &mut self,
+        now: Now,
+        number: u32,
+        result: Result<Answer, CallError>,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        let Some(flight) = self.flights.get_mut(number) else { return };
+        match result {
+            Ok(Answer::Transacted { is_done: true, revision }) => {
+                flight.fate = Fate::Done(revision);
+                if flight.transaction.operations.is_empty() {
+                    self.complete(now, number, revision, state, out, effects);
+                }
+            }
+            Ok(Answer::Transacted { is_done: false, .. }) => flight.fate = Fate::Refused,
+            Err(CallError::Lost(_)) => flight.is_lost = true,
+            // The session's key goes with it, which the watch stream tells.
+            Err(CallError::LeaseNotFound) => flight.fate = Fate::Refused,
+            Err(error) => return self.give_up(number, &error, state, out),
+            Ok(answer) => unreachable!("a transaction is answered by its end, not by {answer:?}"),
+        }
+        self.settle_flights(now, state, out, effects);
+    }
+}
+
+impl SessionItem {
+    /// Takes another id: this one's is in use.
+    fn rename(&mut self, session: SessionId) {
+        self.session = session;
+        self.command[..8].copy_from_slice(&session.0.to_be_bytes());
+    }
+}

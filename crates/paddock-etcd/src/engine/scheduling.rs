@@ -1,0 +1,351 @@
+//! Scheduling: requests become transactions, as many at the same time as do not meet.
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId};
+use paddock_state::{ConnId, Now, Outboxes, State};
+use paddock_tree::{Command, Guess, Tree};
+
+use super::Engine;
+use super::following::answer_write;
+use crate::batch::Batch;
+use crate::contract::Effects;
+use crate::flights::Part;
+use crate::lanes::{Item, Waiting};
+use crate::mirror::Mirror;
+use crate::plan::{Compare, Dependencies, Operation, Plan, PlanError, Transaction};
+
+/// Transactions that are under way at the same time, at most.
+const FLIGHTS_MAX: usize = 64;
+/// Lanes that are looked at for one batch although they meet it, at most.
+const LATER_MAX: usize = 64;
+/// Ephemerals that one transaction removes when a session has more than fit: each may have a parent of its own.
+const EPHEMERALS_PER_TRANSACTION: usize = 3;
+
+/// State of a lane whose first requests have been looked at.
+enum Drained {
+    /// Some of it is in the batch.
+    Taken,
+    /// It waits for etcd otherwise.
+    Waits,
+    /// It meets the batch.
+    Later,
+    /// It meets a transaction that is under way.
+    Blocked,
+    Empty,
+}
+
+impl Engine {
+    pub(super) fn schedule(
+        &mut self,
+        now: Now,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        while self.flights.len() < FLIGHTS_MAX {
+            let batch = self.gather(state, out, effects);
+            if batch.is_empty() {
+                break;
+            }
+            self.begin_batch(now, batch, state, out, effects);
+        }
+    }
+
+    fn gather(&mut self, state: &State, out: &mut Outboxes, effects: &mut Effects) -> Batch {
+        let mut batch = Batch::default();
+        let mut later = Vec::new();
+        while !batch.is_full() && later.len() < LATER_MAX {
+            let Some(conn) = self.lanes.next() else { break };
+            match self.drain(conn, &mut batch, state, out, effects) {
+                Drained::Taken | Drained::Waits => {}
+                Drained::Later => later.push(conn),
+                Drained::Blocked => self.lanes.block(conn),
+                Drained::Empty => self.lanes.free(conn),
+            }
+        }
+        self.lanes.keep_ready(&later);
+        batch
+    }
+
+    /// Answers the reads at the front of a lane, and moves the writes behind them into the batch.
+    fn drain(
+        &mut self,
+        conn: ConnId,
+        batch: &mut Batch,
+        state: &State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) -> Drained {
+        let mut has_taken = false;
+        loop {
+            let Some(first) = self.lanes.first(conn) else {
+                return if has_taken { Drained::Taken } else { Drained::Empty };
+            };
+            let is_alone = first.is_alone;
+            let command = match &first.item {
+                Item::Read(_) | Item::Disconnect if has_taken => return Drained::Taken,
+                Item::Read(read) if read.op == OpCode::Sync => {
+                    self.syncs.add(conn);
+                    return Drained::Waits;
+                }
+                Item::Read(_) | Item::Disconnect => {
+                    self.run_first(conn, state, out);
+                    continue;
+                }
+                Item::Session(item) if !item.has_lease => {
+                    let asked = (item.session, item.timeout_ms);
+                    self.ask_lease(conn, asked, effects);
+                    return Drained::Waits;
+                }
+                Item::Session(item) => &item.command,
+                Item::Write { command, .. } => command,
+            };
+            let bytes = command.len();
+            let command = decode(command);
+            let depends = Dependencies::of(std::slice::from_ref(&command));
+            let meets_flight = meets(&self.mirror, &self.flights, &depends);
+            if meets_flight || !batch.admits(&command, &depends, is_alone) {
+                return match (has_taken, meets_flight) {
+                    (true, _) => Drained::Taken,
+                    (_, true) => Drained::Blocked,
+                    _ => Drained::Later,
+                };
+            }
+            batch.note(&command, depends, bytes, is_alone);
+            let waiting = self.lanes.take(conn).expect("it was just looked at");
+            batch.entries.push((conn, waiting));
+            has_taken = true;
+        }
+    }
+
+    fn run_first(&mut self, conn: ConnId, state: &State, out: &mut Outboxes) {
+        match self.lanes.take(conn).map(|waiting| waiting.item) {
+            Some(Item::Read(read)) if out.is_full(conn) => {
+                tracing::warn!(session = %read.client.session, "connection closed: it asks for too much at once");
+                self.close(conn, state, out);
+            }
+            Some(Item::Read(read)) => out.reply(conn, |out| {
+                state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, out);
+            }),
+            Some(Item::Disconnect) => {
+                state.drop_watches(conn);
+                self.leases.serving.end_conn(conn);
+                self.lanes.remove(conn);
+            }
+            Some(Item::Write { .. } | Item::Session(_)) | None => unreachable!("it is a read or the end"),
+        }
+    }
+
+    fn begin_batch(
+        &mut self,
+        now: Now,
+        mut batch: Batch,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        for (_, waiting) in &mut batch.entries {
+            stamp(waiting, now.wall_ms);
+        }
+        let commands: Vec<Command<'_>> =
+            batch.entries.iter().map(|(_, waiting)| decode(waiting.command())).collect();
+        let number = self.flights.next_number();
+        match self.mirror.plan(state.tree_mut(), &commands, number) {
+            Ok(Plan { transaction, .. }) if self.flights.meets(&transaction) => self.put_back(batch, true),
+            Ok(Plan { transaction, outcomes }) => {
+                let parts = batch.entries.into_iter().zip(outcomes);
+                let part = |((conn, waiting), planned)| Part::Client { conn, waiting, planned };
+                self.launch(number, transaction, parts.map(part).collect(), effects);
+            }
+            Err(_) if batch.entries.len() > 1 => {
+                batch.entries.iter_mut().for_each(|(_, waiting)| waiting.is_alone = true);
+                self.put_back(batch, false);
+            }
+            Err(error) => {
+                let (conn, waiting) = batch.entries.pop().expect("a batch has a write");
+                self.refuse(conn, waiting, error, state, out);
+            }
+        }
+    }
+
+    /// Gives the requests of a batch back to their lanes, blocked until a transaction ends, or ready.
+    fn put_back(&mut self, batch: Batch, is_blocked: bool) {
+        let mut conns = Vec::new();
+        for (conn, waiting) in batch.entries.into_iter().rev() {
+            self.lanes.put_back(conn, waiting);
+            conns.push(conn);
+        }
+        conns.dedup();
+        conns.reverse();
+        if is_blocked {
+            conns.into_iter().for_each(|conn| self.lanes.block(conn));
+        } else {
+            self.lanes.keep_ready(&conns);
+        }
+    }
+
+    /// A single write cannot be a transaction. A session with more ephemerals than fit ends in several, and
+    /// is answered when it has ended.
+    fn refuse(
+        &mut self,
+        conn: ConnId,
+        waiting: Waiting,
+        error: PlanError,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
+        match waiting.item {
+            Item::Write { xid, op: OpCode::CloseSession, ref command } => {
+                let session = decode(command).session;
+                self.expiring.insert(session);
+                self.closing.insert(session, (conn, xid));
+                return;
+            }
+            Item::Write { xid, .. } => {
+                tracing::warn!(%error, "refused a write");
+                let code = ErrorCode::BadArguments;
+                answer_write(conn, xid, state.tree().zxid(), &Err(code), out);
+            }
+            _ => self.close(conn, state, out),
+        }
+        self.lanes.free(conn);
+    }
+
+    /// Ends sessions: those of this front end that were silent for too long, and all whose keys have gone with their leases.
+    pub(super) fn end_sessions(&mut self, state: &mut State, effects: &mut Effects) {
+        let tree = state.tree();
+        let is_own = |session: &SessionId| tree.session_owner(*session) == Some(Mirror::MEMBER);
+        let ending = self.expiring.iter().copied().filter(is_own).chain(self.mirror.ended());
+        let ending: Vec<SessionId> = ending.collect();
+        self.expiring.retain(|session| ending.contains(session));
+        for session in ending {
+            if self.flights.len() < FLIGHTS_MAX && !self.flights.is_ending(session) {
+                self.end_session(session, state.tree_mut(), effects);
+            }
+        }
+    }
+
+    fn end_session(&mut self, session: SessionId, tree: &mut Tree, effects: &mut Effects) {
+        let number = self.flights.next_number();
+        let transaction = match self.plan_end(session, tree, number) {
+            Ok(transaction) => transaction,
+            // First its key: nothing of the session is carried out any more. Then its znodes, some at a time.
+            Err(_) if self.mirror.session_revision(session) != 0 => self.delete_session_key(session),
+            Err(_) => match self.plan_removal(session, tree, number) {
+                Ok(transaction) => transaction,
+                Err(error) => return tracing::error!(%session, %error, "a session cannot be ended"),
+            },
+        };
+        if !self.flights.meets(&transaction) {
+            let deletes_key = |operation: &Operation| operation.key() == self.options.keys.session(session);
+            let is_over = transaction.operations.iter().any(deletes_key);
+            self.launch(number, transaction, vec![Part::End { session }], effects);
+            if is_over {
+                self.revoke_later(session, effects);
+            }
+        }
+    }
+
+    fn plan_end(&self, session: SessionId, tree: &mut Tree, number: u32) -> Result<Transaction, PlanError> {
+        let mut bytes = Vec::new();
+        let body = session.0.to_be_bytes();
+        Command::encode(SessionId::NONE, 0, IdList::NONE, OpCode::ExpireSession, &body, &mut bytes);
+        Ok(self.mirror.plan(tree, &[decode(&bytes)], number)?.transaction)
+    }
+
+    fn delete_session_key(&self, session: SessionId) -> Transaction {
+        let key = self.options.keys.session(session);
+        let mod_revision = self.mirror.session_revision(session);
+        Transaction {
+            compares: vec![Compare { key: key.clone(), mod_revision }],
+            operations: vec![Operation::Delete { key }],
+        }
+    }
+
+    /// A transaction that removes some ephemerals of a session that has ended.
+    fn plan_removal(
+        &self,
+        session: SessionId,
+        tree: &mut Tree,
+        number: u32,
+    ) -> Result<Transaction, PlanError> {
+        let count = (self.options.limits.operations_max / EPHEMERALS_PER_TRANSACTION).max(1);
+        let all = tree.ephemerals().find(|(owner, _)| *owner == session);
+        let paths: Vec<String> = all.into_iter().flat_map(|(_, paths)| paths).take(count).collect();
+        let ids = IdList::encode(&[Id::new("super", "")]);
+        let ids = IdList::decode(&mut Reader::new(&ids)).expect("it was just encoded");
+        let encoded: Vec<Vec<u8>> = paths.iter().map(|path| delete(path, ids)).collect();
+        let commands: Vec<Command<'_>> = encoded.iter().map(|bytes| decode(bytes)).collect();
+        Ok(self.mirror.plan(tree, &commands, number)?.transaction)
+    }
+
+    fn revoke_later(&mut self, session: SessionId, effects: &mut Effects) {
+        // Its key goes with the lease if the transaction should come later: both end the session.
+        if self.expiring.remove(&session) {
+            self.revoke(session, effects);
+        }
+    }
+
+    /// Removes znodes that have expired, if a search is due.
+    pub(super) fn remove_garbage(&mut self, now: Now, state: &mut State, effects: &mut Effects) {
+        for body in self.garbage.find(now, state.tree()) {
+            if self.flights.len() >= FLIGHTS_MAX {
+                break;
+            }
+            let mut bytes = Vec::new();
+            let op = OpCode::DeleteContainer;
+            Command::encode(SessionId::NONE, now.wall_ms, IdList::NONE, op, &body, &mut bytes);
+            let number = self.flights.next_number();
+            if let Ok(plan) = self.mirror.plan(state.tree_mut(), &[decode(&bytes)], number)
+                && !plan.transaction.operations.is_empty()
+                && !self.flights.meets(&plan.transaction)
+            {
+                self.launch(number, plan.transaction, vec![Part::Garbage], effects);
+            }
+        }
+    }
+}
+
+impl Waiting {
+    fn command(&self) -> &[u8] {
+        match &self.item {
+            Item::Write { command, .. } => command,
+            Item::Session(item) => &item.command,
+            Item::Read(_) | Item::Disconnect => unreachable!("only writes are part of a batch"),
+        }
+    }
+}
+
+/// Writes the time into a command, each time it is planned.
+fn stamp(waiting: &mut Waiting, wall_ms: i64) {
+    let command = match &mut waiting.item {
+        Item::Write { command, .. } => command,
+        Item::Session(item) => &mut item.command,
+        Item::Read(_) | Item::Disconnect => unreachable!("only writes are part of a batch"),
+    };
+    command[Command::TIME_OFFSET..][..8].copy_from_slice(&wall_ms.to_be_bytes());
+}
+
+fn decode(bytes: &[u8]) -> Command<'_> {
+    Command::decode(bytes).expect("a command was encoded by this process").taken_by(Mirror::MEMBER)
+}
+
+fn delete(path: &str, ids: IdList<'_>) -> Vec<u8> {
+    let (mut body, mut bytes) = (Vec::new(), Vec::new());
+    body.put_string(path);
+    body.put_i32(-1);
+    Command::encode(SessionId::NONE, 0, ids, OpCode::Delete, &body, &mut bytes);
+    bytes
+}
+
+/// True if a transaction that is under way writes a key that these writes depend on.
+fn meets(mirror: &Mirror, flights: &crate::flights::Flights, depends: &Dependencies) -> bool {
+    if flights.len() == 0 {
+        return false;
+    }
+    let keys = mirror.keys();
+    let is_written = |path: &String| flights.is_written(&keys.znode(path));
+    depends.sessions.iter().any(|session| flights.is_written(&keys.session(*session)))
+        || depends.named.iter().any(is_written)
+        || depends.parents.iter().any(is_written)
+}

@@ -1,0 +1,152 @@
+//! Transactions that are under way: sent to etcd, and not seen in the watch stream yet.
+//!
+//! Invariant: of two transactions that are under way none writes a key that the other one compares. Their order does not
+//! matter then, and none can make the other one fail.
+
+use std::collections::{BTreeMap, HashMap};
+
+use paddock_proto::SessionId;
+use paddock_state::ConnId;
+
+use crate::lanes::Waiting;
+use crate::plan::{PlannedReply, Transaction};
+
+/// One of those for whom a transaction is under way.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Client {
+        conn: ConnId,
+        waiting: Waiting,
+        planned: PlannedReply,
+    },
+    /// A session has ended, or is to end: its znodes go, or its key if that has to go first.
+    End {
+        session: SessionId,
+    },
+    /// A znode that has expired goes.
+    Garbage,
+    /// Nothing but the revision: the watch stream has come as far.
+    Mark,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Unknown,
+    /// Carried out in this revision.
+    Done(i64),
+    /// A compare did not hold. Since a compare that fails never holds again, the transaction will not be carried out any more;
+    /// it may have been carried out before.
+    Refused,
+}
+
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) transaction: Transaction,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) fate: Fate,
+    /// Nothing was heard of the call that carried it: it has to be sent again.
+    pub(crate) is_lost: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Flights {
+    last: u32,
+    flights: BTreeMap<u32, Flight>,
+    /// Keys that are written, and compared, by how many transactions.
+    written: HashMap<Vec<u8>, u32>,
+    compared: HashMap<Vec<u8>, u32>,
+}
+
+impl Flights {
+    pub(crate) fn len(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Number for the next transaction.
+    pub(crate) fn next_number(&mut self) -> u32 {
+        self.last = self.last.wrapping_add(1);
+        self.last
+    }
+
+    pub(crate) fn is_written(&self, key: &[u8]) -> bool {
+        self.written.contains_key(key)
+    }
+
+    /// True if the transaction meets one that is under way.
+    pub(crate) fn meets(&self, transaction: &Transaction) -> bool {
+        transaction.compares.iter().any(|compare| self.written.contains_key(&compare.key))
+            || transaction.operations.iter().any(|operation| {
+                self.compared.contains_key(operation.key()) || self.written.contains_key(operation.key())
+            })
+    }
+
+    pub(crate) fn insert(&mut self, number: u32, transaction: Transaction, parts: Vec<Part>) {
+        for compare in &transaction.compares {
+            *self.compared.entry(compare.key.clone()).or_default() += 1;
+        }
+        for operation in &transaction.operations {
+            *self.written.entry(operation.key().to_vec()).or_default() += 1;
+        }
+        let flight = Flight { transaction, parts, fate: Fate::Unknown, is_lost: false };
+        let before = self.flights.insert(number, flight);
+        assert!(before.is_none(), "transaction {number} is under way twice");
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Flight> {
+        self.flights.get_mut(&number)
+    }
+
+    pub(crate) fn remove(&mut self, number: u32) -> Option<Flight> {
+        let flight = self.flights.remove(&number)?;
+        for compare in &flight.transaction.compares {
+            release(&mut self.compared, &compare.key);
+        }
+        for operation in &flight.transaction.operations {
+            release(&mut self.written, operation.key());
+        }
+        Some(flight)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Flight)> {
+        self.flights.iter().map(|(number, flight)| (*number, flight))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Flight)> {
+        self.flights.iter_mut().map(|(number, flight)| (*number, flight))
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.flights.values().flat_map(|flight| &flight.parts)
+    }
+
+    pub(crate) fn is_ending(&self, ending: SessionId) -> bool {
+        self.parts().any(|part| matches!(part, Part::End { session } if *session == ending))
+    }
+
+    pub(crate) fn has_mark(&self) -> bool {
+        self.parts().any(|part| matches!(part, Part::Mark))
+    }
+
+    /// Connections of which something has been under way since before that time.
+    pub(crate) fn overdue(&self, before_ms: u64) -> Vec<ConnId> {
+        let conn = |part: &Part| match part {
+            Part::Client { conn, waiting, .. } if waiting.since_ms < before_ms => Some(*conn),
+            _ => None,
+        };
+        self.parts().filter_map(conn).collect()
+    }
+
+    /// Gives all up.
+    pub(crate) fn clear(&mut self) {
+        (self.written, self.compared) = Default::default();
+        self.flights.clear();
+    }
+}
+
+fn release(keys: &mut HashMap<Vec<u8>, u32>, key: &[u8]) {
+    let count = keys.get_mut(key).expect("every key of a transaction is counted");
+    *count -= 1;
+    if *count == 0 {
+        keys.remove(key);
+    }
+}

@@ -1,0 +1,181 @@
+//! Lanes: for each connection, in their order, the requests that wait for their turn.
+//!
+//! A lane is ready if its first request may be looked at, busy while something of it is with etcd, and blocked while it meets
+//! a transaction that is under way.
+
+use std::collections::{HashMap, VecDeque};
+
+use paddock_proto::{OpCode, SessionId, Xid};
+use paddock_state::{ConnId, QueuedRead};
+
+/// A request of a connection.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Write { xid: Xid, op: OpCode, command: Vec<u8> },
+    Session(SessionItem),
+    Read(QueuedRead),
+    Disconnect,
+}
+
+/// A client waits for its session.
+#[derive(Debug)]
+pub(crate) struct SessionItem {
+    pub(crate) session: SessionId,
+    pub(crate) timeout_ms: i32,
+    pub(crate) command: Vec<u8>,
+    /// A new session needs a lease first.
+    pub(crate) has_lease: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) item: Item,
+    pub(crate) since_ms: u64,
+    /// It has failed together with others, and is to be tried alone.
+    pub(crate) is_alone: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Idle,
+    Ready,
+    Busy,
+    Blocked,
+}
+
+#[derive(Debug)]
+struct Lane {
+    items: VecDeque<Waiting>,
+    place: Place,
+    /// The connection was told to close: what it asks is not carried out any more.
+    is_closed: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    lanes: HashMap<ConnId, Lane>,
+    ready: VecDeque<ConnId>,
+    blocked: Vec<ConnId>,
+}
+
+impl Lanes {
+    pub(crate) fn push(&mut self, conn: ConnId, item: Item, since_ms: u64) {
+        let new = || Lane { items: VecDeque::new(), place: Place::Idle, is_closed: false };
+        let lane = self.lanes.entry(conn).or_insert_with(new);
+        if lane.is_closed && !matches!(item, Item::Disconnect) {
+            return;
+        }
+        lane.items.push_back(Waiting { item, since_ms, is_alone: false });
+        if lane.place == Place::Idle {
+            lane.place = Place::Ready;
+            self.ready.push_back(conn);
+        }
+    }
+
+    /// The next ready lane, which is busy from now on. It is to be freed, blocked or kept ready.
+    pub(crate) fn next(&mut self) -> Option<ConnId> {
+        while let Some(conn) = self.ready.pop_front() {
+            if let Some(lane) = self.lanes.get_mut(&conn).filter(|lane| lane.place == Place::Ready) {
+                lane.place = Place::Busy;
+                return Some(conn);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn first(&mut self, conn: ConnId) -> Option<&mut Waiting> {
+        self.lanes.get_mut(&conn)?.items.front_mut()
+    }
+
+    pub(crate) fn take(&mut self, conn: ConnId) -> Option<Waiting> {
+        self.lanes.get_mut(&conn)?.items.pop_front()
+    }
+
+    /// Puts a request back in front of the others, unless the connection was closed meanwhile.
+    pub(crate) fn put_back(&mut self, conn: ConnId, waiting: Waiting) {
+        if let Some(lane) = self.lanes.get_mut(&conn).filter(|lane| !lane.is_closed) {
+            lane.items.push_front(waiting);
+        }
+    }
+
+    /// The lane waits for nothing any more.
+    pub(crate) fn free(&mut self, conn: ConnId) {
+        let Some(lane) = self.lanes.get_mut(&conn) else { return };
+        if !lane.items.is_empty() {
+            lane.place = Place::Ready;
+            self.ready.push_back(conn);
+        } else if lane.is_closed {
+            lane.place = Place::Idle;
+        } else {
+            self.lanes.remove(&conn);
+        }
+    }
+
+    /// Lanes that go before all others, in this order.
+    pub(crate) fn keep_ready(&mut self, conns: &[ConnId]) {
+        for conn in conns.iter().rev() {
+            if let Some(lane) = self.lanes.get_mut(conn) {
+                lane.place = Place::Ready;
+                self.ready.push_front(*conn);
+            }
+        }
+    }
+
+    pub(crate) fn block(&mut self, conn: ConnId) {
+        if let Some(lane) = self.lanes.get_mut(&conn) {
+            lane.place = Place::Blocked;
+            self.blocked.push(conn);
+        }
+    }
+
+    /// Lets the blocked lanes try again, before others.
+    pub(crate) fn unblock(&mut self) {
+        let blocked = std::mem::take(&mut self.blocked);
+        self.keep_ready(&blocked);
+    }
+
+    /// Drops what the connection has asked and was not begun.
+    pub(crate) fn close(&mut self, conn: ConnId) {
+        let new = || Lane { items: VecDeque::new(), place: Place::Idle, is_closed: true };
+        let lane = self.lanes.entry(conn).or_insert_with(new);
+        lane.items.retain(|waiting| matches!(waiting.item, Item::Disconnect));
+        lane.is_closed = true;
+    }
+
+    /// True if the connection was told to close.
+    pub(crate) fn is_closed(&self, conn: ConnId) -> bool {
+        self.lanes.get(&conn).is_some_and(|lane| lane.is_closed)
+    }
+
+    /// The connection is gone, and nothing of it waits.
+    pub(crate) fn remove(&mut self, conn: ConnId) {
+        self.lanes.remove(&conn);
+    }
+
+    /// Connections that have waited since before that time.
+    pub(crate) fn overdue(&self, before_ms: u64) -> Vec<ConnId> {
+        let is_overdue = |lane: &Lane| lane.items.front().is_some_and(|first| first.since_ms < before_ms);
+        let lanes = self.lanes.iter().filter(|(_, lane)| !lane.is_closed && is_overdue(lane));
+        sorted(lanes.map(|(conn, _)| *conn))
+    }
+
+    /// Nothing is with etcd any more: lanes that were busy or blocked look again at what is left.
+    pub(crate) fn settle(&mut self) {
+        self.blocked.clear();
+        for conn in self.conns() {
+            self.free(conn);
+        }
+    }
+
+    /// All connections of which something waits.
+    pub(crate) fn conns(&self) -> Vec<ConnId> {
+        sorted(self.lanes.keys().copied())
+    }
+}
+
+/// The order of a table is another one in every process.
+fn sorted(conns: impl Iterator<Item = ConnId>) -> Vec<ConnId> {
+    let mut conns: Vec<ConnId> = conns.collect();
+    conns.sort_unstable();
+    conns
+}

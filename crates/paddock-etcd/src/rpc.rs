@@ -1,0 +1,266 @@
+//! Calls, their answers and the watch stream as messages of etcd's gRPC interface, version 3.
+//!
+//! The few messages that are needed are written here by field number, as etcd's `rpc.proto` has them; fields that are not
+//! known are skipped. The numbers of its enumerations that are used: compares of `MOD` (2) by `EQUAL` (0), events of `DELETE`
+//! (1).
+
+mod fields;
+
+use crate::contract::{Answer, Call, CallError, WatchMessage, WatchOrder};
+use crate::plan::{Compare, Operation, Transaction};
+use crate::revisions::KeyEvent;
+use fields::{Field, Message, fields};
+
+pub use fields::ProtobufError;
+
+/// Path of a method, and its request.
+pub type Request = (&'static str, Vec<u8>);
+
+pub const WATCH: &str = "/etcdserverpb.Watch/Watch";
+pub const KEEP_ALIVE: &str = "/etcdserverpb.Lease/LeaseKeepAlive";
+pub const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
+
+const COMPARE_MOD: i64 = 2;
+const EVENT_DELETE: i64 = 1;
+
+pub fn encode_call(call: &Call) -> Request {
+    let mut message = Message::default();
+    match call {
+        Call::Read { start, end, revision, limit } => {
+            message.bytes(1, start).bytes(2, end).number(3, *limit).number(4, *revision);
+            ("/etcdserverpb.KV/Range", message.into_bytes())
+        }
+        Call::Probe { key } => ("/etcdserverpb.KV/Range", message.bytes(1, key).take()),
+        Call::Transact(transaction) => ("/etcdserverpb.KV/Txn", encode_transaction(transaction)),
+        Call::Grant { lease, ttl_s } => {
+            ("/etcdserverpb.Lease/LeaseGrant", message.number(1, *ttl_s).number(2, *lease).take())
+        }
+        Call::Revoke { lease } => ("/etcdserverpb.Lease/LeaseRevoke", message.number(1, *lease).take()),
+    }
+}
+
+fn encode_transaction(transaction: &Transaction) -> Vec<u8> {
+    let mut message = Message::default();
+    for Compare { key, mod_revision } in &transaction.compares {
+        // Zero has to be written: a compare without a number is refused.
+        let compare =
+            Message::default().number(2, COMPARE_MOD).bytes(3, key).present(6, *mod_revision).take();
+        message.bytes(1, &compare);
+    }
+    for operation in &transaction.operations {
+        let operation = match operation {
+            Operation::Put { key, value, lease } => {
+                let put =
+                    Message::default().bytes(1, key).bytes(2, value).number(3, lease.unwrap_or(0)).take();
+                Message::default().bytes(2, &put).take()
+            }
+            Operation::Delete { key } => {
+                let delete = Message::default().bytes(1, key).take();
+                Message::default().bytes(3, &delete).take()
+            }
+        };
+        message.bytes(2, &operation);
+    }
+    message.into_bytes()
+}
+
+/// The answer to a call.
+pub fn decode_answer(call: &Call, bytes: &[u8]) -> Result<Answer, ProtobufError> {
+    let mut revision = 0;
+    let (mut pairs, mut has_more, mut is_done) = (Vec::new(), false, false);
+    let is_read = matches!(call, Call::Read { .. });
+    for field in fields(bytes) {
+        match field? {
+            (1, Field::Bytes(header)) => revision = header_revision(header)?,
+            (2, Field::Bytes(pair)) if is_read => pairs.push(decode_pair(pair, false)?),
+            (2, Field::Number(number)) => is_done = number != 0,
+            (3, Field::Number(number)) => has_more = number != 0,
+            _ => {}
+        }
+    }
+    Ok(match call {
+        // The next page has to be of the same revision, which etcd's newest one is not.
+        Call::Read { revision: asked, .. } => {
+            let revision = if *asked == 0 { revision } else { *asked };
+            Answer::Page { revision, pairs, is_last: !has_more }
+        }
+        Call::Transact(_) => Answer::Transacted { is_done, revision },
+        Call::Grant { .. } => Answer::Granted,
+        Call::Revoke { .. } => Answer::Revoked,
+        Call::Probe { .. } => Answer::Probed { revision },
+    })
+}
+
+/// The first message of a watch stream.
+pub fn encode_watch(order: &WatchOrder) -> Vec<u8> {
+    let WatchOrder { start, end, first_revision, .. } = order;
+    let create =
+        Message::default().bytes(1, start).bytes(2, end).number(3, *first_revision).number(4, 1).take();
+    Message::default().bytes(1, &create).take()
+}
+
+pub fn decode_watch(bytes: &[u8]) -> Result<WatchMessage, ProtobufError> {
+    let (mut revision, mut compacted, mut events) = (0, 0, Vec::new());
+    let (mut is_created, mut is_canceled, mut reason) = (false, false, String::new());
+    for field in fields(bytes) {
+        match field? {
+            (1, Field::Bytes(header)) => revision = header_revision(header)?,
+            (3, Field::Number(number)) => is_created = number != 0,
+            (4, Field::Number(number)) => is_canceled = number != 0,
+            (5, Field::Number(number)) => compacted = number as i64,
+            (6, Field::Bytes(text)) => reason = String::from_utf8_lossy(text).into_owned(),
+            (11, Field::Bytes(event)) => events.push(decode_event(event)?),
+            _ => {}
+        }
+    }
+    Ok(match (compacted, is_canceled, is_created) {
+        (0, true, _) => WatchMessage::Lost(format!("etcd cancelled it: {reason}")),
+        (0, _, true) => WatchMessage::Opened,
+        // Events of a watcher that catches up come with the newest revision of etcd in their header.
+        (0, _, _) => {
+            let revision = events.last().map_or(revision, |event: &KeyEvent| event.mod_revision);
+            WatchMessage::Events { revision, events }
+        }
+        _ => WatchMessage::Compacted,
+    })
+}
+
+pub fn encode_keep_alive(lease: i64) -> Vec<u8> {
+    Message::default().number(1, lease).take()
+}
+
+pub fn encode_authenticate(user: &str, password: &str) -> Vec<u8> {
+    Message::default().bytes(1, user.as_bytes()).bytes(2, password.as_bytes()).take()
+}
+
+/// The token that later calls show.
+pub fn decode_token(bytes: &[u8]) -> Result<String, ProtobufError> {
+    for field in fields(bytes) {
+        if let (2, Field::Bytes(token)) = field? {
+            return Ok(String::from_utf8_lossy(token).into_owned());
+        }
+    }
+    Ok(String::new())
+}
+
+/// The meaning of a status of gRPC that is not 0.
+pub fn call_error(status: u32, message: String) -> CallError {
+    let says = |text: &str| message.contains(text);
+    if says("has been compacted") {
+        CallError::Compacted
+    } else if says("requested lease not found") {
+        CallError::LeaseNotFound
+    } else if says("lease already exists") {
+        CallError::LeaseExists
+    } else if says("database space exceeded") {
+        CallError::NoSpace
+    } else if says("too many operations") || says("request is too large") {
+        CallError::TooLarge(message)
+    } else if is_definite(status) && !says("too many requests") {
+        CallError::Refused(message)
+    } else {
+        CallError::Lost(message)
+    }
+}
+
+/// True for a status by which etcd says that it has carried nothing out, and would not the next time: invalid argument, not
+/// found, permission denied, failed precondition, out of range, unimplemented.
+fn is_definite(status: u32) -> bool {
+    matches!(status, 3 | 5 | 7 | 9 | 11 | 12)
+}
+
+/// True for the errors of a token that has expired, or of a user whose rights have changed: a new token helps.
+pub fn is_of_token(message: &str) -> bool {
+    message.contains("invalid auth token") || message.contains("auth: revision in header is old")
+}
+
+fn header_revision(bytes: &[u8]) -> Result<i64, ProtobufError> {
+    let mut revision = 0;
+    for field in fields(bytes) {
+        if let (3, Field::Number(number)) = field? {
+            revision = number as i64;
+        }
+    }
+    Ok(revision)
+}
+
+fn decode_event(bytes: &[u8]) -> Result<KeyEvent, ProtobufError> {
+    let (mut kind, mut pair) = (0, &[][..]);
+    for field in fields(bytes) {
+        match field? {
+            (1, Field::Number(number)) => kind = number as i64,
+            (2, Field::Bytes(bytes)) => pair = bytes,
+            _ => {}
+        }
+    }
+    decode_pair(pair, kind == EVENT_DELETE)
+}
+
+fn decode_pair(bytes: &[u8], is_deleted: bool) -> Result<KeyEvent, ProtobufError> {
+    let (mut key, mut value, mut mod_revision) = (Vec::new(), Vec::new(), 0);
+    for field in fields(bytes) {
+        match field? {
+            (1, Field::Bytes(bytes)) => key = bytes.to_vec(),
+            (3, Field::Number(number)) => mod_revision = number as i64,
+            (5, Field::Bytes(bytes)) => value = bytes.to_vec(),
+            _ => {}
+        }
+    }
+    Ok(KeyEvent { key, value: (!is_deleted).then_some(value), mod_revision })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_is_written_as_etcd_reads_it() {
+        let transaction = Transaction {
+            compares: vec![Compare { key: b"k".to_vec(), mod_revision: 0 }],
+            operations: vec![
+                Operation::Put { key: b"k".to_vec(), value: b"v".to_vec(), lease: Some(300) },
+                Operation::Delete { key: b"d".to_vec() },
+            ],
+        };
+        let expected: &[u8] =
+            b"\x0a\x07\x10\x02\x1a\x01k\x30\x00\x12\x0b\x12\x09\x0a\x01k\x12\x01v\x18\xac\x02\
+            \x12\x05\x1a\x03\x0a\x01d";
+        let (path, bytes) = encode_call(&Call::Transact(transaction));
+        assert_eq!((path, &bytes[..]), ("/etcdserverpb.KV/Txn", expected));
+    }
+
+    #[test]
+    fn a_watch_message_is_told_by_its_fields() {
+        let header = Message::default().number(1, 77).number(3, 9).take();
+        let pair = Message::default().bytes(1, b"k").number(2, 3).number(3, 8).bytes(5, b"v").take();
+        let put = Message::default().bytes(2, &pair).take();
+        let delete = Message::default().number(1, 1).bytes(2, &pair).take();
+        let events = Message::default().bytes(1, &header).bytes(11, &put).bytes(11, &delete).take();
+        let event = |value: Option<&[u8]>| KeyEvent {
+            key: b"k".to_vec(),
+            value: value.map(<[u8]>::to_vec),
+            mod_revision: 8,
+        };
+        let told = WatchMessage::Events { revision: 8, events: vec![event(Some(b"v")), event(None)] };
+        assert_eq!(decode_watch(&events), Ok(told));
+        let with = |field, number| Message::default().bytes(1, &header).number(field, number).take();
+        assert_eq!(decode_watch(&with(3, 1)), Ok(WatchMessage::Opened));
+        assert_eq!(decode_watch(&with(5, 4)), Ok(WatchMessage::Compacted));
+        assert!(matches!(decode_watch(&with(4, 1)), Ok(WatchMessage::Lost(_))));
+        let idle = WatchMessage::Events { revision: 9, events: vec![] };
+        assert_eq!(decode_watch(&Message::default().bytes(1, &header).take()), Ok(idle));
+        assert!((1..events.len()).any(|end| decode_watch(&events[..end]).is_err()));
+    }
+
+    #[test]
+    fn errors_are_told_by_what_they_say() {
+        let error = |status, message: &str| call_error(status, message.into());
+        assert_eq!(error(5, "etcdserver: requested lease not found"), CallError::LeaseNotFound);
+        assert_eq!(error(8, "etcdserver: mvcc: database space exceeded"), CallError::NoSpace);
+        let large = error(3, "etcdserver: too many operations in txn request");
+        assert!(large.to_string().contains("--max-txn-ops"), "{large}");
+        assert!(matches!(error(14, "etcdserver: leader changed"), CallError::Lost(_)));
+        assert!(matches!(error(8, "etcdserver: too many requests"), CallError::Lost(_)));
+        assert!(matches!(error(7, "etcdserver: permission denied"), CallError::Refused(_)));
+    }
+}

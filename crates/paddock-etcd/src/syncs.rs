@@ -1,0 +1,79 @@
+//! Syncs: connections that wait until the state is as new as etcd was when they asked.
+
+use paddock_state::ConnId;
+
+#[derive(Debug, Default)]
+pub(crate) struct Syncs {
+    /// They wait for a question to etcd that has not left yet.
+    waiting: Vec<ConnId>,
+    /// The question is under way for these, since that time.
+    asked: Option<(u64, Vec<ConnId>)>,
+    /// etcd was at this revision, and the watch stream has not come as far.
+    behind: Vec<Behind>,
+}
+
+#[derive(Debug)]
+struct Behind {
+    revision: i64,
+    since_ms: u64,
+    conns: Vec<ConnId>,
+}
+
+impl Syncs {
+    pub(crate) fn add(&mut self, conn: ConnId) {
+        self.waiting.push(conn);
+    }
+
+    pub(crate) fn are_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// The question leaves now, for all that wait.
+    pub(crate) fn ask(&mut self, now_ms: u64) {
+        self.asked = Some((now_ms, std::mem::take(&mut self.waiting)));
+    }
+
+    /// etcd was at this revision. Returns the time of the question.
+    pub(crate) fn answer(&mut self, revision: i64, now_ms: u64) -> Option<u64> {
+        let (asked_ms, conns) = self.asked.take()?;
+        if !conns.is_empty() {
+            self.behind.push(Behind { revision, since_ms: now_ms, conns });
+        }
+        Some(asked_ms)
+    }
+
+    /// Nothing is known of the question: it is to be asked again.
+    pub(crate) fn fail(&mut self) {
+        if let Some((_, mut conns)) = self.asked.take() {
+            conns.append(&mut self.waiting);
+            self.waiting = conns;
+        }
+    }
+
+    /// Those who see a state of this revision, and wait for none that is newer.
+    pub(crate) fn reached(&mut self, revision: i64) -> Vec<ConnId> {
+        let mut reached = Vec::new();
+        self.behind.retain_mut(|behind| {
+            let is_reached = behind.revision <= revision;
+            if is_reached {
+                reached.append(&mut behind.conns);
+            }
+            !is_reached
+        });
+        reached
+    }
+
+    /// True if some have waited for the watch stream since before that time: etcd's revision may be that of a foreign key.
+    pub(crate) fn are_behind(&self, before_ms: u64) -> bool {
+        self.behind.iter().any(|behind| behind.since_ms <= before_ms)
+    }
+
+    /// Gives all up.
+    pub(crate) fn clear(&mut self) {
+        *self = Syncs::default();
+    }
+}

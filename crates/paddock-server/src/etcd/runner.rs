@@ -1,0 +1,163 @@
+//! The thread of the engine: what waits is stepped under one lock of the state, then the effects are carried out.
+
+use std::hash::{BuildHasher, RandomState};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use paddock_etcd::{Effects, Engine, EngineOptions, Input, Keys, Limits};
+use paddock_member::Clock as _;
+use paddock_replica::Role;
+use paddock_state::{ClientInput, Outboxes};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::time::MissedTickBehavior;
+
+use super::calls;
+use super::connection::Connection;
+use crate::config::EtcdSettings;
+use crate::engine::post;
+use crate::shared::Shared;
+
+/// Inputs that are stepped under one lock, at most.
+const INPUTS_PER_ROUND: usize = 1024;
+/// Bytes of a request to etcd beside its keys and values.
+const REQUEST_RESERVE: usize = 16 << 10;
+
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Inputs from the front of one worker.
+    Clients(Vec<ClientInput>),
+    Close,
+}
+
+struct Runner {
+    shared: Arc<Shared>,
+    engine: Engine,
+    outboxes: Outboxes,
+    connection: Rc<Connection>,
+    inbox: UnboundedSender<Input>,
+    watch: Option<JoinHandle<()>>,
+    /// Dropped when the state has been read for the first time.
+    is_loading: Option<Sender<()>>,
+}
+
+pub(super) fn run(
+    shared: Arc<Shared>,
+    settings: EtcdSettings,
+    messages: UnboundedReceiver<Message>,
+    is_loading: Sender<()>,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the operating system gives a thread its event queue");
+    let (inbox, answers) = unbounded_channel();
+    let connection = Rc::new(Connection::default());
+    let engine = Engine::new(options(&shared, &settings), shared.clock.now());
+    let outboxes = Outboxes::new(shared.config.worker_count());
+    let is_loading = Some(is_loading);
+    let runner = Runner { shared, engine, outboxes, connection, inbox, watch: None, is_loading };
+    LocalSet::new().block_on(&runtime, async {
+        let keeping = spawn_local(runner.connection.clone().keep(settings));
+        runner.run(messages, answers).await;
+        keeping.abort();
+    });
+}
+
+fn options(shared: &Shared, settings: &EtcdSettings) -> EngineOptions {
+    let config = &shared.config;
+    EngineOptions {
+        keys: Keys::new(&settings.prefix),
+        // The standard library's hash tables are seeded by the system's chance.
+        front: RandomState::new().hash_one(shared.clock.now().wall_ms),
+        limits: Limits {
+            operations_max: settings.txn_operations_max,
+            bytes_max: settings.request_bytes_max.saturating_sub(REQUEST_RESERVE),
+        },
+        tick_ms: u64::from(config.tick_ms),
+        write_timeout_ms: settings.write_timeout_ms,
+        stale_reads: settings.stale_reads,
+        garbage_interval_ms: config.garbage_interval_ms,
+        garbage_max: config.garbage_max,
+    }
+}
+
+impl Runner {
+    async fn run(mut self, mut messages: UnboundedReceiver<Message>, mut answers: UnboundedReceiver<Input>) {
+        let mut tick = tokio::time::interval(Duration::from_millis(Engine::TICK_MS));
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut inputs = Vec::new();
+        loop {
+            tokio::select! {
+                message = messages.recv() => match message {
+                    Some(Message::Clients(clients)) => inputs.extend(clients.into_iter().map(Input::Client)),
+                    Some(Message::Close) | None => return,
+                },
+                answer = answers.recv() => inputs.extend(answer),
+                _ = tick.tick() => inputs.push(Input::Tick),
+            }
+            while inputs.len() < INPUTS_PER_ROUND
+                && let Ok(answer) = answers.try_recv()
+            {
+                inputs.push(answer);
+            }
+            while inputs.len() < INPUTS_PER_ROUND
+                && let Ok(message) = messages.try_recv()
+            {
+                match message {
+                    Message::Clients(clients) => inputs.extend(clients.into_iter().map(Input::Client)),
+                    Message::Close => return,
+                }
+            }
+            self.round(&mut inputs);
+        }
+    }
+
+    fn round(&mut self, inputs: &mut Vec<Input>) {
+        let now = self.shared.clock.now();
+        let has_ticked = inputs.iter().any(|input| matches!(input, Input::Tick));
+        let mut effects = Effects::default();
+        let mut replicated = self.shared.state.write();
+        let state = replicated.state_mut();
+        self.outboxes.begin_round();
+        for input in inputs.drain(..) {
+            self.engine.step(now, input, state, &mut self.outboxes, &mut effects);
+        }
+        self.engine.work(now, state, &mut self.outboxes, &mut effects);
+        let woken = post(&self.shared, &mut self.outboxes);
+        drop(replicated);
+        woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
+        self.shared.set_confirmed(self.engine.confirmed_ms());
+        if has_ticked {
+            self.tell();
+        }
+        self.carry_out(effects);
+    }
+
+    /// Tells the other threads whether clients can be served.
+    fn tell(&mut self) {
+        let is_serving = self.engine.is_serving(self.shared.clock.now());
+        self.shared.set_role(if is_serving { Role::Alone } else { Role::Looking });
+        if self.engine.is_following() {
+            self.is_loading = None;
+        }
+        self.shared.state.read().state().sweep_watches();
+    }
+
+    fn carry_out(&mut self, effects: Effects) {
+        for (id, call) in effects.calls {
+            spawn_local(calls::call(self.connection.clone(), id, call, self.inbox.clone()));
+        }
+        if let Some(order) = effects.watch {
+            let watch = calls::watch(self.connection.clone(), order, self.inbox.clone());
+            if let Some(former) = self.watch.replace(spawn_local(watch)) {
+                former.abort();
+            }
+        }
+        if !effects.keep_alive.is_empty() {
+            spawn_local(calls::keep_alive(self.connection.clone(), effects.keep_alive));
+        }
+    }
+}

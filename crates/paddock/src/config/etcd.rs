@@ -1,0 +1,141 @@
+//! The engine, and the etcd cluster of a front end: `[etcd]` and its options of the command line.
+
+use std::path::PathBuf;
+
+use paddock_server::{EtcdEndpoint, EtcdSettings, EtcdUser, Secret};
+
+/// Engines that order writes and keep the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum EngineName {
+    /// A log of this member's own, replicated if it has an ensemble
+    Log,
+    /// An etcd cluster
+    Etcd,
+}
+
+/// Settings of etcd while they are collected.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EtcdDraft {
+    pub(crate) engine: Option<EngineName>,
+    pub(crate) endpoints: Option<Vec<EtcdEndpoint>>,
+    pub(crate) prefix: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) password_file: Option<PathBuf>,
+    pub(crate) txn_operations_max: Option<usize>,
+    pub(crate) request_bytes_max: Option<usize>,
+    pub(crate) write_timeout_ms: Option<u64>,
+    pub(crate) stale_reads: Option<bool>,
+}
+
+impl EtcdDraft {
+    /// These settings, and those of `other` where there are none.
+    pub(crate) fn or(self, other: EtcdDraft) -> EtcdDraft {
+        // A password belongs to where it is given: a file of the command line counts before a text of the file.
+        let has_password = self.password.is_some() || self.password_file.is_some();
+        let (password, password_file) = if has_password {
+            (self.password, self.password_file)
+        } else {
+            (other.password, other.password_file)
+        };
+        EtcdDraft {
+            engine: self.engine.or(other.engine),
+            endpoints: self.endpoints.or(other.endpoints),
+            prefix: self.prefix.or(other.prefix),
+            user: self.user.or(other.user),
+            password,
+            password_file,
+            txn_operations_max: self.txn_operations_max.or(other.txn_operations_max),
+            request_bytes_max: self.request_bytes_max.or(other.request_bytes_max),
+            write_timeout_ms: self.write_timeout_ms.or(other.write_timeout_ms),
+            stale_reads: self.stale_reads.or(other.stale_reads),
+        }
+    }
+
+    /// The settings of a front end; `None` for a member with a log of its own.
+    pub(crate) fn settle(self) -> Result<Option<EtcdSettings>, String> {
+        if self.engine != Some(EngineName::Etcd) {
+            return match self.endpoints {
+                Some(_) => {
+                    Err("there are endpoints of etcd, but the engine is not etcd: set engine = \"etcd\""
+                        .to_owned())
+                }
+                None => Ok(None),
+            };
+        }
+        let endpoints = self.endpoints.clone().filter(|endpoints| !endpoints.is_empty());
+        let endpoints = endpoints.ok_or("the engine etcd needs endpoints, such as http://127.0.0.1:2379")?;
+        let mut settings = EtcdSettings::new(endpoints);
+        settings.user = self.login()?;
+        if let Some(prefix) = self.prefix {
+            settings.prefix = parse_prefix(&prefix)?;
+        }
+        settings.txn_operations_max = self.txn_operations_max.unwrap_or(settings.txn_operations_max);
+        settings.request_bytes_max = self.request_bytes_max.unwrap_or(settings.request_bytes_max);
+        settings.write_timeout_ms = self.write_timeout_ms.unwrap_or(settings.write_timeout_ms);
+        settings.stale_reads = self.stale_reads.unwrap_or(settings.stale_reads);
+        Ok(Some(settings))
+    }
+
+    fn login(&self) -> Result<Option<EtcdUser>, String> {
+        let password = match (&self.password, &self.password_file) {
+            (Some(password), _) => Some(password.clone()),
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(file);
+                let text =
+                    text.map_err(|error| format!("read etcd's password in {}: {error}", file.display()))?;
+                Some(text.trim_end_matches(['\r', '\n']).to_owned())
+            }
+            (None, None) => None,
+        };
+        match (&self.user, password) {
+            (Some(name), Some(password)) => {
+                Ok(Some(EtcdUser { name: name.clone(), password: Secret::new(password) }))
+            }
+            (None, None) => Ok(None),
+            (Some(name), None) => Err(format!("etcd's user {name} needs a password")),
+            (None, Some(_)) => Err("a password for etcd needs a user".to_owned()),
+        }
+    }
+}
+
+pub(crate) fn parse_endpoints(text: &str) -> Result<Vec<EtcdEndpoint>, String> {
+    text.split(',').map(str::trim).filter(|text| !text.is_empty()).map(EtcdEndpoint::parse).collect()
+}
+
+fn parse_prefix(text: &str) -> Result<String, String> {
+    let prefix = text.trim_end_matches('/');
+    if prefix.starts_with('/') && !prefix.contains("//") {
+        Ok(prefix.to_owned())
+    } else {
+        Err(format!("expected a prefix of etcd's keys such as /paddock, not {text:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft(endpoints: &str) -> EtcdDraft {
+        let endpoints = Some(parse_endpoints(endpoints).unwrap());
+        EtcdDraft { engine: Some(EngineName::Etcd), endpoints, ..EtcdDraft::default() }
+    }
+
+    #[test]
+    fn a_front_end_needs_endpoints_and_a_user_its_password() {
+        assert_eq!(EtcdDraft::default().settle(), Ok(None));
+        let settings = draft("http://one:2379, two").settle().unwrap().unwrap();
+        assert_eq!((settings.endpoints.len(), settings.prefix.as_str()), (2, "/paddock"));
+        assert!(draft("").settle().unwrap_err().contains("needs endpoints"));
+        let no_engine = EtcdDraft { engine: None, ..draft("one") };
+        assert!(no_engine.settle().unwrap_err().contains("engine"));
+        let alone = EtcdDraft { user: Some("ann".into()), ..draft("one") };
+        assert!(alone.clone().settle().unwrap_err().contains("needs a password"));
+        let password = EtcdDraft { password: Some("hush".into()), ..EtcdDraft::default() };
+        assert!(alone.or(password).settle().unwrap().unwrap().user.is_some());
+        for prefix in ["", "/", "paddock", "/a//b"] {
+            let wrong = EtcdDraft { prefix: Some(prefix.into()), ..draft("one") };
+            assert!(wrong.settle().is_err(), "{prefix}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `[etcd]`.
+
+use paddock_server::EtcdEndpoint;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::super::etcd::EtcdDraft;
+use super::super::remark::{ConfigError, Location};
+use super::super::value::{self, Value};
+use super::file::{File, Item, boolean, in_order, named, unknown};
+use super::texts;
+
+const ETCD: &str = "etcd";
+
+pub(super) fn read(
+    file: &File<'_>,
+    place: &Location,
+    table: &Spanned<DeValue<'_>>,
+    draft: &mut EtcdDraft,
+) -> Result<(), ConfigError> {
+    let no_table = || place.clone().fault(format!("{ETCD}: expected a table [etcd]"));
+    let table = table.get_ref().as_table().ok_or_else(no_table)?;
+    for (key, value) in in_order(table) {
+        let place = file.place(key.span().start);
+        let name = format!("{ETCD}.{}", key.get_ref());
+        if !set(draft, key.get_ref(), &file.item(value)).map_err(named(&place, &name))? {
+            return Err(unknown(place, &name));
+        }
+    }
+    Ok(())
+}
+
+fn set(draft: &mut EtcdDraft, key: &str, item: &Item<'_>) -> Result<bool, String> {
+    let text = || item.text().map(str::to_owned).ok_or_else(|| value::wrong("a text", item)).map(Some);
+    match key {
+        "endpoints" => {
+            let list = texts(item, "a list of endpoints, such as [\"http://127.0.0.1:2379\"]")?;
+            draft.endpoints =
+                Some(list.iter().map(|text| EtcdEndpoint::parse(text)).collect::<Result<_, _>>()?);
+        }
+        "prefix" => draft.prefix = text()?,
+        "user" => draft.user = text()?,
+        "password" => draft.password = text()?,
+        "password_file" => draft.password_file = Some(value::path(item)?),
+        "txn_operations_max" => {
+            draft.txn_operations_max = Some(value::amount(item, 16..=i32::MAX.into(), "operations")?);
+        }
+        "request_bytes_max" => {
+            draft.request_bytes_max = Some(value::amount(item, 65_536..=i32::MAX.into(), "bytes")?);
+        }
+        "write_timeout_ms" => draft.write_timeout_ms = Some(value::milliseconds(item)?),
+        "stale_reads" => draft.stale_reads = Some(boolean(item)?),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}

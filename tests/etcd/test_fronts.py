@@ -1,0 +1,157 @@
+"""Two front ends on one real etcd: what one does the other one sees, and nothing happens twice or is lost."""
+
+import base64
+import threading
+import time
+
+from kazoo.exceptions import ConnectionLoss, KazooException, NodeExistsError, SessionExpiredError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from support.waiting import eventually
+
+
+def test_watches_fire_on_the_other_front_end(fronts, connect):
+    _, first, second = fronts
+    writer, reader = connect(first), connect(second)
+    writer.create("/watched", b"1")
+    reader.sync("/watched")
+    events = []
+    reader.get("/watched", watch=events.append)
+    reader.get_children("/watched", watch=events.append)
+    writer.create("/watched/child")
+    writer.set("/watched", b"2")
+    eventually(lambda: len(events) == 2)
+    assert sorted(event.type for event in events) == ["CHANGED", "CHILD"]
+    assert reader.get("/watched")[0] == b"2"
+    assert writer.get("/watched") == reader.get("/watched")
+
+
+def test_a_session_moves_to_the_other_front_end_when_its_own_is_killed(fronts, connect):
+    _, first, second = fronts
+    client = connect(first, second, timeout=10)
+    session = client.client_id
+    client.create("/mine", ephemeral=True)
+    first.kill()
+    assert client.retry(client.exists, "/mine")
+    assert client.client_id == session
+    assert client.set("/mine", b"still mine").version == 1
+    client.stop()
+    observer = connect(second)
+    assert observer.exists("/mine") is None
+
+
+def test_ephemerals_go_when_the_front_end_is_killed_and_the_client_does_not_come_back(fronts, connect):
+    _, first, second = fronts
+    lost, observer = connect(first, timeout=4), connect(second)
+    lost.create("/parent")
+    lost.create("/parent/ephemeral", ephemeral=True)
+    observer.sync("/parent")
+    before = observer.exists("/parent")
+    gone = threading.Event()
+    assert observer.exists("/parent/ephemeral", watch=lambda _: gone.set())
+    first.kill()
+    assert gone.wait(30), "the lease ended and nobody removed the znode"
+    after = observer.exists("/parent")
+    assert after.cversion == before.cversion + 1 and after.pzxid > before.pzxid
+
+
+def test_writers_of_both_front_ends_get_one_sequence(fronts, connect):
+    _, first, second = fronts
+    clients = [connect(first), connect(second)]
+    clients[0].create("/queue")
+    clients[1].sync("/queue")
+    names = [[], []]
+
+    def write(at):
+        for _ in range(40):
+            names[at].append(clients[at].create("/queue/n-", sequence=True))
+
+    threads = [threading.Thread(target=write, args=(at,)) for at in (0, 1)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert sorted(names[0] + names[1]) == [f"/queue/n-{n:010}" for n in range(80)]
+    assert names[0] == sorted(names[0]) and names[1] == sorted(names[1])
+
+
+def test_one_of_two_creates_wins_and_conditional_writes_count_exactly(fronts, connect):
+    _, first, second = fronts
+    clients = [connect(first), connect(second)]
+    outcomes = [[], []]
+    clients[0].create("/count", b"0")
+    clients[1].sync("/count")
+
+    def race(at):
+        client = clients[at]
+        for n in range(20):
+            try:
+                client.create(f"/race-{n}")
+                outcomes[at].append(n)
+            except NodeExistsError:
+                pass
+            while True:
+                value, stat = client.get("/count")
+                try:
+                    client.set("/count", b"%d" % (int(value) + 1), version=stat.version)
+                    break
+                except KazooException:
+                    client.sync("/count")
+
+    threads = [threading.Thread(target=race, args=(at,)) for at in (0, 1)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert sorted(outcomes[0] + outcomes[1]) == list(range(20))
+    clients[0].sync("/count")
+    assert clients[0].get("/count")[0] == b"40"
+
+
+def test_a_session_with_many_ephemerals_ends(fronts, connect):
+    _, first, second = fronts
+    client, observer = connect(first), connect(second)
+    client.create("/many")
+    for request in [client.create_async(f"/many/{n}", ephemeral=True) for n in range(300)]:
+        request.get(30)
+    client.stop()
+    eventually(lambda: observer.get_children("/many") == [], timeout_s=20)
+
+
+def test_nothing_is_lost_or_done_twice_when_etcd_is_restarted_under_load(fronts, connect):
+    etcd, first, second = fronts
+    setup = connect(first)
+    setup.create("/log")
+    acknowledged, stop = set(), threading.Event()
+
+    def write(client, name):
+        n = 0
+        while not stop.is_set():
+            n += 1
+            try:
+                client.create(f"/log/{name}-{n}", b"x", sequence=True)
+                acknowledged.add(f"{name}-{n}")
+            except (ConnectionLoss, SessionExpiredError, KazooException, KazooTimeoutError):
+                time.sleep(0.05)
+
+    clients = [connect(first, second, timeout=20), connect(second, first, timeout=20)]
+    threads = [threading.Thread(target=write, args=(client, f"w{at}")) for at, client in enumerate(clients)]
+    [thread.start() for thread in threads]
+    time.sleep(1)
+    etcd.kill()
+    time.sleep(1)
+    etcd.start()
+    before = len(acknowledged)
+    eventually(lambda: len(acknowledged) > before + 20, timeout_s=30)
+    stop.set()
+    [thread.join(60) for thread in threads]
+    names = [name[:-10] for name in clients[0].get_children("/log")]
+    assert len(names) == len(set(names)), "a request was carried out twice"
+    assert acknowledged <= set(names), "an acknowledged write is gone"
+
+
+def test_a_front_end_starts_on_a_compacted_history(fronts, connect):
+    etcd, first, second = fronts
+    writer = connect(first)
+    writer.create("/old", b"0")
+    revision = int(etcd.post("kv/range", {"key": base64.b64encode(b"/").decode()})["header"]["revision"])
+    etcd.post("kv/compaction", {"revision": revision})
+    writer.set("/old", b"1")
+    second.restart()
+    assert connect(second).get("/old")[0] == b"1"
