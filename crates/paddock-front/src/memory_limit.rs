@@ -3,7 +3,7 @@
 //! The front refuses them before they are proposed, so that what a write does never depends on the memory of one member. Reads and
 //! deletes go on.
 //!
-//! What the system says of a process does not fall when znodes are deleted: an allocator keeps what it was given back. So the limit looks at
+//! The memory of a process does not fall when znodes are deleted: an allocator keeps what it was given back. So the limit looks at
 //! the size of the state, too. Once the process has reached the limit, the state may grow again when it has become smaller than it was then,
 //! because what it needs next was given back before.
 
@@ -13,7 +13,7 @@ use paddock_proto::Write;
 
 /// Bytes that a znode takes beside its path and its data, roughly.
 const ZNODE_BYTES: i64 = 100;
-/// Of 100 parts so many may be in use when the state may grow again.
+/// Parts of 100 that may be in use when the state may grow again.
 const AGAIN_PERCENT: u64 = 95;
 
 /// Memory of a member, and its limit.

@@ -12,7 +12,7 @@ use crate::rude::{Rude, request};
 
 /// Pause between two requests, so that the witness leaves the cores to the server.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Of so many requests one is a write.
+/// Requests of which one is a write.
 const REQUESTS_PER_WRITE: usize = 10;
 
 /// Times that requests took, sorted.

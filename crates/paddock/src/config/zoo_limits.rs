@@ -63,13 +63,13 @@ impl ConnectKeys {
     }
 
     pub(super) fn settle(self) -> ConnectRate {
-        match self.has_weights {
-            false => self.rate,
-            true => ConnectRate {
-                new_session_tokens: self.new_session_weight,
-                resumed_session_tokens: self.resumed_session_weight,
-                ..self.rate
-            },
+        if !self.has_weights {
+            return self.rate;
+        }
+        ConnectRate {
+            new_session_tokens: self.new_session_weight,
+            resumed_session_tokens: self.resumed_session_weight,
+            ..self.rate
         }
     }
 }
