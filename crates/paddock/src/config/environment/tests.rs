@@ -75,6 +75,7 @@ fn every_variable_sets_its_field() {
         snapshots_kept: 5,
         snapshot_writes: 5,
         words: WordList::Only(vec!["srvr".into(), "ruok".into()]),
+        admin_listen: Some(parse_address("127.0.0.1:8080").unwrap()),
         ..Config::new("/absent/data")
     };
     assert_eq!(found, expected);
