@@ -112,7 +112,7 @@ pub enum Input {
     Tick,
 }
 
-/// What the shell has to do, in any order.
+/// Orders for the shell, to be carried out in any order.
 #[derive(Debug, Default)]
 pub struct Effects {
     pub calls: Vec<(CallId, Call)>,

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Say what the settings mean, as a file of Paddock's own, and end
     #[arg(long, conflicts_with = "recover")]
     check: bool,
-    /// What orders writes and keeps the data [default: log]
+    /// The part that orders writes and keeps the data [default: log]
     #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "recover")]
     engine: Option<config::EngineName>,
     /// Members of the etcd cluster, with commas between them
@@ -230,7 +230,7 @@ async fn failure(server: &Server) {
     }
 }
 
-/// Where the data is, for the operator.
+/// Place of the data, for the operator.
 fn data_place(config: &Config) -> String {
     match &config.etcd {
         Some(etcd) => format!("etcd, below {}", etcd.prefix),

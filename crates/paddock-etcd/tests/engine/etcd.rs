@@ -42,13 +42,11 @@ impl Etcd {
             Call::Transact(transaction) => self.transact(transaction),
             Call::Grant { lease, ttl_s } => {
                 let ttl_ms = *ttl_s as u64 * 1000;
-                match self.leases.contains_key(lease) {
-                    true => Err(CallError::LeaseExists),
-                    false => {
-                        self.leases.insert(*lease, (ttl_ms, now_ms + ttl_ms));
-                        Ok(Answer::Granted)
-                    }
+                if self.leases.contains_key(lease) {
+                    return Err(CallError::LeaseExists);
                 }
+                self.leases.insert(*lease, (ttl_ms, now_ms + ttl_ms));
+                Ok(Answer::Granted)
             }
             Call::Revoke { lease } => {
                 self.revoke(*lease);
