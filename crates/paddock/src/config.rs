@@ -14,6 +14,8 @@ mod etcd;
 mod jaas;
 mod jvm_flags;
 mod keeper;
+#[cfg(test)]
+mod key_tables;
 mod known_keys;
 mod opentelemetry;
 mod overrides;

@@ -92,6 +92,8 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("closeSessionTxn.enabled", "a closed session always names its ephemeral znodes"),
     ("admin.*", "the HTTP interface has no such choice"),
     ("metricsProvider.*", "only className, httpHost and httpPort say how metrics are served"),
+    ("kerberos.*", "it counts only with Kerberos, which is not offered"),
+    ("ensembleAuthName", "it counts only with the ensemble scheme, which is not offered"),
     ("pathStats.*", "requests are not counted by path"),
 ];
 
@@ -116,6 +118,11 @@ pub(super) const FIXED: &[Fixed] = &[
         key: "audit.impl.class",
         values: &["org.apache.zookeeper.audit.Slf4jAuditLogger"],
         otherwise: Warn("lines go to the log, or to audit.file"),
+    },
+    Fixed {
+        key: "znode.container.maxNeverUsedIntervalMs",
+        values: &["0"],
+        otherwise: Warn("a container is removed only when it has had a child"),
     },
     Fixed {
         key: "datadir.autocreate",
