@@ -15,7 +15,7 @@ use paddock_tree::Guess;
 
 use crate::audit::{AuditedWrite, refused_reconfig};
 use crate::clickhouse::Packet;
-use crate::host::{Answered, Host, TracedRequest};
+use crate::host::{Answered, Host, Received, TracedRequest};
 use crate::output::{Output, held_bytes};
 use crate::protocol::{Protocol, Refusal};
 use crate::queue::Queue;
@@ -291,15 +291,19 @@ impl<H: Host> Connection<H> {
         std::mem::take(&mut self.has_changed)
     }
 
-    /// Notes that a frame has come. Returns true if the session has not been reported as heard since the last report.
-    pub(crate) fn hear(&mut self, frame: &[u8], host: &H) -> bool {
-        let header = frame.get(self.protocol.xid_bytes_ahead()..).and_then(<[u8]>::first_chunk::<8>);
-        let request = header.filter(|_| !self.protocol.is_greeting()).map(|head| {
+    /// Notes that a frame has come, and returns the code of its operation. The session may not have been reported as heard since
+    /// the last report: `is_first` is called then.
+    pub(crate) fn hear(&mut self, frame: &[u8], host: &H, is_first: impl FnOnce()) -> i32 {
+        let request = frame.get(self.protocol.xid_bytes_ahead()..).and_then(<[u8]>::split_first_chunk::<8>);
+        let request = request.filter(|_| !self.protocol.is_greeting()).map(|(head, body)| {
             let number = u64::from_be_bytes(*head);
-            (Xid((number >> 32) as i32), number as i32)
+            Received { xid: Xid((number >> 32) as i32), op: number as i32, body }
         });
         host.on_received(&self.stats, request);
-        !std::mem::replace(&mut self.is_heard, true)
+        if !std::mem::replace(&mut self.is_heard, true) {
+            is_first();
+        }
+        request.map_or(OpCode::CreateSession.code(), |request| request.op)
     }
 
     pub(crate) fn begin_span(&self, frame: &[u8], context: &[u8], host: &H) -> Option<H::Span> {
@@ -315,17 +319,18 @@ impl<H: Host> Connection<H> {
         })
     }
 
-    /// A request of so many bytes is handed to the engine, which will answer it.
+    /// A request of an operation and so many bytes is handed to the engine, which will answer it.
     pub(crate) fn wait(
         &mut self,
         since_ms: u64,
-        bytes: usize,
+        request: (i32, usize),
         is_long: bool,
         span: Option<H::Span>,
         audited: Option<Box<AuditedWrite>>,
         host: &H,
     ) {
-        self.queue.push(since_ms, (bytes, is_long), span, audited);
+        let (op, bytes) = request;
+        self.queue.push(since_ms, (op, bytes, is_long), span, audited);
         host.on_waiting(&self.stats, self.queue.len());
     }
 
@@ -401,7 +406,7 @@ impl<H: Host> Connection<H> {
         );
         let reply_bytes = out.len() - before;
         self.queue.note_reply(reply_bytes);
-        host.on_read(reply_bytes);
+        host.on_read(op, reply_bytes);
     }
 
     /// Sends a reply without a body, behind those to all earlier requests.
@@ -597,7 +602,7 @@ impl<H: Host> Connection<H> {
             self.close();
         }
         let zxid = reply.get(8..).and_then(<[u8]>::first_chunk).map_or(0, |zxid| i64::from_be_bytes(*zxid));
-        let reply = Answered { zxid: Zxid(zxid), bytes: reply.len() };
+        let reply = Answered { op: waiting.op, zxid: Zxid(zxid), bytes: reply.len() };
         host.on_answered(&self.stats, reply, waiting.since_ms, now);
         waiting.audited
     }

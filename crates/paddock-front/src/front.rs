@@ -454,9 +454,8 @@ impl<'a, H: Host> Turn<'a, H> {
     fn take(&mut self, connection: &mut Connection<H>, frame: &[u8], trace: &[u8]) {
         let host = self.host;
         let span = connection.begin_span(frame, trace, host);
-        if connection.hear(frame, host) {
-            self.front.heard.push(connection.client().conn);
-        }
+        let conn = connection.client().conn;
+        let op = connection.hear(frame, host, || self.front.heard.push(conn));
         let context = if connection.protocol.is_greeting() {
             let (zxid, sessions) = {
                 let state = host.lock_state();
@@ -467,7 +466,7 @@ impl<'a, H: Host> Turn<'a, H> {
             Context::default()
         };
         match connection.protocol.on_frame(frame, &context, &self.front.settings) {
-            Action::Submit(input) => self.submit(connection, frame.len(), input, span),
+            Action::Submit(input) => self.submit(connection, (op, frame.len()), input, span),
             Action::Read { xid, op, body } => {
                 if let (OpCode::Reconfig, Some(log)) = (op, &self.front.settings.audit) {
                     connection.audit_refused_reconfig(&**log);
@@ -514,7 +513,7 @@ impl<'a, H: Host> Turn<'a, H> {
         let asks_quorum = op == OpCode::Sync || self.front.settings.linearizable_reads;
         if asks_quorum || !connection.is_idle() {
             let input = connection.queued_read(xid, op, body);
-            self.submit(connection, bytes, input, span);
+            self.submit(connection, (op.code(), bytes), input, span);
         } else {
             self.answer(connection, (xid, op, body), span);
         }
@@ -552,11 +551,11 @@ impl<'a, H: Host> Turn<'a, H> {
         self.replies += 1;
     }
 
-    /// Hands a request of so many bytes to the engine, which will answer.
+    /// Hands a request of an operation and so many bytes to the engine, which will answer.
     fn submit(
         &mut self,
         connection: &mut Connection<H>,
-        bytes: usize,
+        request: (i32, usize),
         input: ClientInput,
         span: Option<H::Span>,
     ) {
@@ -566,12 +565,13 @@ impl<'a, H: Host> Turn<'a, H> {
             }
             _ => None,
         };
+        let (_, bytes) = request;
         let is_long = bytes > self.front.settings.limits.long_multi_bytes
             && matches!(input, ClientInput::Write { op: OpCode::Multi, .. });
         if is_long {
             self.front.long_multis.add(bytes);
         }
-        connection.wait(self.since_ms, bytes, is_long, span, audited, self.host);
+        connection.wait(self.since_ms, request, is_long, span, audited, self.host);
         self.front.outstanding += 1;
         self.front.settings.limits.outstanding.add(1);
         self.front.inputs.push(input);

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::ops::Deref;
 
-use paddock_proto::{SessionId, Xid, Zxid};
+use paddock_proto::{OpCode, SessionId, Xid, Zxid};
 use paddock_state::{Now, Outbox, State};
 
 /// A process gives its fronts the state and the engine's mail, and is told of the traffic.
@@ -58,8 +58,8 @@ pub trait Host {
     /// Ends a traced request with its reply in ZooKeeper's dialect, events in front of it included, or without one.
     fn end_span(&self, _span: Self::Span, _reply: Option<&[u8]>) {}
 
-    /// A frame has come: a request with its xid and the code of its operation, or a greeting.
-    fn on_received(&self, _conn: &Self::Stats, _request: Option<(Xid, i32)>) {}
+    /// A frame has come: a request with its xid, the code of its operation and its body, or a greeting.
+    fn on_received(&self, _conn: &Self::Stats, _request: Option<Received<'_>>) {}
 
     /// A connection serves a session now.
     fn on_session(&self, _conn: &Self::Stats, _session: SessionId, _timeout_ms: i32) {}
@@ -71,7 +71,7 @@ pub trait Host {
     fn on_answered(&self, _conn: &Self::Stats, _reply: Answered, _since_ms: u64, _now: Now) {}
 
     /// A request was answered from the state by so many bytes.
-    fn on_read(&self, _reply_bytes: usize) {}
+    fn on_read(&self, _op: OpCode, _reply_bytes: usize) {}
 
     /// The turn of a connection, which began at `since_ms` of the monotonic clock, has answered requests.
     fn on_served(&self, _conn: &Self::Stats, _served: Served, _since_ms: u64) {}
@@ -103,9 +103,20 @@ pub struct Served {
     pub zxid: Zxid,
 }
 
+/// A request that has come, for statistics.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    pub xid: Xid,
+    /// Code of the operation, as the client sent it.
+    pub op: i32,
+    pub body: &'a [u8],
+}
+
 /// The engine's answer to a request, for statistics.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
+    /// Code of the operation.
+    pub op: i32,
     /// 0 for the answer to a greeting.
     pub zxid: Zxid,
     pub bytes: usize,

@@ -36,7 +36,7 @@ pub use auth::{DigestAlgorithm, digest_id, proven_ids};
 pub use buffers::ClientBuffers;
 pub use connect_throttle::{ConnectRate, ConnectThrottle};
 pub use front::{Condition, Front, Reached};
-pub use host::{Answered, Host, Served, TracedRequest, WordAnswer};
+pub use host::{Answered, Host, Received, Served, TracedRequest, WordAnswer};
 pub use limit_hit::{LimitHit, LimitHits};
 pub use memory_limit::MemoryLimit;
 pub use outstanding::OutstandingLimit;

@@ -11,7 +11,9 @@ pub(crate) struct Waiting<Span> {
     /// Monotonic time at which it was handed over, in milliseconds.
     pub(crate) since_ms: u64,
     /// Its size.
-    bytes: usize,
+    bytes: u32,
+    /// Code of its operation.
+    pub(crate) op: i32,
     /// It is a long multi.
     is_long: bool,
     /// Present if it is traced.
@@ -42,11 +44,11 @@ impl<Span> Queue<Span> {
         }
     }
 
-    /// Adds a request of so many bytes, which may be a long multi.
+    /// Adds a request of an operation and so many bytes, which may be a long multi.
     pub(crate) fn push(
         &mut self,
         since_ms: u64,
-        (bytes, is_long): (usize, bool),
+        (op, bytes, is_long): (i32, usize, bool),
         span: Option<Span>,
         audited: Option<Box<AuditedWrite>>,
     ) {
@@ -54,16 +56,16 @@ impl<Span> Queue<Span> {
         if is_long {
             self.long_bytes += bytes;
         }
-        self.waiting.push_back(Waiting { since_ms, bytes, is_long, span, audited });
+        self.waiting.push_back(Waiting { since_ms, bytes: bytes as u32, op, is_long, span, audited });
     }
 
     /// Takes the oldest request, which was answered by so many bytes.
     pub(crate) fn pop(&mut self, reply_bytes: usize) -> Waiting<Span> {
         self.note_reply(reply_bytes);
         let waiting = self.waiting.pop_front().expect("the engine answers each request once");
-        self.bytes -= waiting.bytes;
+        self.bytes -= waiting.bytes as usize;
         if waiting.is_long {
-            self.long_bytes -= waiting.bytes;
+            self.long_bytes -= waiting.bytes as usize;
         }
         waiting
     }
@@ -127,12 +129,12 @@ mod tests {
             "an unknown client may ask for large replies"
         );
         for _ in 0..200 {
-            queue.push(0, (50, false), None, None);
+            queue.push(0, (1, 50, false), None, None);
             assert_eq!(queue.bytes(), 50);
             queue.pop(100);
         }
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), limits.waiting_max);
-        queue.push(0, (50, false), None, None);
+        queue.push(0, (1, 50, false), None, None);
         queue.pop(limits.unsent_bytes_max);
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), 1);
     }

@@ -158,6 +158,16 @@ impl Member {
         self.replica.confirmed_ms()
     }
 
+    /// The last entry in this member's log.
+    pub fn last_entry(&self) -> u64 {
+        self.replica.last_entry()
+    }
+
+    /// Entry up to which everything is committed, as far as this member knows.
+    pub fn committed_entry(&self) -> u64 {
+        self.replica.committed_entry()
+    }
+
     /// Number of times the log was synced.
     pub fn syncs(&self) -> u64 {
         self.syncs

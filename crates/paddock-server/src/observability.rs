@@ -3,8 +3,10 @@
 pub(crate) mod audit;
 pub(crate) mod clickhouse_metrics;
 pub(crate) mod four_letter_words;
+pub(crate) mod hot;
 pub(crate) mod metrics;
 pub(crate) mod operator;
+pub(crate) mod request_times;
 pub(crate) mod snapshot_board;
 pub(crate) mod spans;
 pub(crate) mod stats;

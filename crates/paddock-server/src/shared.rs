@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use paddock_front::{ClientBuffers, LimitHits, Limits, MemoryLimit};
 use paddock_replica::{Replicated, Role, Standing};
@@ -12,6 +13,8 @@ use tokio::sync::Notify;
 use crate::Config;
 use crate::clock::Clock;
 use crate::observability::audit::Audit;
+use crate::observability::hot::Hot;
+use crate::observability::request_times::RequestTimes;
 use crate::observability::snapshot_board::SnapshotBoard;
 use crate::observability::spans::Spans;
 use crate::observability::stats::Stats;
@@ -38,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) snapshots: SnapshotBoard,
     /// The audit log, if there is one.
     pub(crate) audit: Option<Arc<Audit>>,
+    pub(crate) times: RequestTimes,
+    pub(crate) hot: Hot,
     /// Spans of traced requests; `None` if none are exported.
     pub(crate) spans: Option<Spans>,
     mailboxes: Vec<Mailbox>,
@@ -64,7 +69,7 @@ impl Shared {
         clock: Clock,
         state: Replicated,
     ) -> Shared {
-        let mailboxes = (0..config.worker_count()).map(|_| Mailbox::default()).collect();
+        let mailboxes = (0..=config.worker_count()).map(|_| Mailbox::default()).collect();
         let limits = config.limits();
         let spans = config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member));
         Shared {
@@ -76,6 +81,8 @@ impl Shared {
             hits: limits.hits.clone(),
             limits,
             handshakes: AtomicU32::new(0),
+            hot: Hot::default(),
+            times: RequestTimes::new(config.worker_count() + 1),
             stats: Stats::new(clock.monotonic_ms()),
             snapshots: SnapshotBoard::default(),
             stopping: AtomicBool::new(false),
@@ -94,6 +101,11 @@ impl Shared {
 
     pub(crate) fn mailbox(&self, worker: usize) -> &Mailbox {
         &self.mailboxes[worker]
+    }
+
+    /// Number of the mailbox behind those of the workers: that of the client inside the member.
+    pub(crate) fn inner_worker(&self) -> usize {
+        self.mailboxes.len() - 1
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -160,19 +172,29 @@ impl Shared {
     }
 }
 
+#[derive(Debug, Default)]
+struct Mail {
+    outbox: Outbox,
+    /// The time at which some of it was posted, if that is timed.
+    posted: Option<Instant>,
+}
+
 /// Mailbox in which the engine leaves what a worker has to send.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    outbox: Mutex<Outbox>,
+    mail: Mutex<Mail>,
     has_mail: AtomicBool,
     wake: Notify,
 }
 
 impl Mailbox {
     /// Adds to the box. The engine does so before it lets go of the state, so that whoever has read the state finds
-    /// in its box all events that came before.
-    pub(crate) fn post(&self, mail: &mut Outbox) {
-        self.outbox.lock().append(mail);
+    /// in its box all events that came before. `posted` is the time, if it is to be told how long the mail has waited.
+    pub(crate) fn post(&self, mail: &mut Outbox, posted: Option<Instant>) {
+        let mut waiting = self.mail.lock();
+        waiting.outbox.append(mail);
+        waiting.posted = waiting.posted.or(posted);
+        drop(waiting);
         self.has_mail.store(true, Ordering::Release);
     }
 
@@ -180,17 +202,26 @@ impl Mailbox {
         self.wake.notify_one();
     }
 
-    /// Empties the box into `mail`, which must be empty. False if there was nothing.
-    pub(crate) fn take(&self, mail: &mut Outbox) -> bool {
+    /// Empties the box into `mail`, which must be empty, and says when some of it was posted, if that is timed. `None` if there was
+    /// nothing.
+    pub(crate) fn take(&self, mail: &mut Outbox) -> Option<Option<Instant>> {
         assert!(mail.is_empty(), "mail that was not delivered");
         if !self.has_mail.swap(false, Ordering::AcqRel) {
-            return false;
+            return None;
         }
-        std::mem::swap(&mut *self.outbox.lock(), mail);
-        !mail.is_empty()
+        let mut waiting = self.mail.lock();
+        std::mem::swap(&mut waiting.outbox, mail);
+        let posted = waiting.posted.take();
+        (!mail.is_empty()).then_some(posted)
     }
 
     pub(crate) async fn woken(&self) {
         self.wake.notified().await;
+    }
+
+    /// Waits for mail on a thread that the runtime lets functions block on. Returns false if none has come in time.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        let runtime = tokio::runtime::Handle::current();
+        runtime.block_on(async { tokio::time::timeout(timeout, self.woken()).await.is_ok() })
     }
 }

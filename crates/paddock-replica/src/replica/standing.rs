@@ -35,6 +35,16 @@ pub struct FollowerStanding {
 }
 
 impl Replica {
+    /// The last entry in its log.
+    pub fn last_entry(&self) -> u64 {
+        self.consensus.last_entry()
+    }
+
+    /// Entry up to which everything is committed, as far as the member knows.
+    pub fn committed_entry(&self) -> u64 {
+        self.consensus.committed()
+    }
+
     /// The member's standing now.
     pub fn standing(&self) -> Standing {
         let leadership = self.consensus.leadership();

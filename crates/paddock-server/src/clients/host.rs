@@ -1,16 +1,20 @@
 //! The process, as the front of one worker finds it.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use paddock_front::{Answered, Host, Served, TracedRequest, WordAnswer};
+use paddock_front::{Answered, Host, Received, Served, TracedRequest, WordAnswer};
 use paddock_member::Clock as _;
-use paddock_proto::{SessionId, Xid};
+use paddock_proto::jute::Reader;
+use paddock_proto::{OpCode, SessionId};
 use paddock_replica::{Replicated, Role};
 use paddock_state::{Now, Outbox, State};
 use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
 
 use crate::observability::four_letter_words;
+use crate::observability::hot::{self, SlowRequest};
+use crate::observability::request_times::{Recorder, Stage, TurnOperations};
 use crate::observability::spans::{Ending, Span, TraceContext};
 use crate::observability::stats::ConnStats;
 use crate::shared::Shared;
@@ -20,6 +24,56 @@ pub(super) struct WorkerHost {
     pub(super) shared: Arc<Shared>,
     /// Number of the worker, whose mailbox this is.
     pub(super) worker: usize,
+    /// Reads of the turn that is under way.
+    turn: TurnOperations,
+    /// Requests that have come since the worker looked after its connections last.
+    seen: Cell<u32>,
+}
+
+impl WorkerHost {
+    pub(super) fn new(shared: Arc<Shared>, worker: usize) -> WorkerHost {
+        WorkerHost { shared, worker, turn: TurnOperations::default(), seen: Cell::default() }
+    }
+
+    /// From now on some requests are all looked at again.
+    pub(super) fn begin_samples(&self) {
+        self.seen.set(0);
+    }
+
+    /// Looks at a request for what is asked for most, unless there are so many that one of them stands for others.
+    fn sample(&self, conn: &ConnStats, request: &Received<'_>) {
+        let seen = self.seen.get() + 1;
+        self.seen.set(seen);
+        let times = match seen {
+            ..=hot::ALL_UP_TO => 1,
+            _ if seen.is_multiple_of(hot::SAMPLED) => hot::SAMPLED,
+            _ => return,
+        };
+        let session = SessionId(conn.session.load(Relaxed));
+        let path = (request.op > 0).then(|| Reader::new(request.body).string().ok()).flatten();
+        let path = path.filter(|path| path.starts_with('/'));
+        let now_ms = self.monotonic_ms();
+        self.shared.hot.count(now_ms, path, session, request.body.len(), times);
+    }
+
+    /// Keeps a request that took long.
+    fn keep_slow(&self, conn: &ConnStats, reply: Answered, took_ms: u64, now: Now) {
+        let request = SlowRequest {
+            at_ms: now.wall_ms,
+            op: reply.op,
+            session: SessionId(conn.session.load(Relaxed)),
+            client: conn.address(),
+            took_ms,
+            reply_bytes: reply.bytes,
+            zxid: reply.zxid.0,
+            stages_us: self.shared.times.last_us(self.worker),
+        };
+        self.shared.hot.keep(request, now.monotonic_ms);
+    }
+
+    fn times(&self) -> &Recorder {
+        self.shared.times.worker(self.worker)
+    }
 }
 
 impl Host for WorkerHost {
@@ -40,7 +94,11 @@ impl Host for WorkerHost {
     }
 
     fn take_mail(&self, mail: &mut Outbox) -> bool {
-        self.shared.mailbox(self.worker).take(mail)
+        let Some(posted) = self.shared.mailbox(self.worker).take(mail) else { return false };
+        if let Some(posted) = posted {
+            self.times().passed(Stage::Reply, posted);
+        }
+        true
     }
 
     fn confirmed_ms(&self) -> u64 {
@@ -79,12 +137,13 @@ impl Host for WorkerHost {
         self.shared.spans.as_ref().expect("who began a span wants spans").end(span, ending);
     }
 
-    fn on_received(&self, conn: &Arc<ConnStats>, request: Option<(Xid, i32)>) {
+    fn on_received(&self, conn: &Arc<ConnStats>, request: Option<Received<'_>>) {
         conn.received.fetch_add(1, Relaxed);
         self.shared.stats.received.fetch_add(1, Relaxed);
-        if let Some((xid, op)) = request {
-            conn.last_xid.store(xid.0, Relaxed);
-            conn.last_op.store(op, Relaxed);
+        if let Some(request) = request {
+            conn.last_xid.store(request.xid.0, Relaxed);
+            conn.last_op.store(request.op, Relaxed);
+            self.sample(conn, &request);
         }
     }
 
@@ -103,9 +162,14 @@ impl Host for WorkerHost {
         stats.latency.record(latency_ms, 1);
         stats.replies.record(reply.bytes);
         stats.sent.fetch_add(1, Relaxed);
+        self.times().answered(reply.op, latency_ms);
+        if self.shared.hot.is_slow(latency_ms) {
+            self.keep_slow(conn, reply, latency_ms, now);
+        }
     }
 
-    fn on_read(&self, reply_bytes: usize) {
+    fn on_read(&self, op: OpCode, reply_bytes: usize) {
+        self.turn.count(op.code());
         self.shared.stats.replies.record(reply_bytes);
     }
 
@@ -115,6 +179,7 @@ impl Host for WorkerHost {
         conn.answered(served.zxid, now.wall_ms, latency_ms, served.replies);
         self.shared.stats.latency.record(latency_ms, served.replies);
         self.shared.stats.sent.fetch_add(served.replies, Relaxed);
+        self.times().turned(&self.turn, latency_ms);
     }
 
     fn on_event(&self, conn: &Arc<ConnStats>) {

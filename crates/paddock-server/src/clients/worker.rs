@@ -67,7 +67,7 @@ impl Worker {
         Worker {
             number,
             front: RefCell::new(Front::new(shared.config.of_front(&shared.limits, audit))),
-            host: WorkerHost { shared, worker: number },
+            host: WorkerHost::new(shared, number),
             engine,
             words,
             wires: RefCell::default(),
@@ -217,6 +217,7 @@ impl Worker {
     /// Tells the engine which sessions were heard, and closes the connections of those that others may end soon without this
     /// member, and of clients that do not read while little memory is left for others.
     pub(super) fn report_heard(&self) {
+        self.host.begin_samples();
         self.front.borrow_mut().report_heard();
         self.hand_over();
         self.front.borrow_mut().close_without_contact(&self.host);

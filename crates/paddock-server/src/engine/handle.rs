@@ -16,6 +16,7 @@ use super::links;
 use super::owner::{Engine, Message, TurnEnd};
 use super::shell::MemberShell;
 use crate::error::ServerError;
+use crate::observability::request_times;
 use crate::shared::Shared;
 
 /// An engine that works on another thread gets it for so many turns at most: what members say to what was written in the
@@ -74,7 +75,8 @@ impl MemberHandle {
     /// and it was not slow lately. `meanwhile` is called then as often as there may be answers.
     pub(crate) fn work_off(&self, inputs: &mut Vec<ClientInput>, turns_max: usize, meanwhile: impl FnMut()) {
         if !inputs.is_empty() {
-            self.take(Message::Clients(std::mem::take(inputs)), turns_max, meanwhile);
+            let handed_over = request_times::start_of_timed();
+            self.take(Message::Clients(std::mem::take(inputs), handed_over), turns_max, meanwhile);
         }
     }
 

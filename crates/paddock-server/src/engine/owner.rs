@@ -16,6 +16,7 @@ use paddock_state::{ClientInput, RefusedWatches};
 use super::combining::Rest;
 use super::quota_report::QuotaReport;
 use super::shell::MemberShell;
+use crate::observability::request_times::Stage;
 use crate::peers::Links;
 use crate::shared::Shared;
 
@@ -32,8 +33,8 @@ const BORROWED_MAX: Duration = Duration::from_millis(2);
 /// Something for the engine.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Inputs from the front of one worker.
-    Clients(Vec<ClientInput>),
+    /// Inputs from the front of one worker, and when they were handed over, if that is timed.
+    Clients(Vec<ClientInput>, Option<Instant>),
     /// An input from another member, or from this process.
     Member(Input),
     /// An order to take a snapshot, whatever has been written since the last one.
@@ -52,6 +53,8 @@ pub(crate) struct Engine {
     quota_report: QuotaReport,
     /// Number of inputs that the last turn took.
     inputs_taken: usize,
+    /// An entry of the log and when it was on this member's disk; its way to a quorum is timed.
+    replicating: Option<(u64, Instant)>,
     /// The last sync took long.
     pub(super) is_slow: bool,
     /// The error of a turn on a thread that is not the engine's.
@@ -83,6 +86,7 @@ impl Engine {
             next_sweep: now,
             quota_report: QuotaReport::new(now),
             inputs_taken: 0,
+            replicating: None,
             is_slow: false,
             failure: None,
         }
@@ -113,7 +117,10 @@ impl Engine {
         self.inputs_taken = 0;
         for _ in 0..MESSAGES_PER_ROUND {
             match self.messages.try_recv() {
-                Ok(Message::Clients(inputs)) => {
+                Ok(Message::Clients(inputs, handed_over)) => {
+                    if let Some(handed_over) = handed_over {
+                        self.shared.times.engine.passed(Stage::Queue, handed_over);
+                    }
                     self.inputs_taken += inputs.len();
                     self.member.take(&self.shell, inputs.into_iter().map(Input::Client));
                 }
@@ -193,12 +200,34 @@ impl Engine {
             self.shared.set_confirmed(self.member.confirmed_ms());
             if self.member.syncs() != syncs {
                 self.shared.stats.fsyncs.store(self.member.syncs(), Relaxed);
-                self.is_slow = start.elapsed() > BORROWED_MAX;
+                self.note_sync(start);
             }
+            self.note_replicated();
             meanwhile();
             if !matches!(work, Work::Done) {
                 return Ok(());
             }
+        }
+    }
+
+    /// Notes a round of work that began then and synced the log.
+    fn note_sync(&mut self, start: Instant) {
+        let now = Instant::now();
+        let length = now - start;
+        self.is_slow = length > BORROWED_MAX;
+        self.shared.times.engine.spent(Stage::Sync, length.as_micros() as u64);
+        if self.replicating.is_none() {
+            self.replicating = Some((self.member.last_entry(), now));
+        }
+    }
+
+    /// Notes when a quorum has the entry that is timed.
+    fn note_replicated(&mut self) {
+        if let Some((entry, since)) = self.replicating
+            && self.member.committed_entry() >= entry
+        {
+            self.replicating = None;
+            self.shared.times.engine.passed(Stage::Replicate, since);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paddock_member::{Clock, Shell, SnapshotOrder, StateLock, Taken};
 use paddock_replica::{HeldState, Replicated};
@@ -12,6 +12,7 @@ use parking_lot::RwLockWriteGuard;
 
 use super::links::Addresses;
 use super::snapshot_thread::SnapshotThread;
+use crate::observability::request_times::{self, Stage};
 use crate::peers::Links;
 use crate::shared::Shared;
 
@@ -30,7 +31,7 @@ pub(crate) struct MemberShell {
 
 impl MemberShell {
     pub(crate) fn new(shared: Arc<Shared>) -> MemberShell {
-        let outboxes = Outboxes::new(shared.config.worker_count());
+        let outboxes = Outboxes::new(shared.inner_worker() + 1);
         MemberShell {
             addresses: Addresses::new(&shared.config),
             shared,
@@ -78,9 +79,11 @@ impl Shell for MemberShell {
     }
 
     fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T {
+        let started = request_times::start_of_timed();
         let mut state = self.shared.state.write();
         let result = change(&mut state, &mut self.outboxes);
-        let woken = post(&self.shared, &mut self.outboxes);
+        let applied = started.map(|started| note_applied(&self.shared, started));
+        let woken = post(&self.shared, &mut self.outboxes, applied);
         let deaths = state.take_deaths();
         drop(state);
         woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
@@ -91,11 +94,13 @@ impl Shell for MemberShell {
     }
 
     fn apply(&mut self, apply: &mut dyn FnMut(&mut dyn HeldState)) {
+        let started = request_times::start_of_timed();
         let state = self.shared.state.write();
         let mut locked = LockedState { shared: &self.shared, state, outboxes: &mut self.outboxes };
         apply(&mut locked);
         let LockedState { shared, state, outboxes } = locked;
-        let woken = post(shared, outboxes);
+        let applied = started.map(|started| note_applied(shared, started));
+        let woken = post(shared, outboxes, applied);
         drop(state);
         woken.into_iter().for_each(|worker| shared.mailbox(worker).wake());
     }
@@ -149,19 +154,26 @@ impl HeldState for LockedState<'_> {
     }
 
     fn yield_to_others(&mut self) {
-        let woken = post(self.shared, self.outboxes);
+        let woken = post(self.shared, self.outboxes, None);
         woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
         RwLockWriteGuard::bump(&mut self.state);
     }
 }
 
+/// Notes how long a change took that began then, and returns the time now.
+fn note_applied(shared: &Shared, started: Instant) -> Instant {
+    let now = Instant::now();
+    shared.times.engine.spent(Stage::Apply, (now - started).as_micros() as u64);
+    now
+}
+
 /// Puts what has to leave into the workers' mailboxes. To be called while the state is held, so that whoever reads it
 /// afterwards finds in its box all events that came before. Returns the workers to wake when it is not.
-pub(crate) fn post(shared: &Shared, outboxes: &mut Outboxes) -> Vec<usize> {
+pub(crate) fn post(shared: &Shared, outboxes: &mut Outboxes, now: Option<Instant>) -> Vec<usize> {
     let mut woken = Vec::new();
     for (worker, outbox) in outboxes.iter_mut() {
         if !outbox.is_empty() {
-            shared.mailbox(worker).post(outbox);
+            shared.mailbox(worker).post(outbox, now);
             woken.push(worker);
         }
     }

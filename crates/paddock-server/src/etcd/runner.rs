@@ -56,7 +56,7 @@ pub(super) fn run(
     let (inbox, answers) = unbounded_channel();
     let connection = Rc::new(Connection::default());
     let engine = Engine::new(options(&shared, &settings), shared.clock.now());
-    let outboxes = Outboxes::new(shared.config.worker_count());
+    let outboxes = Outboxes::new(shared.inner_worker() + 1);
     let is_loading = Some(is_loading);
     let runner = Runner { shared, engine, outboxes, connection, inbox, watch: None, is_loading };
     LocalSet::new().block_on(&runtime, async {
@@ -126,7 +126,7 @@ impl Runner {
             self.engine.step(now, input, state, &mut self.outboxes, &mut effects);
         }
         self.engine.work(now, state, &mut self.outboxes, &mut effects);
-        let woken = post(&self.shared, &mut self.outboxes);
+        let woken = post(&self.shared, &mut self.outboxes, None);
         drop(replicated);
         woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
         self.shared.set_confirmed(self.engine.confirmed_ms());

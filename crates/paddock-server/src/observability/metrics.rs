@@ -233,6 +233,8 @@ fn by_key(
 fn of_paddock(shared: &Shared) -> Vec<Metric> {
     let s = Status::of(shared);
     let role = role_name(shared.role());
+    let disk = status::disk_bytes(&shared.config.data_dir);
+    let clock_s = shared.clock.now().wall_ms as f64 / 1e3;
     let start_s = shared.clock.now().wall_ms / 1000 - (s.uptime_ms / 1000) as i64;
     let (open_files, max_files) = status::file_descriptors();
     let of_followers = |value: &dyn Fn(&FollowerStanding) -> u64| {
@@ -269,6 +271,14 @@ fn of_paddock(shared: &Shared) -> Vec<Metric> {
             "Bytes of snapshots and all else in the data directory, without the log",
             status::data_bytes(shared),
         ),
+        gauge("paddock_disk_free_bytes", "Bytes that are free where the data directory is", disk.0),
+        gauge("paddock_disk_size_bytes", "Size of the disk that the data directory is on, in bytes", disk.1),
+        gauge(
+            "paddock_client_buffer_bytes_max",
+            "Limit of client_buffer_bytes",
+            shared.config.client_buffers_max,
+        ),
+        gauge("paddock_clock_seconds", "Time by this member's clock, in seconds since 1970", clock_s),
         gauge("process_resident_memory_bytes", "Resident memory in bytes", status::resident_bytes()),
         gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", start_s),
         gauge("process_open_fds", "Open files and sockets", open_files),
@@ -336,7 +346,9 @@ impl MetricsFormat {
 
 /// Metrics under ZooKeeper's names and Paddock's own.
 pub(crate) fn page(shared: &Shared, format: MetricsFormat) -> String {
-    print(of_zookeeper(shared).into_iter().chain(of_paddock(shared)), format)
+    let mut page = String::new();
+    shared.times.print(&mut page);
+    page + &print(of_zookeeper(shared).into_iter().chain(of_paddock(shared)), format)
 }
 
 /// Metrics under ClickHouse Keeper's names.

@@ -35,6 +35,12 @@ pub(crate) fn data_bytes(shared: &Shared) -> u64 {
     directory_bytes(&shared.config.data_dir, Some(&shared.config.log_dir()))
 }
 
+/// Bytes that are free on the disk of a directory, and its size; 0 where the system does not tell.
+pub(crate) fn disk_bytes(dir: &Path) -> (u64, u64) {
+    let bytes = |disk: rustix::fs::StatVfs| (disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize);
+    rustix::fs::statvfs(dir).map_or((0, 0), bytes)
+}
+
 /// Bytes of the transaction log.
 pub(crate) fn log_bytes(shared: &Shared) -> u64 {
     directory_bytes(&shared.config.log_dir(), None)
