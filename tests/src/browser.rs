@@ -1,8 +1,9 @@
-//! A headless Chromium that opens files and tells what they did: messages, requests, what was drawn.
+//! A headless Chromium that opens pages and tells what they did: messages, requests, what was drawn.
 //!
 //! It is driven over two pipes by the DevTools protocol: messages of JSON, each followed by a zero byte. It resolves no
-//! names, so that a page which asks for something elsewhere is found out and gets nothing.
+//! names but this machine's address, so that a page which asks for something elsewhere is found out and gets nothing.
 
+mod tab;
 mod visit;
 
 use std::fs::{self, File};
@@ -16,6 +17,7 @@ use std::{env, thread};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+pub use tab::Tab;
 pub use visit::{Chart, Look, Visit};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,7 +37,7 @@ const ARGUMENTS: [&str; 12] = [
     "--disable-sync",
     "--no-first-run",
     "--hide-scrollbars",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
     "--force-color-profile=srgb",
 ];
 
@@ -89,6 +91,11 @@ impl Browser {
         let visit = visit::visit(self, &tab, page, look);
         self.call(None, "Target.closeTarget", json!({"targetId": target}));
         visit
+    }
+
+    /// Opens a tab to use a page in.
+    pub fn tab(&mut self) -> Tab<'_> {
+        Tab::new(self)
     }
 
     /// Waits for the answer and keeps the events that come before it.

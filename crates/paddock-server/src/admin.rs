@@ -7,6 +7,7 @@ mod authorization;
 mod commands;
 mod health;
 mod keeper;
+mod page;
 mod rate_limit;
 mod settings;
 mod snapshot;
@@ -20,8 +21,10 @@ pub(crate) use settings::{HttpAddresses, ports, settings};
 
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
+use parking_lot::Mutex;
 use serde_json::json;
 
+use crate::clients::InnerClient;
 use crate::engine::EngineHandle;
 use crate::http::{Access, Context, Request, Response, Route};
 use crate::observability::metrics::{self, MetricsFormat};
@@ -40,6 +43,18 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::post("/api/v1/snapshot", order_snapshot).for_administrators(),
     Route::get("/api/v1/commands", keeper::command),
     Route::post("/api/v1/commands", keeper::command).takes(keeper::COMMAND_BYTES_MAX),
+    Route::get("/", page::page),
+    Route::get("/api/overview", page::overview),
+    Route::get("/api/children", page::children),
+    Route::get("/api/znode", page::znode),
+    Route::get("/api/data", page::data),
+    Route::get("/api/sessions", page::sessions),
+    Route::get("/api/session", page::session),
+    Route::get("/api/activity", page::activity),
+    Route::get("/api/login", page::login).for_administrators(),
+    Route::post("/api/create", page::create).for_administrators().takes(page::CHANGE_BYTES_MAX),
+    Route::post("/api/set", page::set_data).for_administrators().takes(page::CHANGE_BYTES_MAX),
+    Route::post("/api/delete", page::delete).for_administrators().takes(page::CHANGE_BYTES_MAX),
 ];
 
 /// Parts of the process that the routes answer from.
@@ -48,6 +63,8 @@ pub(crate) struct Admin {
     pub(crate) shared: Arc<Shared>,
     pub(crate) operator: Operator,
     snapshot_limit: RateLimit,
+    /// Asks for the changes that an administrator orders on the page.
+    client: Mutex<InnerClient>,
 }
 
 impl Admin {
@@ -57,6 +74,7 @@ impl Admin {
             shared: shared.clone(),
             operator: Operator::new(shared, engine),
             snapshot_limit: RateLimit::new(interval),
+            client: Mutex::new(InnerClient::new(shared, engine)),
         }
     }
 }

@@ -5,6 +5,7 @@
 mod flush_queue;
 mod group_commit;
 mod host;
+mod inner_client;
 mod listener;
 mod serve;
 mod tasks;
@@ -13,4 +14,5 @@ mod welcome;
 mod wire;
 mod worker;
 
+pub(crate) use inner_client::{InnerClient, InnerError};
 pub(crate) use listener::{Port, start};

@@ -94,7 +94,7 @@ fn screenshot(browser: &mut Browser, tab: &str) -> Vec<u8> {
 }
 
 /// The message that an event puts into the console, if any; debug output and plain information are nobody's fault.
-fn message(event: &Value) -> Option<String> {
+pub(super) fn message(event: &Value) -> Option<String> {
     let parameters = &event["params"];
     match event["method"].as_str()? {
         "Log.entryAdded" => {
@@ -107,7 +107,7 @@ fn message(event: &Value) -> Option<String> {
     }
 }
 
-fn request(event: &Value) -> Option<String> {
+pub(super) fn request(event: &Value) -> Option<String> {
     (event["method"] == "Network.requestWillBeSent").then(|| text(&event["params"]["request"]["url"]))
 }
 
@@ -124,6 +124,6 @@ fn chart(measured: &Value) -> Chart {
     }
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -1,0 +1,50 @@
+//! The slowest requests of late, and what is asked for most.
+
+use paddock_member::Clock as _;
+use serde_json::{Value, json};
+
+use super::tree::readable;
+use super::{Identities, either, hexadecimal};
+use crate::admin::Admin;
+use crate::http::{Request, Response};
+use crate::observability::hot::SlowRequest;
+use crate::observability::request_times::operation_name;
+
+/// Busiest paths and sessions that are told.
+const TOP: usize = 20;
+
+/// Paths that the requester may not read are `null`.
+pub(in crate::admin) fn activity(admin: &Admin, request: Request) -> Response {
+    either(answer(admin, &request))
+}
+
+fn answer(admin: &Admin, request: &Request) -> Result<Response, Response> {
+    let shared = &*admin.shared;
+    let ids = Identities::of(admin, request)?;
+    let now = shared.clock.now();
+    let (paths, sessions) = shared.hot.top(now.monotonic_ms, TOP);
+    let paths = paths.iter().map(|(path, weight)| {
+        json!({ "path": readable(shared, &ids, path), "requests": weight.requests, "bytes": weight.bytes })
+    });
+    let sessions = sessions.iter().map(|(session, weight)| {
+        json!({ "id": hexadecimal(session.0), "requests": weight.requests, "bytes": weight.bytes })
+    });
+    Ok(Response::json(&json!({
+        "paths": paths.collect::<Vec<_>>(),
+        "sessions": sessions.collect::<Vec<_>>(),
+        "slow": shared.hot.slowest(now.wall_ms).iter().map(slow).collect::<Vec<_>>(),
+    })))
+}
+
+fn slow(request: &SlowRequest) -> Value {
+    json!({
+        "at_ms": request.at_ms,
+        "operation": operation_name(request.op),
+        "session": hexadecimal(request.session.0),
+        "client": request.client.to_string(),
+        "took_ms": request.took_ms,
+        "reply_bytes": request.reply_bytes,
+        "zxid": hexadecimal(request.zxid),
+        "stages_us": request.stages_us,
+    })
+}

@@ -1,0 +1,105 @@
+//! The ensemble and this member at a glance, and the counters of which the page draws its charts.
+
+use paddock_member::Clock as _;
+use paddock_proto::{EnsembleMember, MemberRole};
+use serde_json::{Map, Value, json};
+
+use super::hexadecimal;
+use crate::admin::Admin;
+use crate::http::{Request, Response};
+use crate::observability::request_times::RequestTimes;
+use crate::observability::status::{self, Status, role_name};
+use crate::observability::version::version_and_date;
+use crate::shared::Shared;
+
+pub(in crate::admin) fn overview(admin: &Admin, _: Request) -> Response {
+    let shared = &*admin.shared;
+    let status = Status::of(shared);
+    let now = shared.clock.now();
+    let (members, change) = members(shared, &status);
+    let (request_ms, stage_us) = RequestTimes::BOUNDS;
+    let all = |times: Vec<(&'static str, [u64; 15])>| -> Map<String, Value> {
+        times.into_iter().map(|(name, counts)| (name.to_owned(), json!(counts))).collect()
+    };
+    Response::json(&json!({
+        "member": shared.config.member,
+        "role": role_name(shared.role()),
+        "version": version_and_date(),
+        "uptime_ms": status.uptime_ms,
+        "time_ms": now.wall_ms,
+        "leader": status.standing.leader,
+        "leads_for_ms": status.leads_for_ms,
+        "term": status.standing.term,
+        "zxid": hexadecimal(status.zxid.0),
+        "log": {
+            "last_entry": status.standing.last_entry,
+            "committed": status.standing.committed,
+            "applied": status.standing.applied,
+        },
+        "members": members,
+        "change": change,
+        "counts": {
+            "znodes": status.znodes,
+            "ephemerals": status.ephemerals,
+            "watches": status.watches,
+            "sessions": status.sessions,
+            "connections": status.connections,
+            "outstanding": status.outstanding,
+        },
+        "bytes": bytes(shared, &status),
+        "totals": {
+            "received": status.received,
+            "sent": status.sent,
+            "fsyncs": status.fsyncs,
+            "rejected": status.connections_rejected,
+            "auth_failed": status.auth_failed,
+            "differing": status.differing,
+        },
+        "bounds": { "request_ms": request_ms, "stage_us": stage_us },
+        "operations": all(shared.times.operations().map(|(name, times)| (name, times.counts)).collect()),
+        "stages": all(shared.times.stages().map(|(name, times)| (name, times.counts)).collect()),
+    }))
+}
+
+/// Memory and disk. Sizes of directories are asked of the file system.
+fn bytes(shared: &Shared, status: &Status) -> Value {
+    let (disk_free, disk_size) = status::disk_bytes(&shared.config.data_dir);
+    json!({
+        "tree": status.data_bytes,
+        "memory": status::resident_bytes(),
+        "log": status::log_bytes(shared),
+        "data": status::data_bytes(shared),
+        "disk_free": disk_free,
+        "disk_size": disk_size,
+        "client_buffers": status.client_buffer_bytes,
+        "client_buffers_max": shared.config.client_buffers_max,
+    })
+}
+
+/// The members of the ensemble as this member knows them, and those to be if the membership is changing.
+fn members(shared: &Shared, status: &Status) -> (Vec<Value>, Option<Vec<u8>>) {
+    let state = shared.state.read();
+    let Some(ensemble) = state.state().tree().ensemble() else { return (Vec::new(), None) };
+    let members: Vec<EnsembleMember> = ensemble.members.clone();
+    let change = ensemble.target.as_ref().map(|target| target.iter().map(|member| member.id).collect());
+    drop(state);
+    (members.iter().map(|member| one(member, shared, status)).collect(), change)
+}
+
+fn one(member: &EnsembleMember, shared: &Shared, status: &Status) -> Value {
+    let id = u64::from(member.id);
+    let is_self = member.id == shared.config.member;
+    let standing = status.standing.followers.iter().find(|follower| follower.member == id);
+    let leads = status.standing.leader == Some(id);
+    let lag = standing.map(|follower| status.standing.last_entry.saturating_sub(follower.matched));
+    json!({
+        "id": id,
+        "host": member.host,
+        "role": if member.role == MemberRole::Observer { "observer" } else { "participant" },
+        "is_self": is_self,
+        "leads": leads,
+        "is_heard": standing.map(|follower| follower.is_heard),
+        "lag": if is_self && leads { Some(0) } else { lag },
+        "gets_snapshot": standing.is_some_and(|follower| follower.gets_snapshot),
+    })
+}

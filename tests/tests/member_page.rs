@@ -1,0 +1,245 @@
+//! The page of a member in a real browser: every view, hostile names and data, logins, a member that dies while somebody looks.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::{env, fs};
+
+use paddock_client::{Acl, Client, ClientOptions, CreateMode, Id, Perms};
+use paddock_tests::browser::{Browser, Look, Tab};
+use paddock_tests::server::{Server, ServerKind, free_port};
+
+/// The hash of `super:test`.
+const SUPER_DIGEST: &str = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=";
+const DESK: Look = Look { width: 1280, dark: false };
+const NIGHT: Look = Look { width: 1280, dark: true };
+const PHONE: Look = Look { width: 390, dark: false };
+/// A name that would run if a page took it for markup, and one that turns text around.
+const SCRIPT: &str = "<img src=x onerror=window.hit=1>";
+const TURNED: &str = "a\u{202e}b";
+/// Children of the large directory: a million with `PAGE_CHILDREN=1000000`.
+const CHILDREN: usize = 3000;
+
+fn start() -> (Server, String) {
+    let port = free_port();
+    let server = Server::start_with(
+        ServerKind::Paddock,
+        &[
+            ("admin.enableServer", "true"),
+            ("admin.serverAddress", "127.0.0.1"),
+            ("admin.serverPort", &port.to_string()),
+            ("DigestAuthenticationProvider.superDigest", SUPER_DIGEST),
+        ],
+    );
+    let origin = format!("http://{}/", SocketAddr::from(([127, 0, 0, 1], port)));
+    (server, origin)
+}
+
+/// A tree with everything that a page could stumble over. Its client stays connected.
+async fn plant(server: &Server) -> Client {
+    let client =
+        Client::connect(&server.address().to_string(), ClientOptions::default()).await.expect("connect");
+    let create = async |path: &str, data: &[u8], mode| client.create(path, data, mode).await.expect("create");
+    create("/hostile", b"<script>window.hit=1</script>", CreateMode::Persistent).await;
+    create(
+        &format!("/hostile/{SCRIPT}"),
+        br#"{"a": "</script><b>", "list": [1, 2]}"#,
+        CreateMode::Persistent,
+    )
+    .await;
+    create(&format!("/hostile/{TURNED}"), b"\x00\x01\xff\xfe", CreateMode::Persistent).await;
+    create("/hostile/large", &vec![b'x'; 900_000], CreateMode::Persistent).await;
+    create("/mine", b"of a session", CreateMode::Ephemeral).await;
+    client.watch_data("/hostile").await.expect("watch");
+    let owner = Acl { perms: Perms::ALL, id: Id::new("digest", "ann:x1JNCq6Cyuh8tD1BvUKt9QMpnt8=") };
+    client
+        .create_with_acl("/secret", b"nobody's business", &[owner], CreateMode::Persistent)
+        .await
+        .expect("create");
+    create("/many", b"", CreateMode::Persistent).await;
+    let count = env::var("PAGE_CHILDREN").map_or(CHILDREN, |count| count.parse().expect("a number"));
+    let numbers: Vec<usize> = (0..count).collect();
+    for some in numbers.chunks(1000) {
+        let pending: Vec<_> = some
+            .iter()
+            .map(|number| client.create(&format!("/many/child-{number:07}"), b"", CreateMode::Persistent))
+            .collect();
+        for created in pending {
+            created.await.expect("create");
+        }
+    }
+    client
+}
+
+#[tokio::test]
+async fn every_view_shows_what_is_there_and_nothing_runs() {
+    let (server, origin) = start();
+    let client = plant(&server).await;
+    let mut browser = Browser::start();
+    let mut tab = browser.tab();
+    tab.look(DESK, 1000);
+    tab.go(&origin);
+    tab.wait_for_text("Member 1 serves alone");
+    tab.wait_for_text("Requests per second");
+    tab.wait_until("samples.length > 1");
+    keep(&mut tab, "overview", 1000);
+
+    tab.value("location.hash = '#/tree'");
+    tab.wait_for_text("hostile/");
+    tab.value(
+        "[...document.querySelectorAll('.nodes a')].find(a => a.textContent.includes('hostile')).click()",
+    );
+    tab.wait_for_text(SCRIPT);
+    tab.wait_for_text("a\\u202eb");
+    tab.wait_for_text("<script>window.hit=1</script>");
+    tab.wait_for_text(&format!("{:#x}", client.session().0));
+    keep(&mut tab, "tree", 1000);
+    tab.value(&format!("location.hash = toTree('/hostile/{SCRIPT}')"));
+    tab.wait_for_text("\"</script><b>\"");
+    tab.value(&format!("location.hash = toTree('/hostile/{TURNED}')"));
+    tab.wait_for_text("00 01 ff fe");
+    tab.value("location.hash = toTree('/hostile/large')");
+    tab.wait_for_text("The first 64.0 KiB are shown.");
+    assert_eq!(
+        tab.value("ask('api/znode', { path: '/hostile/large' }).then(znode => znode.data_length)"),
+        900_000
+    );
+
+    tab.value("location.hash = toTree('/many')");
+    tab.wait_for_text("200 of");
+    tab.value(
+        "[...document.querySelectorAll('button')].find(button => button.textContent === 'Show more').click()",
+    );
+    tab.wait_for_text("400 of");
+    tab.value("byId('filter').value = 'child-0002'; byId('filter').dispatchEvent(new Event('input'))");
+    tab.wait_for_text("1,000 with this beginning");
+
+    tab.value("location.hash = toTree('/secret')");
+    tab.wait_for_text("does not let you read it");
+    assert_eq!(tab.value("document.body.innerText.includes('business')"), false);
+
+    tab.value("location.hash = '#/sessions'");
+    tab.wait_for_text(&format!("{:#x}", client.session().0));
+    tab.value("document.querySelector('td a').click()");
+    tab.wait_for_text("/mine");
+    keep(&mut tab, "sessions", 1000);
+    tab.value("location.hash = '#/activity'");
+    tab.wait_for_text("/many/child-");
+    keep(&mut tab, "activity", 1000);
+
+    assert_eq!(tab.value("window.hit === undefined"), true, "something of the tree has run");
+    for place in ["#/", "#/tree?%2Fhostile", "#/sessions", "#/activity"] {
+        tab.look(PHONE, 844);
+        tab.value(&format!("location.hash = '{place}'"));
+        tab.wait_until("document.querySelector('main').innerText.length > 40");
+        let wider = tab.value("document.documentElement.scrollWidth - innerWidth");
+        assert!(wider.as_i64().expect("a number") <= 0, "{place} is {wider} pixels wider than a phone");
+    }
+    // A refusal of the znode that only its owner may read is all that the console may tell of.
+    let complaints: Vec<String> = tab.complaints(&origin);
+    let others: Vec<&String> = complaints.iter().filter(|said| !said.contains("403")).collect();
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+#[tokio::test]
+async fn an_administrator_changes_what_others_only_see() {
+    let (server, origin) = start();
+    let client =
+        Client::connect(&server.address().to_string(), ClientOptions::default()).await.expect("connect");
+    let mut browser = Browser::start();
+    let mut tab = browser.tab();
+    tab.look(DESK, 900);
+    tab.go(&format!("{origin}#/tree"));
+    tab.wait_for_text("zookeeper/");
+    let refused =
+        "ask('api/create', null, { path: '/x', data: '', mode: 'persistent' }).catch(error => error.status)";
+    assert_eq!(tab.value(refused), 401, "nobody has logged in");
+
+    log_in(&mut tab, "wrong");
+    tab.wait_for_text("not an administrator, or the password is wrong");
+    tab.value("document.querySelector('dialog button').click()");
+    log_in(&mut tab, "test");
+    tab.wait_for_text("Log out super");
+    tab.wait_for_text("Create a child");
+
+    press(&mut tab, "main", "Create a child");
+    fill(&mut tab, "input", "made here");
+    fill(&mut tab, "textarea", "first");
+    press(&mut tab, "dialog", "Create");
+    tab.wait_for_text("Created /made here");
+    assert_eq!(
+        client.get_data("/made here").await.expect("it is there").bytes.as_deref(),
+        Some(&b"first"[..])
+    );
+
+    tab.value("location.hash = toTree('/made here')");
+    tab.wait_for_text("first");
+    tab.wait_until("[...document.querySelectorAll('button')].some(button => button.textContent === 'Edit')");
+    press(&mut tab, "main", "Edit");
+    fill(&mut tab, "textarea", "second");
+    client.set_data("/made here", b"of somebody else", None).await.expect("set");
+    press(&mut tab, "dialog", "Save version 1");
+    tab.wait_for_text("Somebody else has changed it meanwhile");
+    assert_eq!(client.get_data("/made here").await.unwrap().bytes.as_deref(), Some(&b"of somebody else"[..]));
+    tab.value("document.querySelector('dialog button').click(); route()");
+    tab.wait_for_text("of somebody else");
+    press(&mut tab, "main", "Delete");
+    press(&mut tab, "dialog", "Delete");
+    tab.wait_for_text("That is not its name");
+    fill(&mut tab, "input", "made here");
+    press(&mut tab, "dialog", "Delete");
+    tab.wait_for_text("Deleted");
+    assert!(client.get_data("/made here").await.is_err(), "it is gone");
+
+    tab.value("location.hash = '#/'");
+    tab.wait_for_text("Take a snapshot");
+    press(&mut tab, "main", "Take a snapshot");
+    press(&mut tab, "dialog", "Take it");
+    tab.wait_for_text("A snapshot is being taken");
+}
+
+#[tokio::test]
+async fn a_member_that_dies_is_noticed_and_so_is_its_return() {
+    let (mut server, origin) = start();
+    let mut browser = Browser::start();
+    let mut tab = browser.tab();
+    tab.look(NIGHT, 900);
+    tab.go(&origin);
+    tab.wait_for_text("serves alone");
+    server.kill();
+    tab.wait_for_text("This member does not answer");
+    keep(&mut tab, "gone", 900);
+    server.restart();
+    tab.wait_until("byId('notice').hidden");
+    tab.wait_for_text("serves alone");
+}
+
+fn log_in(tab: &mut Tab<'_>, password: &str) {
+    tab.value("byId('login').click()");
+    tab.value(&format!("document.querySelector('dialog input[type=password]').value = '{password}'"));
+    press(tab, "dialog", "Log in");
+}
+
+/// Presses the button of a text within a part of the page.
+fn press(tab: &mut Tab<'_>, within: &str, text: &str) {
+    let button = format!(
+        "[...document.querySelectorAll('{within} button')].find(button => button.textContent === '{text}')"
+    );
+    tab.wait_until(&format!("{button} !== undefined"));
+    tab.value(&format!("{button}.click()"));
+}
+
+fn fill(tab: &mut Tab<'_>, field: &str, text: &str) {
+    tab.value(&format!("document.querySelector('dialog {field}').value = '{text}'"));
+}
+
+/// Keeps a view as it looks by day, by night and on a phone.
+fn keep(tab: &mut Tab<'_>, name: &str, height: u32) {
+    let Some(directory) = env::var_os("SCREENSHOTS") else { return };
+    for (look, how) in [("phone", PHONE), ("dark", NIGHT), ("light", DESK)] {
+        tab.look(how, height);
+        tab.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
+        let picture = tab.screenshot();
+        fs::write(Path::new(&directory).join(format!("page-{name}-{look}.png")), picture)
+            .expect("write the picture");
+    }
+}
