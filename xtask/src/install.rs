@@ -24,6 +24,7 @@ pub(crate) enum Part {
     Clickhouse,
     Etcd,
     Chromium,
+    Prometheus,
     Gungraun,
 }
 
@@ -36,6 +37,7 @@ impl Part {
             Part::Go => go(layout).map(drop),
             Part::Clickhouse => clickhouse(layout).map(drop),
             Part::Etcd => etcd(layout).map(drop),
+            Part::Prometheus => prometheus(layout).map(drop),
             Part::Chromium => chromium(layout).map(drop),
             Part::Gungraun => gungraun(layout).map(drop),
         }
@@ -146,6 +148,19 @@ pub(crate) fn etcd(layout: &Layout) -> Result<PathBuf, Error> {
         apt::unpack(&["etcd-server"], &directory, &layout.log("install-etcd"))
     })?;
     Ok(directory.join("root/usr/bin/etcd"))
+}
+
+/// Debian's Prometheus; returns the directory of its programs.
+pub(crate) fn prometheus(layout: &Layout) -> Result<PathBuf, Error> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    if let Some(place) = env::split_paths(&path).find(|place| place.join("promtool").exists()) {
+        return Ok(place);
+    }
+    let directory = layout.environment("prometheus");
+    once(&directory, "prometheus", || {
+        apt::unpack(&["prometheus"], &directory, &layout.log("install-prometheus"))
+    })?;
+    Ok(directory.join("root/usr/bin"))
 }
 
 /// A Chromium; returns the variables with which a program finds it and it finds its parts.

@@ -49,7 +49,7 @@ enum Company {
 }
 
 /// In the order in which they begin: cheap ones and those that others need first; of neighbours, those that take longest.
-const STAGES: [Stage; 13] = [
+const STAGES: [Stage; 14] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -116,7 +116,7 @@ const STAGES: [Stage; 13] = [
     },
     Stage {
         name: "browser",
-        about: "the pages of bench reports, opened in Chromium",
+        about: "the page of a member and those of bench reports, in Chromium",
         needs_server: true,
         company: Company::Neighbours,
         installs: &[Part::Chromium],
@@ -137,6 +137,14 @@ const STAGES: [Stage; 13] = [
         company: Company::Neighbours,
         installs: &[Part::Python, Part::Jars, Part::Etcd],
         run: rust::etcd,
+    },
+    Stage {
+        name: "monitoring",
+        about: "the dashboard and the alert rules, in a Prometheus that scrapes an ensemble",
+        needs_server: true,
+        company: Company::Alone,
+        installs: &[Part::Prometheus],
+        run: rust::monitoring,
     },
     Stage {
         name: "faults",

@@ -66,8 +66,11 @@ pub(super) fn build(layout: &Layout) -> Result<Outcome, Error> {
 const FAULTS: [(&[&str], u32); 2] =
     [(&["failover", "rolling_restart"], 1), (&["histories", "partitions", "timeliness", "torture"], 2)];
 
-/// The test program of the stage `browser`.
-const BROWSER: &str = "report_page";
+/// The test programs of the stage `browser`.
+const BROWSER: [&str; 2] = ["report_page", "member_page"];
+
+/// The test program of the stage `monitoring`.
+const MONITORING: &str = "monitoring";
 
 /// The test program of the stage `attacks`.
 const ATTACKS: &str = "attacks";
@@ -77,7 +80,9 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "process";
     install::jars(layout)?;
     let is_of_another = |name: &str| {
-        [BROWSER, ATTACKS].contains(&name) || FAULTS.iter().any(|(names, _)| names.contains(&name))
+        BROWSER.contains(&name)
+            || [MONITORING, ATTACKS].contains(&name)
+            || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
     let mut programs = programs::compile(layout, stage, &["--tests"])?;
     programs.retain(|program| is_with_servers(layout, program) && !is_of_another(&program.name));
@@ -160,7 +165,19 @@ pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
         ("SCREENSHOTS", layout.environment("logs").into()),
         (ports::VARIABLE, ports::of_stage(stage).into()),
     ]);
-    let programs = with_servers(layout, stage, &[BROWSER])?;
+    let programs = with_servers(layout, stage, &BROWSER)?;
+    let success = programs::run(layout, stage, &programs, &["--nocapture"], &variables)?;
+    Ok(Outcome { counts: count(layout, stage)?, success })
+}
+
+pub(super) fn monitoring(layout: &Layout) -> Result<Outcome, Error> {
+    let stage = "monitoring";
+    let variables = [
+        ("PADDOCK_BIN", layout.paddock().into()),
+        ("PROMETHEUS_BIN", install::prometheus(layout)?.into()),
+        (ports::VARIABLE, ports::of_stage(stage).into()),
+    ];
+    let programs = with_servers(layout, stage, &[MONITORING])?;
     let success = programs::run(layout, stage, &programs, &["--nocapture"], &variables)?;
     Ok(Outcome { counts: count(layout, stage)?, success })
 }
