@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use paddock_member::{Clock, Shell, SnapshotOrder, StateLock, Taken};
+use paddock_proto::SessionId;
 use paddock_replica::{HeldState, Replicated};
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
@@ -87,9 +88,7 @@ impl Shell for MemberShell {
         let deaths = state.take_deaths();
         drop(state);
         woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
-        if let Some(audit) = &self.shared.audit {
-            deaths.iter().for_each(|(session, path)| audit.ephemeral_deleted(session.0, path));
-        }
+        audit_deaths(&self.shared, &deaths);
         result
     }
 
@@ -98,11 +97,13 @@ impl Shell for MemberShell {
         let state = self.shared.state.write();
         let mut locked = LockedState { shared: &self.shared, state, outboxes: &mut self.outboxes };
         apply(&mut locked);
-        let LockedState { shared, state, outboxes } = locked;
+        let LockedState { shared, mut state, outboxes } = locked;
         let applied = started.map(|started| note_applied(shared, started));
         let woken = post(shared, outboxes, applied);
+        let deaths = state.take_deaths();
         drop(state);
         woken.into_iter().for_each(|worker| shared.mailbox(worker).wake());
+        audit_deaths(shared, &deaths);
     }
 
     fn members_changed(&mut self) {
@@ -165,6 +166,13 @@ fn note_applied(shared: &Shared, started: Instant) -> Instant {
     let now = Instant::now();
     shared.times.engine.spent(Stage::Apply, (now - started).as_micros() as u64);
     now
+}
+
+/// Writes ephemerals that went with their sessions to the audit log.
+fn audit_deaths(shared: &Shared, deaths: &[(SessionId, String)]) {
+    if let Some(audit) = &shared.audit {
+        deaths.iter().for_each(|(session, path)| audit.ephemeral_deleted(session.0, path));
+    }
 }
 
 /// Puts what has to leave into the workers' mailboxes. To be called while the state is held, so that whoever reads it
