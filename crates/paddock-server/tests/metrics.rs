@@ -37,20 +37,23 @@ async fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
     ask(address, &format!("GET {path} HTTP/1.1\r\nHost: member\r\nConnection: close\r\n\r\n")).await
 }
 
-/// The values of a page, once its form has been checked: each metric has its help and its type in front.
+/// Values of a page whose form has been checked: each metric has its help and its type in front.
 fn values(page: &str) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::new();
-    let mut announced = ("", "");
+    let (mut announced, mut is_histogram) = (("", ""), false);
     for line in page.lines() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             announced.0 = help.split_once(' ').expect("a name and a help").0;
         } else if let Some(kind) = line.strip_prefix("# TYPE ") {
             let (name, kind) = kind.split_once(' ').expect("a name and a kind");
-            assert!(name == announced.0 && ["counter", "gauge"].contains(&kind), "{line}");
-            announced.1 = name;
+            assert!(name == announced.0 && ["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            (announced.1, is_histogram) = (name, kind == "histogram");
         } else {
             let (name, value) = line.rsplit_once(' ').expect("a name and a value");
-            assert_eq!(name.split('{').next(), Some(announced.1), "{line}");
+            let metric = name.split('{').next().expect("there is a first part");
+            let part = metric.strip_prefix(announced.1);
+            let parts: &[&str] = if is_histogram { &["_bucket", "_sum", "_count"] } else { &[""] };
+            assert!(part.is_some_and(|part| parts.contains(&part)), "{line}");
             let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line}"));
             assert!(values.insert(name.to_owned(), value).is_none(), "{name} stands there twice");
         }

@@ -479,13 +479,13 @@ fn free_port() -> u16 {
 #[test]
 fn settings_are_checked_without_a_start() {
     let dir = directory();
-    let lines = "clientPort=2181\ndataDir=data\nforceSync=no\nadmin.enableServer=true\n";
+    let lines = "clientPort=2181\ndataDir=data\nforceSync=no\ninitLimit=10\n";
     fs::write(dir.path().join("zoo.cfg"), lines).unwrap();
     let output = run(dir.path(), &["server", "--check", "--config", "zoo.cfg"]);
     assert_eq!(output.status.code(), Some(0));
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.starts_with("# zoo.cfg:3: forceSync: \"no\" has no effect: "), "{told}");
-    assert!(told.contains("\n# zoo.cfg:4: admin.enableServer changes nothing: "), "{told}");
+    assert!(told.contains("\n# zoo.cfg:4: initLimit changes nothing: "), "{told}");
     assert!(told.contains("\ndata_dir = \"data\"\n"), "{told}");
     assert!(!dir.path().join("data").exists(), "nothing is started");
     fs::write(dir.path().join("zoo.cfg"), "dataDir=data\n").unwrap();

@@ -360,18 +360,20 @@ fn print(metrics: impl Iterator<Item = Metric>, format: MetricsFormat) -> String
     let mut page = String::new();
     let mut line = |line: std::fmt::Arguments<'_>| writeln!(page, "{line}").expect("a string takes all");
     for Metric { name, kind, help, values } in metrics {
-        let (kind, total) = match (kind, format) {
-            (MetricKind::Counter, MetricsFormat::OpenMetrics) => ("counter", "_total"),
-            (MetricKind::Counter, MetricsFormat::Text) => ("counter", ""),
-            (MetricKind::Gauge, _) => ("gauge", ""),
+        let kind = match (kind, format) {
+            // OpenMetrics would have `_total` behind a counter's name. A Prometheus asks for that format by default, and
+            // dashboards made for ZooKeeper have to find its names.
+            (MetricKind::Counter, MetricsFormat::OpenMetrics) => "unknown",
+            (MetricKind::Counter, MetricsFormat::Text) => "counter",
+            (MetricKind::Gauge, _) => "gauge",
         };
         line(format_args!("# HELP {name} {help}"));
         line(format_args!("# TYPE {name} {kind}"));
         for (label, value) in values {
             match label {
-                None => line(format_args!("{name}{total} {value}")),
+                None => line(format_args!("{name} {value}")),
                 Some((label, text)) => {
-                    line(format_args!("{name}{total}{{{label}=\"{}\"}} {value}", escaped(&text)));
+                    line(format_args!("{name}{{{label}=\"{}\"}} {value}", escaped(&text)));
                 }
             }
         }
@@ -392,9 +394,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_of_openmetrics_is_a_total() {
+    fn a_counter_has_the_same_name_in_both_formats() {
         let page = print([counter("syncs", "Syncs", 7)].into_iter(), MetricsFormat::OpenMetrics);
-        assert_eq!(page, "# HELP syncs Syncs\n# TYPE syncs counter\nsyncs_total 7\n# EOF\n");
+        assert_eq!(page, "# HELP syncs Syncs\n# TYPE syncs unknown\nsyncs 7\n# EOF\n");
     }
 
     #[test]
