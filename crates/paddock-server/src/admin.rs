@@ -8,28 +8,22 @@ mod commands;
 mod health;
 mod keeper;
 mod page;
+mod parts;
 mod rate_limit;
 mod settings;
 mod snapshot;
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::time::Duration;
 
-use rate_limit::RateLimit;
+pub(crate) use parts::Admin;
 pub(crate) use settings::{HttpAddresses, ports, settings};
 
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
-use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::clients::InnerClient;
-use crate::engine::EngineHandle;
 use crate::http::{Access, Context, Request, Response, Route};
 use crate::observability::metrics::{self, MetricsFormat};
-use crate::observability::operator::Operator;
-use crate::shared::Shared;
 
 /// All routes. The order counts: the first one that fits answers.
 pub(crate) const ROUTES: &[Route<Admin>] = &[
@@ -56,28 +50,6 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::post("/api/set", page::set_data).for_administrators().takes(page::CHANGE_BYTES_MAX),
     Route::post("/api/delete", page::delete).for_administrators().takes(page::CHANGE_BYTES_MAX),
 ];
-
-/// Parts of the process that the routes answer from.
-#[derive(Debug)]
-pub(crate) struct Admin {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) operator: Operator,
-    snapshot_limit: RateLimit,
-    /// Asks for the changes that an administrator orders on the page.
-    client: Mutex<InnerClient>,
-}
-
-impl Admin {
-    pub(crate) fn new(shared: &Arc<Shared>, engine: &EngineHandle) -> Admin {
-        let interval = Duration::from_millis(shared.config.admin.rate_limit_ms);
-        Admin {
-            shared: shared.clone(),
-            operator: Operator::new(shared, engine),
-            snapshot_limit: RateLimit::new(interval),
-            client: Mutex::new(InnerClient::new(shared, engine)),
-        }
-    }
-}
 
 impl Context for Admin {
     fn canonical<'a>(&self, path: &'a str) -> Cow<'a, str> {

@@ -20,6 +20,7 @@ mod etcd;
 pub mod fuzzing;
 mod http;
 mod memory;
+mod memory_watch;
 mod observability;
 mod peers;
 mod permissions;

@@ -11,5 +11,6 @@ pub(crate) mod snapshot_board;
 pub(crate) mod spans;
 pub(crate) mod stats;
 pub(crate) mod status;
+pub(crate) mod user;
 pub(crate) mod version;
 pub(crate) mod word_thread;

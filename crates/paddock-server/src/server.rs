@@ -20,7 +20,7 @@ use crate::engine::{EngineHandle, Housekeeping};
 use crate::error::ServerError;
 use crate::etcd::EtcdEngine;
 use crate::http::{HttpPort, HttpServer};
-use crate::memory::MemoryWatch;
+use crate::memory_watch::MemoryWatch;
 use crate::observability::audit::Audit;
 use crate::shared::Shared;
 use crate::threads::spawn;

@@ -50,7 +50,7 @@ const OWN_CLIENTS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Good,
-    /// Why, and where to look.
+    /// The reason, and the place where to look.
     Violated(String, PathBuf),
     Interrupted,
 }

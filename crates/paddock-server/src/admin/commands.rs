@@ -8,8 +8,8 @@ use paddock_proto::SessionId;
 use paddock_replica::Role;
 use serde_json::{Map, Value, json};
 
-use super::Admin;
 use super::authorization::Refusal;
+use super::parts::Admin;
 use super::snapshot;
 use crate::http::{Request, Response};
 use crate::observability::four_letter_words::last_operation;

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use paddock_replica::Role;
 use serde_json::json;
 
-use super::Admin;
+use super::parts::Admin;
 use crate::http::{Request, Response};
 use crate::observability::status::role_name;
 

@@ -5,7 +5,8 @@
 use hyper::StatusCode;
 use serde_json::json;
 
-use super::{Admin, authorization};
+use super::authorization;
+use super::parts::Admin;
 use crate::http::{Request, Response};
 use crate::observability::four_letter_words;
 

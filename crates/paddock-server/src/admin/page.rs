@@ -18,7 +18,8 @@ use paddock_proto::{Dialect, ErrorCode, Id, IdList, SessionId};
 use paddock_tree::{Asker, Guess};
 use serde_json::json;
 
-use super::{Admin, authorization};
+use super::authorization;
+use super::parts::Admin;
 use crate::http::{Request, Response};
 
 pub(super) use activity::activity;

@@ -8,9 +8,9 @@ use hyper::StatusCode;
 use hyper::header::HeaderName;
 use paddock_replica::Role;
 
-use super::Admin;
 use super::authorization;
 use super::commands::Failure;
+use super::parts::Admin;
 use crate::http::{Request, Response};
 use crate::threads::spawn;
 

@@ -16,7 +16,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use paddock_front::{AuditEvent, AuditLog, AuditResult};
 use parking_lot::Mutex;
 
-use super::status::user_name;
+use super::user::user_name;
 use super::version::civil;
 use crate::config::AuditTarget;
 use crate::error::ServerError;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::request_times::operation_name;
 
-/// Of so many requests one is looked at, once a worker has had `ALL_UP_TO` since it was asked to begin anew.
+/// Number of requests of which one is looked at, once a worker has had `ALL_UP_TO` since it was asked to begin anew.
 pub(crate) const SAMPLED: u32 = 64;
 /// Requests of a worker that are all looked at.
 pub(crate) const ALL_UP_TO: u32 = 16;
@@ -39,6 +39,9 @@ pub(crate) struct Weight {
     pub(crate) requests: u64,
     pub(crate) bytes: u64,
 }
+
+/// Heaviest keys of a table, in the order of their weights.
+pub(crate) type Top<K> = Vec<(K, Weight)>;
 
 impl Weight {
     fn add(&mut self, more: Weight) {
@@ -80,7 +83,7 @@ struct Windows<K> {
 }
 
 impl<K: Clone + Eq + Hash> Windows<K> {
-    fn top(&self, max: usize) -> Vec<(K, Weight)> {
+    fn top(&self, max: usize) -> Top<K> {
         let mut all = self.before.0.clone();
         for (key, weight) in &self.now.0 {
             all.entry(key.clone()).or_default().add(*weight);
@@ -123,7 +126,7 @@ impl Busy {
 /// A request that took long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlowRequest {
-    /// When it was answered, in milliseconds since 1970.
+    /// Time at which it was answered, in milliseconds since 1970.
     pub(crate) at_ms: i64,
     pub(crate) op: i32,
     pub(crate) session: SessionId,
@@ -176,7 +179,7 @@ impl Hot {
     }
 
     /// The busiest paths and sessions of the last minute.
-    pub(crate) fn top(&self, now_ms: u64, max: usize) -> (Vec<(String, Weight)>, Vec<(SessionId, Weight)>) {
+    pub(crate) fn top(&self, now_ms: u64, max: usize) -> (Top<String>, Top<SessionId>) {
         let mut busy = self.busy.lock();
         busy.turn(now_ms);
         (busy.paths.top(max), busy.sessions.top(max))

@@ -13,7 +13,7 @@ use paddock_state::WatchSummary;
 
 use crate::shared::Shared;
 pub(crate) use disk::{data_bytes, disk_bytes, file_descriptors, log_bytes, resident_bytes};
-pub(crate) use environment::{Setting, SettingValue, configuration, environment, user_name};
+pub(crate) use environment::{Setting, SettingValue, configuration, environment};
 pub(crate) use lists::{ephemerals, sessions, watches_by_path, watches_by_session};
 
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::tree::readable;
 use super::{Identities, either, hexadecimal};
-use crate::admin::Admin;
+use crate::admin::parts::Admin;
 use crate::http::{Request, Response};
 use crate::observability::hot::SlowRequest;
 use crate::observability::request_times::operation_name;
@@ -14,7 +14,7 @@ use crate::observability::request_times::operation_name;
 const TOP: usize = 20;
 
 /// Paths that the requester may not read are `null`.
-pub(in crate::admin) fn activity(admin: &Admin, request: Request) -> Response {
+pub(crate) fn activity(admin: &Admin, request: Request) -> Response {
     either(answer(admin, &request))
 }
 

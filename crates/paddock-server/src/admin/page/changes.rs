@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{either, refused, refused_by_state};
-use crate::admin::{Admin, authorization};
+use crate::admin::authorization;
+use crate::admin::parts::Admin;
 use crate::clients::InnerError;
 use crate::http::{Request, Response};
 
@@ -62,7 +63,7 @@ struct Deletion {
 }
 
 /// Creates a znode that is open to everybody, as clients do that name no ACL.
-pub(in crate::admin) fn create(admin: &Admin, request: Request) -> Response {
+pub(crate) fn create(admin: &Admin, request: Request) -> Response {
     either(parse::<Creation>(&request).and_then(|asked| {
         let data = bytes(&asked.data)?;
         let reply = ask(admin, &request, asked.mode.op(), |out| {
@@ -77,7 +78,7 @@ pub(in crate::admin) fn create(admin: &Admin, request: Request) -> Response {
     }))
 }
 
-pub(in crate::admin) fn set_data(admin: &Admin, request: Request) -> Response {
+pub(crate) fn set_data(admin: &Admin, request: Request) -> Response {
     either(parse::<NewData>(&request).and_then(|asked| {
         let data = bytes(&asked.data)?;
         ask(admin, &request, OpCode::SetData, |out| {
@@ -89,7 +90,7 @@ pub(in crate::admin) fn set_data(admin: &Admin, request: Request) -> Response {
     }))
 }
 
-pub(in crate::admin) fn delete(admin: &Admin, request: Request) -> Response {
+pub(crate) fn delete(admin: &Admin, request: Request) -> Response {
     either(parse::<Deletion>(&request).and_then(|asked| {
         ask(admin, &request, OpCode::Delete, |out| {
             out.put_string(&asked.path);

@@ -5,14 +5,14 @@ use paddock_proto::{EnsembleMember, MemberRole};
 use serde_json::{Map, Value, json};
 
 use super::hexadecimal;
-use crate::admin::Admin;
+use crate::admin::parts::Admin;
 use crate::http::{Request, Response};
 use crate::observability::request_times::RequestTimes;
 use crate::observability::status::{self, Status, role_name};
 use crate::observability::version::version_and_date;
 use crate::shared::Shared;
 
-pub(in crate::admin) fn overview(admin: &Admin, _: Request) -> Response {
+pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
     let shared = &*admin.shared;
     let status = Status::of(shared);
     let now = shared.clock.now();

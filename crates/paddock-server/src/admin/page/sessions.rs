@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::tree::readable;
 use super::{Identities, either, hexadecimal, limit_of, refused};
-use crate::admin::Admin;
+use crate::admin::parts::Admin;
 use crate::http::{Request, Response};
 use crate::observability::request_times::operation_name;
 use crate::observability::stats::ConnStats;
@@ -23,7 +23,7 @@ const PER_SLICE: usize = 512;
 const PATHS_MAX: usize = 500;
 
 /// Sessions behind `after`, by id.
-pub(in crate::admin) fn sessions(admin: &Admin, request: Request) -> Response {
+pub(crate) fn sessions(admin: &Admin, request: Request) -> Response {
     let (shared, limit) = (&*admin.shared, limit_of(&request));
     let after = request.parameter("after").and_then(session_id);
     let (mut sessions, total) = {
@@ -86,7 +86,7 @@ fn ephemeral_counts(shared: &Shared) -> HashMap<SessionId, usize> {
 }
 
 /// Ephemeral znodes and watches of one session; paths that the requester may not read are `null`.
-pub(in crate::admin) fn session(admin: &Admin, request: Request) -> Response {
+pub(crate) fn session(admin: &Admin, request: Request) -> Response {
     either(held_by(admin, &request))
 }
 

@@ -11,7 +11,7 @@ use paddock_state::ConnId;
 use serde_json::{Value, json};
 
 use super::{Identities, either, hexadecimal, limit_of, path_of, refused_by_state};
-use crate::admin::Admin;
+use crate::admin::parts::Admin;
 use crate::http::{Request, Response};
 use crate::shared::Shared;
 
@@ -28,7 +28,7 @@ const PERMS: [(Perms, &str); 5] = [
 ];
 
 /// Children in the order of their names, behind `after`, whose names begin with `prefix`.
-pub(in crate::admin) fn children(admin: &Admin, request: Request) -> Response {
+pub(crate) fn children(admin: &Admin, request: Request) -> Response {
     either(list_children(admin, &request))
 }
 
@@ -66,7 +66,7 @@ fn child(shared: &Shared, parent: &str, name: &str) -> Value {
 }
 
 /// Everything about a znode; of large data the beginning.
-pub(in crate::admin) fn znode(admin: &Admin, request: Request) -> Response {
+pub(crate) fn znode(admin: &Admin, request: Request) -> Response {
     either(describe(admin, &request))
 }
 
@@ -134,7 +134,7 @@ fn watchers(shared: &Shared, path: &str) -> Vec<String> {
 }
 
 /// All data of a znode, as a file.
-pub(in crate::admin) fn data(admin: &Admin, request: Request) -> Response {
+pub(crate) fn data(admin: &Admin, request: Request) -> Response {
     either(all_data(admin, &request))
 }
 

@@ -1,6 +1,7 @@
 //! Environment of a member's process, and its configuration as ZooKeeper tells it.
 
 use super::disk::{data_bytes, log_bytes};
+use crate::observability::user::user_name;
 use crate::observability::version::version_and_date;
 use crate::shared::Shared;
 
@@ -67,18 +68,4 @@ pub(crate) fn configuration(shared: &Shared) -> Vec<Setting> {
         none("clientPortListenBacklog", Some("client_port_listen_backlog")),
         number("serverId", Some("server_id"), c.member.into()),
     ]
-}
-
-/// User that runs this process: its name, or its number where it has none.
-pub(crate) fn user_name() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let number = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
-    let Some(number) = number else { return "?".into() };
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let name = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == number).then(|| name.to_owned())
-    });
-    name.unwrap_or_else(|| number.to_owned())
 }

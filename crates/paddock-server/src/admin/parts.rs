@@ -1,0 +1,34 @@
+//! Parts of the process that the routes answer from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::rate_limit::RateLimit;
+use crate::clients::InnerClient;
+use crate::engine::EngineHandle;
+use crate::observability::operator::Operator;
+use crate::shared::Shared;
+
+/// The HTTP interface of a member.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) operator: Operator,
+    pub(super) snapshot_limit: RateLimit,
+    /// Asks for the changes that an administrator orders on the page.
+    pub(super) client: Mutex<InnerClient>,
+}
+
+impl Admin {
+    pub(crate) fn new(shared: &Arc<Shared>, engine: &EngineHandle) -> Admin {
+        let interval = Duration::from_millis(shared.config.admin.rate_limit_ms);
+        Admin {
+            shared: shared.clone(),
+            operator: Operator::new(shared, engine),
+            snapshot_limit: RateLimit::new(interval),
+            client: Mutex::new(InnerClient::new(shared, engine)),
+        }
+    }
+}
