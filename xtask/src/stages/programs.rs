@@ -38,7 +38,8 @@ impl Compiled {
         let told: Value = serde_json::from_str(json).ok()?;
         let is_test = told.pointer("/profile/test")?.as_bool()?;
         let kind = told.pointer("/target/kind/0")?.as_str()?;
-        let program = told["executable"].as_str().filter(|_| is_test || kind == "example")?;
+        // An example that is named to Cargo is compiled as a test of itself, too.
+        let program = told["executable"].as_str().filter(|_| is_test != (kind == "example"))?;
         Some(Compiled {
             directory: Path::new(told["manifest_path"].as_str()?).parent()?.to_owned(),
             name: told.pointer("/target/name")?.as_str()?.to_owned(),
@@ -106,7 +107,9 @@ mod tests {
         for (kind, test) in [("test", true), ("lib", true), ("example", false)] {
             assert_eq!(Compiled::parse(&told(kind, test, r#""/t/n""#)), Some(expected(kind)));
         }
-        for other in [&told("lib", false, "null"), &told("bin", false, r#""/t/n""#), "{}", "no json"] {
+        let test_of_example = told("example", true, r#""/t/n""#);
+        let no_tests = [told("lib", false, "null"), told("bin", false, r#""/t/n""#), test_of_example];
+        for other in no_tests.iter().map(String::as_str).chain(["{}", "no json"]) {
             assert_eq!(Compiled::parse(other), None, "{other}");
         }
     }

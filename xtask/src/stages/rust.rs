@@ -155,10 +155,10 @@ pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
     let pages = layout.environment("report-pages");
     // Pages of an earlier run are not what is tested.
     let _ = fs::remove_dir_all(&pages);
-    let examples = programs::compile(layout, stage, &["--example", "page"])?;
-    for example in examples.iter().filter(|compiled| compiled.is_example()) {
-        example.program().arg(&pages).log_to(&layout.log(stage)).run()?;
-    }
+    let compiled = programs::compile(layout, stage, &[])?;
+    let example = compiled.iter().find(|compiled| compiled.is_example() && compiled.name == "page");
+    let example = example.ok_or_else(|| Error::new("the example page was not compiled".to_owned()))?;
+    example.program().arg(&pages).log_to(&layout.log(stage)).run()?;
     variables.extend([
         ("PADDOCK_BIN", layout.paddock().into()),
         ("REPORT_PAGES", pages.into()),
