@@ -19,8 +19,11 @@ const CLIENT_BUFFERS_MAX: u64 = 256 * MIB;
 const SHORT: u64 = CLIENT_BUFFERS_MAX / 4 * 3;
 /// Memory that the allocator and connections need beside that.
 const SLACK: u64 = 128 * MIB;
-/// Memory that the allocator keeps when clients have gone.
-const KEPT: u64 = 96 * MIB;
+/// Memory that the C library's allocator keeps when clients have gone, because something small is left in most of its pages: 137 MiB were seen
+/// when watches had been set and dropped.
+const KEPT: u64 = 192 * MIB;
+/// Memory of a server beside what its clients hold, while they hold that much.
+const BESIDE_CLIENTS: u64 = 32 * MIB;
 /// Time in which the server gives memory back.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
@@ -149,9 +152,12 @@ impl Scene {
         self.resident_bytes()
     }
 
-    /// Clients that read nothing were closed, unless they did not hold enough for that.
+    /// Clients that read nothing were closed, unless the server that grew by `held` bytes did not hold enough for them.
     pub(crate) fn check_closed(&self, held: u64) {
-        assert!(held < SHORT || self.metric("zk_client_buffer_closed") > 0, "nobody was closed");
+        assert!(
+            held < SHORT + BESIDE_CLIENTS || self.metric("zk_client_buffer_closed") > 0,
+            "nobody was closed"
+        );
     }
 
     pub(crate) fn metric(&self, name: &str) -> u64 {
