@@ -90,6 +90,14 @@ impl Paths {
         chance.pick(&bad).clone()
     }
 
+    /// Path whose znodes are counted. The empty one counts the whole tree, with what other sequences have left below
+    /// their roots; that differs where a wanted difference was tried, and while containers wait for their deletion.
+    pub(super) fn to_count_below(&self, chance: &mut Chance) -> Option<String> {
+        let path = self.any(chance);
+        let is_shared = !self.root.is_empty() && path.as_deref() == Some("");
+        if is_shared { Some(self.root.to_string()) } else { path }
+    }
+
     /// Path of a create; a sequential one also goes to a name that is only the suffix.
     pub(super) fn to_create(&self, chance: &mut Chance, flags: i32) -> Option<String> {
         let sequential = matches!(flags, 2 | 3 | 6);

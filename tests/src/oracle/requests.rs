@@ -112,7 +112,8 @@ pub(super) fn any(chance: &mut Chance, paths: &Paths) -> Call {
             Call::of("getEphemerals", OpCode::GetEphemerals, body)
         }
         RequestKind::GetAllChildrenNumber => {
-            Call::of("getAllChildrenNumber", OpCode::GetAllChildrenNumber, path(chance))
+            let path = Body::new().string(paths.to_count_below(chance).as_deref());
+            Call::of("getAllChildrenNumber", OpCode::GetAllChildrenNumber, path)
         }
         RequestKind::WhoAmI => Call::of("whoAmI", OpCode::WhoAmI, Body::new()),
         RequestKind::CloseSession => close_session(),
