@@ -1,6 +1,6 @@
 //! Measures any server that speaks ZooKeeper's protocol.
 //!
-//! A `Plan` says what to do, `run` does it and returns a `RunReport`. A run is: create what the workload needs
+//! A `RunPlan` says what to do, `run` does it and returns a `RunReport`. A run is: create what the workload needs
 //! (`prepare.rs`), open the sessions, let `driver/` keep them busy, merge what its threads measured, sample the server's
 //! processes meanwhile (`sample.rs`). `workload/` holds what can be asked of a server, `report/` turns figures into
 //! text and pages, `suite/` starts servers itself and compares them.
@@ -20,7 +20,7 @@ pub mod workload;
 
 pub use error::{BenchError, causes};
 pub use paddock_proto::Extensions;
-pub use plan::{Plan, Source, Until};
+pub use plan::{RunPlan, SampleSource, Until};
 pub use progress::{Progress, Silence, Tick};
 pub use report::Pace;
 pub use run::run;

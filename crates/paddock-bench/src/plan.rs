@@ -10,7 +10,7 @@ use crate::report::Pace;
 use crate::workload::Workload;
 
 #[derive(Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// `host:port` of each server; sessions are spread over them.
     pub hosts: Vec<String>,
     pub workload: Box<dyn Workload>,
@@ -31,7 +31,7 @@ pub struct Plan {
     /// True if the workload's znodes stay when the run is over.
     pub keep: bool,
     /// Processes of the server whose use of the machine is sampled.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SampleSource>,
     /// Set it to end the run early, with a report of what there is.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -45,7 +45,7 @@ pub struct Until {
 
 /// Place where a server process tells what it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SampleSource {
     /// A process of this machine.
     Pid(u32),
     /// The URL of a Prometheus page.

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Pending};
 
 use crate::workload::{Workload, Znode};
-use crate::{BenchError, Plan};
+use crate::{BenchError, RunPlan};
 
 /// More than this are not on their way at once.
 const IN_FLIGHT: usize = 2000;
 
 /// Removes what an earlier run may have left and creates what this one needs.
-pub(crate) fn set_up(plan: &Plan) -> Result<(), BenchError> {
+pub(crate) fn set_up(plan: &RunPlan) -> Result<(), BenchError> {
     on_a_client(plan, async |client| {
         remove_all(&client, plan.workload.as_ref()).await?;
         create_all(&client, plan.workload.setup()).await
@@ -19,11 +19,14 @@ pub(crate) fn set_up(plan: &Plan) -> Result<(), BenchError> {
 }
 
 /// Removes all that the run has made.
-pub(crate) fn clean_up(plan: &Plan) -> Result<(), BenchError> {
+pub(crate) fn clean_up(plan: &RunPlan) -> Result<(), BenchError> {
     on_a_client(plan, async |client| remove_all(&client, plan.workload.as_ref()).await)
 }
 
-fn on_a_client(plan: &Plan, work: impl AsyncFnOnce(Client) -> Result<(), Error>) -> Result<(), BenchError> {
+fn on_a_client(
+    plan: &RunPlan,
+    work: impl AsyncFnOnce(Client) -> Result<(), Error>,
+) -> Result<(), BenchError> {
     let options = ClientOptions {
         session_timeout: plan.session_timeout,
         connect_timeout: plan.connect_timeout,

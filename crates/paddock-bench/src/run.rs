@@ -15,14 +15,14 @@ use crate::progress::{Progress, Tick};
 use crate::report::{Ended, Pace, RunReport, ServerUse};
 use crate::sample::Sampler;
 use crate::tally::Tally;
-use crate::{BenchError, Plan, prepare};
+use crate::{BenchError, RunPlan, prepare};
 
 /// Time between two looks whether the run was interrupted.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Does what the plan says. An error means that nothing was measured; a run that broke off in the middle is a report
 /// whose `ended` says why.
-pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunReport, BenchError> {
+pub fn run(plan: &RunPlan, progress: &mut dyn Progress) -> Result<RunReport, BenchError> {
     check(plan)?;
     progress.stage(&format!("connecting to {}", plan.hosts.join(", ")));
     let addresses = probe_all(plan)?;
@@ -43,7 +43,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunReport, BenchE
     Ok(report)
 }
 
-fn check(plan: &Plan) -> Result<(), BenchError> {
+fn check(plan: &RunPlan) -> Result<(), BenchError> {
     let refuse = |message: &str| Err(BenchError::Usage(message.to_owned()));
     match plan.pace {
         _ if plan.hosts.is_empty() => refuse("no host is named: say --hosts HOST:PORT,…"),
@@ -66,7 +66,7 @@ fn is_root(path: &str) -> bool {
 }
 
 /// Every host must be one to talk to before anything is asked of any.
-fn probe_all(plan: &Plan) -> Result<Vec<SocketAddr>, BenchError> {
+fn probe_all(plan: &RunPlan) -> Result<Vec<SocketAddr>, BenchError> {
     let mut known: HashMap<&str, SocketAddr> = HashMap::new();
     for host in &plan.hosts {
         // A host stands in the list once for each session that is meant to be there.
@@ -79,7 +79,7 @@ fn probe_all(plan: &Plan) -> Result<Vec<SocketAddr>, BenchError> {
 
 /// A run whose threads are there.
 struct Run<'a> {
-    plan: &'a Plan,
+    plan: &'a RunPlan,
     addresses: Vec<SocketAddr>,
     drivers: Vec<Driver>,
     news: Receiver<(usize, News)>,
@@ -91,7 +91,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(
-        plan: &'a Plan,
+        plan: &'a RunPlan,
         addresses: Vec<SocketAddr>,
         progress: &'a mut dyn Progress,
     ) -> Result<Run<'a>, BenchError> {
@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
 }
 
 fn start_drivers(
-    plan: &Plan,
+    plan: &RunPlan,
     addresses: &[SocketAddr],
     names: &[String],
     tell: &Sender<(usize, News)>,

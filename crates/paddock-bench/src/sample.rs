@@ -12,7 +12,7 @@ use std::{fs, thread};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 
 use crate::report::{ProcessUse, Sample, ServerUse};
-use crate::{BenchError, Source};
+use crate::{BenchError, SampleSource};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
@@ -32,12 +32,12 @@ enum Probe {
 
 impl Sampler {
     /// Takes the first samples before it returns. Refuses sources that tell nothing.
-    pub(crate) fn start(sources: &[Source], servers: &[SocketAddr]) -> Result<Sampler, BenchError> {
+    pub(crate) fn start(sources: &[SampleSource], servers: &[SocketAddr]) -> Result<Sampler, BenchError> {
         let mut probes = Vec::new();
         for source in sources {
             probes.push(check(source)?);
         }
-        if sources.iter().any(|source| matches!(source, Source::Pid(_))) {
+        if sources.iter().any(|source| matches!(source, SampleSource::Pid(_))) {
             // Optional: not every server answers this word.
             probes.extend(servers.iter().map(|server| Probe::Words(*server)));
         }
@@ -85,19 +85,19 @@ fn take(probes: &[Probe], uses: &mut [ProcessUse], start: Instant) {
     }
 }
 
-fn check(source: &Source) -> Result<Probe, BenchError> {
+fn check(source: &SampleSource) -> Result<Probe, BenchError> {
     let probe = match source {
-        Source::Pid(pid) => Probe::Process(*pid),
-        Source::Metrics(url) => Probe::Metrics(url.clone()),
+        SampleSource::Pid(pid) => Probe::Process(*pid),
+        SampleSource::Metrics(url) => Probe::Metrics(url.clone()),
     };
     if probe.sample(0.0).tells_anything() {
         return Ok(probe);
     }
     Err(BenchError::Usage(match source {
-        Source::Pid(pid) => {
+        SampleSource::Pid(pid) => {
             format!("there is no process {pid} on this machine whose use could be read (--pid)")
         }
-        Source::Metrics(url) => {
+        SampleSource::Metrics(url) => {
             format!("{url} is no Prometheus page with process_cpu_seconds_total or the like (--metrics-url)")
         }
     }))
@@ -256,7 +256,7 @@ mod tests {
         let sample = Probe::Process(std::process::id()).sample(0.0);
         assert!(sample.resident_bytes > Some(100_000));
         assert!(sample.cpu_s.is_some());
-        assert!(matches!(check(&Source::Pid(u32::MAX)), Err(BenchError::Usage(_))));
+        assert!(matches!(check(&SampleSource::Pid(u32::MAX)), Err(BenchError::Usage(_))));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use measure::{Measure, Runner};
 pub use narrator::Narrator;
 pub use page::page;
 pub use process::kill_servers;
-pub use results::Outcome;
+pub use results::StepOutcome;
 pub use statistics::Statistics;
 pub use summary::{Failure, Figure, Group, Summary};
 pub use table::markdown;

@@ -70,8 +70,8 @@ pub trait Lane: Send {
     fn next(&mut self, request: &mut Request<'_>) -> Next;
 
     /// An answer has come.
-    fn answered(&mut self, answer: &Answer<'_>) -> Verdict {
-        if answer.error == 0 { Verdict::Good } else { Verdict::Bad }
+    fn answered(&mut self, answer: &ServerReply<'_>) -> ReplyVerdict {
+        if answer.error == 0 { ReplyVerdict::Good } else { ReplyVerdict::Bad }
     }
 
     /// A watch has fired. May report how long something took that is not a request: operation and time.
@@ -157,7 +157,7 @@ impl<'a> Request<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct ServerReply<'a> {
     pub operation: Operation,
     /// 0, or the code of the refusal; for a multi that failed, that of the operation which failed it.
     pub error: i32,
@@ -166,7 +166,7 @@ pub struct Answer<'a> {
     pub now: Instant,
 }
 
-impl Answer<'_> {
+impl ServerReply<'_> {
     /// The refusal in the protocol's words.
     pub fn error_name(&self) -> String {
         error_name(self.error)
@@ -179,7 +179,7 @@ pub fn error_name(code: i32) -> String {
 
 /// Judgement of an answer by the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReplyVerdict {
     Good,
     Bad,
 }

@@ -35,13 +35,13 @@ pub(crate) enum Intent {
 
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    state: Mutex<State>,
+    state: Mutex<OutboxState>,
     /// Wakes the task when there is something to write or the last handle is gone.
     pub wake: Notify,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct OutboxState {
     pub bytes: Vec<u8>,
     pub waiting: VecDeque<Waiting>,
     last_xid: i32,
@@ -52,7 +52,7 @@ pub(crate) struct State {
 }
 
 impl Outbox {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock().expect("no caller panics while it holds the outbox")
     }
 
@@ -101,7 +101,7 @@ impl Outbox {
     }
 }
 
-impl State {
+impl OutboxState {
     /// Counts from 1 and starts again there: zero and below have meanings of their own.
     fn next_xid(&mut self) -> Xid {
         self.last_xid = self.last_xid.checked_add(1).unwrap_or(1);

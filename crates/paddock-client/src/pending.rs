@@ -43,11 +43,11 @@ impl From<DecodeError> for Undecoded {
 pub struct Pending<T> {
     op: OpCode,
     decode: Decode<T>,
-    source: Source,
+    source: ReplySource,
 }
 
 #[derive(Debug)]
-enum Source {
+enum ReplySource {
     Connection(oneshot::Receiver<Answer>),
     /// The client was already over when the request was made.
     Known(Option<Error>),
@@ -55,11 +55,11 @@ enum Source {
 
 impl<T> Pending<T> {
     pub(crate) fn waiting(op: OpCode, answer: oneshot::Receiver<Answer>, decode: Decode<T>) -> Pending<T> {
-        Pending { op, decode, source: Source::Connection(answer) }
+        Pending { op, decode, source: ReplySource::Connection(answer) }
     }
 
     pub(crate) fn failed(op: OpCode, error: Error, decode: Decode<T>) -> Pending<T> {
-        Pending { op, decode, source: Source::Known(Some(error)) }
+        Pending { op, decode, source: ReplySource::Known(Some(error)) }
     }
 
     fn finish(&self, answer: Answer) -> Result<T, Error> {
@@ -90,10 +90,10 @@ impl<T> Future for Pending<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = match &mut self.source {
             // The task that owns the connection drops a request only when it is itself dropped with its runtime.
-            Source::Connection(answer) => {
+            ReplySource::Connection(answer) => {
                 ready!(Pin::new(answer).poll(context)).unwrap_or(Err(Error::Closed))
             }
-            Source::Known(error) => Err(error.take().expect("a future is not polled after its end")),
+            ReplySource::Known(error) => Err(error.take().expect("a future is not polled after its end")),
         };
         Poll::Ready(self.finish(answer))
     }

@@ -27,5 +27,7 @@ pub use data_dir::is_data_dir;
 pub use error::{FileError, Problem};
 pub use export::{Exported, export};
 pub use learner::{Event, LearnerError, LearnerStream, ReceivedSnapshot, SourceMember};
-pub use load::{DigestCheck, LoadOptions, Loaded, LogRead, Progress, Report, Source, load, load_snapshot};
+pub use load::{
+    DigestCheck, LoadOptions, Loaded, LogRead, Progress, Report, ZooKeeperDirs, load, load_snapshot,
+};
 pub use working_copy::WorkingCopy;

@@ -21,7 +21,7 @@ const COUNTER_BITS: u32 = 32;
 
 /// Directories to read.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct ZooKeeperDirs {
     /// The `dataDir` of `zoo.cfg`.
     pub data_dir: PathBuf,
     /// The `dataLogDir`, if there is one.
@@ -94,7 +94,7 @@ pub enum DigestCheck {
 
 /// Reads a data directory.
 pub fn load(
-    source: &Source,
+    source: &ZooKeeperDirs,
     options: LoadOptions,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Loaded, FileError> {
@@ -104,9 +104,9 @@ pub fn load(
 
 /// The same, to go on with.
 pub(crate) fn load_state(
-    source: &Source,
+    source: &ZooKeeperDirs,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<(State, Report), FileError> {
+) -> Result<(LoadedState, Report), FileError> {
     let dir = data_dir::files_dir(&source.data_dir)?;
     let log_dir = match &source.log_dir {
         Some(log_dir) => data_dir::files_dir(log_dir)?,
@@ -114,7 +114,7 @@ pub(crate) fn load_state(
     };
     let mut report = Report::default();
     let (file, snapshot) = newest_snapshot(&dir, &mut report, progress)?;
-    let mut state = State::new(snapshot, file.zxid);
+    let mut state = LoadedState::new(snapshot, file.zxid);
     for log in logs_behind(data_dir::logs(&log_dir)?, file.zxid) {
         let read = state.read_log(&log.path, progress)?;
         report.logs.push(read);
@@ -128,7 +128,7 @@ pub fn load_snapshot(path: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Res
     let snapshot = snapshot::read(path, &mut |znodes| progress(Progress::Snapshot { path, znodes }))?;
     let report = Report { snapshot: path.to_owned(), znodes: snapshot.znodes, ..Report::default() };
     let options = LoadOptions { drop_ephemerals: false, ignore_digest: true, member: 1 };
-    State::new(snapshot, data_dir::zxid_of_snapshot(path)).finish(options, report)
+    LoadedState::new(snapshot, data_dir::zxid_of_snapshot(path)).finish(options, report)
 }
 
 fn newest_snapshot(
@@ -163,7 +163,7 @@ fn logs_behind(logs: Vec<NamedFile>, zxid: Zxid) -> Vec<NamedFile> {
 
 /// A draft with every transaction up to one.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct LoadedState {
     pub(crate) draft: Draft,
     /// Its sessions with their timeouts in milliseconds.
     pub(crate) sessions: BTreeMap<SessionId, i32>,
@@ -175,12 +175,12 @@ pub(crate) struct State {
     of_snapshot: Option<WrittenDigest>,
 }
 
-impl State {
-    pub(crate) fn new(snapshot: Snapshot, zxid: Zxid) -> State {
+impl LoadedState {
+    pub(crate) fn new(snapshot: Snapshot, zxid: Zxid) -> LoadedState {
         let of_snapshot = snapshot.digest;
         let digest = of_snapshot.filter(|digest| digest.zxid == zxid);
         let Snapshot { draft, sessions, .. } = snapshot;
-        State { draft, sessions, zxid, transactions: 0, digest, of_snapshot }
+        LoadedState { draft, sessions, zxid, transactions: 0, digest, of_snapshot }
     }
 
     fn read_log(

@@ -107,22 +107,22 @@ impl<R: Read> LogReader<R> {
         let begin = self.offset;
         match self.advance() {
             Ok(Some(torn_or_entry)) => Ok(match torn_or_entry {
-                Step::Entry => Next::Entry { offset: begin.max(HEADER_BYTES as u64), entry: &self.entry },
-                Step::Torn => Next::Torn { offset: begin },
+                LogStep::Entry => Next::Entry { offset: begin.max(HEADER_BYTES as u64), entry: &self.entry },
+                LogStep::Torn => Next::Torn { offset: begin },
             }),
             Ok(None) => Ok(Next::End),
             Err(problem) => Err(self.damaged(self.offset, problem)),
         }
     }
 
-    fn advance(&mut self) -> Result<Option<Step>, Problem> {
+    fn advance(&mut self) -> Result<Option<LogStep>, Problem> {
         if self.offset == 0 && !self.header()? {
-            return Ok(Some(Step::Torn));
+            return Ok(Some(LogStep::Torn));
         }
         let mut header = [0; RECORD_HEADER_BYTES];
         let have = self.fill(&mut header)?;
         if have < header.len() {
-            return Ok(header.iter().any(|byte| *byte != 0).then_some(Step::Torn));
+            return Ok(header.iter().any(|byte| *byte != 0).then_some(LogStep::Torn));
         }
         let expected = i64::from_be_bytes(std::array::from_fn(|i| header[i]));
         let len = i32::from_be_bytes(std::array::from_fn(|i| header[8 + i]));
@@ -134,17 +134,17 @@ impl<R: Read> LogReader<R> {
         (&mut self.input).take(len).read_to_end(&mut self.entry)?;
         let mut end = [0];
         if (self.entry.len() as u64) < len || self.fill(&mut end)? == 0 {
-            return Ok(Some(Step::Torn));
+            return Ok(Some(LogStep::Torn));
         }
         if end[0] != RECORD_END {
-            return if self.rest_is_zero()? { Ok(Some(Step::Torn)) } else { Err(Problem::Unfinished) };
+            return if self.rest_is_zero()? { Ok(Some(LogStep::Torn)) } else { Err(Problem::Unfinished) };
         }
         let found = i64::from(adler32(&&self.entry[..]));
         if found != expected {
             return Err(Problem::Checksum { found, expected });
         }
         self.offset += RECORD_HEADER_BYTES as u64 + len + 1;
-        Ok(Some(Step::Entry))
+        Ok(Some(LogStep::Entry))
     }
 
     /// Reads the header of the file; false if it was never finished.
@@ -191,7 +191,7 @@ impl<R: Read> LogReader<R> {
     }
 }
 
-enum Step {
+enum LogStep {
     Entry,
     Torn,
 }

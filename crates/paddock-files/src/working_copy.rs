@@ -15,7 +15,7 @@ use crate::data_dir::{self, VERSION_DIR};
 use crate::error::{FileError, failed};
 use crate::export::{Content, write_file, write_snapshot};
 use crate::learner::ReceivedSnapshot;
-use crate::load::{LoadOptions, Loaded, Progress, Report, Source, State, load_state};
+use crate::load::{LoadOptions, Loaded, LoadedState, Progress, Report, ZooKeeperDirs, load_state};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
 use crate::transaction_log::LogWriter;
@@ -31,7 +31,7 @@ const EPOCH_SHIFT: u32 = 32;
 #[derive(Debug)]
 pub struct WorkingCopy {
     files: PathBuf,
-    state: State,
+    state: LoadedState,
     epoch: i64,
     log: Option<LogWriter>,
     /// False as long as nothing was received.
@@ -48,7 +48,7 @@ impl WorkingCopy {
         fs::create_dir_all(&files).map_err(failed("create directory", &files))?;
         let has_snapshot = !data_dir::snapshots(&files)?.is_empty();
         let state = if has_snapshot {
-            load_state(&Source { data_dir: dir.to_owned(), log_dir: None }, progress)?.0
+            load_state(&ZooKeeperDirs { data_dir: dir.to_owned(), log_dir: None }, progress)?.0
         } else {
             empty()
         };
@@ -92,7 +92,7 @@ impl WorkingCopy {
 
     /// Takes a snapshot in the place of everything.
     pub fn replace(&mut self, snapshot: ReceivedSnapshot, zxid: Zxid) -> Result<(), FileError> {
-        self.state = State::new(snapshot.0, zxid);
+        self.state = LoadedState::new(snapshot.0, zxid);
         self.save()
     }
 
@@ -161,9 +161,9 @@ impl WorkingCopy {
     }
 }
 
-fn empty() -> State {
+fn empty() -> LoadedState {
     let (draft, sessions) = (Draft::new(), BTreeMap::new());
-    State::new(Snapshot { draft, sessions, znodes: 0, digest: None }, Zxid(0))
+    LoadedState::new(Snapshot { draft, sessions, znodes: 0, digest: None }, Zxid(0))
 }
 
 /// The marked file, locked. A directory that is not marked has to be empty: files in a working copy are removed.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use paddock_files::{LoadOptions, Loaded, Source, export, load};
+use paddock_files::{LoadOptions, Loaded, ZooKeeperDirs, export, load};
 use paddock_proto::{Acl, Id, Perms, SessionId, Zxid};
 use paddock_tree::{Draft, Facts, Tree, ZnodeKind};
 
@@ -43,7 +43,7 @@ fn exported(dir: &Path) -> PathBuf {
 }
 
 fn read(dir: &Path) -> Result<Loaded, String> {
-    let source = Source { data_dir: dir.to_owned(), log_dir: None };
+    let source = ZooKeeperDirs { data_dir: dir.to_owned(), log_dir: None };
     let options = LoadOptions { drop_ephemerals: false, ignore_digest: false, member: 1 };
     load(&source, options, &mut |_| {}).map_err(|error| error.to_string())
 }
@@ -70,7 +70,7 @@ fn a_round_trip_changes_nothing() {
 fn ephemerals_may_be_left_out() {
     let dir = tempfile::tempdir().unwrap();
     exported(dir.path());
-    let source = Source { data_dir: dir.path().to_owned(), log_dir: None };
+    let source = ZooKeeperDirs { data_dir: dir.path().to_owned(), log_dir: None };
     let options = LoadOptions { drop_ephemerals: true, ignore_digest: false, member: 1 };
     let loaded = load(&source, options, &mut |_| {}).unwrap();
     assert_eq!(loaded.report.dropped, ["/a/e"]);

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 
-use crate::plan::{Choices, Plan};
-use crate::run::{self, Verdict};
+use crate::plan::{Choices, RunPlan};
+use crate::run::{self, SeedVerdict};
 use crate::shrink;
 use crate::theme::Theme;
 use crate::trace::Telling;
@@ -110,7 +110,7 @@ pub fn main() -> ExitCode {
 }
 
 fn tell(arguments: &Arguments, seed: u64) -> bool {
-    let plan = Plan::new(seed, &arguments.wanted());
+    let plan = RunPlan::new(seed, &arguments.wanted());
     println!("{plan:#?}");
     let (account, _) = run::run(&plan, Telling::Print);
     println!("{account:?}");
@@ -119,7 +119,7 @@ fn tell(arguments: &Arguments, seed: u64) -> bool {
 
 /// Prints the faults that are needed, and how to see what they do. Fails if there was a violation.
 fn shrink(arguments: &Arguments, seed: u64) -> bool {
-    let plan = Plan::new(seed, &arguments.wanted());
+    let plan = RunPlan::new(seed, &arguments.wanted());
     let whole = plan.faults.len();
     let Some(shrunk) = shrink::shrink(&plan, |left| eprintln!("{left} of {whole} faults")) else {
         println!("seed {seed} does not fail");
@@ -175,11 +175,11 @@ fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
 }
 
 fn run_one(arguments: &Arguments, seed: u64, sum: &Mutex<Sum>) {
-    let plan = Plan::new(seed, &arguments.wanted());
+    let plan = RunPlan::new(seed, &arguments.wanted());
     let verdict = run::judge(&plan);
     let mut sum = sum.lock().expect("a thread that runs seeds does not panic");
     match verdict {
-        Verdict::Good(Account { entries, writes, faults, steps, trace, .. }) => {
+        SeedVerdict::Good(Account { entries, writes, faults, steps, trace, .. }) => {
             sum.passed += 1;
             sum.entries += entries;
             sum.writes += writes;
@@ -187,13 +187,13 @@ fn run_one(arguments: &Arguments, seed: u64, sum: &Mutex<Sum>) {
             sum.steps += steps;
             sum.trace = sum.trace.wrapping_add(trace);
         }
-        Verdict::Violated(account) => {
+        SeedVerdict::Violated(account) => {
             sum.failed += 1;
             let violation = account.violation.expect("that is why it failed");
             println!("seed {seed}, step {}, commit {}: {violation}", account.steps, commit());
             println!("  again: {}", arguments.again(seed));
         }
-        Verdict::Unsteady => {
+        SeedVerdict::Unsteady => {
             sum.failed += 1;
             println!("seed {seed}, commit {}: two runs differ: {:?}", commit(), run::difference(&plan));
             println!("  again: {}", arguments.again(seed));

@@ -19,7 +19,7 @@ pub(crate) struct Choices {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct RunPlan {
     pub(crate) seed: u64,
     pub(crate) settings: Settings,
     pub(crate) weather: Weather,
@@ -35,8 +35,8 @@ pub(crate) struct Plan {
     pub(crate) faults: Vec<Planned>,
 }
 
-impl Plan {
-    pub(crate) fn new(seed: u64, wanted: &Choices) -> Plan {
+impl RunPlan {
+    pub(crate) fn new(seed: u64, wanted: &Choices) -> RunPlan {
         let mut chance = Chance::of(seed, "plan");
         let thrown = *chance.pick(&[1, 3, 3, 3, 3, 5, 5, 5]);
         let members = wanted.members.unwrap_or(thrown);
@@ -79,7 +79,7 @@ impl Plan {
         if let Some(wanted) = &wanted.faults {
             faults = wanted.iter().filter_map(|number| faults.get(*number).copied()).collect();
         }
-        Plan {
+        RunPlan {
             seed,
             weather,
             sync: SimDuration::micros(*chance.pick(&[100, 1000, 10_000, 50_000])),

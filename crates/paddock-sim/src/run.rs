@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 
 use crate::checks::Violation;
-use crate::plan::Plan;
+use crate::plan::RunPlan;
 use crate::trace::Telling;
 use crate::world::{Account, World};
 
@@ -25,7 +25,7 @@ pub(crate) fn catch_panics() {
     }));
 }
 
-pub(crate) fn run(plan: &Plan, telling: Telling) -> (Account, Vec<String>) {
+pub(crate) fn run(plan: &RunPlan, telling: Telling) -> (Account, Vec<String>) {
     LAST_WORDS.set(Some(String::new()));
     let lived = panic::catch_unwind(AssertUnwindSafe(|| World::new(plan.clone(), telling).live()));
     let words = LAST_WORDS.take();
@@ -38,7 +38,7 @@ pub(crate) fn run(plan: &Plan, telling: Telling) -> (Account, Vec<String>) {
 
 /// Verdict about a seed.
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum SeedVerdict {
     Good(Account),
     Violated(Account),
     /// Two runs were not the same.
@@ -46,17 +46,17 @@ pub(crate) enum Verdict {
 }
 
 /// Runs a plan twice.
-pub(crate) fn judge(plan: &Plan) -> Verdict {
+pub(crate) fn judge(plan: &RunPlan) -> SeedVerdict {
     let (first, _) = run(plan, Telling::Hash);
     if first.violation.is_some() {
-        return Verdict::Violated(first);
+        return SeedVerdict::Violated(first);
     }
     let (second, _) = run(plan, Telling::Hash);
-    if first == second { Verdict::Good(first) } else { Verdict::Unsteady }
+    if first == second { SeedVerdict::Good(first) } else { SeedVerdict::Unsteady }
 }
 
 /// The first lines in which two runs of an unsteady plan differ.
-pub(crate) fn difference(plan: &Plan) -> Option<(String, String)> {
+pub(crate) fn difference(plan: &RunPlan) -> Option<(String, String)> {
     let (_, first) = run(plan, Telling::Keep);
     let (_, second) = run(plan, Telling::Keep);
     first.into_iter().zip(second).find(|(first, second)| first != second)

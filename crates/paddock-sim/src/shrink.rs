@@ -2,7 +2,7 @@
 
 use crate::checks::Violation;
 use crate::faults::Planned;
-use crate::plan::Plan;
+use crate::plan::RunPlan;
 use crate::run;
 use crate::trace::Telling;
 
@@ -14,7 +14,7 @@ pub(crate) struct Shrunk {
 }
 
 /// `None` if the plan does not fail. Says on the way how many faults are left.
-pub(crate) fn shrink(plan: &Plan, mut progress: impl FnMut(usize)) -> Option<Shrunk> {
+pub(crate) fn shrink(plan: &RunPlan, mut progress: impl FnMut(usize)) -> Option<Shrunk> {
     let mut violation = fails(plan)?;
     let mut left: Vec<(usize, Planned)> = plan.faults.iter().copied().enumerate().collect();
     let mut chunk = left.len();
@@ -34,10 +34,10 @@ pub(crate) fn shrink(plan: &Plan, mut progress: impl FnMut(usize)) -> Option<Shr
     Some(Shrunk { faults: left, violation })
 }
 
-fn with(plan: &Plan, faults: &[(usize, Planned)]) -> Plan {
-    Plan { faults: faults.iter().map(|(_, planned)| *planned).collect(), ..plan.clone() }
+fn with(plan: &RunPlan, faults: &[(usize, Planned)]) -> RunPlan {
+    RunPlan { faults: faults.iter().map(|(_, planned)| *planned).collect(), ..plan.clone() }
 }
 
-fn fails(plan: &Plan) -> Option<Violation> {
+fn fails(plan: &RunPlan) -> Option<Violation> {
     run::run(plan, Telling::Hash).0.violation
 }

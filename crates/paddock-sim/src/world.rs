@@ -16,7 +16,7 @@ use crate::client::{Client, Mood};
 use crate::machine::Machine;
 use crate::machine::twin::Twin;
 use crate::network::Network;
-use crate::plan::Plan;
+use crate::plan::RunPlan;
 use crate::queue::Queue;
 use crate::time::{SimDuration, Time};
 use crate::trace::{Telling, Trace};
@@ -106,7 +106,7 @@ pub(crate) struct Account {
 }
 
 pub(crate) struct World {
-    plan: Plan,
+    plan: RunPlan,
     now: Time,
     steps: u64,
     queue: Queue<Event>,
@@ -132,7 +132,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(plan: Plan, telling: Telling) -> World {
+    pub(crate) fn new(plan: RunPlan, telling: Telling) -> World {
         let seed = plan.seed;
         let part = |part: &str, number: usize| Chance::of(seed, &format!("{part} {number}"));
         let machine = |number: u8| Machine::new(number, plan.has_batteries, part("machine", number.into()));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Subcommand;
-use paddock_files::{LoadOptions, Loaded, Source};
+use paddock_files::{LoadOptions, Loaded, ZooKeeperDirs};
 use paddock_storage::{Disk, OsDisk};
 
 use crate::moving::{self, Failure, ProgressLine};
@@ -78,7 +78,7 @@ fn import_zookeeper(args: &ZooKeeper) -> Result<(), Failure> {
     if let Some(to) = to {
         paddock_member::check_free(disk.as_ref(), to)?;
     }
-    let source = Source { data_dir: args.data_dir.clone(), log_dir: args.log_dir.clone() };
+    let source = ZooKeeperDirs { data_dir: args.data_dir.clone(), log_dir: args.log_dir.clone() };
     let ZooKeeper { drop_ephemerals, ignore_digest, member, .. } = *args;
     let options = LoadOptions { drop_ephemerals, ignore_digest, member };
     let mut line = ProgressLine::start();

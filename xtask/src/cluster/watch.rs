@@ -92,11 +92,11 @@ fn report(ended: Ended, is_stopping: bool) -> bool {
 struct News {
     hosts: String,
     count: usize,
-    told: Option<State>,
+    told: Option<WatchedState>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum WatchedState {
     Leader(u16),
     /// A member alone serves.
     Alone,
@@ -108,15 +108,15 @@ impl News {
         let (state, running) = (state(modes), modes.iter().filter(|(_, mode)| mode.is_some()).count());
         let is_first = self.told.is_none();
         // At the beginning nobody leads yet.
-        if self.told == Some(state) || (is_first && state == State::Nobody) {
+        if self.told == Some(state) || (is_first && state == WatchedState::Nobody) {
             return;
         }
         self.told = Some(state);
         match state {
-            State::Leader(number) => println!("member {number} leads"),
-            State::Alone => println!("it serves"),
-            State::Nobody if running > self.count / 2 => println!("no member leads now"),
-            State::Nobody => {
+            WatchedState::Leader(number) => println!("member {number} leads"),
+            WatchedState::Alone => println!("it serves"),
+            WatchedState::Nobody if running > self.count / 2 => println!("no member leads now"),
+            WatchedState::Nobody => {
                 println!("no member leads: of {} members {running} run, fewer than a majority", self.count);
             }
         }
@@ -134,12 +134,12 @@ impl News {
     }
 }
 
-fn state(modes: &[(u16, Option<String>)]) -> State {
+fn state(modes: &[(u16, Option<String>)]) -> WatchedState {
     let with = |wanted: &str| modes.iter().find(|(_, mode)| mode.as_deref() == Some(wanted));
     match (with("leader"), with("standalone")) {
-        (Some((number, _)), _) => State::Leader(*number),
-        (None, Some(_)) => State::Alone,
-        (None, None) => State::Nobody,
+        (Some((number, _)), _) => WatchedState::Leader(*number),
+        (None, Some(_)) => WatchedState::Alone,
+        (None, None) => WatchedState::Nobody,
     }
 }
 

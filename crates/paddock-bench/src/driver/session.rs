@@ -17,7 +17,7 @@ use paddock_proto::{Extensions, OpCode, RequestHeader, WatchEvent, Xid, Zxid, bl
 use super::form;
 use super::handshake::{self, SessionRequest};
 use crate::measure::Slice;
-use crate::workload::{Answer, Lane, Next, Operation, Request, Verdict, error_name};
+use crate::workload::{Lane, Next, Operation, ReplyVerdict, Request, ServerReply, error_name};
 
 const REPLY_BYTES_MAX: i32 = 256 << 20;
 
@@ -460,11 +460,13 @@ impl DriverSession {
             return;
         }
         let error = if flight.op == OpCode::Multi && error == 0 { multi_error(body) } else { error };
-        let answer = Answer { operation: flight.operation, error, body, now: round.now };
+        let answer = ServerReply { operation: flight.operation, error, body, now: round.now };
         match self.lane.answered(&answer) {
-            Verdict::Good => round.slice.record(flight.operation, round.now.duration_since(flight.since)),
-            Verdict::Bad if error == 0 => round.fail(flight.operation, "UnexpectedSuccess"),
-            Verdict::Bad => round.fail(flight.operation, &error_name(error)),
+            ReplyVerdict::Good => {
+                round.slice.record(flight.operation, round.now.duration_since(flight.since))
+            }
+            ReplyVerdict::Bad if error == 0 => round.fail(flight.operation, "UnexpectedSuccess"),
+            ReplyVerdict::Bad => round.fail(flight.operation, &error_name(error)),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Page {
     pub warning: Option<String>,
     pub facts: Vec<Fact>,
     pub charts: Vec<Chart>,
-    pub tables: Vec<Table>,
+    pub tables: Vec<PageTable>,
     /// All figures, for programs: one JSON value.
     pub json: String,
     /// Name and version of the tool.
@@ -43,7 +43,7 @@ pub(crate) struct Fact {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct PageTable {
     pub title: String,
     /// A hint to the reader; may be empty.
     pub note: String,
@@ -144,7 +144,7 @@ impl Fact {
     }
 }
 
-impl Table {
+impl PageTable {
     fn markup(&self) -> Markup {
         html! {
             section class="card table" {

@@ -10,7 +10,7 @@ use super::figure_names::FigureValue;
 use super::results::{Record, Results};
 use super::server::{NotServing, Server, wipe};
 use super::{
-    Measurement, Outcome, Runner, ServerTemplate, Suite, Summary, growth, idle, memory, page, process,
+    Measurement, Runner, ServerTemplate, StepOutcome, Suite, Summary, growth, idle, memory, page, process,
     snapshot, table,
 };
 use crate::report::Ended;
@@ -23,7 +23,7 @@ pub trait Watcher {
     fn begin(&mut self, step: &SuiteStep<'_>);
     /// Reports the number of znodes that exist so far, of those whose memory is measured.
     fn loaded(&mut self, _step: &SuiteStep<'_>, _znodes: usize) {}
-    fn end(&mut self, step: &SuiteStep<'_>, outcome: &Outcome);
+    fn end(&mut self, step: &SuiteStep<'_>, outcome: &StepOutcome);
 }
 
 /// One measurement of one server.
@@ -143,15 +143,14 @@ impl Conductor<'_> {
         step: &SuiteStep<'_>,
         template: &ServerTemplate,
         server: &mut Server<'_>,
-    ) -> Result<Option<Outcome>, BenchError> {
+    ) -> Result<Option<StepOutcome>, BenchError> {
         let (hosts, pids) = (server.hosts(), server.pids()?);
         let told = &mut |znodes| self.watcher.loaded(step, znodes);
         let stop = self.stop;
         let measured = match step.measurement {
-            Measurement::Run(cell) => self
-                .runner
-                .run(cell, template, &hosts, &pids)
-                .map(|report| (report.ended != Ended::Interrupted).then(|| Outcome::Run(Box::new(report)))),
+            Measurement::Run(cell) => self.runner.run(cell, template, &hosts, &pids).map(|report| {
+                (report.ended != Ended::Interrupted).then(|| StepOutcome::Run(Box::new(report)))
+            }),
             Measurement::Memory(znodes) => figures(memory::measure(znodes, &hosts, &pids, stop, told)),
             Measurement::Idle(idle) => figures(idle::measure(idle, &hosts, &pids, stop)),
             Measurement::Snapshot(plan) => figures(snapshot::measure(plan, server, stop, told)),
@@ -171,7 +170,7 @@ impl Conductor<'_> {
             Ok(outcome) => outcome,
             // It would be the same for every server.
             Err(error @ (BenchError::Usage(_) | BenchError::InFile { .. })) => return Err(error),
-            Err(error) => Some(Outcome::Failed(causes(&error))),
+            Err(error) => Some(StepOutcome::Failed(causes(&error))),
         };
         // A run that was being stopped may fail in any way.
         let stopped = self.stop.load(Ordering::Relaxed);
@@ -179,8 +178,10 @@ impl Conductor<'_> {
     }
 }
 
-fn figures(measured: Result<Option<Vec<FigureValue>>, BenchError>) -> Result<Option<Outcome>, BenchError> {
-    measured.map(|figures| figures.map(Outcome::Figures))
+fn figures(
+    measured: Result<Option<Vec<FigureValue>>, BenchError>,
+) -> Result<Option<StepOutcome>, BenchError> {
+    measured.map(|figures| figures.map(StepOutcome::Figures))
 }
 
 impl Suite {

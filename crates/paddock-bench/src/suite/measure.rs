@@ -13,7 +13,7 @@ use crate::report::RunReport;
 use crate::workload::builtin::Builtin;
 use crate::workload::shape::Shape;
 use crate::workload::{Workload, keeper, replay};
-use crate::{BenchError, Plan, Progress, Source, Until};
+use crate::{BenchError, Progress, RunPlan, SampleSource, Until};
 
 const ROOT: &str = "/paddock-bench";
 const SEED: u64 = 1;
@@ -87,7 +87,7 @@ impl Runner for Measure<'_> {
         hosts: &[String],
         pids: &[u32],
     ) -> Result<RunReport, BenchError> {
-        let plan = Plan {
+        let plan = RunPlan {
             hosts: hosts.to_vec(),
             workload: self.workload(cell)?,
             sessions: cell.sessions,
@@ -101,7 +101,7 @@ impl Runner for Measure<'_> {
             stop_on_error: true,
             // A fresh server is wiped, which is quicker.
             keep: cell.fresh,
-            sources: pids.iter().copied().map(Source::Pid).collect(),
+            sources: pids.iter().copied().map(SampleSource::Pid).collect(),
             interrupted: Arc::clone(&self.interrupted),
         };
         crate::run(&plan, self.progress)

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::figure_names::FigureValue;
-use super::{Outcome, Suite, SuiteStep, Watcher};
+use super::{StepOutcome, Suite, SuiteStep, Watcher};
 
 /// Writes lines to anything; that they cannot be written is no reason to stop measuring.
 #[derive(Debug)]
@@ -32,15 +32,15 @@ impl<W: Write> Watcher for Narrator<W> {
         }
     }
 
-    fn end(&mut self, _step: &SuiteStep<'_>, outcome: &Outcome) {
+    fn end(&mut self, _step: &SuiteStep<'_>, outcome: &StepOutcome) {
         let _ = match (outcome.fault(), outcome) {
             (Some(fault), _) => writeln!(self.0, "    failed: {fault}"),
-            (None, Outcome::Run(report)) => {
+            (None, StepOutcome::Run(report)) => {
                 let p99 = report.latency.percentile_us(99.0);
                 writeln!(self.0, "    {:.0} requests/s, p99 {p99:.0} us", report.requests_per_second)
             }
-            (None, Outcome::Figures(figures)) => tell(&mut self.0, figures),
-            (None, Outcome::Failed(_)) => Ok(()),
+            (None, StepOutcome::Figures(figures)) => tell(&mut self.0, figures),
+            (None, StepOutcome::Failed(_)) => Ok(()),
         };
     }
 }

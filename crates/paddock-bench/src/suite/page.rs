@@ -4,7 +4,7 @@ use super::charts::charts;
 use super::summary::failures;
 use super::table::ratio_text;
 use super::{Figure, Group, Summary};
-use crate::report::page::{Column, Page, Table};
+use crate::report::page::{Column, Page, PageTable};
 use crate::report::units::NOTHING;
 
 /// A page that needs nothing but itself.
@@ -26,13 +26,13 @@ pub fn page(summary: &Summary) -> String {
     .html()
 }
 
-fn table(summary: &Summary, group: &Group) -> Table {
+fn table(summary: &Summary, group: &Group) -> PageTable {
     let base = &summary.servers[summary.baseline];
     let mut columns = vec![Column::text("")];
     columns.extend(summary.servers.iter().map(|server| Column::figure(server)));
     let others = summary.others().map(|server| format!("{} / {base}", summary.servers[server]));
     columns.extend(others.map(|name| Column::figure(&name)));
-    Table {
+    PageTable {
         title: group.measurement.to_string(),
         note: String::new(),
         columns,

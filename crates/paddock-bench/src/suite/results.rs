@@ -20,7 +20,7 @@ use crate::report::RunReport;
 /// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum StepOutcome {
     Run(Box<RunReport>),
     /// Whatever else was measured.
     Figures(Vec<FigureValue>),
@@ -28,13 +28,13 @@ pub enum Outcome {
     Failed(String),
 }
 
-impl Outcome {
+impl StepOutcome {
     /// The reason for which nothing may be computed from it, if there is one.
     pub fn fault(&self) -> Option<String> {
         match self {
-            Outcome::Figures(_) => None,
-            Outcome::Failed(reason) => Some(reason.clone()),
-            Outcome::Run(report) => report.fault(),
+            StepOutcome::Figures(_) => None,
+            StepOutcome::Failed(reason) => Some(reason.clone()),
+            StepOutcome::Run(report) => report.fault(),
         }
     }
 }
@@ -45,7 +45,7 @@ pub(super) struct Record {
     pub(super) place: StepPlace,
     /// The same for people.
     pub(super) what: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: StepOutcome,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ impl Results {
     }
 
     /// The outcome that counts: of a step that was made again after it had failed, the last one.
-    pub(super) fn get(&self, place: StepPlace) -> Option<&Outcome> {
+    pub(super) fn get(&self, place: StepPlace) -> Option<&StepOutcome> {
         self.records.iter().rev().find(|record| record.place == place).map(|record| &record.outcome)
     }
 

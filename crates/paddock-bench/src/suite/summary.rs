@@ -8,7 +8,7 @@ use super::figure_names::{
     SERVER_CPU_TOTAL, THROUGHPUT,
 };
 use super::statistics::ratio;
-use super::{End, Measurement, Outcome, Statistics, Suite};
+use super::{End, Measurement, Statistics, StepOutcome, Suite};
 use crate::report::units::Unit;
 use crate::report::{Latency, RunReport};
 
@@ -51,11 +51,11 @@ pub struct Failure {
 }
 
 impl Summary {
-    pub(super) fn new<'a>(suite: &Suite, outcome: impl Fn(StepPlace) -> Option<&'a Outcome>) -> Summary {
+    pub(super) fn new<'a>(suite: &Suite, outcome: impl Fn(StepPlace) -> Option<&'a StepOutcome>) -> Summary {
         let mut failures = Vec::new();
         let mut groups = Vec::new();
         for (number, measurement) in suite.measurements.iter().enumerate() {
-            let mut table = Table::new(suite.servers.len());
+            let mut table = SummaryTable::new(suite.servers.len());
             for server in suite.measured(number) {
                 for repetition in 0..suite.repetitions {
                     let outcome = outcome(StepPlace { repetition, measurement: number, server });
@@ -104,20 +104,20 @@ impl Group {
     }
 }
 
-fn judge(outcome: Option<&Outcome>) -> Result<&Outcome, String> {
+fn judge(outcome: Option<&StepOutcome>) -> Result<&StepOutcome, String> {
     let outcome = outcome.ok_or("not measured")?;
     outcome.fault().map_or(Ok(outcome), Err)
 }
 
-fn figures(measurement: &Measurement, outcome: &Outcome) -> Vec<FigureValue> {
+fn figures(measurement: &Measurement, outcome: &StepOutcome) -> Vec<FigureValue> {
     match outcome {
-        Outcome::Run(report) => {
+        StepOutcome::Run(report) => {
             let counted =
                 matches!(measurement, Measurement::Run(cell) if matches!(cell.until, End::Requests(_)));
             run_figures(report, counted)
         }
-        Outcome::Figures(figures) => figures.clone(),
-        Outcome::Failed(_) => Vec::new(),
+        StepOutcome::Figures(figures) => figures.clone(),
+        StepOutcome::Failed(_) => Vec::new(),
     }
 }
 
@@ -160,26 +160,26 @@ fn add_latency(add: &mut impl FnMut(&str, Unit, Option<f64>), name: &str, latenc
 }
 
 /// The values of one measurement by figure and server.
-struct Table {
+struct SummaryTable {
     servers: usize,
-    rows: Vec<Row>,
+    rows: Vec<SummaryRow>,
 }
 
-struct Row {
+struct SummaryRow {
     name: String,
     unit: Unit,
     values: Vec<Vec<f64>>,
 }
 
-impl Table {
-    fn new(servers: usize) -> Table {
-        Table { servers, rows: Vec::new() }
+impl SummaryTable {
+    fn new(servers: usize) -> SummaryTable {
+        SummaryTable { servers, rows: Vec::new() }
     }
 
     fn add(&mut self, server: usize, values: Vec<FigureValue>) {
         for (name, unit, value) in values {
             let row = self.rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
-                self.rows.push(Row { name, unit, values: vec![Vec::new(); self.servers] });
+                self.rows.push(SummaryRow { name, unit, values: vec![Vec::new(); self.servers] });
                 self.rows.len() - 1
             });
             self.rows[row].values[server].push(value);
@@ -187,7 +187,7 @@ impl Table {
     }
 
     fn figures(self, baseline: usize) -> Vec<Figure> {
-        let figure = |row: Row| {
+        let figure = |row: SummaryRow| {
             let servers: Vec<_> = row.values.iter().map(|values| Statistics::of(values)).collect();
             let ratios = servers.iter().map(|of| ratio(*of, servers[baseline])).collect();
             Figure { name: row.name, unit: row.unit, servers, ratios }

@@ -220,7 +220,7 @@ impl Watcher for Told {
         self.0.push(format!("{} {} {what}", step.repetition, step.server));
     }
 
-    fn end(&mut self, _step: &SuiteStep<'_>, _outcome: &Outcome) {}
+    fn end(&mut self, _step: &SuiteStep<'_>, _outcome: &StepOutcome) {}
 }
 
 struct Played {

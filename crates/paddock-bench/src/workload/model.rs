@@ -9,7 +9,7 @@ use paddock_proto::{
     parent_and_name, validate_path,
 };
 
-use super::{Answer, Lane, Next, Operation, Request, Verdict, Workload};
+use super::{Lane, Next, Operation, ReplyVerdict, Request, ServerReply, Workload};
 
 /// Numbers of children, by znode.
 pub(crate) struct Model {
@@ -51,7 +51,7 @@ impl Model {
         &mut self,
         lane: &mut dyn Lane,
         frame: &mut Vec<u8>,
-    ) -> (Next, Option<(Operation, Verdict, i32)>) {
+    ) -> (Next, Option<(Operation, ReplyVerdict, i32)>) {
         frame.clear();
         let now = Instant::now();
         let next = lane.next(&mut Request::new(frame, Xid(1), now));
@@ -60,7 +60,7 @@ impl Model {
             return (next, None);
         };
         let (error, body) = self.answer(frame);
-        let verdict = lane.answered(&Answer { operation, error, body: &body, now });
+        let verdict = lane.answered(&ServerReply { operation, error, body: &body, now });
         (next, Some((operation, verdict, error)))
     }
 

@@ -3,14 +3,14 @@
 use paddock_proto::OpCode;
 use paddock_proto::jute::{DecodeError, Reader};
 
-use super::Answer;
+use super::ServerReply;
 
 /// The type of a result that is an error.
 const ERROR_OP: i32 = -1;
 const STAT_BYTES: usize = 68;
 
 /// The error of the answer, or else of the first part that has one; 0 if all went well.
-pub(crate) fn error(answer: &Answer<'_>) -> i32 {
+pub(crate) fn error(answer: &ServerReply<'_>) -> i32 {
     // An answer that cannot be read is as bad as one that says so.
     match answer.error {
         0 => first_error(answer.body).unwrap_or(paddock_proto::ErrorCode::MarshallingError.code()),
@@ -54,7 +54,7 @@ mod tests {
     fn check(write: impl Fn(&mut Vec<u8>), expected: i32) {
         let mut body = Vec::new();
         write(&mut body);
-        let answer = Answer { operation: Operation(0), error: 0, body: &body, now: Instant::now() };
+        let answer = ServerReply { operation: Operation(0), error: 0, body: &body, now: Instant::now() };
         assert_eq!(error(&answer), expected);
     }
 

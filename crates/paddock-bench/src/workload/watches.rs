@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use paddock_proto::WatchEvent;
 
 use super::shape::Shape;
-use super::{Answer, Lane, Next, Operation, Request, Verdict};
+use super::{Lane, Next, Operation, ReplyVerdict, Request, ServerReply};
 
 const VALUE_BYTES: usize = 100;
 pub(super) const OPERATIONS: [&str; 3] = ["set", "notify", "get, watched"];
@@ -71,9 +71,9 @@ impl Lane for Watcher {
         Next::Send(GET)
     }
 
-    fn answered(&mut self, answer: &Answer<'_>) -> Verdict {
+    fn answered(&mut self, answer: &ServerReply<'_>) -> ReplyVerdict {
         self.fan.armed.fetch_add(1, Relaxed);
-        if answer.error == 0 { Verdict::Good } else { Verdict::Bad }
+        if answer.error == 0 { ReplyVerdict::Good } else { ReplyVerdict::Bad }
     }
 
     fn notified(&mut self, _: &WatchEvent<'_>, now: Instant) -> Option<(Operation, Duration)> {

@@ -11,14 +11,14 @@ use super::link::Link;
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) id: u8,
-    state: Mutex<State>,
+    state: Mutex<PeerState>,
     dropped: AtomicU64,
     /// The link came or went, or the peer has knocked.
     news: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct PeerState {
     address: String,
     link: Option<Arc<Link>>,
     /// Reason for which there is no link.
@@ -34,7 +34,7 @@ pub(super) fn host(address: &str) -> &str {
 impl Peer {
     pub(super) fn new(id: u8, address: String) -> Peer {
         let reason = "no attempt was made yet".to_owned();
-        let state = State { address, link: None, reason };
+        let state = PeerState { address, link: None, reason };
         Peer { id, state: Mutex::new(state), dropped: AtomicU64::new(0), news: Notify::new() }
     }
 

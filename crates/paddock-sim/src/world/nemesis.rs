@@ -11,7 +11,7 @@ use crate::machine::disk::{Moment, SimDisk};
 use crate::machine::setup::Settings;
 use crate::names;
 use crate::network::{Disturbance, Trouble};
-use crate::plan::Plan;
+use crate::plan::RunPlan;
 use crate::time::{SimDuration, Time};
 use crate::trace::Telling;
 use paddock_chance::Chance;
@@ -196,11 +196,11 @@ impl World {
     }
 
     /// The disk of the member with this number in an ensemble of other machines that has lived for a while, and well.
-    fn disk_of_another_ensemble(plan: &Plan, dice: u64, member: u8) -> SimDisk {
+    fn disk_of_another_ensemble(plan: &RunPlan, dice: u64, member: u8) -> SimDisk {
         let settings = Settings { hosts: names::FOREIGN_HOSTS, ..plan.settings.clone() };
         let clients = plan.clients.iter().cloned().map(Habits::of_user).collect();
         let (faults, length) = (Vec::new(), FOREIGN_LIFE);
-        let plan = Plan { seed: dice, settings, clients, faults, length, ..plan.clone() };
+        let plan = RunPlan { seed: dice, settings, clients, faults, length, ..plan.clone() };
         let mut world = World::new(plan, Telling::Hash);
         world.live_through_faults();
         let machine = world.machine(member);

@@ -34,13 +34,13 @@ pub enum DiskFault {
 /// A disk in memory. Clones share it.
 #[derive(Clone, Debug)]
 pub struct MemDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemDiskState>>,
 }
 
 type Inode = Arc<Mutex<Contents>>;
 
 #[derive(Debug)]
-struct State {
+struct MemDiskState {
     random: Chance,
     /// Counts crashes. A file opened before the last one belongs to a process that is gone.
     epoch: u64,
@@ -65,7 +65,7 @@ impl MemDisk {
     /// An empty disk.
     pub fn new(seed: u64) -> Self {
         Self {
-            state: Arc::new(Mutex::new(State {
+            state: Arc::new(Mutex::new(MemDiskState {
                 random: Chance::new(seed),
                 epoch: 0,
                 dirs: BTreeSet::new(),
@@ -143,7 +143,7 @@ impl MemDisk {
         self.lock_state().used_bytes()
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, MemDiskState> {
         lock(&self.state)
     }
 }
@@ -237,7 +237,7 @@ impl Disk for MemDisk {
     }
 }
 
-impl State {
+impl MemDiskState {
     fn change_name(&mut self, dir: PathBuf, change: NameChange) {
         self.unsynced_names.entry(dir).or_default().push(change);
     }
@@ -299,7 +299,7 @@ struct MemFile {
 }
 
 impl MemFile {
-    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+    fn state(&self) -> io::Result<MutexGuard<'_, MemDiskState>> {
         let state = self.disk.lock_state();
         if state.epoch != self.epoch {
             return Err(io::Error::other("the process that opened this file has ended"));

@@ -17,14 +17,14 @@ impl AclId {
 
 #[derive(Debug)]
 pub(crate) struct Acls {
-    rows: Vec<Row>,
+    rows: Vec<AclRow>,
     free: Vec<u32>,
     // Never iterated, so its order cannot show.
     ids: HashMap<Arc<[Acl]>, AclId, RandomState>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct AclRow {
     list: Arc<[Acl]>,
     world_readable: bool,
     uses: u64,
@@ -33,7 +33,7 @@ struct Row {
 impl Acls {
     pub(super) fn new() -> Acls {
         let open: Arc<[Acl]> = Arc::new([Acl::open()]);
-        let row = Row { list: open.clone(), world_readable: true, uses: 0 };
+        let row = AclRow { list: open.clone(), world_readable: true, uses: 0 };
         Acls { rows: vec![row], free: Vec::new(), ids: HashMap::from_iter([(open, AclId::OPEN)]) }
     }
 
@@ -61,7 +61,7 @@ impl Acls {
         let list: Arc<[Acl]> = list.into();
         let world_readable =
             list.is_empty() || list.iter().any(|acl| acl.perms.any_of(Perms::READ) && is_world(acl));
-        let row = Row { list: list.clone(), world_readable, uses: 0 };
+        let row = AclRow { list: list.clone(), world_readable, uses: 0 };
         let id = match self.free.pop() {
             Some(id) => {
                 self.rows[id as usize] = row;
@@ -98,7 +98,7 @@ impl Acls {
 
     /// Every ACL in use, with its number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (AclId, &Arc<[Acl]>)> {
-        let used = |(n, row): &(usize, &Row)| *n == 0 || row.uses > 0;
+        let used = |(n, row): &(usize, &AclRow)| *n == 0 || row.uses > 0;
         self.rows.iter().enumerate().filter(used).map(|(n, row)| (AclId(n as u32), &row.list))
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Sides {
 pub(super) struct SideId(u32);
 
 #[derive(Clone, Copy)]
-enum Row {
+enum SideRow {
     None,
     Modified(u32),
     Extra(u32),
@@ -42,11 +42,11 @@ impl SideId {
         SideId(row | EXTRA)
     }
 
-    fn row(self) -> Row {
+    fn row(self) -> SideRow {
         match self.0 {
-            u32::MAX => Row::None,
-            row if row < EXTRA => Row::Modified(row),
-            row => Row::Extra(row & !EXTRA),
+            u32::MAX => SideRow::None,
+            row if row < EXTRA => SideRow::Modified(row),
+            row => SideRow::Extra(row & !EXTRA),
         }
     }
 }
@@ -77,42 +77,42 @@ impl Sides {
 
     pub(super) fn remove(&mut self, side: SideId) {
         match side.row() {
-            Row::None => {}
-            Row::Modified(row) => drop(self.modified.remove(row)),
-            Row::Extra(row) => drop(self.extras.remove(row)),
+            SideRow::None => {}
+            SideRow::Modified(row) => drop(self.modified.remove(row)),
+            SideRow::Extra(row) => drop(self.extras.remove(row)),
         }
     }
 
     pub(super) fn modified(&self, node: &Node) -> Modified {
         match node.side.row() {
-            Row::None => Modified::of_leaf(node),
-            Row::Modified(row) => self.modified[row],
-            Row::Extra(row) => self.extras[row].modified,
+            SideRow::None => Modified::of_leaf(node),
+            SideRow::Modified(row) => self.modified[row],
+            SideRow::Extra(row) => self.extras[row].modified,
         }
     }
 
     pub(super) fn extra(&self, node: &Node) -> Extra {
         match node.side.row() {
-            Row::None => Extra::of_leaf(node),
-            Row::Modified(row) => Extra { modified: self.modified[row], ..Extra::of_leaf(node) },
-            Row::Extra(row) => self.extras[row],
+            SideRow::None => Extra::of_leaf(node),
+            SideRow::Modified(row) => Extra { modified: self.modified[row], ..Extra::of_leaf(node) },
+            SideRow::Extra(row) => self.extras[row],
         }
     }
 
     pub(super) fn set_modified(&mut self, node: &mut Node, modified: Modified) {
         match node.side.row() {
-            Row::None if modified == Modified::of_leaf(node) => {}
-            Row::None => node.side = SideId::modified(self.modified.insert(modified)),
-            Row::Modified(row) => self.modified[row] = modified,
-            Row::Extra(row) => self.extras[row].modified = modified,
+            SideRow::None if modified == Modified::of_leaf(node) => {}
+            SideRow::None => node.side = SideId::modified(self.modified.insert(modified)),
+            SideRow::Modified(row) => self.modified[row] = modified,
+            SideRow::Extra(row) => self.extras[row].modified = modified,
         }
     }
 
     /// Gives the znode a large row, if it has none.
     pub(super) fn extra_mut(&mut self, node: &mut Node) -> &mut Extra {
         let row = match node.side.row() {
-            Row::Extra(row) => row,
-            Row::None | Row::Modified(_) => {
+            SideRow::Extra(row) => row,
+            SideRow::None | SideRow::Modified(_) => {
                 let extra = self.extra(node);
                 self.remove(node.side);
                 let row = self.extras.insert(extra);

@@ -8,7 +8,7 @@ use paddock_bench::workload::builtin::{self, Builtin};
 use paddock_bench::workload::keeper::{self, Output};
 use paddock_bench::workload::shape::Shape;
 use paddock_bench::workload::{Workload, replay};
-use paddock_bench::{BenchError, Extensions, Pace, Plan, Source, Until};
+use paddock_bench::{BenchError, Extensions, Pace, RunPlan, SampleSource, Until};
 
 use super::interruption::interruption;
 use super::run_args::Args;
@@ -34,7 +34,7 @@ struct Choice {
 }
 
 /// The plan, and where the workload's own file wants the result as JSON.
-pub(super) fn plan(args: &Args) -> Result<(Plan, Option<PathBuf>), BenchError> {
+pub(super) fn plan(args: &Args) -> Result<(RunPlan, Option<PathBuf>), BenchError> {
     let choice = choose(args)?;
     let hosts = if args.hosts.is_empty() { choice.hosts } else { args.hosts.clone() };
     let pace = match (args.rate, args.window) {
@@ -42,7 +42,7 @@ pub(super) fn plan(args: &Args) -> Result<(Plan, Option<PathBuf>), BenchError> {
         (None, Some(window)) => Pace::Closed { window },
         (None, None) => choice.pace,
     };
-    let plan = Plan {
+    let plan = RunPlan {
         hosts: hosts.iter().map(|host| with_port(host)).collect(),
         workload: choice.workload,
         sessions: choice.sessions,
@@ -158,9 +158,9 @@ fn or_else(args: &Args, default: Until) -> Until {
     }
 }
 
-fn sources(args: &Args) -> Vec<Source> {
-    let pids = args.pid.iter().map(|pid| Source::Pid(*pid));
-    pids.chain(args.metrics_url.iter().map(|url| Source::Metrics(url.clone()))).collect()
+fn sources(args: &Args) -> Vec<SampleSource> {
+    let pids = args.pid.iter().map(|pid| SampleSource::Pid(*pid));
+    pids.chain(args.metrics_url.iter().map(|url| SampleSource::Metrics(url.clone()))).collect()
 }
 
 /// `host:port`, on ZooKeeper's port if none is said.

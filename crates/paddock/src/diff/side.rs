@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use paddock_files::{LoadOptions, Source as FileSource};
+use paddock_files::{LoadOptions, ZooKeeperDirs};
 use paddock_storage::OsDisk;
 use paddock_tree::{Tree, Znodes};
 
@@ -53,7 +53,7 @@ fn read_directory(path: &Path, log_dir: Option<&Path>, line: &mut ProgressLine) 
     if !paddock_files::is_data_dir(path) {
         return Err(Failure::UnknownDirectory(path.to_owned()));
     }
-    let source = FileSource { data_dir: path.to_owned(), log_dir: log_dir.map(Path::to_owned) };
+    let source = ZooKeeperDirs { data_dir: path.to_owned(), log_dir: log_dir.map(Path::to_owned) };
     let options = LoadOptions { drop_ephemerals: false, ignore_digest: false, member: 1 };
     let loaded = paddock_files::load(&source, options, &mut |progress| line.show(progress))?;
     if loaded.report.logs.is_empty() {

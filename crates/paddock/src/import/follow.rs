@@ -24,7 +24,7 @@ use crate::server;
 use cutover::Cutover;
 use link::{Link, Notice};
 use meter::Meter;
-use source::Source;
+use source::SourceEnsemble;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -94,7 +94,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let member = settings.as_ref().map(|loaded| loaded.config.member).or(args.member).unwrap_or(1);
     let cutover = args.cutover.then(|| Cutover::new(args.quiet_for));
     let tls = args.tls.as_deref().map(load_tls).transpose()?;
-    let mut follower = Follower::open(Source::new(&args.from, tls), &working_copy_of(&args.to), cutover)?;
+    let mut follower =
+        Follower::open(SourceEnsemble::new(&args.from, tls), &working_copy_of(&args.to), cutover)?;
     follower.run()?;
     let began = Instant::now();
     follower.line.end();
@@ -115,7 +116,7 @@ fn working_copy_of(to: &Path) -> PathBuf {
 }
 
 struct Follower {
-    source: Source,
+    source: SourceEnsemble,
     copy: WorkingCopy,
     cutover: Option<Cutover>,
     meter: Meter,
@@ -138,7 +139,7 @@ enum Ending {
 }
 
 impl Follower {
-    fn open(source: Source, dir: &Path, cutover: Option<Cutover>) -> Result<Follower, Failure> {
+    fn open(source: SourceEnsemble, dir: &Path, cutover: Option<Cutover>) -> Result<Follower, Failure> {
         let mut line = ProgressLine::start();
         let copy = WorkingCopy::open(dir, &mut |progress| line.show(progress))?;
         Ok(Follower {

@@ -2,18 +2,18 @@
 
 use super::super::units::{NOTHING, bytes, count, duration, number};
 use super::super::{Latency, RunReport, Sample, phrase};
-use super::{Column, Table};
+use super::{Column, PageTable};
 
 /// Percentiles that fit into a line; the chart and the JSON have them all.
 const PERCENTS_SHOWN: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 
-pub(super) fn of(report: &RunReport) -> Vec<Table> {
+pub(super) fn of(report: &RunReport) -> Vec<PageTable> {
     let parts = [phases(report), errors(report), processes(report)];
     // The operations stand there even if nothing was done.
     [operations(report)].into_iter().chain(parts.into_iter().filter(|table| !table.rows.is_empty())).collect()
 }
 
-fn operations(report: &RunReport) -> Table {
+fn operations(report: &RunReport) -> PageTable {
     let mut columns =
         vec![Column::text("operation"), Column::figure("requests"), Column::figure("requests/s")];
     columns.extend([Column::figure("min"), Column::figure("mean")]);
@@ -30,10 +30,15 @@ fn operations(report: &RunReport) -> Table {
     let each = report.operations.iter();
     let each = each.map(|it| row(&it.name, it.requests, it.requests_per_second, &it.latency));
     let all = row("all", report.requests, report.requests_per_second, &report.latency);
-    Table { title: "Operations".to_owned(), note: String::new(), columns, rows: each.chain([all]).collect() }
+    PageTable {
+        title: "Operations".to_owned(),
+        note: String::new(),
+        columns,
+        rows: each.chain([all]).collect(),
+    }
 }
 
-fn phases(report: &RunReport) -> Table {
+fn phases(report: &RunReport) -> PageTable {
     let names = ["requests", "time", "time for each", "requests/s"];
     let mut rows = Vec::new();
     if report.phases.len() > 1 {
@@ -49,17 +54,17 @@ fn phases(report: &RunReport) -> Table {
         }
     }
     let columns = [Column::text("phase")].into_iter().chain(names.map(Column::figure)).collect();
-    Table { title: "Phases".to_owned(), columns, rows, ..Table::default() }
+    PageTable { title: "Phases".to_owned(), columns, rows, ..PageTable::default() }
 }
 
-fn errors(report: &RunReport) -> Table {
+fn errors(report: &RunReport) -> PageTable {
     let rows = phrase::errors(report).into_iter();
     let rows = rows.map(|(operation, error, times)| vec![operation, error, count(times)]).collect();
     let columns = vec![Column::text("operation"), Column::text("error"), Column::figure("times")];
-    Table { title: "Errors".to_owned(), columns, rows, ..Table::default() }
+    PageTable { title: "Errors".to_owned(), columns, rows, ..PageTable::default() }
 }
 
-fn processes(report: &RunReport) -> Table {
+fn processes(report: &RunReport) -> PageTable {
     let columns = ["CPU time", "resident memory, peak", "fsyncs"];
     let columns = [Column::text("process")].into_iter().chain(columns.map(Column::figure)).collect();
     let processes = report.server.iter().flat_map(|server| &server.processes);
@@ -78,5 +83,5 @@ fn processes(report: &RunReport) -> Table {
             shown(during(|sample| sample.fsyncs.map(|fsyncs| fsyncs as f64)).map(number)),
         ]
     });
-    Table { title: "Server processes".to_owned(), columns, rows: rows.collect(), ..Table::default() }
+    PageTable { title: "Server processes".to_owned(), columns, rows: rows.collect(), ..PageTable::default() }
 }

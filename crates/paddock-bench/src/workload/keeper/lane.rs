@@ -10,7 +10,7 @@ use super::operations::{OperationKind, Operations};
 use super::plan::{KeeperPlan, Leaf, PlannedRequest, Pool};
 use super::values::Size;
 use crate::workload::multi_read;
-use crate::workload::{Answer, Lane, Next, Request, Verdict};
+use crate::workload::{Lane, Next, ReplyVerdict, Request, ServerReply};
 
 pub(super) struct KeeperLane {
     plan: Arc<KeeperPlan>,
@@ -62,10 +62,10 @@ impl Lane for KeeperLane {
         Next::Send(operations.number(kind))
     }
 
-    fn answered(&mut self, answer: &Answer<'_>) -> Verdict {
+    fn answered(&mut self, answer: &ServerReply<'_>) -> ReplyVerdict {
         let is_multi_read = self.operations.is(answer.operation, OperationKind::MultiRead);
         let error = if is_multi_read { multi_read::error(answer) } else { answer.error };
-        if error == 0 { Verdict::Good } else { Verdict::Bad }
+        if error == 0 { ReplyVerdict::Good } else { ReplyVerdict::Bad }
     }
 }
 

@@ -4,7 +4,7 @@ use paddock_proto::{Extensions, OpCode};
 
 use super::*;
 use crate::workload::model::Model;
-use crate::workload::{Next, Verdict};
+use crate::workload::{Next, ReplyVerdict};
 
 fn example(name: &str) -> KeeperFile {
     load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/bench").join(name)).unwrap()
@@ -23,7 +23,7 @@ fn play(workload: &KeeperWorkload, lanes: usize, requests: usize) -> HashMap<Str
         let lane = turn % lanes.len();
         let (_, answer) = model.turn(lanes[lane].as_mut(), &mut frame);
         let (operation, verdict, error) = answer.expect("lanes of this kind always send");
-        assert_eq!((verdict, error), (Verdict::Good, 0), "{} {frame:?}", names[operation.0]);
+        assert_eq!((verdict, error), (ReplyVerdict::Good, 0), "{} {frame:?}", names[operation.0]);
         *counts.entry(names[operation.0].clone()).or_default() += 1;
     }
     counts
@@ -98,7 +98,7 @@ fn creates_with_removals_keep_the_tree_small() {
     let (mut model, mut lane, mut frame) = (Model::of(&workload), workload.lanes(1).remove(0), Vec::new());
     for _ in 0..100_000 {
         let (_, answer) = model.turn(lane.as_mut(), &mut frame);
-        assert_eq!(answer.unwrap().1, Verdict::Good);
+        assert_eq!(answer.unwrap().1, ReplyVerdict::Good);
         assert!(model.len() < 50);
     }
 }

@@ -6,7 +6,7 @@ use paddock_proto::OpCode;
 
 use super::recorded::Exchange;
 use crate::workload::multi_read;
-use crate::workload::{Answer, Lane, Next, Request, Verdict};
+use crate::workload::{Lane, Next, ReplyVerdict, Request, ServerReply};
 
 pub(super) struct ReplayLane {
     exchanges: Arc<[Exchange]>,
@@ -37,7 +37,7 @@ impl Lane for ReplayLane {
         Next::Send(exchange.operation)
     }
 
-    fn answered(&mut self, answer: &Answer<'_>) -> Verdict {
+    fn answered(&mut self, answer: &ServerReply<'_>) -> ReplyVerdict {
         let exchange = &self.exchanges[self.answered];
         self.answered += 1;
         let error = match exchange.op {
@@ -45,8 +45,8 @@ impl Lane for ReplayLane {
             _ => answer.error,
         };
         match exchange.error {
-            Some(expected) if expected != error => Verdict::Bad,
-            _ => Verdict::Good,
+            Some(expected) if expected != error => ReplyVerdict::Bad,
+            _ => ReplyVerdict::Good,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use paddock_proto::{ErrorCode, parent_and_name};
 
 use super::recorded::{Call, RecordedSession};
-use super::rows::Row;
+use super::rows::RecordedRow;
 use super::spelling::Op;
 
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Needs {
         }
     }
 
-    fn learn_row(&mut self, row: &Row, error: i32, applied: bool) {
+    fn learn_row(&mut self, row: &RecordedRow, error: i32, applied: bool) {
         let (bad_version, exists) = (ErrorCode::BadVersion.code(), ErrorCode::NodeExists.code());
         match row.op {
             Op::Create if error == OK => self.learn_create(row, applied),
@@ -79,7 +79,7 @@ impl Needs {
         }
     }
 
-    fn learn_create(&mut self, row: &Row, applied: bool) {
+    fn learn_create(&mut self, row: &RecordedRow, applied: bool) {
         if let Some((parent, _)) = parent_and_name(&row.path) {
             self.need(parent);
         }

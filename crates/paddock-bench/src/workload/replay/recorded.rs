@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use paddock_proto::{CreateMode, ErrorCode, OpCode, encode, jute::Writer, validate_path};
 
-use super::rows::{Row, in_file};
+use super::rows::{RecordedRow, in_file};
 use super::spelling::Op;
 use crate::BenchError;
 use crate::workload::Operation;
@@ -37,16 +37,16 @@ pub(super) struct Call {
     pub(super) time: Option<SystemTime>,
     pub(super) error: Option<i32>,
     /// One, or the operations of a multi.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<RecordedRow>,
 }
 
 /// Sessions by their ids, each with its requests by their xids. `operations` gets the names of what occurs.
 pub(super) fn sessions(
     path: &Path,
-    rows: Vec<Row>,
+    rows: Vec<RecordedRow>,
     operations: &mut Vec<String>,
 ) -> Result<Vec<RecordedSession>, BenchError> {
-    let mut by_session: BTreeMap<i64, Vec<Row>> = BTreeMap::new();
+    let mut by_session: BTreeMap<i64, Vec<RecordedRow>> = BTreeMap::new();
     for row in rows {
         by_session.entry(row.session).or_default().push(row);
     }
@@ -55,7 +55,7 @@ pub(super) fn sessions(
 
 fn session(
     path: &Path,
-    mut rows: Vec<Row>,
+    mut rows: Vec<RecordedRow>,
     operations: &mut Vec<String>,
 ) -> Result<RecordedSession, BenchError> {
     // Stable: rows of one request stay as they are unless they are numbered.
@@ -63,7 +63,7 @@ fn session(
     let mut session = RecordedSession::default();
     let mut rows = rows.into_iter().peekable();
     while let Some(row) = rows.next() {
-        let parts: Vec<Row> =
+        let parts: Vec<RecordedRow> =
             (0..row.requests).map_while(|_| rows.next_if(|part| part.xid == row.xid)).collect();
         let (op, body) = request(&row, &parts).map_err(|(line, message)| in_file(path, line, message))?;
         let (operation, error) = (operation(op, operations), row.error);
@@ -73,7 +73,7 @@ fn session(
     Ok(session)
 }
 
-fn rows_of(row: Row, parts: Vec<Row>) -> Vec<Row> {
+fn rows_of(row: RecordedRow, parts: Vec<RecordedRow>) -> Vec<RecordedRow> {
     if is_multi(row.op) { parts } else { vec![row] }
 }
 
@@ -82,7 +82,7 @@ fn is_multi(op: Op) -> bool {
 }
 
 /// The body of a request; a refusal comes with the line of the row that is wrong.
-fn request(row: &Row, parts: &[Row]) -> Result<(OpCode, Vec<u8>), (usize, String)> {
+fn request(row: &RecordedRow, parts: &[RecordedRow]) -> Result<(OpCode, Vec<u8>), (usize, String)> {
     let at_row = |message| (row.line, message);
     if !is_multi(row.op) {
         return if parts.is_empty() {
@@ -123,14 +123,14 @@ fn operation(op: OpCode, operations: &mut Vec<String>) -> Operation {
     }))
 }
 
-fn single(row: &Row) -> Result<(OpCode, Vec<u8>), String> {
+fn single(row: &RecordedRow) -> Result<(OpCode, Vec<u8>), String> {
     check_path(row)?;
     let (op, mut body) = (op_code(row.op), Vec::new());
     write(row, row.error, &mut body);
     Ok((op, body))
 }
 
-fn multi(multi: &Row, rows: &[Row]) -> Result<(OpCode, Vec<u8>), (usize, String)> {
+fn multi(multi: &RecordedRow, rows: &[RecordedRow]) -> Result<(OpCode, Vec<u8>), (usize, String)> {
     let mut body = Vec::new();
     // Without errors of its operations, a multi's own is taken to be that of each.
     let known = rows.iter().any(|row| row.error.is_some());
@@ -172,13 +172,13 @@ fn op_code(op: Op) -> OpCode {
     }
 }
 
-fn check_path(row: &Row) -> Result<(), String> {
+fn check_path(row: &RecordedRow) -> Result<(), String> {
     // The server puts digits behind it before it looks at it.
     let suffix = if row.op == Op::Create && row.sequential { "0" } else { "" };
     validate_path(&format!("{}{suffix}", row.path)).map_err(|invalid| format!("`{}`: {invalid}", row.path))
 }
 
-fn write(row: &Row, error: Option<i32>, out: &mut Vec<u8>) {
+fn write(row: &RecordedRow, error: Option<i32>, out: &mut Vec<u8>) {
     match row.op {
         Op::Create => encode::create_open(out, &row.path, Some(&row.data), mode(row)),
         Op::Set => encode::set_data(out, &row.path, Some(&row.data), version(row, error)),
@@ -189,7 +189,7 @@ fn write(row: &Row, error: Option<i32>, out: &mut Vec<u8>) {
     }
 }
 
-fn mode(row: &Row) -> CreateMode {
+fn mode(row: &RecordedRow) -> CreateMode {
     match (row.ephemeral, row.sequential) {
         (false, false) => CreateMode::Persistent,
         (true, false) => CreateMode::Ephemeral,
@@ -199,7 +199,7 @@ fn mode(row: &Row) -> CreateMode {
 }
 
 /// Recorded versions count sets from before the recording, so any will do unless it must not fit.
-fn version(row: &Row, error: Option<i32>) -> i32 {
+fn version(row: &RecordedRow, error: Option<i32>) -> i32 {
     let must_fail = error == Some(ErrorCode::BadVersion.code());
     if must_fail && row.version.is_some_and(|version| version >= 0) { i32::MAX } else { -1 }
 }

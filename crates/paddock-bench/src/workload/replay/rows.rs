@@ -10,7 +10,7 @@ use crate::BenchError;
 
 /// One request, or one operation of a multi.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct RecordedRow {
     pub(super) line: usize,
     pub(super) session: i64,
     pub(super) xid: i64,
@@ -48,7 +48,7 @@ struct Columns {
 }
 
 /// The requests of a log that can be replayed, in the order of the file.
-pub(super) fn read(path: &Path) -> Result<Vec<Row>, BenchError> {
+pub(super) fn read(path: &Path) -> Result<Vec<RecordedRow>, BenchError> {
     let file = std::fs::File::open(path).map_err(BenchError::file("read recorded requests", path))?;
     let mut reader = ReaderBuilder::new().from_reader(file);
     let columns = Columns::of(path, reader.byte_headers().map_err(|error| broken(path, error))?)?;
@@ -112,12 +112,12 @@ impl Columns {
         self.kind.is_none_or(|kind| matches!(&record[kind], b"Request" | b"1"))
     }
 
-    fn row(&self, record: &ByteRecord) -> Result<Row, String> {
+    fn row(&self, record: &ByteRecord) -> Result<RecordedRow, String> {
         let word =
             |column: usize| std::str::from_utf8(&record[column]).map_err(|_| "text is not UTF-8".to_string());
         let optional = |column: Option<usize>| column.map_or(Ok(""), word);
         let path = word(self.path)?;
-        Ok(Row {
+        Ok(RecordedRow {
             line: line_of(record),
             session: number(word(self.session)?, "session_id")?,
             xid: number(word(self.xid)?, "xid")?,

@@ -2,7 +2,7 @@ use std::io::Write as _;
 
 use super::*;
 use crate::workload::model::Model;
-use crate::workload::{Next, Verdict};
+use crate::workload::{Next, ReplyVerdict};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/bench/recorded.csv");
 
@@ -27,7 +27,7 @@ fn play(replay: &Replay) -> Vec<String> {
         lanes.retain_mut(|lane| {
             let (next, answer) = model.turn(lane.as_mut(), &mut frame);
             if let Some((operation, verdict, error)) = answer {
-                let mark = if verdict == Verdict::Bad { "!" } else { "" };
+                let mark = if verdict == ReplyVerdict::Bad { "!" } else { "" };
                 answers.push(format!("{} {error}{mark}", names[operation.0]));
             }
             next != Next::Done

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use paddock_files::{LoadOptions, WorkingCopy};
 use paddock_storage::Disk;
 
-use super::source::{Running, Source};
+use super::source::{Running, SourceEnsemble};
 use crate::moving::{self, Failure};
 
 pub(super) struct Cutover {
@@ -59,7 +59,7 @@ impl Cutover {
     }
 
     /// True if the source has stopped, and the copy has everything. Asked again and again while no leader is there.
-    pub(super) fn has_stopped(&mut self, source: &Source) -> bool {
+    pub(super) fn has_stopped(&mut self, source: &SourceEnsemble) -> bool {
         self.quiet_since = None;
         let Running { voters, all } = source.running();
         if voters * 2 > source.voters() {

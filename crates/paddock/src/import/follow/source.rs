@@ -46,21 +46,21 @@ pub(super) struct Dialed {
     pub(super) tls: Option<(QuorumTls, String)>,
 }
 
-pub(super) struct Source {
+pub(super) struct SourceEnsemble {
     addresses: Vec<Address>,
     tls: Option<QuorumTls>,
     /// As the leader lists them; from the command line for one that does not.
     members: Vec<SourceMember>,
 }
 
-impl Source {
-    pub(super) fn new(addresses: &[Address], tls: Option<QuorumTls>) -> Source {
+impl SourceEnsemble {
+    pub(super) fn new(addresses: &[Address], tls: Option<QuorumTls>) -> SourceEnsemble {
         let member = |address: &Address| {
             let (quorum, election) = (address.quorum.clone(), address.election.clone()?);
             Some(SourceMember { quorum, election, votes: true })
         };
         let members: Option<Vec<SourceMember>> = addresses.iter().map(member).collect();
-        Source { addresses: addresses.to_vec(), tls, members: members.unwrap_or_default() }
+        SourceEnsemble { addresses: addresses.to_vec(), tls, members: members.unwrap_or_default() }
     }
 
     pub(super) fn names(&self) -> String {
