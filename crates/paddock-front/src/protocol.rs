@@ -3,30 +3,32 @@
 //! A connection greets, waits for its session, serves it, and ends. Writes are submitted to the engine; requests that need no
 //! write are answered from the state.
 
+mod action;
+mod greeting;
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 
 use paddock_proto::frame::{self, BadFrameLength};
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    Auth, ConnectRequest, ConnectResponse, Dialect, ErrorCode, Extensions, Id, OpCode, Password, ReplyHeader,
-    Request, RequestHeader, SessionId, Write, Xid, Zxid,
+    Auth, ConnectRequest, Dialect, ErrorCode, Extensions, Id, OpCode, Request, RequestHeader, SessionId,
+    Write, Xid, Zxid,
 };
 use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::Command;
-use subtle::ConstantTimeEq;
 
-use crate::LimitHit;
 use crate::Settings;
 use crate::auth;
 use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
 use crate::memory_limit;
 use crate::sasl::{SaslAnswer, SaslExchange};
+pub(crate) use action::{Action, Refusal};
+use action::{reply_and_close, silently, unimplemented};
 
 /// The largest connect request, in bytes: a client without a session cannot make the member wait for gigabytes.
 const GREETING_BYTES_MAX: i32 = 64 << 10;
-/// Session timeout of a ClickHouse client that asks for none in particular, in milliseconds, as ClickHouse Keeper has it.
-const CLICKHOUSE_TIMEOUT_MS: i32 = 30_000;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Greeting,
@@ -37,50 +39,6 @@ enum Phase {
     Serving,
     /// Nothing more is read.
     Ended,
-}
-
-/// Something to be done because of a frame.
-#[derive(Debug)]
-pub(crate) enum Action<'f> {
-    /// To be handed to the engine; a parcel will answer.
-    Submit(ClientInput),
-    /// To be answered from the state, once all that was submitted has been answered.
-    Read { xid: Xid, op: OpCode, body: &'f [u8] },
-    /// To be answered at once, whatever waits: a client takes silence for death.
-    Ping,
-    /// A write for which the member has no memory: to be answered like a read, with an error.
-    Throttle { xid: Xid, op: OpCode, body: &'f [u8] },
-    /// A token of SASL, to be answered at once.
-    Sasl { xid: Xid, body: &'f [u8] },
-    /// The client has shown another identity: the watch table must know, then the reply goes out.
-    Identify { xid: Xid },
-    /// The connection ends, with this packet or without any.
-    Refuse(Refusal),
-}
-
-/// The last packet of a connection that the front ends.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Silently {
-        why: &'static str,
-    },
-    /// This reply, behind those to all earlier requests.
-    Reply(ReplyHeader),
-    /// The reply to an auth that proved nothing, at once.
-    AuthFailed {
-        xid: Xid,
-    },
-    /// The reply to a token of SASL that proved nothing, at once.
-    SaslFailed {
-        xid: Xid,
-        error: ErrorCode,
-    },
-    Expired {
-        read_only: Option<bool>,
-    },
-    NoLeader,
-    /// A limit has been reached that concerns this greeting.
-    Limited(LimitHit),
 }
 
 /// A frame at the front of the input.
@@ -235,12 +193,6 @@ impl Protocol {
         }
     }
 
-    /// Tells a client that waits for its session that there is none to be had here now, if its dialect has a packet for that.
-    pub(crate) fn on_turned_away(&self) -> Option<ConnectResponse> {
-        let is_told = self.phase == Phase::Connecting && self.clickhouse.is_some();
-        is_told.then(ConnectResponse::no_leader)
-    }
-
     #[inline]
     pub(crate) fn on_frame<'f>(
         &mut self,
@@ -259,75 +211,6 @@ impl Protocol {
             self.phase = Phase::Ended;
         }
         action
-    }
-
-    fn on_greeting<'f>(&mut self, frame: &'f [u8], context: &Context, settings: &Settings) -> Action<'f> {
-        let Ok(request) = ConnectRequest::decode(frame) else { return silently("malformed connect request") };
-        if request.last_zxid_seen > context.zxid {
-            // The client has seen more than this member knows: it would go back in time here.
-            return silently("client has seen a newer zxid than this member");
-        }
-        self.read_only = request.read_only;
-        let mut asked_ms = request.timeout_ms;
-        match dialect_of(&request, settings.dialect) {
-            None => return silently("ClickHouse's greeting where only ZooKeeper's protocol is spoken"),
-            Some(Dialect::ZooKeeper) => {}
-            Some(Dialect::ClickHouse) if context.is_looking => return Action::Refuse(Refusal::NoLeader),
-            Some(Dialect::ClickHouse) => {
-                // Its byte always says that it may only read, and it takes none.
-                self.read_only = None;
-                self.speak(ClickHouse::new(request.extensions, request.protocol_version));
-                if asked_ms == 0 {
-                    asked_ms = CLICKHOUSE_TIMEOUT_MS;
-                }
-            }
-        }
-        self.phase = Phase::Connecting;
-        let (conn, session) = (self.client.conn, request.session);
-        let timeout_ms = settings.negotiate_timeout_ms(asked_ms);
-        let may_only_read = self.read_only == Some(true);
-        let limits = &settings.limits;
-        if !limits.connects.admit(session == SessionId::NONE, context.now_ms) {
-            return Action::Refuse(Refusal::Limited(LimitHit::ConnectRate));
-        }
-        if session == SessionId::NONE {
-            if context.sessions >= limits.sessions_max {
-                return Action::Refuse(Refusal::Limited(LimitHit::Sessions));
-            }
-            return Action::Submit(ClientInput::Connect { conn, timeout_ms, may_only_read });
-        }
-        let password = request.password.unwrap_or_default();
-        // The time that it takes tells nothing of a password.
-        if !bool::from(password.ct_eq(&Password::of(session).0)) {
-            return Action::Refuse(Refusal::Expired { read_only: self.read_only });
-        }
-        Action::Submit(ClientInput::Resume { conn, session, timeout_ms, may_only_read })
-    }
-
-    /// The engine gave the connection its session. Returns the packet that tells the client.
-    pub(crate) fn on_connected(
-        &mut self,
-        session: SessionId,
-        timeout_ms: i32,
-        read_only: bool,
-    ) -> ConnectResponse {
-        assert!(self.phase == Phase::Connecting, "a session for a connection that did not ask");
-        self.phase = Phase::Serving;
-        self.client = self.client.clone().with_session(session);
-        let read_only = self.read_only.map(|_| read_only);
-        let password = Password::of(session);
-        ConnectResponse { protocol_version: self.version(), timeout_ms, session, password, read_only }
-    }
-
-    /// The session that the client asked for is gone. Returns the packet that tells it.
-    pub(crate) fn on_expired(&mut self) -> ConnectResponse {
-        self.phase = Phase::Ended;
-        let response = ConnectResponse::expired(self.read_only.map(|_| false));
-        ConnectResponse { protocol_version: self.version(), ..response }
-    }
-
-    fn version(&self) -> i32 {
-        self.clickhouse.as_ref().map_or(0, |clickhouse| clickhouse.version)
     }
 
     /// The client has shown that it is a ClickHouse client.
@@ -474,123 +357,8 @@ impl Protocol {
     }
 }
 
-/// The dialect in which a connection begins; `None` if it greets in another than it must.
-fn dialect_of(request: &ConnectRequest<'_>, pinned: Option<Dialect>) -> Option<Dialect> {
-    match (pinned, Extensions::are_meant_by(request.protocol_version)) {
-        (Some(Dialect::ZooKeeper), true) => None,
-        (None, true) => Some(Dialect::ClickHouse),
-        (pinned, _) => Some(pinned.unwrap_or_default()),
-    }
-}
-
 /// True if a write needs memory that a member without any does not have.
 #[cold]
 fn makes_larger(op: OpCode, body: &[u8]) -> bool {
     Write::decode(op, body).is_ok_and(|write| memory_limit::growth(&write) > 0)
-}
-
-fn silently<'f>(why: &'static str) -> Action<'f> {
-    Action::Refuse(Refusal::Silently { why })
-}
-
-fn unimplemented<'f>(xid: Xid) -> Action<'f> {
-    reply_and_close(xid, Zxid::NONE, ErrorCode::Unimplemented)
-}
-
-fn reply_and_close<'f>(xid: Xid, zxid: Zxid, error: ErrorCode) -> Action<'f> {
-    Action::Refuse(Refusal::Reply(ReplyHeader { xid, zxid, error: Some(error) }))
-}
-
-#[cfg(test)]
-mod tests {
-    use paddock_proto::jute::Writer;
-
-    use super::*;
-
-    fn protocol() -> Protocol {
-        Protocol::new(ConnId::new(0, 1), "127.0.0.1:1".parse().unwrap(), &[])
-    }
-
-    fn on_frame<'f>(protocol: &mut Protocol, frame: &'f [u8]) -> Action<'f> {
-        protocol.on_frame(frame, &Context { zxid: Zxid(100), ..Context::default() }, &Settings::for_tests())
-    }
-
-    fn greeting(session: i64, password: &[u8], last_zxid_seen: i64) -> Vec<u8> {
-        let mut out = Vec::new();
-        let request = ConnectRequest {
-            protocol_version: 0,
-            extensions: Extensions::default(),
-            last_zxid_seen: Zxid(last_zxid_seen),
-            timeout_ms: 10_000,
-            session: SessionId(session),
-            password: Some(password),
-            read_only: Some(false),
-        };
-        request.encode(&mut out);
-        out.split_off(4)
-    }
-
-    fn request(xid: i32, op: i32) -> Vec<u8> {
-        let mut out = Vec::new();
-        out.put_i32(xid);
-        out.put_i32(op);
-        out
-    }
-
-    fn serving() -> Protocol {
-        let mut protocol = protocol();
-        assert!(matches!(
-            on_frame(&mut protocol, &greeting(0, &[0; 16], 0)),
-            Action::Submit(ClientInput::Connect { .. })
-        ));
-        assert!(!protocol.takes_frames());
-        protocol.on_connected(SessionId(5), 10_000, false);
-        protocol
-    }
-
-    #[test]
-    fn a_session_is_resumed_only_with_its_password() {
-        let password = Password::of(SessionId(7)).0;
-        let step = |password: &[u8]| format!("{:?}", on_frame(&mut protocol(), &greeting(7, password, 0)));
-        assert!(step(&password).contains("Resume"));
-        assert!(step(&[0; 16]).contains("Expired"));
-        assert!(step(&password[..15]).contains("Expired"));
-    }
-
-    #[test]
-    fn a_client_from_the_future_is_turned_away() {
-        let mut protocol = protocol();
-        assert!(matches!(
-            on_frame(&mut protocol, &greeting(0, &[], 101)),
-            Action::Refuse(Refusal::Silently { .. })
-        ));
-        assert!(!protocol.takes_frames());
-    }
-
-    #[test]
-    fn what_no_client_may_send_is_answered_and_ends_the_protocol() {
-        for op in [0, 10, 13, 20, -10, -14, -15, -1, 999] {
-            let mut protocol = serving();
-            let Action::Refuse(Refusal::Reply(header)) = on_frame(&mut protocol, &request(3, op)) else {
-                panic!("operation {op} was taken")
-            };
-            assert_eq!((header.xid, header.error), (Xid(3), Some(ErrorCode::Unimplemented)));
-            assert!(!protocol.takes_frames());
-        }
-    }
-
-    #[test]
-    fn writes_go_to_the_replica_and_reads_do_not() {
-        let mut protocol = serving();
-        let delete = [request(1, 2), b"\0\0\0\x02/a\0\0\0\0".to_vec()].concat();
-        assert!(matches!(on_frame(&mut protocol, &delete), Action::Submit(ClientInput::Write { .. })));
-        assert!(matches!(on_frame(&mut protocol, &delete[..9]), Action::Read { op: OpCode::Delete, .. }));
-        assert!(matches!(on_frame(&mut protocol, &request(2, 4)), Action::Read { op: OpCode::GetData, .. }));
-        assert!(matches!(on_frame(&mut protocol, &request(-2, 11)), Action::Ping));
-        assert!(matches!(
-            on_frame(&mut protocol, &request(3, -11)),
-            Action::Submit(ClientInput::Write { .. })
-        ));
-        assert!(!protocol.takes_frames(), "nothing is read behind a closeSession");
-    }
 }
