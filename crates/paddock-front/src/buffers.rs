@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes of all connections of a member, and their limit.
 #[derive(Debug)]
 pub struct ClientBuffers {
-    max: usize,
+    max: AtomicUsize,
     held: AtomicUsize,
 }
 
@@ -26,12 +26,18 @@ impl ClientBuffers {
 
     /// Buffers that may have so many bytes together.
     pub fn new(max: usize) -> ClientBuffers {
-        ClientBuffers { max, held: AtomicUsize::new(0) }
+        ClientBuffers { max: AtomicUsize::new(max), held: AtomicUsize::new(0) }
     }
 
     /// Bytes that connections may hold together.
+    #[inline]
     pub fn max(&self) -> usize {
-        self.max
+        self.max.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many bytes connections may hold together from now on. What they hold already stays.
+    pub fn set_max(&self, max: usize) {
+        self.max.store(max, Ordering::Relaxed);
     }
 
     /// Bytes that connections hold; those of connections that hold little are not counted.
@@ -43,7 +49,7 @@ impl ClientBuffers {
     /// Bytes that are left.
     #[inline]
     pub(crate) fn left(&self) -> usize {
-        self.max.saturating_sub(self.held())
+        self.max().saturating_sub(self.held())
     }
 
     /// Bytes that one connection may hold now.
@@ -54,7 +60,7 @@ impl ClientBuffers {
 
     /// True if little is left, so that a connection that does not read is in the way of others.
     pub(crate) fn is_short(&self) -> bool {
-        self.left() < self.max / 4
+        self.left() < self.max() / 4
     }
 
     /// A connection that held `before` bytes holds `now`.

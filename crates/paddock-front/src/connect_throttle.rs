@@ -2,7 +2,7 @@
 //!
 //! A client that finds too few tokens is closed before anything is done for it. It tries another member, or comes back later.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Settings of the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +40,13 @@ struct Bucket {
 
 /// The bucket of all connections of a member.
 #[derive(Debug)]
-pub struct ConnectThrottle {
+pub struct ConnectThrottle(Mutex<Throttle>);
+
+#[derive(Debug)]
+struct Throttle {
     rate: ConnectRate,
     /// `None` until a client has come: the bucket is full then.
-    bucket: Mutex<Option<Bucket>>,
+    bucket: Option<Bucket>,
 }
 
 impl Default for ConnectThrottle {
@@ -54,17 +57,25 @@ impl Default for ConnectThrottle {
 
 impl ConnectThrottle {
     pub fn new(rate: ConnectRate) -> ConnectThrottle {
-        ConnectThrottle { rate, bucket: Mutex::new(None) }
+        ConnectThrottle(Mutex::new(Throttle { rate, bucket: None }))
+    }
+
+    /// Sets the rate from now on. Tokens that are in the bucket stay, as far as it holds them.
+    pub fn set_rate(&self, rate: ConnectRate) {
+        self.lock().rate = rate;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Throttle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the tokens of a client that connects. False if there are too few.
     pub(crate) fn admit(&self, is_new_session: bool, now_ms: u64) -> bool {
-        let rate = &self.rate;
+        let Throttle { rate, bucket } = &mut *self.lock();
         if rate.tokens_max == 0 {
             return true;
         }
         let wanted = if is_new_session { rate.new_session_tokens } else { rate.resumed_session_tokens };
-        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let full = Bucket { tokens: rate.tokens_max.into(), filled_ms: now_ms };
         let bucket = bucket.get_or_insert(full);
         let interval_ms = u64::from(rate.fill_interval_ms.max(1));
@@ -98,6 +109,17 @@ mod tests {
         assert!(!throttle.admit(false, 1200));
         assert!(throttle.admit(true, 9000));
         assert!(!throttle.admit(false, 9000), "it holds four, however long nobody came");
+    }
+
+    #[test]
+    fn a_smaller_bucket_keeps_no_more_than_it_holds() {
+        let rate = |tokens_max| ConnectRate { tokens_max, fill_tokens: 0, ..ConnectRate::default() };
+        let throttle = ConnectThrottle::new(rate(10));
+        assert!(throttle.admit(true, 0));
+        throttle.set_rate(rate(2));
+        assert_eq!([true; 3].map(|is_new| throttle.admit(is_new, 1)), [true, true, false]);
+        throttle.set_rate(rate(0));
+        assert!(throttle.admit(true, 2));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::connection::Connection;
 use crate::host::{Host, Served, WordAnswer};
 use crate::long_multis::LongMultis;
 use crate::output::clear;
+use crate::outstanding::FrontOutstanding;
 use crate::prefetch;
 use crate::protocol::{Action, BadInput, Context, SaslReply};
 use crate::watches::{self, WatchesToSet};
@@ -38,7 +39,7 @@ pub struct Front<H: Host> {
     /// Inputs for the engine that were not handed over yet.
     inputs: Vec<ClientInput>,
     /// Requests that the engine has to answer, those in `inputs` included.
-    outstanding: usize,
+    outstanding: FrontOutstanding,
     /// Long multis among them, and connections that wait to add theirs.
     long_multis: LongMultis,
     /// As many there were when the engine's mail came last.
@@ -55,10 +56,10 @@ pub struct Front<H: Host> {
 impl<H: Host> Front<H> {
     pub fn new(settings: Settings) -> Front<H> {
         Front {
+            outstanding: FrontOutstanding::new(&settings.limits.outstanding),
             settings,
             conns: Connections::default(),
             inputs: Vec::new(),
-            outstanding: 0,
             long_multis: LongMultis::default(),
             outstanding_before_mail: 0,
             heard: Vec::new(),
@@ -66,6 +67,12 @@ impl<H: Host> Front<H> {
             mail: Outbox::default(),
             is_memory_short: false,
         }
+    }
+
+    /// Takes other settings, which count from the next request on. Limits that all fronts share have to be the same ones as before.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.outstanding.follow(&self.settings.limits.outstanding);
     }
 
     /// Takes a new connection in. Its number must never have been used before.
@@ -112,7 +119,7 @@ impl<H: Host> Front<H> {
 
     /// Requests that the engine has to answer, of all connections.
     pub fn outstanding(&self) -> usize {
-        self.outstanding
+        self.outstanding.now()
     }
 
     /// As many there were when the engine's mail came last.
@@ -183,7 +190,7 @@ impl<H: Host> Front<H> {
         let mut mail = std::mem::take(&mut self.mail);
         if host.take_mail(&mut mail) {
             let now = host.now();
-            self.outstanding_before_mail = self.outstanding;
+            self.outstanding_before_mail = self.outstanding.now();
             for (conn, parcel) in mail.iter() {
                 let connection = match &mut current {
                     Some(current) if current.client().conn == conn => &mut **current,
@@ -197,8 +204,7 @@ impl<H: Host> Front<H> {
                 let is_answer = connection.deliver(parcel, now, host, &self.settings);
                 self.long_multis.end(long_bytes - connection.long_bytes());
                 connection.count_memory(0, &self.settings.limits);
-                self.outstanding -= usize::from(is_answer);
-                self.settings.limits.outstanding.subtract(usize::from(is_answer));
+                self.outstanding.subtract(usize::from(is_answer), &self.settings.limits.outstanding);
                 let has_changed = connection.take_change();
                 match self.reached.last_mut() {
                     Some(last) if last.conn == conn => last.has_changed |= has_changed,
@@ -257,8 +263,7 @@ impl<H: Host> Front<H> {
         let Some(mut connection) = self.conns.remove(&conn) else { return };
         self.long_multis.end(connection.long_bytes());
         let unanswered = connection.give_up(host, self.settings.audit.as_deref());
-        self.outstanding -= unanswered;
-        self.settings.limits.outstanding.subtract(unanswered);
+        self.outstanding.subtract(unanswered, &self.settings.limits.outstanding);
         connection.let_go_of_memory(&self.settings.limits);
         // The session was heard until now, whenever the next report would have been.
         if connection.is_heard && connection.session() != SessionId::NONE {
@@ -550,8 +555,7 @@ impl<'a, H: Host> Turn<'a, H> {
             self.front.long_multis.add(bytes);
         }
         connection.wait(self.since_ms, request, is_long, span, audited, self.host);
-        self.front.outstanding += 1;
-        self.front.settings.limits.outstanding.add(1);
+        self.front.outstanding.add(1, &self.front.settings.limits.outstanding);
         self.front.inputs.push(input);
     }
 

@@ -19,7 +19,7 @@ const AGAIN_PERCENT: u64 = 95;
 /// Memory of a member, and its limit.
 #[derive(Debug)]
 pub struct MemoryLimit {
-    max: u64,
+    max: AtomicU64,
     is_exceeded: AtomicBool,
     /// Size of the state when the process reached the limit; `u64::MAX` while it has not.
     state_bytes_at_limit: AtomicU64,
@@ -37,14 +37,21 @@ impl MemoryLimit {
     /// A limit of so many bytes; `u64::MAX` is none.
     pub fn new(max: u64) -> MemoryLimit {
         MemoryLimit {
-            max,
+            max: AtomicU64::new(max),
             is_exceeded: AtomicBool::new(false),
             state_bytes_at_limit: AtomicU64::new(MemoryLimit::NEVER),
         }
     }
 
     pub fn max(&self) -> u64 {
-        self.max
+        self.max.load(Relaxed)
+    }
+
+    /// Sets another limit. The next [`MemoryLimit::note`] judges by it alone.
+    pub fn set_max(&self, max: u64) {
+        if max != self.max.swap(max, Relaxed) {
+            self.state_bytes_at_limit.store(MemoryLimit::NEVER, Relaxed);
+        }
     }
 
     /// True while nothing may be written that makes the state larger.
@@ -57,9 +64,10 @@ impl MemoryLimit {
     /// now if that has changed. To be called by one thread, several times a second.
     pub fn note(&self, resident_bytes: u64, state_bytes: u64) -> Option<bool> {
         let part = |bytes: u64| bytes / 100 * AGAIN_PERCENT;
-        if resident_bytes >= self.max && self.state_bytes_at_limit.load(Relaxed) == MemoryLimit::NEVER {
+        let max = self.max();
+        if resident_bytes >= max && self.state_bytes_at_limit.load(Relaxed) == MemoryLimit::NEVER {
             self.state_bytes_at_limit.store(state_bytes, Relaxed);
-        } else if resident_bytes < part(self.max) {
+        } else if resident_bytes < part(max) {
             self.state_bytes_at_limit.store(MemoryLimit::NEVER, Relaxed);
         }
         let at_limit = self.state_bytes_at_limit.load(Relaxed);
@@ -108,6 +116,18 @@ mod tests {
         assert_eq!(limit.note(9400, 7900), Some(false));
         assert_eq!(limit.note(9900, 7900), None);
         assert_eq!(limit.note(10_100, 7900), Some(true));
+    }
+
+    #[test]
+    fn another_limit_counts_at_once() {
+        let limit = MemoryLimit::new(1000);
+        assert_eq!(limit.note(1500, 500), Some(true));
+        limit.set_max(2000);
+        assert_eq!(limit.note(1500, 500), Some(false), "below the new limit");
+        limit.set_max(1200);
+        assert_eq!(limit.note(1500, 500), Some(true));
+        limit.set_max(u64::MAX);
+        assert_eq!(limit.note(1500, 500), Some(false), "without a limit");
     }
 
     #[test]

@@ -14,9 +14,10 @@ mod settings;
 mod snapshot;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 pub(crate) use parts::Admin;
-pub(crate) use settings::{HttpAddresses, ports, settings};
+pub(crate) use settings::{HttpAddresses, ports};
 
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
@@ -53,7 +54,11 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
 
 impl Context for Admin {
     fn canonical<'a>(&self, path: &'a str) -> Cow<'a, str> {
-        settings::canonical(&self.shared.config.admin, path)
+        settings::canonical(&self.shared.settings().admin, path)
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        Duration::from_millis(self.shared.settings().admin.idle_timeout_ms)
     }
 
     fn admit(&self, access: Access, request: &Request) -> Result<(), Response> {

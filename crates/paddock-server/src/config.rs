@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod changes;
 mod client_limits;
 mod client_tls;
 mod etcd;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 pub use admin::AdminSettings;
 pub use audit::AuditTarget;
+pub use changes::ConfigChanges;
 pub use client_limits::{ClientLimits, MemoryMax};
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
 pub use etcd::{EtcdEndpoint, EtcdSettings, EtcdUser};
@@ -24,7 +26,7 @@ use paddock_front::{
 pub use paddock_front::{ConnectRate, DigestAlgorithm, SaslUsers};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
-use paddock_state::WatchLimits;
+use paddock_state::{MemberFacts, WatchLimits};
 use paddock_tree::member_lines;
 pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 pub use tracing::{EndpointError, TracesEndpoint, Tracing};
@@ -181,20 +183,26 @@ impl Config {
             enforces_quotas: self.enforce_quota,
             audit,
             may_reconfig: self.may_reconfig(),
-            limits: limits.clone(),
+            limits: Limits { sessions_max: or_none(self.client_limits.sessions_max), ..limits.clone() },
         }
+    }
+
+    /// Sets those limits that all fronts share to what they are here.
+    pub(crate) fn adjust(&self, limits: &Limits) {
+        limits.buffers.set_max(usize::try_from(self.client_buffers_max).unwrap_or(usize::MAX));
+        limits.outstanding.set_max(or_none(self.client_limits.outstanding_max));
+        limits.connects.set_rate(self.client_limits.connect_rate);
+        limits.memory.set_max(memory::limit_bytes(self.memory_max));
     }
 
     /// The limits of all clients of this member.
     pub(crate) fn limits(&self) -> Limits {
         let limits = &self.client_limits;
         let client_buffers_max = usize::try_from(self.client_buffers_max).unwrap_or(usize::MAX);
-        let or_none = |max: u32| if max == 0 { usize::MAX } else { max as usize };
         Limits {
             buffers: Arc::new(ClientBuffers::new(client_buffers_max)),
             outstanding: Arc::new(OutstandingLimit::new(or_none(limits.outstanding_max))),
             connects: Arc::new(ConnectThrottle::new(limits.connect_rate)),
-            sessions_max: or_none(limits.sessions_max),
             memory: Arc::new(MemoryLimit::new(memory::limit_bytes(self.memory_max))),
             ..Limits::default()
         }
@@ -205,6 +213,14 @@ impl Config {
         WatchLimits {
             per_connection_max: self.client_limits.watches_per_session_max as usize,
             max: self.client_limits.watches_max as usize,
+        }
+    }
+
+    /// What clients may ask this member about itself.
+    pub(crate) fn facts(&self) -> MemberFacts {
+        MemberFacts {
+            request_bytes_max: Some(self.frame_bytes_max),
+            availability_zone: self.availability_zone.clone(),
         }
     }
 
@@ -290,6 +306,11 @@ impl Config {
             n => n,
         }
     }
+}
+
+/// A limit of which 0 is none.
+fn or_none(max: u32) -> usize {
+    if max == 0 { usize::MAX } else { max as usize }
 }
 
 /// Members of an ensemble when it begins, and the ways in which they reach each other.

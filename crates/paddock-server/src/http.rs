@@ -16,4 +16,4 @@ mod stall;
 pub(crate) use request::Request;
 pub(crate) use response::Response;
 pub(crate) use route::{Access, Context, Route, Surface};
-pub(crate) use server::{HttpPort, HttpServer, HttpSettings};
+pub(crate) use server::{HttpPort, HttpServer};

@@ -19,6 +19,7 @@ mod etcd;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
+mod live;
 mod memory;
 mod memory_watch;
 mod observability;
@@ -32,9 +33,9 @@ mod tls;
 
 pub use config::{
     AdminSettings, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls, Config,
-    ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember, EtcdEndpoint,
-    EtcdSettings, EtcdUser, MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store,
-    TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
+    ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember,
+    EtcdEndpoint, EtcdSettings, EtcdUser, MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers,
+    Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};

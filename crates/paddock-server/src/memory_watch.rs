@@ -23,11 +23,8 @@ pub(crate) struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Starts the thread, if there is a limit.
-    pub(crate) fn start(shared: &Arc<Shared>) -> Option<MemoryWatch> {
-        if shared.memory.max() == u64::MAX {
-            return None;
-        }
+    /// Starts the thread. While there is no limit, it looks at nothing.
+    pub(crate) fn start(shared: &Arc<Shared>) -> MemoryWatch {
         let (stop, stopped) = bounded::<()>(0);
         let shared = shared.clone();
         let thread = spawn("memory", move || {
@@ -35,7 +32,7 @@ impl MemoryWatch {
                 compare(&shared);
             }
         });
-        Some(MemoryWatch { thread, stop })
+        MemoryWatch { thread, stop }
     }
 
     /// Ends the thread. Returns false if it has panicked.
@@ -46,6 +43,9 @@ impl MemoryWatch {
 }
 
 fn compare(shared: &Shared) {
+    if shared.memory.max() == u64::MAX && !shared.memory.is_exceeded() {
+        return;
+    }
     let resident_bytes = status::resident_bytes();
     let state = shared.state.read();
     let (znodes, data_bytes) = (state.tree().node_count() as u64, state.tree().data_bytes());

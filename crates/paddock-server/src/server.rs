@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use paddock_front::AuditResult;
 use paddock_member::Member;
 use paddock_replica::{Membership, Replicated, Role};
-use paddock_state::MemberFacts;
 use paddock_storage::{Disk, OsDisk};
 use paddock_tree::Tree;
+use parking_lot::Mutex;
 
 use crate::admin::{self, Admin, HttpAddresses};
 use crate::clients::Port;
@@ -25,7 +25,7 @@ use crate::observability::audit::Audit;
 use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::tls::ClientPort;
-use crate::{Config, clients, engine, etcd, permissions, socket};
+use crate::{Config, ConfigChanges, clients, engine, etcd, permissions, socket};
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -44,12 +44,15 @@ pub struct Server {
     housekeeping: Option<Housekeeping>,
     http: Option<HttpServer>,
     http_addresses: HttpAddresses,
-    memory: Option<MemoryWatch>,
+    memory: MemoryWatch,
+    /// Settings as they were asked for, with those that have changed since.
+    asked: Mutex<Config>,
 }
 
 impl Server {
     /// Starts a member: when this returns, its data is loaded and clients can connect.
     pub fn start(config: Config) -> Result<Server, ServerError> {
+        let asked = config.clone();
         let client_port = config.tls.clone().map(ClientPort::load).transpose();
         let client_port = client_port.map_err(ServerError::ClientTls)?;
         let (config, ports) = listen(config)?;
@@ -59,6 +62,7 @@ impl Server {
         if config.etcd.is_some() {
             let audit = Audit::start(config.audit_log.as_ref())?;
             let mut server = Server::run_on_etcd((config, client_port, audit), clock, ports);
+            server.asked = Mutex::new(asked);
             server.http_addresses = http_addresses;
             server.serve_http(http_ports);
             return Ok(server);
@@ -72,6 +76,7 @@ impl Server {
             audit.server("serverStart", result);
         }
         let mut server = started?;
+        server.asked = Mutex::new(asked);
         server.http_addresses = http_addresses;
         server.serve_http(http_ports);
         Ok(server)
@@ -88,10 +93,7 @@ impl Server {
         let frame_bytes_max = engine::frame_bytes_max(&config);
         let config = Config { frame_bytes_max, ..config };
         let (address, tls_address) = (config.listen, config.tls_address());
-        state.set_facts(MemberFacts {
-            request_bytes_max: Some(frame_bytes_max),
-            availability_zone: config.availability_zone.clone(),
-        });
+        state.set_facts(config.facts());
         state.set_watch_limits(config.watch_limits());
         let shared = Arc::new(Shared::new(config, client_port, audit, clock, state));
         let (mut owner, engine) = engine::new(&shared, member);
@@ -104,6 +106,7 @@ impl Server {
         let clients = clients::start(ports, &shared, &engine);
         let memory = MemoryWatch::start(&shared);
         Ok(Server {
+            asked: Mutex::new(shared.config.clone()),
             address,
             tls_address,
             shared,
@@ -126,10 +129,7 @@ impl Server {
         let settings = config.etcd.clone().expect("a front end has settings for etcd");
         let (address, tls_address) = (config.listen, config.tls_address());
         let mut state = Replicated::new(Tree::new(), (0, 0), Membership::default());
-        state.set_facts(MemberFacts {
-            request_bytes_max: Some(config.frame_bytes_max),
-            availability_zone: config.availability_zone.clone(),
-        });
+        state.set_facts(config.facts());
         state.set_watch_limits(config.watch_limits());
         let shared = Arc::new(Shared::new(config, client_port, audit, clock, state));
         let EtcdEngine { handle, thread, loaded } = etcd::start(&shared, settings);
@@ -140,6 +140,7 @@ impl Server {
         let clients = clients::start(ports, &shared, &engine);
         let memory = MemoryWatch::start(&shared);
         Server {
+            asked: Mutex::new(shared.config.clone()),
             address,
             tls_address,
             shared,
@@ -173,6 +174,41 @@ impl Server {
         self.http_addresses.admin
     }
 
+    /// The settings as they were asked for, with those that have changed since.
+    pub fn settings(&self) -> Config {
+        self.asked.lock().clone()
+    }
+
+    /// Takes over those of these settings that can change while the member runs; the log and the result name them, and the others that
+    /// differ. Keys and certificates for clients are read again. After an error everything is as it was.
+    pub fn reload(&self, wanted: &Config) -> Result<ConfigChanges, ServerError> {
+        let mut asked = self.asked.lock();
+        let mut now = asked.clone();
+        let changes = now.take_over(wanted);
+        if let (Some(port), Some(tls)) = (&self.shared.client_port, &now.tls) {
+            port.change(tls.clone()).map_err(ServerError::ClientTls)?;
+        }
+        let frame_bytes_max = engine::frame_bytes_max(&now);
+        let mut live = (*self.shared.settings()).clone();
+        live.take_over(&Config { frame_bytes_max, ..now.clone() });
+        self.shared.change_settings(live);
+        *asked = now;
+        let (taken, need_restart) = (changes.taken.join(", "), changes.need_restart.join(", "));
+        match (taken.as_str(), need_restart.as_str()) {
+            ("", "") => tracing::info!("read the configuration again: nothing has changed"),
+            ("", _) => {
+                tracing::warn!(%need_restart, "read the configuration again: these settings need a restart")
+            }
+            (_, "") => tracing::info!(changed = %taken, "read the configuration again"),
+            _ => tracing::warn!(
+                changed = %taken,
+                %need_restart,
+                "read the configuration again: some settings need a restart"
+            ),
+        }
+        Ok(changes)
+    }
+
     /// True if the member has stopped by itself, which it does when its log fails or an invariant is broken.
     /// `shutdown` tells the reason.
     pub fn has_failed(&self) -> bool {
@@ -201,9 +237,7 @@ impl Server {
         {
             return Err(ServerError::Panicked);
         }
-        if let Some(memory) = self.memory
-            && !memory.stop()
-        {
+        if !self.memory.stop() {
             return Err(ServerError::Panicked);
         }
         if let Some(spans) = &self.shared.spans {
@@ -226,9 +260,8 @@ impl Server {
         if ports.is_empty() {
             return;
         }
-        let settings = admin::settings(&self.shared.config);
         let context = Admin::new(&self.shared, &self.engine);
-        self.http = Some(HttpServer::start(ports, settings, admin::ROUTES, context));
+        self.http = Some(HttpServer::start(ports, admin::ROUTES, context));
         let HttpAddresses { metrics, admin } = self.http_addresses;
         if let Some(address) = metrics {
             tracing::info!(%address, "serving metrics at /metrics, and whether the member serves at /ready");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use paddock_front::{ClientBuffers, LimitHits, Limits, MemoryLimit};
+use paddock_front::{AuditLog, ClientBuffers, LimitHits, Limits, MemoryLimit};
 use paddock_replica::{Replicated, Role, Standing};
 use paddock_state::{CONTACT_MAX_LEAST_MS, Outbox};
 use parking_lot::{Mutex, RwLock};
@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use crate::Config;
 use crate::clock::Clock;
+use crate::live::LiveConfig;
 use crate::observability::audit::Audit;
 use crate::observability::hot::Hot;
 use crate::observability::request_times::RequestTimes;
@@ -22,7 +23,9 @@ use crate::tls::ClientPort;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// Settings of the start. Those that change while the member runs are in `live`.
     pub(crate) config: Config,
+    pub(crate) live: LiveConfig,
     /// TLS for clients; `None` if they speak plaintext only.
     pub(crate) client_port: Option<ClientPort>,
     pub(crate) clock: Clock,
@@ -93,6 +96,7 @@ impl Shared {
             confirmed_ms: AtomicU64::new(0),
             is_out_of_contact: AtomicBool::new(false),
             mailboxes,
+            live: LiveConfig::new(config.clone()),
             config,
             client_port,
             clock,
@@ -106,6 +110,28 @@ impl Shared {
     /// Number of the mailbox behind those of the workers: that of the client inside the member.
     pub(crate) fn inner_worker(&self) -> usize {
         self.mailboxes.len() - 1
+    }
+
+    /// The settings as they are now.
+    pub(crate) fn settings(&self) -> Arc<Config> {
+        self.live.get()
+    }
+
+    /// The settings of a front, as they are now.
+    pub(crate) fn of_front(&self) -> paddock_front::Settings {
+        let audit = self.audit.clone().map(|audit| audit as Arc<dyn AuditLog>);
+        self.settings().of_front(&self.limits, audit)
+    }
+
+    /// Lets other settings count from now on, as far as they can change while the member runs.
+    pub(crate) fn change_settings(&self, config: Config) {
+        config.adjust(&self.limits);
+        let mut state = self.state.write();
+        state.set_facts(config.facts());
+        state.set_watch_limits(config.watch_limits());
+        drop(state);
+        self.live.set(config);
+        self.mailboxes.iter().for_each(Mailbox::wake);
     }
 
     pub(crate) fn role(&self) -> Role {

@@ -55,6 +55,8 @@ use source::Source;
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) remarks: Vec<Remark>,
+    /// The filter of the log, as `--log` takes it.
+    pub(crate) log: Option<String>,
 }
 
 /// Reads `file`, or what stands in for it: a file that the environment names, or its variables.
@@ -85,8 +87,9 @@ pub(crate) fn load(
     };
     std::mem::take(&mut draft.sasl).settle(&place, &mut draft.config)?;
     draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, &mut remarks);
+    let log = draft.log.take();
     let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
-    Ok(Loaded { config, remarks })
+    Ok(Loaded { config, remarks, log })
 }
 
 /// Settings of TLS between members, as a `zoo.cfg` says them; all else in it is passed over.

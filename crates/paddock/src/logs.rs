@@ -3,10 +3,11 @@
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
-use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
 
 /// Says what is logged when the command line does not.
 const VARIABLE: &str = "PADDOCK_LOG";
@@ -18,15 +19,37 @@ pub(crate) enum Format {
     Json,
 }
 
+/// Decides what is logged, and can be changed while the process runs.
+#[derive(Debug)]
+pub(crate) struct LogFilter {
+    handle: reload::Handle<Targets, Registry>,
+    /// The command line has said it, so that no file counts.
+    is_fixed: bool,
+}
+
+impl LogFilter {
+    /// Follows the filter of a configuration file, which was checked; without one, the environment and the default count.
+    pub(crate) fn follow(&self, of_file: Option<&str>) {
+        if self.is_fixed {
+            return;
+        }
+        let filter = of_file.map_or_else(|| chosen_filter(None), parse_filter);
+        if let Err(why) = filter.map(|filter| self.handle.reload(filter)) {
+            tracing::warn!(why, "the log level stays as it is");
+        }
+    }
+}
+
 /// Starts logging. `filter` is what the command line asked for; the error is one line.
-pub(crate) fn start(format: Format, filter: Option<&str>) -> Result<(), String> {
+pub(crate) fn start(format: Format, filter: Option<&str>) -> Result<LogFilter, String> {
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let lines = match format {
         Format::Text => lines.compact().with_ansi(colours_wanted()).boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
-    tracing_subscriber::registry().with(lines.with_filter(chosen_filter(filter)?)).init();
-    Ok(())
+    let (chosen, handle) = reload::Layer::new(chosen_filter(filter)?);
+    tracing_subscriber::registry().with(lines.with_filter(chosen)).init();
+    Ok(LogFilter { handle, is_fixed: filter.is_some() })
 }
 
 /// Tells why the process ends. The last line of a JSON log is JSON too.
@@ -54,7 +77,8 @@ fn chosen_filter(asked: Option<&str>) -> Result<Targets, String> {
     }
 }
 
-fn parse_filter(text: &str) -> Result<Targets, String> {
+/// A filter, or what is wrong with the text.
+pub(crate) fn parse_filter(text: &str) -> Result<Targets, String> {
     let wrong = || {
         format!("expected a level (error, warn, info, debug, trace, off) or TARGET=LEVEL,…, found {text:?}")
     };

@@ -1,5 +1,6 @@
 //! `paddock server`: one member, from its settings to its end.
 
+mod origin;
 mod recover;
 
 use std::error::Error;
@@ -12,8 +13,9 @@ use paddock_server::{Config, Server, ServerError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::config::{self, ConfigError, Environment, EtcdDraft, Loaded, Overrides};
-use crate::logs::{self, Format};
+use crate::config::{self, ConfigError, EtcdDraft, Loaded, Overrides};
+use crate::logs::{self, Format, LogFilter};
+use origin::{Origin, Watch};
 
 /// Time between two questions to a member whether it has stopped by itself.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
@@ -36,7 +38,8 @@ Examples:
 
 The command line counts before the file, the file before the variables of ZooKeeper's container image (ZOO_MY_ID,
 ZOO_SERVERS and so on), these before the defaults.
-SIGTERM and SIGINT end the member in good order; a second one ends it at once.";
+SIGTERM and SIGINT end the member in good order; a second one ends it at once. SIGHUP, or a change of the file, lets it
+read its settings again: limits, words, users and the like count at once, and the log names what needs a restart.";
 
 /// Serve clients as one member.
 #[derive(Debug, clap::Args)]
@@ -75,7 +78,7 @@ pub(crate) struct Args {
     /// Confirm --recover
     #[arg(long, requires = "recover")]
     yes: bool,
-    /// Log level, or TARGET=LEVEL,… [default: $PADDOCK_LOG, or info]
+    /// Log level, or TARGET=LEVEL,… [default: what the file says, or $PADDOCK_LOG, or info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
     /// Form of the log, on standard error
@@ -123,10 +126,11 @@ impl Failure {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
+    let logs = logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
     let etcd = etcd_of(args).map_err(Failure::Usage)?;
     let overrides = Overrides { listen: args.listen, data_dir: args.data_dir.clone(), etcd };
-    let mut loaded = config::load(args.config.as_deref(), &overrides, &Environment::of_process())?;
+    let origin = Origin::new(args.config.clone(), overrides);
+    let mut loaded = origin.load()?;
     if args.check {
         return tell(&loaded).map_err(Failure::Tell);
     }
@@ -134,27 +138,44 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         recover::check(&loaded.config, args.yes)?;
         loaded.config.recover = true;
     }
-    serve_loaded(loaded)
+    Prepared { loaded, origin, logs }.serve()
 }
 
 /// Settings of a server that is to serve from `data_dir` once that is made.
-pub(crate) fn settings(file: &Path, data_dir: &Path) -> Result<Loaded, Failure> {
-    logs::start(Format::Text, None).map_err(Failure::Usage)?;
+pub(crate) fn prepare(file: &Path, data_dir: &Path) -> Result<Prepared, Failure> {
+    let logs = logs::start(Format::Text, None).map_err(Failure::Usage)?;
     let overrides = Overrides { listen: None, data_dir: Some(data_dir.to_owned()), ..Overrides::default() };
-    Ok(config::load(Some(file), &overrides, &Environment::of_process())?)
+    let origin = Origin::new(Some(file.to_owned()), overrides);
+    Ok(Prepared { loaded: origin.load()?, origin, logs })
 }
 
-/// Serves until the member ends.
-pub(crate) fn serve_loaded(loaded: Loaded) -> Result<(), Failure> {
-    for remark in &loaded.remarks {
-        remark.log();
+/// Settings of a server, and where they come from.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    loaded: Loaded,
+    origin: Origin,
+    logs: LogFilter,
+}
+
+impl Prepared {
+    pub(crate) fn member(&self) -> u8 {
+        self.loaded.config.member
     }
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Wait)?;
-    let ended = runtime.block_on(serve_on(loaded.config));
-    // A member that was still loading is left where it is: it has promised nothing yet.
-    runtime.shutdown_background();
-    ended
+
+    /// Serves until the member ends.
+    pub(crate) fn serve(self) -> Result<(), Failure> {
+        self.logs.follow(self.loaded.log.as_deref());
+        for remark in &self.loaded.remarks {
+            remark.log();
+        }
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Wait)?;
+        let reloading = Reloading { watch: self.origin.watch(), origin: self.origin, logs: self.logs };
+        let ended = runtime.block_on(serve_on(self.loaded.config, reloading));
+        // A member that was still loading is left where it is: it has promised nothing yet.
+        runtime.shutdown_background();
+        ended
+    }
 }
 
 /// Settings of etcd on the command line.
@@ -175,14 +196,17 @@ fn tell(loaded: &Loaded) -> io::Result<()> {
     for remark in &loaded.remarks {
         writeln!(out, "# {remark}")?;
     }
+    if let Some(log) = &loaded.log {
+        writeln!(out, "log = {log:?}")?;
+    }
     out.write_all(config::shown(&loaded.config).as_bytes())
 }
 
 /// Serves until the member ends. One that found its state to be wrong goes on with that of the leader.
-async fn serve_on(mut config: Config) -> Result<(), Failure> {
+async fn serve_on(mut config: Config, mut reloading: Reloading) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(Failure::Wait)?;
     loop {
-        match serve(config.clone(), &mut signals).await {
+        match serve(&mut config, &mut signals, &mut reloading).await {
             Err(Failure::Server(error)) if error.is_divergence() => {
                 tracing::error!(%error, "starting again to fetch the state from the leader");
                 config.recover = false;
@@ -192,9 +216,10 @@ async fn serve_on(mut config: Config) -> Result<(), Failure> {
     }
 }
 
-async fn serve(config: Config, signals: &mut Signals) -> Result<(), Failure> {
-    let place = data_place(&config);
-    let starting = spawn_blocking(move || Server::start(config));
+async fn serve(config: &mut Config, signals: &mut Signals, reloading: &mut Reloading) -> Result<(), Failure> {
+    let place = data_place(config);
+    let wanted = config.clone();
+    let starting = spawn_blocking(move || Server::start(wanted));
     let server = tokio::select! {
         started = starting => started.unwrap_or_else(panicked)?,
         name = signals.next() => {
@@ -203,13 +228,21 @@ async fn serve(config: Config, signals: &mut Signals) -> Result<(), Failure> {
         }
     };
     announce(server.address(), server.tls_address(), &place);
-    let failed = tokio::select! {
-        () = failure(&server) => true,
-        name = signals.next() => {
-            tracing::info!(signal = name, "stopping; a second signal stops at once");
-            false
-        }
+    let failed = loop {
+        let reason = tokio::select! {
+            () = failure(&server) => break true,
+            signal = signals.any() => match signal {
+                Some(name) => {
+                    tracing::info!(signal = name, "stopping; a second signal stops at once");
+                    break false;
+                }
+                None => "SIGHUP",
+            },
+            () = reloading.watch.changed() => "the file has changed",
+        };
+        reloading.reload(&server, reason).await;
     };
+    *config = server.settings();
     let stopping = spawn_blocking(move || server.shutdown());
     tokio::select! {
         biased;
@@ -277,10 +310,45 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// SIGTERM and SIGINT.
+/// The way from the origin of the settings to a member that runs.
+#[derive(Debug)]
+struct Reloading {
+    origin: Origin,
+    watch: Watch,
+    logs: LogFilter,
+}
+
+impl Reloading {
+    /// Reads the settings again. What cannot be used changes nothing.
+    async fn reload(&mut self, server: &Server, reason: &str) {
+        tracing::info!(reason, "reading the configuration again");
+        self.watch.note();
+        let origin = self.origin.clone();
+        // Names of hosts are looked up, which may take long.
+        let loaded = spawn_blocking(move || origin.load()).await;
+        let unused = |reason: String| {
+            tracing::error!(reason, "the new configuration cannot be used: nothing has changed")
+        };
+        let loaded = match loaded {
+            Ok(Ok(loaded)) => loaded,
+            Ok(Err(error)) => return unused(error.to_string()),
+            Err(error) => return unused(error.to_string()),
+        };
+        for remark in &loaded.remarks {
+            remark.log();
+        }
+        match server.reload(&loaded.config) {
+            Ok(_) => self.logs.follow(loaded.log.as_deref()),
+            Err(error) => unused(Failure::Server(error).line()),
+        }
+    }
+}
+
+/// SIGTERM and SIGINT, which end the member, and SIGHUP.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    reload: Signal,
 }
 
 impl Signals {
@@ -288,10 +356,20 @@ impl Signals {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            reload: signal(SignalKind::hangup())?,
         })
     }
 
-    /// Waits for the next one and returns its name.
+    /// Waits for the next one and returns its name, or `None` for SIGHUP.
+    async fn any(&mut self) -> Option<&'static str> {
+        tokio::select! {
+            _ = self.terminate.recv() => Some("SIGTERM"),
+            _ = self.interrupt.recv() => Some("SIGINT"),
+            _ = self.reload.recv() => None,
+        }
+    }
+
+    /// Waits for the next one that ends the member, and returns its name.
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

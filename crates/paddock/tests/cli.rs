@@ -1,122 +1,16 @@
 //! The binary as its users meet it: exit codes, lines on standard error, signals.
 
+#[path = "shared/process.rs"]
+mod process;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use paddock_client::{Client, ClientOptions, CreateMode};
+use process::{Server, WITHIN, check_refused, directory, paddock, run};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_paddock");
-const WITHIN: Duration = Duration::from_secs(30);
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples");
-
-/// A directory to run in.
-fn directory() -> tempfile::TempDir {
-    tempfile::tempdir().expect("make a directory")
-}
-
-fn paddock(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
-    command.args(args).current_dir(dir).env_remove("PADDOCK_LOG").stdin(Stdio::null());
-    command
-}
-
-/// Runs to the end.
-fn run(dir: &Path, args: &[&str]) -> Output {
-    paddock(dir, args).output().expect("run paddock")
-}
-
-/// Checks a refusal: the exit code, and the whole of standard error.
-#[track_caller]
-fn check_refused(dir: &Path, args: &[&str], code: i32, line: &str) {
-    let output = run(dir, args);
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(stderr, format!("{line}\n"));
-    assert_eq!(output.status.code(), Some(code));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "nothing is announced");
-}
-
-/// A server that was told that clients can connect. It is killed if a test leaves it running.
-struct Server {
-    process: Child,
-    stdout: BufReader<ChildStdout>,
-    announced: Vec<String>,
-    address: SocketAddr,
-}
-
-impl Server {
-    /// Starts it and waits until it says where it listens.
-    fn start(dir: &Path, args: &[&str]) -> Server {
-        let mut process = paddock(dir, &[&["server"], args].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("start paddock");
-        let mut stdout = BufReader::new(process.stdout.take().expect("standard output is a pipe"));
-        let announced: Vec<String> = (0..3).map(|_| read_line(&mut stdout)).collect();
-        let address = announced[0].rsplit(' ').next().and_then(|address| address.parse().ok());
-        let Some(address) = address else {
-            let output = process.wait_with_output().expect("wait for paddock");
-            panic!("paddock did not start: {announced:?} {}", String::from_utf8_lossy(&output.stderr));
-        };
-        Server { process, stdout, announced, address }
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(name).arg(self.process.id().to_string()).status();
-        assert!(sent.is_ok_and(|status| status.success()), "send {name}");
-    }
-
-    /// Waits for its end. Returns how it ended, and its log.
-    fn wait(mut self) -> (ExitStatus, String) {
-        let deadline = Instant::now() + WITHIN;
-        while self.process.try_wait().expect("ask for the exit status").is_none() {
-            assert!(Instant::now() < deadline, "paddock does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let mut log = String::new();
-        let mut stderr = self.process.stderr.take().expect("standard error is a pipe");
-        stderr.read_to_string(&mut log).expect("read the log");
-        let mut more = String::new();
-        self.stdout.read_to_string(&mut more).expect("read standard output");
-        assert_eq!(more, "", "nothing else is announced");
-        (self.process.wait().expect("the exit status"), log)
-    }
-
-    fn stop(self) -> String {
-        self.signal("-TERM");
-        let (status, log) = self.wait();
-        assert_eq!(status.code(), Some(0), "{log}");
-        log
-    }
-
-    /// The answer to a four-letter word.
-    fn ask(&self, word: &str) -> String {
-        let mut socket = TcpStream::connect(self.address).expect("connect");
-        socket.set_read_timeout(Some(WITHIN)).unwrap();
-        socket.write_all(word.as_bytes()).unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).expect("read the answer");
-        answer
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It has ended already, unless the test failed.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn read_line(from: &mut impl BufRead) -> String {
-    let mut line = String::new();
-    from.read_line(&mut line).expect("read standard output");
-    line.trim_end().to_owned()
-}
 
 #[test]
 fn it_says_where_it_listens_and_where_its_data_is() {

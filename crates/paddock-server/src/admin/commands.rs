@@ -98,7 +98,8 @@ pub(super) const NOT_SERVING: &str = "This ZooKeeper instance is not currently s
 /// The list of all commands, as a page of links.
 pub(super) fn list(admin: &Admin, _: Request) -> Response {
     let mut page = String::new();
-    let base = &admin.shared.config.admin.command_url;
+    let settings = admin.shared.settings();
+    let base = &settings.admin.command_url;
     for Command { names, .. } in COMMANDS {
         let name = names[0];
         let _ = writeln!(page, "<a href=\"{base}/{name}\">{name}</a>\n<br/>");

@@ -1,7 +1,6 @@
 //! Parts of the process that the routes answer from.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -23,11 +22,10 @@ pub(crate) struct Admin {
 
 impl Admin {
     pub(crate) fn new(shared: &Arc<Shared>, engine: &EngineHandle) -> Admin {
-        let interval = Duration::from_millis(shared.config.admin.rate_limit_ms);
         Admin {
             shared: shared.clone(),
             operator: Operator::new(shared, engine),
-            snapshot_limit: RateLimit::new(interval),
+            snapshot_limit: RateLimit::default(),
             client: Mutex::new(InnerClient::new(shared, engine)),
         }
     }

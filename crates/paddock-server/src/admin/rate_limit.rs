@@ -4,21 +4,16 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RateLimit {
-    interval: Duration,
     last: Mutex<Option<Instant>>,
 }
 
 impl RateLimit {
-    pub(super) fn new(interval: Duration) -> RateLimit {
-        RateLimit { interval, last: Mutex::default() }
-    }
-
-    /// True if another command may be carried out now.
-    pub(super) fn admit(&self) -> bool {
+    /// True if another command may be carried out now, with this interval between two.
+    pub(super) fn admit(&self, interval: Duration) -> bool {
         let mut last = self.last.lock();
-        let is_free = last.is_none_or(|last| last.elapsed() >= self.interval);
+        let is_free = last.is_none_or(|last| last.elapsed() >= interval);
         if is_free {
             *last = Some(Instant::now());
         }

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use super::health;
 use crate::Config;
 use crate::config::AdminSettings;
 use crate::error::ServerError;
-use crate::http::{HttpPort, HttpSettings, Surface};
+use crate::http::{HttpPort, Surface};
 
 /// Addresses of the ports, with their real numbers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,10 +31,6 @@ pub(crate) fn ports(
     let metrics = open(config.metrics_listen, Surface::Metrics)?;
     let admin = open(config.admin_listen, Surface::Admin)?;
     Ok((ports, HttpAddresses { metrics, admin }))
-}
-
-pub(crate) fn settings(config: &Config) -> HttpSettings {
-    HttpSettings { idle_timeout: Duration::from_millis(config.admin.idle_timeout_ms) }
 }
 
 /// The path by which the table of routes knows what stands at `path`.

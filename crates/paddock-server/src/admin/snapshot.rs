@@ -26,10 +26,11 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
         return Err(Failure::new(StatusCode::OK, super::commands::NOT_SERVING));
     }
     authorization::administrator(shared, request)?;
-    if !shared.config.admin.has_snapshots {
+    let settings = shared.settings();
+    if !settings.admin.has_snapshots {
         return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "Snapshot command is disabled"));
     }
-    if !admin.snapshot_limit.admit() {
+    if !admin.snapshot_limit.admit(Duration::from_millis(settings.admin.rate_limit_ms)) {
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "Rate limit exceeded"));
     }
     let failed = |what: &str| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, what);

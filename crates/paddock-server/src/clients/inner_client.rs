@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paddock_front::{AuditLog, Front};
+use paddock_front::Front;
 use paddock_proto::jute::Reader;
 use paddock_proto::{
     ConnectRequest, ErrorCode, Extensions, Id, OpCode, ReplyHeader, RequestHeader, SessionId, Xid, Zxid,
@@ -45,9 +45,8 @@ pub(crate) struct InnerClient {
 
 impl InnerClient {
     pub(crate) fn new(shared: &Arc<Shared>, engine: &EngineHandle) -> InnerClient {
-        let audit = shared.audit.clone().map(|audit| audit as Arc<dyn AuditLog>);
         InnerClient {
-            front: Front::new(shared.config.of_front(&shared.limits, audit)),
+            front: Front::new(shared.of_front()),
             host: WorkerHost::new(shared.clone(), shared.inner_worker()),
             engine: engine.clone(),
             next_conn: 1,
@@ -63,6 +62,7 @@ impl InnerClient {
         op: OpCode,
         body: &[u8],
     ) -> Result<Vec<u8>, InnerError> {
+        self.front.set_settings(self.host.shared.of_front());
         let conn = ConnId::new(self.host.worker, self.next_conn);
         self.next_conn += 1;
         self.front.accept_proven(conn, peer, Arc::new(ConnStats::new(peer, clock::wall_ms())), ids);
@@ -92,7 +92,7 @@ impl InnerClient {
     }
 
     fn greeting(&self) -> ConnectRequest<'static> {
-        let timeout_ms = self.host.shared.config.session_timeout_ms_min;
+        let timeout_ms = self.host.shared.settings().session_timeout_ms_min;
         ConnectRequest {
             protocol_version: 0,
             extensions: Extensions::default(),

@@ -80,10 +80,11 @@ fn accept_all(ports: &[Port], workers: &[UnboundedSender<Accepted>], shared: &Sh
 async fn accept(port: &Port, workers: &[UnboundedSender<Accepted>], shared: &Shared) {
     let listener = async_listener(&port.listener).expect("a listening socket can be polled");
     let mut next = workers.iter().cycle();
-    let mut pace = Pace::new(shared.config.client_limits.accepts_per_second_max);
+    let mut pace = Pace::new(0);
     loop {
         match listener.accept().await.and_then(|(socket, client)| Ok((socket.into_std()?, client))) {
             Ok((socket, client)) => {
+                pace.per_second_max = shared.settings().client_limits.accepts_per_second_max;
                 if let Some(pause) = pace.pause(Instant::now()) {
                     let now_ms = shared.clock.monotonic_ms();
                     shared.hits.hit(LimitHit::AcceptRate, Some(client), SessionId::NONE, now_ms, &"");

@@ -110,7 +110,7 @@ impl Handshake<'_> {
     /// `None` if there are as many as there may be.
     fn begin(shared: &Shared) -> Option<Handshake<'_>> {
         let handshake = Handshake(&shared.handshakes);
-        let max = shared.config.client_limits.handshakes_max;
+        let max = shared.settings().client_limits.handshakes_max;
         let others = shared.handshakes.fetch_add(1, Relaxed);
         (max == 0 || others < max).then_some(handshake)
     }
@@ -136,6 +136,7 @@ async fn deliver_mail(worker: &Rc<Worker>) {
     let mailbox = || worker.shared().mailbox(worker.number);
     while !worker.shared().is_stopping() {
         mailbox().woken().await;
+        worker.renew_settings();
         worker.deliver();
     }
     let drained = async {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use paddock_front::{AuditLog, Condition, Front, LimitHit, Reached};
+use paddock_front::{Condition, Front, LimitHit, Reached};
 use paddock_proto::{Id, SessionId};
 use paddock_replica::Role;
 use paddock_state::ConnId;
@@ -35,6 +35,8 @@ pub(super) struct Worker {
     engine: EngineHandle,
     words: WordThread,
     front: RefCell<Front<WorkerHost>>,
+    /// Number of changes of the settings that the front has seen.
+    settings_changes: Cell<u64>,
     wires: RefCell<HashMap<ConnId, Rc<Wire>>>,
     next_conn: Cell<u64>,
     /// All connections read into this.
@@ -63,10 +65,10 @@ pub(super) struct Admitted {
 
 impl Worker {
     pub(super) fn new(number: usize, shared: Arc<Shared>, engine: EngineHandle, words: WordThread) -> Worker {
-        let audit = shared.audit.clone().map(|audit| audit as Arc<dyn AuditLog>);
         Worker {
             number,
-            front: RefCell::new(Front::new(shared.config.of_front(&shared.limits, audit))),
+            settings_changes: Cell::new(shared.live.changes()),
+            front: RefCell::new(Front::new(shared.of_front())),
             host: WorkerHost::new(shared, number),
             engine,
             words,
@@ -86,6 +88,14 @@ impl Worker {
         &self.host.shared
     }
 
+    /// Gives the front other settings, if they have changed.
+    pub(super) fn renew_settings(&self) {
+        let changes = self.shared().live.changes();
+        if self.settings_changes.replace(changes) != changes {
+            self.front.borrow_mut().set_settings(self.shared().of_front());
+        }
+    }
+
     pub(super) fn connections(&self) -> usize {
         self.wires.borrow().len()
     }
@@ -97,12 +107,9 @@ impl Worker {
         let conn = ConnId::new(self.number, number);
         let stats = Arc::new(ConnStats::new(address, clock::wall_ms()));
         let shared = self.shared();
-        let admitted = shared.stats.admit(
-            conn,
-            stats.clone(),
-            shared.config.connections_per_address_max,
-            shared.config.connections_max,
-        );
+        let settings = shared.settings();
+        let (of_address_max, max) = (settings.connections_per_address_max, settings.connections_max);
+        let admitted = shared.stats.admit(conn, stats.clone(), of_address_max, max);
         if let Err(reason) = admitted {
             let limit = match reason {
                 TooMany::FromAddress => LimitHit::ConnectionsOfAddress,

@@ -38,7 +38,6 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 pub(super) struct Site<C: 'static> {
     pub(super) routes: &'static [Route<C>],
     pub(super) context: C,
-    pub(super) idle_timeout: Duration,
 }
 
 /// A connection before its first request.
@@ -65,7 +64,7 @@ pub(super) async fn serve<C: Context>(
     site: &Arc<Site<C>>,
 ) -> hyper::Result<()> {
     let progress = Progress::default();
-    let stream = StallGuard::new(stream, site.idle_timeout, progress.is_working.clone());
+    let stream = StallGuard::new(stream, site.context.idle_timeout(), progress.is_working.clone());
     let service = service_fn(|request| {
         let answer = answer(request, site, &caller, &progress);
         async move { Ok::<_, Infallible>(answer.await.into_hyper()) }

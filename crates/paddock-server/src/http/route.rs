@@ -1,6 +1,7 @@
 //! Routes: which function answers which request, and who may ask.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use hyper::header::ALLOW;
 use hyper::{Method, StatusCode};
@@ -28,6 +29,9 @@ pub(crate) enum Access {
 pub(crate) trait Context: Send + Sync + 'static {
     /// The path as the table of routes knows it, for a path that a setting has moved.
     fn canonical<'a>(&self, path: &'a str) -> Cow<'a, str>;
+
+    /// Time after which a connection is closed on which nothing moves.
+    fn idle_timeout(&self) -> Duration;
 
     /// Lets a request pass, or refuses it. The body has not been read yet.
     fn admit(&self, access: Access, request: &Request) -> Result<(), Response>;

@@ -27,12 +27,6 @@ pub(crate) struct HttpPort {
     pub(crate) surface: Surface,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HttpSettings {
-    /// A connection on which nothing moves is closed after this time.
-    pub(crate) idle_timeout: Duration,
-}
-
 /// The thread that serves all HTTP ports of a member.
 #[derive(Debug)]
 pub(crate) struct HttpServer {
@@ -43,12 +37,11 @@ pub(crate) struct HttpServer {
 impl HttpServer {
     pub(crate) fn start<C: Context>(
         ports: Vec<HttpPort>,
-        settings: HttpSettings,
         routes: &'static [Route<C>],
         context: C,
     ) -> HttpServer {
         let (stop, stopped) = oneshot::channel();
-        let site = Arc::new(Site { routes, context, idle_timeout: settings.idle_timeout });
+        let site = Arc::new(Site { routes, context });
         let thread = spawn("http", move || run(ports, &site, stopped));
         HttpServer { thread, stop }
     }

@@ -64,7 +64,7 @@ const SET_TRACE_MASK: &[u8; 4] = b"stmk";
 /// The answer to the first bytes of a connection, if they are a word.
 pub(crate) fn answer(word: [u8; 4], behind: &[u8], shared: &Shared) -> Option<WordAnswer> {
     let (name, speed) = find(word)?;
-    if !shared.config.words.allows(name) {
+    if !shared.settings().words.allows(name) {
         return Some(WordAnswer::Text(format!(
             "{name} is not executed because it is not in the whitelist.\n"
         )));

@@ -276,7 +276,7 @@ fn of_paddock(shared: &Shared) -> Vec<Metric> {
         gauge(
             "paddock_client_buffer_bytes_max",
             "Limit of client_buffer_bytes",
-            shared.config.client_buffers_max,
+            shared.limits.buffers.max() as u64,
         ),
         gauge("paddock_clock_seconds", "Time by this member's clock, in seconds since 1970", clock_s),
         gauge("process_resident_memory_bytes", "Resident memory in bytes", status::resident_bytes()),

@@ -30,25 +30,31 @@ use crate::config::{ClientAuth, ClientTls};
 /// Keys, certificates and rules for TLS with clients.
 #[derive(Debug)]
 pub(crate) struct ClientPort {
-    settings: ClientTls,
     current: Mutex<Current>,
 }
 
 #[derive(Debug)]
 struct Current {
+    settings: Arc<ClientTls>,
     accepting: Arc<ServerConfig>,
     stamps: Stamps,
 }
 
 impl ClientPort {
     pub(crate) fn load(settings: ClientTls) -> Result<ClientPort, TlsError> {
-        let stamps = stamps(&settings);
-        let accepting = read(&settings)?;
-        Ok(ClientPort { settings, current: Mutex::new(Current { accepting, stamps }) })
+        Ok(ClientPort { current: Mutex::new(Current::read(settings)?) })
     }
 
-    pub(crate) fn settings(&self) -> &ClientTls {
-        &self.settings
+    /// Reads the files of other settings, or of the same ones again, for the connections that come from now on. After an error those of
+    /// before stay in use.
+    pub(crate) fn change(&self, settings: ClientTls) -> Result<(), TlsError> {
+        let current = Current::read(settings)?;
+        *self.current.lock() = current;
+        Ok(())
+    }
+
+    pub(crate) fn settings(&self) -> Arc<ClientTls> {
+        self.current.lock().settings.clone()
     }
 
     /// The beginning of a connection from a client.
@@ -63,7 +69,7 @@ impl ClientPort {
         address: IpAddr,
     ) -> Result<(), ClientFailure> {
         let address = address.to_canonical();
-        if self.settings.verify_addresses && check_host(certificate, &ServerName::from(address)).is_err() {
+        if self.settings().verify_addresses && check_host(certificate, &ServerName::from(address)).is_err() {
             return Err(ClientFailure::Address(address));
         }
         Ok(())
@@ -72,7 +78,7 @@ impl ClientPort {
     /// The identities that a client's certificate proves.
     pub(crate) fn identities(&self, certificate: &CertificateDer<'_>) -> Vec<Id> {
         let Some(subject) = Facts::of(certificate).map(|facts| facts.subject()) else { return Vec::new() };
-        let is_superuser = self.settings.superuser.as_ref() == Some(&subject);
+        let is_superuser = self.settings().superuser.as_ref() == Some(&subject);
         let superuser = is_superuser.then(|| Id::new("super", subject.clone()));
         std::iter::once(Id::new("x509", subject)).chain(superuser).collect()
     }
@@ -80,10 +86,10 @@ impl ClientPort {
     /// Reads the files again if they have changed.
     fn accepting(&self) -> Arc<ServerConfig> {
         let mut current = self.current.lock();
-        let stamps = stamps(&self.settings);
+        let stamps = stamps(&current.settings);
         if stamps != current.stamps {
             current.stamps = stamps;
-            match read(&self.settings) {
+            match read(&current.settings) {
                 Ok(accepting) => current.accepting = accepting,
                 Err(error) => {
                     let reason = with_causes(&error);
@@ -95,6 +101,14 @@ impl ClientPort {
             }
         }
         current.accepting.clone()
+    }
+}
+
+impl Current {
+    fn read(settings: ClientTls) -> Result<Current, TlsError> {
+        let stamps = stamps(&settings);
+        let accepting = read(&settings)?;
+        Ok(Current { settings: Arc::new(settings), accepting, stamps })
     }
 }
 

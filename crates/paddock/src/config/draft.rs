@@ -23,6 +23,8 @@ pub(super) struct Draft {
     pub(super) tracing: Option<TracingDraft>,
     pub(super) sasl: SaslDraft,
     pub(super) etcd: EtcdDraft,
+    /// The filter of the log.
+    pub(super) log: Option<String>,
     pub(super) session_timeout_ms_min: Option<u32>,
     pub(super) session_timeout_ms_max: Option<u32>,
 }
@@ -37,6 +39,7 @@ impl Default for Draft {
             tracing: None,
             sasl: SaslDraft::default(),
             etcd: EtcdDraft::default(),
+            log: None,
             session_timeout_ms_min: None,
             session_timeout_ms_max: None,
         }

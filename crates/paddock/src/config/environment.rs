@@ -57,7 +57,7 @@ impl Environment {
     }
 
     /// The file that counts before the variables: `zoo.cfg`, if it is in the directory of `ZOO_CONF_DIR`.
-    pub(super) fn file(&self) -> Option<PathBuf> {
+    pub(crate) fn file(&self) -> Option<PathBuf> {
         let file = Path::new(self.variable(CONF_DIR)?).join("zoo.cfg");
         file.is_file().then_some(file)
     }

@@ -91,6 +91,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "listen" => draft.listen = Some(value::address(value)?),
         "data_dir" => draft.data_dir = Some(value::path(value)?),
         "log_dir" => config.log_dir = Some(value::path(value)?),
+        "log" => draft.log = Some(value::log_filter(value)?),
         "tick_ms" => config.tick_ms = value::milliseconds(value)?,
         "session_timeout_ms_min" => draft.session_timeout_ms_min = Some(value::milliseconds(value)?),
         "session_timeout_ms_max" => draft.session_timeout_ms_max = Some(value::milliseconds(value)?),

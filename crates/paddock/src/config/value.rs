@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, MemoryMax};
 
+use crate::logs;
+
 /// The sizes that a segment of the log can have.
 pub(super) const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
 
@@ -112,6 +114,12 @@ pub(super) fn audit_log(value: &impl Value) -> Result<AuditTarget, String> {
         Some("log") => Ok(AuditTarget::Log),
         _ => path(value).map(AuditTarget::File),
     }
+}
+
+/// A filter of the log, as `--log` takes it.
+pub(super) fn log_filter(value: &impl Value) -> Result<String, String> {
+    let text = value.text().ok_or_else(|| wrong("a level, such as \"info\"", value))?;
+    logs::parse_filter(text).map(|_| text.to_owned())
 }
 
 /// `ADDR:PORT`, where `ADDR` may be a name.

@@ -163,6 +163,8 @@ impl ZooCfg {
                 draft.sasl.schemes = zoo_values::list(value.0).map(str::to_owned).collect();
             }
             "audit.enable" => self.has_audit_log = zoo_values::boolean(value)?,
+            // As ZooKeeper says it in a configuration of its logs.
+            "log.level" => draft.log = Some(value::log_filter(value)?),
             "audit.file" => self.audit_file = Some(value::path(value)?),
             "enforceQuota" => config.enforce_quota = zoo_values::boolean(value)?,
             _ if key.starts_with("authProvider.") => {

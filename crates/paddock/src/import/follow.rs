@@ -90,8 +90,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     paddock_member::check_free(disk.as_ref(), &args.to)?;
     // Wrong settings have to show before clients wait for them.
-    let settings = args.config.as_deref().map(|file| server::settings(file, &args.to)).transpose()?;
-    let member = settings.as_ref().map(|loaded| loaded.config.member).or(args.member).unwrap_or(1);
+    let settings = args.config.as_deref().map(|file| server::prepare(file, &args.to)).transpose()?;
+    let member = settings.as_ref().map(|prepared| prepared.member()).or(args.member).unwrap_or(1);
     let cutover = args.cutover.then(|| Cutover::new(args.quiet_for));
     let tls = args.tls.as_deref().map(load_tls).transpose()?;
     let mut follower =
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     follower.line.end();
     cutover::take_over(follower.copy, &args.to, member, args.ignore_digest, &disk)?;
     eprintln!("took over in {:?}", began.elapsed());
-    settings.map_or(Ok(()), |loaded| Ok(server::serve_loaded(loaded)?))
+    settings.map_or(Ok(()), |prepared| Ok(prepared.serve()?))
 }
 
 fn load_tls(file: &Path) -> Result<QuorumTls, Failure> {

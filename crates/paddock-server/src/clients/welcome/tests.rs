@@ -142,7 +142,7 @@ async fn a_revoked_certificate_is_refused() {
     let mut stage = Stage::new(|_| {});
     let list = stage.dir.path().join("revoked.pem");
     fs::write(&list, revocation_list(&stage.clients, &[7])).unwrap();
-    let settings = ClientTls { revocations: Some(list.clone()), ..stage.port.settings().clone() };
+    let settings = ClientTls { revocations: Some(list.clone()), ..(*stage.port.settings()).clone() };
     stage.port = ClientPort::load(settings).unwrap();
     stage.check_refused(Some(&stage.clients.issue(&with_serial(7))), "it was revoked").await;
     let good = stage.clients.issue(&with_serial(8));

@@ -40,7 +40,7 @@ pub(crate) enum SettingValue {
 
 /// ZooKeeper's `conf`.
 pub(crate) fn configuration(shared: &Shared) -> Vec<Setting> {
-    let c = &shared.config;
+    let c = &*shared.settings();
     let number = |word_name, command_name, value: u64| Setting {
         word_name,
         command_name,

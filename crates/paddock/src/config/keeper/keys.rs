@@ -16,7 +16,7 @@ const FEATURES: &str = "ClickHouse is told of every feature that Paddock has, an
 const NO_DISKS: &str = "data is kept in directories only; name them by storage_path";
 
 pub(super) const MEANINGLESS: &[Meaningless] = &[
-    ("logger.*", "--log and PADDOCK_LOG say what is logged"),
+    ("logger.*", "logs go to standard error, in the form of --log-format"),
     ("prometheus.*", "mntr has the numbers"),
     ("listen_try", "the member must be able to listen where it is told to"),
     ("listen_backlog", OWN_LIMITS),

@@ -458,3 +458,16 @@ fn a_secure_port_takes_the_server_section() {
     let nobody = ClientTls { client_auth: ClientAuth::None, trust_store: None, ..expected };
     assert_eq!(config.tls, Some(nobody));
 }
+
+#[test]
+fn levels_of_the_log_are_clickhouses() {
+    for (level, expected) in
+        [("information", "info"), ("trace", "debug"), ("Warning", "warn"), ("none", "off")]
+    {
+        let text = xml("", &format!("<logger><level>{level}</level></logger>"));
+        assert_eq!(Case::new().load_as(XML, text).unwrap().log.as_deref(), Some(expected));
+    }
+    let text = xml("", "\n<logger><level>loud</level></logger>");
+    let expected = "keeper_config.xml:5: logger.level: expected a level of ClickHouse's logs, such as information, found \"loud\"";
+    check_refused(&text, expected);
+}

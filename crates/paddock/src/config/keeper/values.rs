@@ -23,6 +23,18 @@ pub(super) fn words(text: &str) -> WordList {
     if words.iter().any(|word| word == "*") { WordList::All } else { WordList::Only(words) }
 }
 
+/// A level of ClickHouse's logs, as the level that says the same here.
+pub(super) fn log_level(value: &Text<'_>) -> Result<&'static str, String> {
+    match value.0.to_ascii_lowercase().as_str() {
+        "none" => Ok("off"),
+        "fatal" | "critical" | "error" => Ok("error"),
+        "warning" => Ok("warn"),
+        "notice" | "information" => Ok("info"),
+        "debug" | "trace" | "test" => Ok("debug"),
+        _ => Err(value::wrong("a level of ClickHouse's logs, such as information", value)),
+    }
+}
+
 /// 0 is no limit.
 pub(super) fn request_bytes(value: &Text<'_>) -> Result<i32, String> {
     if value.0 == "0" {

@@ -1,0 +1,192 @@
+//! Differences between two configurations: settings that change while a member runs, and settings that need a restart.
+
+use super::{ClientLimits, ClientTls, Config};
+
+/// The outcome of reading the configuration again, by the names that settings have in Paddock's own file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigChanges {
+    /// Settings that count from now on.
+    pub taken: Vec<&'static str>,
+    /// Settings that differ from those the member runs with, and count when it is started again.
+    pub need_restart: Vec<&'static str>,
+}
+
+/// Makes `$name`, which takes over fields of a struct and names others that differ. Each field of the struct is in one of the lists.
+macro_rules! compare {
+    (
+        fn $name:ident($struct:ident),
+        taken: [$($taken:ident),* $(,)?],
+        need_restart: [$($fixed:ident),* $(,)?],
+        elsewhere: [$($other:ident),* $(,)?],
+    ) => {
+        fn $name(changes: &mut ConfigChanges, now: &mut $struct, wanted: &$struct) {
+            let $struct { $($taken,)* $($fixed,)* $($other: _,)* } = wanted;
+            $(if now.$taken != *$taken {
+                now.$taken = $taken.clone();
+                changes.taken.push(stringify!($taken));
+            })*
+            $(if now.$fixed != *$fixed {
+                changes.need_restart.push(stringify!($fixed));
+            })*
+        }
+    };
+}
+
+impl Config {
+    /// Takes over those settings of `wanted` that can change while the member runs.
+    pub(crate) fn take_over(&mut self, wanted: &Config) -> ConfigChanges {
+        let mut changes = ConfigChanges::default();
+        compare_config(&mut changes, self, wanted);
+        compare_limits(&mut changes, &mut self.client_limits, &wanted.client_limits);
+        if self.client_limits.connect_rate != wanted.client_limits.connect_rate {
+            self.client_limits.connect_rate = wanted.client_limits.connect_rate;
+            changes.taken.push("connect_tokens");
+        }
+        take_tls(&mut changes, &mut self.tls, wanted.tls.as_ref());
+        changes
+    }
+}
+
+compare! {
+    fn compare_config(Config),
+    taken: [
+        session_timeout_ms_min,
+        session_timeout_ms_max,
+        connections_per_address_max,
+        connections_max,
+        frame_bytes_max,
+        client_buffers_max,
+        memory_max,
+        availability_zone,
+        admin,
+        words,
+        super_digest,
+        sasl,
+        enforce_quota,
+        required_schemes,
+    ],
+    need_restart: [
+        listen,
+        data_dir,
+        log_dir,
+        member,
+        ensemble,
+        etcd,
+        tick_ms,
+        dialect,
+        metrics_listen,
+        admin_listen,
+        tracing,
+        digest_algorithm,
+        audit_log,
+        garbage_interval_ms,
+        garbage_max,
+        snapshot_writes,
+        snapshot_log_bytes,
+        snapshots_kept,
+        segment_bytes,
+        log_compression,
+        workers,
+    ],
+    elsewhere: [client_limits, recover, tls],
+}
+
+compare! {
+    fn compare_limits(ClientLimits),
+    taken: [
+        accepts_per_second_max,
+        handshakes_max,
+        sessions_max,
+        watches_per_session_max,
+        watches_max,
+        outstanding_max,
+    ],
+    need_restart: [],
+    elsewhere: [connect_rate],
+}
+
+/// Ports stay, and a member without TLS has no port for it.
+fn take_tls(changes: &mut ConfigChanges, now: &mut Option<ClientTls>, wanted: Option<&ClientTls>) {
+    let (now, wanted) = match (now, wanted) {
+        (None, None) => return,
+        (Some(now), Some(wanted)) => (now, wanted),
+        (None, Some(_)) | (Some(_), None) => return changes.need_restart.push("tls"),
+    };
+    let rest = ClientTls { listen: now.listen, at_listen: now.at_listen, ..wanted.clone() };
+    if *now != rest {
+        *now = rest;
+        changes.taken.push("tls");
+    }
+    if now.listen != wanted.listen {
+        changes.need_restart.push("tls.listen");
+    }
+    if now.at_listen != wanted.at_listen {
+        changes.need_restart.push("tls.mode");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ConnectRate, PortProtocol, Store, TlsVersions, WordList};
+    use super::*;
+    use crate::config::ClientAuth;
+
+    fn tls(key: &str, listen: u16) -> ClientTls {
+        ClientTls {
+            listen: Some(([127, 0, 0, 1], listen).into()),
+            at_listen: PortProtocol::Plaintext,
+            key_store: Store { path: key.into(), password: None },
+            certificates: None,
+            trust_store: None,
+            client_auth: ClientAuth::None,
+            verify_addresses: false,
+            revocations: None,
+            versions: TlsVersions::Both,
+            cipher_suites: None,
+            detection_timeout_ms: ClientTls::DETECTION_TIMEOUT_MS,
+            superuser: None,
+        }
+    }
+
+    /// Names of all settings that differ between `Config::new` and `change` of it, taken and not.
+    fn changes(change: impl FnOnce(&mut Config)) -> (Config, ConfigChanges) {
+        let mut now = Config::new("data");
+        let mut wanted = now.clone();
+        change(&mut wanted);
+        let changes = now.take_over(&wanted);
+        (now, changes)
+    }
+
+    #[test]
+    fn limits_are_taken_and_the_rest_needs_a_restart() {
+        let (now, changes) = changes(|wanted| {
+            wanted.connections_max = 7;
+            wanted.client_limits.watches_max = 8;
+            wanted.client_limits.connect_rate = ConnectRate { tokens_max: 9, ..ConnectRate::default() };
+            wanted.words = WordList::All;
+            wanted.data_dir = "elsewhere".into();
+            wanted.snapshot_writes = 5;
+        });
+        assert_eq!(changes.taken, ["connections_max", "words", "watches_max", "connect_tokens"]);
+        assert_eq!(changes.need_restart, ["data_dir", "snapshot_writes"]);
+        assert_eq!((now.connections_max, now.client_limits.watches_max), (7, 8));
+        assert_eq!(now.data_dir, std::path::Path::new("data"), "what needs a restart is not taken");
+    }
+
+    #[test]
+    fn keys_of_tls_are_taken_and_ports_stay() {
+        let mut now = Config { tls: Some(tls("old", 1)), ..Config::new("data") };
+        let wanted = Config { tls: Some(tls("new", 2)), ..now.clone() };
+        let changes = now.take_over(&wanted);
+        assert_eq!((changes.taken, changes.need_restart), (vec!["tls"], vec!["tls.listen"]));
+        assert_eq!(now.tls, Some(tls("new", 1)));
+        let changes = now.take_over(&Config { tls: None, ..now.clone() });
+        assert_eq!((changes.taken, changes.need_restart), (vec![], vec!["tls"]));
+    }
+
+    #[test]
+    fn recovery_is_said_once_and_is_no_difference() {
+        let (_, changes) = changes(|wanted| wanted.recover = true);
+        assert_eq!(changes, ConfigChanges::default());
+    }
+}
