@@ -6,7 +6,9 @@ import time
 
 from kazoo.exceptions import ConnectionLoss, KazooException, NodeExistsError, SessionExpiredError
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
 
+from support.etcd import front_ends
 from support.waiting import eventually
 
 
@@ -155,3 +157,78 @@ def test_a_front_end_starts_on_a_compacted_history(fronts, connect):
     writer.set("/old", b"1")
     second.restart()
     assert connect(second).get("/old")[0] == b"1"
+
+
+def mntr(server):
+    return dict(line.removeprefix("zk_").split("\t") for line in server.word("mntr").splitlines())
+
+
+def test_mntr_tells_of_etcd(fronts, connect):
+    etcd, first, _ = fronts
+    client = connect(first)
+    before = mntr(first)
+    for n in range(10):
+        client.create(f"/counted-{n}")
+    eventually(lambda: int(mntr(first)["etcd_transactions"]) >= int(before["etcd_transactions"]) + 10)
+    now = mntr(first)
+    assert float(now["avg_etcd_latency"]) > 0 and float(now["max_etcd_latency"]) >= float(now["avg_etcd_latency"])
+    assert (now["etcd_loads"], now["etcd_connections"], now["etcd_transactions_under_way"]) == ("1", "1", "0")
+    assert int(now["etcd_state_age_ms"]) < 2000
+    etcd.kill()
+    eventually(lambda: int(mntr(first)["etcd_state_age_ms"]) > 1000)
+    etcd.start()
+    eventually(lambda: int(mntr(first)["etcd_state_age_ms"]) < 1000)
+    assert int(mntr(first)["etcd_connections"]) >= 2
+
+
+def test_ephemerals_that_go_with_their_session_are_audited(tmp_path, connect):
+    log = tmp_path / "audit.log"
+    with front_ends(tmp_path, 1, config={"audit.enable": "true", "audit.file": log}) as (_, front):
+        client = connect(front)
+        client.create("/one", ephemeral=True)
+        client.create("/two", ephemeral=True)
+        client.delete("/two")
+        session = f"0x{client.client_id[0]:x}"
+        client.stop()
+        gone = "operation=ephemeralZNodeDeletionOnSessionCloseOrExpire"
+        eventually(lambda: gone in log.read_text())
+        lines = [line for line in log.read_text().splitlines() if gone in line]
+        assert len(lines) == 1 and f"session={session}\t" in lines[0] and "znode=/one\t" in lines[0]
+        assert "operation=serverStart" in log.read_text()
+
+
+def test_writes_above_a_quota_are_refused_counted_and_told(tmp_path, connect):
+    with front_ends(tmp_path, 1, config={"enforceQuota": "true"}) as (_, front):
+        client = connect(front)
+        client.create("/limited")
+        client.create("/zookeeper/quota/limited")
+        client.create("/zookeeper/quota/limited/zookeeper_limits", b"count=-1,bytes=-1,countHardLimit=2,byteHardLimit=-1")
+        client.create("/zookeeper/quota/limited/zookeeper_stats", b"count=1,bytes=0")
+        client.create("/limited/first")
+        for _ in range(3):
+            try:
+                client.create("/limited/second")
+                raise AssertionError("a hard limit did not refuse")
+            except KazooException as error:
+                assert not isinstance(error, ConnectionLoss)
+        assert mntr(front)["limited_quota_exceeded_error_per_namespace"] == "3"
+        eventually(lambda: "quota exceeded" in front.log_tail())
+
+
+def test_a_session_that_comes_back_with_a_longer_timeout_lives_as_long(fronts, connect):
+    _, first, second = fronts
+    # Neither dials again: nobody is heard any more when the second front end is killed.
+    silent = {"connection_retry": KazooRetry(max_tries=-1, delay=600, max_delay=600, backoff=1, max_jitter=0)}
+    observer = connect(first)
+    with_short = connect(first, timeout=1, **silent)
+    with_short.create("/mine", ephemeral=True)
+    identity = with_short.client_id
+    with_long = connect(second, timeout=9, client_id=identity, **silent)
+    assert with_long.client_id == identity
+    observer.sync("/mine")
+    gone = threading.Event()
+    observer.exists("/mine", watch=lambda _: gone.set())
+    killed = time.monotonic()
+    second.kill()
+    assert gone.wait(30)
+    assert time.monotonic() - killed > 6, "the lease of the shorter timeout ended the session"

@@ -34,12 +34,14 @@ class ServerError(Exception):
 class Server:
     """A server below `workdir`. Nothing runs until `start()`; as a context manager it is started and killed.
 
-    `etcd` is the endpoint of an etcd that orders writes and keeps the data in place of the server's own log.
+    `etcd` is the endpoint of an etcd that orders writes and keeps the data in place of the server's own log;
+    `arguments` stand behind it on Paddock's command line.
     `config` adds lines to zoo.cfg or replaces some. `jvm_flags` are system properties as for ZooKeeper's JVM.
     """
 
-    def __init__(self, workdir, kind=None, config=None, jvm_flags=(), etcd=None):
+    def __init__(self, workdir, kind=None, config=None, jvm_flags=(), etcd=None, arguments=()):
         self.etcd = etcd
+        self._arguments = [str(argument) for argument in arguments]
         self.workdir = Path(workdir)
         self.kind = kind or os.environ.get("TEST_SERVER", "paddock")
         self.host = "127.0.0.1"
@@ -169,7 +171,7 @@ class Server:
     def _command(self):
         if self.kind == "paddock":
             engine = ["--engine", "etcd", "--etcd-endpoints", self.etcd] if self.etcd else []
-            return [environment("PADDOCK_BIN"), "server", "--config", str(self.config_file), *engine]
+            return [environment("PADDOCK_BIN"), "server", "--config", str(self.config_file), *engine, *self._arguments]
         assert self.kind == "zookeeper", f"unknown TEST_SERVER {self.kind!r}"
         return [
             "java",

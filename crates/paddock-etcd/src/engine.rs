@@ -55,6 +55,8 @@ pub struct EngineCounts {
     pub resent: u64,
     pub loads: u64,
     pub watch_streams: u64,
+    /// Time between etcd's answer to the last transaction and its coming back in the watch stream, in milliseconds.
+    pub watch_lag_ms: u64,
 }
 
 #[derive(Debug)]
@@ -149,8 +151,16 @@ impl Engine {
         if self.options.stale_reads && self.is_following() { u64::MAX } else { self.confirmed_ms }
     }
 
-    pub fn counts(&self) -> EngineCounts {
-        self.counts
+    /// Counts until now. The lag of the watch stream is that of what it has not brought back yet, if there is any.
+    pub fn counts(&self, now: Now) -> EngineCounts {
+        let unseen_ms =
+            self.flights.unseen_since_ms().map(|since_ms| now.monotonic_ms.saturating_sub(since_ms));
+        EngineCounts { watch_lag_ms: unseen_ms.unwrap_or(self.counts.watch_lag_ms), ..self.counts }
+    }
+
+    /// Time in milliseconds for which nobody has confirmed that the state is that of etcd.
+    pub fn state_age_ms(&self, now: Now) -> u64 {
+        now.monotonic_ms.saturating_sub(self.confirmed_ms)
     }
 
     /// Number of transactions that are under way.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use paddock_proto::SessionId;
 use paddock_state::ConnId;
+use paddock_tree::QuotaOverrun;
 
 use crate::lanes::Waiting;
 use crate::plan::{PlannedReply, Transaction};
@@ -43,7 +44,11 @@ pub(crate) enum Fate {
 pub(crate) struct Flight {
     pub(crate) transaction: Transaction,
     pub(crate) parts: Vec<Part>,
+    /// Limits of quotas that its writes go above.
+    pub(crate) overruns: Vec<QuotaOverrun>,
     pub(crate) fate: Fate,
+    /// Time at which etcd said that it was carried out, in milliseconds of the monotonic clock.
+    pub(crate) done_ms: Option<u64>,
     /// Nothing was heard of the call that carried it: it has to be sent again.
     pub(crate) is_lost: bool,
 }
@@ -87,7 +92,8 @@ impl Flights {
         for operation in &transaction.operations {
             *self.written.entry(operation.key().to_vec()).or_default() += 1;
         }
-        let flight = Flight { transaction, parts, fate: Fate::Unknown, is_lost: false };
+        let (overruns, fate) = (Vec::new(), Fate::Unknown);
+        let flight = Flight { transaction, parts, overruns, fate, done_ms: None, is_lost: false };
         let before = self.flights.insert(number, flight);
         assert!(before.is_none(), "transaction {number} is under way twice");
     }
@@ -125,6 +131,11 @@ impl Flights {
 
     pub(crate) fn has_mark(&self) -> bool {
         self.parts().any(|part| matches!(part, Part::Mark))
+    }
+
+    /// Time of the oldest transaction that etcd has carried out and the watch stream has not brought back.
+    pub(crate) fn unseen_since_ms(&self) -> Option<u64> {
+        self.flights.values().filter_map(|flight| flight.done_ms).min()
     }
 
     /// Connections of which something has been under way since before that time.

@@ -23,8 +23,10 @@ pub(crate) struct SessionItem {
     pub(crate) session: SessionId,
     pub(crate) timeout_ms: i32,
     pub(crate) command: Vec<u8>,
-    /// A new session needs a lease first.
+    /// A new session needs a lease first, and so does one that is resumed with a longer timeout.
     pub(crate) has_lease: bool,
+    /// The lease that takes the place of the session's former one.
+    pub(crate) next_lease: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -89,6 +91,13 @@ impl Lanes {
 
     pub(crate) fn take(&mut self, conn: ConnId) -> Option<Waiting> {
         self.lanes.get_mut(&conn)?.items.pop_front()
+    }
+
+    /// The session that the first request resumes needs this lease, which is to be asked for.
+    pub(crate) fn want_lease(&mut self, conn: ConnId, lease: i64) {
+        if let Some(Waiting { item: Item::Session(item), .. }) = self.first(conn) {
+            (item.has_lease, item.next_lease) = (false, Some(lease));
+        }
     }
 
     /// Puts a request back in front of the others, unless the connection was closed meanwhile.

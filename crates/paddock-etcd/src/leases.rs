@@ -77,13 +77,13 @@ impl Leases {
         is_due
     }
 
-    /// Gives every session its whole timeout anew. Returns the leases to renew: those of sessions that are served.
-    pub(crate) fn renew_all(&mut self, now_ms: u64) -> Vec<i64> {
+    /// Gives every session its whole timeout anew. Returns the sessions whose leases are to be renewed: those that are served.
+    pub(crate) fn renew_all(&mut self, now_ms: u64) -> Vec<SessionId> {
         self.liveness.renew_all(now_ms);
         let served = self.leases.iter_mut().filter(|(session, _)| self.serving.conn(**session).is_some());
         let renewed = served.map(|(session, lease)| {
             lease.renewed_ms = now_ms;
-            session.0
+            *session
         });
         renewed.collect()
     }

@@ -3,7 +3,7 @@
 //! Invariant: the state is that of one revision. A session whose key has gone with its lease keeps its znodes until somebody
 //! closes it: their parents have to be told, which etcd cannot do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use paddock_proto::{SessionId, Zxid};
 use paddock_state::{Outboxes, State};
@@ -47,6 +47,8 @@ pub struct Mirror {
     limits: Limits,
     revisions: Revisions,
     ended: BTreeSet<SessionId>,
+    /// Leases of sessions that have another one than their first.
+    leases: HashMap<SessionId, i64>,
 }
 
 impl Mirror {
@@ -55,7 +57,8 @@ impl Mirror {
 
     /// `front`: a number that no other front end has, drawn when it starts.
     pub fn new(keys: Keys, front: u64, limits: Limits) -> Mirror {
-        Mirror { keys, front, limits, revisions: Revisions::default(), ended: BTreeSet::new() }
+        let (revisions, ended, leases) = (Revisions::default(), BTreeSet::new(), HashMap::new());
+        Mirror { keys, front, limits, revisions, ended, leases }
     }
 
     /// Sessions that have ended and still have znodes, by id: somebody has to close each by `Write::ExpireSession`.
@@ -65,9 +68,26 @@ impl Mirror {
 
     /// The transaction for some commands in their order, with this number. The tree is afterwards as it was before.
     pub fn plan(&self, tree: &mut Tree, commands: &[Command<'_>], number: u32) -> Result<Plan, PlanError> {
-        let Mirror { keys, revisions, front, limits, .. } = self;
+        let Mirror { keys, revisions, front, limits, leases, .. } = self;
         let tag = Tag { front: *front, number };
-        Planner { keys, revisions, tag, limits: *limits }.plan(tree, commands)
+        Planner { keys, revisions, leases, tag, limits: *limits }.plan(tree, commands)
+    }
+
+    /// The lease that holds a session's key. The first one has the id of the session.
+    pub fn lease_of(&self, session: SessionId) -> i64 {
+        self.leases.get(&session).copied().unwrap_or(session.0)
+    }
+
+    /// The session's key is held by this lease when it is written next.
+    pub fn move_to_lease(&mut self, session: SessionId, lease: i64) {
+        self.leases.insert(session, lease);
+    }
+
+    fn note_lease(&mut self, session: SessionId, record: Option<SessionRecord>) {
+        match record.and_then(|record| record.lease) {
+            Some(lease) => self.leases.insert(session, lease),
+            None => self.leases.remove(&session),
+        };
     }
 
     pub fn keys(&self) -> &Keys {
@@ -124,6 +144,7 @@ impl Mirror {
                     let session: Option<SessionRecord> = session.transpose().map_err(wrong)?;
                     session.iter().for_each(|session| note(session.tag));
                     self.revisions.note_session(id, session.map(|_| event.mod_revision));
+                    self.note_lease(id, session);
                     sessions.insert(id, session);
                 }
                 Some(Key::Front(_)) => {
@@ -134,10 +155,23 @@ impl Mirror {
         }
         self.add_owners(state.tree(), &znodes);
         self.begin_sessions(state.tree_mut(), &sessions);
+        self.note_deaths(state, &znodes);
         let installed = state.install(Zxid(revision), &znodes, out);
         installed.map_err(|source| MirrorError::Install { revision, source })?;
         self.end_sessions(state.tree_mut());
         Ok(Installed { own, sessions })
+    }
+
+    /// Tells the state which of its ephemerals go because their sessions have ended.
+    fn note_deaths(&self, state: &mut State, znodes: &[(&str, Option<Znode>)]) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let gone = znodes.iter().filter(|(_, znode)| znode.is_none());
+        let owned =
+            gone.filter_map(|(path, _)| Some((state.tree().znode(path)?.owner()?, (*path).to_owned())));
+        let deaths: Vec<_> = owned.filter(|(owner, _)| self.ended.contains(owner)).collect();
+        state.note_deaths(deaths);
     }
 
     /// Sessions of ephemerals that are read at first, after the keys of their sessions have gone.
@@ -150,7 +184,7 @@ impl Mirror {
     fn begin_sessions(&mut self, tree: &mut Tree, sessions: &BTreeMap<SessionId, Option<SessionRecord>>) {
         for (&id, session) in sessions {
             match session {
-                Some(SessionRecord { timeout_ms, tag }) => {
+                Some(SessionRecord { timeout_ms, tag, .. }) => {
                     let member = if tag.front == self.front { THIS_FRONT } else { OTHER_FRONT };
                     self.ended.remove(&id);
                     tree.install_session(id, *timeout_ms, member);

@@ -1,10 +1,10 @@
 //! One etcd transaction for some writes, with compares on all that their outcomes depend on.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use paddock_proto::{ErrorCode, MultiResult, SessionId, Stat, Write, WriteReply, Zxid, parent_and_name};
-use paddock_tree::{Command, Outcome, Tree};
+use paddock_tree::{Command, Outcome, QuotaOverrun, Tree};
 
 use crate::keys::Keys;
 use crate::record::{Pending, SessionRecord, Tag, encode_znode};
@@ -82,6 +82,8 @@ pub type Reply = Result<WriteReply<'static>, ErrorCode>;
 pub struct Plan {
     pub transaction: Transaction,
     pub outcomes: Vec<PlannedReply>,
+    /// Limits of quotas that the writes go above.
+    pub overruns: Vec<QuotaOverrun>,
 }
 
 /// Reply to a write, as far as it is known before its transaction has a revision.
@@ -114,6 +116,8 @@ impl Plan {
 pub(crate) struct Planner<'a> {
     pub(crate) keys: &'a Keys,
     pub(crate) revisions: &'a Revisions,
+    /// Leases of sessions that have another one than their first.
+    pub(crate) leases: &'a HashMap<SessionId, i64>,
     pub(crate) tag: Tag,
     pub(crate) limits: Limits,
 }
@@ -129,19 +133,19 @@ impl Planner<'_> {
         let pending = Pending(tree.zxid().0);
 
         let mut operations = Vec::new();
-        let (outcomes, touched) = tree.try_out(commands, |tree, outcomes, touched| {
+        let (outcomes, touched, overruns) = tree.try_out(commands, |tree, outcomes, touched| {
             for (id, before) in sessions_before {
                 let is_fence = depends.resumed.contains(&id);
                 operations.extend(self.session_operation(id, before, session_of(tree, id), is_fence));
             }
             operations.extend(touched.iter().map(|path| self.znode_operation(tree, path, pending)));
             let outcomes = outcomes.into_iter().map(|outcome| PlannedReply::new(outcome, pending));
-            (outcomes.collect(), touched)
+            (outcomes.collect(), touched, tree.quota_overruns().recent().cloned().collect())
         });
         depends.named.extend(touched);
         let transaction = Transaction { compares: self.compares(tree, &depends), operations };
         self.check_limits(&transaction)?;
-        Ok(Plan { transaction, outcomes })
+        Ok(Plan { transaction, outcomes, overruns })
     }
 
     /// `is_fence`: the key is written even if nothing changes, so that what the session asked before it was resumed finds it
@@ -158,8 +162,9 @@ impl Planner<'_> {
             same if same == before && !(is_fence && same.is_some()) => None,
             None => Some(Operation::Delete { key }),
             Some((timeout_ms, _)) => {
-                let value = SessionRecord { timeout_ms, tag: self.tag }.encode();
-                Some(Operation::Put { key, value, lease: Some(id.0) })
+                let lease = self.leases.get(&id).copied();
+                let value = SessionRecord { timeout_ms, tag: self.tag, lease }.encode();
+                Some(Operation::Put { key, value, lease: Some(lease.unwrap_or(id.0)) })
             }
         }
     }

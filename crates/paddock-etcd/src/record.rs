@@ -146,6 +146,9 @@ pub struct SessionRecord {
     pub timeout_ms: i32,
     /// The transaction that wrote it last, which is one of the front end that serves the session.
     pub tag: Tag,
+    /// Id of the lease that holds the key, if it is not that of the session: a client has come back with a longer timeout, and the
+    /// time to live of a lease cannot be changed.
+    pub lease: Option<i64>,
 }
 
 impl SessionRecord {
@@ -153,12 +156,15 @@ impl SessionRecord {
         let mut out = vec![FORMAT];
         out.put_i32(self.timeout_ms);
         self.tag.encode(&mut out);
+        self.lease.into_iter().for_each(|lease| out.put_i64(lease));
         out
     }
 
     pub fn decode(value: &[u8]) -> Result<SessionRecord, RecordError> {
         let mut r = open(value)?;
-        let session = SessionRecord { timeout_ms: r.i32()?, tag: Tag::decode(&mut r)? };
+        let (timeout_ms, tag) = (r.i32()?, Tag::decode(&mut r)?);
+        let lease = if r.is_empty() { None } else { Some(r.i64()?) };
+        let session = SessionRecord { timeout_ms, tag, lease };
         close(&r)?;
         Ok(session)
     }
@@ -232,8 +238,11 @@ mod tests {
 
     #[test]
     fn a_session_comes_back_as_written() {
-        let session = SessionRecord { timeout_ms: 4000, tag: TAG };
+        let session = SessionRecord { timeout_ms: 4000, tag: TAG, lease: None };
         assert_eq!(SessionRecord::decode(&session.encode()), Ok(session));
+        let moved = SessionRecord { lease: Some(i64::MAX), ..session };
+        assert_eq!(SessionRecord::decode(&moved.encode()), Ok(moved));
+        assert!(SessionRecord::decode(&moved.encode()[..20]).is_err());
         assert!(SessionRecord::decode(&session.encode()[..12]).is_err());
         assert_eq!(decode_mark(&encode_mark(TAG)), Ok(TAG));
     }

@@ -61,7 +61,18 @@ fn encode_transaction(transaction: &Transaction) -> Vec<u8> {
         };
         message.bytes(2, &operation);
     }
+    if transaction.operations.is_empty() {
+        message.bytes(2, &linearizable_read(&transaction.compares));
+    }
     message.into_bytes()
+}
+
+/// An operation that counts the key of the first compare. Without any operation etcd takes a transaction for a read that may be
+/// of the past, and a member that lags compares what is not so any more.
+fn linearizable_read(compares: &[Compare]) -> Vec<u8> {
+    let key = compares.first().map_or(&b"\0"[..], |compare| &compare.key);
+    let count = Message::default().bytes(1, key).number(9, 1).take();
+    Message::default().bytes(1, &count).take()
 }
 
 /// The answer to a call.
@@ -174,6 +185,11 @@ pub fn is_of_token(message: &str) -> bool {
     message.contains("invalid auth token") || message.contains("auth: revision in header is old")
 }
 
+/// True for the error of a member that has lost its leader, or was cut off from it.
+pub fn is_of_member(message: &str) -> bool {
+    message.contains("etcdserver: no leader")
+}
+
 fn header_revision(bytes: &[u8]) -> Result<i64, ProtobufError> {
     let mut revision = 0;
     for field in fields(bytes) {
@@ -227,6 +243,12 @@ mod tests {
             \x12\x05\x1a\x03\x0a\x01d";
         let (path, bytes) = encode_call(&Call::Transact(transaction));
         assert_eq!((path, &bytes[..]), ("/etcdserverpb.KV/Txn", expected));
+        let refused = Transaction {
+            compares: vec![Compare { key: b"k".to_vec(), mod_revision: 0 }],
+            operations: vec![],
+        };
+        let expected: &[u8] = b"\x0a\x07\x10\x02\x1a\x01k\x30\x00\x12\x07\x0a\x05\x0a\x01k\x48\x01";
+        assert_eq!(encode_call(&Call::Transact(refused)).1, expected, "it reads what is so now");
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub use audit::AuditTarget;
 pub use changes::ConfigChanges;
 pub use client_limits::{ClientLimits, MemoryMax};
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
-pub use etcd::{EtcdEndpoint, EtcdSettings, EtcdUser};
+pub use etcd::{EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser};
 use paddock_front::{
     AuditLog, ClientBuffers, ConnectThrottle, Limits, MemoryLimit, OutstandingLimit, Settings,
 };

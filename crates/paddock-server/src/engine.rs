@@ -15,7 +15,8 @@ use crate::etcd::EtcdHandle;
 pub(crate) use handle::{BORROWED_TURNS_MAX, MemberHandle, new};
 pub(crate) use housekeeping::Housekeeping;
 pub(crate) use links::frame_bytes_max;
-pub(crate) use shell::post;
+pub(crate) use quota_report::QuotaReport;
+pub(crate) use shell::{audit_deaths, post};
 
 /// The way to the engine of this process, for workers.
 #[derive(Clone, Debug)]

@@ -35,6 +35,8 @@ pub enum ServerError {
     PeerTls(#[source] TlsError),
     #[error("TLS for clients")]
     ClientTls(#[source] TlsError),
+    #[error("TLS to etcd")]
+    EtcdTls(#[source] TlsError),
     #[error("open the audit log {}", path.display())]
     AuditLog {
         path: PathBuf,

@@ -5,7 +5,9 @@
 mod calls;
 mod channel;
 mod connection;
+mod login;
 mod runner;
+mod transport;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -15,8 +17,10 @@ use paddock_state::ClientInput;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::config::EtcdSettings;
+use crate::error::ServerError;
 use crate::shared::Shared;
 use crate::threads::spawn;
+use crate::tls::etcd_client;
 use runner::Message;
 
 /// The way to the engine, for workers.
@@ -47,6 +51,11 @@ pub(crate) struct EtcdEngine {
     pub(crate) thread: JoinHandle<()>,
     /// Closed when the state has been read for the first time.
     pub(crate) loaded: Receiver<()>,
+}
+
+/// Reads the files that TLS to etcd needs, so that a wrong one is told before anything begins.
+pub(crate) fn check(settings: &EtcdSettings) -> Result<(), ServerError> {
+    settings.tls.as_ref().map_or(Ok(()), |tls| etcd_client(tls).map(drop)).map_err(ServerError::EtcdTls)
 }
 
 pub(crate) fn start(shared: &Arc<Shared>, settings: EtcdSettings) -> EtcdEngine {

@@ -34,8 +34,8 @@ mod tls;
 pub use config::{
     AdminSettings, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls, Config,
     ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember,
-    EtcdEndpoint, EtcdSettings, EtcdUser, MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers,
-    Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
+    EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, MemoryMax, Password, PeerTls, PortProtocol,
+    Role, SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};

@@ -59,9 +59,13 @@ impl Server {
         let (http_ports, http_addresses) = admin::ports(&config, bind)?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let clock = Clock::start();
-        if config.etcd.is_some() {
+        if let Some(etcd) = &config.etcd {
+            etcd::check(etcd)?;
             let audit = Audit::start(config.audit_log.as_ref())?;
-            let mut server = Server::run_on_etcd((config, client_port, audit), clock, ports);
+            let mut server = Server::run_on_etcd((config, client_port, audit.clone()), clock, ports);
+            if let Some(audit) = &audit {
+                audit.server("serverStart", AuditResult::Success);
+            }
             server.asked = Mutex::new(asked);
             server.http_addresses = http_addresses;
             server.serve_http(http_ports);

@@ -14,6 +14,7 @@ use crate::Config;
 use crate::clock::Clock;
 use crate::live::LiveConfig;
 use crate::observability::audit::Audit;
+use crate::observability::etcd_metrics::EtcdStats;
 use crate::observability::hot::Hot;
 use crate::observability::request_times::RequestTimes;
 use crate::observability::snapshot_board::SnapshotBoard;
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     /// TLS handshakes under way.
     pub(crate) handshakes: AtomicU32,
     pub(crate) stats: Stats,
+    /// Statistics of a front end on etcd.
+    pub(crate) etcd: Option<Arc<EtcdStats>>,
     pub(crate) snapshots: SnapshotBoard,
     /// The audit log, if there is one.
     pub(crate) audit: Option<Arc<Audit>>,
@@ -87,6 +90,7 @@ impl Shared {
             hot: Hot::default(),
             times: RequestTimes::new(config.worker_count() + 1),
             stats: Stats::new(clock.monotonic_ms()),
+            etcd: config.etcd.as_ref().map(|_| Arc::default()),
             snapshots: SnapshotBoard::default(),
             stopping: AtomicBool::new(false),
             stop_listening: Notify::new(),

@@ -14,6 +14,7 @@ mod client_failure;
 mod client_port;
 mod distinguished_name;
 mod error;
+mod etcd_client;
 mod failure;
 mod handshake;
 mod jks;
@@ -42,13 +43,15 @@ pub(crate) use cipher_suites::cipher_suite_names;
 pub(crate) use client_failure::ClientFailure;
 pub(crate) use client_port::ClientPort;
 pub use error::{StoreError, TlsError};
+pub(crate) use etcd_client::{EtcdTlsFailure, etcd_client, etcd_host};
 pub(crate) use failure::TlsFailure;
 pub(crate) use handshake::{HANDSHAKE, RawSocket, shake_hands};
+pub(crate) use stamps::with_causes;
 
 use crate::config::{PeerTls, TlsMode, TlsVersions};
 use certificate::Facts;
 use key_entry::KeyEntry;
-use stamps::{Stamps, with_causes};
+use stamps::Stamps;
 use verifier::{Verifier, check_host};
 
 /// Keys, certificates and rules for TLS on a member's links.

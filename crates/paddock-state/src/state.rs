@@ -105,6 +105,13 @@ impl State {
         self.deaths.get_or_insert_default();
     }
 
+    /// Keeps ephemerals that go with their sessions in what is about to be installed.
+    pub fn note_deaths(&mut self, gone: impl IntoIterator<Item = (SessionId, String)>) {
+        if let Some(deaths) = &mut self.deaths {
+            deaths.extend(gone);
+        }
+    }
+
     /// Ephemerals that went with their sessions since they were taken before.
     pub fn take_deaths(&mut self) -> Vec<(SessionId, String)> {
         self.deaths.as_mut().map(std::mem::take).unwrap_or_default()

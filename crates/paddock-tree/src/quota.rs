@@ -69,6 +69,11 @@ impl Tree {
         &self.overruns
     }
 
+    /// Counts writes that went above a limit when they were tried out, now that they are carried out or refused.
+    pub fn note_quota_overruns(&mut self, overruns: Vec<QuotaOverrun>) {
+        overruns.into_iter().for_each(|overrun| self.overruns.note(overrun));
+    }
+
     /// The newest overrun of each limit since they were taken before.
     pub fn take_quota_overruns(&mut self) -> Vec<QuotaOverrun> {
         self.overruns.take_recent()

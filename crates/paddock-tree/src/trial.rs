@@ -20,7 +20,9 @@ impl Tree {
         commands: &[Command<'a>],
         look: impl FnOnce(&Tree, Vec<Outcome<'a>>, Touched) -> T,
     ) -> T {
-        let (zxid, ensemble, overruns) = (self.zxid, self.ensemble.clone(), self.overruns.clone());
+        let (zxid, ensemble) = (self.zxid, self.ensemble.clone());
+        // `look` finds those of the trial.
+        let overruns = std::mem::take(&mut self.overruns);
         let ids: BTreeSet<SessionId> = commands.iter().flat_map(sessions_of).collect();
         let sessions: Vec<_> = ids.into_iter().map(|id| (id, self.sessions.get(&id).copied())).collect();
 

@@ -32,6 +32,9 @@ Examples:
   paddock server --config paddock.toml --log-format json
   paddock server --engine etcd --etcd-endpoints http://10.0.0.1:2379,http://10.0.0.2:2379
       serve what an etcd cluster holds; nothing is kept on this disk
+  paddock server --engine etcd --etcd-endpoints https://etcd-1:2379 --etcd-ca ca.pem --etcd-cert front.pem \
+                 --etcd-key front-key.pem
+      the same with TLS, for an etcd with --client-cert-auth
   paddock server --check --config /etc/zookeeper/conf/zoo.cfg
       say what these settings mean here, and start nothing
   PADDOCK_LOG=info,paddock_server=debug paddock server
@@ -60,6 +63,15 @@ pub(crate) struct Args {
     /// Beginning of all keys in etcd [default: /paddock]
     #[arg(long, value_name = "PREFIX")]
     etcd_prefix: Option<String>,
+    /// Certificates of who signs etcd's, for endpoints of https://
+    #[arg(long, value_name = "FILE")]
+    etcd_ca: Option<PathBuf>,
+    /// Certificate that this front end shows to etcd
+    #[arg(long, value_name = "FILE")]
+    etcd_cert: Option<PathBuf>,
+    /// Its private key
+    #[arg(long, value_name = "FILE")]
+    etcd_key: Option<PathBuf>,
     /// Name of a user of etcd
     #[arg(long, value_name = "NAME")]
     etcd_user: Option<String>,
@@ -184,6 +196,9 @@ fn etcd_of(args: &Args) -> Result<EtcdDraft, String> {
         engine: args.engine,
         endpoints: args.etcd_endpoints.as_deref().map(config::parse_endpoints).transpose()?,
         prefix: args.etcd_prefix.clone(),
+        ca: args.etcd_ca.clone(),
+        cert: args.etcd_cert.clone(),
+        key: args.etcd_key.clone(),
         user: args.etcd_user.clone(),
         password_file: args.etcd_password_file.clone(),
         ..EtcdDraft::default()

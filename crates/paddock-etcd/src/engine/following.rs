@@ -49,7 +49,8 @@ impl Engine {
         if lost_ms.is_some_and(|lost_ms| now.monotonic_ms >= lost_ms + ABSENCE_MS) {
             tracing::info!("following etcd again");
             // Nobody could come back to a session meanwhile.
-            effects.keep_alive.extend(self.leases.renew_all(now.monotonic_ms));
+            let renewed = self.leases.renew_all(now.monotonic_ms);
+            effects.keep_alive.extend(renewed.into_iter().map(|session| self.mirror.lease_of(session)));
         }
     }
 
@@ -211,6 +212,9 @@ impl Engine {
         effects: &mut Effects,
     ) {
         let Some(flight) = self.flights.remove(number) else { return };
+        let lag_ms = flight.done_ms.map_or(0, |done_ms| now.monotonic_ms.saturating_sub(done_ms));
+        self.counts.watch_lag_ms = lag_ms;
+        state.tree_mut().note_quota_overruns(flight.overruns);
         let has_written = !flight.transaction.operations.is_empty();
         let zxid = if has_written { Zxid(revision) } else { state.tree().zxid() };
         let mut conns = Vec::new();
@@ -266,7 +270,7 @@ impl Engine {
             out.close(former);
         }
         self.leases.liveness.touch(item.session, now.monotonic_ms);
-        effects.keep_alive.push(item.session.0);
+        effects.keep_alive.push(self.mirror.lease_of(item.session));
         out.connected(conn, item.session, item.timeout_ms, false);
     }
 
@@ -311,7 +315,8 @@ impl Engine {
 
     /// The lease of a session that has ended is of no use any more.
     pub(super) fn revoke(&mut self, session: SessionId, effects: &mut Effects) {
-        self.calls.make(Call::Revoke { lease: session.0 }, Purpose::Revoke, effects);
+        let lease = self.mirror.lease_of(session);
+        self.calls.make(Call::Revoke { lease }, Purpose::Revoke, effects);
     }
 }
 

@@ -28,13 +28,13 @@ impl Engine {
                     self.lanes.close(former);
                 }
                 self.leases.liveness.touch(session, since_ms);
-                effects.keep_alive.push(session.0);
+                effects.keep_alive.push(self.mirror.lease_of(session));
                 self.push_session(conn, session, OpCode::ResumeSession, timeout_ms, since_ms);
             }
             ClientInput::Disconnect { conn } => self.lanes.push(conn, Item::Disconnect, since_ms),
             ClientInput::Touch { session } => {
                 if self.leases.touch(session, since_ms) {
-                    effects.keep_alive.push(session.0);
+                    effects.keep_alive.push(self.mirror.lease_of(session));
                 }
             }
         }
@@ -44,7 +44,7 @@ impl Engine {
         let mut command = Vec::new();
         Command::encode(session, 0, IdList::NONE, op, &timeout_ms.to_be_bytes(), &mut command);
         let has_lease = op == OpCode::ResumeSession;
-        let item = SessionItem { session, timeout_ms, command, has_lease };
+        let item = SessionItem { session, timeout_ms, command, has_lease, next_lease: None };
         self.lanes.push(conn, Item::Session(item), since_ms);
     }
 
@@ -81,6 +81,7 @@ impl Engine {
             match (&result, next) {
                 (Ok(_), _) => item.has_lease = true,
                 // Somebody else has the id, or an answer was lost and it is ours: another one is as good.
+                (_, Some(next)) if item.next_lease.is_some() => item.next_lease = Some(next.0),
                 (_, Some(session)) => item.rename(session),
                 (Err(CallError::Lost(_)), _) => {}
                 (Err(error), _) => {
@@ -92,9 +93,8 @@ impl Engine {
         self.lanes.free(conn);
     }
 
-    pub(super) fn ask_lease(&mut self, conn: ConnId, item: (SessionId, i32), effects: &mut Effects) {
-        let (session, timeout_ms) = item;
-        let call = Call::Grant { lease: session.0, ttl_s: self.leases.ttl_s(timeout_ms) };
+    pub(super) fn ask_lease(&mut self, conn: ConnId, (lease, timeout_ms): (i64, i32), effects: &mut Effects) {
+        let call = Call::Grant { lease, ttl_s: self.leases.ttl_s(timeout_ms) };
         self.calls.make(call, Purpose::Grant(conn), effects);
     }
 
@@ -127,6 +127,7 @@ impl Engine {
         match result {
             Ok(Answer::Transacted { is_done: true, revision }) => {
                 flight.fate = Fate::Done(revision);
+                flight.done_ms = Some(now.monotonic_ms);
                 if flight.transaction.operations.is_empty() {
                     self.complete(now, number, revision, state, out, effects);
                 }

@@ -10,7 +10,7 @@ use super::following::answer_write;
 use crate::batch::Batch;
 use crate::contract::Effects;
 use crate::flights::Part;
-use crate::lanes::{Item, Waiting};
+use crate::lanes::{Item, SessionItem, Waiting};
 use crate::mirror::Mirror;
 use crate::plan::{Compare, Dependencies, Operation, Plan, PlanError, Transaction};
 
@@ -93,9 +93,14 @@ impl Engine {
                     continue;
                 }
                 Item::Session(item) if !item.has_lease => {
-                    let asked = (item.session, item.timeout_ms);
+                    let asked = (item.next_lease.unwrap_or(item.session.0), item.timeout_ms);
                     self.ask_lease(conn, asked, effects);
                     return Drained::Waits;
+                }
+                Item::Session(item) if needs_longer_lease(item, state.tree()) => {
+                    let next = self.leases.take_id().0;
+                    self.lanes.want_lease(conn, next);
+                    continue;
                 }
                 Item::Session(item) => &item.command,
                 Item::Write { command, .. } => command,
@@ -146,16 +151,20 @@ impl Engine {
     ) {
         for (_, waiting) in &mut batch.entries {
             stamp(waiting, now.wall_ms);
+            if let Item::Session(SessionItem { session, next_lease: Some(lease), .. }) = &waiting.item {
+                self.mirror.move_to_lease(*session, *lease);
+            }
         }
         let commands: Vec<Command<'_>> =
             batch.entries.iter().map(|(_, waiting)| decode(waiting.command())).collect();
         let number = self.flights.next_number();
         match self.mirror.plan(state.tree_mut(), &commands, number) {
             Ok(Plan { transaction, .. }) if self.flights.meets(&transaction) => self.put_back(batch, true),
-            Ok(Plan { transaction, outcomes }) => {
+            Ok(Plan { transaction, outcomes, overruns }) => {
                 let parts = batch.entries.into_iter().zip(outcomes);
                 let part = |((conn, waiting), planned)| Part::Client { conn, waiting, planned };
                 self.launch(number, transaction, parts.map(part).collect(), effects);
+                self.flights.get_mut(number).expect("it was just launched").overruns = overruns;
             }
             Err(_) if batch.entries.len() > 1 => {
                 batch.entries.iter_mut().for_each(|(_, waiting)| waiting.is_alone = true);
@@ -324,6 +333,12 @@ fn stamp(waiting: &mut Waiting, wall_ms: i64) {
         Item::Read(_) | Item::Disconnect => unreachable!("only writes are part of a batch"),
     };
     command[Command::TIME_OFFSET..][..8].copy_from_slice(&wall_ms.to_be_bytes());
+}
+
+/// True if a session is resumed with a longer timeout than its lease was granted for.
+fn needs_longer_lease(item: &SessionItem, tree: &Tree) -> bool {
+    let granted_ms = tree.session_timeout_ms(item.session);
+    item.next_lease.is_none() && granted_ms.is_some_and(|granted_ms| item.timeout_ms > granted_ms)
 }
 
 fn decode(bytes: &[u8]) -> Command<'_> {

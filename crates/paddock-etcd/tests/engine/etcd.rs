@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paddock_etcd::{Answer, Call, CallError, KeyEvent, Operation, Transaction};
+use paddock_etcd::{Answer, Call, CallError, Key, KeyEvent, Keys, Operation, SessionRecord, Transaction};
 
 /// A mistake that the model makes, to see that it is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) struct Etcd {
     history: Vec<KeyEvent>,
     leases: BTreeMap<i64, (u64, u64)>,
     compacted: i64,
+    /// The key of a session that is held by a lease which may end before the session does.
+    pub(crate) short_lease: Option<String>,
 }
 
 impl Etcd {
@@ -33,6 +35,7 @@ impl Etcd {
             history: Vec::new(),
             leases: BTreeMap::new(),
             compacted: 0,
+            short_lease: None,
         }
     }
 
@@ -89,8 +92,24 @@ impl Etcd {
         if leases.into_iter().any(|lease| !self.leases.contains_key(&lease)) {
             return Err(CallError::LeaseNotFound);
         }
+        transaction.operations.iter().for_each(|operation| self.check_lease(operation));
         self.write(&transaction.operations);
         Ok(Answer::Transacted { is_done, revision: self.revision })
+    }
+
+    fn check_lease(&mut self, operation: &Operation) {
+        let Operation::Put { key, value, lease: Some(lease) } = operation else { return };
+        let (Some(Key::Session(session)), Ok(record)) =
+            (Keys::new("/p").parse(key), SessionRecord::decode(value))
+        else {
+            return;
+        };
+        let ttl_ms = self.leases.get(lease).map_or(0, |(ttl_ms, _)| *ttl_ms);
+        if ttl_ms < record.timeout_ms as u64 {
+            let timeout_ms = record.timeout_ms;
+            self.short_lease =
+                Some(format!("a lease of {ttl_ms} ms holds {session}, whose timeout is {timeout_ms} ms"));
+        }
     }
 
     fn write(&mut self, operations: &[Operation]) {

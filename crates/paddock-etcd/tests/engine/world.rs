@@ -109,6 +109,9 @@ impl World {
             7 => self.tick(front)?,
             _ => self.act()?,
         }
+        if let Some(fault) = self.etcd.short_lease.take() {
+            return Err(fault);
+        }
         if self.one_in(400) {
             self.etcd.compact();
         }
@@ -229,10 +232,12 @@ impl World {
         let conn = ConnId::new(0, self.next_conn);
         self.next_conn += 1;
         let front = self.chance.below(2) as usize;
+        // A client may come back with a longer timeout, or with a shorter one.
+        let timeout_ms = TIMEOUT_MS << self.chance.below(2);
         let client = &mut self.clients[at];
         client.front = front;
         client.conn = Some(conn);
-        let (timeout_ms, may_only_read) = (TIMEOUT_MS, false);
+        let may_only_read = false;
         let input = match client.session {
             Some(session) => ClientInput::Resume { conn, session, timeout_ms, may_only_read },
             None => ClientInput::Connect { conn, timeout_ms, may_only_read },

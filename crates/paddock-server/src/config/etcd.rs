@@ -1,6 +1,8 @@
 //! Settings of a front end on an etcd cluster.
 
-use super::Secret;
+use std::path::PathBuf;
+
+use super::{Secret, Store};
 
 /// An etcd cluster that orders writes and holds all data, in the place of a log of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +11,8 @@ pub struct EtcdSettings {
     pub endpoints: Vec<EtcdEndpoint>,
     /// All keys lie below it. Nothing else may.
     pub prefix: String,
+    /// Needed by endpoints with `https://`, and by no others.
+    pub tls: Option<EtcdTls>,
     pub user: Option<EtcdUser>,
     /// etcd's `--max-txn-ops`.
     pub txn_operations_max: usize,
@@ -27,6 +31,7 @@ impl EtcdSettings {
         EtcdSettings {
             endpoints,
             prefix: EtcdSettings::PREFIX.to_owned(),
+            tls: None,
             user: None,
             txn_operations_max: 128,
             request_bytes_max: 1536 * 1024,
@@ -36,29 +41,47 @@ impl EtcdSettings {
     }
 }
 
+/// TLS towards etcd: whom this front end believes, and how it shows who it is itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdTls {
+    /// Certificates whose signature makes etcd's certificate trusted.
+    pub authorities: Store,
+    /// Key and certificate of this front end, for an etcd with `--client-cert-auth`.
+    pub identity: Option<EtcdIdentity>,
+}
+
+/// A private key, and the file of its certificates if they are not beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdIdentity {
+    pub key: Store,
+    pub certificates: Option<PathBuf>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdUser {
     pub name: String,
     pub password: Secret,
 }
 
-/// Address of a member of an etcd cluster, as `http://host:port`.
+/// Address of a member of an etcd cluster, as `http://host:port` or `https://host:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdEndpoint {
     /// `host:port`.
     authority: String,
+    has_tls: bool,
 }
 
 impl EtcdEndpoint {
     const PORT: u16 = 2379;
 
-    /// Reads `http://host:port`, where `http://` and the port may be left out.
+    /// Reads `http://host:port` or `https://host:port`, where `http://` and the port may be left out.
     pub fn parse(text: &str) -> Result<EtcdEndpoint, String> {
         let wrong = |what: &str| format!("{text:?} is no endpoint of etcd: {what}");
-        if text.starts_with("https://") {
-            return Err(wrong("TLS to etcd is not there yet"));
-        }
-        let authority = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+        let (has_tls, rest) = match text.strip_prefix("https://") {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix("http://").unwrap_or(text)),
+        };
+        let authority = rest.trim_end_matches('/');
         if authority.is_empty() || authority.contains(['/', '@', ' ', '?', '#']) {
             return Err(wrong("an example is http://127.0.0.1:2379"));
         }
@@ -72,15 +95,29 @@ impl EtcdEndpoint {
         };
         let authority =
             if has_port { authority.to_owned() } else { format!("{authority}:{}", EtcdEndpoint::PORT) };
-        Ok(EtcdEndpoint { authority })
+        Ok(EtcdEndpoint { authority, has_tls })
+    }
+
+    pub fn has_tls(&self) -> bool {
+        self.has_tls
+    }
+
+    /// The host alone, an address of IPv6 without its brackets.
+    pub fn host(&self) -> &str {
+        let host = self.authority.rsplit_once(':').map_or(&*self.authority, |(host, _)| host);
+        host.trim_start_matches('[').trim_end_matches(']')
     }
 
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
+    pub fn scheme(&self) -> &'static str {
+        if self.has_tls { "https" } else { "http" }
+    }
+
     pub fn url(&self) -> String {
-        format!("http://{}", self.authority)
+        format!("{}://{}", self.scheme(), self.authority)
     }
 }
 
@@ -96,7 +133,10 @@ mod tests {
         }
         assert_eq!(authority("[::1]"), Ok("[::1]:2379".to_owned()));
         assert_eq!(authority("http://[::1]:7"), Ok("[::1]:7".to_owned()));
-        for text in ["", "http://", "one:port", ":2379", "http://a/b", "https://one:2379", "ann:pw@one"] {
+        let tls = EtcdEndpoint::parse("https://[::1]").unwrap();
+        assert_eq!((tls.host(), tls.url()), ("::1", "https://[::1]:2379".to_owned()));
+        assert!(tls.has_tls() && !EtcdEndpoint::parse("one").unwrap().has_tls());
+        for text in ["", "http://", "https://", "one:port", ":2379", "http://a/b", "ann:pw@one"] {
             assert!(authority(text).is_err(), "{text}");
         }
     }

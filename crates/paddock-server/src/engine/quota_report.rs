@@ -8,17 +8,17 @@ use crate::shared::Shared;
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct QuotaReport {
+pub(crate) struct QuotaReport {
     next: Instant,
 }
 
 impl QuotaReport {
-    pub(super) fn new(now: Instant) -> QuotaReport {
+    pub(crate) fn new(now: Instant) -> QuotaReport {
         QuotaReport { next: now }
     }
 
     /// Tells of the newest write above each limit, if it is time.
-    pub(super) fn tell(&mut self, shared: &Shared) {
+    pub(crate) fn tell(&mut self, shared: &Shared) {
         let now = Instant::now();
         if now < self.next || !shared.state.read().tree().quota_overruns().is_news() {
             return;

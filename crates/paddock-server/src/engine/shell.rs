@@ -169,7 +169,7 @@ fn note_applied(shared: &Shared, started: Instant) -> Instant {
 }
 
 /// Writes ephemerals that went with their sessions to the audit log.
-fn audit_deaths(shared: &Shared, deaths: &[(SessionId, String)]) {
+pub(crate) fn audit_deaths(shared: &Shared, deaths: &[(SessionId, String)]) {
     if let Some(audit) = &shared.audit {
         deaths.iter().for_each(|(session, path)| audit.ephemeral_deleted(session.0, path));
     }

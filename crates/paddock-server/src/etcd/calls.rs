@@ -1,6 +1,7 @@
 //! Effects of the engine, carried out on the connection of now.
 
 use std::rc::Rc;
+use std::time::Instant;
 
 use paddock_etcd::{Answer, Call, CallError, CallId, Input, WatchMessage, WatchOrder, rpc};
 use tokio::sync::mpsc::UnboundedSender;
@@ -10,7 +11,9 @@ use super::connection::Connection;
 
 /// Makes a call and tells the engine what came of it.
 pub(super) async fn call(connection: Rc<Connection>, id: CallId, call: Call, inbox: UnboundedSender<Input>) {
+    let since = Instant::now();
     let result = answer(&connection, &call).await;
+    connection.stats.called(&call, since.elapsed(), result.is_err());
     // The engine may have ended.
     let _ = inbox.send(Input::Answer(id, result));
 }
@@ -38,7 +41,7 @@ async fn follow(
     tell: &impl Fn(WatchMessage),
 ) -> Result<(), CallError> {
     let create = rpc::encode_watch(order);
-    let mut stream = connection.channel()?.stream(rpc::WATCH, &[create], false).await?;
+    let mut stream = connection.channel()?.stream(rpc::WATCH, &[create]).await?;
     while let Some(message) = stream.next().await? {
         tell(rpc::decode_watch(&message).map_err(lost)?);
     }

@@ -1,8 +1,9 @@
-//! One HTTP/2 connection to a member of etcd, and gRPC on it: a call is a request whose body is messages with a length, and
-//! its status comes behind the answer.
+//! gRPC on one HTTP/2 connection to a member of etcd: a call is a request whose body is messages with a length, and its status
+//! comes behind the answer.
 
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,27 +11,27 @@ use h2::client::SendRequest;
 use h2::{RecvStream, SendStream};
 use hyper::http::{HeaderMap, HeaderValue, Request};
 use paddock_etcd::{CallError, rpc};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::config::{EtcdEndpoint, EtcdUser};
+use super::login::Login;
+use super::transport::{self, Carrier};
+use crate::config::{EtcdEndpoint, EtcdSettings};
+use crate::observability::etcd_metrics::EtcdStats;
 
 /// Time that a member of etcd gets to take a connection, and to check a password.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// A call that has no answer by then is lost, and so is its connection: another member may answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
-/// Bytes that etcd may send ahead of what is read.
-const WINDOW_BYTES: u32 = 8 << 20;
 /// The largest message that is taken from etcd.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
     requests: SendRequest<Bytes>,
-    authority: Rc<str>,
-    token: Option<HeaderValue>,
+    /// Scheme and `host:port`, in front of the path of a call.
+    url: Rc<str>,
+    login: Option<Rc<Login>>,
     /// Told when a call shows that the connection is of no use.
     broken: Rc<Notify>,
 }
@@ -38,23 +39,17 @@ pub(super) struct Channel {
 /// A connection that lives as long as this.
 #[derive(Debug)]
 pub(super) struct Driver {
-    task: JoinHandle<()>,
+    carrier: Carrier,
     broken: Rc<Notify>,
 }
 
 impl Driver {
-    /// Returns when the connection has ended, or is of no use any more.
-    pub(super) async fn ended(mut self) {
+    /// Returns when the connection has ended, or is of no use any more, and tells the reason.
+    pub(super) async fn ended(&mut self) -> String {
         tokio::select! {
-            _ = &mut self.task => {}
-            () = self.broken.notified() => {}
+            reason = self.carrier.ended() => reason,
+            () = self.broken.notified() => "it does not answer, or has no leader".to_owned(),
         }
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -62,55 +57,91 @@ impl Channel {
     /// Connects, and logs the user in, if there is one.
     pub(super) async fn open(
         endpoint: &EtcdEndpoint,
-        user: Option<&EtcdUser>,
+        settings: &EtcdSettings,
+        stats: &Arc<EtcdStats>,
     ) -> Result<(Channel, Driver), CallError> {
-        let opened = timeout(CONNECT_TIMEOUT, Channel::connect(endpoint)).await;
-        let (mut channel, driver) = opened.unwrap_or_else(|_| Err(lost("no connection in time")))?;
-        if let Some(user) = user {
-            let request = rpc::encode_authenticate(&user.name, user.password.reveal());
-            let token = channel.call(rpc::AUTHENTICATE, request).await?;
-            let token = rpc::decode_token(&token).map_err(lost)?;
-            channel.token = Some(HeaderValue::from_str(&token).map_err(lost)?);
+        let connected = timeout(CONNECT_TIMEOUT, transport::connect(endpoint, settings.tls.as_ref())).await;
+        let (requests, carrier) = connected.unwrap_or_else(|_| Err(lost("no connection in time")))?;
+        let broken = Rc::new(Notify::new());
+        let login = settings.user.clone().map(|user| Rc::new(Login::new(user, stats.clone())));
+        let url = endpoint.url().into();
+        let channel = Channel { requests, url, login, broken: broken.clone() };
+        if let Some(login) = &channel.login {
+            channel.log_in(login).await?;
         }
-        Ok((channel, driver))
+        Ok((channel, Driver { carrier, broken }))
     }
 
-    async fn connect(endpoint: &EtcdEndpoint) -> Result<(Channel, Driver), CallError> {
-        let socket = TcpStream::connect(endpoint.authority()).await.map_err(lost)?;
-        socket.set_nodelay(true).map_err(lost)?;
-        let mut builder = h2::client::Builder::new();
-        builder.initial_window_size(WINDOW_BYTES).initial_connection_window_size(2 * WINDOW_BYTES);
-        let (requests, connection) = builder.handshake(socket).await.map_err(lost)?;
-        let task = tokio::task::spawn_local(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "the connection to etcd ended");
-            }
-        });
-        let broken = Rc::new(Notify::new());
-        let authority = endpoint.authority().into();
-        let channel = Channel { requests, authority, token: None, broken: broken.clone() };
-        Ok((channel, Driver { task, broken }))
+    async fn log_in(&self, login: &Login) -> Result<(), CallError> {
+        let request = rpc::encode_authenticate(&login.user.name, login.user.password.reveal());
+        let answer = self.in_time(self.answer(rpc::AUTHENTICATE, &request, None)).await?;
+        let token = rpc::decode_token(&answer).map_err(lost)?;
+        login.set(HeaderValue::from_str(&token).map_err(lost)?);
+        Ok(())
     }
 
     /// A call with one message and one message in answer.
     pub(super) async fn call(&self, path: &'static str, message: Vec<u8>) -> Result<Vec<u8>, CallError> {
-        let answer = async {
-            let mut stream = self.stream(path, &[message], true).await?;
-            let answer = stream.next().await?;
-            stream.end().await?;
-            answer.ok_or_else(|| lost("an answer without a message"))
-        };
-        self.in_time(answer).await
+        self.with_token(async |token| self.answer(path, &message, token).await).await
     }
 
     /// Sends some messages, and waits until as many have come back.
     pub(super) async fn call_many(&self, path: &'static str, messages: &[Vec<u8>]) -> Result<(), CallError> {
-        let answers = async {
-            let mut stream = self.stream(path, messages, true).await?;
+        let answers = async |token| {
+            let mut stream = self.begin(path, messages, true, token).await?;
             while stream.next().await?.is_some() {}
             stream.end().await
         };
-        self.in_time(answers).await
+        self.with_token(answers).await
+    }
+
+    /// Begins a call whose answers come one after the other.
+    pub(super) async fn stream(
+        &self,
+        path: &'static str,
+        messages: &[Vec<u8>],
+    ) -> Result<GrpcStream, CallError> {
+        self.begin(path, messages, false, self.token()).await
+    }
+
+    fn token(&self) -> Option<HeaderValue> {
+        self.login.as_ref().and_then(|login| login.token())
+    }
+
+    async fn answer(
+        &self,
+        path: &'static str,
+        message: &[u8],
+        token: Option<HeaderValue>,
+    ) -> Result<Vec<u8>, CallError> {
+        let mut stream = self.begin(path, &[message], true, token).await?;
+        let answer = stream.next().await?;
+        stream.end().await?;
+        answer.ok_or_else(|| lost("an answer without a message"))
+    }
+
+    /// Makes a call with the user's token, and once more with a new one if etcd does not take it: then nothing was carried out.
+    async fn with_token<T>(
+        &self,
+        call: impl AsyncFn(Option<HeaderValue>) -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        let shown = self.token();
+        let first = self.in_time(call(shown.clone())).await;
+        let (Err(error), Some(login)) = (&first, &self.login) else { return first };
+        if !is_of_token(error) {
+            return first;
+        }
+        let renewing = login.renewing.lock().await;
+        if login.token() == shown {
+            self.log_in(login).await?;
+            tracing::debug!(user = login.user.name, "renewed the token of etcd");
+        }
+        drop(renewing);
+        let second = self.in_time(call(self.token())).await;
+        if second.as_ref().is_err_and(is_of_token) {
+            self.broken.notify_one();
+        }
+        second
     }
 
     async fn in_time<T>(&self, answer: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
@@ -118,36 +149,36 @@ impl Channel {
             self.broken.notify_one();
             Err(lost("no answer in time"))
         });
-        if let Err(CallError::Lost(reason) | CallError::Refused(reason)) = &result
-            && rpc::is_of_token(reason)
+        if let Err(CallError::Lost(reason)) = &result
+            && rpc::is_of_member(reason)
         {
-            // The next connection gets another token.
+            // Another member may know a leader.
             self.broken.notify_one();
-            return Err(lost(reason));
         }
         result
     }
 
     /// Begins a call. If it `is_last`, no messages follow.
-    pub(super) async fn stream(
+    async fn begin(
         &self,
         path: &'static str,
-        messages: &[Vec<u8>],
+        messages: &[impl AsRef<[u8]>],
         is_last: bool,
+        token: Option<HeaderValue>,
     ) -> Result<GrpcStream, CallError> {
         let mut requests = self.requests.clone().ready().await.map_err(lost)?;
-        let mut request = Request::post(format!("http://{}{path}", self.authority))
+        let mut request = Request::post(format!("{}{path}", self.url))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
             // A member without a leader ends the call instead of answering from the past.
             .header("hasleader", "true");
-        if let Some(token) = &self.token {
+        if let Some(token) = token {
             request = request.header("token", token);
         }
         let request = request.body(()).map_err(lost)?;
         let (response, mut sender) = requests.send_request(request, false).map_err(lost)?;
         let mut body = Vec::new();
-        messages.iter().for_each(|message| frame(message, &mut body));
+        messages.iter().for_each(|message| frame(message.as_ref(), &mut body));
         sender.send_data(body.into(), is_last).map_err(lost)?;
         let (head, body) = response.await.map_err(lost)?.into_parts();
         check_status(&head.headers)?;
@@ -221,6 +252,10 @@ fn check_status(headers: &HeaderMap) -> Result<(), CallError> {
             Err(rpc::call_error(status, text("grpc-message").unwrap_or("without a reason").to_owned()))
         }
     }
+}
+
+fn is_of_token(error: &CallError) -> bool {
+    matches!(error, CallError::Lost(reason) | CallError::Refused(reason) if rpc::is_of_token(reason))
 }
 
 pub(super) fn lost(reason: impl ToString) -> CallError {

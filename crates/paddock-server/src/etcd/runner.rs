@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use paddock_etcd::{Effects, Engine, EngineOptions, Input, Keys, Limits};
@@ -17,7 +17,8 @@ use tokio::time::MissedTickBehavior;
 use super::calls;
 use super::connection::Connection;
 use crate::config::EtcdSettings;
-use crate::engine::post;
+use crate::engine::{QuotaReport, audit_deaths, post};
+use crate::observability::etcd_metrics::{EtcdReport, EtcdStats};
 use crate::shared::Shared;
 
 /// Inputs that are stepped under one lock, at most.
@@ -39,6 +40,8 @@ struct Runner {
     connection: Rc<Connection>,
     inbox: UnboundedSender<Input>,
     watch: Option<JoinHandle<()>>,
+    stats: Arc<EtcdStats>,
+    quota_report: QuotaReport,
     /// Dropped when the state has been read for the first time.
     is_loading: Option<Sender<()>>,
 }
@@ -54,11 +57,18 @@ pub(super) fn run(
         .build()
         .expect("the operating system gives a thread its event queue");
     let (inbox, answers) = unbounded_channel();
-    let connection = Rc::new(Connection::default());
+    let stats = shared.etcd.clone().expect("a front end has statistics of etcd");
+    let connection = Rc::new(Connection::new(stats.clone()));
+    if shared.audit.is_some() {
+        shared.state.write().record_deaths();
+    }
     let engine = Engine::new(options(&shared, &settings), shared.clock.now());
     let outboxes = Outboxes::new(shared.inner_worker() + 1);
     let is_loading = Some(is_loading);
-    let runner = Runner { shared, engine, outboxes, connection, inbox, watch: None, is_loading };
+    let quota_report = QuotaReport::new(Instant::now());
+    let watch = None;
+    let runner =
+        Runner { shared, engine, outboxes, connection, inbox, watch, stats, quota_report, is_loading };
     LocalSet::new().block_on(&runtime, async {
         let keeping = spawn_local(runner.connection.clone().keep(settings));
         runner.run(messages, answers).await;
@@ -127,8 +137,10 @@ impl Runner {
         }
         self.engine.work(now, state, &mut self.outboxes, &mut effects);
         let woken = post(&self.shared, &mut self.outboxes, None);
+        let deaths = state.take_deaths();
         drop(replicated);
         woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
+        audit_deaths(&self.shared, &deaths);
         self.shared.set_confirmed(self.engine.confirmed_ms());
         if has_ticked {
             self.tell();
@@ -138,12 +150,19 @@ impl Runner {
 
     /// Tells the other threads whether clients can be served.
     fn tell(&mut self) {
-        let is_serving = self.engine.is_serving(self.shared.clock.now());
+        let now = self.shared.clock.now();
+        let is_serving = self.engine.is_serving(now);
         self.shared.set_role(if is_serving { Role::Alone } else { Role::Looking });
         if self.engine.is_following() {
             self.is_loading = None;
         }
         self.shared.state.read().state().sweep_watches();
+        self.quota_report.tell(&self.shared);
+        self.stats.set_report(EtcdReport {
+            counts: self.engine.counts(now),
+            under_way: self.engine.transactions_under_way(),
+            state_age_ms: self.engine.state_age_ms(now),
+        });
     }
 
     fn carry_out(&mut self, effects: Effects) {

@@ -166,6 +166,9 @@ pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
         ]);
     }
     metrics.extend(of_quotas(shared));
+    if let Some(etcd) = &shared.etcd {
+        metrics.extend(etcd.metrics());
+    }
     // Beyond ZooKeeper's own, and only where someone asked for them.
     if let Some(audit) = &shared.audit {
         metrics.push(counter(
@@ -348,6 +351,9 @@ impl MetricsFormat {
 pub(crate) fn page(shared: &Shared, format: MetricsFormat) -> String {
     let mut page = String::new();
     shared.times.print(&mut page);
+    if let Some(etcd) = &shared.etcd {
+        etcd.print(&mut page);
+    }
     page + &print(of_zookeeper(shared).into_iter().chain(of_paddock(shared)), format)
 }
 

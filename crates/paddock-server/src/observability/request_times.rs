@@ -103,7 +103,7 @@ impl Stage {
 
 /// Times by bucket. A time that is longer than all bounds has the last one.
 #[derive(Debug, Default)]
-struct Histogram {
+pub(crate) struct Histogram {
     counts: [AtomicU64; 15],
     sum: AtomicU64,
 }
@@ -116,6 +116,17 @@ impl Histogram {
         if length > 0 {
             add(&self.sum, length * times);
         }
+    }
+
+    /// Counts a time in microseconds. Only one thread may do so at a time.
+    pub(crate) fn record_us(&self, us: u64) {
+        self.record(&STAGE_US, us, 1);
+    }
+
+    pub(crate) fn times(&self) -> Times {
+        let mut times = Times::default();
+        self.add_to(&mut times);
+        times
     }
 
     fn add_to(&self, total: &mut Times) {
@@ -142,6 +153,11 @@ pub(crate) struct Times {
 impl Times {
     fn count(&self) -> u64 {
         self.counts.iter().sum()
+    }
+
+    /// 0 if there are none.
+    pub(crate) fn average(&self) -> f64 {
+        self.sum as f64 / self.count().max(1) as f64
     }
 }
 
@@ -254,9 +270,18 @@ impl RequestTimes {
         print(page, ("paddock_request_seconds", help), "operation", (&REQUEST_MS, unit), self.operations());
         let help =
             "Time of what goes through the engine together, by stage; of all but sync one of eight is timed";
-        let unit = |us| us as f64 / 1e6;
-        print(page, ("paddock_stage_seconds", help), "stage", (&STAGE_US, unit), self.stages());
+        print_us(page, ("paddock_stage_seconds", help), "stage", self.stages());
     }
+}
+
+/// A histogram of times in microseconds, in Prometheus' text format.
+pub(crate) fn print_us(
+    page: &mut String,
+    name_and_help: (&str, &str),
+    label: &str,
+    all: impl Iterator<Item = (&'static str, Times)>,
+) {
+    print(page, name_and_help, label, (&STAGE_US, |us| us as f64 / 1e6), all);
 }
 
 fn print(

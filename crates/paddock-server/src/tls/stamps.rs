@@ -32,7 +32,7 @@ fn stamp(path: &Path) -> Option<(Option<SystemTime>, u64)> {
 }
 
 /// An error and its causes on one line.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -67,6 +67,11 @@ impl QuotaOverruns {
         self.counts.iter().map(|(namespace, (_, told))| (namespace.as_str(), *told)).filter(is_some)
     }
 
+    /// The newest overrun of each limit that nobody has taken.
+    pub fn recent(&self) -> impl Iterator<Item = &QuotaOverrun> {
+        self.recent.values()
+    }
+
     /// True if somebody should be told.
     pub fn is_news(&self) -> bool {
         !self.recent.is_empty()

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use paddock_server::{EtcdEndpoint, EtcdSettings, EtcdUser, Secret};
+use paddock_server::{EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, Password, Secret, Store};
 
 /// Engines that order writes and keep the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -19,6 +19,11 @@ pub(crate) struct EtcdDraft {
     pub(crate) engine: Option<EngineName>,
     pub(crate) endpoints: Option<Vec<EtcdEndpoint>>,
     pub(crate) prefix: Option<String>,
+    /// File of the authorities whose certificates are believed.
+    pub(crate) ca: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+    pub(crate) key_password_file: Option<PathBuf>,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
     pub(crate) password_file: Option<PathBuf>,
@@ -42,6 +47,10 @@ impl EtcdDraft {
             engine: self.engine.or(other.engine),
             endpoints: self.endpoints.or(other.endpoints),
             prefix: self.prefix.or(other.prefix),
+            ca: self.ca.or(other.ca),
+            cert: self.cert.or(other.cert),
+            key: self.key.or(other.key),
+            key_password_file: self.key_password_file.or(other.key_password_file),
             user: self.user.or(other.user),
             password,
             password_file,
@@ -65,7 +74,9 @@ impl EtcdDraft {
         }
         let endpoints = self.endpoints.clone().filter(|endpoints| !endpoints.is_empty());
         let endpoints = endpoints.ok_or("the engine etcd needs endpoints, such as http://127.0.0.1:2379")?;
+        let tls = self.tls(&endpoints)?;
         let mut settings = EtcdSettings::new(endpoints);
+        settings.tls = tls;
         settings.user = self.login()?;
         if let Some(prefix) = self.prefix {
             settings.prefix = parse_prefix(&prefix)?;
@@ -75,6 +86,39 @@ impl EtcdDraft {
         settings.write_timeout_ms = self.write_timeout_ms.unwrap_or(settings.write_timeout_ms);
         settings.stale_reads = self.stale_reads.unwrap_or(settings.stale_reads);
         Ok(Some(settings))
+    }
+
+    fn tls(&self, endpoints: &[EtcdEndpoint]) -> Result<Option<EtcdTls>, String> {
+        let plain = endpoints.iter().find(|endpoint| !endpoint.has_tls());
+        let has_files = self.ca.is_some() || self.cert.is_some() || self.key.is_some();
+        match (endpoints.iter().find(|endpoint| endpoint.has_tls()), plain) {
+            (Some(secure), Some(plain)) => {
+                return Err(format!(
+                    "{} has TLS and {} has none: etcd has it at all members",
+                    secure.url(),
+                    plain.url()
+                ));
+            }
+            (None, _) if has_files => {
+                return Err("files for TLS to etcd count only with endpoints of https://".to_owned());
+            }
+            (None, _) => return Ok(None),
+            (Some(_), None) => {}
+        }
+        let store = |path: &PathBuf, password| Store { path: path.clone(), password };
+        let ca = self.ca.as_ref().ok_or(
+            "endpoints of https:// need the authority that etcd's certificates are signed by: name its file by \
+             --etcd-ca, or as etcd.ca",
+        )?;
+        let identity = match (&self.key, &self.cert) {
+            (None, Some(_)) => return Err("a certificate for etcd needs its key: etcd.key".to_owned()),
+            (None, None) => None,
+            (Some(key), certificates) => {
+                let key = store(key, self.key_password_file.clone().map(Password::File));
+                Some(EtcdIdentity { key, certificates: certificates.clone() })
+            }
+        };
+        Ok(Some(EtcdTls { authorities: store(ca, None), identity }))
     }
 
     fn login(&self) -> Result<Option<EtcdUser>, String> {
@@ -133,6 +177,20 @@ mod tests {
         assert!(alone.clone().settle().unwrap_err().contains("needs a password"));
         let password = EtcdDraft { password: Some("hush".into()), ..EtcdDraft::default() };
         assert!(alone.or(password).settle().unwrap().unwrap().user.is_some());
+        let secure = draft("https://one,https://two");
+        assert!(secure.clone().settle().unwrap_err().contains("--etcd-ca"));
+        let with_ca = EtcdDraft { ca: Some("ca.pem".into()), ..secure };
+        assert_eq!(with_ca.clone().settle().unwrap().unwrap().tls.unwrap().identity, None);
+        let no_key = EtcdDraft { cert: Some("cert.pem".into()), ..with_ca.clone() };
+        assert!(no_key.clone().settle().unwrap_err().contains("etcd.key"));
+        let whole = EtcdDraft { key: Some("key.pem".into()), ..no_key };
+        assert!(whole.settle().unwrap().unwrap().tls.unwrap().identity.is_some());
+        let mixed = EtcdDraft { endpoints: draft("https://one,http://two").endpoints, ..with_ca.clone() };
+        assert!(
+            mixed.settle().unwrap_err().contains("https://one:2379 has TLS and http://two:2379 has none")
+        );
+        let plain = EtcdDraft { endpoints: draft("one").endpoints, ..with_ca };
+        assert!(plain.settle().unwrap_err().contains("https://"));
         for prefix in ["", "/", "paddock", "/a//b"] {
             let wrong = EtcdDraft { prefix: Some(prefix.into()), ..draft("one") };
             assert!(wrong.settle().is_err(), "{prefix}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use paddock_server::{
     AdminSettings, AuditTarget, CipherSuite, ClientAuth, ClientLimits, ClientTls, Config, ConnectRate,
-    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, EtcdSettings, MemoryMax, Password, PeerTls,
+    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, EtcdSettings, EtcdTls, MemoryMax, Password, PeerTls,
     PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
 };
 use toml::Value;
@@ -146,6 +146,7 @@ fn add_etcd(page: &mut Page, etcd: &EtcdSettings) {
     let EtcdSettings {
         endpoints,
         prefix,
+        tls,
         user,
         txn_operations_max,
         request_bytes_max,
@@ -155,6 +156,16 @@ fn add_etcd(page: &mut Page, etcd: &EtcdSettings) {
     page.begin("[etcd]");
     page.set("endpoints", endpoints.iter().map(|endpoint| endpoint.url()).collect::<Vec<_>>());
     page.set("prefix", prefix.as_str());
+    if let Some(EtcdTls { authorities, identity }) = tls {
+        page.set("ca", path(&authorities.path));
+        if let Some(identity) = identity {
+            page.set("key", path(&identity.key.path));
+            page.set_some("cert", identity.certificates.as_deref().map(path));
+            if let Some(Password::File(file)) = &identity.key.password {
+                page.set("key_password_file", path(file));
+            }
+        }
+    }
     if let Some(user) = user {
         // Without its password the file could not be read again.
         page.hide(&format!("user {} and its password", user.name), true);

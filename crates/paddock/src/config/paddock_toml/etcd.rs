@@ -39,6 +39,10 @@ fn set(draft: &mut EtcdDraft, key: &str, item: &Item<'_>) -> Result<bool, String
                 Some(list.iter().map(|text| EtcdEndpoint::parse(text)).collect::<Result<_, _>>()?);
         }
         "prefix" => draft.prefix = text()?,
+        "ca" => draft.ca = Some(value::path(item)?),
+        "cert" => draft.cert = Some(value::path(item)?),
+        "key" => draft.key = Some(value::path(item)?),
+        "key_password_file" => draft.key_password_file = Some(value::path(item)?),
         "user" => draft.user = text()?,
         "password" => draft.password = text()?,
         "password_file" => draft.password_file = Some(value::path(item)?),
