@@ -12,6 +12,10 @@
 //! - `PORCUPINE_BIN`: the program of tests/porcupine.
 //! - `HISTORIES`: a directory for what clients saw.
 //!
+//! Those of front ends on etcd, behind the feature `etcd`, want `PORCUPINE_BIN`, `HISTORIES` and:
+//!
+//! - `ETCD_BIN`: an etcd.
+//!
 //! The tests in a browser, behind the feature `browser`, want others:
 //!
 //! - `CHROMIUM_BIN`: a Chromium.
@@ -24,6 +28,7 @@
 pub mod browser;
 pub mod damage;
 pub mod ensemble;
+pub mod etcd;
 pub mod history;
 pub mod judge;
 pub mod library;

@@ -99,6 +99,8 @@ pub struct Server {
     disk: Option<Filesystem>,
     process: Option<Child>,
     is_paused: bool,
+    /// More arguments on its command line.
+    arguments: Vec<String>,
 }
 
 impl Server {
@@ -149,7 +151,17 @@ impl Server {
 
     fn new(kind: ServerKind, address: SocketAddr, namespace: Option<String>, syncs: bool) -> Server {
         let directory = tempfile::tempdir().expect("make a directory for a server");
-        Server { kind, address, namespace, syncs, directory, disk: None, process: None, is_paused: false }
+        Server {
+            kind,
+            address,
+            namespace,
+            syncs,
+            directory,
+            disk: None,
+            process: None,
+            is_paused: false,
+            arguments: Vec::new(),
+        }
     }
 
     pub fn is_running(&self) -> bool {
@@ -220,6 +232,11 @@ impl Server {
             .expect("empty the log");
     }
 
+    /// Arguments that its command line has from the next start on.
+    pub fn set_arguments(&mut self, arguments: &[&str]) {
+        self.arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    }
+
     /// Starts the process again on the same data and waits until it serves.
     pub fn restart(&mut self) {
         self.spawn();
@@ -237,6 +254,7 @@ impl Server {
         let log = OpenOptions::new().create(true).append(true).open(self.log_path()).expect("open the log");
         let child = self
             .command()
+            .args(&self.arguments)
             .args(arguments)
             .current_dir(self.directory.path())
             .stdin(Stdio::null())
@@ -260,8 +278,7 @@ impl Server {
     }
 
     fn signal(&self, signal: &str) {
-        let sent = Command::new("kill").arg(signal).arg(self.pid().to_string()).status();
-        assert!(sent.is_ok_and(|status| status.success()), "send {signal} to {:?}", self.kind);
+        self::signal(self.pid(), signal);
     }
 
     /// Ends the process at once, as a crash would: SIGKILL.
@@ -413,6 +430,12 @@ impl Drop for Server {
             );
         }
     }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(pid: u32, signal: &str) {
+    let sent = Command::new("kill").arg(signal).arg(pid.to_string()).status();
+    assert!(sent.is_ok_and(|status| status.success()), "send {signal} to process {pid}");
 }
 
 pub fn environment(name: &str) -> String {

@@ -135,7 +135,7 @@ const STAGES: [Stage; 14] = [
         about: "front ends that share a real etcd",
         needs_server: true,
         company: Company::Neighbours,
-        installs: &[Part::Python, Part::Jars, Part::Etcd],
+        installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go],
         run: rust::etcd,
     },
     Stage {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::PathBuf;
 
 use super::outcome::Outcome;
 use super::programs::{self, Compiled};
@@ -72,6 +73,9 @@ const BROWSER: [&str; 2] = ["report_page", "member_page"];
 /// The test program of the stage `monitoring`.
 const MONITORING: &str = "monitoring";
 
+/// The test program of the stage `etcd` whose histories Porcupine judges.
+const ETCD_HISTORIES: &str = "etcd_histories";
+
 /// The test program of the stage `attacks`.
 const ATTACKS: &str = "attacks";
 
@@ -81,7 +85,7 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     install::jars(layout)?;
     let is_of_another = |name: &str| {
         BROWSER.contains(&name)
-            || [MONITORING, ATTACKS].contains(&name)
+            || [MONITORING, ATTACKS, ETCD_HISTORIES].contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
     let mut programs = programs::compile(layout, stage, &["--tests"])?;
@@ -96,14 +100,20 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     Ok(Outcome { counts: count(layout, stage)?, success })
 }
 
-/// The binary as front ends on an etcd, with kazoo; then two mirrors of it, whose stories without it are part of the stage `unit`.
+/// The binary as front ends on an etcd, with kazoo, and under faults; then two mirrors of it, whose stories without it are part of the
+/// stage `unit`.
 pub(super) fn etcd(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "etcd";
     let clients = python::etcd(layout, stage, &install::etcd(layout)?)?;
-    let programs = programs::compile(layout, stage, &["--test", "mirrors"])?;
-    let variables =
-        [("ETCD_BIN", install::etcd(layout)?.into()), (ports::VARIABLE, ports::of_stage(stage).into())];
-    let success = programs::run(layout, stage, &programs, &[ON_ETCD], &variables)?;
+    let programs = programs::compile(layout, stage, &["--test", "mirrors", "--test", ETCD_HISTORIES])?;
+    let variables = [
+        ("ETCD_BIN", install::etcd(layout)?.into()),
+        ("PADDOCK_BIN", layout.paddock().into()),
+        ("PORCUPINE_BIN", go::checker(layout, stage)?.into()),
+        ("HISTORIES", histories(layout)?.into()),
+        (ports::VARIABLE, ports::of_stage(stage).into()),
+    ];
+    let success = programs::run(layout, stage, &programs, &["--nocapture", ON_ETCD], &variables)?;
     Ok(Outcome { counts: count(layout, stage)?, success }.and(clients))
 }
 
@@ -136,8 +146,7 @@ pub(crate) fn fault_variables(layout: &Layout, stage: &str) -> Result<Vec<(&'sta
     let classes = java::classes(layout, stage)?;
     let checker = go::checker(layout, stage)?;
     let go_clients = go::clients(layout, stage)?;
-    let histories = layout.environment("histories");
-    fs::create_dir_all(&histories).map_err(Error::io("create", &histories))?;
+    let histories = histories(layout)?;
     Ok(vec![
         ("PADDOCK_BIN", layout.paddock().into()),
         ("ZOOKEEPER_CLASSPATH", layout.class_path().into()),
@@ -147,6 +156,13 @@ pub(crate) fn fault_variables(layout: &Layout, stage: &str) -> Result<Vec<(&'sta
         ("GO_CLIENTS", go_clients.into()),
         ("HISTORIES", histories.into()),
     ])
+}
+
+/// Directory for what clients saw.
+fn histories(layout: &Layout) -> Result<PathBuf, Error> {
+    let histories = layout.environment("histories");
+    fs::create_dir_all(&histories).map_err(Error::io("create", &histories))?;
+    Ok(histories)
 }
 
 pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
