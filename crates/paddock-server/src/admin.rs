@@ -6,6 +6,7 @@
 mod authorization;
 mod commands;
 mod health;
+mod hosts;
 mod keeper;
 mod page;
 mod parts;
@@ -17,13 +18,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 pub(crate) use parts::Admin;
-pub(crate) use settings::{HttpAddresses, ports};
+pub(crate) use settings::{HttpAddresses, keys, ports};
 
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
 use serde_json::json;
 
-use crate::http::{Access, Context, Request, Response, Route};
+use crate::http::{Context, Request, RequiredProof, Response, Route};
 use crate::observability::metrics::{self, MetricsFormat};
 
 /// All routes. The order counts: the first one that fits answers.
@@ -38,18 +39,24 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::post("/api/v1/snapshot", order_snapshot).for_administrators(),
     Route::get("/api/v1/commands", keeper::command),
     Route::post("/api/v1/commands", keeper::command).takes(keeper::COMMAND_BYTES_MAX),
-    Route::get("/", page::page),
-    Route::get("/api/overview", page::overview),
-    Route::get("/api/children", page::children),
-    Route::get("/api/znode", page::znode),
-    Route::get("/api/data", page::data),
-    Route::get("/api/sessions", page::sessions),
-    Route::get("/api/session", page::session),
-    Route::get("/api/activity", page::activity),
-    Route::get("/api/login", page::login).for_administrators(),
-    Route::post("/api/create", page::create).for_administrators().takes(page::CHANGE_BYTES_MAX),
-    Route::post("/api/set", page::set_data).for_administrators().takes(page::CHANGE_BYTES_MAX),
-    Route::post("/api/delete", page::delete).for_administrators().takes(page::CHANGE_BYTES_MAX),
+    Route::get("/", page::page).for_browsers(),
+    Route::get("/api/overview", page::overview).for_browsers(),
+    Route::get("/api/children", page::children).for_browsers(),
+    Route::get("/api/znode", page::znode).for_browsers(),
+    Route::get("/api/data", page::data).for_browsers(),
+    Route::get("/api/sessions", page::sessions).for_browsers(),
+    Route::get("/api/session", page::session).for_browsers(),
+    Route::get("/api/activity", page::activity).for_browsers(),
+    Route::get("/api/login", page::login).for_browsers().for_administrators(),
+    Route::post("/api/create", page::create)
+        .for_browsers()
+        .for_administrators()
+        .takes(page::CHANGE_BYTES_MAX),
+    Route::post("/api/set", page::set_data).for_browsers().for_administrators().takes(page::CHANGE_BYTES_MAX),
+    Route::post("/api/delete", page::delete)
+        .for_browsers()
+        .for_administrators()
+        .takes(page::CHANGE_BYTES_MAX),
 ];
 
 impl Context for Admin {
@@ -61,8 +68,11 @@ impl Context for Admin {
         Duration::from_millis(self.shared.settings().admin.idle_timeout_ms)
     }
 
-    fn admit(&self, access: Access, request: &Request) -> Result<(), Response> {
-        authorization::admit(&self.shared, access, request)
+    fn admit(&self, proof: RequiredProof, request: &Request) -> Result<(), Response> {
+        if proof.own_host {
+            hosts::admit(&self.shared, request)?;
+        }
+        authorization::admit(&self.shared, proof.access, request)
     }
 }
 

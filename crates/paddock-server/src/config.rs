@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use admin::AdminSettings;
+pub use admin::{AdminSettings, AdminTls};
 pub use audit::AuditTarget;
 pub use changes::ConfigChanges;
 pub use client_limits::{ClientLimits, MemoryMax};

@@ -37,6 +37,8 @@ pub enum ServerError {
     ClientTls(#[source] TlsError),
     #[error("TLS to etcd")]
     EtcdTls(#[source] TlsError),
+    #[error("TLS of the HTTP interface")]
+    AdminTls(#[source] TlsError),
     #[error("open the audit log {}", path.display())]
     AuditLog {
         path: PathBuf,

@@ -12,8 +12,10 @@ mod response;
 mod route;
 mod server;
 mod stall;
+mod tls;
 
 pub(crate) use request::Request;
 pub(crate) use response::Response;
-pub(crate) use route::{Access, Context, Route, Surface};
+pub(crate) use route::{Access, Context, RequiredProof, Route, Surface};
 pub(crate) use server::{HttpPort, HttpServer};
+pub(crate) use tls::HttpTls;

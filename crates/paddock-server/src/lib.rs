@@ -32,8 +32,8 @@ mod threads;
 mod tls;
 
 pub use config::{
-    AdminSettings, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls, Config,
-    ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember,
+    AdminSettings, AdminTls, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls,
+    Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember,
     EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, MemoryMax, Password, PeerTls, PortProtocol,
     Role, SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };

@@ -47,6 +47,8 @@ pub struct Server {
     memory: MemoryWatch,
     /// Settings as they were asked for, with those that have changed since.
     asked: Mutex<Config>,
+    /// Keys and certificates of the HTTP interface, if it speaks TLS.
+    admin_keys: Option<Arc<ClientPort>>,
 }
 
 impl Server {
@@ -56,7 +58,8 @@ impl Server {
         let client_port = config.tls.clone().map(ClientPort::load).transpose();
         let client_port = client_port.map_err(ServerError::ClientTls)?;
         let (config, ports) = listen(config)?;
-        let (http_ports, http_addresses) = admin::ports(&config, bind)?;
+        let admin_keys = admin::keys(&config)?;
+        let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref(), bind)?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let clock = Clock::start();
         if let Some(etcd) = &config.etcd {
@@ -67,6 +70,7 @@ impl Server {
                 audit.server("serverStart", AuditResult::Success);
             }
             server.asked = Mutex::new(asked);
+            server.admin_keys = admin_keys;
             server.http_addresses = http_addresses;
             server.serve_http(http_ports);
             return Ok(server);
@@ -81,6 +85,7 @@ impl Server {
         }
         let mut server = started?;
         server.asked = Mutex::new(asked);
+        server.admin_keys = admin_keys;
         server.http_addresses = http_addresses;
         server.serve_http(http_ports);
         Ok(server)
@@ -111,6 +116,7 @@ impl Server {
         let memory = MemoryWatch::start(&shared);
         Ok(Server {
             asked: Mutex::new(shared.config.clone()),
+            admin_keys: None,
             address,
             tls_address,
             shared,
@@ -145,6 +151,7 @@ impl Server {
         let memory = MemoryWatch::start(&shared);
         Server {
             asked: Mutex::new(shared.config.clone()),
+            admin_keys: None,
             address,
             tls_address,
             shared,
@@ -191,6 +198,9 @@ impl Server {
         let changes = now.take_over(wanted);
         if let (Some(port), Some(tls)) = (&self.shared.client_port, &now.tls) {
             port.change(tls.clone()).map_err(ServerError::ClientTls)?;
+        }
+        if let (Some(keys), Some(tls)) = (&self.admin_keys, now.admin_tls()) {
+            keys.change(tls).map_err(ServerError::AdminTls)?;
         }
         let frame_bytes_max = engine::frame_bytes_max(&now);
         let mut live = (*self.shared.settings()).clone();

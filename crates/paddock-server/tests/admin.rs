@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{PATIENCE, config, connect, shutdown};
 use paddock_client::CreateMode;
 use paddock_proto::{Acl, Id, Perms};
-use paddock_server::{AdminSettings, Config, Server, WordList};
+use paddock_server::{AdminSettings, AdminTls, Config, PortProtocol, Server, WordList};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -75,7 +75,11 @@ fn unchunked(mut rest: &[u8]) -> Vec<u8> {
 }
 
 async fn request(address: SocketAddr, method: &str, path: &str, headers: &str) -> Answer {
-    ask(address, &format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n")).await
+    ask(
+        address,
+        &format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"),
+    )
+    .await
 }
 
 async fn get(address: SocketAddr, path: &str) -> Answer {
@@ -141,6 +145,52 @@ async fn clickhouse_keepers_words_are_answered() {
     assert_eq!(get(address, "/api/v1/commands?command=csnp").await.status, 401);
     assert_eq!(get(address, "/api/v1/commands?command=nope").await.status, 400);
     shutdown(server).await;
+}
+
+#[tokio::test]
+async fn a_page_of_a_stranger_may_not_ask_in_a_browsers_name() {
+    let settings = AdminSettings { hosts: vec!["ops.example".into()], ..AdminSettings::default() };
+    let (server, address, _directory) = start_with(settings);
+    for (path, host, expected) in [
+        ("/", "localhost:8080", 200),
+        ("/api/children?path=/", "127.0.0.1", 200),
+        ("/api/children?path=/", "OPS.example:8080", 200),
+        ("/", "evil.example", 421),
+        ("/api/children?path=/", "evil.example", 421),
+        // Nobody else on this machine has another name for it.
+        ("/commands/connections", "evil.example", 421),
+        // Probes ask by names of their own.
+        ("/ready", "member.monitoring.svc", 200),
+        ("/metrics", "member.monitoring.svc", 200),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let answer = ask(address, &request).await;
+        assert_eq!(answer.status, expected, "{path} of {host}");
+    }
+    let refused = ask(address, "GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").await;
+    let text = String::from_utf8(refused.body).unwrap();
+    assert!(text.contains("\"evil.example\"") && text.contains("admin.hosts"), "{text}");
+    // The list counts at once.
+    let mut wanted = server.settings();
+    wanted.admin.hosts = vec!["*".into()];
+    server.reload(&wanted).unwrap();
+    assert_eq!(
+        ask(address, "GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").await.status,
+        200
+    );
+    shutdown(server).await;
+}
+
+#[tokio::test]
+async fn https_without_keys_is_refused_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let tls = AdminTls { protocol: PortProtocol::Tls, needs_certificate: false };
+    let with = Config {
+        admin_listen: "127.0.0.1:0".parse().ok(),
+        admin: AdminSettings { tls, ..AdminSettings::default() },
+        ..config(directory.path())
+    };
+    assert_eq!(Server::start(with).unwrap_err().to_string(), "TLS of the HTTP interface");
 }
 
 const ROOT: &str = "Authorization: digest root:root_passwd\r\n";
@@ -213,7 +263,7 @@ async fn an_attack_on_the_port_is_not_noticed_by_clients() {
     assert!(strangers.len() > 500, "{} connections", strangers.len());
     drop(strangers);
     let large = format!(
-        "POST /api/v1/commands HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n{}",
+        "POST /api/v1/commands HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n{}",
         "x".repeat(10_000)
     );
     assert!([0, 413].contains(&ask(address, &large).await.status));

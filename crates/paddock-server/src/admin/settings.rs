@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use super::health;
 use crate::Config;
-use crate::config::AdminSettings;
+use crate::config::{AdminSettings, PortProtocol};
 use crate::error::ServerError;
-use crate::http::{HttpPort, Surface};
+use crate::http::{HttpPort, HttpTls, Surface};
+use crate::tls::{ClientPort, TlsError};
 
 /// Addresses of the ports, with their real numbers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,20 +18,32 @@ pub(crate) struct HttpAddresses {
     pub(crate) admin: Option<SocketAddr>,
 }
 
-/// Listens at all addresses that the settings name.
+/// Keys and certificates of the port for administrators, if it speaks TLS.
+pub(crate) fn keys(config: &Config) -> Result<Option<Arc<ClientPort>>, ServerError> {
+    if config.lacks_admin_keys() {
+        return Err(ServerError::AdminTls(TlsError::NoKeys));
+    }
+    let loaded = config.admin_tls().map(ClientPort::load).transpose();
+    Ok(loaded.map_err(ServerError::AdminTls)?.map(Arc::new))
+}
+
+/// Listens at all addresses that the settings name. `keys` are those of the port for administrators.
 pub(crate) fn ports(
     config: &Config,
+    keys: Option<&Arc<ClientPort>>,
     bind: fn(SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), ServerError>,
 ) -> Result<(Vec<HttpPort>, HttpAddresses), ServerError> {
     let mut ports = Vec::new();
-    let mut open = |wanted: Option<SocketAddr>, surface| -> Result<Option<SocketAddr>, ServerError> {
+    let mut open = |wanted: Option<SocketAddr>, surface, tls| -> Result<Option<SocketAddr>, ServerError> {
         let Some(wanted) = wanted else { return Ok(None) };
         let (listener, address) = bind(wanted)?;
-        ports.push(HttpPort { listener, surface });
+        ports.push(HttpPort { listener, surface, tls });
         Ok(Some(address))
     };
-    let metrics = open(config.metrics_listen, Surface::Metrics)?;
-    let admin = open(config.admin_listen, Surface::Admin)?;
+    let metrics = open(config.metrics_listen, Surface::Metrics, None)?;
+    let is_required = config.admin.tls.protocol == PortProtocol::Tls;
+    let tls = keys.map(|keys| HttpTls { keys: keys.clone(), is_required });
+    let admin = open(config.admin_listen, Surface::Admin, tls)?;
     Ok((ports, HttpAddresses { metrics, admin }))
 }
 

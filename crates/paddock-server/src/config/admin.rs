@@ -1,5 +1,7 @@
 //! Settings of the HTTP interface for those who operate the member, beside its address.
 
+use super::{ClientAuth, ClientTls, Config, PortProtocol};
+
 /// The HTTP interface at `Config::admin_listen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminSettings {
@@ -13,6 +15,17 @@ pub struct AdminSettings {
     pub has_snapshots: bool,
     /// Administrators may take one in this time, in milliseconds.
     pub rate_limit_ms: u64,
+    /// Names beside the member's own by which browsers may ask for it; `*` is any.
+    pub hosts: Vec<String>,
+    pub tls: AdminTls,
+}
+
+/// TLS at `Config::admin_listen`, with the keys and certificates of clients' ports, or else of the links between members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdminTls {
+    pub protocol: PortProtocol,
+    /// True if a requester without a certificate is turned away.
+    pub needs_certificate: bool,
 }
 
 impl Default for AdminSettings {
@@ -23,6 +36,36 @@ impl Default for AdminSettings {
             idle_timeout_ms: 30_000,
             has_snapshots: true,
             rate_limit_ms: 300_000,
+            hosts: Vec::new(),
+            tls: AdminTls { protocol: PortProtocol::Plaintext, needs_certificate: false },
         }
+    }
+}
+
+impl Config {
+    /// True if the HTTP interface speaks TLS and there are no keys for it.
+    pub fn lacks_admin_keys(&self) -> bool {
+        self.has_admin_tls() && self.admin_tls().is_none()
+    }
+
+    pub(crate) fn has_admin_tls(&self) -> bool {
+        self.admin_listen.is_some() && self.admin.tls.protocol != PortProtocol::Plaintext
+    }
+
+    /// TLS of the HTTP interface, if it speaks that and there are keys.
+    pub(crate) fn admin_tls(&self) -> Option<ClientTls> {
+        let AdminTls { protocol, needs_certificate } = self.admin.tls;
+        if !self.has_admin_tls() {
+            return None;
+        }
+        let of_peers = || self.ensemble.as_ref()?.tls.as_ref().map(ClientTls::of_peers);
+        let tls = self.tls.clone().or_else(of_peers)?;
+        let client_auth = match tls.client_auth {
+            _ if needs_certificate => ClientAuth::Need,
+            ClientAuth::None => ClientAuth::None,
+            // A browser may have none.
+            ClientAuth::Want | ClientAuth::Need => ClientAuth::Want,
+        };
+        Some(ClientTls { listen: None, at_listen: protocol, client_auth, verify_addresses: false, ..tls })
     }
 }

@@ -1,6 +1,6 @@
 //! Differences between two configurations: settings that change while a member runs, and settings that need a restart.
 
-use super::{ClientLimits, ClientTls, Config};
+use super::{AdminSettings, ClientLimits, ClientTls, Config};
 
 /// The outcome of reading the configuration again, by the names that settings have in Paddock's own file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +42,7 @@ impl Config {
             self.client_limits.connect_rate = wanted.client_limits.connect_rate;
             changes.taken.push("connect_tokens");
         }
+        take_admin(&mut changes, &mut self.admin, &wanted.admin);
         take_tls(&mut changes, &mut self.tls, wanted.tls.as_ref());
         changes
     }
@@ -58,7 +59,6 @@ compare! {
         client_buffers_max,
         memory_max,
         availability_zone,
-        admin,
         words,
         super_digest,
         sasl,
@@ -88,7 +88,7 @@ compare! {
         log_compression,
         workers,
     ],
-    elsewhere: [client_limits, recover, tls],
+    elsewhere: [admin, client_limits, recover, tls],
 }
 
 compare! {
@@ -103,6 +103,18 @@ compare! {
     ],
     need_restart: [],
     elsewhere: [connect_rate],
+}
+
+/// The protocol of its port stays.
+fn take_admin(changes: &mut ConfigChanges, now: &mut AdminSettings, wanted: &AdminSettings) {
+    let rest = AdminSettings { tls: now.tls, ..wanted.clone() };
+    if *now != rest {
+        *now = rest;
+        changes.taken.push("admin");
+    }
+    if now.tls != wanted.tls {
+        changes.need_restart.push("admin.tls");
+    }
 }
 
 /// Ports stay, and a member without TLS has no port for it.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::tls::{CipherSuite, Store, TlsVersions};
+use super::tls::{CipherSuite, PeerTls, Store, TlsVersions};
 
 /// TLS for clients: where it is spoken, this member's certificate, and the clients' certificates that are taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,4 +57,22 @@ pub enum ClientAuth {
 impl ClientTls {
     /// Time in milliseconds in which a connection has to send its first byte, as in ZooKeeper.
     pub const DETECTION_TIMEOUT_MS: u64 = 5000;
+
+    /// The keys and certificates of the links between members, for a port that asks nobody for a certificate.
+    pub(crate) fn of_peers(peers: &PeerTls) -> ClientTls {
+        ClientTls {
+            listen: None,
+            at_listen: PortProtocol::Tls,
+            key_store: peers.key_store.clone(),
+            certificates: peers.certificates.clone(),
+            trust_store: Some(peers.trust_store.clone()),
+            client_auth: ClientAuth::None,
+            verify_addresses: false,
+            revocations: None,
+            versions: peers.versions,
+            cipher_suites: peers.cipher_suites.clone(),
+            detection_timeout_ms: ClientTls::DETECTION_TIMEOUT_MS,
+            superuser: None,
+        }
+    }
 }

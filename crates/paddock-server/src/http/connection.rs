@@ -45,6 +45,10 @@ pub(super) struct Site<C: 'static> {
 pub(super) struct Caller {
     pub(super) peer: SocketAddr,
     pub(super) surface: Surface,
+    /// The peer is on the same machine.
+    pub(super) is_local: bool,
+    /// It speaks plaintext where TLS is required.
+    pub(super) is_refused: bool,
     pub(super) certified: Vec<Id>,
 }
 
@@ -118,6 +122,10 @@ fn accept<C: Context>(
     site: &Site<C>,
     caller: &Caller,
 ) -> Result<(&'static Route<C>, Request, Incoming), Response> {
+    if caller.is_refused {
+        let text = "This port speaks HTTPS only: begin the address with https://\n";
+        return Err(Response::text(StatusCode::BAD_REQUEST, text).with_header(header::CONNECTION, "close"));
+    }
     let (head, incoming) = request.into_parts();
     let path = site.context.canonical(head.uri.path());
     let (route, rest) = route::find(site.routes, caller.surface, &head.method, &path)?;
@@ -130,7 +138,7 @@ fn accept<C: Context>(
         certified: caller.certified.clone(),
         body: Bytes::new(),
     };
-    site.context.admit(route.access, &request)?;
+    site.context.admit(route.proof(caller.is_local), &request)?;
     Ok((route, request, incoming))
 }
 

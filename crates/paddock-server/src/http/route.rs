@@ -25,6 +25,14 @@ pub(crate) enum Access {
     Administrator,
 }
 
+/// Everything that has to be proved before a request passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequiredProof {
+    pub(crate) access: Access,
+    /// The name by which the member is asked has to be its own: a page of somebody else may not ask in a browser's name.
+    pub(crate) own_host: bool,
+}
+
 /// The side that answers, as far as the server has to ask it.
 pub(crate) trait Context: Send + Sync + 'static {
     /// The path as the table of routes knows it, for a path that a setting has moved.
@@ -34,7 +42,7 @@ pub(crate) trait Context: Send + Sync + 'static {
     fn idle_timeout(&self) -> Duration;
 
     /// Lets a request pass, or refuses it. The body has not been read yet.
-    fn admit(&self, access: Access, request: &Request) -> Result<(), Response>;
+    fn admit(&self, proof: RequiredProof, request: &Request) -> Result<(), Response>;
 }
 
 /// A line of the table of routes.
@@ -44,6 +52,8 @@ pub(crate) struct Route<C> {
     path: &'static str,
     pub(super) access: Access,
     surface: Surface,
+    /// Browsers ask for it.
+    is_for_browsers: bool,
     /// Bytes that the body of a request may have.
     pub(super) body_bytes_max: usize,
     pub(super) answer: fn(&C, Request) -> Response,
@@ -62,7 +72,15 @@ impl<C> Route<C> {
         path: &'static str,
         answer: fn(&C, Request) -> Response,
     ) -> Route<C> {
-        Route { method, path, access: Access::Anyone, surface: Surface::Admin, body_bytes_max: 0, answer }
+        Route {
+            method,
+            path,
+            access: Access::Anyone,
+            surface: Surface::Admin,
+            is_for_browsers: false,
+            body_bytes_max: 0,
+            answer,
+        }
     }
 
     pub(crate) const fn get(path: &'static str, answer: fn(&C, Request) -> Response) -> Route<C> {
@@ -76,6 +94,17 @@ impl<C> Route<C> {
     /// The port for metrics has it too.
     pub(crate) const fn everywhere(self) -> Route<C> {
         Route { surface: Surface::Metrics, ..self }
+    }
+
+    /// A page asks for it, or is it.
+    pub(crate) const fn for_browsers(self) -> Route<C> {
+        Route { is_for_browsers: true, ..self }
+    }
+
+    /// The proof that a request needs. Nobody asks a member on the same machine by any name but that of the machine.
+    pub(super) fn proof(&self, is_local: bool) -> RequiredProof {
+        let own_host = self.is_for_browsers || is_local && self.surface == Surface::Admin;
+        RequiredProof { access: self.access, own_host }
     }
 
     pub(crate) const fn for_administrators(self) -> Route<C> {

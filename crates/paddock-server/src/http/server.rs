@@ -1,13 +1,16 @@
 //! The thread of the HTTP server, and its ports.
 
+use std::error::Error;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::connection::{Caller, Site, serve};
+use super::tls::{HttpTls, Opened};
 use super::{Context, Route, Surface};
 use crate::threads::spawn;
 
@@ -25,6 +28,8 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct HttpPort {
     pub(crate) listener: TcpListener,
     pub(crate) surface: Surface,
+    /// TLS; plaintext only without.
+    pub(crate) tls: Option<HttpTls>,
 }
 
 /// The thread that serves all HTTP ports of a member.
@@ -74,7 +79,7 @@ fn run<C: Context>(ports: Vec<HttpPort>, site: &Arc<Site<C>>, stopped: oneshot::
 }
 
 async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
-    let HttpPort { listener, surface } = port;
+    let HttpPort { listener, surface, tls } = port;
     let listener = listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
     let listener = listener.expect("a listening socket can be polled");
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -82,9 +87,12 @@ async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
         let place = room.clone().acquire_owned().await.expect("it is never closed");
         match listener.accept().await {
             Ok((socket, peer)) => {
-                let site = site.clone();
+                let (site, tls) = (site.clone(), tls.clone());
+                let is_local =
+                    socket.local_addr().is_ok_and(|address| address.ip().to_canonical().is_loopback());
+                let caller = Caller { peer, surface, is_local, is_refused: false, certified: Vec::new() };
                 tokio::spawn(async move {
-                    converse(socket, Caller { peer, surface, certified: Vec::new() }, &site).await;
+                    converse(socket, tls, caller, &site).await;
                     drop(place);
                 });
             }
@@ -96,9 +104,26 @@ async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
     }
 }
 
-async fn converse<C: Context>(socket: tokio::net::TcpStream, caller: Caller, site: &Arc<Site<C>>) {
+async fn converse<C: Context>(socket: TcpStream, tls: Option<HttpTls>, caller: Caller, site: &Arc<Site<C>>) {
     let peer: SocketAddr = caller.peer;
-    if let Err(error) = serve(socket, caller, site).await {
-        tracing::debug!(%peer, %error, "connection to an HTTP port ended");
+    if let Err(error) = begin(socket, tls, caller, site).await {
+        tracing::debug!(%peer, error, "connection to an HTTP port ended");
     }
+}
+
+/// Serves a connection in what its peer speaks.
+async fn begin<C: Context>(
+    socket: TcpStream,
+    tls: Option<HttpTls>,
+    caller: Caller,
+    site: &Arc<Site<C>>,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let Some(tls) = tls else { return Ok(serve(socket, caller, site).await?) };
+    let served = match tls.open(socket).await? {
+        Opened::Plaintext(socket) => {
+            serve(socket, Caller { is_refused: tls.is_required, ..caller }, site).await
+        }
+        Opened::Tls { stream, ids } => serve(stream, Caller { certified: ids, ..caller }, site).await,
+    };
+    Ok(served?)
 }

@@ -1,4 +1,4 @@
-//! TLS on the ports for clients: from files of keys and certificates to what a connection begins with.
+//! TLS on the ports for clients, and for HTTP: from files of keys and certificates to what a connection begins with.
 //!
 //! The files are read when the member starts, and again when a client connects and one of them has changed since. Files
 //! that cannot be used then are named, and those read before stay in use. Connections that are up go on as they are.
@@ -84,7 +84,7 @@ impl ClientPort {
     }
 
     /// Reads the files again if they have changed.
-    fn accepting(&self) -> Arc<ServerConfig> {
+    pub(crate) fn accepting(&self) -> Arc<ServerConfig> {
         let mut current = self.current.lock();
         let stamps = stamps(&current.settings);
         if stamps != current.stamps {

@@ -28,6 +28,8 @@ pub enum TlsError {
     Revocations { path: PathBuf, reason: String },
     #[error("clients are asked for certificates, and there is no trust store to judge them by")]
     NoTrustStore,
+    #[error("there are neither keys and certificates for clients nor between members")]
+    NoKeys,
     #[error("none of the cipher suites belongs to a version of TLS that is allowed: {0}")]
     Versions(String),
 }

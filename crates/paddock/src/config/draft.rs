@@ -67,6 +67,11 @@ impl Draft {
             return Err("an ensemble has a log of its own: the engine etcd serves without one".to_owned());
         }
         check_super_digest(&config)?;
+        if config.lacks_admin_keys() {
+            return Err("the HTTP interface speaks TLS with the keys and certificates of clients' ports, or else with those between \
+                        members: set one of them, or no TLS for it"
+                .to_owned());
+        }
         Ok(config)
     }
 }

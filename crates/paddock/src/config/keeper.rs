@@ -80,6 +80,7 @@ struct Keeper {
     tcp_port: Option<u16>,
     tcp_port_secure: Option<u16>,
     http_port: Option<u16>,
+    https_port: Option<(Line, u16)>,
     listen_hosts: Vec<(Line, IpAddr)>,
     own: Option<OwnNumber>,
     storage_path: Option<PathBuf>,
@@ -107,6 +108,7 @@ impl Keeper {
             tcp_port: None,
             tcp_port_secure: None,
             http_port: None,
+            https_port: None,
             listen_hosts: Vec::new(),
             own: None,
             storage_path: None,
@@ -184,6 +186,9 @@ impl Keeper {
             }
             "http_control.port" => {
                 self.http_port = Some(value::number(value, value::PORT, value::A_PORT)?);
+            }
+            "http_control.secure_port" => {
+                self.https_port = Some((line.clone(), value::number(value, value::PORT, value::A_PORT)?));
             }
             "http_control.readiness.endpoint" => config.admin.ready_path = zoo_admin::url(value)?,
             "server_id" => {
@@ -297,6 +302,18 @@ impl Keeper {
             self.draft.listen = Some(at(port));
         }
         self.draft.config.admin_listen = self.http_port.map(at);
+        match (self.https_port.take(), self.http_port) {
+            (None, _) => {}
+            (Some((line, _)), Some(_)) => {
+                remarks.push(
+                    line.warning("it has no effect: the HTTP interface has one port, http_control.port"),
+                );
+            }
+            (Some((_, port)), None) => {
+                self.draft.config.admin_listen = Some(at(port));
+                self.draft.config.admin.tls.protocol = PortProtocol::Tls;
+            }
+        }
         if let Some(secure) = self.tcp_port_secure {
             let has_plaintext_port = self.tcp_port.is_some() || overrides.listen.is_some();
             let (listen, at_listen) = if has_plaintext_port {

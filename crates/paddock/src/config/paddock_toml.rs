@@ -22,7 +22,7 @@ use super::etcd::EngineName;
 use super::remark::{ConfigError, Remark, cannot_read};
 use super::value::{self, Value};
 use super::zoo_values;
-use file::{File, Item, boolean, in_order};
+use file::{File, Item, boolean, in_order, texts};
 
 /// Numbers of things in memory.
 const COUNT_MAX: i64 = i32::MAX as i64;
@@ -175,13 +175,6 @@ fn segment_bytes(value: &Item<'_>) -> Result<u64, String> {
 fn words(value: &Item<'_>) -> Result<WordList, String> {
     let words = texts(value, "a list of words, such as [\"srvr\", \"ruok\"] or [\"*\"]")?;
     if words.iter().any(|word| word == "*") { Ok(WordList::All) } else { Ok(WordList::Only(words)) }
-}
-
-fn texts(value: &Item<'_>, expected: &str) -> Result<Vec<String>, String> {
-    let wrong = || value::wrong(expected, value);
-    let list = value.value.get_ref().as_array().ok_or_else(wrong)?;
-    let texts = list.iter().map(|text| text.get_ref().as_str().map(str::to_owned)).collect();
-    Option::ok_or_else(texts, wrong)
 }
 
 #[cfg(test)]

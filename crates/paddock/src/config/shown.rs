@@ -96,13 +96,22 @@ pub(crate) fn shown(config: &Config) -> String {
 }
 
 fn add_admin(page: &mut Page, admin: &AdminSettings) {
-    let AdminSettings { command_url, ready_path, idle_timeout_ms, has_snapshots, rate_limit_ms } = admin;
+    let AdminSettings { command_url, ready_path, idle_timeout_ms, has_snapshots, rate_limit_ms, hosts, tls } =
+        admin;
     page.begin("[admin]");
     page.set("command_url", command_url.as_str());
     page.set("ready_path", ready_path.as_str());
     page.set("idle_timeout_ms", number(*idle_timeout_ms));
     page.set("snapshots", *has_snapshots);
     page.set("rate_limit_ms", number(*rate_limit_ms));
+    page.set("hosts", hosts.clone());
+    let protocol = match tls.protocol {
+        PortProtocol::Plaintext => "off",
+        PortProtocol::Either => "optional",
+        PortProtocol::Tls => "required",
+    };
+    page.set("tls", protocol);
+    page.set("needs_certificate", tls.needs_certificate);
 }
 
 fn add_limits(page: &mut Page, limits: &ClientLimits) {

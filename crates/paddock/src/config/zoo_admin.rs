@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use paddock_server::AdminSettings;
+use paddock_server::{AdminSettings, PortProtocol};
 
 use super::value::{self, Text};
 use super::zoo_values;
@@ -15,6 +15,8 @@ pub(super) struct ZooAdmin {
     is_enabled: Option<bool>,
     address: Option<IpAddr>,
     port: Option<u16>,
+    is_unified: bool,
+    is_https_forced: bool,
     settings: AdminSettings,
 }
 
@@ -32,6 +34,9 @@ impl ZooAdmin {
             "commandURL" => self.settings.command_url = url(value)?,
             "idleTimeout" => self.settings.idle_timeout_ms = value::milliseconds(value)?,
             "snapshot.enabled" => self.settings.has_snapshots = zoo_values::boolean(value)?,
+            "portUnification" => self.is_unified = zoo_values::boolean(value)?,
+            "forceHttps" => self.is_https_forced = zoo_values::boolean(value)?,
+            "needClientAuth" => self.settings.tls.needs_certificate = zoo_values::boolean(value)?,
             "rateLimiterIntervalInMS" => self.settings.rate_limit_ms = value::milliseconds(value)?,
             _ => return Ok(None),
         }
@@ -46,7 +51,13 @@ impl ZooAdmin {
         is_served.then(|| SocketAddr::new(address, self.port.unwrap_or(PORT)))
     }
 
-    pub(super) fn into_settings(self) -> AdminSettings {
+    /// The settings. If HTTPS is forced, port unification does not count, as in ZooKeeper.
+    pub(super) fn into_settings(mut self) -> AdminSettings {
+        self.settings.tls.protocol = match (self.is_https_forced, self.is_unified) {
+            (true, _) => PortProtocol::Tls,
+            (false, true) => PortProtocol::Either,
+            (false, false) => PortProtocol::Plaintext,
+        };
         self.settings
     }
 }

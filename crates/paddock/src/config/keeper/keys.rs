@@ -120,11 +120,6 @@ pub(super) const FIXED: &[Fixed] = &[
         values: NO,
         otherwise: Warn("ACLs are always checked"),
     },
-    Fixed {
-        key: "keeper_server.http_control.secure_port",
-        values: &[],
-        otherwise: Warn("HTTP is served at http_control.port"),
-    },
     Fixed { key: "keeper_server.feature_flags.*", values: YES, otherwise: Warn(FEATURES) },
     Fixed {
         key: "keeper_server.coordination_settings.force_sync",

@@ -471,3 +471,18 @@ fn levels_of_the_log_are_clickhouses() {
     let expected = "keeper_config.xml:5: logger.level: expected a level of ClickHouse's logs, such as information, found \"loud\"";
     check_refused(&text, expected);
 }
+
+#[test]
+fn a_secure_port_for_http_is_the_only_one_or_none() {
+    let secure = "<http_control><secure_port>9183</secure_port></http_control>";
+    let ssl = "<openSSL><server><certificateFile>/c</certificateFile><privateKeyFile>/k</privateKeyFile></server></openSSL>";
+    let text = xml(&format!("<tcp_port_secure>9281</tcp_port_secure>{secure}"), ssl);
+    let config = Case::new().load_as(XML, &text).unwrap().config;
+    assert_eq!(config.admin_listen, "127.0.0.1:9183".parse().ok());
+    assert_eq!(config.admin.tls.protocol, PortProtocol::Tls);
+    check_warned(
+        &xml(&secure.replace("<secure_port>", "<port>9182</port><secure_port>"), ""),
+        "keeper_config.xml:3: keeper_server.http_control.secure_port: it has no effect: the HTTP interface has one port, \
+         http_control.port",
+    );
+}

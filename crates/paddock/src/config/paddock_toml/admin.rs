@@ -1,13 +1,13 @@
 //! `[admin]`: the HTTP interface for administrators.
 
-use paddock_server::AdminSettings;
+use paddock_server::{AdminSettings, PortProtocol};
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::super::remark::{ConfigError, Location, Remark};
-use super::super::value;
+use super::super::value::{self, Value};
 use super::super::zoo_admin::url;
-use super::file::{File, Item, boolean, in_order, named};
+use super::file::{File, Item, boolean, in_order, named, texts};
 
 const ADMIN: &str = "admin";
 
@@ -39,7 +39,19 @@ fn set(settings: &mut AdminSettings, key: &str, value: &Item<'_>) -> Result<bool
         "idle_timeout_ms" => settings.idle_timeout_ms = value::milliseconds(value)?,
         "snapshots" => settings.has_snapshots = boolean(value)?,
         "rate_limit_ms" => settings.rate_limit_ms = value::milliseconds(value)?,
+        "hosts" => settings.hosts = texts(value, "a list of names, such as [\"zk1.example.org\"]")?,
+        "tls" => settings.tls.protocol = protocol(value)?,
+        "needs_certificate" => settings.tls.needs_certificate = boolean(value)?,
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn protocol(value: &Item<'_>) -> Result<PortProtocol, String> {
+    match value.text() {
+        Some("off") => Ok(PortProtocol::Plaintext),
+        Some("optional") => Ok(PortProtocol::Either),
+        Some("required") => Ok(PortProtocol::Tls),
+        _ => Err(value::wrong("\"off\", \"optional\" or \"required\"", value)),
+    }
 }

@@ -59,6 +59,14 @@ pub(super) fn boolean(value: &Item<'_>) -> Result<bool, String> {
     value.value.get_ref().as_bool().ok_or_else(|| value::wrong("true or false", value))
 }
 
+/// A list of texts.
+pub(super) fn texts(value: &Item<'_>, expected: &str) -> Result<Vec<String>, String> {
+    let wrong = || value::wrong(expected, value);
+    let list = value.value.get_ref().as_array().ok_or_else(wrong)?;
+    let texts = list.iter().map(|text| text.get_ref().as_str().map(str::to_owned)).collect();
+    Option::ok_or_else(texts, wrong)
+}
+
 /// Turns what is wrong with `key` into a fault.
 pub(super) fn named(place: &Location, key: &str) -> impl FnOnce(String) -> ConfigError {
     let (place, key) = (place.clone(), key.to_owned());

@@ -535,3 +535,17 @@ fn the_log_has_a_filter_as_on_the_command_line() {
     let refused = Case::new().load_as("paddock.toml", "log = 'loud'").unwrap_err();
     assert!(refused.starts_with("paddock.toml:1: log: expected a level (error, "), "{refused}");
 }
+
+#[test]
+fn the_http_interface_has_names_and_tls() {
+    let text = "admin_listen = '127.0.0.1:0'\n[tls]\nkey_store = 'k.pem'\nlisten = '127.0.0.1:0'\nclient_auth = 'none'\n[admin]\nhosts = ['a', 'b']\n\
+                tls = 'optional'\nneeds_certificate = false\n";
+    let loaded = Case::new().load_as("paddock.toml", text).unwrap();
+    assert_eq!(loaded.config.admin.hosts, ["a", "b"]);
+    assert_eq!(loaded.config.admin.tls.protocol, PortProtocol::Either);
+    let refused = Case::new().load_as("paddock.toml", "[admin]\ntls = 'yes'\n").unwrap_err();
+    assert_eq!(
+        refused,
+        "paddock.toml:2: admin.tls: expected \"off\", \"optional\" or \"required\", found 'yes'"
+    );
+}

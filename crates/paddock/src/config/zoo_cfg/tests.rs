@@ -1,6 +1,6 @@
 use std::fs;
 
-use paddock_server::{AuditTarget, Config, ConnectRate, DigestAlgorithm, WordList};
+use paddock_server::{AdminTls, AuditTarget, Config, ConnectRate, DigestAlgorithm, PortProtocol, WordList};
 
 use super::super::case::{Case, environment};
 use super::super::known_keys::Otherwise;
@@ -452,5 +452,24 @@ fn metrics_are_served_where_the_prometheus_provider_listens() {
         "metricsProvider.className=com.acme.Provider",
         "zoo.cfg:4: metricsProvider.className: com.acme.Provider is not offered; metrics are served by \
          PrometheusMetricsProvider only",
+    );
+}
+
+#[test]
+fn the_http_interface_speaks_tls_with_keys_that_are_there() {
+    let tls = "secureClientPort=2281\nssl.keyStore.location=/tls/a.pem\nssl.trustStore.location=/tls/ca.pem\nadmin.serverPort=8080\n";
+    for (lines, protocol, needs_certificate) in [
+        ("", PortProtocol::Plaintext, false),
+        ("admin.portUnification=true\n", PortProtocol::Either, false),
+        ("admin.forceHttps=true\nadmin.portUnification=true\n", PortProtocol::Tls, false),
+        ("admin.forceHttps=true\nadmin.needClientAuth=true\n", PortProtocol::Tls, true),
+    ] {
+        let admin = config(&format!("{tls}{lines}")).admin;
+        assert_eq!(admin.tls, AdminTls { protocol, needs_certificate }, "{lines}");
+    }
+    check_refused(
+        "admin.serverPort=8080\nadmin.forceHttps=true\n",
+        "zoo.cfg: the HTTP interface speaks TLS with the keys and certificates of clients' ports, or else with those between \
+         members: set one of them, or no TLS for it",
     );
 }
