@@ -1,12 +1,14 @@
 //! `paddock bench run` as its users run it, against Paddock and against Apache ZooKeeper.
 
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use std::{env, io, thread};
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{ConnectResponse, ErrorCode, OpCode, Password, SessionId, frame};
+use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::{Server, ServerKind};
 use serde_json::Value;
 
@@ -89,6 +91,79 @@ fn every_workload_runs_without_an_error_on_paddock() {
 #[test]
 fn every_workload_runs_without_an_error_on_zookeeper() {
     every_workload_runs_without_an_error(ServerKind::ZooKeeper);
+}
+
+/// A server whose port for clients speaks TLS only and believes certificates of one authority. `directory` has them.
+fn with_tls(directory: &Path, kind: ServerKind) -> Server {
+    pem_stores(directory, "ours", 2);
+    let path = |name: &str| directory.join(name).display().to_string();
+    let lines = [
+        ("client.portUnification", "true".to_owned()),
+        ("serverCnxnFactory", "org.apache.zookeeper.server.NettyServerCnxnFactory".to_owned()),
+        ("authProvider.x509", "org.apache.zookeeper.server.auth.X509AuthenticationProvider".to_owned()),
+        ("ssl.keyStore.location", path("1.pem")),
+        ("ssl.trustStore.location", path("trust.pem")),
+        ("ssl.clientAuth", "need".to_owned()),
+    ];
+    Server::start_with(kind, &lines.each_ref().map(|(key, value)| (*key, value.as_str())))
+}
+
+fn every_workload_runs_over_tls(kind: ServerKind) {
+    let directory = tempfile::tempdir().expect("make a directory");
+    let server = with_tls(directory.path(), kind);
+    let hosts = server.address().to_string();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (trust, own) = (path("trust.pem"), path("2.pem"));
+    let tls = ["--hosts", &hosts, "--tls-ca", &trust, "--tls-cert", &own];
+    for workload in WORKLOADS {
+        let limit = if workload == "smoketest" { ["--requests", "1000"] } else { ["--time", "500ms"] };
+        let report = report(&[&[workload], &tls[..], &limit[..]].concat());
+        assert_eq!((&report["errors"], &report["ended"]), (&0.into(), &"complete".into()), "{report}");
+        assert!(report["requests"].as_u64() > Some(0), "{report}");
+    }
+    // More than a record, a buffer of the library and the socket hold, both ways.
+    let large = ["--value-bytes", "300000", "--window", "20", "--time", "500ms", "--znodes", "10"];
+    for workload in ["get", "set"] {
+        let report = report(&[&[workload], &tls[..], &large[..]].concat());
+        assert_eq!((&report["errors"], &report["ended"]), (&0.into(), &"complete".into()), "{report}");
+    }
+    let run = |more: &[&str]| {
+        let load = ["create", "--hosts", &hosts, "--time", "500ms", "--connect-timeout", "5s"];
+        let output = output(&[&load, more].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        stderr(&output)
+    };
+    // Who shows no certificate, or does not believe the server, measures nothing.
+    run(&["--tls-skip-verify"]);
+    let other = tempfile::tempdir().expect("make a directory");
+    pem_stores(other.path(), "theirs", 1);
+    let theirs = other.path().join("trust.pem").display().to_string();
+    let said = run(&["--tls-ca", &theirs, "--tls-cert", &own]);
+    assert!(said.contains("invalid peer certificate"), "{said}");
+    let skipped = ["create", "--hosts", &hosts, "--requests", "10", "--tls-skip-verify", "--tls-cert", &own];
+    report(&skipped);
+}
+
+#[test]
+fn every_workload_runs_over_tls_on_paddock() {
+    every_workload_runs_over_tls(ServerKind::Paddock);
+}
+
+#[test]
+fn every_workload_runs_over_tls_on_zookeeper() {
+    every_workload_runs_over_tls(ServerKind::ZooKeeper);
+}
+
+#[test]
+fn every_connection_shows_its_identity() {
+    let lines = [("enforce.auth.enabled", "true"), ("enforce.auth.schemes", "digest")];
+    for kind in [ServerKind::Paddock, ServerKind::ZooKeeper] {
+        let server = Server::start_with(kind, &lines);
+        let hosts = server.address().to_string();
+        let load = ["mixed", "--hosts", &hosts, "--time", "500ms"];
+        assert_eq!(output(&load).status.code(), Some(2), "who shows nothing is not served");
+        report(&[&load[..], &["--auth", "digest:ann:secret"]].concat());
+    }
 }
 
 #[test]

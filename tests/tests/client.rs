@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use paddock_client::{
     Acl, AddWatchMode, Client, ClientOptions, CreateMode, Error, ErrorCode, Event, EventKind, Id, Multi,
-    MultiRead, OpCode, Perms, ReadReply, WatcherKind, WriteReply,
+    MultiRead, OpCode, Perms, ReadReply, Tls, TlsFiles, WatcherKind, WriteReply,
 };
+use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::{Server, ServerKind};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -14,11 +15,15 @@ use tokio::time::timeout;
 /// Nothing here takes so long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn server() -> Server {
-    Server::start(match env::var("CLIENT_AGAINST").as_deref() {
+fn kind() -> ServerKind {
+    match env::var("CLIENT_AGAINST").as_deref() {
         Ok("zookeeper") => ServerKind::ZooKeeper,
         _ => ServerKind::Paddock,
-    })
+    }
+}
+
+fn server() -> Server {
+    Server::start(kind())
 }
 
 async fn connect(server: &Server) -> Client {
@@ -196,4 +201,49 @@ async fn no_server_is_a_clear_error() {
     assert!(matches!(&error, Error::Connect { servers, .. } if servers == "127.0.0.1:1"), "{error:?}");
     let error = Client::connect(" , ", options).await.unwrap_err();
     assert!(matches!(error, Error::NoServers(_)));
+}
+
+/// A session over TLS: values longer than a record both ways, events, and another connection when the first one breaks.
+#[tokio::test]
+async fn a_session_over_tls_goes_on_with_another_connection() {
+    let dir = tempfile::tempdir().expect("make a directory");
+    pem_stores(dir.path(), "ours", 2);
+    let path = |name: &str| dir.path().join(name);
+    let text = |name: &str| path(name).display().to_string();
+    let lines = [
+        ("client.portUnification", "true".to_owned()),
+        ("serverCnxnFactory", "org.apache.zookeeper.server.NettyServerCnxnFactory".to_owned()),
+        ("authProvider.x509", "org.apache.zookeeper.server.auth.X509AuthenticationProvider".to_owned()),
+        ("ssl.keyStore.location", text("1.pem")),
+        ("ssl.trustStore.location", text("trust.pem")),
+    ];
+    let mut server = Server::start_with(kind(), &lines.each_ref().map(|(key, value)| (*key, value.as_str())));
+    let files = TlsFiles {
+        authorities: Some(path("trust.pem")),
+        certificate: Some(path("2.pem")),
+        ..TlsFiles::default()
+    };
+    let (sender, mut events) = mpsc::unbounded_channel();
+    let options = ClientOptions {
+        tls: Some(Tls::load(&files).expect("the files are good")),
+        events: Some(sender),
+        ..ClientOptions::default()
+    };
+    let client = Client::connect(&server.address().to_string(), options).await.expect("connect");
+    let identities = client.who_am_i().await.expect("ask who this is");
+    assert!(identities.iter().any(|id| id.scheme == "x509"), "{identities:?}");
+    let value = vec![7; 700_000];
+    client.create("/a", &value, CreateMode::Persistent).await.expect("create");
+    let reads: Vec<_> = (0..20).map(|_| client.get_data("/a")).collect();
+    for read in reads {
+        assert_eq!(read.await.expect("read").bytes.as_deref(), Some(&value[..]));
+    }
+    client.add_watch("/a", AddWatchMode::Persistent).await.expect("watch");
+    server.kill();
+    server.restart();
+    assert!(matches!(next(&mut events).await, Event::Disconnected));
+    assert!(matches!(next(&mut events).await, Event::Reconnected));
+    client.set_data("/a", b"", None).await.expect("set");
+    assert_eq!(next_change(&mut events).await, (EventKind::NodeDataChanged, "/a".to_owned()));
+    client.close().await.expect("close");
 }

@@ -23,6 +23,7 @@ Examples:
   cargo xtask compare --size --long  the same of Paddock alone, with 10 million znodes; needs 10 GiB of memory and of disk
   cargo xtask compare --reads        reads only, with one worker and with two; about 3 minutes
   cargo xtask compare --log          Paddock with and without a compressed log; about 4 minutes
+  cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 6 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
@@ -48,8 +49,11 @@ pub(crate) struct Options {
     /// The price of a compressed log
     #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "long"])]
     log: bool,
+    /// Clients that speak TLS beside those that do not, on both servers
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "long"])]
+    tls: bool,
     /// ClickHouse's workload with and without its compression, on Paddock alone
-    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "quick", "long"])]
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "quick", "long"])]
     compression: bool,
 }
 
@@ -117,6 +121,13 @@ impl Comparison {
         table: "compare log",
         has_zookeeper: true,
     };
+    const TLS: Comparison = Comparison {
+        suite: "tls",
+        page: "tls",
+        options: " --tls",
+        table: "compare tls",
+        has_zookeeper: true,
+    };
     const COMPRESSION: Comparison = Comparison {
         suite: "compression",
         page: "compression",
@@ -134,6 +145,7 @@ impl Options {
             }
             ("3", ..) => Ok(Comparison::THREE),
             _ if self.log => Ok(Comparison::LOG),
+            _ if self.tls => Ok(Comparison::TLS),
             _ if self.compression => Ok(Comparison::COMPRESSION),
             (_, true, _, true) => Ok(Comparison::SIZE_LONG),
             (_, true, ..) => Ok(Comparison::SIZE),
@@ -164,7 +176,11 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     layout.cargo().args(["build", "--release", "--package", "paddock-server", "--example", "bare"]).run()?;
     let results = layout.comparison(name);
     forget_finished(&results, options.quick)?;
-    if !play(layout, name, &results)? {
+    let certificates = layout.environment("compare-tls");
+    if options.tls {
+        install::certificate(layout, &certificates)?;
+    }
+    if !play(layout, name, &results, &certificates)? {
         return Ok(false);
     }
     if !options.quick {
@@ -183,11 +199,11 @@ fn forget_finished(results: &Path, always: bool) -> Result<(), Error> {
     Ok(())
 }
 
-fn play(layout: &Layout, name: &str, results: &Path) -> Result<bool, Error> {
+fn play(layout: &Layout, name: &str, results: &Path, certificates: &Path) -> Result<bool, Error> {
     let suite = layout.tests("compare").join(format!("{name}.toml"));
     let bench = Program::new(layout.paddock()).args(["bench", "suite"]).arg(suite).arg("--out").arg(results);
     let bench = bench.env("PADDOCK_BIN", layout.paddock()).env("ZOOKEEPER_CLASSPATH", layout.class_path());
-    let bench = bench.env("BARE_BIN", layout.bare_server());
+    let bench = bench.env("BARE_BIN", layout.bare_server()).env("CERTIFICATES", certificates);
     bench.status().map(|status| status.success())
 }
 

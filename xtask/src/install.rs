@@ -150,6 +150,22 @@ pub(crate) fn etcd(layout: &Layout) -> Result<PathBuf, Error> {
     Ok(directory.join("root/usr/bin/etcd"))
 }
 
+/// A certificate for 127.0.0.1 that signs itself: server.p12 with its key, and ca.pem to believe it by.
+pub(crate) fn certificate(layout: &Layout, directory: &Path) -> Result<(), Error> {
+    once(directory, "certificate for a year", || {
+        let log = layout.log("make-certificate");
+        let keytool = |command: &str| {
+            let keytool =
+                Program::new("keytool").args([command, "-alias", "server", "-storepass", "password"]);
+            keytool.arg("-keystore").arg(directory.join("server.p12")).log_to(&log)
+        };
+        let key = ["-keyalg", "EC", "-groupname", "secp256r1", "-storetype", "PKCS12", "-validity", "365"];
+        let names = ["-dname", "CN=127.0.0.1", "-ext", "san=ip:127.0.0.1"];
+        keytool("-genkeypair").args(key).args(names).run()?;
+        keytool("-exportcert").args(["-rfc", "-file"]).arg(directory.join("ca.pem")).run()
+    })
+}
+
 /// Debian's Prometheus; returns the directory of its programs.
 pub(crate) fn prometheus(layout: &Layout) -> Result<PathBuf, Error> {
     let path = env::var_os("PATH").unwrap_or_default();

@@ -9,6 +9,7 @@ mod pacer;
 mod reactor;
 mod session;
 mod timer;
+mod wire;
 
 pub(crate) use handshake::probe;
 pub(crate) use reactor::{Command, Driver, News, Share};

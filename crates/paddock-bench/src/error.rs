@@ -39,6 +39,8 @@ pub enum BenchError {
         #[source]
         source: paddock_client::Error,
     },
+    #[error("TLS")]
+    Tls(#[from] paddock_client::TlsError),
     /// A server that a suite started; with the end of what it wrote.
     #[error("{server}: {what}; the end of its log:\n{log}")]
     Server { server: String, what: String, log: String },

@@ -5,6 +5,7 @@
 //! processes meanwhile (`sample.rs`). `workload/` holds what can be asked of a server, `report/` turns figures into
 //! text and pages, `suite/` starts servers itself and compares them.
 
+mod access;
 mod driver;
 mod error;
 mod measure;
@@ -18,7 +19,9 @@ pub mod suite;
 mod tally;
 pub mod workload;
 
+pub use access::{Access, Identity};
 pub use error::{BenchError, causes};
+pub use paddock_client::{Tls, TlsFiles};
 pub use paddock_proto::Extensions;
 pub use plan::{RunPlan, SampleSource, Until};
 pub use progress::{Progress, Silence, Tick};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use paddock_proto::Extensions;
 
+use crate::Access;
 use crate::report::Pace;
 use crate::workload::Workload;
 
@@ -24,6 +25,7 @@ pub struct RunPlan {
     pub session_timeout: Duration,
     /// Extensions of ClickHouse's protocol to ask for; ClickHouse Keeper and Paddock understand them.
     pub extensions: Extensions,
+    pub access: Access,
     /// Time in which a session has to open.
     pub connect_timeout: Duration,
     /// True if a failed request or a lost connection ends the run.

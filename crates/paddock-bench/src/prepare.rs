@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Pending};
 
 use crate::workload::{Workload, Znode};
-use crate::{BenchError, RunPlan};
+use crate::{BenchError, Identity, RunPlan};
 
 /// More than this are not on their way at once.
 const IN_FLIGHT: usize = 2000;
@@ -30,9 +30,15 @@ fn on_a_client(
     let options = ClientOptions {
         session_timeout: plan.session_timeout,
         connect_timeout: plan.connect_timeout,
+        tls: plan.access.tls.clone(),
         ..ClientOptions::default()
     };
-    with_client(&plan.hosts, options, work)
+    with_client(&plan.hosts, options, async |client| {
+        for Identity { scheme, auth } in &plan.access.identities {
+            client.add_auth(scheme, auth.as_bytes()).await?;
+        }
+        work(client).await
+    })
 }
 
 /// Does some work over a session of its own, which is closed after it.

@@ -71,7 +71,7 @@ fn probe_all(plan: &RunPlan) -> Result<Vec<SocketAddr>, BenchError> {
     for host in &plan.hosts {
         // A host stands in the list once for each session that is meant to be there.
         if !known.contains_key(host.as_str()) {
-            known.insert(host, probe(host, plan.connect_timeout)?);
+            known.insert(host, probe(host, plan.access.tls.as_ref(), plan.connect_timeout)?);
         }
     }
     Ok(plan.hosts.iter().map(|host| known[host.as_str()]).collect())
@@ -269,6 +269,8 @@ fn start_drivers(
             pace: plan.pace,
             session_timeout: plan.session_timeout,
             extensions: plan.extensions,
+            access: plan.access.clone(),
+            hosts: plan.hosts.clone(),
             connect_timeout: plan.connect_timeout,
             stop_on_error: plan.stop_on_error,
             has_onlookers: plan.workload.is_one_thread(),

@@ -12,14 +12,13 @@ use paddock_proto::{
     ConnectResponse, ErrorCode, OpCode, Password, RequestHeader, SessionId, WatchEvent, Xid, Zxid, encode,
     frame,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use crate::client::Shared;
 use crate::handshake::{self, Granted};
 use crate::outbox::{Intent, Waiting};
 use crate::pending::Reply;
+use crate::stream::{Moved, Stream};
 use crate::watches::WatchTable;
 use crate::{ClientOptions, Error, Event};
 
@@ -36,7 +35,7 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
     password: Password,
     timeout: Duration,
-    stream: TcpStream,
+    stream: Stream,
     /// Identities that were accepted, to be shown again.
     identities: Vec<(String, Vec<u8>)>,
     watches: WatchTable,
@@ -80,7 +79,9 @@ impl Connection {
         for attempt in 0.. {
             let server = &list[attempt % list.len()];
             let request = handshake::request(&options, SessionId::NONE, Zxid(0), &Password::ZERO);
-            let error = match timeout_at(deadline, handshake::perform(server, &request)).await {
+            let error = match timeout_at(deadline, handshake::perform(server, options.tls.as_ref(), &request))
+                .await
+            {
                 Ok(Ok(granted)) if granted.is_valid() => {
                     let mut connection = Connection::new(list, options, shared, granted);
                     connection.next_server = attempt + 1;
@@ -162,19 +163,18 @@ impl Connection {
             }
             let ping_at = last_sent + self.timeout / 3;
             let dead_at = last_heard + self.timeout * 2 / 3;
-            let (mut reader, mut writer) = self.stream.split();
             tokio::select! {
-                read = reader.read_buf(&mut self.incoming) => {
-                    if read? == 0 {
-                        return Err(Over::Lost);
+                moved = self.stream.exchange(&mut self.incoming, &self.outgoing[written..]) => match moved? {
+                    Moved::Received(0) => return Err(Over::Lost),
+                    Moved::Received(_) => {
+                        last_heard = Instant::now();
+                        self.on_bytes()?;
                     }
-                    last_heard = Instant::now();
-                    self.on_bytes()?;
-                }
-                sent = writer.write(&self.outgoing[written..]), if written < self.outgoing.len() => {
-                    written += sent?;
-                    last_sent = Instant::now();
-                }
+                    Moved::Sent(len) => {
+                        written += len;
+                        last_sent = Instant::now();
+                    }
+                },
                 () = self.shared.outbox.wake.notified(), if self.outgoing.is_empty() => {}
                 () = sleep_until(ping_at.min(dead_at)) => {
                     if Instant::now() >= dead_at {
@@ -287,7 +287,8 @@ impl Connection {
             let last_zxid = Zxid(self.shared.last_zxid.load(Ordering::Acquire));
             let request = handshake::request(&self.options, session, last_zxid, &self.password);
             // Another server may answer where this one hangs.
-            if let Ok(Ok(granted)) = timeout(self.timeout / 3, handshake::perform(server, &request)).await {
+            let handshake = handshake::perform(server, self.options.tls.as_ref(), &request);
+            if let Ok(Ok(granted)) = timeout(self.timeout / 3, handshake).await {
                 return self.resume(granted);
             }
             if attempt % self.servers.len() == 0 {

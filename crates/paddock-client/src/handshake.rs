@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use paddock_proto::{ConnectRequest, ConnectResponse, Extensions, Password, SessionId, Zxid, frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use crate::ClientOptions;
+use crate::stream::Stream;
+use crate::{ClientOptions, Tls};
 
 /// A session as the server granted it.
 pub(crate) struct Granted {
-    pub stream: TcpStream,
+    pub stream: Stream,
     pub response: ConnectResponse,
     /// Bytes that came behind the response.
     pub rest: Vec<u8>,
@@ -45,14 +45,18 @@ pub(crate) fn request<'a>(
     }
 }
 
-pub(crate) async fn perform(server: &str, request: &ConnectRequest<'_>) -> io::Result<Granted> {
+pub(crate) async fn perform(
+    server: &str,
+    tls: Option<&Tls>,
+    request: &ConnectRequest<'_>,
+) -> io::Result<Granted> {
     /// A connect response is 37 bytes; an answer that is much longer comes from something else.
     const RESPONSE_BYTES_MAX: i32 = 1024;
-    let mut stream = TcpStream::connect(server).await?;
-    stream.set_nodelay(true)?;
+    let mut stream = Stream::connect(server, tls).await?;
     let mut bytes = Vec::new();
     request.encode(&mut bytes);
     stream.write_all(&bytes).await?;
+    stream.flush().await?;
     bytes.clear();
     loop {
         if stream.read_buf(&mut bytes).await? == 0 {

@@ -33,6 +33,9 @@ mod options;
 mod outbox;
 mod pending;
 mod results;
+mod stream;
+mod tls;
+mod unverified;
 mod watches;
 
 pub use client::Client;
@@ -45,4 +48,5 @@ pub use paddock_proto::{
 };
 pub use pending::{Pending, Reply};
 pub use results::{Children, Created, Data};
+pub use tls::{Tls, TlsError, TlsFiles};
 pub use watches::Event;

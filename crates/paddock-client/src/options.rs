@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::Event;
+use crate::{Event, Tls};
 
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
@@ -15,6 +15,8 @@ pub struct ClientOptions {
     pub connect_timeout: Duration,
     /// A longer reply ends the connection.
     pub reply_bytes_max: i32,
+    /// TLS for every connection; none is plaintext.
+    pub tls: Option<Tls>,
     /// Receiver of watch events and changes of the connection. Without it they are dropped.
     pub events: Option<mpsc::UnboundedSender<Event>>,
 }
@@ -25,6 +27,7 @@ impl Default for ClientOptions {
             session_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
             reply_bytes_max: 256 << 20,
+            tls: None,
             events: None,
         }
     }

@@ -4,7 +4,6 @@
 
 mod comparison;
 mod failure;
-mod identity;
 mod seen;
 mod server;
 mod side;
@@ -12,10 +11,10 @@ mod side;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use crate::access::AccessArgs;
 use crate::moving::{self, ProgressLine};
 use comparison::{Comparison, Totals};
 use failure::Failure;
-use identity::Identity;
 use side::{Side, Source};
 
 const EXAMPLES: &str = "\
@@ -24,6 +23,8 @@ Examples:
       two servers that run
   paddock diff --auth digest:admin:secret zk1:2181 /var/lib/paddock
       a server, and the data directory of a member that is stopped
+  paddock diff --tls-ca ca.pem zk1:2281 paddock1:2281
+      two servers, over TLS
   paddock diff /var/lib/zookeeper /backup/snapshot.1f00000042
       the data directory of a ZooKeeper, and one snapshot of it
   paddock diff /data,/datalog zk1:2181
@@ -47,9 +48,8 @@ pub(crate) struct Args {
     /// Second tree
     #[arg(value_name = "B")]
     b: String,
-    /// Identity to show to servers
-    #[arg(long, value_name = "SCHEME:AUTH", value_parser = identity::parse)]
-    auth: Vec<Identity>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Znode to leave out, with all below it
     #[arg(long, value_name = "PATH", value_parser = parse_path)]
     exclude: Vec<String>,
@@ -75,6 +75,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn compare(args: &Args) -> Result<Totals, Failure> {
+    let access = args.access.read()?;
     // Trees are read before sessions are opened, which would have to be kept alive meanwhile.
     let mut line = ProgressLine::start();
     let sources = [Source::open(&args.a, &mut line)?, Source::open(&args.b, &mut line)?];
@@ -82,8 +83,8 @@ fn compare(args: &Args) -> Result<Totals, Failure> {
     let mut out = io::stdout().lock();
     let totals = runtime.block_on(async {
         let [a, b] = &sources;
-        let a = Side::begin(a, &args.auth, &args.exclude).await?;
-        let b = Side::begin(b, &args.auth, &args.exclude).await?;
+        let a = Side::begin(a, &access, &args.exclude).await?;
+        let b = Side::begin(b, &access, &args.exclude).await?;
         let mut comparison = Comparison::new(a, b, args.limit);
         let compared = comparison.run(&mut line, &mut out).await;
         comparison.close().await;

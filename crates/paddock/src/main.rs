@@ -3,6 +3,7 @@
 //! Exit codes: 0 after an orderly end, 1 when the world misbehaved, 2 when what the operator said cannot be done, 130
 //! when a second signal cut the orderly end short. Those of `diff` are as diff(1) has them.
 
+mod access;
 mod bench;
 mod config;
 mod diff;

@@ -4,9 +4,11 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use paddock_client::Tls;
 use paddock_proto::{
     ConnectRequest, ConnectResponse, Extensions, OpCode, Password, RequestHeader, SessionId, Xid, Zxid, frame,
 };
+use rustls::{ClientConnection, StreamOwned};
 
 use crate::BenchError;
 
@@ -64,11 +66,12 @@ pub(crate) fn response(bytes: &[u8]) -> Result<Option<(ConnectResponse, usize)>,
 }
 
 /// Opens a session on `host` and closes it; returns the host's address.
-pub(crate) fn probe(host: &str, within: Duration) -> Result<SocketAddr, BenchError> {
+pub(crate) fn probe(host: &str, tls: Option<&Tls>, within: Duration) -> Result<SocketAddr, BenchError> {
     let unreachable = |source| BenchError::Connect { host: host.to_owned(), source };
     let refused = |reason: String| BenchError::Protocol { host: host.to_owned(), reason };
-    let (address, mut stream) = connect(host, within).map_err(unreachable)?;
+    let (address, socket) = connect(host, within).map_err(unreachable)?;
     let deadline = Instant::now() + within;
+    let mut stream = ProbeStream::new(socket, host, tls).map_err(unreachable)?;
     match greet(&mut stream, deadline) {
         Ok(bytes) => match response(&bytes).map_err(refused)? {
             Some((response, _)) if response.timeout_ms > 0 => {}
@@ -104,15 +107,64 @@ fn connect(host: &str, within: Duration) -> io::Result<(SocketAddr, TcpStream)> 
     Err(last)
 }
 
+/// A connection that waits for what it reads.
+enum ProbeStream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl ProbeStream {
+    fn new(socket: TcpStream, host: &str, tls: Option<&Tls>) -> io::Result<ProbeStream> {
+        Ok(match tls {
+            None => ProbeStream::Plain(socket),
+            Some(tls) => ProbeStream::Tls(Box::new(StreamOwned::new(tls.call(host)?, socket))),
+        })
+    }
+
+    fn give_up_at(&self, deadline: Instant) -> io::Result<()> {
+        let socket = match self {
+            ProbeStream::Plain(socket) => socket,
+            ProbeStream::Tls(stream) => &stream.sock,
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        socket.set_read_timeout(Some(left.max(Duration::from_millis(1))))
+    }
+}
+
+impl Read for ProbeStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            ProbeStream::Plain(socket) => socket.read(buffer),
+            ProbeStream::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for ProbeStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            ProbeStream::Plain(socket) => socket.write(bytes),
+            ProbeStream::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            ProbeStream::Plain(socket) => socket.flush(),
+            ProbeStream::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
 /// Sends a connect request and reads until the answer is whole, plainly wrong, or the connection ends.
-fn greet(stream: &mut TcpStream, deadline: Instant) -> io::Result<Vec<u8>> {
+fn greet(stream: &mut ProbeStream, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     SessionRequest::new(Duration::from_secs(10), Extensions::default()).encode(&mut bytes);
+    stream.give_up_at(deadline)?;
     stream.write_all(&bytes)?;
     bytes.clear();
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        stream.give_up_at(deadline)?;
         let mut chunk = [0; 512];
         let len = match stream.read(&mut chunk) {
             // Some services cut a connection that says what they do not understand.

@@ -20,6 +20,7 @@ use super::handshake::SessionRequest;
 use super::pacer::Pacer;
 use super::session::{Broken, DriverSession, Mood, Round};
 use super::timer::Timer;
+use crate::access::{Access, Identity};
 use crate::measure::Slice;
 use crate::report::Pace;
 use crate::workload::Lane;
@@ -46,6 +47,9 @@ pub(crate) struct Share {
     pub(crate) pace: Pace,
     pub(crate) session_timeout: Duration,
     pub(crate) extensions: Extensions,
+    pub(crate) access: Access,
+    /// `host:port` of each of `addresses`.
+    pub(crate) hosts: Vec<String>,
     pub(crate) connect_timeout: Duration,
     pub(crate) stop_on_error: bool,
     /// True if lanes may wait for what comes for others.
@@ -170,11 +174,12 @@ impl Reactor {
         news: Sender<(usize, News)>,
     ) -> Reactor {
         let now = Instant::now();
+        let identities: Arc<[Identity]> = share.access.identities.as_slice().into();
         let (servers, sessions): (Vec<usize>, Vec<DriverSession>) = std::mem::take(&mut share.lanes)
             .into_iter()
             .map(|(server, lane)| {
                 let asked = SessionRequest::new(share.session_timeout, share.extensions);
-                (server, DriverSession::new(asked, lane))
+                (server, DriverSession::new(asked, Arc::clone(&identities), lane))
             })
             .unzip();
         let links = Links {
@@ -365,9 +370,15 @@ impl Reactor {
             if time > now || links.connecting >= CONNECTING_MAX {
                 return true;
             }
-            let address = self.share.addresses[links.servers[number]];
+            let server = links.servers[number];
+            let address = self.share.addresses[server];
             let session = &mut self.sessions[number];
-            match session.connect(address, self.poll.registry(), Token(number), now) {
+            let tls = self.share.access.tls.as_ref().map(|tls| tls.call(&self.share.hosts[server]));
+            let connected = tls
+                .transpose()
+                .map_err(Broken::Io)
+                .and_then(|tls| session.connect(address, tls, self.poll.registry(), Token(number), now));
+            match connected {
                 Ok(()) => links.connecting += 1,
                 Err(why) => broken.push((number, why)),
             }

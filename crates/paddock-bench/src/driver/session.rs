@@ -9,13 +9,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mio::net::TcpStream;
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
 use paddock_proto::jute::Reader;
-use paddock_proto::{Extensions, OpCode, RequestHeader, WatchEvent, Xid, Zxid, blocks, frame};
+use paddock_proto::{Extensions, OpCode, RequestHeader, WatchEvent, Xid, Zxid, blocks, encode, frame};
+
+use rustls::ClientConnection;
 
 use super::form;
 use super::handshake::{self, SessionRequest};
+use super::wire::{Wire, is_not_ready};
+use crate::access::Identity;
 use crate::measure::Slice;
 use crate::workload::{Lane, Next, Operation, ReplyVerdict, Request, ServerReply, error_name};
 
@@ -92,9 +95,11 @@ struct Flight {
 }
 
 pub(crate) struct DriverSession {
-    stream: Option<TcpStream>,
+    stream: Option<Wire>,
     link: Link,
     asked: SessionRequest,
+    /// Identities that each connection shows.
+    identities: Arc<[Identity]>,
     lane: Box<dyn Lane>,
     mood: Mood,
     /// The appointment that `new_appointment` has told.
@@ -114,12 +119,17 @@ pub(crate) struct DriverSession {
 }
 
 impl DriverSession {
-    pub(crate) fn new(asked: SessionRequest, lane: Box<dyn Lane>) -> DriverSession {
+    pub(crate) fn new(
+        asked: SessionRequest,
+        identities: Arc<[Identity]>,
+        lane: Box<dyn Lane>,
+    ) -> DriverSession {
         let now = Instant::now();
         DriverSession {
             stream: None,
             link: Link::Down,
             asked,
+            identities,
             lane,
             mood: Mood::Done,
             told: None,
@@ -166,14 +176,12 @@ impl DriverSession {
     pub(crate) fn connect(
         &mut self,
         address: SocketAddr,
+        tls: Option<ClientConnection>,
         registry: &Registry,
         token: Token,
         now: Instant,
     ) -> Result<(), Broken> {
-        let mut stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
-        self.stream = Some(stream);
+        self.stream = Some(Wire::connect(address, tls, registry, token)?);
         self.link = Link::Greeting;
         self.clear_buffers();
         self.asked.encode(&mut self.outgoing);
@@ -332,7 +340,8 @@ impl DriverSession {
             round.now = Instant::now();
             round.slice.bytes_received += len as u64;
             any |= self.take(len, round)?;
-            if len < round.buffer.len() {
+            let is_all = self.stream.as_ref().is_some_and(Wire::short_read_is_all);
+            if is_all && len < round.buffer.len() {
                 return Ok(any);
             }
         }
@@ -413,11 +422,24 @@ impl DriverSession {
         self.asked.id = response.session;
         self.asked.password = response.password;
         self.link = Link::Up;
+        self.show_identities();
         if let (since, Some(operation)) = self.connecting {
             round.slice.record(operation, round.now.duration_since(since));
             self.connecting.1 = None;
         }
         Ok(())
+    }
+
+    /// Shows who this is, ahead of the first request.
+    fn show_identities(&mut self) {
+        for Identity { scheme, auth } in &*self.identities {
+            let start = self.outgoing.len();
+            frame::write(&mut self.outgoing, |out| {
+                RequestHeader { xid: Xid::AUTH, op: OpCode::Auth.code() }.encode(out);
+                encode::auth(out, scheme, auth.as_bytes());
+            });
+            form::dress(self.asked.extensions, &mut self.outgoing, start);
+        }
     }
 
     fn reply(&mut self, frame: &[u8], round: &mut Round) -> Result<(), paddock_proto::DecodeError> {
@@ -430,7 +452,12 @@ impl DriverSession {
             if let Some((operation, latency)) = self.lane.notified(&event, round.now) {
                 round.slice.record(operation, latency);
             }
-        } else if xid != Xid::PING {
+        } else if xid == Xid::AUTH && error != 0 {
+            return Err(paddock_proto::DecodeError::UnknownValue {
+                field: "answer to an identity",
+                value: error,
+            });
+        } else if xid != Xid::PING && xid != Xid::AUTH {
             let expected = self.in_flight.front().map(|flight| flight.xid);
             if expected != Some(xid) {
                 return Err(paddock_proto::DecodeError::UnknownValue {
@@ -481,11 +508,6 @@ fn refused(extensions: Extensions) -> String {
     let asked: Vec<&str> =
         asked.into_iter().filter_map(|(is_asked, what)| is_asked.then_some(what)).collect();
     format!("it does not {}; leave that out", asked.join(" and "))
-}
-
-/// A socket that is not ready, or whose connection is still being made.
-fn is_not_ready(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
 }
 
 /// The code of the operation that made a multi fail; 0 if none did.

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use paddock_client::{Tls, TlsFiles};
 use serde::{Deserialize, Serialize};
 
 use super::Measurement;
+use crate::BenchError;
 
 /// A suite's file, checked and with the environment's values in it. Its serialised form is its meaning.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,6 +34,9 @@ pub struct ServerTemplate {
     pub ready_within: Duration,
     /// True if connections to it use ClickHouse's compressed blocks.
     pub use_compression: bool,
+    /// Certificates by which it is believed: connections to it use TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_ca: Option<PathBuf>,
     /// By path below the member's directory.
     pub files: BTreeMap<String, String>,
 }
@@ -49,6 +54,15 @@ pub(super) struct StepPlace {
     pub(super) repetition: usize,
     pub(super) measurement: usize,
     pub(super) server: usize,
+}
+
+impl ServerTemplate {
+    /// TLS of connections to it, if there is any.
+    pub(super) fn tls(&self) -> Result<Option<Tls>, BenchError> {
+        let Some(authorities) = &self.tls_ca else { return Ok(None) };
+        let files = TlsFiles { authorities: Some(authorities.clone()), ..TlsFiles::default() };
+        Ok(Some(Tls::load(&files)?))
+    }
 }
 
 impl Suite {

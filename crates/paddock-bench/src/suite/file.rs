@@ -5,7 +5,7 @@ mod workload;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -111,6 +111,7 @@ struct ServerEntry {
     ready_within: Option<Duration>,
     #[serde(default)]
     use_compression: bool,
+    tls_ca: Option<Spanned<String>>,
     #[serde(default)]
     files: Files,
 }
@@ -203,7 +204,8 @@ impl Reader<'_> {
     }
 
     fn server(&self, entry: &Spanned<ServerEntry>) -> Result<ServerTemplate, BenchError> {
-        let ServerEntry { name, members, command, ready_within, use_compression, files } = entry.get_ref();
+        let ServerEntry { name, members, command, ready_within, use_compression, tls_ca, files } =
+            entry.get_ref();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.get_ref().is_empty() || !name.get_ref().chars().all(plain) {
             return Err(
@@ -222,6 +224,7 @@ impl Reader<'_> {
             command: command.iter().map(|word| self.template(word)).collect::<Result<_, _>>()?,
             ready_within: ready_within.unwrap_or(READY_WITHIN),
             use_compression: *use_compression,
+            tls_ca: tls_ca.as_ref().map(|path| self.template(path).map(PathBuf::from)).transpose()?,
             files: self.files(files)?,
         })
     }
@@ -253,6 +256,13 @@ impl Reader<'_> {
             }
             if let Some(only) = only {
                 all.1.insert(all.0.len(), self.numbers(only, servers)?);
+            }
+            let is_measured =
+                |server: &usize| all.1.get(&all.0.len()).is_none_or(|only| only.contains(server));
+            let has_tls =
+                (0..servers.len()).filter(is_measured).any(|server| servers[server].tls_ca.is_some());
+            if has_tls && !matches!(measurement, Measurement::Run(_)) {
+                return Err(self.fault(place, "only a [[workload]] is measured over TLS: name other servers"));
             }
             all.0.push(measurement);
         }

@@ -13,7 +13,7 @@ use crate::report::RunReport;
 use crate::workload::builtin::Builtin;
 use crate::workload::shape::Shape;
 use crate::workload::{Workload, keeper, replay};
-use crate::{BenchError, Progress, RunPlan, SampleSource, Until};
+use crate::{Access, BenchError, Progress, RunPlan, SampleSource, Until};
 
 const ROOT: &str = "/paddock-bench";
 const SEED: u64 = 1;
@@ -97,6 +97,7 @@ impl Runner for Measure<'_> {
             threads: 1,
             session_timeout: SESSION_TIMEOUT,
             extensions: Extensions { compression: server.use_compression, ..Extensions::default() },
+            access: Access { tls: server.tls()?, ..Access::default() },
             connect_timeout: CONNECT_TIMEOUT,
             stop_on_error: true,
             // A fresh server is wiped, which is quicker.

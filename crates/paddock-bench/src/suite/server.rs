@@ -126,10 +126,11 @@ impl<'a> Server<'a> {
     fn wait_until_ready(&mut self, started: Instant, stop: &AtomicBool) -> Result<(), NotServing> {
         let within = self.template.ready_within;
         let deadline = started + within;
+        let tls = self.template.tls()?;
         for member in &mut self.members {
             let host = member.host();
             // A session is the one sign that a server serves which every server gives.
-            while let Err(error) = probe(&host, ATTEMPT) {
+            while let Err(error) = probe(&host, tls.as_ref(), ATTEMPT) {
                 if stop.load(Ordering::Relaxed) {
                     return Err(NotServing::Stopped);
                 }

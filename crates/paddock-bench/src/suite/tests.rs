@@ -103,6 +103,7 @@ fn template(name: &str) -> ServerTemplate {
         command: std::iter::once(program).chain(arguments.map(str::to_owned)).collect(),
         ready_within: Duration::from_secs(30),
         use_compression: false,
+        tls_ca: None,
         files: [("port".to_owned(), "{port}".to_owned())].into(),
     }
 }

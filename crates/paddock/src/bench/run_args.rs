@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use paddock_bench::workload::builtin;
 
+use crate::access::AccessArgs;
+
 const EXAMPLES: &str = "\
 Examples:
   paddock bench run create --hosts 127.0.0.1:2181
@@ -13,6 +15,8 @@ Examples:
   paddock bench run zkboom --hosts a:2181 --rate 5000 --time 30s
       open loop: latency counts from when a request should have been sent
   paddock bench run suite --hosts 127.0.0.1:2181 --requests 1280000 --pid $(pidof paddock) --json > suite.json
+  paddock bench run mixed --hosts a:2281 --tls-ca ca.pem --tls-cert client.pem --tls-key client.key
+      over TLS, with a certificate of its own
   paddock bench run my-load.yaml --hosts 127.0.0.1:2181
       a workload in the form of clickhouse-keeper-bench
   paddock bench run recorded.csv --hosts 127.0.0.1:2181 --speed 1
@@ -72,6 +76,8 @@ pub(crate) struct Args {
     /// Session timeout to ask for [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(super) session_timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(super) access: AccessArgs,
     /// Compress what is said, as ClickHouse does; for ClickHouse Keeper and Paddock only
     #[arg(long)]
     pub(super) use_compression: bool,

@@ -7,9 +7,13 @@ use paddock_client::Error;
 use paddock_files::FileError;
 use paddock_member::OfflineError;
 
+use crate::access::AccessError;
+
 /// Reason for which two trees could not be compared.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
+    #[error(transparent)]
+    Access(#[from] AccessError),
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]

@@ -2,10 +2,10 @@
 //!
 //! Memory holds the names of the children along one path, and the answers of a few znodes at each of its steps.
 
+use paddock_bench::{Access, Identity};
 use paddock_client::{Acl, Client, ClientOptions, Data, Error, ErrorCode, Pending, Stat};
 
 use super::failure::Failure;
-use super::identity::Identity;
 use super::seen::{Seen, is_within};
 
 /// Znodes that are asked for before their turn.
@@ -36,12 +36,13 @@ type Answers = (Data, Vec<Acl>, Vec<String>);
 impl<'a> ServerWalk<'a> {
     pub(super) async fn begin(
         servers: &'a str,
-        identities: &[Identity],
+        access: &Access,
         exclude: &'a [String],
     ) -> Result<ServerWalk<'a>, Failure> {
         let failed = |source| Failure::Client { server: servers.to_owned(), source };
-        let client = Client::connect(servers, ClientOptions::default()).await.map_err(failed)?;
-        for Identity { scheme, auth } in identities {
+        let options = ClientOptions { tls: access.tls.clone(), ..ClientOptions::default() };
+        let client = Client::connect(servers, options).await.map_err(failed)?;
+        for Identity { scheme, auth } in &access.identities {
             client.add_auth(scheme, auth.as_bytes()).await.map_err(failed)?;
         }
         // Whatever was acknowledged elsewhere is to be seen here.

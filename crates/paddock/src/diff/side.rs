@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use paddock_bench::Access;
 use paddock_files::{LoadOptions, ZooKeeperDirs};
 use paddock_storage::OsDisk;
 use paddock_tree::{Tree, Znodes};
 
 use super::failure::Failure;
-use super::identity::Identity;
 use super::seen::{Seen, is_within};
 use super::server::ServerWalk;
 use crate::moving::ProgressLine;
@@ -81,12 +81,12 @@ pub(super) enum Side<'a> {
 impl<'a> Side<'a> {
     pub(super) async fn begin(
         source: &'a Source,
-        identities: &[Identity],
+        access: &Access,
         exclude: &'a [String],
     ) -> Result<Side<'a>, Failure> {
         Ok(match source {
             Source::Servers(servers) => {
-                Side::Server(Box::new(ServerWalk::begin(servers, identities, exclude).await?))
+                Side::Server(Box::new(ServerWalk::begin(servers, access, exclude).await?))
             }
             Source::Tree(tree) => Side::Tree { tree, znodes: tree.znodes(), exclude },
         })

@@ -90,6 +90,9 @@ fn a_whole_suite() {
     let compressed =
         read(&format!("name = \"n\"\n{SERVERS}use_compression = true\n{WORKLOAD}")).expect("it is good");
     assert_eq!([0, 1].map(|server: usize| compressed.servers[server].use_compression), [false, true]);
+    let secure =
+        read(&format!("name = \"n\"\n{SERVERS}tls_ca = \"ca.pem\"\n{WORKLOAD}")).expect("it is good");
+    assert_eq!([0, 1].map(|server: usize| secure.servers[server].tls_ca.is_some()), [false, true]);
     assert!(suite.workload_files["own.yaml"].path.ends_with("own.yaml"));
     let measurements: Vec<String> = suite.measurements.iter().map(ToString::to_string).collect();
     let expected = [

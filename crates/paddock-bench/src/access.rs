@@ -1,0 +1,27 @@
+//! The way in to a server: TLS, and the identities that each connection shows.
+
+use std::fmt;
+
+use paddock_client::Tls;
+
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// TLS for every connection; none is plaintext.
+    pub tls: Option<Tls>,
+    /// Identities that each connection shows when it is made.
+    pub identities: Vec<Identity>,
+}
+
+/// An identity by its scheme, and the proof of it: `digest` and `user:password`.
+#[derive(Clone)]
+pub struct Identity {
+    pub scheme: String,
+    pub auth: String,
+}
+
+/// A proof is a secret, which no log may have.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:…", self.scheme)
+    }
+}
