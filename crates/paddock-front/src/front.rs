@@ -30,6 +30,19 @@ pub struct Reached {
     pub has_changed: bool,
 }
 
+/// Above so many parcels, those for one connection count as one.
+const REACHED_TURNS_MAX: usize = 256;
+
+/// Makes one of those that are about the same connection.
+fn merge(reached: &mut Vec<Reached>) {
+    reached.sort_unstable_by_key(|one| one.conn);
+    reached.dedup_by(|later, earlier| {
+        let is_same = later.conn == earlier.conn;
+        earlier.has_changed |= is_same && later.has_changed;
+        is_same
+    });
+}
+
 type Connections<H> = HashMap<ConnId, Box<Connection<H>>, FixedState>;
 
 #[derive(Debug)]
@@ -230,6 +243,10 @@ impl<H: Host> Front<H> {
 
     /// Moves the connections to which something has been delivered since this was called last into `reached`.
     pub fn take_reached(&mut self, reached: &mut Vec<Reached>) {
+        // Events of many watchers come in turns: each connection would be flushed once for each of its events.
+        if self.reached.len() > REACHED_TURNS_MAX {
+            merge(&mut self.reached);
+        }
         reached.append(&mut self.reached);
     }
 
@@ -520,7 +537,7 @@ impl<'a, H: Host> Turn<'a, H> {
 
     fn take_token(&mut self, connection: &mut Connection<H>, xid: Xid, body: &[u8], span: Option<H::Span>) {
         let host = self.host;
-        let token = match connection.protocol.on_sasl(xid, body, &self.front.settings, || host.nonce()) {
+        let token = match connection.protocol.on_sasl(xid, body, &self.front.settings, host) {
             Ok(SaslReply::Token(token)) => token,
             Ok(SaslReply::Identify(token)) => {
                 self.lock(connection).identify(connection.client());

@@ -210,7 +210,7 @@ fn reply(out: &mut Outboxes, conn: ConnId, xid: i32) {
 }
 
 fn event(out: &mut Outboxes, conn: ConnId) {
-    out.event(conn, WatchEvent { kind: EventKind::NodeCreated, path: "/b", zxid: Zxid(7) });
+    out.event(WatchEvent { kind: EventKind::NodeCreated, path: "/b", zxid: Zxid(7) }).tell(conn);
 }
 
 #[test]
@@ -250,6 +250,24 @@ fn events_stand_before_the_answer_that_shows_their_change() {
     stage.engine(|out| event(out, conn));
     stage.receive(conn, &read(1));
     assert_eq!(stage.replies(conn), [(Xid::NOTIFICATION.0, None), (1, None)]);
+}
+
+#[test]
+fn a_connection_with_many_events_is_flushed_once() {
+    let mut stage = Stage::new(Limits::default());
+    let conns = [1, 2].map(|number| stage.connect(number, FIRST, Extensions::default()));
+    stage.reached();
+    stage.engine(|out| {
+        for _ in 0..1000 {
+            let mut mail = out.event(WatchEvent { kind: EventKind::NodeCreated, path: "/b", zxid: Zxid(7) });
+            conns.iter().for_each(|conn| mail.tell(*conn));
+        }
+    });
+    stage.front.deliver(&stage.around);
+    assert_eq!(stage.reached().iter().map(|reached| reached.conn).collect::<Vec<_>>(), conns);
+    for conn in conns {
+        assert_eq!(stage.replies(conn).len(), 1000);
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub use contact::{CONTACT_MAX_LEAST_MS, TOUCH_DELAY_MS, contact_max_ms};
 pub use garbage::Garbage;
 pub use input::{ClientInput, QueuedRead};
 pub use liveness::Liveness;
-pub use outbox::{Outbox, Outboxes, Parcel};
+pub use outbox::{EventMail, Outbox, Outboxes, Parcel};
 pub use serving::Serving;
 pub use state::State;
 pub use watches::{RefusedWatches, WatchLimits, WatchSummary};

@@ -1,8 +1,10 @@
 //! Replies and watch events on their way to connections, in the order in which clients must see them.
 //!
-//! One outbox for each worker. Bytes of many connections lie in one buffer, cut into parcels.
+//! One outbox for each worker. Bytes of many connections lie in one buffer, cut into parcels. An event lies there once, however many
+//! connections it is for.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use paddock_proto::{ReplyHeader, SessionId, WatchEvent, frame};
 
@@ -37,8 +39,8 @@ enum ParcelKind {
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    /// Each with the end of its bytes.
-    parcels: Vec<(ConnId, ParcelKind, usize)>,
+    /// Each with the place of its bytes.
+    parcels: Vec<(ConnId, ParcelKind, Range<usize>)>,
     /// The most bytes that the box held in one of the rounds of late.
     recent_bytes: usize,
 }
@@ -68,11 +70,9 @@ impl Outbox {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (ConnId, Parcel<'_>)> {
-        let mut start = 0;
-        self.parcels.iter().map(move |&(conn, kind, end)| {
-            let bytes = &self.bytes[start..end];
-            start = end;
-            let parcel = match kind {
+        self.parcels.iter().map(|(conn, kind, place)| {
+            let bytes = &self.bytes[place.clone()];
+            let parcel = match *kind {
                 ParcelKind::Reply => Parcel::Reply(bytes),
                 ParcelKind::Event => Parcel::Event(bytes),
                 ParcelKind::Connected { session, timeout_ms, read_only } => {
@@ -81,7 +81,7 @@ impl Outbox {
                 ParcelKind::Expired => Parcel::Expired,
                 ParcelKind::Close => Parcel::Close,
             };
-            (conn, parcel)
+            (*conn, parcel)
         })
     }
 
@@ -94,13 +94,21 @@ impl Outbox {
         }
         let shift = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
-        self.parcels.extend(other.parcels.iter().map(|&(conn, kind, end)| (conn, kind, end + shift)));
+        let shifted = |place: &Range<usize>| place.start + shift..place.end + shift;
+        self.parcels.extend(other.parcels.iter().map(|(conn, kind, place)| (*conn, *kind, shifted(place))));
         other.clear();
     }
 
+    /// A parcel of the bytes at `place`.
     #[inline]
-    fn seal(&mut self, conn: ConnId, kind: ParcelKind) {
-        self.parcels.push((conn, kind, self.bytes.len()));
+    fn seal(&mut self, conn: ConnId, kind: ParcelKind, place: Range<usize>) {
+        self.parcels.push((conn, kind, place));
+    }
+
+    /// A parcel without bytes.
+    #[inline]
+    fn seal_empty(&mut self, conn: ConnId, kind: ParcelKind) {
+        self.seal(conn, kind, 0..0);
     }
 }
 
@@ -147,8 +155,9 @@ impl Outboxes {
         let outbox = self.of(conn);
         let before = outbox.bytes.len();
         write(&mut outbox.bytes);
-        let bytes = outbox.bytes.len() - before;
-        outbox.seal(conn, ParcelKind::Reply);
+        let end = outbox.bytes.len();
+        let bytes = end - before;
+        outbox.seal(conn, ParcelKind::Reply, before..end);
         if bytes >= Outboxes::LARGE_BYTES {
             *self.large.entry(conn).or_default() += bytes;
         }
@@ -164,31 +173,59 @@ impl Outboxes {
         });
     }
 
+    /// An event, for whoever is to be told of it.
     #[inline]
-    pub fn event(&mut self, conn: ConnId, event: WatchEvent<'_>) {
-        let outbox = self.of(conn);
-        event.encode(&mut outbox.bytes);
-        outbox.seal(conn, ParcelKind::Event);
+    pub fn event<'a>(&'a mut self, event: WatchEvent<'a>) -> EventMail<'a> {
+        EventMail { outboxes: self, event, encoded: None }
     }
 
     #[inline]
     pub fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32, read_only: bool) {
-        self.of(conn).seal(conn, ParcelKind::Connected { session, timeout_ms, read_only });
+        self.of(conn).seal_empty(conn, ParcelKind::Connected { session, timeout_ms, read_only });
     }
 
     #[inline]
     pub fn expired(&mut self, conn: ConnId) {
-        self.boxes[conn.worker()].seal(conn, ParcelKind::Expired);
+        self.boxes[conn.worker()].seal_empty(conn, ParcelKind::Expired);
     }
 
     #[inline]
     pub fn close(&mut self, conn: ConnId) {
-        self.boxes[conn.worker()].seal(conn, ParcelKind::Close);
+        self.boxes[conn.worker()].seal_empty(conn, ParcelKind::Close);
+    }
+}
+
+/// One event on its way to several connections. It is encoded once for those of a worker that are told one after the other.
+#[derive(Debug)]
+pub struct EventMail<'a> {
+    outboxes: &'a mut Outboxes,
+    event: WatchEvent<'a>,
+    /// The worker in whose box the event is, and its place there.
+    encoded: Option<(usize, Range<usize>)>,
+}
+
+impl EventMail<'_> {
+    #[inline]
+    pub fn tell(&mut self, conn: ConnId) {
+        let outbox = &mut self.outboxes.boxes[conn.worker()];
+        let place = match &self.encoded {
+            Some((worker, place)) if *worker == conn.worker() => place.clone(),
+            _ => {
+                let start = outbox.bytes.len();
+                self.event.encode(&mut outbox.bytes);
+                let place = start..outbox.bytes.len();
+                self.encoded = Some((conn.worker(), place.clone()));
+                place
+            }
+        };
+        outbox.seal(conn, ParcelKind::Event, place);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use paddock_proto::{EventKind, Zxid};
+
     use super::*;
 
     #[test]
@@ -211,6 +248,24 @@ mod tests {
         assert!(round(10).1 <= 4 * Outbox::RECENT_BYTES_MAX);
         (0..500).for_each(|_| assert!(round(10).0 <= 4 * Outbox::RECENT_BYTES_MAX));
         assert!(round(10).1 <= 4 * Outbox::BYTES_KEPT);
+    }
+
+    #[test]
+    fn an_event_lies_once_in_the_box_of_a_worker() {
+        let [a, b, c] = [ConnId::new(0, 1), ConnId::new(0, 2), ConnId::new(1, 1)];
+        let mut outboxes = Outboxes::new(2);
+        outboxes.reply(a, |out| out.extend_from_slice(b"one"));
+        let event = WatchEvent { kind: EventKind::NodeCreated, path: "/a", zxid: Zxid(7) };
+        let mut encoded = Vec::new();
+        event.encode(&mut encoded);
+        let mut mail = outboxes.event(event);
+        [a, b, c].into_iter().for_each(|conn| mail.tell(conn));
+
+        let own = Parcel::Event(&encoded);
+        let parcels = |worker: usize| outboxes.boxes[worker].iter().collect::<Vec<_>>();
+        assert_eq!(parcels(0), [(a, Parcel::Reply(b"one")), (a, own), (b, own)]);
+        assert_eq!(parcels(1), [(c, own)]);
+        assert_eq!(outboxes.boxes[0].bytes.len(), 3 + encoded.len());
     }
 
     #[test]

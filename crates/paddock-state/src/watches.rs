@@ -445,13 +445,13 @@ impl Watches {
         told.sort_unstable();
         told.dedup();
 
-        let event = WatchEvent { kind: change.kind, path: &change.path, zxid };
+        let mut mail = out.event(WatchEvent { kind: change.kind, path: &change.path, zxid });
         for conn in told {
             // Of who is gone there may be watches that have not been removed.
             let Some(watcher) = self.watcher(conn) else { continue };
             let readers = change.readers.as_ref();
             if readers.is_none_or(|acl| allows(acl, Perms::READ, watcher.client.ids())) {
-                out.event(conn, event);
+                mail.tell(conn);
             }
         }
         self.forget_fired(change);

@@ -92,6 +92,20 @@ fn frames_that_claim_gigabytes() {
     assert!(scene.server.log().contains("frame_bytes_max"), "{}", scene.server.log());
 }
 
+/// Without a limit of the request's size, what is held of it is bounded by what clients may hold together.
+#[test]
+fn frames_that_claim_gigabytes_and_may() {
+    let scene = Scene::new();
+    scene.attack("frames that claim gigabytes, no limit", Goal::BUSY, |server, deadline| {
+        let part = vec![0; 1 << 20];
+        on_threads(8, deadline, |_| {
+            let mut client = Rude::connect(server);
+            client.send(&i32::MAX.to_be_bytes());
+            while Instant::now() < deadline && client.try_send(&part) {}
+        });
+    });
+}
+
 #[test]
 fn clients_that_ask_for_much_and_read_nothing() {
     let scene = Scene::new();
