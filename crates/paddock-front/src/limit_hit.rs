@@ -25,10 +25,11 @@ pub enum LimitHit {
     Memory,
     Buffers,
     TlsFailure,
+    FailedSasl,
 }
 
 impl LimitHit {
-    pub const ALL: [LimitHit; 14] = [
+    pub const ALL: [LimitHit; 15] = [
         LimitHit::ConnectionsOfAddress,
         LimitHit::Connections,
         LimitHit::AcceptRate,
@@ -43,6 +44,7 @@ impl LimitHit {
         LimitHit::Memory,
         LimitHit::Buffers,
         LimitHit::TlsFailure,
+        LimitHit::FailedSasl,
     ];
 
     /// The limit's label in metrics.
@@ -62,6 +64,7 @@ impl LimitHit {
             LimitHit::Memory => "memory",
             LimitHit::Buffers => "client_buffers",
             LimitHit::TlsFailure => "tls_failure",
+            LimitHit::FailedSasl => "failed_sasl",
         }
     }
 
@@ -92,6 +95,7 @@ impl LimitHit {
                 "write refused: the member holds as much memory as memory_max allows; delete znodes"
             }
             LimitHit::TlsFailure => "rejected a connection to a port for TLS",
+            LimitHit::FailedSasl => "client has not proved who it is by SASL",
             LimitHit::Buffers => {
                 "connection closed: it holds memory and does not read, and clients hold nearly as much together as \
                  client_buffers_max allows"

@@ -19,11 +19,11 @@ use paddock_proto::{
 use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::Command;
 
-use crate::Settings;
 use crate::auth;
 use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
 use crate::memory_limit;
 use crate::sasl::{SaslAnswer, SaslExchange};
+use crate::{Host, LimitHit, Settings};
 pub(crate) use action::{Action, Refusal};
 use action::{reply_and_close, silently, unimplemented};
 
@@ -306,7 +306,7 @@ impl Protocol {
         xid: Xid,
         body: &[u8],
         settings: &Settings,
-        nonce: impl FnOnce() -> u128,
+        host: &impl Host,
     ) -> Result<SaslReply, Refusal> {
         let Ok(token) = Reader::new(body).buffer() else {
             return Err(self.end(Refusal::Silently { why: "malformed SASL packet" }));
@@ -314,7 +314,7 @@ impl Protocol {
         // As ZooKeeper without SASL: the client goes on without an identity, if it likes.
         let Some(users) = &settings.sasl else { return Ok(SaslReply::Token(None)) };
         let exchange = self.sasl.get_or_insert_default();
-        match exchange.take(token.unwrap_or_default(), users, nonce) {
+        match exchange.take(token.unwrap_or_default(), users, || host.nonce()) {
             Ok(SaslAnswer::Challenge(token)) => Ok(SaslReply::Token(Some(token))),
             Ok(SaslAnswer::Proven { ids, proof }) => {
                 tracing::debug!(client = %self.address, user = ids[0].id, "client has proved who it is by SASL");
@@ -322,7 +322,8 @@ impl Protocol {
                 Ok(SaslReply::Identify(proof))
             }
             Err(error) => {
-                tracing::warn!(client = %self.address, %error, "client has not proved who it is by SASL");
+                let (client, session, now_ms) = (self.address, self.client.session, host.monotonic_ms());
+                settings.limits.hits.hit(LimitHit::FailedSasl, Some(client), session, now_ms, &error);
                 if users.keeps_failed_clients && settings.required_schemes.is_empty() {
                     return Ok(SaslReply::Token(None));
                 }

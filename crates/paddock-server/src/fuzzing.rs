@@ -1,10 +1,15 @@
 //! A member that is talked to by whoever sends any bytes, without sockets and disk. For the fuzzer, and for replaying
 //! what it found.
 
+mod tls_entry;
+
 use std::cell::{Cell, RefCell};
 
 use paddock_front::{Front, Host, WordAnswer};
-use paddock_proto::{ConnectRequest, Dialect, Extensions, SessionId, Zxid, frame};
+use paddock_proto::jute::Writer;
+use paddock_proto::{
+    ConnectRequest, Dialect, Extensions, OpCode, RequestHeader, SessionId, Xid, Zxid, frame,
+};
 use paddock_replica::{
     Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated,
 };
@@ -12,6 +17,8 @@ use paddock_state::{ConnId, Now, Outbox, Outboxes, State};
 use paddock_tree::Tree;
 
 use crate::{Config, SaslUsers};
+
+pub use tls_entry::TlsEntry;
 
 const FRAME_BYTES_MAX: i32 = 1 << 20;
 
@@ -50,6 +57,29 @@ pub fn conversation(data: &[u8]) {
     if dialect.is_some() {
         member.check_replies();
     }
+}
+
+/// Takes the lines of `data` as tokens of SASL that one client sends. Whatever they are, the member stays sound and answers in whole frames,
+/// each token of a connection that goes on with one.
+pub fn sasl_tokens(data: &[u8]) {
+    let mut member = Member::new(Some(Dialect::ZooKeeper));
+    let mut greeting = Vec::new();
+    good_greeting().encode(&mut greeting);
+    member.take(&greeting);
+    for (number, token) in data.split(|byte| *byte == b'\n').enumerate() {
+        let mut request = Vec::new();
+        frame::write(&mut request, |out| {
+            RequestHeader { xid: Xid(number as i32 + 1), op: OpCode::Sasl.code() }.encode(out);
+            out.put_buffer(Some(token));
+        });
+        member.sent.clear();
+        member.take(&request);
+        let goes_on =
+            member.front.condition(conn(), &member.around).is_some_and(|condition| !condition.is_closing);
+        assert!(!goes_on || !member.sent.is_empty(), "a token has no answer");
+        member.check_replies();
+    }
+    member.pass_time();
 }
 
 fn good_greeting() -> ConnectRequest<'static> {
@@ -148,6 +178,7 @@ impl Member {
 
     fn take(&mut self, bytes: &[u8]) {
         self.front.receive(conn(), bytes, self.around.now.get().monotonic_ms, &self.around);
+        self.send();
         self.settle();
         while self.front.condition(conn(), &self.around).is_some_and(|it| it.takes_input && it.has_input) {
             let before = self.front.condition(conn(), &self.around);
@@ -194,13 +225,18 @@ impl Member {
                 self.around.mail.borrow_mut().append(outbox);
             }
             self.front.deliver(&self.around);
-            let sent = &mut self.sent;
-            let sending = self.front.send(conn(), |bytes| {
-                sent.extend_from_slice(bytes);
-                Ok::<_, std::convert::Infallible>(bytes.len())
-            });
-            let Ok(()) = sending;
+            self.send();
         }
+    }
+
+    /// The network takes everything.
+    fn send(&mut self) {
+        let sent = &mut self.sent;
+        let sending = self.front.send(conn(), |bytes| {
+            sent.extend_from_slice(bytes);
+            Ok::<_, std::convert::Infallible>(bytes.len())
+        });
+        let Ok(()) = sending;
     }
 
     fn check_replies(&self) {
