@@ -47,11 +47,13 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// A command and a change of a znode count as one each. So many take some hundred microseconds.
     const WORK_MAX: usize = 256;
+    /// Events that take as long as the change of a znode.
+    const EVENTS_OF_A_CHANGE: usize = 16;
 
-    /// Counts a command that changed so many znodes. True if others are to have the state now.
+    /// Counts a command that changed so many znodes and made so many events. True if others are to have the state now.
     #[inline]
-    pub(crate) fn is_over(&mut self, changes: usize) -> bool {
-        self.work += 1 + changes;
+    pub(crate) fn is_over(&mut self, changes: usize, events: usize) -> bool {
+        self.work += 1 + changes + events / Stretch::EVENTS_OF_A_CHANGE;
         let is_over = self.work >= Stretch::WORK_MAX;
         if is_over {
             self.work = 0;
@@ -67,9 +69,13 @@ mod tests {
     #[test]
     fn others_have_the_state_after_so_much_work() {
         let mut stretch = Stretch::default();
-        let until_over = |stretch: &mut Stretch, changes| (1..).find(|_| stretch.is_over(changes)).unwrap();
-        assert_eq!(until_over(&mut stretch, 0), Stretch::WORK_MAX);
-        assert_eq!(until_over(&mut stretch, 3), Stretch::WORK_MAX / 4);
-        assert_eq!(until_over(&mut stretch, 1_000_000), 1);
+        let mut check = |changes, events, commands| {
+            assert_eq!((1..).find(|_| stretch.is_over(changes, events)), Some(commands));
+        };
+        check(0, 0, Stretch::WORK_MAX);
+        check(3, 0, Stretch::WORK_MAX / 4);
+        check(1_000_000, 0, 1);
+        check(0, 3 * Stretch::EVENTS_OF_A_CHANGE, Stretch::WORK_MAX / 4);
+        check(0, 1_000_000, 1);
     }
 }

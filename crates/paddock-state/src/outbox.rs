@@ -118,6 +118,8 @@ pub struct Outboxes {
     boxes: Vec<Outbox>,
     /// The bytes of the large replies that a connection got in this round.
     large: HashMap<ConnId, usize>,
+    /// Events for connections since that was asked last.
+    events: usize,
 }
 
 impl Outboxes {
@@ -127,7 +129,11 @@ impl Outboxes {
     const ROUND_BYTES_MAX: usize = 64 << 20;
 
     pub fn new(workers: usize) -> Outboxes {
-        Outboxes { boxes: (0..workers).map(|_| Outbox::default()).collect(), large: HashMap::new() }
+        Outboxes {
+            boxes: (0..workers).map(|_| Outbox::default()).collect(),
+            large: HashMap::new(),
+            events: 0,
+        }
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Outbox)> {
@@ -171,6 +177,12 @@ impl Outboxes {
                 body(out);
             });
         });
+    }
+
+    /// Number of events for connections since this was asked last, as a measure of the work that they were.
+    #[inline]
+    pub fn take_events(&mut self) -> usize {
+        std::mem::take(&mut self.events)
     }
 
     /// An event, for whoever is to be told of it.
@@ -219,6 +231,7 @@ impl EventMail<'_> {
             }
         };
         outbox.seal(conn, ParcelKind::Event, place);
+        self.outboxes.events += 1;
     }
 }
 
@@ -266,6 +279,7 @@ mod tests {
         assert_eq!(parcels(0), [(a, Parcel::Reply(b"one")), (a, own), (b, own)]);
         assert_eq!(parcels(1), [(c, own)]);
         assert_eq!(outboxes.boxes[0].bytes.len(), 3 + encoded.len());
+        assert_eq!([outboxes.take_events(), outboxes.take_events()], [3, 0]);
     }
 
     #[test]

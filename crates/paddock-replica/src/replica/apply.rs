@@ -100,7 +100,7 @@ impl Replica {
             let item = self.run_until_command(&mut items, state, out);
             let changes = self.apply_command(now, &command, item, state, out);
             commands += 1;
-            if stretch.is_over(changes) {
+            if stretch.is_over(changes, out.take_events()) {
                 replicated.set_within_entry(true);
                 held.yield_to_others();
                 held.parts().0.set_within_entry(false);
