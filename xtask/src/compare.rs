@@ -5,13 +5,14 @@
 
 mod floor;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
 use crate::layout::Layout;
 use crate::page::Section;
 use crate::process::{Error, Program};
-use crate::{install, machine};
+use crate::{install, machine, stages};
 
 pub(crate) const HELP: &str = "\
 Examples:
@@ -22,6 +23,7 @@ Examples:
   cargo xtask compare --size         idle sessions, snapshots, disk, and load on much; about 20 minutes
   cargo xtask compare --size --long  the same of Paddock alone, with 10 million znodes; needs 10 GiB of memory and of disk
   cargo xtask compare --reads        reads only, with one worker and with two; about 3 minutes
+  cargo xtask compare --etcd         Paddock on etcd beside etcd alone; about 20 minutes
   cargo xtask compare --log          Paddock with and without a compressed log; about 4 minutes
   cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 6 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
@@ -46,6 +48,9 @@ pub(crate) struct Options {
     /// Measure what takes long
     #[arg(long)]
     long: bool,
+    /// Paddock as a front end on etcd, beside etcd alone, the keys of zetcd, and Apache ZooKeeper
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "long", "log", "tls"])]
+    etcd: bool,
     /// The price of a compressed log
     #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "long"])]
     log: bool,
@@ -128,6 +133,13 @@ impl Comparison {
         table: "compare tls",
         has_zookeeper: true,
     };
+    const ETCD: Comparison = Comparison {
+        suite: "etcd",
+        page: "etcd",
+        options: " --etcd",
+        table: "compare etcd",
+        has_zookeeper: true,
+    };
     const COMPRESSION: Comparison = Comparison {
         suite: "compression",
         page: "compression",
@@ -146,6 +158,7 @@ impl Options {
             ("3", ..) => Ok(Comparison::THREE),
             _ if self.log => Ok(Comparison::LOG),
             _ if self.tls => Ok(Comparison::TLS),
+            _ if self.etcd => Ok(Comparison::ETCD),
             _ if self.compression => Ok(Comparison::COMPRESSION),
             (_, true, _, true) => Ok(Comparison::SIZE_LONG),
             (_, true, ..) => Ok(Comparison::SIZE),
@@ -153,6 +166,20 @@ impl Options {
             (.., true) => Ok(Comparison::ONE_LONG),
             _ => Ok(Comparison::ONE),
         }
+    }
+
+    /// Installs what only this comparison needs; the variables that tell the suite where it is.
+    fn variables(&self, layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+        if self.etcd {
+            let bare = stages::bare_etcd(layout, "compare")?;
+            return Ok(vec![("ETCD_BIN", install::etcd(layout)?.into()), ("BARE_ETCD_BIN", bare.into())]);
+        }
+        if self.tls {
+            let certificates = layout.environment("compare-tls");
+            install::certificate(layout, &certificates)?;
+            return Ok(vec![("CERTIFICATES", certificates.into())]);
+        }
+        Ok(Vec::new())
     }
 
     /// The suite as it is played: the same, but short, to see that it works.
@@ -176,11 +203,8 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     layout.cargo().args(["build", "--release", "--package", "paddock-server", "--example", "bare"]).run()?;
     let results = layout.comparison(name);
     forget_finished(&results, options.quick)?;
-    let certificates = layout.environment("compare-tls");
-    if options.tls {
-        install::certificate(layout, &certificates)?;
-    }
-    if !play(layout, name, &results, &certificates)? {
+    let variables = options.variables(layout)?;
+    if !play(layout, name, &results, variables)? {
         return Ok(false);
     }
     if !options.quick {
@@ -199,11 +223,19 @@ fn forget_finished(results: &Path, always: bool) -> Result<(), Error> {
     Ok(())
 }
 
-fn play(layout: &Layout, name: &str, results: &Path, certificates: &Path) -> Result<bool, Error> {
+fn play(
+    layout: &Layout,
+    name: &str,
+    results: &Path,
+    variables: Vec<(&str, OsString)>,
+) -> Result<bool, Error> {
     let suite = layout.tests("compare").join(format!("{name}.toml"));
     let bench = Program::new(layout.paddock()).args(["bench", "suite"]).arg(suite).arg("--out").arg(results);
     let bench = bench.env("PADDOCK_BIN", layout.paddock()).env("ZOOKEEPER_CLASSPATH", layout.class_path());
-    let bench = bench.env("BARE_BIN", layout.bare_server()).env("CERTIFICATES", certificates);
+    let mut bench = bench.env("BARE_BIN", layout.bare_server());
+    for (variable, value) in variables {
+        bench = bench.env(variable, value);
+    }
     bench.status().map(|status| status.success())
 }
 

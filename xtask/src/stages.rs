@@ -26,6 +26,7 @@ use crate::process::Error;
 
 use outcome::Outcome;
 
+pub(crate) use go::bare_etcd;
 pub(crate) use rust::fault_variables;
 
 struct Stage {

@@ -1,4 +1,5 @@
-//! Programs in Go: the checker of histories with its own tests, and the clients of go-zookeeper for the stage `faults`.
+//! Programs in Go: the checker of histories with its own tests, the clients of go-zookeeper for the stage `faults`, and an etcd beside
+//! the servers of a comparison.
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,6 +28,11 @@ pub(super) fn checker(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
 /// Builds the clients of go-zookeeper.
 pub(super) fn clients(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
     build(layout, "go", layout.environment("go-clients"), stage)
+}
+
+/// Builds what puts an etcd beside the servers of a comparison.
+pub(crate) fn bare_etcd(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
+    build(layout, "bare-etcd", layout.environment("bare-etcd"), stage)
 }
 
 /// Builds the module in a directory below `tests`.
