@@ -52,7 +52,7 @@ impl AccessArgs {
     }
 }
 
-fn parse_identity(text: &str) -> Result<Identity, String> {
+pub(crate) fn parse_identity(text: &str) -> Result<Identity, String> {
     let (scheme, auth) = text.split_once(':').ok_or("expected SCHEME:AUTH, as in digest:user:password")?;
     Ok(Identity { scheme: scheme.to_owned(), auth: auth.to_owned() })
 }

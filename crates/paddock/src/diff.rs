@@ -3,9 +3,9 @@
 //! Exit codes: 0 if they are equal, 1 if they differ, 2 if they could not be compared.
 
 mod comparison;
-mod failure;
-mod seen;
-mod server;
+pub(crate) mod failure;
+pub(crate) mod seen;
+pub(crate) mod server;
 mod side;
 
 use std::io::{self, Write};
@@ -51,16 +51,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: AccessArgs,
     /// Znode to leave out, with all below it
-    #[arg(long, value_name = "PATH", value_parser = parse_path)]
+    #[arg(long, value_name = "PATH", value_parser = seen::parse_path)]
     exclude: Vec<String>,
     /// Differences to print; all are counted
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
-}
-
-fn parse_path(text: &str) -> Result<String, String> {
-    let is_path = text.starts_with('/') && (text.len() == 1 || !text.ends_with('/'));
-    if is_path { Ok(text.to_owned()) } else { Err("expected the path of a znode, as in /a/b".to_owned()) }
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {

@@ -1,6 +1,7 @@
 //! `paddock import`: a data directory of Paddock from another system.
 
 mod follow;
+pub(crate) mod live;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub(crate) struct Args {
 enum Command {
     Zookeeper(ZooKeeper),
     Follow(Box<follow::Args>),
+    Live(Box<live::Args>),
 }
 
 /// Import a data directory of Apache ZooKeeper, 3.4 to 3.9
@@ -69,6 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Zookeeper(args) => import_zookeeper(args),
         Command::Follow(args) => follow::run(args),
+        Command::Live(args) => Ok(live::run(args)?),
     }
 }
 

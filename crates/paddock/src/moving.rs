@@ -10,6 +10,7 @@ use paddock_member::OfflineError;
 use paddock_server::TlsError;
 use paddock_tree::Tree;
 
+use crate::import::live::failure::LiveFailure;
 use crate::server;
 
 /// Time between two lines of progress: on a terminal they replace each other.
@@ -39,6 +40,8 @@ pub(crate) enum Failure {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Server(#[from] server::Failure),
+    #[error(transparent)]
+    Live(#[from] LiveFailure),
 }
 
 /// Ends the command: a failure is one line.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::io::Write;
 
 use super::failure::Failure;
-use super::seen::{Seen, walk_order};
+use super::seen::{Seen, order_of};
 use super::side::Side;
 use crate::moving::ProgressLine;
 
@@ -92,13 +92,5 @@ impl<'a> Comparison<'a> {
             }
             (_, _, None) => unreachable!("the order of two znodes is that of their paths"),
         }
-    }
-}
-
-/// Order of the next znodes: a side that has ended comes last.
-fn order_of(a: Option<&Seen>, b: Option<&Seen>) -> Ordering {
-    match (a, b) {
-        (Some(a), Some(b)) => walk_order(&a.path, &b.path),
-        (a, b) => b.is_some().cmp(&a.is_some()),
     }
 }

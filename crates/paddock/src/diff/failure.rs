@@ -11,7 +11,7 @@ use crate::access::AccessError;
 
 /// Reason for which two trees could not be compared.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     #[error(transparent)]
     Access(#[from] AccessError),
     #[error(transparent)]

@@ -7,17 +7,17 @@ use paddock_client::{Acl, Stat};
 use paddock_tree::{StoredZnode, ZnodeKind};
 
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) path: String,
-    pub(super) data: Option<Vec<u8>>,
-    pub(super) acl: Vec<Acl>,
-    pub(super) stat: Stat,
+pub(crate) struct Seen {
+    pub(crate) path: String,
+    pub(crate) data: Option<Vec<u8>>,
+    pub(crate) acl: Vec<Acl>,
+    pub(crate) stat: Stat,
     /// Kind of the znode with its TTL, which no server tells.
-    pub(super) kind: Option<ZnodeKind>,
+    pub(crate) kind: Option<ZnodeKind>,
 }
 
 impl Seen {
-    pub(super) fn of_stored(path: &str, znode: &StoredZnode<'_>, stat: Stat) -> Seen {
+    pub(crate) fn of_stored(path: &str, znode: &StoredZnode<'_>, stat: Stat) -> Seen {
         Seen {
             path: path.to_owned(),
             data: znode.data.map(<[u8]>::to_vec),
@@ -28,7 +28,7 @@ impl Seen {
     }
 
     /// Names of all that differs, the numbers with both values.
-    pub(super) fn differences(&self, other: &Seen) -> Vec<String> {
+    pub(crate) fn differences(&self, other: &Seen) -> Vec<String> {
         let mut found = Vec::new();
         if self.data != other.data {
             found.push(format!("data ({} and {})", bytes(self), bytes(other)));
@@ -65,17 +65,31 @@ fn bytes(seen: &Seen) -> String {
 }
 
 /// Order in which a walk meets paths: a parent before its children, children by the bytes of their names.
-pub(super) fn walk_order(a: &str, b: &str) -> Ordering {
+pub(crate) fn walk_order(a: &str, b: &str) -> Ordering {
     // The root is the one path whose only name is empty, and an empty name comes first.
     a.split('/').skip(1).cmp(b.split('/').skip(1))
 }
 
+/// Order of the next znodes: a side that has ended comes last.
+pub(crate) fn order_of(a: Option<&Seen>, b: Option<&Seen>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => walk_order(&a.path, &b.path),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    }
+}
+
 /// True for the znode at `root` and all below it.
-pub(super) fn is_within(path: &str, root: &str) -> bool {
+pub(crate) fn is_within(path: &str, root: &str) -> bool {
     match path.strip_prefix(root) {
         Some(rest) => root == "/" || rest.is_empty() || rest.starts_with('/'),
         None => false,
     }
+}
+
+/// The path of a znode, as an option names it.
+pub(crate) fn parse_path(text: &str) -> Result<String, String> {
+    let is_path = text.starts_with('/') && (text.len() == 1 || !text.ends_with('/'));
+    if is_path { Ok(text.to_owned()) } else { Err("expected the path of a znode, as in /a/b".to_owned()) }
 }
 
 #[cfg(test)]

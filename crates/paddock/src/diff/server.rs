@@ -11,7 +11,7 @@ use super::seen::{Seen, is_within};
 /// Znodes that are asked for before their turn.
 const AHEAD: usize = 32;
 
-pub(super) struct ServerWalk<'a> {
+pub(crate) struct ServerWalk<'a> {
     client: Client,
     servers: &'a str,
     exclude: &'a [String],
@@ -33,26 +33,46 @@ struct Asked {
 
 type Answers = (Data, Vec<Acl>, Vec<String>);
 
+/// Opens a session, and shows the identities.
+pub(crate) async fn connect(
+    servers: &str,
+    access: &Access,
+    options: ClientOptions,
+) -> Result<Client, Failure> {
+    let failed = |source| Failure::Client { server: servers.to_owned(), source };
+    let options = ClientOptions { tls: access.tls.clone(), ..options };
+    let client = Client::connect(servers, options).await.map_err(failed)?;
+    for Identity { scheme, auth } in &access.identities {
+        client.add_auth(scheme, auth.as_bytes()).await.map_err(failed)?;
+    }
+    Ok(client)
+}
+
 impl<'a> ServerWalk<'a> {
-    pub(super) async fn begin(
+    pub(crate) async fn begin(
         servers: &'a str,
         access: &Access,
         exclude: &'a [String],
     ) -> Result<ServerWalk<'a>, Failure> {
-        let failed = |source| Failure::Client { server: servers.to_owned(), source };
-        let options = ClientOptions { tls: access.tls.clone(), ..ClientOptions::default() };
-        let client = Client::connect(servers, options).await.map_err(failed)?;
-        for Identity { scheme, auth } in &access.identities {
-            client.add_auth(scheme, auth.as_bytes()).await.map_err(failed)?;
-        }
+        let client = connect(servers, access, ClientOptions::default()).await?;
+        ServerWalk::over(client, servers, exclude).await
+    }
+
+    /// A walk on a session that is there already.
+    pub(crate) async fn over(
+        client: Client,
+        servers: &'a str,
+        exclude: &'a [String],
+    ) -> Result<ServerWalk<'a>, Failure> {
         // Whatever was acknowledged elsewhere is to be seen here.
-        client.sync("/").await.map_err(failed)?;
+        let synced = client.sync("/").await;
+        synced.map_err(|source| Failure::Client { server: servers.to_owned(), source })?;
         let mut walk = ServerWalk { client, servers, exclude, waiting: Vec::new() };
         walk.push("/".to_owned());
         Ok(walk)
     }
 
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         // A session that cannot be closed expires.
         let _ = self.client.close().await;
     }
@@ -63,7 +83,7 @@ impl<'a> ServerWalk<'a> {
         }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
         loop {
             self.ask_ahead();
             let Some(Waiting { path, asked }) = self.waiting.pop() else { return Ok(None) };
