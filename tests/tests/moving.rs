@@ -275,6 +275,61 @@ async fn back_to_zookeeper() {
     assert_eq!(refused.status.code(), Some(1), "nothing is written over");
 }
 
+#[tokio::test]
+async fn back_from_a_member_that_runs() {
+    let port = free_port().to_string();
+    let lines =
+        [("admin.enableServer", "true"), ("admin.serverPort", &port), ("maxSessionTimeout", "120000")];
+    let paddock_server = Server::start_with(ServerKind::Paddock, &lines);
+    let client = connect(&paddock_server.address().to_string()).await;
+    write_every_kind(&client).await;
+    let root = [acl(Perms::READ, "world", "anyone"), acl(Perms::ALL, "auth", "")];
+    client.set_acl("/", &root, None).await.unwrap();
+    let ours = dump(paddock_server.address()).await;
+
+    let mut back = Server::prepare(ServerKind::ZooKeeper, &[("maxSessionTimeout", "120000")]);
+    let to = back.data_directory();
+    let url = format!("http://127.0.0.1:{port}");
+    let export = |source: &[&str]| {
+        let output = paddock(&[&["export", "zookeeper", "--to", text(&to)], source].concat());
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let refused = |source: &[&str], words: &str| {
+        let (code, printed) = export(source);
+        assert_eq!(code, Some(1), "{printed}");
+        assert!(printed.contains(words) && printed.lines().count() == 1, "{words} is not in {printed}");
+    };
+    refused(&["--from", &url], "show an identity with --auth that the ACL of / names");
+    refused(&["--from", &url, "--auth", "digest:owner:wrong"], "is no administrator");
+    refused(&["--from", &format!("http://{}", paddock_server.address())], "for a snapshot");
+    refused(&["--from", "127.0.0.1:1"], "expected http://host:port");
+
+    let (code, printed) = export(&["--from", &url, "--auth", "digest:owner:secret"]);
+    assert_eq!(code, Some(0), "{printed}");
+    back.restart();
+    let theirs = dump(back.address()).await;
+    check_same(&ours, &theirs);
+    assert!(theirs.contains_key("/ephemeral"), "the session is in it");
+    back.kill();
+    refused(&["--from", &url, "--auth", "digest:owner:secret"], "not empty");
+
+    // The file that the member took for it.
+    let directory =
+        fs::read_dir(paddock_server.data_directory().join("snapshots")).expect("list the snapshots");
+    let snapshot = directory.map(|file| file.unwrap().path()).max().expect("there is one");
+    let other = tempfile::tempdir().unwrap();
+    let again = other.path().join("again");
+    run(&["export", "zookeeper", "--snapshot", text(&snapshot), "--to", text(&again)]);
+    let (code, printed) = diff(&[text(&to), text(&again)]);
+    assert_eq!(code, Some(0), "{printed}");
+    let elsewhere = other.path().join("elsewhere");
+    let soon =
+        ["export", "zookeeper", "--from", &url, "--auth", "digest:owner:secret", "--to", text(&elsewhere)];
+    let soon = String::from_utf8(paddock(&soon).stderr).unwrap();
+    assert!(soon.contains("try again later"), "{soon}");
+    assert!(!elsewhere.with_extension("snapshot").exists(), "nothing is left behind");
+}
+
 /// The lines of `zoo.cfg` that name three members.
 fn member_lines() -> Vec<(String, String)> {
     let line = |id| (format!("server.{id}"), format!("127.0.0.1:{}:{}", free_port(), free_port()));

@@ -10,7 +10,7 @@ use paddock_storage::disk::Disk;
 use paddock_storage::snapshot;
 use paddock_storage::{
     DirLock, Index, LockError, Log, LogError, LogOptions, Record, SnapshotError, SnapshotMeta,
-    SnapshotWriter, Term,
+    SnapshotReader, SnapshotWriter, Term,
 };
 use paddock_tree::Tree;
 
@@ -149,6 +149,12 @@ pub fn read_directory(disk: &dyn Disk, dir: &Path, log_dir: Option<&Path>) -> Re
         apply_offline(&mut tree, &entry);
     }
     Ok(tree)
+}
+
+/// State of a snapshot file, whatever its name.
+pub fn read_snapshot(disk: &dyn Disk, path: &Path) -> Result<Tree, OfflineError> {
+    let reader = SnapshotReader::open_any_name(disk, path)?;
+    Ok(recovery::load_from(reader, path, &Now::default())?.0)
 }
 
 fn entries_behind(disk: &dyn Disk, dir: &Path, last: Index) -> Result<Vec<LogEntry>, OfflineError> {

@@ -1,6 +1,6 @@
 //! From a data directory to a member: the newest snapshot, then the log behind it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -217,8 +217,15 @@ pub(crate) fn load(
     file: &SnapshotFile,
     clock: &impl Clock,
 ) -> Result<(Tree, SnapshotMeta), RecoveryError> {
-    let failed = |source| RecoveryError::Load { path: file.path.clone(), source };
-    let mut reader = SnapshotReader::open(disk, &file.path)?;
+    load_from(SnapshotReader::open(disk, &file.path)?, &file.path, clock)
+}
+
+pub(crate) fn load_from(
+    mut reader: SnapshotReader,
+    path: &Path,
+    clock: &impl Clock,
+) -> Result<(Tree, SnapshotMeta), RecoveryError> {
+    let failed = |source| RecoveryError::Load { path: path.to_owned(), source };
     let (meta, items) = (reader.meta().clone(), reader.totals().items);
     let mut report = Report::start("loading snapshot", "bytes", clock);
     let (mut loader, mut pieces) = (TreeLoader::new(), PieceReader::default());
@@ -227,11 +234,11 @@ pub(crate) fn load(
         report.advance(block.len() as u64, clock);
     }
     if !pieces.is_whole() {
-        return Err(RecoveryError::Incomplete { path: file.path.clone() });
+        return Err(RecoveryError::Incomplete { path: path.to_owned() });
     }
     let tree = loader.finish().map_err(failed)?;
     tracing::info!(
-        file = %file.path.display(),
+        file = %path.display(),
         zxid = %tree.zxid(),
         znodes = items,
         seconds = format!("{:.2}", report.seconds(clock)),

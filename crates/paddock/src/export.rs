@@ -1,22 +1,31 @@
-//! `paddock export`: files of another system from a data directory of Paddock.
+//! `paddock export`: files of another system from a data directory of Paddock, a snapshot, or a member that runs.
 
+pub(crate) mod download;
+
+use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use paddock_bench::Identity;
 use paddock_storage::OsDisk;
+use paddock_tree::Tree;
 
-use crate::moving::{self, Failure};
+use crate::access::parse_identity;
+use crate::moving::{self, Failure, ProgressLine};
 
 const EXAMPLES: &str = "\
 Examples:
   paddock export zookeeper --data-dir /var/lib/paddock --to /var/lib/zookeeper
       then start Apache ZooKeeper with dataDir=/var/lib/zookeeper
+  paddock export zookeeper --from http://paddock1:8080 --auth digest:root:secret --to /tmp/copy
+      a member that runs, and goes on: as of one moment, for a trial
+  paddock export zookeeper --snapshot /backup/snapshot-00000000000004d2 --to /tmp/copy
 
-Stop all members first, and take the directory of the last leader. Nothing in it is changed. For an ensemble, give every ZooKeeper
-a copy of what was written, and its own myid.";
+To move, stop all members first, and take the directory of the last leader: what is written after a snapshot is not in it. Nothing that
+is read is changed. For an ensemble, give every ZooKeeper a copy of what was written, and its own myid.";
 
-/// Write the data of a stopped member as files of another system
+/// Write the data of a member as files of another system
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -34,13 +43,23 @@ enum Command {
 /// TTL znodes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group = clap::ArgGroup::new("source").args(["data_dir", "snapshot", "from"]).required(true))]
 struct ZooKeeper {
     /// Data directory of a stopped member
     #[arg(long, value_name = "DIR")]
-    data_dir: PathBuf,
+    data_dir: Option<PathBuf>,
     /// Directory of its transaction log, if it is another one
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "data_dir")]
     log_dir: Option<PathBuf>,
+    /// A snapshot file of Paddock
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// HTTP interface of a running member (admin_listen), which takes a snapshot and sends it
+    #[arg(long, value_name = "http://HOST:PORT")]
+    from: Option<String>,
+    /// Identity of an administrator, for --from
+    #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity, requires = "from")]
+    auth: Option<Identity>,
     /// New dataDir of ZooKeeper
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
@@ -48,11 +67,42 @@ struct ZooKeeper {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Command::Zookeeper(args) = &args.command;
-    let tree = paddock_member::read_directory(&OsDisk, &args.data_dir, args.log_dir.as_deref())?;
+    let tree = read(args)?;
     let exported = paddock_files::export(&tree, &args.to)?;
     let mut out = io::stdout().lock();
     // The work is done, whether or not anybody reads about it.
     let _ = moving::print_state(&tree, &mut out)
         .and_then(|()| writeln!(out, "written   {}", exported.snapshot.display()));
     Ok(())
+}
+
+fn read(args: &ZooKeeper) -> Result<Tree, Failure> {
+    if let Some(url) = &args.from {
+        return read_running(url, args);
+    }
+    if let Some(file) = &args.snapshot {
+        return Ok(paddock_member::read_snapshot(&OsDisk, file)?);
+    }
+    let data_dir = args.data_dir.as_deref().expect("one of the three sources is required");
+    Ok(paddock_member::read_directory(&OsDisk, data_dir, args.log_dir.as_deref())?)
+}
+
+/// The snapshot lies beside the new directory until it is read.
+fn read_running(url: &str, args: &ZooKeeper) -> Result<Tree, Failure> {
+    paddock_member::check_free(&OsDisk, &args.to)?;
+    let mut name = args.to.as_os_str().to_owned();
+    name.push(".snapshot");
+    let path = PathBuf::from(name);
+    let mut line = ProgressLine::start();
+    let downloaded = download::download(url, args.auth.as_ref(), &path, &mut line);
+    line.end();
+    // A file that was there before is not ours to remove.
+    let is_ours = !matches!(downloaded, Err(download::DownloadError::Exists { .. }));
+    let tree =
+        downloaded.map_err(Failure::from).and_then(|()| Ok(paddock_member::read_snapshot(&OsDisk, &path)?));
+    if is_ours {
+        // One that cannot be removed is in nobody's way but the next attempt's, which names it.
+        let _ = fs::remove_file(&path);
+    }
+    tree
 }

@@ -10,6 +10,7 @@ use paddock_member::OfflineError;
 use paddock_server::TlsError;
 use paddock_tree::Tree;
 
+use crate::export::download::DownloadError;
 use crate::import::live::failure::LiveFailure;
 use crate::server;
 
@@ -42,6 +43,8 @@ pub(crate) enum Failure {
     Server(#[from] server::Failure),
     #[error(transparent)]
     Live(#[from] LiveFailure),
+    #[error(transparent)]
+    Download(#[from] DownloadError),
 }
 
 /// Ends the command: a failure is one line.

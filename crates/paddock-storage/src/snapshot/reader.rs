@@ -47,7 +47,8 @@ impl SnapshotReader {
         Ok(reader)
     }
 
-    pub(super) fn open_any_name(disk: &dyn Disk, path: &Path) -> Result<Self, SnapshotError> {
+    /// Opens a file whatever its name: one that was copied, or has no name yet.
+    pub fn open_any_name(disk: &dyn Disk, path: &Path) -> Result<Self, SnapshotError> {
         let file = disk.open(path, Access::Read).map_err(SnapshotError::io("open", path))?;
         let len = file.len().map_err(SnapshotError::io("read length of", path))?;
         let damaged = |offset, what| SnapshotError::damaged(path, offset, what);
