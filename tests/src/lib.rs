@@ -35,6 +35,7 @@ pub mod library;
 pub mod load;
 pub mod lock;
 pub mod network;
+pub mod operating;
 pub mod oracle;
 pub mod pem_stores;
 pub mod server;

@@ -239,9 +239,11 @@ fn get_trace_mask(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
 }
 
 fn set_trace_mask(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
-    let wrong = |what: &str| Failure::new(StatusCode::OK, format!("setTraceMask: {what}"));
-    let mask = request.parameter("traceMask").ok_or_else(|| wrong("the parameter traceMask is missing"))?;
-    let mask = mask.parse().map_err(|_| wrong("traceMask is no number"))?;
+    let wrong = |found: &str| {
+        Failure::new(StatusCode::OK, format!("setTraceMask requires long traceMask argument{found}"))
+    };
+    let mask = request.parameter("traceMask").ok_or_else(|| wrong(""))?;
+    let mask = mask.parse().map_err(|_| wrong(&format!(", got {mask}")))?;
     admin.shared.stats.trace_mask.store(mask, Relaxed);
     get_trace_mask(admin, request)
 }
@@ -266,7 +268,8 @@ fn is_read_only(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
 }
 
 fn last_snapshot(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    let (zxid, timestamp) = admin.shared.snapshots.newest().unwrap_or((-1, 0));
+    let (zxid, timestamp) =
+        admin.shared.snapshots.newest().map_or((-1, -1), |(zxid, at_s)| (zxid, at_s as i64));
     fields(json!({ "zxid": format!("{zxid:x}"), "timestamp": timestamp }))
 }
 

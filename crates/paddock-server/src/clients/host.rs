@@ -19,6 +19,9 @@ use crate::observability::spans::{Ending, Span, TraceContext};
 use crate::observability::stats::ConnStats;
 use crate::shared::Shared;
 
+/// Bytes of a frame that say how long it is. They are no part of a reply's size, as in ZooKeeper.
+const FRAME_LENGTH_BYTES: usize = 4;
+
 #[derive(Debug)]
 pub(super) struct WorkerHost {
     pub(super) shared: Arc<Shared>,
@@ -160,7 +163,10 @@ impl Host for WorkerHost {
         conn.answered(reply.zxid, now.wall_ms, latency_ms, 1);
         let stats = &self.shared.stats;
         stats.latency.record(latency_ms, 1);
-        stats.replies.record(reply.bytes);
+        // The answer to a greeting is no reply.
+        if reply.bytes > 0 {
+            stats.replies.record(reply.bytes.saturating_sub(FRAME_LENGTH_BYTES));
+        }
         stats.sent.fetch_add(1, Relaxed);
         self.times().answered(reply.op, latency_ms);
         if self.shared.hot.is_slow(latency_ms) {
@@ -170,7 +176,7 @@ impl Host for WorkerHost {
 
     fn on_read(&self, op: OpCode, reply_bytes: usize) {
         self.turn.count(op.code());
-        self.shared.stats.replies.record(reply_bytes);
+        self.shared.stats.replies.record(reply_bytes.saturating_sub(FRAME_LENGTH_BYTES));
     }
 
     fn on_served(&self, conn: &Arc<ConnStats>, served: Served, since_ms: u64) {

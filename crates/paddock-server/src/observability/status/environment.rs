@@ -14,12 +14,20 @@ pub(crate) fn environment() -> Vec<(&'static str, String)> {
         ("zookeeper.version", version_and_date()),
         ("host.name", read("/proc/sys/kernel/hostname")),
         ("os.name", "Linux".into()),
-        ("os.arch", std::env::consts::ARCH.into()),
+        ("os.arch", architecture().into()),
         ("os.version", read("/proc/sys/kernel/osrelease")),
         ("user.name", user_name()),
         ("user.home", var("HOME")),
         ("user.dir", directory),
     ]
+}
+
+/// The architecture by Java's name.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        other => other,
+    }
 }
 
 /// A setting as ZooKeeper tells it.

@@ -1,0 +1,252 @@
+//! Those who operate a server are told the same by Apache ZooKeeper and by Paddock: every four-letter word and every command of the
+//! AdminServer, asked of both in the same state, field by field.
+//!
+//! A field is a name with the names of what it stands in; `#` stands for a number in a name or the place in a list, `SESSION` for
+//! the session's id. Fields that one of them has alone, and values that differ, are listed by
+//! [`differences`], each with its reason. A row that is not needed fails the test, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use paddock_client::{Client, ClientOptions, CreateMode};
+use paddock_tests::operating::{Difference, Found, differences};
+use paddock_tests::server::{Server, ServerKind, free_port};
+use serde_json::Value;
+
+/// Words in the order in which they are asked: those that reset what is counted come last.
+const WORDS: [&str; 19] = [
+    "ruok", "isro", "conf", "envi", "dirs", "srvr", "stat", "mntr", "cons", "dump", "wchs", "wchc", "wchp",
+    "gtmk", "hash", "lead", "nope", "crst", "srst",
+];
+
+const COMMANDS: [&str; 28] = [
+    "configuration",
+    "connections",
+    "dirs",
+    "dump",
+    "environment",
+    "get_trace_mask",
+    "hash",
+    "initial_configuration",
+    "is_read_only",
+    "last_snapshot",
+    "leader",
+    "monitor",
+    "observers",
+    "ruok",
+    "server_stats",
+    "set_trace_mask",
+    "set_trace_mask?traceMask=2",
+    "stats",
+    "system_properties",
+    "voting_view",
+    "watch_summary",
+    "watches",
+    "watches_by_path",
+    "zabstate",
+    "nonsense",
+    "observer_connection_stat_reset",
+    "connection_stat_reset",
+    "stat_reset",
+];
+
+/// Fields of an answer with their values.
+type Fields = BTreeMap<String, String>;
+
+/// A server in the state that is looked at, and its client.
+struct Stage {
+    server: Server,
+    admin: SocketAddr,
+    session: i64,
+    _client: Client,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Stage {
+    fn start(kind: ServerKind) -> Stage {
+        let port = free_port().to_string();
+        let settings = [
+            ("admin.enableServer", "true"),
+            ("admin.serverAddress", "127.0.0.1"),
+            ("admin.serverPort", &*port),
+            ("snapCount", "100000"),
+        ];
+        let server = Server::start_with(kind, &settings);
+        // It runs no further, so no pings are counted; the session lives longer than the test takes.
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("make a runtime");
+        let client = runtime.block_on(work(server.address()));
+        let session = client.session().0;
+        let admin = SocketAddr::from(([127, 0, 0, 1], port.parse().expect("a port")));
+        Stage { server, admin, session, _client: client, _runtime: runtime }
+    }
+
+    fn word(&self, word: &str) -> Fields {
+        text_fields(&self.server.four_letter_word(word).expect("a word is answered"), self.session)
+    }
+
+    fn command(&self, command: &str) -> Fields {
+        let (status, body) = get(self.admin, &format!("/commands/{command}"));
+        let mut fields = Fields::from([("status".to_owned(), status.to_string())]);
+        let value = serde_json::from_slice(&body);
+        let value: Value = value.unwrap_or_else(|_| panic!("{command}: {}", String::from_utf8_lossy(&body)));
+        json_fields("", &value, self.session, &mut fields);
+        fields
+    }
+}
+
+/// Brings a server into the state: three znodes, an ephemeral one among them, and watches.
+async fn work(address: SocketAddr) -> Client {
+    let options = ClientOptions { session_timeout: Duration::from_secs(40), ..ClientOptions::default() };
+    let client = Client::connect(&address.to_string(), options).await.expect("connect");
+    client.create("/a", b"12345", CreateMode::Persistent).await.expect("create");
+    client.create("/a/b", b"", CreateMode::Persistent).await.expect("create");
+    client.create("/a/e", b"678", CreateMode::Ephemeral).await.expect("create");
+    client.set_data("/a", b"54321", None).await.expect("write");
+    client.get_data("/a").await.expect("read");
+    client.watch_data("/a").await.expect("watch");
+    client.watch_children("/a").await.expect("watch");
+    client
+}
+
+fn get(address: SocketAddr, path: &str) -> (u16, Vec<u8>) {
+    let mut stream = TcpStream::connect(address).expect("connect to the port for administrators");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("it is connected");
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").expect("ask");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("it answers");
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, answer.split_off(end + 4))
+}
+
+/// A part of a name: `SESSION` for the id of the session, `#` for another number.
+fn name(text: &str, session: i64) -> String {
+    if text == session.to_string() || text == format!("0x{session:x}") {
+        return "SESSION".into();
+    }
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { "#".into() } else { text.into() }
+}
+
+fn json_fields(path: &str, value: &Value, session: i64, fields: &mut Fields) {
+    let below = |part: &str| if path.is_empty() { part.to_owned() } else { format!("{path}.{part}") };
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                json_fields(&below(&name(key, session)), value, session, fields);
+            }
+        }
+        Value::Array(items) => {
+            fields.insert(path.to_owned(), format!("{} items", items.len()));
+            for item in items {
+                json_fields(&below("#"), item, session, fields);
+            }
+        }
+        other => {
+            let text = other.as_str().map_or_else(|| other.to_string(), str::to_owned);
+            fields.insert(path.to_owned(), name_of_value(&text, session));
+        }
+    }
+}
+
+/// Values are kept but for the session's id.
+fn name_of_value(text: &str, session: i64) -> String {
+    if text == session.to_string() || text == format!("0x{session:x}") {
+        "SESSION".into()
+    } else {
+        text.into()
+    }
+}
+
+/// A line without ports of clients and times, which are others each time.
+fn steady(line: &str) -> String {
+    if let Some((sessions, _)) = line.split_once(" expire at ") {
+        return format!("{sessions} expire at TIME");
+    }
+    // An earlier word's connection may still be there.
+    if let Some((sets, _)) = line.split_once(" Sets (") {
+        return format!("{sets} Sets");
+    }
+    match line.trim_start().strip_prefix("ip: /") {
+        Some(rest) => format!("ip ADDRESS sessionId {}", rest.rsplit(' ').next().unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}
+
+/// Values of a field that several connections have, in order.
+fn sorted(values: &str, value: &str) -> String {
+    let mut all: Vec<&str> = values.split_whitespace().chain([value]).collect();
+    all.sort_unstable();
+    all.join(" ")
+}
+
+/// Fields of a text: lines with a name and a value, or lists of them in brackets behind an address.
+fn text_fields(text: &str, session: i64) -> Fields {
+    let mut fields = Fields::new();
+    for line in text.lines() {
+        let line = steady(line);
+        let line = line.as_str();
+        if let Some((_, details)) = line.split_once("](").filter(|_| line.starts_with(" /")) {
+            fields.insert("connection".into(), String::new());
+            for detail in details.trim_end_matches(')').split(',') {
+                let (key, value) = detail.split_once('=').unwrap_or((detail, ""));
+                let values = fields.entry(format!("connection.{key}")).or_default();
+                *values = sorted(values, &name_of_value(value, session));
+            }
+            continue;
+        }
+        let split = ["\t", "=", ": ", ":"].iter().find_map(|mark| line.split_once(mark));
+        let (key, value) = split.filter(|(key, _)| !key.is_empty()).unwrap_or((line, ""));
+        let key: Vec<String> = key.split(' ').map(|part| name(part.trim(), session)).collect();
+        fields.insert(key.join(" "), name_of_value(value.trim(), session));
+    }
+    fields
+}
+
+/// All that two answers to the same question differ in.
+fn compare(asked: &str, zookeeper: &Fields, paddock: &Fields) -> Vec<(String, Found)> {
+    let names: BTreeSet<&String> = zookeeper.keys().chain(paddock.keys()).collect();
+    let found = |name: &String| match (zookeeper.get(name), paddock.get(name)) {
+        (Some(left), Some(right)) if left == right => None,
+        (Some(left), Some(right)) => Some(Found::Values(left.clone(), right.clone())),
+        (Some(left), None) => Some(Found::ZooKeeperOnly(left.clone())),
+        (None, Some(right)) => Some(Found::PaddockOnly(right.clone())),
+        (None, None) => None,
+    };
+    names.into_iter().filter_map(|name| Some((format!("{asked} {name}"), found(name)?))).collect()
+}
+
+#[test]
+fn every_word_and_command_tells_what_zookeeper_tells() {
+    let (zookeeper, paddock) = thread::scope(|scope| {
+        let zookeeper = scope.spawn(|| Stage::start(ServerKind::ZooKeeper));
+        let paddock = Stage::start(ServerKind::Paddock);
+        (zookeeper.join().expect("ZooKeeper starts"), paddock)
+    });
+    let mut found = Vec::new();
+    for word in WORDS {
+        found.extend(compare(word, &zookeeper.word(word), &paddock.word(word)));
+    }
+    for command in COMMANDS {
+        let asked = format!("/{command}");
+        found.extend(compare(&asked, &zookeeper.command(command), &paddock.command(command)));
+    }
+    let meant = differences();
+    let covers = |difference: &Difference, found: &(String, Found)| difference.covers(&found.0, &found.1);
+    let unknown: Vec<String> = found
+        .iter()
+        .filter(|found| !meant.iter().any(|difference| covers(difference, found)))
+        .map(|(field, found)| format!("{field}: {found}"))
+        .collect();
+    assert!(unknown.is_empty(), "{} differences that have no reason:\n{}", unknown.len(), unknown.join("\n"));
+    let is_idle = |difference: &&Difference| {
+        difference.is_steady() && !found.iter().any(|found| covers(difference, found))
+    };
+    let idle: Vec<&Difference> = meant.iter().filter(is_idle).collect();
+    assert!(idle.is_empty(), "there is no such difference any more: {idle:#?}");
+}
