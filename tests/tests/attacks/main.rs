@@ -199,15 +199,13 @@ fn connections_that_close_without_a_greeting() {
     });
 }
 
-/// Creates so many ephemerals of one session below a znode.
-fn make_ephemerals(client: &mut Rude, parent: &str, count: usize) {
+/// Creates so many znodes below another one.
+fn make_children(client: &mut Rude, parent: &str, mode: CreateMode, count: usize) {
     for first in (0..count).step_by(PIPELINE) {
         let batch: Vec<u8> = (first..first + PIPELINE)
             .flat_map(|number| {
-                let path = format!("{parent}/ephemeral-{number:07}");
-                request(1, OpCode::Create, |out| {
-                    encode::create_open(out, &path, None, CreateMode::Ephemeral);
-                })
+                let path = format!("{parent}/child-{number:07}");
+                request(1, OpCode::Create, |out| encode::create_open(out, &path, None, mode))
             })
             .collect();
         client.send(&batch);
@@ -224,7 +222,7 @@ fn a_session_with_very_many_ephemerals_ends() {
     scene.attack("100,000 ephemerals of one session ended", Goal::BUSY, |server, deadline| {
         while Instant::now() < deadline {
             let mut client = Rude::connect(server);
-            make_ephemerals(&mut client, "/parent", scaled(100_000));
+            make_children(&mut client, "/parent", CreateMode::Ephemeral, scaled(100_000));
             let since = Instant::now();
             client.send(&request(2, OpCode::CloseSession, |_| {}));
             client.receive();
@@ -233,6 +231,26 @@ fn a_session_with_very_many_ephemerals_ends() {
         }
     });
     println!("{} sessions ended, the longest took {} ms", ended.into_inner(), longest_ms.into_inner());
+}
+
+/// One read is one step of the state: the goal is missed by as long as a list of a million children takes.
+#[test]
+fn long_lists_of_children() {
+    let scene = Scene::new();
+    let mut maker = Rude::connect(&scene.server);
+    maker.create("/parent", b"");
+    make_children(&mut maker, "/parent", CreateMode::Persistent, scaled(1_000_000));
+    let list = request(1, OpCode::GetChildren, |out| encode::path_and_watch(out, "/parent", false));
+    let lists = AtomicU64::new(0);
+    scene.attack("lists of 1,000,000 children", Goal::LONG_STEPS, |server, deadline| {
+        let count = on_threads(2, deadline, |_| {
+            let mut client = Rude::connect(server);
+            client.send(&list);
+            client.receive();
+        });
+        lists.store(count, Relaxed);
+    });
+    println!("{} lists", lists.into_inner());
 }
 
 /// A multi that creates so many znodes and deletes them.

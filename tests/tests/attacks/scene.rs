@@ -49,6 +49,10 @@ impl Goal {
     /// An attack that keeps all cores busy: the witness waits for its turn on a core, and not for the server.
     pub(crate) const BUSY: Goal =
         Goal { p99_times: 3, p99_floor: Duration::from_millis(20), longest: Duration::from_millis(100) };
+
+    /// An attack of single requests that the state takes in one step, however long that is.
+    pub(crate) const LONG_STEPS: Goal =
+        Goal { p99_times: 3, p99_floor: Duration::from_millis(200), longest: Duration::from_millis(500) };
 }
 
 pub(crate) fn attack_time() -> Duration {
