@@ -33,6 +33,8 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::get("/alive", health::alive).everywhere(),
     Route::get("/metrics", metrics_page).everywhere(),
     Route::get("/commands", commands::list),
+    Route::post("/commands/restore", commands::refuse_restore).leaves_body(),
+    Route::post("/commands/rest", commands::refuse_restore).leaves_body(),
     Route::get("/commands/*", commands::run),
     Route::post("/api/v1/lead/yield", yield_lead).for_administrators(),
     Route::post("/api/v1/lead/request", request_lead).for_administrators(),

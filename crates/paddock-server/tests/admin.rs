@@ -182,6 +182,20 @@ async fn a_page_of_a_stranger_may_not_ask_in_a_browsers_name() {
 }
 
 #[tokio::test]
+async fn restore_is_refused_with_the_way_to_do_it() {
+    let (server, address, _directory) = start();
+    for path in ["/commands/restore", "/commands/rest"] {
+        let head = "Content-Type: application/octet-stream\r\nContent-Length: 1000000000\r\n";
+        let refused = request(address, "POST", path, head).await;
+        let error = refused.json()["error"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(refused.status, 501, "{path}: {error}");
+        assert!(error.contains("paddock import zookeeper"), "{path}: {error}");
+    }
+    assert_eq!(get(address, "/ready").await.status, 200);
+    shutdown(server).await;
+}
+
+#[tokio::test]
 async fn https_without_keys_is_refused_at_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let tls = AdminTls { protocol: PortProtocol::Tls, needs_certificate: false };

@@ -58,7 +58,7 @@ const fn always(names: &'static [&'static str], answer: Answer) -> Command {
     Command { needs_quorum: false, ..command(names, answer) }
 }
 
-/// ZooKeeper's commands by name, but for `restore`.
+/// ZooKeeper's commands by name, but for `restore`, which is refused.
 const COMMANDS: &[Command] = &[
     command(&["configuration", "conf", "config"], configuration),
     command(&["connection_stat_reset", "crst"], connection_stat_reset),
@@ -124,6 +124,14 @@ pub(super) fn run(admin: &Admin, request: Request) -> Response {
         _ => (command.answer)(admin, &request),
     };
     answer(command.names[0], result)
+}
+
+/// A running member takes no other state: what its ensemble has acknowledged since would be lost on it alone.
+pub(super) fn refuse_restore(_: &Admin, _: Request) -> Response {
+    let text = "Restore is not offered. Stop all members; make a data directory of the snapshot with: paddock export zookeeper \
+                --snapshot FILE --to OLD, and: paddock import zookeeper --data-dir OLD --to NEW; start one member from it, and others \
+                with empty directories";
+    answer("restore", Err(Failure::new(StatusCode::NOT_IMPLEMENTED, text)))
 }
 
 /// ZooKeeper's form of an answer: the fields, the command, and the error or null.

@@ -104,6 +104,10 @@ async fn answer<C: Context>(
     if route.access == Access::Administrator {
         progress.may_take_long.store(true, Relaxed);
     }
+    if !route.reads_body {
+        let refused = (route.answer)(&site.context, request);
+        return refused.with_header(header::CONNECTION, "close");
+    }
     request.body = match timeout(BODY_TIMEOUT, collect(incoming, route.body_bytes_max)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(refused)) => return refused,

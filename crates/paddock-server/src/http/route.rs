@@ -54,6 +54,8 @@ pub(crate) struct Route<C> {
     surface: Surface,
     /// Browsers ask for it.
     is_for_browsers: bool,
+    /// The body of a request is read.
+    pub(super) reads_body: bool,
     /// Bytes that the body of a request may have.
     pub(super) body_bytes_max: usize,
     pub(super) answer: fn(&C, Request) -> Response,
@@ -78,6 +80,7 @@ impl<C> Route<C> {
             access: Access::Anyone,
             surface: Surface::Admin,
             is_for_browsers: false,
+            reads_body: true,
             body_bytes_max: 0,
             answer,
         }
@@ -114,6 +117,11 @@ impl<C> Route<C> {
     /// Its requests may have a body of so many bytes.
     pub(crate) const fn takes(self, bytes_max: usize) -> Route<C> {
         Route { body_bytes_max: bytes_max, ..self }
+    }
+
+    /// It answers without a look at the body, however large that would be.
+    pub(crate) const fn leaves_body(self) -> Route<C> {
+        Route { reads_body: false, ..self }
     }
 
     /// The rest of a path behind this route's, if it is for this route.
