@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{config, request, word};
-use paddock_proto::{ConnectRequest, Extensions, OpCode, SessionId, SetWatches, Xid, Zxid, encode};
+use common::{config, greeting, request, word};
+use paddock_proto::{OpCode, SetWatches, Xid, encode};
 use paddock_server::{Config, Server, WordList};
 
 /// `PADDOCK_TEST_WATCHES` asks for more; the figures are printed with `--nocapture`.
@@ -32,18 +32,7 @@ impl Caller {
         stream.set_nodelay(true).expect("it is connected");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is connected");
         let mut caller = Caller { stream };
-        let mut greeting = Vec::new();
-        let request = ConnectRequest {
-            protocol_version: 0,
-            extensions: Extensions::default(),
-            last_zxid_seen: Zxid(0),
-            timeout_ms: 30_000,
-            session: SessionId::NONE,
-            password: Some(&[0; 16]),
-            read_only: Some(false),
-        };
-        request.encode(&mut greeting);
-        caller.send(&greeting);
+        caller.send(&greeting());
         caller.receive();
         caller
     }
