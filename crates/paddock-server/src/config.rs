@@ -216,7 +216,7 @@ impl Config {
         }
     }
 
-    /// What clients may ask this member about itself.
+    /// Facts of this member that clients may ask for.
     pub(crate) fn facts(&self) -> MemberFacts {
         MemberFacts {
             request_bytes_max: Some(self.frame_bytes_max),

@@ -5,6 +5,7 @@ pub(crate) mod clickhouse_metrics;
 pub(crate) mod etcd_metrics;
 pub(crate) mod four_letter_words;
 pub(crate) mod hot;
+pub(crate) mod metric;
 pub(crate) mod metrics;
 pub(crate) mod operator;
 pub(crate) mod request_times;

@@ -13,10 +13,10 @@ use super::parts::Admin;
 use super::snapshot;
 use crate::http::{Request, Response};
 use crate::observability::four_letter_words::last_operation;
-use crate::observability::metrics;
 use crate::observability::stats::ConnStats;
 use crate::observability::status::{self, SettingValue, Status};
 use crate::observability::version::version_and_date;
+use crate::observability::{metric, metrics};
 
 /// Fields of an answer, in their order.
 type Fields = Map<String, Value>;
@@ -322,7 +322,7 @@ fn server_stats(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let s = Status::of(&admin.shared);
     let (last, min, max) = s.reply_bytes;
     let replies = json!({ "last_buffer_size": last, "min_buffer_size": min, "max_buffer_size": max });
-    let average: Value = serde_json::from_str(&status::rounded(s.latency_ms_average)).expect("a number");
+    let average: Value = serde_json::from_str(&metric::rounded(s.latency_ms_average)).expect("a number");
     fields(json!({
         "version": version_and_date(),
         "read_only": s.is_read_only,

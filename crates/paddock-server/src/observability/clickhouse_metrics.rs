@@ -2,7 +2,7 @@
 
 use paddock_replica::{FollowerStanding, Role};
 
-use super::metrics::{Metric, counter, gauge};
+use super::metric::{Metric, counter, gauge, rounded};
 use super::status::{self, Status};
 use crate::shared::Shared;
 
@@ -142,7 +142,7 @@ fn asynchronous(shared: &Shared, s: &Status) -> Vec<Metric> {
         gauge(
             "ClickHouseAsyncMetrics_KeeperAvgLatency",
             "Average latency in milliseconds",
-            status::rounded(s.latency_ms_average),
+            rounded(s.latency_ms_average),
         ),
         gauge("ClickHouseAsyncMetrics_KeeperPacketsReceived", "Requests that clients have sent", s.received),
         gauge(

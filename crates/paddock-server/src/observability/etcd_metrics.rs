@@ -6,9 +6,8 @@ use std::time::Duration;
 use paddock_etcd::{Call, EngineCounts};
 use parking_lot::Mutex;
 
-use super::metrics::{Metric, counter, gauge};
+use super::metric::{Metric, counter, gauge, rounded};
 use super::request_times::{Histogram, Times, print_us};
-use super::status::rounded;
 
 /// Calls as the metric's label names them.
 const CALLS: [&str; 5] = ["transaction", "read", "grant", "revoke", "probe"];

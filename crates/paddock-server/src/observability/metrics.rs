@@ -8,59 +8,16 @@ use paddock_replica::FollowerStanding;
 use paddock_tree::QuotaUse;
 
 use super::clickhouse_metrics;
+use super::metric::{Label, Metric, MetricKind, counter, gauge, rounded};
 use super::status::{self, Status, role_name};
 use super::version::version_and_date;
 use crate::shared::Shared;
-
-/// A number that changes, as Prometheus tells its kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MetricKind {
-    /// It only grows, until the member is started again.
-    Counter,
-    Gauge,
-}
-
-/// A metric and its value now.
-#[derive(Debug)]
-pub(crate) struct Metric {
-    /// ZooKeeper's name, which `mntr` has with `zk_` in front; or one of Paddock's own, with `paddock_`.
-    pub(crate) name: &'static str,
-    kind: MetricKind,
-    help: &'static str,
-    /// Values by their label; one without a label in most cases.
-    values: Vec<(Option<Label>, String)>,
-}
-
-/// A label's name and value.
-type Label = (&'static str, String);
-
-impl Metric {
-    fn new(name: &'static str, kind: MetricKind, help: &'static str, value: impl ToString) -> Metric {
-        Metric { name, kind, help, values: vec![(None, value.to_string())] }
-    }
-
-    /// Its lines as `mntr` has them: what stands behind `zk_`, and the value.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (String, &str)> {
-        self.values.iter().map(|(label, value)| match label {
-            None => (self.name.to_owned(), value.as_str()),
-            Some((_, label)) => (format!("{label}_{}", self.name), value.as_str()),
-        })
-    }
-}
-
-pub(super) fn gauge(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
-    Metric::new(name, MetricKind::Gauge, help, value)
-}
-
-pub(super) fn counter(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
-    Metric::new(name, MetricKind::Counter, help, value)
-}
 
 /// Metrics that ZooKeeper has, under its names.
 pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
     let s = Status::of(shared);
     let (open_files, max_files) = status::file_descriptors();
-    let average = status::rounded(s.latency_ms_average);
+    let average = rounded(s.latency_ms_average);
     let mut metrics = vec![
         gauge("avg_latency", "Average time from a request to its answer, in milliseconds", average),
         gauge("max_latency", "Longest time from a request to its answer, in milliseconds", s.latency_ms_max),

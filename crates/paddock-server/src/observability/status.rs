@@ -155,22 +155,3 @@ pub(crate) fn role_name(role: Role) -> &'static str {
         Role::Looking => "looking",
     }
 }
-
-/// As Java prints a rounded double: at least one digit behind the point, at most four.
-pub(crate) fn rounded(ms: f64) -> String {
-    let text = format!("{ms:.4}");
-    let short = text.trim_end_matches('0');
-    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_average_is_printed_as_java_prints_it() {
-        for (ms, text) in [(0.0, "0.0"), (1.5, "1.5"), (0.12344, "0.1234"), (20.0, "20.0")] {
-            assert_eq!(rounded(ms), text);
-        }
-    }
-}

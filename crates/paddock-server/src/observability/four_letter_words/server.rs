@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use paddock_proto::{OpCode, SessionId, Zxid};
 
 use super::NOT_SERVING;
-use crate::observability::metrics;
 use crate::observability::operator::Operator;
 use crate::observability::stats::ConnStats;
 use crate::observability::status::{self, Status};
 use crate::observability::version::version_and_date;
+use crate::observability::{metric, metrics};
 use crate::shared::Shared;
 
 /// Line that ZooKeeper adds where nothing can be written.
@@ -41,7 +41,7 @@ fn facts(shared: &Shared) -> String {
          Received: {}\nSent: {}\nConnections: {}\nOutstanding: {}\nZxid: {}\nMode: {mode}\nNode count: {}\n",
         if s.is_read_only { READ_ONLY } else { "" },
         s.latency_ms_min,
-        status::rounded(s.latency_ms_average),
+        metric::rounded(s.latency_ms_average),
         s.latency_ms_max,
         s.received,
         s.sent,
