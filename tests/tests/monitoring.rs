@@ -123,7 +123,7 @@ fn encoded(query: &str) -> String {
 }
 
 #[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < end, "not within {PATIENCE:?}: {what}");
@@ -158,6 +158,86 @@ async fn dashboard_and_alerts_have_their_data() {
     .await
     .expect("the checks pass");
     load.abort();
+}
+
+/// A member with little room: few watches and few files.
+struct SmallMember {
+    process: Child,
+    address: SocketAddr,
+    metrics_port: u16,
+    _directory: TempDir,
+}
+
+impl SmallMember {
+    const WATCHES_MAX: usize = 10;
+    const FILES_MAX: usize = 80;
+
+    fn start() -> SmallMember {
+        let directory = TempDir::new().expect("a directory for a member");
+        let (port, metrics_port) = (free_port(), free_port());
+        let text = format!(
+            "listen = '127.0.0.1:{port}'\nmetrics_listen = '127.0.0.1:{metrics_port}'\ndata_dir = 'data'\nwatches_max = {}\n",
+            SmallMember::WATCHES_MAX
+        );
+        fs::write(directory.path().join("paddock.toml"), text).expect("write its settings");
+        let binary = env::var("PADDOCK_BIN").expect("PADDOCK_BIN names the binary");
+        let script =
+            format!("ulimit -n {}; exec \"$0\" server --config paddock.toml", SmallMember::FILES_MAX);
+        let process = Command::new("sh")
+            .args(["-c", &script, &binary])
+            .current_dir(directory.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("start a member");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        wait_until("the member serves", || TcpStream::connect(address).is_ok());
+        SmallMember { process, address, metrics_port, _directory: directory }
+    }
+}
+
+impl Drop for SmallMember {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test]
+async fn limits_that_are_nearly_reached_are_told_of() {
+    let member = SmallMember::start();
+    let prometheus = Prometheus::start(&[member.metrics_port]);
+    let client =
+        Client::connect(&member.address.to_string(), ClientOptions::default()).await.expect("connect");
+    for number in 1..SmallMember::WATCHES_MAX {
+        // There is no such znode, and a watch for it.
+        let _ = client.watch_exists(&format!("/{number}")).await;
+    }
+    let prometheus = tokio::task::spawn_blocking(move || {
+        wait_until("PaddockWatchesNearLimit", || prometheus.is_firing("PaddockWatchesNearLimit"));
+        assert!(!prometheus.is_firing("PaddockFilesNearlyExhausted"), "there are files left");
+        prometheus
+    });
+    let prometheus = prometheus.await.expect("the checks pass");
+    client.close().await.expect("close");
+    let address = member.address;
+    tokio::task::spawn_blocking(move || {
+        let watches = "PaddockWatchesNearLimit";
+        wait_until("watches that go with their session are told of no more", || {
+            !prometheus.is_firing(watches)
+        });
+        let files = "PaddockFilesNearlyExhausted";
+        let mut connections: Vec<TcpStream> = Vec::new();
+        wait_until(files, || {
+            // They say nothing, so they stay open for a while.
+            connections.extend(TcpStream::connect(address).ok());
+            prometheus.is_firing(files)
+        });
+        drop(connections);
+        wait_until("files that are free again are told of no more", || !prometheus.is_firing(files));
+    })
+    .await
+    .expect("the checks pass");
 }
 
 fn ensemble(ports: &[u16]) -> Vec<Server> {

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
+use paddock_tests::ensemble::Ensemble;
 use paddock_tests::operating::{Difference, Found, differences};
 use paddock_tests::server::{Server, ServerKind, free_port};
 use serde_json::Value;
@@ -219,6 +220,36 @@ fn compare(asked: &str, zookeeper: &Fields, paddock: &Fields) -> Vec<(String, Fo
         (None, None) => None,
     };
     names.into_iter().filter_map(|name| Some((format!("{asked} {name}"), found(name)?))).collect()
+}
+
+/// ClickHouse Keeper's words that move the lead, which ZooKeeper does not have.
+#[test]
+fn the_lead_goes_to_the_member_that_asks_for_it() {
+    let mut ensemble = Ensemble::start(3);
+    for _ in 0..3 {
+        let leader = ensemble.leader();
+        let wanted = (leader + 1) % ensemble.len();
+        let answer = ensemble.member(wanted).four_letter_word("rqld").expect("rqld is answered");
+        assert_eq!(answer, "Sent leadership request to leader.");
+        wait_until("the member that asked leads", || {
+            ensemble.member(wanted).four_letter_word("srvr").is_ok_and(|text| text.contains("Mode: leader"))
+        });
+        let leader = ensemble.leader();
+        assert_eq!(leader, wanted);
+        let answer = ensemble.member(leader).four_letter_word("ydld").expect("ydld is answered");
+        assert_eq!(answer, "Sent yield leadership request to leader.");
+        wait_until("the leader has yielded", || {
+            ensemble.self_declared_leader().is_some_and(|now| now != leader)
+        });
+    }
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

@@ -238,6 +238,11 @@ fn of_paddock(shared: &Shared) -> Vec<Metric> {
             "Limit of client_buffer_bytes",
             shared.limits.buffers.max() as u64,
         ),
+        gauge(
+            "paddock_watches_max",
+            "Limit of watch_count; 0 is none",
+            shared.settings().client_limits.watches_max,
+        ),
         gauge("paddock_clock_seconds", "Time by this member's clock, in seconds since 1970", clock_s),
         gauge("process_resident_memory_bytes", "Resident memory in bytes", status::resident_bytes()),
         gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", start_s),
