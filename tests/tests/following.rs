@@ -384,6 +384,29 @@ async fn ensembles_of_the_releases_between_are_followed() {
 }
 
 #[tokio::test]
+async fn an_ensemble_that_is_quiet_is_taken_over_from_while_it_runs() {
+    let mut story = Story::begin(ServerKind::ZooKeeper);
+    let mut follower = Follower::start(&story.from, &story.to(), &["--cutover", "--quiet-for", "1s"]);
+    follower.says(1, "following ").await;
+    story.go_on(200).await;
+    let running = follower.process.try_wait().expect("ask for the exit status");
+    assert!(running.is_none(), "somebody writes: {}", follower.log());
+    {
+        let _closed = story.gate.write().await;
+        assert!(follower.ended().success(), "{}", follower.log());
+        let leader = story.zookeeper.leader();
+        let address = story.zookeeper.member(leader).address().to_string();
+        let compared = Command::new(environment("PADDOCK_BIN"))
+            .args(["diff", "--exclude", "/zookeeper/config", "--exclude", "/zookeeper/quota", &address])
+            .arg(story.to())
+            .output()
+            .expect("run paddock diff");
+        assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stdout));
+    }
+    story.end_of_load().await;
+}
+
+#[tokio::test]
 async fn a_quorum_port_with_tls_is_called_with_tls() {
     let directory = tempfile::tempdir().expect("make a directory");
     // The host is the same for all, so that one certificate is enough.

@@ -1,6 +1,6 @@
 //! A data directory from which Apache ZooKeeper starts, written from a tree.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl<'t> Content<'t> {
         }
     }
 
-    pub(crate) fn of_draft(draft: &'t Draft, sessions: &BTreeMap<SessionId, i32>, zxid: Zxid) -> Content<'t> {
+    pub(crate) fn of_draft(draft: &'t Draft, zxid: Zxid) -> Content<'t> {
         let mut acls = HashSet::new();
         let mut znodes = draft.znodes();
         while let Some((_, znode)) = znodes.next_znode() {
@@ -90,7 +90,7 @@ impl<'t> Content<'t> {
         }
         Content {
             zxid,
-            sessions: sessions.iter().map(|(session, timeout_ms)| (*session, *timeout_ms)).collect(),
+            sessions: draft.sessions().collect(),
             acls: acls.into_iter().collect(),
             znodes: draft.znodes(),
             digest: draft.znodes(),

@@ -1,9 +1,8 @@
 //! From the directories of a ZooKeeper to a tree: the newest snapshot that is whole, then all transactions behind it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use paddock_proto::{SessionId, Zxid};
+use paddock_proto::Zxid;
 use paddock_tree::{Draft, Repairs, Tree};
 
 use crate::data_dir::{self, NamedFile};
@@ -165,8 +164,6 @@ fn logs_behind(logs: Vec<NamedFile>, zxid: Zxid) -> Vec<NamedFile> {
 #[derive(Debug)]
 pub(crate) struct LoadedState {
     pub(crate) draft: Draft,
-    /// Its sessions with their timeouts in milliseconds.
-    pub(crate) sessions: BTreeMap<SessionId, i32>,
     /// Zxid of the last transaction that the draft has.
     pub(crate) zxid: Zxid,
     pub(crate) transactions: u64,
@@ -179,8 +176,7 @@ impl LoadedState {
     pub(crate) fn new(snapshot: Snapshot, zxid: Zxid) -> LoadedState {
         let of_snapshot = snapshot.digest;
         let digest = of_snapshot.filter(|digest| digest.zxid == zxid);
-        let Snapshot { draft, sessions, .. } = snapshot;
-        LoadedState { draft, sessions, zxid, transactions: 0, digest, of_snapshot }
+        LoadedState { draft: snapshot.draft, zxid, transactions: 0, digest, of_snapshot }
     }
 
     fn read_log(
@@ -228,15 +224,6 @@ impl LoadedState {
 
     pub(crate) fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), crate::Problem> {
         replay::apply(&mut self.draft, transaction)?;
-        match transaction.body {
-            Body::CreateSession { timeout_ms } => {
-                self.sessions.insert(transaction.session, timeout_ms);
-            }
-            Body::CloseSession { .. } => {
-                self.sessions.remove(&transaction.session);
-            }
-            _ => {}
-        }
         self.zxid = transaction.zxid;
         self.transactions += 1;
         if transaction.digest.is_some() {

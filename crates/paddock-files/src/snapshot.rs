@@ -1,6 +1,6 @@
 //! A snapshot file, read into a draft. It may be fuzzy: only the transactions after it make it one state.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -30,8 +30,6 @@ const REPORT_ZNODES: u64 = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) draft: Draft,
-    /// Sessions with their timeouts in milliseconds.
-    pub(crate) sessions: BTreeMap<SessionId, i32>,
     pub(crate) znodes: u64,
     pub(crate) digest: Option<WrittenDigest>,
 }
@@ -84,7 +82,6 @@ pub(crate) fn read_sent<R: Read>(
 struct Parser<'s, R> {
     stream: &'s mut JuteStream<R>,
     draft: Draft,
-    sessions: BTreeMap<SessionId, i32>,
     acls: HashMap<i64, DraftAcl>,
     /// Path and data of the znode that is being read.
     path: Vec<u8>,
@@ -93,12 +90,12 @@ struct Parser<'s, R> {
 
 impl<'s, R: Read> Parser<'s, R> {
     fn new(stream: &'s mut JuteStream<R>) -> Parser<'s, R> {
-        let (sessions, acls) = (BTreeMap::new(), HashMap::new());
-        Parser { stream, draft: Draft::new(), sessions, acls, path: Vec::new(), data: Vec::new() }
+        let acls = HashMap::new();
+        Parser { stream, draft: Draft::new(), acls, path: Vec::new(), data: Vec::new() }
     }
 
     fn finished(self, znodes: u64, digest: Option<WrittenDigest>) -> Snapshot {
-        Snapshot { draft: self.draft, sessions: self.sessions, znodes, digest }
+        Snapshot { draft: self.draft, znodes, digest }
     }
 
     fn parse(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(u64, Option<WrittenDigest>), Problem> {
@@ -135,7 +132,6 @@ impl<'s, R: Read> Parser<'s, R> {
         for _ in 0..self.stream.count()? {
             let (session, timeout_ms) = (SessionId(self.stream.i64()?), self.stream.i32()?);
             self.draft.begin_session(session, timeout_ms);
-            self.sessions.insert(session, timeout_ms);
         }
         Ok(())
     }

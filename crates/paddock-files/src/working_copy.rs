@@ -4,7 +4,6 @@
 //! crash, compared and imported like every other one. A transaction that did not reach the disk is missing at its end, and the leader
 //! sends it again.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +23,7 @@ use crate::transaction_log::LogWriter;
 const MARK: &str = "following";
 /// File with the largest epoch that a leader has had, as ZooKeeper names it.
 const EPOCH: &str = "acceptedEpoch";
-/// Bytes of the log after which a new snapshot takes its place.
+/// Bytes of the log after which a new snapshot takes its place, but for tests.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 const EPOCH_SHIFT: u32 = 32;
 
@@ -34,6 +33,8 @@ pub struct WorkingCopy {
     state: LoadedState,
     epoch: i64,
     log: Option<LogWriter>,
+    /// Bytes of the log after which a new snapshot takes its place.
+    log_bytes_max: u64,
     /// False as long as nothing was received.
     has_snapshot: bool,
     /// Held as long as the process works with the directory.
@@ -53,7 +54,8 @@ impl WorkingCopy {
             empty()
         };
         let epoch = read_epoch(&files.join(EPOCH))?.max(state.zxid.0 >> EPOCH_SHIFT);
-        Ok(WorkingCopy { files, state, epoch, log: None, has_snapshot, _mark: mark })
+        let log_bytes_max = LOG_BYTES_MAX;
+        Ok(WorkingCopy { files, state, epoch, log: None, log_bytes_max, has_snapshot, _mark: mark })
     }
 
     /// The last transaction that it has; 0 if it is empty.
@@ -71,7 +73,7 @@ impl WorkingCopy {
     }
 
     pub fn session_count(&self) -> usize {
-        self.state.sessions.len()
+        self.state.draft.sessions().len()
     }
 
     /// Transactions that were applied since it was opened or replaced.
@@ -119,7 +121,7 @@ impl WorkingCopy {
             }
         };
         log.append(entry)?;
-        if log.bytes() > LOG_BYTES_MAX { self.save() } else { Ok(()) }
+        if log.bytes() > self.log_bytes_max { self.save() } else { Ok(()) }
     }
 
     /// Hands what was appended to the operating system, for others to read.
@@ -145,7 +147,7 @@ impl WorkingCopy {
         let zxid = self.state.zxid;
         let path = self.files.join(format!("snapshot.{:x}", zxid.0));
         let unfinished = self.files.join("snapshot.unfinished");
-        let content = Content::of_draft(&self.state.draft, &self.state.sessions, zxid);
+        let content = Content::of_draft(&self.state.draft, zxid);
         write_file(&unfinished, |file| write_snapshot(content, file))?;
         self.log = None;
         let others: Vec<_> =
@@ -162,8 +164,7 @@ impl WorkingCopy {
 }
 
 fn empty() -> LoadedState {
-    let (draft, sessions) = (Draft::new(), BTreeMap::new());
-    LoadedState::new(Snapshot { draft, sessions, znodes: 0, digest: None }, Zxid(0))
+    LoadedState::new(Snapshot { draft: Draft::new(), znodes: 0, digest: None }, Zxid(0))
 }
 
 /// The marked file, locked. A directory that is not marked has to be empty: files in a working copy are removed.
@@ -189,3 +190,6 @@ fn read_epoch(path: &Path) -> Result<i64, FileError> {
         Err(error) => Err(failed("read", path)(error)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -213,6 +213,11 @@ impl Draft {
         self.sessions.keys().copied()
     }
 
+    /// Sessions with their timeouts in milliseconds, in the order of their ids.
+    pub fn sessions(&self) -> impl ExactSizeIterator<Item = (SessionId, i32)> {
+        self.sessions.iter().map(|(session, timeout_ms)| (*session, *timeout_ms))
+    }
+
     /// Paths of the ephemerals of a session, in order.
     pub fn ephemerals_of(&self, session: SessionId) -> Vec<String> {
         let mut paths: Vec<String> =

@@ -87,7 +87,11 @@ fn hear(last: Zxid, said: &[Vec<u8>]) -> Vec<String> {
         words.push(match stream.next(&mut |_| {}) {
             Ok(Event::Epoch(epoch)) => format!("epoch {epoch}"),
             Ok(Event::Snapshot { zxid, snapshot }) => {
-                format!("snapshot {zxid} znodes={} sessions={}", snapshot.znodes(), snapshot.0.sessions.len())
+                format!(
+                    "snapshot {zxid} znodes={} sessions={}",
+                    snapshot.znodes(),
+                    snapshot.0.draft.sessions().len()
+                )
             }
             Ok(Event::Difference) => "difference".to_owned(),
             Ok(Event::RolledBack(zxid)) => format!("rolled back to {zxid}"),
