@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paddock_client::{Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Id, Multi, Perms, SessionId};
+use paddock_client::{
+    Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Id, Multi, Perms, SessionId, Tls, TlsFiles,
+};
+use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::{Release, Server, ServerKind, environment};
 use tokio::task::JoinSet;
 
@@ -383,4 +386,45 @@ async fn refusals_say_what_to_do() {
     let same = run(&source, &source, &["--once"]);
     assert_eq!(same.0, Some(1), "{}", same.1);
     assert!(same.1.contains("is named as the source and as the target"), "{}", same.1);
+}
+
+/// What only the owner of a certificate may read is copied over TLS, with the certificate shown to both.
+#[tokio::test]
+async fn over_tls() {
+    let directory = tempfile::tempdir().expect("make a directory");
+    pem_stores(directory.path(), "ours", 2);
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (own, trust, shown) = (path("1.pem"), path("trust.pem"), path("2.pem"));
+    let lines = [
+        ("client.portUnification", "true"),
+        ("serverCnxnFactory", "org.apache.zookeeper.server.NettyServerCnxnFactory"),
+        ("authProvider.x509", "org.apache.zookeeper.server.auth.X509AuthenticationProvider"),
+        ("ssl.keyStore.location", &own),
+        ("ssl.trustStore.location", &trust),
+    ];
+    let source = Server::start_with(ServerKind::Paddock, &lines);
+    let target = Server::start_with(ServerKind::Paddock, &lines);
+    let files = TlsFiles {
+        authorities: Some(trust.clone().into()),
+        certificate: Some(shown.clone().into()),
+        ..TlsFiles::default()
+    };
+    let tls = Some(Tls::load(&files).expect("the files are good"));
+    let options = ClientOptions { tls, ..ClientOptions::default() };
+    let address = source.address().to_string();
+    let client = Client::connect(&address, options.clone()).await.expect("connect with TLS");
+    client.create_with_acl("/secret", b"s", &secret(), CreateMode::Persistent).await.unwrap();
+
+    let (code, printed) = run(&source, &target, &["--once"]);
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(printed.contains("does not let /secret be read"), "{printed}");
+    let arguments = [
+        ["--from-tls-ca", &trust, "--from-tls-cert", &shown],
+        ["--to-tls-ca", &trust, "--to-tls-cert", &shown],
+    ];
+    let (code, printed) = run(&source, &target, &[&["--once"], arguments.as_flattened()].concat());
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("equal     2 znodes"), "{printed}");
+    let target = Client::connect(&target.address().to_string(), options).await.expect("connect with TLS");
+    assert_eq!(target.get_data("/secret").await.unwrap().bytes.as_deref(), Some(&b"s"[..]));
 }

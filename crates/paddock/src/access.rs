@@ -1,6 +1,6 @@
 //! Options of every command that connects to servers as a client: TLS, and the identities that it shows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use paddock_bench::{Access, Identity, Tls, TlsFiles};
 use paddock_client::TlsError;
@@ -50,6 +50,20 @@ impl AccessArgs {
         let tls = if is_wanted { Some(Tls::load(&files)?) } else { None };
         Ok(Access { tls, identities: self.auth.clone() })
     }
+}
+
+/// TLS by two files, for a command that connects to two places; none without an authority.
+pub(crate) fn tls_of(
+    authorities: Option<&Path>,
+    certificate: Option<&Path>,
+) -> Result<Option<Tls>, AccessError> {
+    let Some(authorities) = authorities else { return Ok(None) };
+    let files = TlsFiles {
+        authorities: Some(authorities.to_owned()),
+        certificate: certificate.map(Path::to_owned),
+        ..TlsFiles::default()
+    };
+    Ok(Some(Tls::load(&files)?))
 }
 
 pub(crate) fn parse_identity(text: &str) -> Result<Identity, String> {

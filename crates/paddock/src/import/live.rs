@@ -12,6 +12,7 @@ mod writes;
 
 use std::future::pending;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use paddock_bench::{Access, Identity};
@@ -19,7 +20,7 @@ use paddock_client::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, sleep_until};
 
-use crate::access::parse_identity;
+use crate::access::{parse_identity, tls_of};
 use crate::diff::seen;
 use crate::moving::ProgressLine;
 use failure::LiveFailure;
@@ -33,6 +34,7 @@ Examples:
   paddock import live --from keeper1:9181 --to paddock1:2181 --until-quiet 5s
       end when nobody has written for five seconds and both are equal
   paddock import live --from keeper1:9181 --to paddock1:2181 --once
+  paddock import live --from keeper1:9281 --from-tls-ca ca.pem --to paddock1:2181
   paddock import live --from keeper1:9181 --from-auth digest:super:secret --to paddock1:2181 --to-auth digest:super:other
 
 Stop those who write to the source before the end: a copy is equal only to a tree that rests.
@@ -71,9 +73,21 @@ pub(super) struct Args {
     /// Identity to show to the source
     #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity)]
     from_auth: Vec<Identity>,
+    /// Connect to the source with TLS, and believe it if its certificate is in this file or signed by one that is (PEM)
+    #[arg(long, value_name = "FILE")]
+    from_tls_ca: Option<PathBuf>,
+    /// Own certificate to show to the source, with its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "from_tls_ca")]
+    from_tls_cert: Option<PathBuf>,
     /// Identity to show to the target
     #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity)]
     to_auth: Vec<Identity>,
+    /// Connect to the target with TLS, and believe it if its certificate is in this file or signed by one that is (PEM)
+    #[arg(long, value_name = "FILE")]
+    to_tls_ca: Option<PathBuf>,
+    /// Own certificate to show to the target, with its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "to_tls_ca")]
+    to_tls_cert: Option<PathBuf>,
     /// Znode to leave out, with all below it; /zookeeper always is, and /keeper of ClickHouse Keeper
     #[arg(long, value_name = "PATH", value_parser = seen::parse_path)]
     exclude: Vec<String>,
@@ -95,17 +109,33 @@ pub(super) fn run(args: &Args) -> Result<(), LiveFailure> {
     if args.from == args.to {
         return Err(LiveFailure::SameServer(args.from.clone()));
     }
+    let places = args.places()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(LiveFailure::Runtime)?;
     runtime.block_on(async {
         let mut signals = Signals::listen().map_err(LiveFailure::Signals)?;
-        let mut copy = Copy::new(args);
+        let mut copy = Copy::new(args, places);
         copy.follow_until_end(&mut signals).await?;
         tokio::select! {
             verified = copy.verify_at_last() => verified,
             () = signals.next() => Err(LiveFailure::Interrupted),
         }
     })
+}
+
+impl Args {
+    /// Reads the files of TLS.
+    fn places(&self) -> Result<Places, LiveFailure> {
+        let from_tls = tls_of(self.from_tls_ca.as_deref(), self.from_tls_cert.as_deref())?;
+        let to_tls = tls_of(self.to_tls_ca.as_deref(), self.to_tls_cert.as_deref())?;
+        Ok(Places {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            from_access: Access { tls: from_tls, identities: self.from_auth.clone() },
+            to_access: Access { tls: to_tls, identities: self.to_auth.clone() },
+            exclude: self.exclude.clone(),
+        })
+    }
 }
 
 struct Copy<'a> {
@@ -124,14 +154,7 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn new(args: &'a Args) -> Copy<'a> {
-        let places = Places {
-            from: args.from.clone(),
-            to: args.to.clone(),
-            from_access: Access { tls: None, identities: args.from_auth.clone() },
-            to_access: Access { tls: None, identities: args.to_auth.clone() },
-            exclude: args.exclude.clone(),
-        };
+    fn new(args: &'a Args, places: Places) -> Copy<'a> {
         Copy {
             args,
             places,

@@ -2,6 +2,7 @@
 
 use paddock_client::Error;
 
+use crate::access::AccessError;
 use crate::diff::failure::Failure as WalkFailure;
 
 /// Reason for which a live copy ended without two equal trees.
@@ -9,6 +10,8 @@ use crate::diff::failure::Failure as WalkFailure;
 pub(crate) enum LiveFailure {
     #[error("{0}")]
     Walk(WalkFailure),
+    #[error(transparent)]
+    Access(#[from] AccessError),
     #[error(
         "{server} does not let {path} be read; show an identity with --from-auth or --to-auth, or leave it out with --exclude"
     )]
