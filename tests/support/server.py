@@ -110,6 +110,13 @@ class Server:
         """Ends the server the way a crash does: SIGKILL, no goodbye to anybody."""
         self._end(signal.SIGKILL, STOP_TIMEOUT_S)
 
+    def pause(self):
+        """Stops the process from running, as a machine that hangs does."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self._process.send_signal(signal.SIGCONT)
+
     def restart(self):
         """Starts the server again on its data, stopping it first if it runs, and waits until it serves."""
         if self.is_running():

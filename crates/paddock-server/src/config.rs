@@ -57,6 +57,8 @@ pub struct Config {
     pub ensemble: Option<Ensemble>,
     /// The etcd cluster that holds the data. `None` keeps it in `data_dir`.
     pub etcd: Option<EtcdSettings>,
+    /// Host and port of a server that the requests of clients also go to, and whose answers are compared with this member's.
+    pub cross_check: Option<String>,
     /// Makes this member, with the data it has, an ensemble of its own: for a quorum that is lost for good. What the
     /// members that are lost had acknowledged and this one never got is lost too.
     pub recover: bool,
@@ -134,6 +136,7 @@ impl Config {
             member: 1,
             ensemble: None,
             etcd: None,
+            cross_check: None,
             recover: false,
             tick_ms,
             session_timeout_ms_min: 2 * tick_ms,

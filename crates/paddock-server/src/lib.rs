@@ -13,6 +13,7 @@ mod admin;
 mod clients;
 mod clock;
 mod config;
+mod cross_check;
 mod engine;
 mod error;
 mod etcd;

@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod clickhouse_metrics;
+pub(crate) mod cross_check_metrics;
 pub(crate) mod etcd_metrics;
 pub(crate) mod four_letter_words;
 pub(crate) mod hot;

@@ -241,6 +241,9 @@ impl Server {
         }
         self.hand_over_lead();
         self.shared.stop();
+        if let Some(check) = &self.shared.cross_check {
+            check.stop();
+        }
         if !failed_before {
             for thread in self.clients {
                 thread.join().map_err(|_| ServerError::Panicked)?;

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use crate::Config;
 use crate::clock::Clock;
+use crate::cross_check::CrossCheck;
 use crate::live::LiveConfig;
 use crate::observability::audit::Audit;
 use crate::observability::etcd_metrics::EtcdStats;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     /// TLS handshakes under way.
     pub(crate) handshakes: AtomicU32,
     pub(crate) stats: Stats,
+    /// The comparison with a reference server, if there is one.
+    pub(crate) cross_check: Option<CrossCheck>,
     /// Statistics of a front end on etcd.
     pub(crate) etcd: Option<Arc<EtcdStats>>,
     pub(crate) snapshots: SnapshotBoard,
@@ -90,6 +93,7 @@ impl Shared {
             hot: Hot::default(),
             times: RequestTimes::new(config.worker_count() + 1),
             stats: Stats::new(clock.monotonic_ms()),
+            cross_check: config.cross_check.as_deref().map(CrossCheck::start),
             etcd: config.etcd.as_ref().map(|_| Arc::default()),
             snapshots: SnapshotBoard::default(),
             stopping: AtomicBool::new(false),

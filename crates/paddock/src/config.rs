@@ -135,3 +135,8 @@ fn data_of_clickhouse_keeper(config: &Config) -> Option<PathBuf> {
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     value::address(&value::Text(text))
 }
+
+/// Reads `HOST:PORT`.
+pub(crate) fn parse_host_and_port(text: &str) -> Result<String, String> {
+    value::host_and_port(&value::Text(text))
+}

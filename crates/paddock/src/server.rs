@@ -35,6 +35,8 @@ Examples:
   paddock server --engine etcd --etcd-endpoints https://etcd-1:2379 --etcd-ca ca.pem --etcd-cert front.pem \
                  --etcd-key front-key.pem
       the same with TLS, for an etcd with --client-cert-auth
+  paddock server --cross-check zookeeper-1:2181
+      ask a ZooKeeper the same, and tell where its answers differ
   paddock server --check --config /etc/zookeeper/conf/zoo.cfg
       say what these settings mean here, and start nothing
   PADDOCK_LOG=info,paddock_server=debug paddock server
@@ -78,6 +80,9 @@ pub(crate) struct Args {
     /// File with the password of that user
     #[arg(long, value_name = "FILE")]
     etcd_password_file: Option<PathBuf>,
+    /// A server that the requests of clients also go to; its answers are compared with this one's
+    #[arg(long, value_name = "HOST:PORT", value_parser = config::parse_host_and_port)]
+    cross_check: Option<String>,
     /// Directory of the data [default: ./paddock-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -140,7 +145,12 @@ impl Failure {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let logs = logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
     let etcd = etcd_of(args).map_err(Failure::Usage)?;
-    let overrides = Overrides { listen: args.listen, data_dir: args.data_dir.clone(), etcd };
+    let overrides = Overrides {
+        listen: args.listen,
+        data_dir: args.data_dir.clone(),
+        etcd,
+        cross_check: args.cross_check.clone(),
+    };
     let origin = Origin::new(args.config.clone(), overrides);
     let mut loaded = origin.load()?;
     if args.check {

@@ -14,12 +14,22 @@ use crate::process::{Error, Program};
 /// Tests that do not run on a member of an ensemble: they take longest, and say nothing more of it than of a server alone.
 const NOT_ON_A_MEMBER: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 
-/// All tests on a server alone, then those that are not slow on a member of an ensemble.
+/// Tests that run once more on a server which checks its answers against a ZooKeeper.
+const CHECKED: [&str; 5] =
+    ["test_znodes.py", "test_values.py", "test_watches.py", "test_order.py", "test_recipes.py"];
+
+/// All tests on a server alone, then those that are not slow on a member of an ensemble, then some with a ZooKeeper beside it.
 pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
     let alone = pytest(layout, "kazoo", &[], Vec::new())?;
     let left_out = NOT_ON_A_MEMBER.map(|file| format!("--ignore-glob=*/{file}"));
     let member = pytest(layout, "kazoo", &left_out, vec![("TEST_MEMBERS", "3".into())])?;
-    Ok(alone.and(member))
+    // ZooKeeper takes no frame of more than 1 MB, and ends the session of a client that dies at a moment of its own.
+    let not_of_zookeeper = ["-k".to_owned(), "not test_five_mebibytes and not dies".to_owned()];
+    let files = CHECKED.map(|file| format!("kazoo/{file}"));
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let variables = vec![("TEST_CROSS_CHECK", "1".into())];
+    let checked = pytest_of(layout, ("kazoo", "kazoo-checked", &files), &not_of_zookeeper, variables)?;
+    Ok(alone.and(member).and(checked))
 }
 
 /// Tests of kazoo that take long, or are about the server's own log.
@@ -60,6 +70,16 @@ fn pytest_in(
     options: &[String],
     variables: Vec<(&str, OsString)>,
 ) -> Result<Outcome, Error> {
+    pytest_of(layout, (stage, name, &[directory]), options, variables)
+}
+
+/// The same for some directories or files.
+fn pytest_of(
+    layout: &Layout,
+    (stage, name, places): (&str, &str, &[&str]),
+    options: &[String],
+    variables: Vec<(&str, OsString)>,
+) -> Result<Outcome, Error> {
     let python = install::python(layout)?;
     install::jars(layout)?;
     let report = layout.environment("reports").join(format!("{name}.xml"));
@@ -72,7 +92,7 @@ fn pytest_in(
         .arg("--junit-xml")
         .arg(&report)
         .args(options)
-        .arg(layout.tests(directory))
+        .args(places.iter().map(|place| layout.tests(place)))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env(ports::VARIABLE, ports::of_stage(stage))
         .env("PADDOCK_BIN", layout.paddock())

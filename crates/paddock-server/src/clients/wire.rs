@@ -9,6 +9,7 @@ use paddock_state::ConnId;
 use tokio::net::TcpStream;
 
 use super::tls_session::TlsSession;
+use crate::cross_check::CrossCheck;
 use crate::socket;
 
 /// Wakes one task of the same thread.
@@ -122,12 +123,20 @@ impl Wire {
     }
 
     /// Writes what the socket takes. Returns false if it does not take all: then the task has to wait until it does.
-    pub(super) fn flush<H: Host>(&self, front: &mut Front<H>) -> bool {
+    pub(super) fn flush<H: Host>(&self, front: &mut Front<H>, check: Option<&CrossCheck>) -> bool {
+        let copied = |bytes: &[u8], written: io::Result<usize>| {
+            if let (Some(check), Ok(count)) = (check, &written) {
+                check.sent(self.conn, &bytes[..*count]);
+            }
+            written
+        };
         let sent = match &self.stream {
-            Stream::Plaintext(socket) => front.send(self.conn, |bytes| socket.try_write(bytes)),
+            Stream::Plaintext(socket) => {
+                front.send(self.conn, |bytes| copied(bytes, socket.try_write(bytes)))
+            }
             Stream::Tls(tls) => {
                 let mut session = tls.1.borrow_mut();
-                let sent = front.send(self.conn, |bytes| session.try_write(&tls.0, bytes));
+                let sent = front.send(self.conn, |bytes| copied(bytes, session.try_write(&tls.0, bytes)));
                 sent.and_then(|()| session.send_sealed(&tls.0))
             }
         };

@@ -20,6 +20,7 @@ use super::host::WorkerHost;
 use super::tls_session::{SCRATCH_BYTES, TlsSession};
 use super::wire::Wire;
 use crate::clock;
+use crate::cross_check::CrossCheck;
 use crate::engine::{BORROWED_TURNS_MAX, EngineHandle};
 use crate::observability::stats::{ConnStats, TooMany};
 use crate::observability::word_thread::WordThread;
@@ -140,13 +141,23 @@ impl Worker {
         stats.is_secure.store(tls.is_some(), Ordering::Relaxed);
         let wire = Rc::new(Wire::new(conn, socket, tls));
         self.wires.borrow_mut().insert(conn, wire.clone());
+        if let Some(check) = self.cross_check() {
+            check.opened(conn);
+        }
         self.front.borrow_mut().accept_proven(conn, address, stats, ids);
         wire
+    }
+
+    fn cross_check(&self) -> Option<&CrossCheck> {
+        self.shared().cross_check.as_ref()
     }
 
     /// The connection has ended.
     pub(super) fn leave(&self, conn: ConnId) {
         self.wires.borrow_mut().remove(&conn);
+        if let Some(check) = self.cross_check() {
+            check.closed(conn);
+        }
         self.front.borrow_mut().leave(conn, &self.host);
         self.shared().stats.leave(conn);
         self.hand_over();
@@ -162,6 +173,9 @@ impl Worker {
     /// A connection has its turn: the requests in what has come are taken.
     pub(super) fn receive(&self, wire: &Wire, bytes: &[u8]) {
         let now_ms = self.shared().clock.monotonic_ms();
+        if let Some(check) = self.cross_check() {
+            check.received(wire.conn, bytes);
+        }
         let has_read = self.front.borrow_mut().receive(wire.conn, bytes, now_ms, &self.host);
         self.flush_reached();
         self.end_turn(wire.conn, now_ms, has_read);
@@ -243,7 +257,7 @@ impl Worker {
         self.front.borrow_mut().take_reached(&mut reached);
         for Reached { conn, has_changed } in reached.drain(..) {
             let Some(wire) = self.wires.borrow().get(&conn).cloned() else { continue };
-            if !wire.flush(&mut self.front.borrow_mut()) || has_changed {
+            if !wire.flush(&mut self.front.borrow_mut(), self.cross_check()) || has_changed {
                 wire.wake();
             }
         }
@@ -258,7 +272,7 @@ impl Worker {
             || self.shared().is_stopping()
             || condition.unsent_bytes >= flush_queue::BYTES_MAX;
         if at_once {
-            wire.flush(&mut self.front.borrow_mut());
+            wire.flush(&mut self.front.borrow_mut(), self.cross_check());
         } else if self.flush_queue.add(wire) {
             self.flush_waiting();
         }
@@ -267,7 +281,7 @@ impl Worker {
     pub(super) fn flush_waiting(&self) {
         let wires = self.flush_queue.take();
         for wire in &wires {
-            let is_flushed = wire.flush(&mut self.front.borrow_mut());
+            let is_flushed = wire.flush(&mut self.front.borrow_mut(), self.cross_check());
             let is_closing = self.condition(wire).is_none_or(|condition| condition.is_closing);
             // The task has to wait for a socket that does not take all, and to end a connection that has sent all.
             if !is_flushed || is_closing || self.shared().is_stopping() {

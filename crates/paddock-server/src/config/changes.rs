@@ -72,6 +72,7 @@ compare! {
         member,
         ensemble,
         etcd,
+        cross_check,
         tick_ms,
         dialect,
         metrics_listen,

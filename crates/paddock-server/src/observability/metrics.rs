@@ -126,6 +126,9 @@ pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
     if let Some(etcd) = &shared.etcd {
         metrics.extend(etcd.metrics());
     }
+    if let Some(cross_check) = &shared.cross_check {
+        metrics.extend(cross_check.stats.metrics());
+    }
     // Beyond ZooKeeper's own, and only where someone asked for them.
     if let Some(audit) = &shared.audit {
         metrics.push(counter(

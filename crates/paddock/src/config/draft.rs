@@ -62,6 +62,7 @@ impl Draft {
         config.listen = overrides.listen.or(self.listen).unwrap_or(config.listen);
         config.data_dir = overrides.data_dir.clone().or(self.data_dir).unwrap_or(config.data_dir);
         config.member = self.member.unwrap_or(config.member);
+        config.cross_check = overrides.cross_check.clone().or(config.cross_check);
         config.etcd = overrides.etcd.clone().or(self.etcd).settle()?;
         if config.etcd.is_some() && config.ensemble.is_some() {
             return Err("an ensemble has a log of its own: the engine etcd serves without one".to_owned());

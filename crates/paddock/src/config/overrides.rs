@@ -14,4 +14,5 @@ pub(crate) struct Overrides {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) etcd: EtcdDraft,
+    pub(crate) cross_check: Option<String>,
 }

@@ -112,6 +112,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "words" => config.words = words(value)?,
         "digest_algorithm" => config.digest_algorithm = value::digest_algorithm(value)?,
         "super_digest" => config.super_digest = Some(value::super_digest(value)?),
+        "cross_check" => config.cross_check = Some(value::host_and_port(value)?),
         "audit_log" => config.audit_log = Some(value::audit_log(value)?),
         "enforce_quota" => config.enforce_quota = boolean(value)?,
         "garbage_interval_ms" => config.garbage_interval_ms = value::milliseconds(value)?,

@@ -19,6 +19,7 @@ pub(crate) fn shown(config: &Config) -> String {
         member,
         ensemble,
         etcd,
+        cross_check,
         tls,
         // That is said on the command line, and not in a file.
         recover: _,
@@ -77,6 +78,7 @@ pub(crate) fn shown(config: &Config) -> String {
     page.hide("super_digest", super_digest.is_some());
     page.set("required_schemes", required_schemes.clone());
     page.set("enforce_quota", *enforce_quota);
+    page.set_some("cross_check", cross_check.clone());
     page.set_some("audit_log", audit_log.as_ref().map(audit_target));
     page.set("garbage_interval_ms", number(*garbage_interval_ms));
     page.set("garbage_max", number(*garbage_max));

@@ -123,6 +123,18 @@ pub(super) fn log_filter(value: &impl Value) -> Result<String, String> {
 }
 
 /// `ADDR:PORT`, where `ADDR` may be a name.
+/// A host by its name or address, with a port.
+pub(super) fn host_and_port(value: &impl Value) -> Result<String, String> {
+    let wrong = || wrong("HOST:PORT, such as zookeeper-1:2181", value);
+    let text = value.text().ok_or_else(wrong)?;
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    port.parse::<u16>().map_err(|_| wrong())?;
+    if host.is_empty() || (host.contains(':') && !host.starts_with('[')) {
+        return Err(wrong());
+    }
+    Ok(text.to_owned())
+}
+
 pub(super) fn address(value: &impl Value) -> Result<SocketAddr, String> {
     let wrong = || wrong("ADDRESS:PORT, such as 127.0.0.1:2181", value);
     let (host, port) = value.text().and_then(|text| text.rsplit_once(':')).ok_or_else(wrong)?;
