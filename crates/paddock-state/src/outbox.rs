@@ -48,6 +48,8 @@ pub struct Outbox {
 impl Outbox {
     /// Memory that may always stay, in bytes.
     const BYTES_KEPT: usize = 64 << 10;
+    /// Parcels whose memory may always stay. A round with four times as many lets the rest go.
+    const PARCELS_KEPT: usize = 16 << 10;
     /// Bytes of a round above which it does not make the next ones keep more.
     const RECENT_BYTES_MAX: usize = 2 << 20;
 
@@ -66,6 +68,9 @@ impl Outbox {
         let enough = self.recent_bytes.max(Outbox::BYTES_KEPT);
         if self.bytes.capacity() > 4 * enough {
             self.bytes.shrink_to(2 * enough);
+        }
+        if self.parcels.capacity() > 4 * Outbox::PARCELS_KEPT {
+            self.parcels.shrink_to(Outbox::PARCELS_KEPT);
         }
     }
 
@@ -261,6 +266,19 @@ mod tests {
         assert!(round(10).1 <= 4 * Outbox::RECENT_BYTES_MAX);
         (0..500).for_each(|_| assert!(round(10).0 <= 4 * Outbox::RECENT_BYTES_MAX));
         assert!(round(10).1 <= 4 * Outbox::BYTES_KEPT);
+    }
+
+    #[test]
+    fn memory_of_very_many_parcels_is_let_go() {
+        let mut outboxes = Outboxes::new(1);
+        let mut round = |parcels: u64| {
+            (0..parcels).for_each(|number| outboxes.close(ConnId::new(0, number)));
+            outboxes.boxes[0].clear();
+            outboxes.boxes[0].parcels.capacity()
+        };
+        let kept = round(10_000);
+        assert_eq!(round(10), kept, "an ordinary round keeps what it has");
+        assert!(round(1_000_000) <= 4 * Outbox::PARCELS_KEPT);
     }
 
     #[test]
