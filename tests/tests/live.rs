@@ -388,7 +388,7 @@ async fn refusals_say_what_to_do() {
     assert!(same.1.contains("is named as the source and as the target"), "{}", same.1);
 }
 
-/// What only the owner of a certificate may read is copied over TLS, with the certificate shown to both.
+/// A znode that only the owner of a certificate may read is copied over TLS, with the certificate shown to both.
 #[tokio::test]
 async fn over_tls() {
     let directory = tempfile::tempdir().expect("make a directory");

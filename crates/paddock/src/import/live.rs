@@ -263,7 +263,11 @@ impl<'a> Copy<'a> {
         let way = if pair.has_watch { "its watches" } else { "comparing, as it has no persistent watches" };
         let (kept, from) = (self.met.kept, self.places.from.clone());
         self.is_whole = true;
-        self.say(format_args!("copied {kept} znodes; following {from} by {way}"));
+        if self.args.once {
+            self.say(format_args!("copied {kept} znodes; comparing them"));
+        } else {
+            self.say(format_args!("copied {kept} znodes; following {from} by {way}"));
+        }
     }
 
     /// Walks until one finds nothing to do, and prints the account.
