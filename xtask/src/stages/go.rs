@@ -1,5 +1,5 @@
-//! Programs in Go: the checker of histories with its own tests, the clients of go-zookeeper for the stage `faults`, and an etcd beside
-//! the servers of a comparison.
+//! Programs in Go: the checker of histories with its own tests, the clients of go-zookeeper for the stage `faults`, an etcd beside
+//! the servers of a comparison, and a newer etcd.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,6 +28,11 @@ pub(super) fn checker(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
 /// Builds the clients of go-zookeeper.
 pub(super) fn clients(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
     build(layout, "go", layout.environment("go-clients"), stage)
+}
+
+/// Builds an etcd that is newer than Debian's. It takes Go 1.24.
+pub(super) fn newer_etcd(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
+    build(layout, "etcd-server", layout.environment("newer-etcd"), stage)
 }
 
 /// Builds what puts an etcd beside the servers of a comparison.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::outcome::Outcome;
-use super::ports;
+use super::{go, ports};
 use crate::counts::Counts;
 use crate::install;
 use crate::layout::Layout;
@@ -38,14 +38,16 @@ const NOT_ON_ETCD: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 /// A value of 5 MiB is above etcd's `--max-request-bytes`; and a front end has no log whose size `dirs` could tell.
 const DIFFERENT_ON_ETCD: [&str; 2] = ["test_five_mebibytes", "test_dirs"];
 
-/// Two front ends on one etcd, then kazoo's tests on one.
+/// Two front ends on one etcd, then the same on a newer one, then kazoo's tests on a front end.
 pub(super) fn etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
     let variables = || vec![("ETCD_BIN", OsString::from(program)), ("TEST_ENGINE", "etcd".into())];
     let fronts = pytest_in(layout, (stage, "etcd-fronts", "etcd"), &[], variables())?;
+    let newer = vec![("ETCD_BIN", go::newer_etcd(layout, stage)?.into())];
+    let newer = pytest_of(layout, (stage, "etcd-newer", &["etcd/test_fronts.py"]), &[], newer)?;
     let mut left_out: Vec<String> = NOT_ON_ETCD.map(|file| format!("--ignore-glob=*/{file}")).to_vec();
     left_out.extend(["-k".to_owned(), DIFFERENT_ON_ETCD.map(|test| format!("not {test}")).join(" and ")]);
     let clients = pytest_in(layout, (stage, "etcd-kazoo", "kazoo"), &left_out, variables())?;
-    Ok(fronts.and(clients))
+    Ok(fronts.and(newer).and(clients))
 }
 
 pub(super) fn clickhouse(layout: &Layout) -> Result<Outcome, Error> {
