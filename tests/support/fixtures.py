@@ -16,7 +16,7 @@ from support.server import Server
 
 MEMBERS = int(os.environ.get("TEST_MEMBERS", "1"))
 ENGINE = os.environ.get("TEST_ENGINE", "log")
-IS_CHECKED = os.environ.get("TEST_CROSS_CHECK") == "1"
+IS_CHECKED = os.environ.get("TEST_CROSS_CHECK") == "1" and os.environ.get("TEST_SERVER", "paddock") == "paddock"
 
 
 @contextlib.contextmanager
