@@ -170,9 +170,11 @@ def test_mntr_tells_of_etcd(fronts, connect):
     for n in range(10):
         client.create(f"/counted-{n}")
     eventually(lambda: int(mntr(first)["etcd_transactions"]) >= int(before["etcd_transactions"]) + 10)
+    # The engine tells of itself at the end of each round, when clients may have their answers already.
+    eventually(lambda: mntr(first)["etcd_transactions_under_way"] == "0")
     now = mntr(first)
     assert float(now["avg_etcd_latency"]) > 0 and float(now["max_etcd_latency"]) >= float(now["avg_etcd_latency"])
-    assert (now["etcd_loads"], now["etcd_connections"], now["etcd_transactions_under_way"]) == ("1", "1", "0")
+    assert (now["etcd_loads"], now["etcd_connections"]) == ("1", "1")
     assert int(now["etcd_state_age_ms"]) < 2000
     etcd.kill()
     eventually(lambda: int(mntr(first)["etcd_state_age_ms"]) > 1000)
