@@ -25,7 +25,7 @@ Examples:
   cargo xtask compare --reads        reads only, with one worker and with two; about 3 minutes
   cargo xtask compare --etcd         Paddock on etcd beside etcd alone; about 20 minutes
   cargo xtask compare --log          Paddock with and without a compressed log; about 4 minutes
-  cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 6 minutes
+  cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 10 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
