@@ -1,5 +1,8 @@
 //! A running member: its threads, and its end.
 
+#[cfg(test)]
+mod tests;
+
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -62,31 +65,28 @@ impl Server {
         let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref(), bind)?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let clock = Clock::start();
-        if let Some(etcd) = &config.etcd {
-            etcd::check(etcd)?;
-            let audit = Audit::start(config.audit_log.as_ref())?;
-            let mut server = Server::run_on_etcd((config, client_port, audit.clone()), clock, ports);
-            if let Some(audit) = &audit {
-                audit.server("serverStart", AuditResult::Success);
+        let recovered = match &config.etcd {
+            Some(etcd) => {
+                etcd::check(etcd)?;
+                None
             }
-            server.asked = Mutex::new(asked);
-            server.admin_keys = admin_keys;
-            server.http_addresses = http_addresses;
-            server.serve_http(http_ports);
-            return Ok(server);
-        }
-        let (member, state) = Member::recover(disk, config.of_member(), &clock)?;
-        permissions::warn_of_open_directories(&config);
+            None => {
+                let recovered = Member::recover(disk, config.of_member(), &clock)?;
+                permissions::warn_of_open_directories(&config);
+                Some(recovered)
+            }
+        };
         let audit = Audit::start(config.audit_log.as_ref())?;
-        let started = Server::run((config, client_port, audit.clone()), clock, member, state, ports);
+        let parts = (config, client_port, audit.clone());
+        let started = match recovered {
+            Some((member, state)) => Server::run(parts, clock, member, state, ports),
+            None => Ok(Server::run_on_etcd(parts, clock, ports)),
+        };
         if let Some(audit) = &audit {
             let result = if started.is_ok() { AuditResult::Success } else { AuditResult::Failure };
             audit.server("serverStart", result);
         }
-        let mut server = started?;
-        server.asked = Mutex::new(asked);
-        server.admin_keys = admin_keys;
-        server.http_addresses = http_addresses;
+        let mut server = Server { asked: Mutex::new(asked), admin_keys, http_addresses, ..started? };
         server.serve_http(http_ports);
         Ok(server)
     }
@@ -196,12 +196,14 @@ impl Server {
         let mut asked = self.asked.lock();
         let mut now = asked.clone();
         let changes = now.take_over(wanted);
-        if let (Some(port), Some(tls)) = (&self.shared.client_port, &now.tls) {
-            port.change(tls.clone()).map_err(ServerError::ClientTls)?;
-        }
-        if let (Some(keys), Some(tls)) = (&self.admin_keys, now.admin_tls()) {
-            keys.change(tls).map_err(ServerError::AdminTls)?;
-        }
+        // All files are read before anything is taken.
+        let client_port = self.shared.client_port.as_ref().zip(now.tls.clone());
+        let client_port = client_port.map(|(port, tls)| Ok((port, ClientPort::load(tls)?)));
+        let client_port = client_port.transpose().map_err(ServerError::ClientTls)?;
+        let admin_keys = self.admin_keys.as_deref().zip(now.admin_tls());
+        let admin_keys = admin_keys.map(|(keys, tls)| Ok((keys, ClientPort::load(tls)?)));
+        let admin_keys = admin_keys.transpose().map_err(ServerError::AdminTls)?;
+        client_port.into_iter().chain(admin_keys).for_each(|(port, loaded)| port.take_over(loaded));
         let frame_bytes_max = engine::frame_bytes_max(&now);
         let mut live = (*self.shared.settings()).clone();
         live.take_over(&Config { frame_bytes_max, ..now.clone() });

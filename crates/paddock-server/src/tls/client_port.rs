@@ -45,12 +45,9 @@ impl ClientPort {
         Ok(ClientPort { current: Mutex::new(Current::read(settings)?) })
     }
 
-    /// Reads the files of other settings, or of the same ones again, for the connections that come from now on. After an error those of
-    /// before stay in use.
-    pub(crate) fn change(&self, settings: ClientTls) -> Result<(), TlsError> {
-        let current = Current::read(settings)?;
-        *self.current.lock() = current;
-        Ok(())
+    /// Takes over what was loaded by other settings, or by the same ones again, for the connections that come from now on.
+    pub(crate) fn take_over(&self, loaded: ClientPort) {
+        *self.current.lock() = loaded.current.into_inner();
     }
 
     pub(crate) fn settings(&self) -> Arc<ClientTls> {
