@@ -182,18 +182,16 @@ impl Checker {
             NOTIFICATION => self.event(conn, answer::event(&frame), is_own),
             PING => {}
             _ => {
-                let answered = pair.answer(frame, is_own);
-                if let (Some((op, request)), true) = (answered.as_ref(), is_own) {
-                    pair.last_place = pair.last_place.max(Place::new(zxid, writes(*op)));
-                    let request = (conn, request.clone(), writes(*op));
-                    self.sequencer.push(pair.last_place, request, self.now_ms);
+                let Some((op, request)) = pair.answer(frame, is_own) else { return };
+                if is_own {
+                    pair.last_place = pair.last_place.max(Place::new(zxid, writes(op)));
+                    self.sequencer.push(pair.last_place, (conn, request, writes(op)), self.now_ms);
+                    return;
                 }
-                if let (Some((op, _)), false) = (answered, is_own) {
-                    pair.has_ended |= OpCode::from_code(op) == Some(OpCode::CloseSession);
-                    self.gate.answered(conn, writes(op));
-                    let own = pair.own_greeting.map_or(0, |greeting| greeting.session.0);
-                    self.sessions.saw(own, zxid);
-                }
+                pair.has_ended |= OpCode::from_code(op) == Some(OpCode::CloseSession);
+                self.gate.answered(conn, writes(op));
+                let own = pair.own_greeting.map_or(0, |greeting| greeting.session.0);
+                self.sessions.saw(own, zxid);
             }
         }
     }
