@@ -12,6 +12,7 @@ mod import;
 mod logs;
 mod moving;
 mod server;
+mod signals;
 
 use std::process::ExitCode;
 

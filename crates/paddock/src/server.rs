@@ -15,6 +15,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use crate::config::{self, ConfigError, EtcdDraft, Loaded, Overrides};
 use crate::logs::{self, Format, LogFilter};
+use crate::signals::EndSignals;
 use origin::{Origin, Watch};
 
 /// Time between two questions to a member whether it has stopped by itself.
@@ -229,9 +230,10 @@ fn tell(loaded: &Loaded) -> io::Result<()> {
 
 /// Serves until the member ends. One that found its state to be wrong goes on with that of the leader.
 async fn serve_on(mut config: Config, mut reloading: Reloading) -> Result<(), Failure> {
-    let mut signals = Signals::new().map_err(Failure::Wait)?;
+    let mut signals = EndSignals::listen().map_err(Failure::Wait)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Wait)?;
     loop {
-        match serve(&mut config, &mut signals, &mut reloading).await {
+        match serve(&mut config, &mut signals, &mut hangup, &mut reloading).await {
             Err(Failure::Server(error)) if error.is_divergence() => {
                 tracing::error!(%error, "starting again to fetch the state from the leader");
                 config.recover = false;
@@ -241,7 +243,12 @@ async fn serve_on(mut config: Config, mut reloading: Reloading) -> Result<(), Fa
     }
 }
 
-async fn serve(config: &mut Config, signals: &mut Signals, reloading: &mut Reloading) -> Result<(), Failure> {
+async fn serve(
+    config: &mut Config,
+    signals: &mut EndSignals,
+    hangup: &mut Signal,
+    reloading: &mut Reloading,
+) -> Result<(), Failure> {
     let place = data_place(config);
     let wanted = config.clone();
     let starting = spawn_blocking(move || Server::start(wanted));
@@ -256,13 +263,11 @@ async fn serve(config: &mut Config, signals: &mut Signals, reloading: &mut Reloa
     let failed = loop {
         let reason = tokio::select! {
             () = failure(&server) => break true,
-            signal = signals.any() => match signal {
-                Some(name) => {
-                    tracing::info!(signal = name, "stopping; a second signal stops at once");
-                    break false;
-                }
-                None => "SIGHUP",
-            },
+            name = signals.next() => {
+                tracing::info!(signal = name, "stopping; a second signal stops at once");
+                break false;
+            }
+            _ = hangup.recv() => "SIGHUP",
             () = reloading.watch.changed() => "the file has changed",
         };
         reloading.reload(&server, reason).await;
@@ -365,40 +370,6 @@ impl Reloading {
         match server.reload(&loaded.config) {
             Ok(_) => self.logs.follow(loaded.log.as_deref()),
             Err(error) => unused(Failure::Server(error).line()),
-        }
-    }
-}
-
-/// SIGTERM and SIGINT, which end the member, and SIGHUP.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    reload: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Signals> {
-        Ok(Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            reload: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// Waits for the next one and returns its name, or `None` for SIGHUP.
-    async fn any(&mut self) -> Option<&'static str> {
-        tokio::select! {
-            _ = self.terminate.recv() => Some("SIGTERM"),
-            _ = self.interrupt.recv() => Some("SIGINT"),
-            _ = self.reload.recv() => None,
-        }
-    }
-
-    /// Waits for the next one that ends the member, and returns its name.
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
         }
     }
 }

@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 use paddock_bench::{Access, Identity};
 use paddock_client::Event;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{sleep, sleep_until};
 
 use crate::access::{parse_identity, tls_of};
 use crate::diff::seen;
 use crate::moving::ProgressLine;
+use crate::signals::EndSignals;
 use failure::LiveFailure;
 use pair::{Pair, Places};
 use pass::{Met, Repairs};
@@ -113,12 +113,12 @@ pub(super) fn run(args: &Args) -> Result<(), LiveFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(LiveFailure::Runtime)?;
     runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(LiveFailure::Signals)?;
+        let mut signals = EndSignals::listen().map_err(LiveFailure::Signals)?;
         let mut copy = Copy::new(args, places);
         copy.follow_until_end(&mut signals).await?;
         tokio::select! {
             verified = copy.verify_at_last() => verified,
-            () = signals.next() => Err(LiveFailure::Interrupted),
+            _ = signals.next() => Err(LiveFailure::Interrupted),
         }
     })
 }
@@ -168,11 +168,11 @@ impl<'a> Copy<'a> {
     }
 
     /// Copies and follows, with new sessions whenever one is lost, until it is time to end.
-    async fn follow_until_end(&mut self, signals: &mut Signals) -> Result<(), LiveFailure> {
+    async fn follow_until_end(&mut self, signals: &mut EndSignals) -> Result<(), LiveFailure> {
         loop {
             let ended = tokio::select! {
                 ended = self.follow() => ended,
-                () = signals.next() => Ok(()),
+                _ = signals.next() => Ok(()),
             };
             match ended {
                 Ok(()) if self.is_whole => return Ok(()),
@@ -335,27 +335,5 @@ async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment.into()).await,
         None => pending().await,
-    }
-}
-
-/// Ctrl-C and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
     }
 }
