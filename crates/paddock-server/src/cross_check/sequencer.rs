@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use paddock_state::ConnId;
 
 /// Time that an answer waits for others that belong in front of it, in milliseconds.
-const WAIT_MS: u64 = 40;
+const WAIT_MS: u64 = 100;
 
 /// Place of a request among all: by its zxid; at the same one writes come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
