@@ -25,6 +25,8 @@ STOP_TIMEOUT_S = 20
 # our server is down, and a client that keeps dialling such a port can even connect to itself.
 # TEST_PORTS narrows the choice, where other tests start servers meanwhile.
 PORTS = range(*map(int, os.environ.get("TEST_PORTS", "20000..32000").split("..")))
+# Ports that this process has given to servers.
+given_ports = set()
 
 
 class ServerError(Exception):
@@ -206,8 +208,8 @@ class Server:
 
 
 def free_port():
-    """A port on 127.0.0.1 that nobody listens on right now."""
-    for port in random.sample(PORTS, 100):
+    """A port on 127.0.0.1 that nobody listens on, and that no server has been given: it may not listen yet."""
+    for port in random.sample(sorted(set(PORTS) - given_ports), 100):
         with socket.socket() as probe:
             # As servers do it: a port with connections in TIME_WAIT counts as free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -215,16 +217,13 @@ def free_port():
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            given_ports.add(port)
             return port
     raise ServerError("no free port found")
 
 
 def free_ports(count):
-    """So many of them, no two alike."""
-    ports = set()
-    while len(ports) < count:
-        ports.add(free_port())
-    return list(ports)
+    return [free_port() for _ in range(count)]
 
 
 def environment(name):
