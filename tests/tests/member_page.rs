@@ -156,7 +156,7 @@ async fn an_administrator_changes_what_others_only_see() {
 
     log_in(&mut tab, "wrong");
     tab.wait_for_text("not an administrator, or the password is wrong");
-    tab.value("document.querySelector('dialog button').click()");
+    tab.value("document.querySelector('dialog[open] button').click()");
     log_in(&mut tab, "test");
     tab.wait_for_text("Log out super");
     tab.wait_for_text("Create a child");
@@ -164,7 +164,7 @@ async fn an_administrator_changes_what_others_only_see() {
     press(&mut tab, "main", "Create a child");
     fill(&mut tab, "input", "made here");
     fill(&mut tab, "textarea", "first");
-    press(&mut tab, "dialog", "Create");
+    press(&mut tab, "dialog[open]", "Create");
     tab.wait_for_text("Created /made here");
     assert_eq!(
         client.get_data("/made here").await.expect("it is there").bytes.as_deref(),
@@ -177,23 +177,23 @@ async fn an_administrator_changes_what_others_only_see() {
     press(&mut tab, "main", "Edit");
     fill(&mut tab, "textarea", "second");
     client.set_data("/made here", b"of somebody else", None).await.expect("set");
-    press(&mut tab, "dialog", "Save version 1");
+    press(&mut tab, "dialog[open]", "Save version 1");
     tab.wait_for_text("Somebody else has changed it meanwhile");
     assert_eq!(client.get_data("/made here").await.unwrap().bytes.as_deref(), Some(&b"of somebody else"[..]));
-    tab.value("document.querySelector('dialog button').click(); route()");
+    tab.value("document.querySelector('dialog[open] button').click(); route()");
     tab.wait_for_text("of somebody else");
     press(&mut tab, "main", "Delete");
-    press(&mut tab, "dialog", "Delete");
+    press(&mut tab, "dialog[open]", "Delete");
     tab.wait_for_text("That is not its name");
     fill(&mut tab, "input", "made here");
-    press(&mut tab, "dialog", "Delete");
+    press(&mut tab, "dialog[open]", "Delete");
     tab.wait_for_text("Deleted");
     assert!(client.get_data("/made here").await.is_err(), "it is gone");
 
     tab.value("location.hash = '#/'");
     tab.wait_for_text("Take a snapshot");
     press(&mut tab, "main", "Take a snapshot");
-    press(&mut tab, "dialog", "Take it");
+    press(&mut tab, "dialog[open]", "Take it");
     tab.wait_for_text("A snapshot is being taken");
 }
 
@@ -215,8 +215,8 @@ async fn a_member_that_dies_is_noticed_and_so_is_its_return() {
 
 fn log_in(tab: &mut Tab<'_>, password: &str) {
     tab.value("byId('login').click()");
-    tab.value(&format!("document.querySelector('dialog input[type=password]').value = '{password}'"));
-    press(tab, "dialog", "Log in");
+    tab.value(&format!("document.querySelector('dialog[open] input[type=password]').value = '{password}'"));
+    press(tab, "dialog[open]", "Log in");
 }
 
 /// Presses the button of a text within a part of the page.
@@ -229,7 +229,7 @@ fn press(tab: &mut Tab<'_>, within: &str, text: &str) {
 }
 
 fn fill(tab: &mut Tab<'_>, field: &str, text: &str) {
-    tab.value(&format!("document.querySelector('dialog {field}').value = '{text}'"));
+    tab.value(&format!("document.querySelector('dialog[open] {field}').value = '{text}'"));
 }
 
 /// Keeps a view as it looks by day, by night and on a phone.
