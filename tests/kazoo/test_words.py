@@ -1,6 +1,7 @@
 """The four-letter words: scripts and dashboards read them, so keys, lines and meaning are as in ZooKeeper."""
 
 import re
+from operator import itemgetter
 
 import pytest
 
@@ -130,8 +131,8 @@ def test_mntr_of_an_ensemble(tmp_path):
         assert (leader["zk_server_state"], leader["zk_peer_state"]) == ("leader", "leading - broadcast")
         assert (follower["zk_server_state"], follower["zk_peer_state"]) == ("follower", "following - broadcast")
         assert leader["zk_quorum_size"] == str(MEMBERS)
-        eventually(lambda: mntr(ensemble.leader())["zk_learners"], str(MEMBERS - 1))
-        eventually(lambda: mntr(ensemble.leader())["zk_synced_followers"], str(MEMBERS - 1))
+        others = itemgetter("zk_learners", "zk_synced_followers")
+        eventually(lambda: others(mntr(ensemble.leader())), (str(MEMBERS - 1), str(MEMBERS - 1)))
         leader = mntr(ensemble.leader())
         assert (leader["zk_synced_observers"], leader["zk_synced_non_voting_followers"]) == ("0", "0")
         assert float(leader["zk_leader_uptime"]) >= 0
