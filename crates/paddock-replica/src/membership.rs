@@ -29,8 +29,10 @@ pub(crate) type MembershipStep = Vec<(u64, StepTo)>;
 pub(crate) struct Follower {
     /// Entry up to which it has everything.
     pub(crate) matched: u64,
-    /// True if it was heard a short time ago.
+    /// True if it was heard within the election timeout that runs, which may have begun a moment ago.
     pub(crate) is_active: bool,
+    /// True if it was heard within the election timeout that runs, or the one before.
+    pub(crate) is_heard: bool,
     /// True if it is to get a snapshot first.
     pub(crate) gets_snapshot: bool,
 }

@@ -296,7 +296,8 @@ fn ids(step: &MembershipStep) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    const FOLLOWER: Follower = Follower { matched: 100, is_active: true, gets_snapshot: false };
+    const FOLLOWER: Follower =
+        Follower { matched: 100, is_active: true, is_heard: true, gets_snapshot: false };
 
     fn change(voters: &[u64], is_change: bool) -> MembershipChange {
         let target = Target { voters: voters.to_vec(), is_change, since: 90, ..Target::default() };

@@ -323,7 +323,7 @@ impl Replica {
     /// Hands the lead over to a voter that wants it. One that is not heard cannot take it.
     fn on_wants_lead(&mut self, from: u64) {
         let has_vote = self.consensus.membership().voters.contains(&from);
-        let is_there = || self.consensus.followers().get(&from).is_some_and(|follower| follower.is_active);
+        let is_there = || self.consensus.followers().get(&from).is_some_and(|follower| follower.is_heard);
         if self.consensus.takes_proposals() && has_vote && is_there() {
             tracing::info!(to = from, "handing the lead over to a member that asked for it");
             self.hand_over(from);

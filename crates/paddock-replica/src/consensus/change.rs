@@ -64,12 +64,16 @@ impl Consensus {
 
     /// The members as this leader sees them, itself among them.
     pub(crate) fn followers(&self) -> BTreeMap<u64, Follower> {
-        let follower = |progress: &raft::Progress| Follower {
-            matched: progress.matched,
-            is_active: progress.recent_active,
-            gets_snapshot: progress.state == ProgressState::Snapshot,
+        let follower = |(id, progress): (&u64, &raft::Progress)| {
+            let follower = Follower {
+                matched: progress.matched,
+                is_active: progress.recent_active,
+                is_heard: self.is_heard(*id, progress),
+                gets_snapshot: progress.state == ProgressState::Snapshot,
+            };
+            (*id, follower)
         };
-        self.node.raft.prs().iter().map(|(id, progress)| (*id, follower(progress))).collect()
+        self.node.raft.prs().iter().map(follower).collect()
     }
 
     /// The voter that would lose the least time as leader, if there is another one that is there.
@@ -77,7 +81,7 @@ impl Consensus {
         let followers = self.followers();
         let others = self.membership.voters.iter().filter(|id| **id != self.node.raft.id);
         let active = others.filter_map(|id| Some((*id, followers.get(id)?)));
-        let active = active.filter(|(_, follower)| follower.is_active);
+        let active = active.filter(|(_, follower)| follower.is_heard);
         active.max_by_key(|(_, follower)| follower.matched).map(|(id, _)| id)
     }
 

@@ -26,7 +26,7 @@ pub struct Standing {
 pub struct FollowerStanding {
     pub member: u64,
     pub has_vote: bool,
-    /// True if it was heard within the last election timeout.
+    /// True if it was heard within the election timeout that runs, or the one before.
     pub is_heard: bool,
     /// True if it lacks so much that it is sent a snapshot.
     pub gets_snapshot: bool,
@@ -54,7 +54,7 @@ impl Replica {
         let followers = others.map(|(member, follower)| FollowerStanding {
             member,
             has_vote: !membership.learners.contains(&member),
-            is_heard: follower.is_active,
+            is_heard: follower.is_heard,
             gets_snapshot: follower.gets_snapshot,
             matched: follower.matched,
         });

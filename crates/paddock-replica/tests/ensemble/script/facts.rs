@@ -5,13 +5,14 @@ use paddock_replica::Role;
 use super::Script;
 
 /// Facts of each running member.
-const OF_MEMBERS: [&str; 11] = [
+const OF_MEMBERS: [&str; 12] = [
     "cluster",
     "config",
     "data",
     "differing",
     "entries",
     "foreign",
+    "heard",
     "membership",
     "roles",
     "session",
@@ -70,6 +71,7 @@ impl Script {
             },
             "session" => self.stage.has_session_at(member, &self.guest(words[0])).to_string(),
             "roles" => format!("{:?}", self.stage.role(member)),
+            "heard" => self.listed(self.stage.heard_followers(member)),
             "silence" => format!("{}ms", self.stage.silence_ms(member)),
             "differing" => self.listed(self.stage.differing(member).iter().copied()),
             "foreign" => self.listed(self.stage.foreign(member).iter().copied()),

@@ -28,6 +28,17 @@ impl Stage {
         self.members[&member].as_ref().expect("the member runs").replica.role()
     }
 
+    /// Followers that a leader hears.
+    pub(crate) fn heard_followers(&self, leader: u64) -> Vec<u64> {
+        let standing = self.members[&leader].as_ref().expect("the member runs").replica.standing();
+        standing
+            .followers
+            .iter()
+            .filter(|follower| follower.is_heard)
+            .map(|follower| follower.member)
+            .collect()
+    }
+
     /// The leader, as every member believes.
     pub(crate) fn roles(&self) -> Vec<Role> {
         self.running().map(|(_, member)| member.replica.role()).collect()
