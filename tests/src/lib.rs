@@ -29,6 +29,7 @@ pub mod browser;
 pub mod damage;
 pub mod ensemble;
 pub mod etcd;
+pub mod following;
 pub mod history;
 pub mod judge;
 pub mod library;

@@ -33,6 +33,7 @@ mod options;
 mod outbox;
 mod pending;
 mod results;
+mod sasl;
 mod stream;
 mod tls;
 mod unverified;
@@ -48,5 +49,6 @@ pub use paddock_proto::{
 };
 pub use pending::{Pending, Reply};
 pub use results::{Children, Created, Data};
+pub use sasl::fresh_nonce;
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use watches::Event;

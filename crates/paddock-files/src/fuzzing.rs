@@ -55,7 +55,7 @@ pub fn zookeeper_log(data: &[u8]) {
 pub fn zookeeper_learner(data: &[u8]) {
     let Some((form, said)) = data.split_first() else { return };
     let mut last = if form % 2 == 0 { Zxid(0) } else { Zxid((1 << 32) + 2) };
-    let Ok(mut stream) = LearnerStream::greet(Said(said), 1, last) else { return };
+    let Ok(mut stream) = LearnerStream::greet(Said(said), None, 1, last) else { return };
     let mut draft = Draft::new();
     while let Ok(event) = stream.next(&mut |_| {}) {
         match event {

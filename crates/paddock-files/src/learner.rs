@@ -7,12 +7,14 @@
 
 mod members;
 mod packet;
+mod quorum_auth;
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 
 use paddock_proto::Zxid;
 use paddock_proto::jute::Writer;
+use paddock_sasl::{ChallengeError, LoginExchange};
 
 use crate::error::Problem;
 use crate::jute_stream::JuteStream;
@@ -46,6 +48,16 @@ pub enum LearnerError {
     /// The snapshot broke off, or does not fit together, which writes during its transfer can cause: another attempt may succeed.
     #[error("snapshot that the leader sends: {0}")]
     Snapshot(Problem),
+    /// The connection ended before anything was said: this is no leader any more, or it wants to be spoken to otherwise.
+    #[error("the leader hangs up at once; TLS (sslQuorum) needs --tls, SASL (quorum.auth) needs --sasl")]
+    HungUp,
+    /// The same, at the first word of SASL.
+    #[error("the leader hangs up at SASL: without quorum.auth.enableSasl=true leave --sasl out")]
+    NoSasl,
+    #[error("the leader does not let {user} in by SASL: the password is wrong, or it has no such user")]
+    LoginRefused { user: String },
+    #[error("SASL on the leader's quorum port: {0}")]
+    Sasl(ChallengeError),
     #[error("this is not the quorum port of a ZooKeeper: {0}")]
     Foreign(Problem),
     #[error("the leader's epoch is {found}, but epoch {known} has been there already")]
@@ -65,7 +77,10 @@ pub enum LearnerError {
 impl LearnerError {
     /// True if another attempt may succeed.
     pub fn may_pass(&self) -> bool {
-        matches!(self, LearnerError::Lost(_) | LearnerError::Snapshot(_))
+        matches!(
+            self,
+            LearnerError::Lost(_) | LearnerError::Snapshot(_) | LearnerError::HungUp | LearnerError::NoSasl
+        )
     }
 }
 
@@ -275,11 +290,21 @@ pub struct LearnerStream<S> {
 }
 
 impl<S: Read + Write> LearnerStream<S> {
-    /// Greets the leader at the other end, as an observer that has everything up to `last` and has seen the epoch `epoch`.
-    pub fn greet(stream: S, epoch: i64, last: Zxid) -> Result<LearnerStream<S>, LearnerError> {
+    /// Greets the leader at the other end, as an observer that has everything up to `last` and has seen the epoch `epoch`. It logs in
+    /// before, if the leader wants SASL.
+    pub fn greet(
+        stream: S,
+        login: Option<&LoginExchange>,
+        epoch: i64,
+        last: Zxid,
+    ) -> Result<LearnerStream<S>, LearnerError> {
+        let mut stream = JuteStream::new(stream);
+        if let Some(login) = login {
+            quorum_auth::log_in(&mut stream, login)?;
+        }
         let learner = Learner::new(epoch, last);
         let greeting = learner.greeting();
-        let mut stream = LearnerStream { stream: JuteStream::new(stream), learner };
+        let mut stream = LearnerStream { stream, learner };
         stream.send(&[greeting])?;
         Ok(stream)
     }
@@ -301,6 +326,9 @@ impl<S: Read + Write> LearnerStream<S> {
 
     fn unreadable(&self, problem: Problem) -> LearnerError {
         match problem {
+            Problem::Io(_) | Problem::Truncated if self.learner.phase == Phase::Greeted => {
+                LearnerError::HungUp
+            }
             Problem::Io(_) | Problem::Truncated => LearnerError::Lost(problem),
             problem if self.learner.phase == Phase::Greeted => LearnerError::Foreign(problem),
             _ => LearnerError::Unexpected { what: format!("packet ({problem})") },

@@ -3,14 +3,11 @@
 //! A client begins with an empty token, is sent a challenge, answers it, and is sent the proof that the server knows its password,
 //! too. Each token travels in a request of its own, whose reply overtakes others as that of `auth` does.
 
-mod digest_md5;
-
 use std::collections::BTreeMap;
 use std::fmt;
 
-use digest_md5::Challenge;
-pub(crate) use digest_md5::SaslError;
 use paddock_proto::Id;
+use paddock_sasl::{AnswerError, Challenge};
 
 /// Users that are known by name and password.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -51,6 +48,17 @@ impl SaslUsers {
 pub(crate) struct SaslExchange {
     challenge: Option<Challenge>,
     is_over: bool,
+}
+
+/// Reason for which a client has not proved who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SaslError {
+    #[error("the first token of DIGEST-MD5 is empty, and this one is not")]
+    NotEmpty,
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    #[error("a token behind the end of the exchange")]
+    Over,
 }
 
 /// Answer to a token.
@@ -100,7 +108,7 @@ mod tests {
         let mut exchange = SaslExchange::default();
         assert_eq!(exchange.take(b"x", &users(), || 1), Err(SaslError::NotEmpty));
         assert!(matches!(exchange.take(b"", &users(), || 1), Ok(SaslAnswer::Challenge(_))));
-        assert_eq!(exchange.take(b"", &users(), || 2), Err(SaslError::Malformed));
+        assert_eq!(exchange.take(b"", &users(), || 2), Err(SaslError::Answer(AnswerError::Malformed)));
         assert_eq!(exchange.take(b"", &users(), || 3), Err(SaslError::Over));
     }
 

@@ -1,9 +1,11 @@
 //! Options of every command that connects to servers as a client: TLS, and the identities that it shows.
 
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use paddock_bench::{Access, Identity, Tls, TlsFiles};
 use paddock_client::TlsError;
+use paddock_sasl::Login;
 
 /// The options, for a command's own to be followed by.
 #[derive(Debug, clap::Args)]
@@ -32,6 +34,40 @@ pub(crate) enum AccessError {
     CertificateAlone,
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error("read the password in {}: {error}", file.display())]
+    ReadPassword { file: PathBuf, error: io::Error },
+    #[error("{}: expected one line, the password", file.display())]
+    NoPassword { file: PathBuf },
+}
+
+/// A user of SASL, and the file whose only line is its password: a command line is for everybody to read.
+#[derive(Clone, Debug)]
+pub(crate) struct LoginFile {
+    user: String,
+    file: PathBuf,
+}
+
+impl LoginFile {
+    pub(crate) fn read(&self) -> Result<Login, AccessError> {
+        let file = self.file.clone();
+        let text = fs::read_to_string(&file)
+            .map_err(|error| AccessError::ReadPassword { file: file.clone(), error })?;
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        let password = line.strip_suffix('\r').unwrap_or(line);
+        if password.is_empty() || password.contains('\n') {
+            return Err(AccessError::NoPassword { file });
+        }
+        Ok(Login { user: self.user.clone(), password: password.to_owned() })
+    }
+}
+
+pub(crate) fn parse_login(text: &str) -> Result<LoginFile, String> {
+    match text.split_once(':') {
+        Some((user, file)) if !user.is_empty() && !file.is_empty() => {
+            Ok(LoginFile { user: user.to_owned(), file: PathBuf::from(file) })
+        }
+        _ => Err("expected USER:FILE, the file with the password".to_owned()),
+    }
 }
 
 impl AccessArgs {

@@ -10,6 +10,7 @@ use paddock_member::OfflineError;
 use paddock_server::TlsError;
 use paddock_tree::Tree;
 
+use crate::access::AccessError;
 use crate::export::download::DownloadError;
 use crate::import::live::failure::LiveFailure;
 use crate::server;
@@ -39,6 +40,8 @@ pub(crate) enum Failure {
     NoElectionPorts,
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error(transparent)]
+    Access(#[from] AccessError),
     #[error(transparent)]
     Server(#[from] server::Failure),
     #[error(transparent)]

@@ -4,9 +4,10 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
-const FLOORS: [(&str, u32); 15] = [
+const FLOORS: [(&str, u32); 16] = [
     ("paddock-chance", 0),
     ("paddock-proto", 0),
+    ("paddock-sasl", 0),
     ("paddock-yaml", 0),
     ("paddock-tree", 1),
     ("paddock-storage", 1),

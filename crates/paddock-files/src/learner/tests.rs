@@ -81,7 +81,7 @@ fn snapshot_bytes(signature: &str) -> Vec<u8> {
 /// Events that an observer which has everything up to `last` is told: one word for each, the last for the error.
 fn hear(last: Zxid, said: &[Vec<u8>]) -> Vec<String> {
     let script = Script { said: io::Cursor::new(said.concat()), heard: Vec::new() };
-    let mut stream = LearnerStream::greet(script, 1, last).unwrap();
+    let mut stream = LearnerStream::greet(script, None, 1, last).unwrap();
     let mut words = Vec::new();
     loop {
         words.push(match stream.next(&mut |_| {}) {
@@ -175,7 +175,7 @@ fn every_step_is_answered() {
         say(PacketKind::Ping, zxid(1, 5), None),
     ];
     let script = Script { said: io::Cursor::new(said.concat()), heard: Vec::new() };
-    let mut stream = LearnerStream::greet(script, 1, zxid(1, 5)).unwrap();
+    let mut stream = LearnerStream::greet(script, None, 1, zxid(1, 5)).unwrap();
     while stream.next(&mut |_| {}).is_ok() {}
     let heard = std::mem::take(&mut stream.stream.get_mut().heard);
     let mut answers = JuteStream::new(&heard[..]);
@@ -218,4 +218,46 @@ fn a_leader_that_lies_is_left() {
     assert!(last(Zxid(0), &[up_to_date()]).contains("does not belong here"));
     let rolled_back = hear(zxid(2, 9), &[leader_info(2), say(PacketKind::Trunc, zxid(2, 1), None)]);
     assert_eq!(rolled_back[1], "rolled back to 0x200000001");
+}
+
+/// A packet of SASL.
+fn say_sasl(status: i32, token: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.put_i64(0x5f24_3501_3501_edcc);
+    bytes.put_i32(status);
+    bytes.put_buffer(Some(token));
+    bytes
+}
+
+/// Logs in at a leader that says this; what was said to it, or the error.
+fn log_in(said: &[Vec<u8>]) -> Result<Vec<u8>, String> {
+    let login = paddock_sasl::Login { user: "observer".to_owned(), password: "secret".to_owned() };
+    let login = LoginExchange::new(login, paddock_sasl::Service::Quorum, 7);
+    let script = Script { said: io::Cursor::new(said.concat()), heard: Vec::new() };
+    let stream = LearnerStream::greet(script, Some(&login), 1, zxid(1, 5));
+    stream.map(|mut stream| stream.stream.get_mut().heard.clone()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_observer_logs_in_before_it_greets() {
+    let challenge = say_sasl(
+        0,
+        b"realm=\"zk-quorum-sasl-md5\",nonce=\"abc\",charset=utf-8,algorithm=md5-sess,qop=\"auth\"",
+    );
+    let refused = log_in(&[challenge.clone(), say_sasl(-1, b"")]).unwrap_err();
+    assert_eq!(
+        refused,
+        "the leader does not let observer in by SASL: the password is wrong, or it has no such user"
+    );
+    let unproven = log_in(&[challenge.clone(), say_sasl(1, b"rspauth=00")]).unwrap_err();
+    assert!(unproven.contains("has not proved that it knows the password"), "{unproven}");
+    assert!(log_in(&[]).unwrap_err().contains("leave --sasl out"));
+    assert!(log_in(&[leader_info(2)]).unwrap_err().starts_with("this is not the quorum port"));
+    assert!(log_in(&[say_sasl(0, b"HTTP/1.1 400")]).unwrap_err().contains("no challenge of DIGEST-MD5"));
+
+    let heard = log_in(&[challenge, say_sasl(1, b"rspauth=6359fa9ad2949ee951904a0214308245")]).unwrap();
+    let answer = b"response=c8fba56176434e1c1b3fb71053fc0428";
+    let end = heard.windows(answer.len()).position(|window| window == answer).unwrap() + answer.len();
+    let mut rest = JuteStream::new(&heard[end..]);
+    assert_eq!(Packet::read(&mut rest).unwrap().kind, PacketKind::ObserverInfo);
 }

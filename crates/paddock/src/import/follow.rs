@@ -18,6 +18,7 @@ use paddock_files::{Event, LearnerError, WorkingCopy};
 use paddock_server::QuorumTls;
 use paddock_storage::{Disk, OsDisk};
 
+use crate::access::{LoginFile, parse_login};
 use crate::config;
 use crate::moving::{Failure, ProgressLine};
 use crate::server;
@@ -35,6 +36,8 @@ Examples:
 
   paddock import follow --from zk1:2888,zk2:2888,zk3:2888 --to /var/lib/paddock --tls /etc/zookeeper/conf/zoo.cfg
       an ensemble with sslQuorum=true, and this machine's key store
+  paddock import follow --from zk1:2888,zk2:2888,zk3:2888 --to /var/lib/paddock --sasl learner:/etc/paddock/password
+      an ensemble with quorum.auth.enableSasl=true; the user is one of the section QuorumServer in its JAAS file
 
 The ports are the first of the two in a line server.N of zoo.cfg. For ZooKeeper 3.4 name both: zk1:2888:3888.
 For the cut-over stop the followers first and the leader last: without them it acknowledges nothing more.";
@@ -47,6 +50,8 @@ const RETRY: Duration = Duration::from_millis(200);
 const FIND_WITHIN: Duration = Duration::from_secs(60);
 /// Attempts in a row that may fail before the first one has succeeded.
 const ATTEMPTS_MAX: u32 = 10;
+/// The same for a leader that does not answer to SASL, which takes as long as it waits for the rest of something else.
+const UNANSWERED_MAX: u32 = 2;
 /// Snapshots in a row that may break off.
 const SNAPSHOTS_MAX: u32 = 3;
 /// Time that transactions may wait for the disk. A leader sends again what is lost.
@@ -72,6 +77,9 @@ pub(super) struct Args {
     /// A zoo.cfg whose sslQuorum and ssl.quorum.* say how to call members with TLS; all else in it is passed over
     #[arg(long, value_name = "FILE")]
     tls: Option<PathBuf>,
+    /// Log in to members by SASL (DIGEST-MD5) as this user; the only line of FILE is its password
+    #[arg(long, value_name = "USER:FILE", value_parser = parse_login)]
+    sasl: Option<LoginFile>,
     /// Take over when all members of the source have stopped
     #[arg(long)]
     cutover: bool,
@@ -94,8 +102,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let member = settings.as_ref().map(|prepared| prepared.member()).or(args.member).unwrap_or(1);
     let cutover = args.cutover.then(|| Cutover::new(args.quiet_for));
     let tls = args.tls.as_deref().map(load_tls).transpose()?;
-    let mut follower =
-        Follower::open(SourceEnsemble::new(&args.from, tls), &working_copy_of(&args.to), cutover)?;
+    let login = args.sasl.as_ref().map(LoginFile::read).transpose()?;
+    let source = SourceEnsemble::new(&args.from, tls, login);
+    let mut follower = Follower::open(source, &working_copy_of(&args.to), cutover)?;
     follower.run()?;
     let began = Instant::now();
     follower.line.end();
@@ -192,7 +201,8 @@ impl Follower {
         };
         self.attempts += 1;
         self.snapshots += u32::from(matches!(error, LearnerError::Snapshot(_)));
-        let is_vain = !self.was_synced && self.attempts >= ATTEMPTS_MAX || self.snapshots >= SNAPSHOTS_MAX;
+        let attempts_max = if matches!(error, LearnerError::NoSasl) { UNANSWERED_MAX } else { ATTEMPTS_MAX };
+        let is_vain = !self.was_synced && self.attempts >= attempts_max || self.snapshots >= SNAPSHOTS_MAX;
         if is_vain || !error.may_pass() {
             return Err(Failure::Leader { address: address.to_owned(), error });
         }

@@ -8,6 +8,7 @@ use std::thread;
 
 use paddock_files::{Event, LearnerError, LearnerStream, Problem};
 use paddock_proto::Zxid;
+use paddock_sasl::LoginExchange;
 
 use super::source::Dialed;
 
@@ -30,10 +31,12 @@ impl Link {
         let (sender, notices) = channel();
         let kept = dialed.socket.try_clone().ok();
         thread::spawn(move || {
-            let error = match dialed {
-                Dialed { socket, tls: None } => converse(socket, epoch, last, &sender),
-                Dialed { socket, tls: Some((tls, host)) } => match tls.call(&host, socket) {
-                    Ok(socket) => converse(socket, epoch, last, &sender),
+            let Dialed { socket, tls, login } = dialed;
+            let login = login.as_ref();
+            let error = match tls {
+                None => converse(socket, login, epoch, last, &sender),
+                Some((tls, host)) => match tls.call(&host, socket) {
+                    Ok(socket) => converse(socket, login, epoch, last, &sender),
                     Err(error) => LearnerError::Lost(Problem::Io(error)),
                 },
             };
@@ -54,8 +57,14 @@ impl Drop for Link {
 }
 
 /// Listens until the connection ends; returns the reason.
-fn converse(socket: impl Read + Write, epoch: i64, last: Zxid, sender: &Sender<Notice>) -> LearnerError {
-    let mut stream = match LearnerStream::greet(socket, epoch, last) {
+fn converse(
+    socket: impl Read + Write,
+    login: Option<&LoginExchange>,
+    epoch: i64,
+    last: Zxid,
+    sender: &Sender<Notice>,
+) -> LearnerError {
+    let mut stream = match LearnerStream::greet(socket, login, epoch, last) {
         Ok(stream) => stream,
         Err(error) => return error,
     };

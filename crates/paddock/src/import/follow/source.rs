@@ -5,6 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use paddock_files::SourceMember;
+use paddock_sasl::{Login, LoginExchange, Service};
 use paddock_server::QuorumTls;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
@@ -44,23 +45,25 @@ pub(super) struct Dialed {
     pub(super) socket: TcpStream,
     /// TLS, and the name that the certificate has to have.
     pub(super) tls: Option<(QuorumTls, String)>,
+    pub(super) login: Option<LoginExchange>,
 }
 
 pub(super) struct SourceEnsemble {
     addresses: Vec<Address>,
     tls: Option<QuorumTls>,
+    login: Option<Login>,
     /// As the leader lists them; from the command line for one that does not.
     members: Vec<SourceMember>,
 }
 
 impl SourceEnsemble {
-    pub(super) fn new(addresses: &[Address], tls: Option<QuorumTls>) -> SourceEnsemble {
+    pub(super) fn new(addresses: &[Address], tls: Option<QuorumTls>, login: Option<Login>) -> SourceEnsemble {
         let member = |address: &Address| {
             let (quorum, election) = (address.quorum.clone(), address.election.clone()?);
             Some(SourceMember { quorum, election, votes: true })
         };
         let members: Option<Vec<SourceMember>> = addresses.iter().map(member).collect();
-        SourceEnsemble { addresses: addresses.to_vec(), tls, members: members.unwrap_or_default() }
+        SourceEnsemble { addresses: addresses.to_vec(), tls, login, members: members.unwrap_or_default() }
     }
 
     pub(super) fn names(&self) -> String {
@@ -96,7 +99,9 @@ impl SourceEnsemble {
             tried.push(address);
             if let Ok(socket) = open(address) {
                 let tls = self.tls.clone().map(|tls| (tls, host_of(address).to_owned()));
-                return Some((address.clone(), Dialed { socket, tls }));
+                let begin = |login| LoginExchange::new(login, Service::Quorum, paddock_client::fresh_nonce());
+                let login = self.login.clone().map(begin);
+                return Some((address.clone(), Dialed { socket, tls, login }));
             }
         }
         None
