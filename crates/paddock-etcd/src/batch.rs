@@ -12,8 +12,6 @@ use paddock_tree::Command;
 use crate::lanes::Waiting;
 use crate::plan::Dependencies;
 
-/// With more writes a transaction could come near etcd's limits.
-const WRITES_MAX: usize = 40;
 const BYTES_MAX: usize = 512 << 10;
 
 #[derive(Debug, Default)]
@@ -22,17 +20,23 @@ pub(crate) struct Batch {
     named: BTreeSet<String>,
     parents: BTreeSet<String>,
     bytes: usize,
+    writes_max: usize,
     /// Its write has to be alone.
     is_closed: bool,
 }
 
 impl Batch {
+    /// An empty one, for so many writes.
+    pub(crate) fn new(writes_max: usize) -> Batch {
+        Batch { writes_max, ..Batch::default() }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.is_closed || self.entries.len() >= WRITES_MAX || self.bytes >= BYTES_MAX
+        self.is_closed || self.entries.len() >= self.writes_max || self.bytes >= BYTES_MAX
     }
 
     /// True if a write can be part of this batch.

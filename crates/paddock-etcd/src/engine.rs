@@ -79,6 +79,8 @@ pub struct Engine {
     garbage: Garbage,
     probed_ms: u64,
     confirmed_ms: u64,
+    /// Time at which a transaction was completed last, in milliseconds of the monotonic clock.
+    progress_ms: u64,
     ticks: u64,
     counts: EngineCounts,
 }
@@ -129,6 +131,7 @@ impl Engine {
             garbage: Garbage::new(garbage_interval_ms + front % garbage_interval_ms.max(1), garbage_max, now),
             probed_ms: 0,
             confirmed_ms: now.monotonic_ms,
+            progress_ms: now.monotonic_ms,
             ticks: 0,
             counts: EngineCounts::default(),
             options,
@@ -192,7 +195,7 @@ impl Engine {
         self.read_if_due(now, effects);
         if self.is_following() {
             self.watch_if_due(effects);
-            self.resend(effects);
+            self.resend(now, effects);
             if !self.syncs.is_asking() && now.monotonic_ms >= self.probed_ms + Engine::PROBE_MS {
                 self.probe(now, effects);
             }
@@ -263,8 +266,9 @@ impl Engine {
     }
 
     /// Sends again what got no answer.
-    fn resend(&mut self, effects: &mut Effects) {
+    fn resend(&mut self, now: Now, effects: &mut Effects) {
         for (number, flight) in self.flights.iter_mut() {
+            flight.since_ms.get_or_insert(now.monotonic_ms);
             if std::mem::take(&mut flight.is_lost) {
                 self.counts.resent += 1;
                 let call = Call::Transact(flight.transaction.clone());
@@ -283,11 +287,12 @@ impl Engine {
         }
     }
 
-    /// Closes the connections of requests that have waited for etcd for too long. It is unknown whether their writes are carried
-    /// out; they are not any more once the session is resumed.
+    /// Closes the connections of requests that have waited for etcd for too long: those whose transaction it has not answered, and,
+    /// if it has answered none for so long, those that wait for their turn. It is unknown whether their writes are carried out; they
+    /// are not any more once the session is resumed.
     fn close_overdue(&mut self, now: Now, state: &State, out: &mut Outboxes) {
         let before_ms = now.monotonic_ms.saturating_sub(self.options.write_timeout_ms);
-        let mut conns = self.lanes.overdue(before_ms);
+        let mut conns = if self.progress_ms < before_ms { self.lanes.overdue(before_ms) } else { Vec::new() };
         let under_way = self.flights.overdue(before_ms).into_iter();
         conns.extend(under_way.filter(|conn| !self.lanes.is_closed(*conn)));
         conns.dedup();

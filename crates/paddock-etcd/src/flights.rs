@@ -49,6 +49,8 @@ pub(crate) struct Flight {
     pub(crate) fate: Fate,
     /// Time at which etcd said that it was carried out, in milliseconds of the monotonic clock.
     pub(crate) done_ms: Option<u64>,
+    /// Time of the first tick that saw it, in milliseconds of the monotonic clock.
+    pub(crate) since_ms: Option<u64>,
     /// Nothing was heard of the call that carried it: it has to be sent again.
     pub(crate) is_lost: bool,
 }
@@ -93,7 +95,8 @@ impl Flights {
             *self.written.entry(operation.key().to_vec()).or_default() += 1;
         }
         let (overruns, fate) = (Vec::new(), Fate::Unknown);
-        let flight = Flight { transaction, parts, overruns, fate, done_ms: None, is_lost: false };
+        let (since_ms, done_ms, is_lost) = (None, None, false);
+        let flight = Flight { transaction, parts, overruns, fate, done_ms, since_ms, is_lost };
         let before = self.flights.insert(number, flight);
         assert!(before.is_none(), "transaction {number} is under way twice");
     }
@@ -138,13 +141,14 @@ impl Flights {
         self.flights.values().filter_map(|flight| flight.done_ms).min()
     }
 
-    /// Connections of which something has been under way since before that time.
+    /// Connections of what has been under way since before that time.
     pub(crate) fn overdue(&self, before_ms: u64) -> Vec<ConnId> {
         let conn = |part: &Part| match part {
-            Part::Client { conn, waiting, .. } if waiting.since_ms < before_ms => Some(*conn),
+            Part::Client { conn, .. } => Some(*conn),
             _ => None,
         };
-        self.parts().filter_map(conn).collect()
+        let is_overdue = |flight: &&Flight| flight.since_ms.is_some_and(|since_ms| since_ms < before_ms);
+        self.flights.values().filter(is_overdue).flat_map(|flight| &flight.parts).filter_map(conn).collect()
     }
 
     /// Gives all up.

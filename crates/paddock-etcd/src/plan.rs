@@ -52,12 +52,19 @@ pub struct Limits {
     pub operations_max: usize,
     /// Bytes of keys and values; a little less than etcd's `--max-request-bytes`.
     pub bytes_max: usize,
+    /// Writes of clients that share a transaction; with 1 each has a zxid of its own.
+    pub writes_max: usize,
+}
+
+impl Limits {
+    /// With more writes a transaction could come near etcd's limits.
+    pub const WRITES_MAX: usize = 40;
 }
 
 impl Default for Limits {
     /// etcd's defaults.
     fn default() -> Limits {
-        Limits { operations_max: 128, bytes_max: 1536 * 1024 - 512 }
+        Limits { operations_max: 128, bytes_max: 1536 * 1024 - 512, writes_max: Limits::WRITES_MAX }
     }
 }
 
@@ -193,7 +200,7 @@ impl Planner<'_> {
     }
 
     fn check_limits(&self, transaction: &Transaction) -> Result<(), PlanError> {
-        let Limits { operations_max, bytes_max } = self.limits;
+        let Limits { operations_max, bytes_max, .. } = self.limits;
         let operations = transaction.operations.len().max(transaction.compares.len());
         if operations > operations_max {
             return Err(PlanError::TooManyOperations { operations, max: operations_max });

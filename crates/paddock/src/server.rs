@@ -81,6 +81,9 @@ pub(crate) struct Args {
     /// File with the password of that user
     #[arg(long, value_name = "FILE")]
     etcd_password_file: Option<PathBuf>,
+    /// Each write is a transaction of etcd's and has a zxid of its own
+    #[arg(long)]
+    etcd_separate_writes: bool,
     /// A server that the requests of clients also go to; its answers are compared with this one's
     #[arg(long, value_name = "HOST:PORT", value_parser = config::parse_host_and_port)]
     cross_check: Option<String>,
@@ -212,6 +215,7 @@ fn etcd_of(args: &Args) -> Result<EtcdDraft, String> {
         key: args.etcd_key.clone(),
         user: args.etcd_user.clone(),
         password_file: args.etcd_password_file.clone(),
+        separate_writes: args.etcd_separate_writes.then_some(true),
         ..EtcdDraft::default()
     })
 }

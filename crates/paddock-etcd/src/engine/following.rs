@@ -212,6 +212,7 @@ impl Engine {
         effects: &mut Effects,
     ) {
         let Some(flight) = self.flights.remove(number) else { return };
+        self.progress_ms = now.monotonic_ms;
         let lag_ms = flight.done_ms.map_or(0, |done_ms| now.monotonic_ms.saturating_sub(done_ms));
         self.counts.watch_lag_ms = lag_ms;
         state.tree_mut().note_quota_overruns(flight.overruns);

@@ -52,7 +52,7 @@ impl Engine {
     }
 
     fn gather(&mut self, state: &State, out: &mut Outboxes, effects: &mut Effects) -> Batch {
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(self.options.limits.writes_max);
         let mut later = Vec::new();
         while !batch.is_full() && later.len() < LATER_MAX {
             let Some(conn) = self.lanes.next() else { break };

@@ -312,7 +312,7 @@ fn two_front_ends_agree_on_etcd() {
 
 #[test]
 fn a_transaction_above_a_limit_names_the_flag_of_etcd() {
-    let limits = Limits { operations_max: 2, bytes_max: 1 << 20 };
+    let limits = Limits { operations_max: 2, bytes_max: 1 << 20, ..Limits::default() };
     let plan = |limits, wish: Wish| {
         let mirror = Mirror::new(Keys::new("/p"), 1, limits);
         let (mut state, bytes) = (State::default(), wish.encode(SessionId::NONE, 1));

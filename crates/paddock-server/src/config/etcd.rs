@@ -22,6 +22,8 @@ pub struct EtcdSettings {
     pub write_timeout_ms: u64,
     /// True if reads are answered however long etcd has not been heard of.
     pub stale_reads: bool,
+    /// True if each write is a transaction of its own, with a zxid of its own; otherwise some share one.
+    pub separate_writes: bool,
 }
 
 impl EtcdSettings {
@@ -37,6 +39,7 @@ impl EtcdSettings {
             request_bytes_max: 1536 * 1024,
             write_timeout_ms: 10_000,
             stale_reads: false,
+            separate_writes: false,
         }
     }
 }

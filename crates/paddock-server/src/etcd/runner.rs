@@ -85,6 +85,7 @@ fn options(shared: &Shared, settings: &EtcdSettings) -> EngineOptions {
         limits: Limits {
             operations_max: settings.txn_operations_max,
             bytes_max: settings.request_bytes_max.saturating_sub(REQUEST_RESERVE),
+            writes_max: if settings.separate_writes { 1 } else { Limits::WRITES_MAX },
         },
         tick_ms: u64::from(config.tick_ms),
         write_timeout_ms: settings.write_timeout_ms,

@@ -31,6 +31,7 @@ pub(crate) struct EtcdDraft {
     pub(crate) request_bytes_max: Option<usize>,
     pub(crate) write_timeout_ms: Option<u64>,
     pub(crate) stale_reads: Option<bool>,
+    pub(crate) separate_writes: Option<bool>,
 }
 
 impl EtcdDraft {
@@ -58,6 +59,7 @@ impl EtcdDraft {
             request_bytes_max: self.request_bytes_max.or(other.request_bytes_max),
             write_timeout_ms: self.write_timeout_ms.or(other.write_timeout_ms),
             stale_reads: self.stale_reads.or(other.stale_reads),
+            separate_writes: self.separate_writes.or(other.separate_writes),
         }
     }
 
@@ -85,6 +87,7 @@ impl EtcdDraft {
         settings.request_bytes_max = self.request_bytes_max.unwrap_or(settings.request_bytes_max);
         settings.write_timeout_ms = self.write_timeout_ms.unwrap_or(settings.write_timeout_ms);
         settings.stale_reads = self.stale_reads.unwrap_or(settings.stale_reads);
+        settings.separate_writes = self.separate_writes.unwrap_or(settings.separate_writes);
         Ok(Some(settings))
     }
 

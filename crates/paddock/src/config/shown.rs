@@ -163,6 +163,7 @@ fn add_etcd(page: &mut Page, etcd: &EtcdSettings) {
         request_bytes_max,
         write_timeout_ms,
         stale_reads,
+        separate_writes,
     } = etcd;
     page.begin("[etcd]");
     page.set("endpoints", endpoints.iter().map(|endpoint| endpoint.url()).collect::<Vec<_>>());
@@ -185,6 +186,7 @@ fn add_etcd(page: &mut Page, etcd: &EtcdSettings) {
     page.set("request_bytes_max", number(*request_bytes_max));
     page.set("write_timeout_ms", number(*write_timeout_ms));
     page.set("stale_reads", *stale_reads);
+    page.set("separate_writes", *separate_writes);
 }
 
 fn add_sasl(page: &mut Page, sasl: &SaslUsers) {
@@ -416,7 +418,7 @@ mod tests {
         check("paddock.toml", "member = 2");
         check(
             "paddock.toml",
-            "engine = 'etcd'\n[etcd]\nendpoints = ['http://one:2379', 'two']\nprefix = '/zk'\nstale_reads = true\n",
+            "engine = 'etcd'\n[etcd]\nendpoints = ['http://one:2379', 'two']\nprefix = '/zk'\nstale_reads = true\nseparate_writes = true\n",
         );
         check(
             "paddock.toml",

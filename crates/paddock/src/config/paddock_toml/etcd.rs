@@ -54,6 +54,7 @@ fn set(draft: &mut EtcdDraft, key: &str, item: &Item<'_>) -> Result<bool, String
         }
         "write_timeout_ms" => draft.write_timeout_ms = Some(value::milliseconds(item)?),
         "stale_reads" => draft.stale_reads = Some(boolean(item)?),
+        "separate_writes" => draft.separate_writes = Some(boolean(item)?),
         _ => return Ok(false),
     }
     Ok(true)
