@@ -5,13 +5,13 @@ import re
 import pytest
 
 from clickhouse.cluster import COLUMNS, TABLES, Cluster, replicated
-from support.server import Server
+from support.fixtures import running_server
 
 
 @pytest.fixture(scope="session")
 def running_cluster(tmp_path_factory):
     workdir = tmp_path_factory.mktemp("clickhouse")
-    with Server(workdir / "server") as server:
+    with running_server(workdir / "server") as server:
         cluster = Cluster(workdir, server)
         try:
             cluster.start_what_is_down()

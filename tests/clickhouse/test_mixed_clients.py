@@ -10,7 +10,7 @@ from clickhouse.java_shell import JavaShell
 from clickhouse.modern_engine import Engine
 from clickhouse.waiting import wait_for
 from clickhouse.wiretap import Wiretap
-from support.server import Server
+from support.fixtures import running_server
 
 SETTINGS = ("pass_opentelemetry_tracing_context", "use_xid_64", "use_compression")
 # A row is a znode below this one.
@@ -23,7 +23,7 @@ WRITES = 200
 
 @pytest.fixture
 def server(tmp_path):
-    with Server(tmp_path / "server", config={"maxSessionTimeout": 60000}) as running:
+    with running_server(tmp_path / "server", config={"maxSessionTimeout": 60000}) as running:
         if running.kind != "paddock":
             pytest.skip("ZooKeeper has no KeeperMap features")
         yield running

@@ -4,7 +4,7 @@ import pytest
 
 from clickhouse.modern_engine import Engine
 from clickhouse.wiretap import Wiretap
-from support.server import Server
+from support.fixtures import running_server
 
 # The version of the greeting that each choice of settings leads to.
 FORMS = {
@@ -34,7 +34,7 @@ FEATURES = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with Server(tmp_path_factory.mktemp("server")) as running:
+    with running_server(tmp_path_factory.mktemp("server")) as running:
         if running.kind != "paddock":
             pytest.skip("ZooKeeper has no KeeperMap features")
         yield running

@@ -123,13 +123,19 @@ impl EtcdCluster {
 
     /// A front end on this cluster that has not been started. It asks this member first.
     pub fn front_end(&self, first: usize) -> Server {
+        self.front_end_with(first, &[], &[])
+    }
+
+    /// The same with more lines in its `zoo.cfg`, and more arguments.
+    pub fn front_end_with(&self, first: usize, settings: &[(&str, &str)], arguments: &[&str]) -> Server {
         let endpoint = |place: usize| {
             let member = &self.members[(first + place) % self.members.len()];
             format!("http://{}", member.clients)
         };
         let endpoints = (0..self.members.len()).map(endpoint).collect::<Vec<_>>().join(",");
-        let mut server = Server::prepare(ServerKind::Paddock, &[]);
-        server.set_arguments(&["--engine", "etcd", "--etcd-endpoints", &endpoints]);
+        let mut server = Server::prepare(ServerKind::Paddock, settings);
+        let engine = ["--engine", "etcd", "--etcd-endpoints", &endpoints];
+        server.set_arguments(&[&engine, arguments].concat());
         server
     }
 }

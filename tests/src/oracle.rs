@@ -6,7 +6,7 @@
 //! a step is over when its connection and then all others have answered a sync, so it is known which answers and events
 //! belong to it. `answer` writes them down as text without what may differ: times, session ids, passwords, the server's
 //! first zxid, and the order of what ZooKeeper itself keeps in hash tables. `judge` compares the two texts and drops
-//! steps for as long as they still differ. `differences` lists where Paddock answers otherwise on purpose.
+//! steps for as long as they still differ. `order` compares zxids with a server that counts otherwise. `differences` lists where Paddock answers otherwise on purpose.
 
 pub mod answer;
 pub mod body;
@@ -15,6 +15,7 @@ pub mod differences;
 pub mod generate;
 pub mod identities;
 pub mod judge;
+pub mod pair;
 pub mod play;
 pub mod quotas;
 pub mod sequence;
@@ -24,5 +25,6 @@ mod arguments;
 mod line;
 mod malformed;
 mod multis;
+mod order;
 mod requests;
 mod tree;

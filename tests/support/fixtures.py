@@ -33,7 +33,8 @@ def paddock_checked_by_zookeeper(workdir):
 
 
 @contextlib.contextmanager
-def running_server(workdir):
+def running_server(workdir, config=None):
+    """A server as the environment wants it, with more lines in its configuration unless it is cross-checked."""
     if IS_CHECKED:
         with paddock_checked_by_zookeeper(workdir) as (server, _):
             yield server
@@ -42,12 +43,13 @@ def running_server(workdir):
             assert int(counts["zk_cross_check_compared"]) > 0
             assert counts["zk_cross_check_differences"] == "0", found
     elif ENGINE == "etcd":
-        with front_ends(workdir, 1) as (_, server):
+        with front_ends(workdir, 1, config=config) as (_, server):
             yield server
     elif MEMBERS == 1:
-        with Server(workdir) as server:
+        with Server(workdir, config=config) as server:
             yield server
     else:
+        assert not config, "an ensemble has the configuration of its own"
         with Ensemble(workdir, MEMBERS) as ensemble:
             yield ensemble.follower()
 

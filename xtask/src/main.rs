@@ -40,9 +40,12 @@ enum Task {
     /// Install what the tests need and run them
     #[command(after_help = TEST_HELP)]
     Test {
-        /// Stages to run; all of them if none is named
+        /// Stages to run; all but the long ones if none is named
         #[arg(value_name = "STAGE")]
         stages: Vec<String>,
+        /// Run the long stages, too
+        #[arg(long, conflicts_with = "stages")]
+        all: bool,
         /// Print the stages and what each one does
         #[arg(long)]
         list: bool,
@@ -77,7 +80,8 @@ enum Task {
 
 const TEST_HELP: &str = "\
 Examples:
-  cargo xtask test                                  run everything
+  cargo xtask test                                  run everything but what takes long
+  cargo xtask test --all                            run everything
   cargo xtask test unit process                     run two stages
   TEST_SERVER=zookeeper cargo xtask test kazoo      prove the tests themselves, on Apache ZooKeeper
   cargo xtask test --list                           say which stages there are
@@ -109,9 +113,9 @@ fn run(task: Task) -> Result<bool, Error> {
             stages::list();
             Ok(true)
         }
-        Task::Test { stages, list: false } => stages::run(&layout, &stages),
+        Task::Test { stages, all, list: false } => stages::run(&layout, &stages, all),
         Task::Check => check(&layout),
-        Task::Ci => Ok(check(&layout)? && stages::run(&layout, &[])?),
+        Task::Ci => Ok(check(&layout)? && stages::run(&layout, &[], false)?),
         Task::Torture(options) => torture::run(&layout, &options),
         Task::Soak(options) => soak::run(&layout, &options),
         Task::Compare(options) => compare::run(&layout, &options),

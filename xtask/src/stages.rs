@@ -6,6 +6,7 @@
 //! A stage that could not run, or ended badly without naming a failed test, counts as one failed test; so does a
 //! stage that ran no test. The last line is therefore never better than what happened.
 
+mod etcd;
 mod go;
 mod java;
 mod outcome;
@@ -34,6 +35,8 @@ struct Stage {
     about: &'static str,
     /// Starts the server under test, so the stage `build` comes first.
     needs_server: bool,
+    /// Run only if it is named, or with `--all`.
+    is_long: bool,
     company: Company,
     /// Installed in the background before it is the stage's turn; the stage waits for it, and tells what went wrong.
     installs: &'static [Part],
@@ -50,11 +53,12 @@ enum Company {
 }
 
 /// In the order in which they begin: cheap ones and those that others need first; of neighbours, those that take longest.
-const STAGES: [Stage; 14] = [
+const STAGES: [Stage; 15] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
         needs_server: false,
+        is_long: false,
         company: Company::Alone,
         installs: &[],
         run: rust::unit,
@@ -63,6 +67,7 @@ const STAGES: [Stage; 14] = [
         name: "simulator",
         about: "whole ensembles in one thread, from 200 seeds, with faults",
         needs_server: false,
+        is_long: false,
         company: Company::Alone,
         installs: &[],
         run: rust::simulator,
@@ -71,6 +76,7 @@ const STAGES: [Stage; 14] = [
         name: "instructions",
         about: "how many instructions requests, changes of the tree and the log take, against what is stored",
         needs_server: false,
+        is_long: false,
         company: Company::Alone,
         installs: &[Part::Gungraun],
         run: rust::instructions,
@@ -79,6 +85,7 @@ const STAGES: [Stage; 14] = [
         name: BUILD,
         about: "the paddock binary, as released",
         needs_server: false,
+        is_long: false,
         company: Company::Alone,
         installs: &[],
         run: rust::build,
@@ -87,6 +94,7 @@ const STAGES: [Stage; 14] = [
         name: "process",
         about: "server processes: crashes, damaged files, the same requests to Apache ZooKeeper",
         needs_server: true,
+        is_long: false,
         company: Company::Neighbours,
         installs: &[Part::Jars, Part::OlderZookeepers],
         run: rust::process,
@@ -95,6 +103,7 @@ const STAGES: [Stage; 14] = [
         name: "kazoo",
         about: "Python's client and its recipes",
         needs_server: true,
+        is_long: false,
         company: Company::Neighbours,
         installs: &[Part::Python, Part::Jars],
         run: python::kazoo,
@@ -103,6 +112,7 @@ const STAGES: [Stage; 14] = [
         name: "clickhouse",
         about: "ClickHouse servers with replicated tables",
         needs_server: true,
+        is_long: false,
         company: Company::Neighbours,
         installs: &[Part::Python, Part::Clickhouse],
         run: python::clickhouse,
@@ -111,6 +121,7 @@ const STAGES: [Stage; 14] = [
         name: "java",
         about: "Apache ZooKeeper's client and command line, Curator",
         needs_server: true,
+        is_long: false,
         company: Company::Neighbours,
         installs: &[Part::Jars],
         run: java::run,
@@ -119,6 +130,7 @@ const STAGES: [Stage; 14] = [
         name: "browser",
         about: "the page of a member and those of bench reports, in Chromium",
         needs_server: true,
+        is_long: false,
         company: Company::Neighbours,
         installs: &[Part::Chromium],
         run: rust::browser,
@@ -127,6 +139,7 @@ const STAGES: [Stage; 14] = [
         name: "porcupine",
         about: "the checker of histories: that it notices stale reads and lost writes",
         needs_server: false,
+        is_long: false,
         company: Company::Neighbours,
         installs: &[Part::Go],
         run: go::test,
@@ -135,14 +148,16 @@ const STAGES: [Stage; 14] = [
         name: "etcd",
         about: "front ends that share a real etcd",
         needs_server: true,
+        is_long: false,
         company: Company::Neighbours,
-        installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go],
-        run: rust::etcd,
+        installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go, Part::Clickhouse],
+        run: etcd::usual,
     },
     Stage {
         name: "monitoring",
         about: "the dashboard and the alert rules, in a Prometheus that scrapes an ensemble",
         needs_server: true,
+        is_long: false,
         company: Company::Alone,
         installs: &[Part::Prometheus],
         run: rust::monitoring,
@@ -151,6 +166,7 @@ const STAGES: [Stage; 14] = [
         name: "faults",
         about: "ensembles that lose members and are cut apart under load, beside Apache ZooKeeper's",
         needs_server: true,
+        is_long: false,
         company: Company::Alone,
         installs: &[Part::Python, Part::Jars, Part::Go],
         run: rust::faults,
@@ -159,9 +175,19 @@ const STAGES: [Stage; 14] = [
         name: "attacks",
         about: "clients that take what they can, beside one that behaves",
         needs_server: true,
+        is_long: false,
         company: Company::Alone,
         installs: &[],
         run: rust::attacks,
+    },
+    Stage {
+        name: "etcd-suites",
+        about: "whole suites of other stages on front ends of real etcds; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go, Part::Clickhouse],
+        run: etcd::suites,
     },
 ];
 
@@ -176,9 +202,9 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the named stages, or all if none is named; whether everything passed.
-pub(crate) fn run(layout: &Layout, names: &[String]) -> Result<bool, Error> {
-    let selected = select(names)?;
+/// Runs the named stages, or if none is named all but the long ones, or all; whether everything passed.
+pub(crate) fn run(layout: &Layout, names: &[String], with_long: bool) -> Result<bool, Error> {
+    let selected = select(names, with_long)?;
     let start = Instant::now();
     let account = thread::scope(|scope| {
         scope.spawn(|| install_ahead(layout, &selected));
@@ -196,14 +222,17 @@ pub(crate) fn run(layout: &Layout, names: &[String]) -> Result<bool, Error> {
     Ok(sum.failed == 0)
 }
 
-fn select(names: &[String]) -> Result<Vec<&'static Stage>, Error> {
+fn select(names: &[String], with_long: bool) -> Result<Vec<&'static Stage>, Error> {
     for name in names {
         if !STAGES.iter().any(|stage| stage.name == name) {
             let known = STAGES.map(|stage| stage.name).join(", ");
             return Err(Error::new(format!("there is no stage {name:?}; there are: {known}")));
         }
     }
-    let named = |stage: &Stage| names.is_empty() || names.iter().any(|name| name == stage.name);
+    let named = |stage: &Stage| match names {
+        [] => with_long || !stage.is_long,
+        _ => names.iter().any(|name| name == stage.name),
+    };
     let paddock_runs = env::var("TEST_SERVER").map_or(true, |server| server == "paddock");
     let build = paddock_runs && STAGES.iter().any(|stage| stage.needs_server && named(stage));
     Ok(STAGES.iter().filter(|stage| named(stage) || (build && stage.name == BUILD)).collect())

@@ -17,9 +17,19 @@ pub struct Names {
     pub base: i64,
     /// The ids of the sessions in the order in which the sequence opened them.
     pub sessions: Vec<i64>,
+    /// The zxid after each step so far, if zxids that clients tell the server go by steps; otherwise they are distances.
+    pub steps: Option<Vec<i64>>,
 }
 
 impl Names {
+    /// The zxid that a client tells the server.
+    pub(super) fn shown(&self, relative: i64) -> i64 {
+        match &self.steps {
+            Some(steps) if relative > 0 => steps.get(relative as usize).copied().unwrap_or(i64::MAX),
+            _ => relative.saturating_add(self.base),
+        }
+    }
+
     pub fn zxid(&self, zxid: i64) -> String {
         match zxid {
             ..=0 => zxid.to_string(),

@@ -26,6 +26,13 @@ pub fn on_the_whole_tree(seed: u64) -> Sequence {
     Sequence { whole_tree: true, steps }
 }
 
+/// A sequence below `ROOT` that asks one thing at a time.
+pub fn one_by_one(seed: u64) -> Sequence {
+    let mut generator = Generator::new(seed, Paths::below(ROOT));
+    generator.asks_one_by_one = true;
+    Sequence { whole_tree: false, steps: generator.steps(36) }
+}
+
 /// A sequence below `ROOT` on servers that enforce limits of quotas.
 ///
 /// ZooKeeper compares a write with the statistics of what is applied, and not with what is under way: nothing is asked here
@@ -47,6 +54,8 @@ struct Generator {
     chance: Chance,
     /// The servers enforce limits of quotas.
     enforces_quotas: bool,
+    /// No two requests are under way at the same time.
+    asks_one_by_one: bool,
     paths: Paths,
     steps: Vec<Step>,
     /// State of each connection as the generator knows it; the servers may know better.
@@ -79,7 +88,15 @@ impl Generator {
         let mut chance = Chance::new(seed);
         paths.choose_favourites(&mut chance);
         let slots = vec![SlotState::default(); 2 + chance.index(3)];
-        Generator { chance, enforces_quotas: false, paths, steps: Vec::new(), slots, sessions_opened: 0 }
+        Generator {
+            chance,
+            enforces_quotas: false,
+            asks_one_by_one: false,
+            paths,
+            steps: Vec::new(),
+            slots,
+            sessions_opened: 0,
+        }
     }
 
     fn steps(mut self, count: usize) -> Vec<Step> {
@@ -110,7 +127,8 @@ impl Generator {
     }
 
     fn something(&mut self, slot: Slot) {
-        let (many, quotas) = if self.enforces_quotas { (0, 20) } else { (1, 4) };
+        let many = if self.enforces_quotas || self.asks_one_by_one { 0 } else { 1 };
+        let quotas = if self.enforces_quotas { 20 } else { 4 };
         // What ZooKeeper's other implementation of connections, with TLS, makes of broken frames is a matter of its own.
         let broken = if self.paths.names_identities { 0 } else { 1 };
         let kind = self.chance.weighted(&[

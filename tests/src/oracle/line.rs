@@ -31,6 +31,8 @@ pub(super) struct Line {
     next_xid: i32,
     /// The one that it serves; 0 for none.
     session: i64,
+    /// The zxid of the newest barrier.
+    pub(super) reached: i64,
 }
 
 #[derive(Debug)]
@@ -57,12 +59,13 @@ impl Line {
             waiting: VecDeque::new(),
             next_xid: 1,
             session: 0,
+            reached: 0,
         };
         let mut bytes = connect_request(connect, names);
         // With TLS, ZooKeeper's answer to an auth may overtake the one to the greeting.
         let is_one_write = !entrance.has_identities();
         if is_one_write {
-            connect.then.iter().for_each(|call| line.put_call(call, root, names.base, &mut bytes));
+            connect.then.iter().for_each(|call| line.put_call(call, root, names, &mut bytes));
         }
         line.connection.write(&bytes);
         let Incoming::Frame(body) = line.connection.read() else { return (None, "closed".into()) };
@@ -80,7 +83,7 @@ impl Line {
                 line.prove(user);
             }
             let mut bytes = Vec::new();
-            connect.then.iter().for_each(|call| line.put_call(call, root, names.base, &mut bytes));
+            connect.then.iter().for_each(|call| line.put_call(call, root, names, &mut bytes));
             line.connection.write(&bytes);
         }
         let password = match response.password {
@@ -121,7 +124,7 @@ impl Line {
         self.session != 0 && self.session == other.session
     }
 
-    pub(super) fn put_call(&mut self, call: &Call, root: &str, base: i64, out: &mut Vec<u8>) {
+    pub(super) fn put_call(&mut self, call: &Call, root: &str, names: &Names, out: &mut Vec<u8>) {
         let xid = call.xid.unwrap_or(self.next_xid);
         self.next_xid += 1;
         self.waiting.push_back(Expected { xid, op: call.op, barrier: false });
@@ -129,7 +132,7 @@ impl Line {
             if root.is_empty() { call.body.bytes.clone() } else { with_root(&call.body.bytes, root) };
         if call.relative_zxid {
             let zxid = i64::from_be_bytes(body[..8].try_into().expect("eight bytes"));
-            body[..8].copy_from_slice(&zxid.saturating_add(base).to_be_bytes());
+            body[..8].copy_from_slice(&names.shown(zxid).to_be_bytes());
         }
         out.extend_from_slice(&request(xid, call.op, &body));
     }
@@ -157,6 +160,7 @@ impl Line {
                 }
                 Incoming::Frame(body) => match self.on_frame(names, &body) {
                     Told::Barrier(zxid) => {
+                        self.reached = zxid;
                         lines.push(format!("{prefix}now at {}", names.zxid(zxid)));
                         break true;
                     }

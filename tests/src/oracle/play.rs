@@ -7,6 +7,7 @@ use super::answer::Names;
 use super::connection::Incoming;
 use super::identities::Entrance;
 use super::line::{Line, REFUSED, request};
+use super::order::by_order;
 use super::sequence::{Call, Connect, Sequence, Slot, Step, WantedSession};
 use super::tree;
 
@@ -19,14 +20,24 @@ pub struct Stage {
     entrance: Entrance,
     /// A session of our own that sets the stage.
     control: Line,
+    zxids: Zxids,
+}
+
+/// The part of zxids that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zxids {
+    /// Their distance from where the sequence began, or themselves on servers that nobody else has used.
+    Exactly,
+    /// Their order.
+    ByOrder,
 }
 
 impl Stage {
-    pub fn new(entrance: Entrance) -> Stage {
+    pub fn new(entrance: Entrance, zxids: Zxids) -> Stage {
         let mut names = Names::default();
         let (control, answer) = Line::connect(&entrance, &Connect::new_session(), &mut names, "");
         assert!(names.sessions.len() == 1, "{} refuses a session: {answer:?}", entrance.address);
-        Stage { entrance, control: control.expect("a session has a connection") }
+        Stage { entrance, control: control.expect("a session has a connection"), zxids }
     }
 
     /// Performs `sequence` below `root`. All its sessions are closed in the end.
@@ -35,12 +46,18 @@ impl Stage {
         if !sequence.whole_tree {
             names.base = self.set_up(root);
         }
+        if self.zxids == Zxids::ByOrder {
+            names.steps = Some(vec![names.base]);
+        }
         let mut player = Player { entrance: self.entrance.clone(), root, names, lines: Vec::new() };
         let mut transcript: Transcript = sequence.steps.iter().map(|step| player.perform(step)).collect();
         let top = if sequence.whole_tree { "/" } else { root };
         transcript.push(tree::describe(&mut self.control.connection, top, &player.names));
         player.close_all();
-        transcript
+        match self.zxids {
+            Zxids::Exactly => transcript,
+            Zxids::ByOrder => by_order(transcript),
+        }
     }
 
     /// Makes the root; returns the zxid of that.
@@ -82,10 +99,11 @@ impl Player<'_> {
                 (*slot, true)
             }
             Step::Calls { slot, calls } => {
-                let (root, base) = (self.root, self.names.base);
-                let Some(line) = self.line(*slot) else { return vec!["no connection".into()] };
+                let Player { root, names, lines, .. } = self;
+                let line = lines.get_mut(*slot).and_then(Option::as_mut);
+                let Some(line) = line else { return vec!["no connection".into()] };
                 let mut bytes = Vec::new();
-                calls.iter().for_each(|call| line.put_call(call, root, base, &mut bytes));
+                calls.iter().for_each(|call| line.put_call(call, root, names, &mut bytes));
                 line.connection.write(&bytes);
                 (*slot, calls.iter().any(Call::may_change_something))
             }
@@ -112,6 +130,11 @@ impl Player<'_> {
             (0..self.lines.len())
                 .filter(|&other| other != slot)
                 .for_each(|other| self.collect(other, &mut lines));
+        }
+        let reached = self.lines.iter().flatten().map(|line| line.reached).max();
+        if let Some(steps) = &mut self.names.steps {
+            let before = steps.last().copied().unwrap_or(0);
+            steps.push(reached.unwrap_or(0).max(before));
         }
         if closes_a_session(step) {
             sort_events_of_one_zxid(&mut lines);

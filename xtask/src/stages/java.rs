@@ -1,5 +1,6 @@
 //! The stage that JUnit runs: compiled by javac, without a Maven build.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,15 +22,30 @@ const ON_A_MEMBER: &str = r"--include-classname=paddock\.(ClientTest|RestartTest
 /// All tests on a server alone, then some on a member of an ensemble.
 pub(super) fn run(layout: &Layout) -> Result<Outcome, Error> {
     let classes = classes(layout, STAGE)?;
-    let alone = junit(layout, &classes, &[], "1")?;
-    let member = junit(layout, &classes, &[ON_A_MEMBER], "3")?;
+    let alone = junit(layout, (STAGE, STAGE), &classes, &[], &[("TEST_MEMBERS", "1".into())])?;
+    let member = junit(layout, (STAGE, STAGE), &classes, &[ON_A_MEMBER], &[("TEST_MEMBERS", "3".into())])?;
     Ok(alone.and(member))
 }
 
-fn junit(layout: &Layout, classes: &Path, options: &[&str], members: &str) -> Result<Outcome, Error> {
-    let reports = layout.environment("reports").join(STAGE);
+/// Tests on front ends, each on an etcd of its own, as part of another stage. `classes` is a pattern of names of test classes.
+pub(super) fn on_etcd(layout: &Layout, stage: &str, program: &Path, classes: &str) -> Result<Outcome, Error> {
+    let compiled = self::classes(layout, stage)?;
+    let variables = [("TEST_ENGINE", OsString::from("etcd")), ("ETCD_BIN", program.into())];
+    let chosen = format!("--include-classname=paddock\\.({classes})");
+    junit(layout, (stage, "etcd-java"), &compiled, &[&chosen], &variables)
+}
+
+/// Runs tests as part of a stage, with its ports. The reports and the log have a name of their own.
+fn junit(
+    layout: &Layout,
+    (stage, name): (&str, &str),
+    classes: &Path,
+    options: &[&str],
+    variables: &[(&str, OsString)],
+) -> Result<Outcome, Error> {
+    let reports = layout.environment("reports").join(name);
     empty(&reports)?;
-    let status = Program::new("java")
+    let mut java = Program::new("java")
         .arg("-cp")
         .arg(format!("{}:{}", classes.display(), layout.class_path()))
         .arg("-DLOG_LEVEL=WARN")
@@ -43,12 +59,13 @@ fn junit(layout: &Layout, classes: &Path, options: &[&str], members: &str) -> Re
         .arg(classes)
         .arg("--reports-dir")
         .arg(&reports)
-        .env("TEST_MEMBERS", members)
-        .env(ports::VARIABLE, ports::of_stage(STAGE))
+        .env(ports::VARIABLE, ports::of_stage(stage))
         .env("PADDOCK_BIN", layout.paddock())
-        .env("ZOOKEEPER_CLASSPATH", layout.class_path())
-        .log_to(&layout.log(STAGE))
-        .status()?;
+        .env("ZOOKEEPER_CLASSPATH", layout.class_path());
+    for (variable, value) in variables {
+        java = java.env(variable, value);
+    }
+    let status = java.log_to(&layout.log(name)).status()?;
 
     let mut counts = Counts::default();
     for report in files_in(&reports)? {
@@ -57,10 +74,10 @@ fn junit(layout: &Layout, classes: &Path, options: &[&str], members: &str) -> Re
     Ok(Outcome { counts, success: status.success() })
 }
 
-/// The compiled tests, and the jars that they need.
+/// The compiled tests of a stage, and the jars that they need. Stages that run side by side do not share them.
 pub(super) fn classes(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
     install::jars(layout)?;
-    let classes = layout.environment("classes");
+    let classes = layout.environment("classes").join(stage);
     // A class whose source is gone must not be tested any more.
     empty(&classes)?;
     Program::new("javac")

@@ -38,16 +38,47 @@ const NOT_ON_ETCD: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 /// A value of 5 MiB is above etcd's `--max-request-bytes`; and a front end has no log whose size `dirs` could tell.
 const DIFFERENT_ON_ETCD: [&str; 2] = ["test_five_mebibytes", "test_dirs"];
 
-/// Two front ends on one etcd, then the same on a newer one, then kazoo's tests on a front end.
+/// Two front ends on one etcd, then the same on a newer one, then kazoo's tests on a front end but for those that take long.
 pub(super) fn etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
-    let variables = || vec![("ETCD_BIN", OsString::from(program)), ("TEST_ENGINE", "etcd".into())];
-    let fronts = pytest_in(layout, (stage, "etcd-fronts", "etcd"), &[], variables())?;
+    let fronts = pytest_in(layout, (stage, "etcd-fronts", "etcd"), &[], on_etcd(program))?;
     let newer = vec![("ETCD_BIN", go::newer_etcd(layout, stage)?.into())];
     let newer = pytest_of(layout, (stage, "etcd-newer", &["etcd/test_fronts.py"]), &[], newer)?;
-    let mut left_out: Vec<String> = NOT_ON_ETCD.map(|file| format!("--ignore-glob=*/{file}")).to_vec();
-    left_out.extend(["-k".to_owned(), DIFFERENT_ON_ETCD.map(|test| format!("not {test}")).join(" and ")]);
-    let clients = pytest_in(layout, (stage, "etcd-kazoo", "kazoo"), &left_out, variables())?;
+    let mut options: Vec<String> = NOT_ON_ETCD.map(|file| format!("--ignore-glob=*/{file}")).to_vec();
+    options.extend(without(&DIFFERENT_ON_ETCD));
+    let clients = pytest_in(layout, (stage, "etcd-kazoo", "kazoo"), &options, on_etcd(program))?;
     Ok(fronts.and(newer).and(clients))
+}
+
+/// Kazoo's tests on a front end.
+pub(super) fn kazoo_on_etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
+    pytest_in(layout, (stage, "etcd-kazoo-whole", "kazoo"), &without(&DIFFERENT_ON_ETCD), on_etcd(program))
+}
+
+/// Tests with ClickHouse servers on a front end: those of some files, or all but those of an ensemble.
+pub(super) fn clickhouse_on_etcd(
+    layout: &Layout,
+    stage: &str,
+    program: &Path,
+    files: &[&str],
+) -> Result<Outcome, Error> {
+    let mut variables = install::clickhouse(layout)?;
+    variables.extend(on_etcd(program));
+    let files: Vec<String> = files.iter().map(|file| format!("clickhouse/{file}")).collect();
+    let places: Vec<&str> =
+        if files.is_empty() { vec!["clickhouse"] } else { files.iter().map(String::as_str).collect() };
+    let options = ["--ignore-glob=*/test_ensemble.py".to_owned()];
+    pytest_of(layout, (stage, "etcd-clickhouse", &places), &options, variables)
+}
+
+/// Variables by which each server is a front end on an etcd of its own.
+fn on_etcd(program: &Path) -> Vec<(&'static str, OsString)> {
+    vec![("ETCD_BIN", program.into()), ("TEST_ENGINE", "etcd".into())]
+}
+
+/// Options that leave tests out.
+fn without(tests: &[&str]) -> [String; 2] {
+    let tests: Vec<String> = tests.iter().map(|test| format!("not {test}")).collect();
+    ["-k".to_owned(), tests.join(" and ")]
 }
 
 pub(super) fn clickhouse(layout: &Layout) -> Result<Outcome, Error> {

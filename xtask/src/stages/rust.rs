@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::outcome::Outcome;
 use super::programs::{self, Compiled};
-use super::{go, java, ports, python};
+use super::{etcd, go, java, ports};
 use crate::breaks;
 use crate::counts::Counts;
 use crate::install;
@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::process::{Error, Program};
 
 /// Part of the names of tests that want a real etcd, in whichever package.
-const ON_ETCD: &str = "on_etcd";
+pub(super) const ON_ETCD: &str = "on_etcd";
 
 /// Compiles the programs of all stages, and runs those that need nothing else.
 pub(super) fn unit(layout: &Layout) -> Result<Outcome, Error> {
@@ -73,9 +73,6 @@ const BROWSER: [&str; 2] = ["report_page", "member_page"];
 /// The test program of the stage `monitoring`.
 const MONITORING: &str = "monitoring";
 
-/// The test program of the stage `etcd` whose histories Porcupine judges.
-const ETCD_HISTORIES: &str = "etcd_histories";
-
 /// The test program of the stage `attacks`.
 const ATTACKS: &str = "attacks";
 
@@ -85,7 +82,8 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     install::jars(layout)?;
     let is_of_another = |name: &str| {
         BROWSER.contains(&name)
-            || [MONITORING, ATTACKS, ETCD_HISTORIES].contains(&name)
+            || [MONITORING, ATTACKS].contains(&name)
+            || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
     let mut programs = programs::compile(layout, stage, &["--tests"])?;
@@ -98,23 +96,6 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     ]);
     let success = programs::run(layout, stage, &programs, &[], &variables)?;
     Ok(Outcome { counts: count(layout, stage)?, success })
-}
-
-/// The binary as front ends on an etcd, with kazoo, and under faults; then two mirrors of it, whose stories without it are part of the
-/// stage `unit`.
-pub(super) fn etcd(layout: &Layout) -> Result<Outcome, Error> {
-    let stage = "etcd";
-    let clients = python::etcd(layout, stage, &install::etcd(layout)?)?;
-    let programs = programs::compile(layout, stage, &["--test", "mirrors", "--test", ETCD_HISTORIES])?;
-    let variables = [
-        ("ETCD_BIN", install::etcd(layout)?.into()),
-        ("PADDOCK_BIN", layout.paddock().into()),
-        ("PORCUPINE_BIN", go::checker(layout, stage)?.into()),
-        ("HISTORIES", histories(layout)?.into()),
-        (ports::VARIABLE, ports::of_stage(stage).into()),
-    ];
-    let success = programs::run(layout, stage, &programs, &["--nocapture", ON_ETCD], &variables)?;
-    Ok(Outcome { counts: count(layout, stage)?, success }.and(clients))
 }
 
 pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
@@ -159,7 +140,7 @@ pub(crate) fn fault_variables(layout: &Layout, stage: &str) -> Result<Vec<(&'sta
 }
 
 /// Directory for what clients saw.
-fn histories(layout: &Layout) -> Result<PathBuf, Error> {
+pub(super) fn histories(layout: &Layout) -> Result<PathBuf, Error> {
     let histories = layout.environment("histories");
     fs::create_dir_all(&histories).map_err(Error::io("create", &histories))?;
     Ok(histories)
@@ -206,7 +187,7 @@ fn with_servers(layout: &Layout, stage: &str, names: &[&str]) -> Result<Vec<Comp
     Ok(programs)
 }
 
-fn count(layout: &Layout, stage: &str) -> Result<Counts, Error> {
+pub(super) fn count(layout: &Layout, stage: &str) -> Result<Counts, Error> {
     let log = layout.log(stage);
     let output = fs::read(&log).map_err(Error::io("read", &log))?;
     let output = String::from_utf8_lossy(&output);

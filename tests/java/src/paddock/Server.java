@@ -20,13 +20,17 @@ import java.util.Set;
  * One server process for the tests: Paddock or Apache ZooKeeper, started on the same zoo.cfg. The environment says
  * which, as in {@code tests/support/server.py}: TEST_SERVER, PADDOCK_BIN, ZOOKEEPER_CLASSPATH.
  *
- * <p>With TEST_MEMBERS=3 it is a follower of an ensemble of three; the other two are never touched.
+ * <p>With TEST_MEMBERS=3 it is a follower of an ensemble of three; the other two are never touched. With TEST_ENGINE=etcd it is a
+ * front end on an etcd of its own, and the members of an ensemble are front ends on one.
  *
  * <p>It keeps its port and data over {@link #kill} and {@link #restart}, so clients find it again.
  */
 final class Server implements AutoCloseable {
     private static final Duration READY = Duration.ofSeconds(30);
     private static final String KIND = System.getenv().getOrDefault("TEST_SERVER", "paddock");
+
+    /** Whether servers are front ends on an etcd. */
+    private static final boolean IS_ON_ETCD = System.getenv().getOrDefault("TEST_ENGINE", "log").equals("etcd");
 
     private static final Set<Integer> GIVEN = new HashSet<>();
 
@@ -37,11 +41,15 @@ final class Server implements AutoCloseable {
     private final int port;
     private final List<Server> peers = new ArrayList<>();
     private final List<String> jvmFlags = new ArrayList<>();
+    /** The etcd that it is on; {@code null} for a server with a log of its own. */
+    private Etcd etcd;
+    private boolean ownsEtcd;
     private Process process;
 
     /** Starts a server and waits until it serves. */
     Server() throws Exception {
         this(1, MEMBERS == 1 ? List.of() : serverLines(MEMBERS));
+        putOnEtcd();
         start();
     }
 
@@ -49,16 +57,21 @@ final class Server implements AutoCloseable {
     static Server with(List<String> lines, List<String> jvmFlags) throws Exception {
         var server = new Server(1, lines, 1);
         server.jvmFlags.addAll(jvmFlags);
+        server.putOnEtcd();
         server.start();
         return server;
     }
 
     /** Starts the members of an ensemble, each of which may be killed and started again, and waits until they serve. */
     static List<Server> ensemble(int members) throws Exception {
-        var lines = serverLines(members);
+        List<String> lines = IS_ON_ETCD ? List.of() : serverLines(members);
         var ensemble = new ArrayList<Server>();
         for (int id = 1; id <= members; id++) {
             ensemble.add(new Server(id, lines, 1));
+        }
+        ensemble.get(0).putOnEtcd();
+        for (Server member : ensemble) {
+            member.etcd = ensemble.get(0).etcd;
         }
         startAll(ensemble);
         return ensemble;
@@ -102,6 +115,14 @@ final class Server implements AutoCloseable {
         }
     }
 
+    /** Gives it an etcd of its own, if servers are front ends. */
+    private void putOnEtcd() throws Exception {
+        if (IS_ON_ETCD) {
+            etcd = new Etcd();
+            ownsEtcd = true;
+        }
+    }
+
     private static List<String> serverLines(int members) throws IOException {
         var lines = new ArrayList<String>();
         for (int id = 1; id <= members; id++) {
@@ -133,6 +154,9 @@ final class Server implements AutoCloseable {
             peer.close();
         }
         kill();
+        if (ownsEtcd) {
+            etcd.close();
+        }
         try (var files = Files.walk(directory)) {
             for (Path file : files.sorted((a, b) -> b.compareTo(a)).toList()) {
                 Files.delete(file);
@@ -172,7 +196,11 @@ final class Server implements AutoCloseable {
     private List<String> command() {
         String config = directory.resolve("zoo.cfg").toString();
         if (KIND.equals("paddock")) {
-            return List.of(System.getenv("PADDOCK_BIN"), "server", "--config", config);
+            var paddock = new ArrayList<String>(List.of(System.getenv("PADDOCK_BIN"), "server", "--config", config));
+            if (etcd != null) {
+                paddock.addAll(etcd.arguments());
+            }
+            return paddock;
         }
         var command = new ArrayList<String>(
                 List.of("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dznode.container.checkIntervalMs=200"));
