@@ -29,37 +29,69 @@ pub enum BadBlock {
     Malformed,
 }
 
+/// A block whose checksum is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block<'a> {
+    /// Code of the compression: LZ4 between clients and servers; files know others.
+    pub method: u8,
+    /// Bytes that the compressed ones make, as the block claims.
+    pub content_bytes: usize,
+    pub compressed: &'a [u8],
+    /// Size of the block in bytes.
+    pub bytes: usize,
+}
+
+impl<'a> Block<'a> {
+    /// The first block of `bytes`; `None` while it is incomplete.
+    pub fn first(bytes: &'a [u8]) -> Result<Option<Block<'a>>, BadBlock> {
+        let Some((checksum, rest)) = bytes.split_first_chunk::<CHECKSUM_BYTES>() else { return Ok(None) };
+        let Some(&[method, c0, c1, c2, c3, u0, u1, u2, u3]) = rest.first_chunk::<HEADER_BYTES>() else {
+            return Ok(None);
+        };
+        let compressed = u32::from_le_bytes([c0, c1, c2, c3]) as usize;
+        let content_bytes = u32::from_le_bytes([u0, u1, u2, u3]) as usize;
+        if !(HEADER_BYTES..=BLOCK_BYTES_MAX).contains(&compressed) || content_bytes > CONTENT_BYTES_MAX {
+            return Err(BadBlock::Size { compressed, content: content_bytes });
+        }
+        let Some(block) = rest.get(..compressed) else { return Ok(None) };
+        if *checksum != checksum_of(block) {
+            return Err(BadBlock::Checksum);
+        }
+        let bytes = CHECKSUM_BYTES + compressed;
+        Ok(Some(Block { method, content_bytes, compressed: &block[HEADER_BYTES..], bytes }))
+    }
+
+    /// Appends what it holds to `content`.
+    pub fn unpack(&self, content: &mut Vec<u8>) -> Result<(), BadBlock> {
+        if self.method != LZ4 {
+            return Err(BadBlock::Method(self.method));
+        }
+        let compressed = HEADER_BYTES + self.compressed.len();
+        if self.content_bytes > compressed * EXPANSION_MAX {
+            return Err(BadBlock::Size { compressed, content: self.content_bytes });
+        }
+        let start = content.len();
+        content.resize(start + self.content_bytes, 0);
+        match lz4_flex::block::decompress_into(self.compressed, &mut content[start..]) {
+            Ok(written) if written == self.content_bytes => Ok(()),
+            _ => {
+                content.truncate(start);
+                Err(BadBlock::Malformed)
+            }
+        }
+    }
+}
+
 /// Appends what the first block of `bytes` holds to `content` and returns the size of the block; `None` while it is
 /// incomplete.
 pub fn unpack(bytes: &[u8], content: &mut Vec<u8>) -> Result<Option<usize>, BadBlock> {
-    let Some((checksum, rest)) = bytes.split_first_chunk::<CHECKSUM_BYTES>() else { return Ok(None) };
-    let Some(&[method, c0, c1, c2, c3, u0, u1, u2, u3]) = rest.first_chunk::<HEADER_BYTES>() else {
-        return Ok(None);
-    };
-    if method != LZ4 {
+    // Whoever compresses in another way is not waited for.
+    if let Some(&method) = bytes.get(CHECKSUM_BYTES).filter(|method| **method != LZ4) {
         return Err(BadBlock::Method(method));
     }
-    let compressed = u32::from_le_bytes([c0, c1, c2, c3]) as usize;
-    let len = u32::from_le_bytes([u0, u1, u2, u3]) as usize;
-    if !(HEADER_BYTES..=BLOCK_BYTES_MAX).contains(&compressed)
-        || len > CONTENT_BYTES_MAX
-        || len > compressed * EXPANSION_MAX
-    {
-        return Err(BadBlock::Size { compressed, content: len });
-    }
-    let Some(block) = rest.get(..compressed) else { return Ok(None) };
-    if *checksum != checksum_of(block) {
-        return Err(BadBlock::Checksum);
-    }
-    let start = content.len();
-    content.resize(start + len, 0);
-    match lz4_flex::block::decompress_into(&block[HEADER_BYTES..], &mut content[start..]) {
-        Ok(written) if written == len => Ok(Some(CHECKSUM_BYTES + compressed)),
-        _ => {
-            content.truncate(start);
-            Err(BadBlock::Malformed)
-        }
-    }
+    let Some(block) = Block::first(bytes)? else { return Ok(None) };
+    block.unpack(content)?;
+    Ok(Some(block.bytes))
 }
 
 /// Appends `content` as blocks.
