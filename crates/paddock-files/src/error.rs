@@ -41,6 +41,30 @@ pub enum FileError {
     InUse { path: PathBuf },
     #[error("transaction {zxid}: {problem}")]
     Received { zxid: Zxid, problem: Problem },
+    #[error(
+        "no data of a ClickHouse Keeper: there is no snapshot_*.bin in {}, and no changelog in {} that begins at index 1",
+        snapshots.display(), log.display()
+    )]
+    NotAKeeper { snapshots: PathBuf, log: PathBuf },
+    #[error("{} was written to meanwhile: end the server first", path.display())]
+    Changed { path: PathBuf },
+    #[error("{}, log index {index}: {problem}", path.display())]
+    KeeperRequest { path: PathBuf, index: u64, problem: Problem },
+    #[error(
+        "log entries {first} to {last} are missing before {} (offset {offset}); restore the changelogs that follow the snapshot",
+        path.display()
+    )]
+    KeeperGap { path: PathBuf, offset: u64, first: u64, last: u64 },
+    #[error(
+        "the changelogs in {} end at index {last}, before the snapshot {index} that cannot be read: {problem}",
+        log.display()
+    )]
+    KeeperLogEnds { log: PathBuf, last: u64, index: u64, problem: Box<FileError> },
+    #[error(
+        "the data do not have the digest that ClickHouse Keeper wrote down at log index {index}: {found:#x}, not {expected:#x}; take \
+         the directories of another member, or pass --ignore-digest"
+    )]
+    KeeperDigest { index: u64, found: u64, expected: u64 },
 }
 
 /// Problem at one place of a file.
@@ -84,6 +108,30 @@ pub enum Problem {
     PacketType(i32),
     #[error("a record without its end, and more data behind it")]
     Unfinished,
+    #[error(
+        "snapshot format version {0} is unknown (known: 0 to 7); copy from the running Keeper with `paddock import live`"
+    )]
+    KeeperSnapshotVersion(u8),
+    #[error("changelog format version {0} is unknown (known: 0 to 2)")]
+    ChangelogVersion(u8),
+    #[error("the snapshot is of log index {found}, and its name says {named}")]
+    SnapshotIndex { found: u64, named: u64 },
+    #[error("Keeper had not finished this file")]
+    Marked,
+    #[error("log entry has the unknown kind {0}")]
+    EntryKind(i32),
+    #[error("request has the unknown operation {0}")]
+    Operation(i32),
+    #[error("request is none that Keeper logs")]
+    NotOfKeeper,
+    #[error(
+        "request without its time, as Keepers of 2021 logged it: end Keeper in order, so that it writes a snapshot"
+    )]
+    NoTime,
+    #[error("zxid {zxid} comes after {last}")]
+    ZxidBack { zxid: Zxid, last: Zxid },
+    #[error("znode {path}: {value} children were ever created; numbers above 2147483647 cannot be kept")]
+    Counter { path: String, value: i64 },
 }
 
 impl From<io::Error> for Problem {

@@ -8,6 +8,7 @@ use paddock_proto::Zxid;
 use paddock_tree::Draft;
 
 use crate::export::Content;
+use crate::keeper;
 use crate::learner::{Event, LearnerStream};
 use crate::snappy::SnappyReader;
 use crate::transaction::Transaction;
@@ -77,6 +78,21 @@ pub fn zookeeper_learner(data: &[u8]) {
             | Event::Nothing => {}
         }
     }
+    written(draft);
+}
+
+/// Takes `data` as a snapshot of a ClickHouse Keeper: compressed as it is, or the content of one. One that is accepted becomes a tree.
+pub fn keeper_snapshot(data: &[u8]) {
+    let Some((form, bytes)) = data.split_first() else { return };
+    if let Some(draft) = keeper::fuzzing::snapshot(form % 2 == 0, bytes) {
+        written(draft);
+    }
+}
+
+/// Takes `data` as a changelog of a ClickHouse Keeper, or as requests without the records around them, on an empty state.
+pub fn keeper_log(data: &[u8]) {
+    let Some((form, bytes)) = data.split_first() else { return };
+    let draft = if form % 2 == 0 { keeper::fuzzing::log(bytes) } else { keeper::fuzzing::requests(bytes) };
     written(draft);
 }
 

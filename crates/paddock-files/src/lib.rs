@@ -1,4 +1,5 @@
-//! ZooKeeper's files on disk, read into a tree and written from one: snapshots, transaction logs, data directories.
+//! ZooKeeper's files on disk, read into a tree and written from one: snapshots, transaction logs, data directories. ClickHouse
+//! Keeper's are read, too.
 //!
 //! A running ensemble can be followed, too: `learner.rs` speaks as one of its observers, over any stream of bytes, and `working_copy.rs`
 //! keeps what it hears.
@@ -13,6 +14,7 @@ mod export;
 #[doc(hidden)]
 pub mod fuzzing;
 mod jute_stream;
+mod keeper;
 mod learner;
 mod load;
 mod owner;
@@ -26,6 +28,7 @@ mod working_copy;
 pub use data_dir::is_data_dir;
 pub use error::{FileError, Problem};
 pub use export::{Exported, export};
+pub use keeper::{KeeperDirs, KeeperLoaded, KeeperReport, load as load_keeper};
 pub use learner::{Event, LearnerError, LearnerStream, ReceivedSnapshot, SourceMember};
 pub use load::{
     DigestCheck, LoadOptions, Loaded, LogRead, Progress, Report, ZooKeeperDirs, load, load_snapshot,

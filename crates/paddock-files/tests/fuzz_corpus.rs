@@ -38,3 +38,13 @@ fn zookeeper_log() {
 fn zookeeper_learner() {
     replay("zookeeper_learner", paddock_files::fuzzing::zookeeper_learner);
 }
+
+#[test]
+fn keeper_snapshot() {
+    replay("keeper_snapshot", paddock_files::fuzzing::keeper_snapshot);
+}
+
+#[test]
+fn keeper_log() {
+    replay("keeper_log", paddock_files::fuzzing::keeper_log);
+}

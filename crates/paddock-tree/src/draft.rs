@@ -12,7 +12,7 @@ use crate::quota::QuotaOverruns;
 use crate::session::Session;
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::tree::{CONFIG, QUOTA, SYSTEM_PATHS, system_node};
-use crate::{Tree, Znodes};
+use crate::{StoredZnode, Tree, Znodes};
 
 /// Reason for which a znode cannot be put where it was to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -189,6 +189,16 @@ impl Draft {
 
     pub fn node_count(&self) -> usize {
         self.store.node_count()
+    }
+
+    /// All facts of one znode.
+    pub fn znode(&self, node: DraftNode) -> StoredZnode<'_> {
+        self.store.znode(node.0)
+    }
+
+    /// Paths of a znode and of all below it, each behind its parent.
+    pub fn subtree(&self, top: DraftNode) -> impl Iterator<Item = String> {
+        self.store.subtree(top.0).map(|id| self.store.path(id))
     }
 
     /// Begins a walk over all znodes as they are now.

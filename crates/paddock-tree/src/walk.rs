@@ -67,7 +67,7 @@ impl Znodes<'_> {
 }
 
 impl Store {
-    fn znode(&self, id: NodeId) -> StoredZnode<'_> {
+    pub(crate) fn znode(&self, id: NodeId) -> StoredZnode<'_> {
         let stat = self.stat(id);
         StoredZnode {
             data: self.data(id),

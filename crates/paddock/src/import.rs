@@ -1,9 +1,10 @@
 //! `paddock import`: a data directory of Paddock from another system.
 
 mod follow;
+mod keeper;
 pub(crate) mod live;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Zookeeper(ZooKeeper),
+    Keeper(keeper::Args),
     Follow(Box<follow::Args>),
     Live(Box<live::Args>),
 }
@@ -70,6 +72,7 @@ struct ZooKeeper {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Zookeeper(args) => import_zookeeper(args),
+        Command::Keeper(args) => keeper::run(args),
         Command::Follow(args) => follow::run(args),
         Command::Live(args) => Ok(live::run(args)?),
     }
@@ -100,8 +103,5 @@ fn report(loaded: &Loaded, to: Option<&Path>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     moving::print_report(&loaded.report, &mut out)?;
     moving::print_state(&loaded.tree, &mut out)?;
-    match to {
-        Some(to) => writeln!(out, "written   {0}; start it: paddock server --data-dir {0}", to.display()),
-        None => writeln!(out, "written   nothing"),
-    }
+    moving::print_written(to, &mut out)
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -122,24 +123,48 @@ impl ProgressLine {
 
 /// Prints what was read from ZooKeeper's files, what was passed over, and why.
 pub(crate) fn print_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    for skipped in &report.skipped {
-        writeln!(out, "skipped   {skipped}")?;
-    }
-    writeln!(out, "snapshot  {}: {} znodes", report.snapshot.display(), report.znodes)?;
+    print_skipped(report, out)?;
+    print_files(report, "transactions", out)?;
     if report.logs.is_empty() {
         writeln!(out, "log       none: if dataLogDir is another directory, name it with --log-dir")?;
+    }
+    print_digest(report.digest, out)?;
+    print_dropped(report, out)?;
+    print_repairs(report, out)
+}
+
+/// Prints the snapshots that could not be used.
+pub(crate) fn print_skipped(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    report.skipped.iter().try_for_each(|skipped| writeln!(out, "skipped   {skipped}"))
+}
+
+/// Prints the files that were read.
+pub(crate) fn print_files(report: &Report, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    if !report.snapshot.as_os_str().is_empty() {
+        writeln!(out, "snapshot  {}: {} znodes", report.snapshot.display(), report.znodes)?;
     }
     for log in &report.logs {
         let torn = log.torn.map(|offset| format!("; its end at offset {offset} was never finished"));
         let (path, torn) = (log.path.display(), torn.unwrap_or_default());
-        writeln!(out, "log       {path}: {} transactions{torn}", log.transactions)?;
+        writeln!(out, "log       {path}: {} {what}{torn}", log.transactions)?;
     }
-    print_digest(report.digest, out)?;
+    Ok(())
+}
+
+/// Prints the sessions and ephemerals that were left out as asked.
+pub(crate) fn print_dropped(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if report.dropped_sessions > 0 {
         writeln!(out, "dropped   {} sessions", report.dropped_sessions)?;
     }
-    print_paths("dropped", "ephemeral znodes", &report.dropped, out)?;
-    print_repairs(report, out)
+    print_paths("dropped", "ephemeral znodes", &report.dropped, out)
+}
+
+/// Prints where the new data directory is.
+pub(crate) fn print_written(to: Option<&Path>, out: &mut dyn Write) -> io::Result<()> {
+    match to {
+        Some(to) => writeln!(out, "written   {0}; start it: paddock server --data-dir {0}", to.display()),
+        None => writeln!(out, "written   nothing"),
+    }
 }
 
 /// Prints what had to be changed for the data to be a tree.
@@ -164,7 +189,8 @@ pub(crate) fn print_digest(digest: DigestCheck, out: &mut dyn Write) -> io::Resu
     )
 }
 
-fn print_paths(verb: &str, what: &str, paths: &[String], out: &mut dyn Write) -> io::Result<()> {
+/// Prints how many paths there are, and the first of them.
+pub(crate) fn print_paths(verb: &str, what: &str, paths: &[String], out: &mut dyn Write) -> io::Result<()> {
     if paths.is_empty() {
         return Ok(());
     }
