@@ -34,7 +34,8 @@ FEATURES = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with running_server(tmp_path_factory.mktemp("server")) as running:
+    # A KeeperMap table puts each row of an insert into one multi.
+    with running_server(tmp_path_factory.mktemp("server"), txn_operations=4096) as running:
         if running.kind != "paddock":
             pytest.skip("ZooKeeper has no KeeperMap features")
         yield running

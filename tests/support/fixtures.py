@@ -11,7 +11,7 @@ import os
 import pytest
 
 from support.ensemble import Ensemble
-from support.etcd import front_ends
+from support.etcd import Etcd, front_ends
 from support.server import Server
 
 MEMBERS = int(os.environ.get("TEST_MEMBERS", "1"))
@@ -33,8 +33,11 @@ def paddock_checked_by_zookeeper(workdir):
 
 
 @contextlib.contextmanager
-def running_server(workdir, config=None):
-    """A server as the environment wants it, with more lines in its configuration unless it is cross-checked."""
+def running_server(workdir, config=None, txn_operations=None):
+    """A server as the environment wants it, with more lines in its configuration unless it is cross-checked.
+
+    Tests with larger multis than etcd takes by itself say how many operations these have at most.
+    """
     if IS_CHECKED:
         with paddock_checked_by_zookeeper(workdir) as (server, _):
             yield server
@@ -43,7 +46,11 @@ def running_server(workdir, config=None):
             assert int(counts["zk_cross_check_compared"]) > 0
             assert counts["zk_cross_check_differences"] == "0", found
     elif ENGINE == "etcd":
-        with front_ends(workdir, 1, config=config) as (_, server):
+        etcd, arguments = None, []
+        if txn_operations:
+            etcd = Etcd(workdir / "cluster", arguments=["--max-txn-ops", str(txn_operations)])
+            arguments = ["--etcd-txn-operations-max", str(txn_operations)]
+        with front_ends(workdir, 1, config=config, etcd=etcd, arguments=arguments) as (_, server):
             yield server
     elif MEMBERS == 1:
         with Server(workdir, config=config) as server:

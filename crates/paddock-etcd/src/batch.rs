@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use paddock_proto::Write;
+use paddock_proto::{SessionId, Write};
 use paddock_state::ConnId;
 use paddock_tree::Command;
 
 use crate::lanes::Waiting;
-use crate::plan::Dependencies;
+use crate::plan::{Dependencies, Limits};
 
 const BYTES_MAX: usize = 512 << 10;
 
@@ -19,16 +19,27 @@ pub(crate) struct Batch {
     pub(crate) entries: Vec<(ConnId, Waiting)>,
     named: BTreeSet<String>,
     parents: BTreeSet<String>,
+    sessions: BTreeSet<SessionId>,
     bytes: usize,
     writes_max: usize,
+    /// Keys that one transaction compares, at most.
+    keys_max: usize,
     /// Its write has to be alone.
     is_closed: bool,
 }
 
 impl Batch {
-    /// An empty one, for so many writes.
-    pub(crate) fn new(writes_max: usize) -> Batch {
-        Batch { writes_max, ..Batch::default() }
+    /// An empty one.
+    pub(crate) fn new(limits: &Limits) -> Batch {
+        Batch { writes_max: limits.writes_max, keys_max: limits.operations_max, ..Batch::default() }
+    }
+
+    /// Keys that the transaction will compare if these are added. Statistics of quotas come on top.
+    fn keys_with(&self, depends: &Dependencies) -> usize {
+        let parents = depends.parents.iter().filter(|path| !self.parents.contains(*path)).count();
+        let sessions = depends.sessions.iter().filter(|id| !self.sessions.contains(id)).count();
+        let before = self.named.len() + self.parents.len() + self.sessions.len();
+        before + depends.named.len() + parents + sessions
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -42,6 +53,9 @@ impl Batch {
     /// True if a write can be part of this batch.
     pub(crate) fn admits(&self, command: &Command<'_>, depends: &Dependencies, is_alone: bool) -> bool {
         if self.is_full() || (is_alone || reaches_far(command)) && !self.is_empty() {
+            return false;
+        }
+        if !self.is_empty() && self.keys_with(depends) > self.keys_max {
             return false;
         }
         let is_known = |path: &String| self.named.contains(path);
@@ -58,6 +72,7 @@ impl Batch {
     ) {
         self.named.extend(depends.named);
         self.parents.extend(depends.parents);
+        self.sessions.extend(depends.sessions);
         self.bytes += bytes;
         self.is_closed |= is_alone || reaches_far(command);
     }

@@ -68,7 +68,7 @@ pub enum CallError {
     #[error("the lease exists already")]
     LeaseExists,
     #[error(
-        "etcd's space is exhausted: compact and defragment it, or raise --quota-backend-bytes, and disarm the alarm"
+        "etcd's space is exhausted (alarm NOSPACE): compact and defragment it, or raise --quota-backend-bytes, and disarm the alarm"
     )]
     NoSpace,
     #[error("transaction is above a limit of etcd: {0}: raise --max-txn-ops or --max-request-bytes of etcd")]

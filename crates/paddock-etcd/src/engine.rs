@@ -1,8 +1,8 @@
 //! The engine of a front end on etcd: `step` takes an input, `work` begins what can be begun now.
 //!
 //! A write is planned on the mirrored state and sent as one transaction with compares on all that its outcome depends on. It
-//! is answered when the watch stream has brought it back, which its tag shows. So nothing depends on etcd's answer: a
-//! transaction whose answer was lost is sent again as it is, and its own compares see to it that it is carried out once.
+//! is answered when the state shows it: when the watch stream has brought it back, which its tag tells, or, if etcd's answer
+//! says that it follows on the state, at once. So nothing depends on etcd's answer: a transaction whose answer was lost is sent again as it is, and its own compares see to it that it is carried out once.
 //! Only a transaction that etcd has refused, and that a compare on the mirrored state shows to be outdated, is planned anew.
 //!
 //! The engine has no socket and no clock; the state comes with each call, locked for writing.
@@ -26,6 +26,7 @@ use crate::leases::Leases;
 use crate::mirror::Mirror;
 use crate::plan::{Limits, Operation, Transaction};
 use crate::record::{Tag, encode_mark};
+use crate::space::Space;
 use crate::syncs::Syncs;
 use loading::Loading;
 
@@ -51,11 +52,13 @@ pub struct EngineCounts {
     pub transactions: u64,
     /// Transactions that lost a race and were planned anew.
     pub races_lost: u64,
+    /// Writes that etcd has refused because its space is exhausted.
+    pub refused_for_space: u64,
     /// Transactions that were sent again because etcd gave no answer.
     pub resent: u64,
     pub loads: u64,
     pub watch_streams: u64,
-    /// Time between etcd's answer to the last transaction and its coming back in the watch stream, in milliseconds.
+    /// Time between etcd's answer to the last transaction and its being installed, in milliseconds.
     pub watch_lag_ms: u64,
 }
 
@@ -72,6 +75,7 @@ pub struct Engine {
     calls: Calls,
     leases: Leases,
     syncs: Syncs,
+    space: Space,
     /// Sessions that were silent for too long.
     expiring: BTreeSet<SessionId>,
     /// Sessions that their clients close, with more ephemerals than one transaction removes: who waits for the last one.
@@ -125,6 +129,7 @@ impl Engine {
             calls: Calls::default(),
             leases: Leases::new(tick_ms, front),
             syncs: Syncs::default(),
+            space: Space::default(),
             expiring: BTreeSet::new(),
             closing: BTreeMap::new(),
             // Front ends do not all look at the same time: what one has removed the next one does not find.
@@ -213,8 +218,10 @@ impl Engine {
         if !self.is_following() {
             return;
         }
-        self.end_sessions(state, effects);
-        self.remove_garbage(now, state, effects);
+        if !self.space.is_exhausted(now.monotonic_ms) {
+            self.end_sessions(state, effects);
+            self.remove_garbage(now, state, effects);
+        }
         self.schedule(now, state, out, effects);
         if self.syncs.are_waiting() && !self.syncs.is_asking() {
             self.probe(now, effects);
@@ -315,7 +322,12 @@ impl Engine {
         out.close(conn);
     }
 
-    fn log_refusal(error: &CallError) {
-        tracing::warn!(%error, "etcd did not carry out a transaction");
+    fn note_refusal(&mut self, now: Now, error: &CallError) {
+        let is_for_space = *error == CallError::NoSpace;
+        self.counts.refused_for_space += u64::from(is_for_space);
+        // Each write is refused until somebody has made room.
+        if !is_for_space || self.space.refuse(now.monotonic_ms) {
+            tracing::warn!(%error, "etcd did not carry out a transaction");
+        }
     }
 }

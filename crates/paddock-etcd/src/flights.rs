@@ -10,7 +10,8 @@ use paddock_state::ConnId;
 use paddock_tree::QuotaOverrun;
 
 use crate::lanes::Waiting;
-use crate::plan::{PlannedReply, Transaction};
+use crate::plan::{Operation, PlannedReply, Transaction};
+use crate::revisions::KeyEvent;
 
 /// One of those for whom a transaction is under way.
 #[derive(Debug)]
@@ -126,6 +127,21 @@ impl Flights {
 
     fn parts(&self) -> impl Iterator<Item = &Part> {
         self.flights.values().flat_map(|flight| &flight.parts)
+    }
+
+    /// Events of the transaction that etcd has carried out in this revision, if there is one.
+    pub(crate) fn events_of(&self, revision: i64) -> Option<Vec<KeyEvent>> {
+        let is_it = |flight: &&Flight| {
+            flight.fate == Fate::Done(revision) && !flight.transaction.operations.is_empty()
+        };
+        let flight = self.flights.values().find(is_it)?;
+        let event = |operation: &Operation| match operation {
+            Operation::Put { key, value, .. } => {
+                KeyEvent { key: key.clone(), value: Some(value.clone()), mod_revision: revision }
+            }
+            Operation::Delete { key } => KeyEvent { key: key.clone(), value: None, mod_revision: revision },
+        };
+        Some(flight.transaction.operations.iter().map(event).collect())
     }
 
     pub(crate) fn is_ending(&self, ending: SessionId) -> bool {

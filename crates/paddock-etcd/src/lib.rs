@@ -17,6 +17,7 @@ mod plan;
 mod record;
 mod revisions;
 pub mod rpc;
+mod space;
 mod syncs;
 
 pub use contract::{Answer, Call, CallError, CallId, Effects, Input, WatchMessage, WatchOrder};

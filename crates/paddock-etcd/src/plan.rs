@@ -17,6 +17,13 @@ pub struct Transaction {
     pub operations: Vec<Operation>,
 }
 
+impl Transaction {
+    /// True if it puts a key, which takes space.
+    pub(crate) fn puts(&self) -> bool {
+        self.operations.iter().any(|operation| matches!(operation, Operation::Put { .. }))
+    }
+}
+
 /// Condition that a key was last written in this revision; 0 if it must not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compare {
@@ -57,8 +64,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// With more writes a transaction could come near etcd's limits.
-    pub const WRITES_MAX: usize = 40;
+    /// Writes in a transaction at most, whatever etcd takes: all of them wait for it.
+    pub const WRITES_MAX: usize = 128;
 }
 
 impl Default for Limits {

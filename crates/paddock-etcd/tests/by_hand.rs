@@ -1,15 +1,19 @@
 //! One engine, whose calls are answered by the test, when it likes.
 
 use paddock_etcd::{
-    Answer, Call, CallId, Effects, Engine, EngineOptions, Input, KeyEvent, Keys, Limits, Operation,
-    Transaction, WatchMessage,
+    Answer, Call, CallError, CallId, Effects, Engine, EngineOptions, Input, KeyEvent, Keys, Limits,
+    Operation, Transaction, WatchMessage,
 };
 use paddock_proto::jute::Writer;
-use paddock_proto::{Acl, IdList, OpCode, SessionId, Xid};
+use paddock_proto::{Acl, ErrorCode, IdList, OpCode, SessionId, Xid};
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, State};
 use paddock_tree::Command;
 
 const WRITE_TIMEOUT_MS: u64 = 10_000;
+const SESSION_TIMEOUT_MS: i32 = 60_000;
+/// Flags of a create.
+const PERSISTENT: i32 = 0;
+const EPHEMERAL: i32 = 1;
 
 struct Front {
     engine: Engine,
@@ -24,6 +28,8 @@ struct Front {
     next_xid: i32,
     is_closed: bool,
     replies: usize,
+    /// Error codes of the replies that have one.
+    refusals: Vec<i32>,
 }
 
 impl Front {
@@ -52,12 +58,13 @@ impl Front {
             next_xid: 1,
             is_closed: false,
             replies: 0,
+            refusals: Vec::new(),
         };
         front.tick();
         front.answer_others();
         front.tick();
         front.watched(WatchMessage::Opened);
-        let (conn, timeout_ms) = (front.conn, 60_000);
+        let (conn, timeout_ms) = (front.conn, SESSION_TIMEOUT_MS);
         front.input(Input::Client(ClientInput::Connect { conn, timeout_ms, may_only_read: false }));
         front.answer_others();
         let opening = front.sent().expect("the session is written");
@@ -81,7 +88,11 @@ impl Front {
                 match parcel {
                     Parcel::Connected { session, .. } => self.session = session,
                     Parcel::Close => self.is_closed = true,
-                    Parcel::Reply(_) => self.replies += 1,
+                    Parcel::Reply(frame) => {
+                        self.replies += 1;
+                        let error = i32::from_be_bytes(frame[16..20].try_into().expect("four bytes"));
+                        self.refusals.extend((error != 0).then_some(error));
+                    }
                     Parcel::Event(_) | Parcel::Expired => panic!("nobody waits for {parcel:?}"),
                 }
             }
@@ -137,11 +148,7 @@ impl Front {
         self.revision += 1;
         let revision = self.revision;
         self.input(Input::Answer(id, Ok(Answer::Transacted { is_done: true, revision })));
-        let events = transaction.operations.into_iter().map(|operation| match operation {
-            Operation::Put { key, value, .. } => KeyEvent { key, value: Some(value), mod_revision: revision },
-            Operation::Delete { key } => KeyEvent { key, value: None, mod_revision: revision },
-        });
-        let events = events.collect();
+        let events = events_of(transaction, revision);
         self.watched(WatchMessage::Events { revision, events });
     }
 
@@ -154,12 +161,16 @@ impl Front {
     }
 
     fn create(&mut self, path: &str) {
+        self.create_as(path, PERSISTENT);
+    }
+
+    fn create_as(&mut self, path: &str, flags: i32) {
         let mut body = Vec::new();
         body.put_string(path);
         body.put_buffer(Some(b""));
         body.put_count(1);
         Acl::open().encode(&mut body);
-        body.put_i32(0);
+        body.put_i32(flags);
         self.write(OpCode::Create, &body);
     }
 
@@ -170,6 +181,15 @@ impl Front {
         body.put_i32(-1);
         self.write(OpCode::SetData, &body);
     }
+}
+
+/// Events by which the watch stream tells of a transaction.
+fn events_of(transaction: Transaction, revision: i64) -> Vec<KeyEvent> {
+    let event = |operation| match operation {
+        Operation::Put { key, value, .. } => KeyEvent { key, value: Some(value), mod_revision: revision },
+        Operation::Delete { key } => KeyEvent { key, value: None, mod_revision: revision },
+    };
+    transaction.operations.into_iter().map(event).collect()
 }
 
 /// Writes about one znode are carried out one after the other. The last of many waits for longer than etcd may take for one.
@@ -196,4 +216,64 @@ fn a_transaction_that_etcd_does_not_answer_ends_the_connection() {
     assert!(!front.is_closed);
     front.pass(WRITE_TIMEOUT_MS);
     assert!(front.is_closed, "the client still waits");
+}
+
+/// etcd's answer says in which revision the transaction was carried out. If that is the next one, its contents are known.
+#[test]
+fn a_transaction_that_follows_on_the_state_does_not_wait_for_the_watch_stream() {
+    let mut front = Front::new();
+    front.create("/a");
+    let (id, transaction) = front.sent().expect("the create is sent");
+    front.revision += 1;
+    let revision = front.revision;
+    front.input(Input::Answer(id, Ok(Answer::Transacted { is_done: true, revision })));
+    assert_eq!((front.replies, front.state.tree().zxid().0), (1, revision));
+    // The stream brings it again.
+    let events = events_of(transaction, revision);
+    front.watched(WatchMessage::Events { revision, events });
+    assert_eq!((front.replies, front.state.tree().zxid().0), (1, revision));
+}
+
+#[test]
+fn a_transaction_behind_one_of_somebody_else_waits_for_the_watch_stream() {
+    let mut front = Front::new();
+    front.create("/a");
+    let (id, transaction) = front.sent().expect("the create is sent");
+    front.revision += 2;
+    let revision = front.revision;
+    front.input(Input::Answer(id, Ok(Answer::Transacted { is_done: true, revision })));
+    assert_eq!(front.replies, 0);
+    // The other one was about a key outside the prefix: the stream does not tell of it.
+    let events = events_of(transaction, revision);
+    front.watched(WatchMessage::Events { revision, events });
+    assert_eq!(front.replies, 1);
+}
+
+#[test]
+fn without_space_writes_are_refused_and_ends_of_sessions_wait() {
+    let mut front = Front::new();
+    front.create_as("/mine", EPHEMERAL);
+    let create = front.sent().expect("the create is sent");
+    front.carry_out(create);
+    front.set("/mine");
+    let (id, _) = front.sent().expect("the set is sent");
+    front.input(Input::Answer(id, Err(CallError::NoSpace)));
+    assert_eq!((front.replies, front.is_closed), (2, false));
+    assert_eq!(front.refusals, [ErrorCode::QuotaExceeded.code()]);
+
+    // The session's lease is over. To remove its znode, the parent has to be written, too.
+    front.pass(2000);
+    front.revision += 1;
+    let (revision, key) = (front.revision, Keys::new("/p").session(front.session));
+    let events = vec![KeyEvent { key, value: None, mod_revision: revision }];
+    front.watched(WatchMessage::Events { revision, events });
+    let (id, _) = front.sent().expect("the end of the session is sent");
+    front.input(Input::Answer(id, Err(CallError::NoSpace)));
+    assert!(front.sent().is_none(), "what was refused is tried again at once");
+    front.pass(500);
+    assert!(front.sent().is_none());
+    front.pass(600);
+    let end = front.sent().expect("it is tried again");
+    front.carry_out(end);
+    assert!(front.state.tree().znode("/mine").is_none());
 }

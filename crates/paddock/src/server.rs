@@ -81,6 +81,9 @@ pub(crate) struct Args {
     /// File with the password of that user
     #[arg(long, value_name = "FILE")]
     etcd_password_file: Option<PathBuf>,
+    /// The limit that etcd was given as --max-txn-ops, at least 16 [default: 128]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(16..))]
+    etcd_txn_operations_max: Option<u32>,
     /// Each write is a transaction of etcd's and has a zxid of its own
     #[arg(long)]
     etcd_separate_writes: bool,
@@ -215,6 +218,7 @@ fn etcd_of(args: &Args) -> Result<EtcdDraft, String> {
         key: args.etcd_key.clone(),
         user: args.etcd_user.clone(),
         password_file: args.etcd_password_file.clone(),
+        txn_operations_max: args.etcd_txn_operations_max.map(|count| count as usize),
         separate_writes: args.etcd_separate_writes.then_some(true),
         ..EtcdDraft::default()
     })

@@ -29,7 +29,8 @@ impl Engine {
         match message {
             WatchMessage::Opened => self.on_opened(now, effects),
             WatchMessage::Events { revision, events } => {
-                self.on_events(now, revision, &events, state, out, effects)
+                self.on_events(now, revision, &events, state, out, effects);
+                self.install_own(now, state, out, effects);
             }
             WatchMessage::Compacted => {
                 tracing::warn!("etcd has compacted revisions that were not read: reading the state anew");
@@ -82,6 +83,20 @@ impl Engine {
             self.follow(now, revision, &installed, state, out, effects);
         }
         self.watch.first_revision = self.watch.first_revision.max(revision + 1).max(self.installed + 1);
+    }
+
+    /// Installs transactions of this front end that etcd has carried out, as far as they follow on the state: a revision is one
+    /// transaction, so its contents are known before the watch stream brings it.
+    pub(super) fn install_own(
+        &mut self,
+        now: Now,
+        state: &mut State,
+        out: &mut Outboxes,
+        effects: &mut Effects,
+    ) {
+        while let Some(events) = self.flights.events_of(self.installed + 1) {
+            self.on_events(now, self.installed + 1, &events, state, out, effects);
+        }
     }
 
     /// A revision was installed: its own transaction is answered, and sessions follow.
@@ -217,6 +232,9 @@ impl Engine {
         self.counts.watch_lag_ms = lag_ms;
         state.tree_mut().note_quota_overruns(flight.overruns);
         let has_written = !flight.transaction.operations.is_empty();
+        if flight.transaction.puts() && self.space.put() {
+            tracing::info!("etcd has space again: accepting writes");
+        }
         let zxid = if has_written { Zxid(revision) } else { state.tree().zxid() };
         let mut conns = Vec::new();
         for part in flight.parts {
@@ -288,13 +306,20 @@ impl Engine {
     }
 
     /// etcd will never carry the transaction out. Its requests are refused, alone or each by itself.
-    pub(super) fn give_up(&mut self, number: u32, error: &CallError, state: &State, out: &mut Outboxes) {
+    pub(super) fn give_up(
+        &mut self,
+        now: Now,
+        number: u32,
+        error: &CallError,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
         let Some(flight) = self.flights.remove(number) else { return };
         let clients = flight.parts.iter().filter(|part| matches!(part, Part::Client { .. })).count();
-        if clients > 1 {
+        if clients > 1 && *error != CallError::NoSpace {
             return self.try_again(flight);
         }
-        Engine::log_refusal(error);
+        self.note_refusal(now, error);
         let code = match error {
             CallError::NoSpace => Some(ErrorCode::QuotaExceeded),
             CallError::TooLarge(_) => Some(ErrorCode::BadArguments),
@@ -303,6 +328,14 @@ impl Engine {
         for part in flight.parts {
             if let Part::Client { conn, waiting, .. } = part {
                 match (waiting.item, code) {
+                    // It ends when there is space again: its client waits for that, or for nothing.
+                    (
+                        Item::Write { xid, op: OpCode::CloseSession, command },
+                        Some(ErrorCode::QuotaExceeded),
+                    ) => {
+                        self.close_session_later(conn, xid, &command);
+                        continue;
+                    }
                     (Item::Write { xid, .. }, Some(code)) => {
                         answer_write(conn, xid, state.tree().zxid(), &Err(code), out);
                     }

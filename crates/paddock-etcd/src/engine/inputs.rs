@@ -60,7 +60,7 @@ impl Engine {
         match self.calls.answered(call) {
             Some(Purpose::Page) => self.on_page(now, result, state, out, effects),
             Some(Purpose::Flight(number)) => self.on_transacted(now, number, result, state, out, effects),
-            Some(Purpose::Grant(conn)) => self.on_granted(conn, result, state, out),
+            Some(Purpose::Grant(conn)) => self.on_granted(now, conn, result, state, out),
             Some(Purpose::Probe) => self.on_probed(now, result, state, out),
             Some(Purpose::Revoke) | None => {}
         }
@@ -68,6 +68,7 @@ impl Engine {
 
     fn on_granted(
         &mut self,
+        now: Now,
         conn: ConnId,
         result: Result<Answer, CallError>,
         state: &State,
@@ -85,7 +86,7 @@ impl Engine {
                 (_, Some(session)) => item.rename(session),
                 (Err(CallError::Lost(_)), _) => {}
                 (Err(error), _) => {
-                    Engine::log_refusal(error);
+                    self.note_refusal(now, error);
                     self.close(conn, state, out);
                 }
             }
@@ -131,12 +132,13 @@ impl Engine {
                 if flight.transaction.operations.is_empty() {
                     self.complete(now, number, revision, state, out, effects);
                 }
+                self.install_own(now, state, out, effects);
             }
             Ok(Answer::Transacted { is_done: false, .. }) => flight.fate = Fate::Refused,
             Err(CallError::Lost(_)) => flight.is_lost = true,
             // The session's key goes with it, which the watch stream tells.
             Err(CallError::LeaseNotFound) => flight.fate = Fate::Refused,
-            Err(error) => return self.give_up(number, &error, state, out),
+            Err(error) => return self.give_up(now, number, &error, state, out),
             Ok(answer) => unreachable!("a transaction is answered by its end, not by {answer:?}"),
         }
         self.settle_flights(now, state, out, effects);

@@ -1,7 +1,7 @@
 //! Scheduling: requests become transactions, as many at the same time as do not meet.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId};
+use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId, Xid};
 use paddock_state::{ConnId, Now, Outboxes, State};
 use paddock_tree::{Command, Guess, Tree};
 
@@ -52,7 +52,7 @@ impl Engine {
     }
 
     fn gather(&mut self, state: &State, out: &mut Outboxes, effects: &mut Effects) -> Batch {
-        let mut batch = Batch::new(self.options.limits.writes_max);
+        let mut batch = Batch::new(&self.options.limits);
         let mut later = Vec::new();
         while !batch.is_full() && later.len() < LATER_MAX {
             let Some(conn) = self.lanes.next() else { break };
@@ -159,7 +159,7 @@ impl Engine {
             batch.entries.iter().map(|(_, waiting)| decode(waiting.command())).collect();
         let number = self.flights.next_number();
         match self.mirror.plan(state.tree_mut(), &commands, number) {
-            Ok(Plan { transaction, .. }) if self.flights.meets(&transaction) => self.put_back(batch, true),
+            Ok(Plan { transaction, .. }) if self.flights.meets(&transaction) => self.put_back(batch),
             Ok(Plan { transaction, outcomes, overruns }) => {
                 let parts = batch.entries.into_iter().zip(outcomes);
                 let part = |((conn, waiting), planned)| Part::Client { conn, waiting, planned };
@@ -167,8 +167,9 @@ impl Engine {
                 self.flights.get_mut(number).expect("it was just launched").overruns = overruns;
             }
             Err(_) if batch.entries.len() > 1 => {
-                batch.entries.iter_mut().for_each(|(_, waiting)| waiting.is_alone = true);
-                self.put_back(batch, false);
+                let rest = batch.entries.split_off(batch.entries.len() / 2);
+                self.put_back_rest(rest, &batch);
+                self.begin_batch(now, batch, state, out, effects);
             }
             Err(error) => {
                 let (conn, waiting) = batch.entries.pop().expect("a batch has a write");
@@ -177,20 +178,28 @@ impl Engine {
         }
     }
 
-    /// Gives the requests of a batch back to their lanes, blocked until a transaction ends, or ready.
-    fn put_back(&mut self, batch: Batch, is_blocked: bool) {
+    /// Gives the requests of a batch back to their lanes, blocked until a transaction ends.
+    fn put_back(&mut self, batch: Batch) {
+        let conns = self.put_back_entries(batch.entries);
+        conns.into_iter().for_each(|conn| self.lanes.block(conn));
+    }
+
+    /// Gives back those requests for which a batch has no room. Lanes that are also in the batch are ready when it is done.
+    fn put_back_rest(&mut self, rest: Vec<(ConnId, Waiting)>, batch: &Batch) {
+        let mut conns = self.put_back_entries(rest);
+        conns.retain(|conn| batch.entries.iter().all(|(other, _)| other != conn));
+        self.lanes.keep_ready(&conns);
+    }
+
+    fn put_back_entries(&mut self, entries: Vec<(ConnId, Waiting)>) -> Vec<ConnId> {
         let mut conns = Vec::new();
-        for (conn, waiting) in batch.entries.into_iter().rev() {
+        for (conn, waiting) in entries.into_iter().rev() {
             self.lanes.put_back(conn, waiting);
             conns.push(conn);
         }
         conns.dedup();
         conns.reverse();
-        if is_blocked {
-            conns.into_iter().for_each(|conn| self.lanes.block(conn));
-        } else {
-            self.lanes.keep_ready(&conns);
-        }
+        conns
     }
 
     /// A single write cannot be a transaction. A session with more ephemerals than fit ends in several, and
@@ -205,10 +214,7 @@ impl Engine {
     ) {
         match waiting.item {
             Item::Write { xid, op: OpCode::CloseSession, ref command } => {
-                let session = decode(command).session;
-                self.expiring.insert(session);
-                self.closing.insert(session, (conn, xid));
-                return;
+                return self.close_session_later(conn, xid, command);
             }
             Item::Write { xid, .. } => {
                 tracing::warn!(%error, "refused a write");
@@ -218,6 +224,13 @@ impl Engine {
             _ => self.close(conn, state, out),
         }
         self.lanes.free(conn);
+    }
+
+    /// Ends the session of a command by transactions of the engine's own, and answers its client when that is done.
+    pub(super) fn close_session_later(&mut self, conn: ConnId, xid: Xid, command: &[u8]) {
+        let session = decode(command).session;
+        self.expiring.insert(session);
+        self.closing.insert(session, (conn, xid));
     }
 
     /// Ends sessions: those of this front end that were silent for too long, and all whose keys have gone with their leases.

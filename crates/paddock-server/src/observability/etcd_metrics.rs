@@ -96,6 +96,11 @@ impl EtcdStats {
                 counts.races_lost,
             ),
             counter(
+                "etcd_refused_for_space",
+                "Writes that etcd has refused because its space is exhausted",
+                counts.refused_for_space,
+            ),
+            counter(
                 "etcd_transactions_resent",
                 "Transactions that were sent again because etcd gave no answer",
                 counts.resent,
@@ -120,7 +125,7 @@ impl EtcdStats {
             ),
             gauge(
                 "etcd_watch_lag_ms",
-                "Time between etcd's answer to a transaction and its coming back in the watch stream, in milliseconds",
+                "Time between etcd's answer to a transaction and its being in the state, in milliseconds",
                 counts.watch_lag_ms,
             ),
             gauge(
