@@ -1,13 +1,15 @@
-//! The way in to a server: TLS, and the identities that each connection shows.
+//! The way in to a server: TLS, a login, and the identities that each connection shows.
 
 use std::fmt;
 
-use paddock_client::Tls;
+use paddock_client::{Login, Tls};
 
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// TLS for every connection; none is plaintext.
     pub tls: Option<Tls>,
+    /// User that each connection logs in as by SASL; none does not.
+    pub login: Option<Login>,
     /// Identities that each connection shows when it is made.
     pub identities: Vec<Identity>,
 }

@@ -21,7 +21,7 @@ pub mod workload;
 
 pub use access::{Access, Identity};
 pub use error::{BenchError, causes};
-pub use paddock_client::{Tls, TlsFiles};
+pub use paddock_client::{Login, Tls, TlsFiles};
 pub use paddock_proto::Extensions;
 pub use plan::{RunPlan, SampleSource, Until};
 pub use progress::{Progress, Silence, Tick};

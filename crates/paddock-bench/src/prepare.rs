@@ -31,6 +31,7 @@ fn on_a_client(
         session_timeout: plan.session_timeout,
         connect_timeout: plan.connect_timeout,
         tls: plan.access.tls.clone(),
+        sasl: plan.access.login.clone(),
         ..ClientOptions::default()
     };
     with_client(&plan.hosts, options, async |client| {

@@ -18,6 +18,7 @@ use crate::client::Shared;
 use crate::handshake::{self, Granted};
 use crate::outbox::{Intent, Waiting};
 use crate::pending::Reply;
+use crate::sasl::LoginFailure;
 use crate::stream::{Moved, Stream};
 use crate::watches::WatchTable;
 use crate::{ClientOptions, Error, Event};
@@ -79,16 +80,15 @@ impl Connection {
         for attempt in 0.. {
             let server = &list[attempt % list.len()];
             let request = handshake::request(&options, SessionId::NONE, Zxid(0), &Password::ZERO);
-            let error = match timeout_at(deadline, handshake::perform(server, options.tls.as_ref(), &request))
-                .await
-            {
+            let error = match timeout_at(deadline, handshake::perform(server, &options, &request)).await {
                 Ok(Ok(granted)) if granted.is_valid() => {
                     let mut connection = Connection::new(list, options, shared, granted);
                     connection.next_server = attempt + 1;
                     return Ok(connection);
                 }
                 Ok(Ok(_)) => io::Error::other("server refuses the new session"),
-                Ok(Err(error)) => error,
+                Ok(Err(LoginFailure::Io(error))) => error,
+                Ok(Err(LoginFailure::Login(error))) => return Err(error.into()),
                 Err(_) => io::Error::from(io::ErrorKind::TimedOut),
             };
             if Instant::now() + RETRY >= deadline {
@@ -287,9 +287,11 @@ impl Connection {
             let last_zxid = Zxid(self.shared.last_zxid.load(Ordering::Acquire));
             let request = handshake::request(&self.options, session, last_zxid, &self.password);
             // Another server may answer where this one hangs.
-            let handshake = handshake::perform(server, self.options.tls.as_ref(), &request);
-            if let Ok(Ok(granted)) = timeout(self.timeout / 3, handshake).await {
-                return self.resume(granted);
+            let handshake = handshake::perform(server, &self.options, &request);
+            match timeout(self.timeout / 3, handshake).await {
+                Ok(Ok(granted)) => return self.resume(granted),
+                Ok(Err(LoginFailure::Login(error))) => return Err(Over::For(error.into())),
+                Ok(Err(LoginFailure::Io(_))) | Err(_) => {}
             }
             if attempt % self.servers.len() == 0 {
                 sleep(RETRY).await;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use paddock_proto::{DecodeError, ErrorCode, OpCode};
 
+use crate::LoginError;
+
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The server understood the request and said no.
@@ -25,6 +27,9 @@ pub enum Error {
     /// The server refuses an identity of this session after a reconnect. A new `Client` is needed.
     #[error("authentication failed")]
     AuthFailed,
+    /// The server does not let this user in, or cannot prove that it knows its password. A new `Client` is needed.
+    #[error(transparent)]
+    Login(#[from] LoginError),
     /// `Client::close` came first.
     #[error("client is closed")]
     Closed,

@@ -6,8 +6,9 @@ use std::time::Duration;
 use paddock_proto::{ConnectRequest, ConnectResponse, Extensions, Password, SessionId, Zxid, frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::ClientOptions;
+use crate::sasl::{self, LoginFailure};
 use crate::stream::Stream;
-use crate::{ClientOptions, Tls};
 
 /// A session as the server granted it.
 pub(crate) struct Granted {
@@ -25,6 +26,16 @@ impl Granted {
     /// True if the server granted a session; false if the session is over or was never there.
     pub(crate) fn is_valid(&self) -> bool {
         self.response.timeout_ms > 0
+    }
+
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
+    }
+
+    /// The body of the next frame.
+    pub(crate) async fn receive(&mut self, bytes_max: i32) -> io::Result<Vec<u8>> {
+        receive(&mut self.stream, &mut self.rest, bytes_max).await
     }
 }
 
@@ -45,27 +56,44 @@ pub(crate) fn request<'a>(
     }
 }
 
+/// Connects, greets and logs in.
 pub(crate) async fn perform(
     server: &str,
-    tls: Option<&Tls>,
+    options: &ClientOptions,
     request: &ConnectRequest<'_>,
-) -> io::Result<Granted> {
+) -> Result<Granted, LoginFailure> {
+    let mut granted = greet(server, options, request).await?;
+    if let Some(login) = options.sasl.as_ref().filter(|_| granted.is_valid()) {
+        sasl::log_in(&mut granted, login).await?;
+    }
+    Ok(granted)
+}
+
+async fn greet(server: &str, options: &ClientOptions, request: &ConnectRequest<'_>) -> io::Result<Granted> {
     /// A connect response is 37 bytes; an answer that is much longer comes from something else.
     const RESPONSE_BYTES_MAX: i32 = 1024;
-    let mut stream = Stream::connect(server, tls).await?;
+    let mut stream = Stream::connect(server, options.tls.as_ref()).await?;
     let mut bytes = Vec::new();
     request.encode(&mut bytes);
     stream.write_all(&bytes).await?;
     stream.flush().await?;
-    bytes.clear();
+    let mut rest = Vec::new();
+    let body = receive(&mut stream, &mut rest, RESPONSE_BYTES_MAX).await?;
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let response = ConnectResponse::decode(&body).map_err(invalid)?;
+    Ok(Granted { stream, response, rest })
+}
+
+/// Reads until `rest` has a whole frame, and takes its body out.
+async fn receive(stream: &mut Stream, rest: &mut Vec<u8>, bytes_max: i32) -> io::Result<Vec<u8>> {
     loop {
-        if stream.read_buf(&mut bytes).await? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        if let Some((body, len)) = frame::split(rest, bytes_max).map_err(io::Error::other)? {
+            let body = body.to_vec();
+            rest.drain(..len);
+            return Ok(body);
         }
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-        if let Some((body, len)) = frame::split(&bytes, RESPONSE_BYTES_MAX).map_err(io::Error::other)? {
-            let response = ConnectResponse::decode(body).map_err(invalid)?;
-            return Ok(Granted { stream, response, rest: bytes.split_off(len) });
+        if stream.read_buf(rest).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
 }

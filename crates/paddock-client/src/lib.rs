@@ -47,8 +47,9 @@ pub use paddock_proto::{
     Acl, AddWatchMode, CreateMode, ErrorCode, EventKind, Id, OpCode, Perms, SessionId, Stat, WatcherKind,
     WriteReply, Zxid,
 };
+pub use paddock_sasl::Login;
 pub use pending::{Pending, Reply};
 pub use results::{Children, Created, Data};
-pub use sasl::fresh_nonce;
+pub use sasl::{LoginError, LoginSteps, fresh_nonce};
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use watches::Event;

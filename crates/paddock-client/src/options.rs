@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::{Event, Tls};
+use crate::{Event, Login, Tls};
 
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
@@ -17,6 +17,8 @@ pub struct ClientOptions {
     pub reply_bytes_max: i32,
     /// TLS for every connection; none is plaintext.
     pub tls: Option<Tls>,
+    /// User that logs in by SASL (DIGEST-MD5) on every connection, before anything else; none does not.
+    pub sasl: Option<Login>,
     /// Receiver of watch events and changes of the connection. Without it they are dropped.
     pub events: Option<mpsc::UnboundedSender<Event>>,
 }
@@ -28,6 +30,7 @@ impl Default for ClientOptions {
             connect_timeout: Duration::from_secs(10),
             reply_bytes_max: 256 << 20,
             tls: None,
+            sasl: None,
             events: None,
         }
     }

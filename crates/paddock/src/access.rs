@@ -1,4 +1,4 @@
-//! Options of every command that connects to servers as a client: TLS, and the identities that it shows.
+//! Options of every command that connects to servers as a client: TLS, a login, and the identities that it shows.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -22,6 +22,9 @@ pub(crate) struct AccessArgs {
     /// Connect with TLS, and believe every server: only to try something
     #[arg(long)]
     tls_skip_verify: bool,
+    /// Log in to servers by SASL (DIGEST-MD5) as this user; the only line of FILE is its password
+    #[arg(long, value_name = "USER:FILE", value_parser = parse_login)]
+    sasl: Option<LoginFile>,
     /// Identity to show to servers; may be repeated
     #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity)]
     auth: Vec<Identity>,
@@ -84,7 +87,8 @@ impl AccessArgs {
             skip_verification: self.tls_skip_verify,
         };
         let tls = if is_wanted { Some(Tls::load(&files)?) } else { None };
-        Ok(Access { tls, identities: self.auth.clone() })
+        let login = self.sasl.as_ref().map(LoginFile::read).transpose()?;
+        Ok(Access { tls, login, identities: self.auth.clone() })
     }
 }
 

@@ -25,6 +25,8 @@ Examples:
       a server, and the data directory of a member that is stopped
   paddock diff --tls-ca ca.pem zk1:2281 paddock1:2281
       two servers, over TLS
+  paddock diff --sasl admin:/etc/paddock/password zk1:2181 paddock1:2181
+      two servers that know the same user of SASL
   paddock diff /var/lib/zookeeper /backup/snapshot.1f00000042
       the data directory of a ZooKeeper, and one snapshot of it
   paddock diff /data,/datalog zk1:2181

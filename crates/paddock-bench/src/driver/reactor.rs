@@ -20,7 +20,7 @@ use super::handshake::SessionRequest;
 use super::pacer::Pacer;
 use super::session::{Broken, DriverSession, Mood, Round};
 use super::timer::Timer;
-use crate::access::{Access, Identity};
+use crate::access::Access;
 use crate::measure::Slice;
 use crate::report::Pace;
 use crate::workload::Lane;
@@ -174,12 +174,12 @@ impl Reactor {
         news: Sender<(usize, News)>,
     ) -> Reactor {
         let now = Instant::now();
-        let identities: Arc<[Identity]> = share.access.identities.as_slice().into();
+        let access = Arc::new(share.access.clone());
         let (servers, sessions): (Vec<usize>, Vec<DriverSession>) = std::mem::take(&mut share.lanes)
             .into_iter()
             .map(|(server, lane)| {
                 let asked = SessionRequest::new(share.session_timeout, share.extensions);
-                (server, DriverSession::new(asked, Arc::clone(&identities), lane))
+                (server, DriverSession::new(asked, Arc::clone(&access), lane))
             })
             .unzip();
         let links = Links {

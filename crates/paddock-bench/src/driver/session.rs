@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mio::{Registry, Token};
-use paddock_proto::jute::Reader;
+use paddock_client::LoginSteps;
+use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{Extensions, OpCode, RequestHeader, WatchEvent, Xid, Zxid, blocks, encode, frame};
 
 use rustls::ClientConnection;
@@ -18,7 +19,7 @@ use rustls::ClientConnection;
 use super::form;
 use super::handshake::{self, SessionRequest};
 use super::wire::{Wire, is_not_ready};
-use crate::access::Identity;
+use crate::access::{Access, Identity};
 use crate::measure::Slice;
 use crate::workload::{Lane, Next, Operation, ReplyVerdict, Request, ServerReply, error_name};
 
@@ -66,6 +67,8 @@ enum Link {
     Down,
     /// The connect request is on its way.
     Greeting,
+    /// The session is there, and tokens of SASL are exchanged.
+    LoggingIn,
     Up,
     /// The session ends; a new one follows, opened as this operation.
     Closing {
@@ -98,8 +101,9 @@ pub(crate) struct DriverSession {
     stream: Option<Wire>,
     link: Link,
     asked: SessionRequest,
-    /// Identities that each connection shows.
-    identities: Arc<[Identity]>,
+    access: Arc<Access>,
+    /// The login that is under way.
+    login: Option<LoginSteps>,
     lane: Box<dyn Lane>,
     mood: Mood,
     /// The appointment that `new_appointment` has told.
@@ -119,17 +123,14 @@ pub(crate) struct DriverSession {
 }
 
 impl DriverSession {
-    pub(crate) fn new(
-        asked: SessionRequest,
-        identities: Arc<[Identity]>,
-        lane: Box<dyn Lane>,
-    ) -> DriverSession {
+    pub(crate) fn new(asked: SessionRequest, access: Arc<Access>, lane: Box<dyn Lane>) -> DriverSession {
         let now = Instant::now();
         DriverSession {
             stream: None,
             link: Link::Down,
             asked,
-            identities,
+            access,
+            login: None,
             lane,
             mood: Mood::Done,
             told: None,
@@ -150,7 +151,7 @@ impl DriverSession {
 
     /// True while its connection is being made.
     pub(crate) fn is_greeting(&self) -> bool {
-        self.link == Link::Greeting
+        matches!(self.link, Link::Greeting | Link::LoggingIn)
     }
 
     pub(crate) fn is_down(&self) -> bool {
@@ -405,6 +406,10 @@ impl DriverSession {
                 return Ok(used);
             };
             used += len;
+            if self.link == Link::LoggingIn {
+                self.take_token(body, round).map_err(Broken::Protocol)?;
+                continue;
+            }
             self.reply(body, round).map_err(|error| Broken::Protocol(format!("bad reply: {error}")))?;
             if self.link == Link::Down {
                 return Ok(used);
@@ -421,18 +426,56 @@ impl DriverSession {
         }
         self.asked.id = response.session;
         self.asked.password = response.password;
+        let Some(login) = &self.access.login else {
+            self.open(round);
+            return Ok(());
+        };
+        let steps = self.login.insert(LoginSteps::new(login));
+        let token = steps.first();
+        self.link = Link::LoggingIn;
+        self.write_token(&token);
+        Ok(())
+    }
+
+    /// Takes a reply of the login.
+    fn take_token(&mut self, frame: &[u8], round: &mut Round) -> Result<(), String> {
+        let mut reader = Reader::new(frame);
+        let xid = form::read_xid(self.asked.extensions, &mut reader);
+        let mut code = || xid.and_then(|_| reader.i64()).and_then(|_| reader.i32());
+        let error = code().map_err(|error| format!("bad reply to SASL: {error}"))?;
+        let steps = self.login.as_mut().expect("a login is under way");
+        match steps.take(error, reader.rest()).map_err(|error| error.to_string())? {
+            Some(token) => self.write_token(&token),
+            None => {
+                self.login = None;
+                self.open(round);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_token(&mut self, token: &[u8]) {
+        let start = self.outgoing.len();
+        frame::write(&mut self.outgoing, |out| {
+            RequestHeader { xid: Xid(0), op: OpCode::Sasl.code() }.encode(out);
+            out.put_buffer(Some(token));
+        });
+        form::dress(self.asked.extensions, &mut self.outgoing, start);
+    }
+
+    /// The session can be used.
+    fn open(&mut self, round: &mut Round) {
         self.link = Link::Up;
         self.show_identities();
         if let (since, Some(operation)) = self.connecting {
             round.slice.record(operation, round.now.duration_since(since));
             self.connecting.1 = None;
         }
-        Ok(())
     }
 
     /// Shows who this is, ahead of the first request.
     fn show_identities(&mut self) {
-        for Identity { scheme, auth } in &*self.identities {
+        for Identity { scheme, auth } in &self.access.identities {
             let start = self.outgoing.len();
             frame::write(&mut self.outgoing, |out| {
                 RequestHeader { xid: Xid::AUTH, op: OpCode::Auth.code() }.encode(out);

@@ -40,7 +40,7 @@ pub(crate) async fn connect(
     options: ClientOptions,
 ) -> Result<Client, Failure> {
     let failed = |source| Failure::Client { server: servers.to_owned(), source };
-    let options = ClientOptions { tls: access.tls.clone(), ..options };
+    let options = ClientOptions { tls: access.tls.clone(), sasl: access.login.clone(), ..options };
     let client = Client::connect(servers, options).await.map_err(failed)?;
     for Identity { scheme, auth } in &access.identities {
         client.add_auth(scheme, auth.as_bytes()).await.map_err(failed)?;

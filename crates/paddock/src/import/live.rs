@@ -19,7 +19,7 @@ use paddock_bench::{Access, Identity};
 use paddock_client::Event;
 use tokio::time::{sleep, sleep_until};
 
-use crate::access::{parse_identity, tls_of};
+use crate::access::{LoginFile, parse_identity, parse_login, tls_of};
 use crate::diff::seen;
 use crate::moving::ProgressLine;
 use crate::signals::EndSignals;
@@ -36,6 +36,7 @@ Examples:
   paddock import live --from keeper1:9181 --to paddock1:2181 --once
   paddock import live --from keeper1:9281 --from-tls-ca ca.pem --to paddock1:2181
   paddock import live --from keeper1:9181 --from-auth digest:super:secret --to paddock1:2181 --to-auth digest:super:other
+  paddock import live --from zk1:2181 --from-sasl admin:/etc/paddock/password --to paddock1:2181
 
 Stop those who write to the source before the end: a copy is equal only to a tree that rests.
 Not copied: ephemerals and sessions, zxids, times and versions; TTLs and containers become plain znodes. An ensemble of Apache
@@ -73,6 +74,9 @@ pub(super) struct Args {
     /// Identity to show to the source
     #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity)]
     from_auth: Vec<Identity>,
+    /// Log in to the source by SASL (DIGEST-MD5) as this user; the only line of FILE is its password
+    #[arg(long, value_name = "USER:FILE", value_parser = parse_login)]
+    from_sasl: Option<LoginFile>,
     /// Connect to the source with TLS, and believe it if its certificate is in this file or signed by one that is (PEM)
     #[arg(long, value_name = "FILE")]
     from_tls_ca: Option<PathBuf>,
@@ -82,6 +86,9 @@ pub(super) struct Args {
     /// Identity to show to the target
     #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity)]
     to_auth: Vec<Identity>,
+    /// Log in to the target by SASL as this user
+    #[arg(long, value_name = "USER:FILE", value_parser = parse_login)]
+    to_sasl: Option<LoginFile>,
     /// Connect to the target with TLS, and believe it if its certificate is in this file or signed by one that is (PEM)
     #[arg(long, value_name = "FILE")]
     to_tls_ca: Option<PathBuf>,
@@ -124,15 +131,17 @@ pub(super) fn run(args: &Args) -> Result<(), LiveFailure> {
 }
 
 impl Args {
-    /// Reads the files of TLS.
+    /// Reads the files of TLS and of logins.
     fn places(&self) -> Result<Places, LiveFailure> {
         let from_tls = tls_of(self.from_tls_ca.as_deref(), self.from_tls_cert.as_deref())?;
         let to_tls = tls_of(self.to_tls_ca.as_deref(), self.to_tls_cert.as_deref())?;
+        let from_login = self.from_sasl.as_ref().map(LoginFile::read).transpose()?;
+        let to_login = self.to_sasl.as_ref().map(LoginFile::read).transpose()?;
         Ok(Places {
             from: self.from.clone(),
             to: self.to.clone(),
-            from_access: Access { tls: from_tls, identities: self.from_auth.clone() },
-            to_access: Access { tls: to_tls, identities: self.to_auth.clone() },
+            from_access: Access { tls: from_tls, login: from_login, identities: self.from_auth.clone() },
+            to_access: Access { tls: to_tls, login: to_login, identities: self.to_auth.clone() },
             exclude: self.exclude.clone(),
         })
     }
