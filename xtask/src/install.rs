@@ -22,6 +22,7 @@ pub(crate) enum Part {
     OlderZookeepers,
     Go,
     Clickhouse,
+    Kafka,
     Etcd,
     Chromium,
     Prometheus,
@@ -36,6 +37,7 @@ impl Part {
             Part::OlderZookeepers => older_zookeepers(layout).map(drop),
             Part::Go => go(layout).map(drop),
             Part::Clickhouse => clickhouse(layout).map(drop),
+            Part::Kafka => kafka(layout).map(drop),
             Part::Etcd => etcd(layout).map(drop),
             Part::Prometheus => prometheus(layout).map(drop),
             Part::Chromium => chromium(layout).map(drop),
@@ -65,12 +67,7 @@ pub(crate) fn python(layout: &Layout) -> Result<PathBuf, Error> {
 pub(crate) fn jars(layout: &Layout) -> Result<(), Error> {
     let directory = layout.environment("jars");
     let pom = layout.tests("java").join("pom.xml");
-    once(&directory, &read(&pom)?, || {
-        let mut output = OsString::from("-DoutputDirectory=");
-        output.push(&directory);
-        let maven = Program::new("mvn").args(["--batch-mode", "--no-transfer-progress", "--file"]).arg(&pom);
-        maven.arg("dependency:copy-dependencies").arg(output).log_to(&layout.log("install-jars")).run()
-    })
+    copy_dependencies(layout, &pom, &directory, &[], "install-jars")
 }
 
 /// Older versions of Apache ZooKeeper, the last of their lines, and the variables with which the tests find their class paths.
@@ -86,15 +83,8 @@ pub(crate) fn older_zookeepers(layout: &Layout) -> Result<Vec<(&'static str, OsS
     let mut variables = Vec::new();
     for (name, version) in OLDER_ZOOKEEPERS {
         let directory = layout.environment(&format!("zookeeper-{version}"));
-        once(&directory, &read(&pom)?, || {
-            let mut output = OsString::from("-DoutputDirectory=");
-            output.push(&directory);
-            let maven =
-                Program::new("mvn").args(["--batch-mode", "--no-transfer-progress", "--file"]).arg(&pom);
-            let maven =
-                maven.arg(format!("-Dzookeeper.version={version}")).arg("dependency:copy-dependencies");
-            maven.arg(output).log_to(&layout.log("install-older-zookeepers")).run()
-        })?;
+        let options = [format!("-Dzookeeper.version={version}")];
+        copy_dependencies(layout, &pom, &directory, &options, "install-older-zookeepers")?;
         variables.push((name, directory.join("*").into()));
     }
     Ok(variables)
@@ -134,6 +124,31 @@ pub(crate) fn clickhouse(layout: &Layout) -> Result<Vec<(&'static str, OsString)
     places.insert(0, root.join("usr/sbin"));
     let path = env::join_paths(places).map_err(|error| Error::new(format!("PATH: {error}")))?;
     Ok(vec![("PATH", path), ("LD_LIBRARY_PATH", library_path(&root)?)])
+}
+
+/// A broker of Apache Kafka; returns its class path.
+pub(crate) fn kafka(layout: &Layout) -> Result<PathBuf, Error> {
+    let directory = layout.environment("kafka");
+    let pom = layout.tests("kafka").join("pom.xml");
+    copy_dependencies(layout, &pom, &directory, &[], "install-kafka")?;
+    Ok(directory.join("*"))
+}
+
+/// Copies what a `pom.xml` names into a directory, by Maven.
+fn copy_dependencies(
+    layout: &Layout,
+    pom: &Path,
+    directory: &Path,
+    options: &[String],
+    log: &str,
+) -> Result<(), Error> {
+    once(directory, &read(pom)?, || {
+        let mut output = OsString::from("-DoutputDirectory=");
+        output.push(directory);
+        let maven = Program::new("mvn").args(["--batch-mode", "--no-transfer-progress", "--file"]).arg(pom);
+        let maven = maven.args(options).arg("dependency:copy-dependencies").arg(output);
+        maven.log_to(&layout.log(log)).run()
+    })
 }
 
 /// An etcd of Debian; returns its program.

@@ -53,7 +53,7 @@ enum Company {
 }
 
 /// In the order in which they begin: cheap ones and those that others need first; of neighbours, those that take longest.
-const STAGES: [Stage; 15] = [
+const STAGES: [Stage; 16] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -114,8 +114,17 @@ const STAGES: [Stage; 15] = [
         needs_server: true,
         is_long: false,
         company: Company::Neighbours,
-        installs: &[Part::Python, Part::Clickhouse],
+        installs: &[Part::Python, Part::Jars, Part::Clickhouse],
         run: python::clickhouse,
+    },
+    Stage {
+        name: "kafka",
+        about: "brokers of Kafka, whose ZooKeeper becomes a Paddock under them",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[Part::Python, Part::Jars, Part::Kafka],
+        run: python::kafka,
     },
     Stage {
         name: "java",

@@ -86,6 +86,11 @@ pub(super) fn clickhouse(layout: &Layout) -> Result<Outcome, Error> {
     pytest(layout, "clickhouse", &[], variables)
 }
 
+pub(super) fn kafka(layout: &Layout) -> Result<Outcome, Error> {
+    let variables = vec![("KAFKA_CLASSPATH", install::kafka(layout)?.into())];
+    pytest(layout, "kafka", &[], variables)
+}
+
 /// Runs the directory of tests that is named like the stage.
 fn pytest(
     layout: &Layout,
