@@ -28,11 +28,12 @@ pub enum LoginError {
 #[derive(Debug)]
 pub struct LoginSteps {
     exchange: LoginExchange,
-    /// What the server has to prove, once it has been answered.
+    /// Proof that the server owes, once it has been answered.
     proof: Option<ServerProof>,
 }
 
 impl LoginSteps {
+    /// A login that has not begun, with a nonce of its own.
     pub fn new(login: &Login) -> LoginSteps {
         let exchange = LoginExchange::new(login.clone(), Service::Clients, fresh_nonce());
         LoginSteps { exchange, proof: None }
