@@ -6,10 +6,20 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use paddock_client::{Client, ClientOptions, CreateMode};
+use paddock_proto::jute::Writer;
+use paddock_proto::{
+    ConnectRequest, ConnectResponse, ErrorCode, Extensions, OpCode, Password, ReplyHeader, RequestHeader,
+    SessionId, Xid, Zxid, frame, jute,
+};
 use paddock_tests::following::{Follower, Story, Totals};
+use paddock_tests::oracle::connection::{Incoming, RawConnection};
 use paddock_tests::server::{Release, ServerKind, environment, free_port};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
 
 async fn an_ensemble_is_followed_and_taken_over_from(kind: ServerKind) {
     let mut story = Story::begin(kind);
@@ -94,6 +104,121 @@ async fn an_ensemble_that_is_quiet_is_taken_over_from_while_it_runs() {
         assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stdout));
     }
     story.end_of_load().await;
+}
+
+/// A session of a client that may only read.
+struct Reader {
+    connection: RawConnection,
+    xid: i32,
+}
+
+impl Reader {
+    /// `None` if the server hangs up.
+    fn connect(address: SocketAddr, read_only: bool) -> Option<(Reader, ConnectResponse)> {
+        let mut connection = RawConnection::open(address);
+        let mut bytes = Vec::new();
+        ConnectRequest {
+            protocol_version: 0,
+            extensions: Extensions::default(),
+            last_zxid_seen: Zxid(0),
+            timeout_ms: 30_000,
+            session: SessionId::NONE,
+            password: Some(&Password::ZERO.0),
+            read_only: Some(read_only),
+        }
+        .encode(&mut bytes);
+        connection.write(&bytes);
+        let Incoming::Frame(answer) = connection.read() else { return None };
+        let response = ConnectResponse::decode(&answer).expect("an answer to a greeting");
+        Some((Reader { connection, xid: 0 }, response))
+    }
+
+    fn send(&mut self, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) {
+        self.xid += 1;
+        let header = RequestHeader { xid: Xid(self.xid), op: op.code() };
+        let mut bytes = Vec::new();
+        frame::write(&mut bytes, |out| {
+            header.encode(out);
+            body(out);
+        });
+        self.connection.write(&bytes);
+    }
+
+    /// The next packet: its header, and what follows it.
+    fn receive(&mut self) -> (ReplyHeader, Vec<u8>) {
+        let Incoming::Frame(bytes) = self.connection.read() else { panic!("the server hung up") };
+        let mut reader = jute::Reader::new(&bytes);
+        let header = ReplyHeader::decode(&mut reader).expect("a reply");
+        (header, reader.rest().to_vec())
+    }
+
+    /// Data of a znode, with a watch on it; `None` if it is not there.
+    fn data(&mut self, path: &str) -> Option<Vec<u8>> {
+        self.send(OpCode::GetData, |out| {
+            out.put_string(path);
+            out.put_bool(true);
+        });
+        let (header, body) = self.receive();
+        if header.error.is_some() {
+            return None;
+        }
+        let data = jute::Reader::new(&body).buffer().expect("data");
+        Some(data.unwrap_or_default().to_vec())
+    }
+
+    /// Waits until a znode that may not have come yet is there.
+    async fn data_of(&mut self, path: &str) -> Vec<u8> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(data) = self.data(path) {
+                return data;
+            }
+            assert!(Instant::now() < deadline, "{path} does not come");
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_copy_is_read_while_it_follows() {
+    let mut story = Story::begin(ServerKind::ZooKeeper);
+    let mut follower = Follower::start(&story.from, &story.to(), &["--serve", "127.0.0.1:0"]);
+    follower.says(1, "serving reads at ").await;
+    let log = follower.log();
+    let address = log.lines().find_map(|line| line.strip_prefix("serving reads at ")).expect("it was said");
+    let address: SocketAddr = address.parse().expect("an address");
+    let client = connect_alone(&story).await;
+    client.create("/read", b"first", CreateMode::Persistent).await.expect("create");
+
+    let (mut reader, response) = Reader::connect(address, true).expect("whoever may only read is served");
+    assert_eq!(response.read_only, Some(true));
+    assert_eq!(reader.data_of("/read").await, b"first");
+    client.set_data("/read", b"second", None).await.expect("set the data");
+    let (event, _) = reader.receive();
+    assert_eq!(event.xid, Xid(-1), "the watch fires");
+    assert_eq!(reader.data("/read").as_deref(), Some(&b"second"[..]));
+    reader.send(OpCode::Delete, |out| {
+        out.put_string("/read");
+        out.put_i32(-1);
+    });
+    assert_eq!(reader.receive().0.error, Some(ErrorCode::NotReadOnly));
+    assert!(Reader::connect(address, false).is_none(), "a client that writes is sent away");
+
+    // What goes with its session is seen to go; and everything else is what the leader has.
+    let (owner, path) = (connect_alone(&story).await, "/ephemeral");
+    owner.create(path, b"alive", CreateMode::Ephemeral).await.expect("create");
+    assert_eq!(reader.data_of(path).await, b"alive");
+    owner.close().await.expect("the session ends");
+    let (event, _) = reader.receive();
+    assert_eq!(event.xid, Xid(-1), "the watch fires");
+    assert_eq!(reader.data(path), None);
+    story.go_on(200).await;
+    story.compare().await;
+    story.end_of_load().await;
+}
+
+async fn connect_alone(story: &Story) -> Client {
+    Client::connect(&story.zookeeper.hosts(), ClientOptions::default()).await.expect("connect")
 }
 
 /// A listener that says the same to everyone who greets it, and hangs up.

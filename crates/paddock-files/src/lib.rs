@@ -7,6 +7,7 @@
 //! Nothing in a file is believed: a length reserves no memory that its bytes do not fill, and what is wrong is named with file
 //! and offset. There are no sockets and no threads here, and nothing is ever written but new files.
 
+mod applied;
 mod data_dir;
 mod digest;
 mod error;
@@ -25,6 +26,7 @@ mod transaction;
 mod transaction_log;
 mod working_copy;
 
+pub use applied::AppliedTransaction;
 pub use data_dir::is_data_dir;
 pub use error::{FileError, Problem};
 pub use export::{Exported, export};

@@ -8,8 +8,9 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use paddock_proto::Zxid;
-use paddock_tree::Draft;
+use paddock_tree::{Draft, Tree};
 
+use crate::applied::{AppliedTransaction, Touched, copy_of};
 use crate::data_dir::{self, VERSION_DIR};
 use crate::error::{FileError, failed};
 use crate::export::{Content, write_file, write_snapshot};
@@ -110,9 +111,31 @@ impl WorkingCopy {
 
     /// Applies a transaction as a log holds it, and appends it to the log.
     pub fn apply(&mut self, entry: &[u8]) -> Result<(), FileError> {
-        let problem_at = |zxid| move |problem| FileError::Received { zxid, problem };
-        let transaction = Transaction::decode(entry).map_err(problem_at(self.state.zxid.next()))?;
-        self.state.apply(&transaction).map_err(problem_at(transaction.zxid))?;
+        let transaction = self.decode(entry)?;
+        self.apply_decoded(&transaction, entry)
+    }
+
+    /// The same, with an account of what has changed.
+    pub fn apply_and_tell(&mut self, entry: &[u8]) -> Result<AppliedTransaction, FileError> {
+        let transaction = self.decode(entry)?;
+        let touched = Touched::by(&transaction, &self.state.draft);
+        self.apply_decoded(&transaction, entry)?;
+        Ok(touched.applied(transaction.zxid, &self.state.draft))
+    }
+
+    /// The tree as it is now, while the copy goes on. Needs as much memory as the copy itself.
+    pub fn tree(&self) -> Tree {
+        copy_of(&self.state.draft, self.state.zxid)
+    }
+
+    fn decode<'e>(&self, entry: &'e [u8]) -> Result<Transaction<'e>, FileError> {
+        let zxid = self.state.zxid.next();
+        Transaction::decode(entry).map_err(|problem| FileError::Received { zxid, problem })
+    }
+
+    fn apply_decoded(&mut self, transaction: &Transaction<'_>, entry: &[u8]) -> Result<(), FileError> {
+        let zxid = transaction.zxid;
+        self.state.apply(transaction).map_err(|problem| FileError::Received { zxid, problem })?;
         let log = match &mut self.log {
             Some(log) => log,
             None => {

@@ -12,6 +12,7 @@ mod snapshot_thread;
 use paddock_state::ClientInput;
 
 use crate::etcd::EtcdHandle;
+use crate::mirror::MirrorHandle;
 pub(crate) use handle::{BORROWED_TURNS_MAX, MemberHandle, new};
 pub(crate) use housekeeping::Housekeeping;
 pub(crate) use links::frame_bytes_max;
@@ -23,6 +24,7 @@ pub(crate) use shell::{audit_deaths, post};
 pub(crate) enum EngineHandle {
     Member(MemberHandle),
     Etcd(EtcdHandle),
+    Mirror(MirrorHandle),
 }
 
 impl EngineHandle {
@@ -32,6 +34,7 @@ impl EngineHandle {
         match self {
             EngineHandle::Member(member) => member.hand_over(inputs),
             EngineHandle::Etcd(etcd) => etcd.hand_over(inputs),
+            EngineHandle::Mirror(mirror) => mirror.hand_over(inputs),
         }
     }
 
@@ -41,6 +44,7 @@ impl EngineHandle {
         match self {
             EngineHandle::Member(member) => member.work_off(inputs, turns_max, meanwhile),
             EngineHandle::Etcd(etcd) => etcd.hand_over(inputs),
+            EngineHandle::Mirror(mirror) => mirror.hand_over(inputs),
         }
     }
 
@@ -62,7 +66,7 @@ impl EngineHandle {
     pub(crate) fn order_snapshot(&self) -> bool {
         match self {
             EngineHandle::Member(member) => member.order_snapshot(),
-            EngineHandle::Etcd(_) => return false,
+            EngineHandle::Etcd(_) | EngineHandle::Mirror(_) => return false,
         }
         true
     }
@@ -72,6 +76,7 @@ impl EngineHandle {
         match self {
             EngineHandle::Member(member) => member.close(),
             EngineHandle::Etcd(etcd) => etcd.close(),
+            EngineHandle::Mirror(mirror) => mirror.close(),
         }
     }
 }

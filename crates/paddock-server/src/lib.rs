@@ -23,6 +23,7 @@ mod http;
 mod live;
 mod memory;
 mod memory_watch;
+mod mirror;
 mod observability;
 mod peers;
 mod permissions;
@@ -39,6 +40,7 @@ pub use config::{
     Role, SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
+pub use mirror::{Mirror, MirroredChange};
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;
 pub use server::Server;

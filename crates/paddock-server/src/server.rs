@@ -28,7 +28,7 @@ use crate::observability::audit::Audit;
 use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::tls::ClientPort;
-use crate::{Config, ConfigChanges, clients, engine, etcd, permissions, socket};
+use crate::{Config, ConfigChanges, Mirror, clients, engine, etcd, mirror, permissions, socket};
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -163,6 +163,38 @@ impl Server {
             http: None,
             http_addresses: HttpAddresses::default(),
         }
+    }
+
+    /// Starts a server of reads alone, which shows this state and what the `Mirror` is told of it. Of the settings only those about clients
+    /// count: it has no data directory.
+    pub fn start_mirror(config: Config, tree: Tree) -> Result<(Server, Mirror), ServerError> {
+        let clock = Clock::start();
+        let (config, ports) = listen(config)?;
+        let (address, tls_address) = (config.listen, config.tls_address());
+        let mut state = Replicated::new(tree, (0, 0), Membership::default());
+        state.set_facts(config.facts());
+        state.set_watch_limits(config.watch_limits());
+        let shared = Arc::new(Shared::new(config, None, None, clock, state));
+        let (mirror, handle, thread) = mirror::start(&shared);
+        let engine = EngineHandle::Mirror(handle);
+        let engine_thread = spawn("mirror-end", move || thread.join().map_err(|_| ServerError::Panicked));
+        let clients = clients::start(ports, &shared, &engine);
+        let memory = MemoryWatch::start(&shared);
+        let server = Server {
+            asked: Mutex::new(shared.config.clone()),
+            admin_keys: None,
+            address,
+            tls_address,
+            shared,
+            engine,
+            engine_thread,
+            clients,
+            housekeeping: None,
+            memory,
+            http: None,
+            http_addresses: HttpAddresses::default(),
+        };
+        Ok((server, mirror))
     }
 
     /// The address at which clients connect.

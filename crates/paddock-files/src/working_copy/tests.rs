@@ -2,6 +2,7 @@
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, SessionId};
+use paddock_tree::Znode;
 
 use super::*;
 
@@ -37,6 +38,49 @@ fn create(path: &str, zxid: Zxid) -> Vec<u8> {
     out.put_bool(false);
     out.put_i32(1);
     out
+}
+
+/// Writer of what a transaction says behind its header.
+type Body = Box<dyn FnOnce(&mut Vec<u8>)>;
+
+/// A transaction of any kind.
+fn transaction(zxid: Zxid, session: SessionId, kind: i32, body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.put_i64(session.0);
+    out.put_i32(1);
+    out.put_i64(zxid.0);
+    out.put_i64(99);
+    out.put_i32(kind);
+    body(&mut out);
+    out
+}
+
+/// Body of a transaction that makes a znode; the parent's counter follows from it.
+fn created(path: &'static str, is_ephemeral: bool, count: i32) -> impl FnOnce(&mut Vec<u8>) {
+    move |out| {
+        out.put_string(path);
+        out.put_buffer(Some(b"data"));
+        out.put_count(1);
+        Acl::open().encode(out);
+        out.put_bool(is_ephemeral);
+        out.put_i32(count);
+    }
+}
+
+/// All znodes of a tree and its sessions.
+#[derive(Debug, PartialEq)]
+struct Content {
+    znodes: Vec<(String, Znode)>,
+    sessions: Vec<(SessionId, i32)>,
+}
+
+fn content(tree: &Tree) -> Content {
+    let mut all = Vec::new();
+    let mut znodes = tree.znodes();
+    while let Some((path, _)) = znodes.next_znode() {
+        all.push((path.to_owned(), tree.znode(path).expect("the walk has found it")));
+    }
+    Content { znodes: all, sessions: tree.sessions().collect() }
 }
 
 /// Paths of all znodes.
@@ -167,4 +211,55 @@ fn a_copy_belongs_to_one_process_and_other_directories_to_none() {
     fs::write(foreign.path().join("myid"), "1").unwrap();
     let refused = WorkingCopy::open(foreign.path(), &mut |_| {});
     assert!(matches!(refused, Err(FileError::NotACopy { .. })), "{refused:?}");
+}
+
+#[test]
+fn accounts_of_transactions_make_the_same_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut copy = open(dir.path());
+    copy.replace(received(), zxid(2, 2)).unwrap();
+    let mut shown = copy.tree();
+    let other = SessionId(8);
+    let mut counter = 2;
+    let mut check = |session, kind, body: Body| {
+        counter += 1;
+        let applied = copy.apply_and_tell(&transaction(zxid(2, counter), session, kind, body)).unwrap();
+        for (session, timeout_ms) in applied.began {
+            shown.install_session(session, timeout_ms, 1);
+        }
+        let znodes: Vec<(&str, Option<Znode>)> =
+            applied.znodes.iter().map(|(path, znode)| (path.as_str(), znode.clone())).collect();
+        shown.install(applied.zxid, &znodes).unwrap();
+        for session in applied.ended {
+            assert!(shown.uninstall_session(session), "its ephemerals have gone");
+        }
+        assert_eq!(content(&shown), content(&copy.tree()), "after transaction {counter}");
+        assert_eq!(shown.zxid(), zxid(2, counter));
+    };
+    check(SESSION, 1, Box::new(created("/a", false, 1)));
+    check(SESSION, 1, Box::new(created("/a/b", false, 1)));
+    check(other, -10, Box::new(|out| out.put_i32(9000)));
+    check(other, 1, Box::new(created("/a/alive", true, 2)));
+    check(
+        SESSION,
+        5,
+        Box::new(|out| {
+            out.put_string("/a");
+            out.put_buffer(Some(b"newer"));
+            out.put_i32(1);
+        }),
+    );
+    check(
+        SESSION,
+        7,
+        Box::new(|out| {
+            out.put_string("/a/b");
+            out.put_count(0);
+            out.put_i32(1);
+        }),
+    );
+    check(SESSION, -1, Box::new(|out| out.put_i32(-101)));
+    check(other, -11, Box::new(|_| {}));
+    check(SESSION, 2, Box::new(|out| out.put_string("/a/b")));
+    check(SESSION, 1, Box::new(created("/a/b", false, 3)));
 }

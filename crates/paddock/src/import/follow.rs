@@ -6,8 +6,10 @@
 mod cutover;
 mod link;
 mod meter;
+mod read_server;
 mod source;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
@@ -25,6 +27,7 @@ use crate::server;
 use cutover::Cutover;
 use link::{Link, Notice};
 use meter::Meter;
+use read_server::ReadServer;
 use source::SourceEnsemble;
 
 const EXAMPLES: &str = "\
@@ -80,6 +83,9 @@ pub(super) struct Args {
     /// Log in to members by SASL (DIGEST-MD5) as this user; the only line of FILE is its password
     #[arg(long, value_name = "USER:FILE", value_parser = parse_login)]
     sasl: Option<LoginFile>,
+    /// Serve reads of the copy at this address meanwhile, to clients that may only read; writes are refused
+    #[arg(long, value_name = "IP:PORT")]
+    serve: Option<SocketAddr>,
     /// Take over when all members of the source have stopped
     #[arg(long)]
     cutover: bool,
@@ -105,9 +111,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let login = args.sasl.as_ref().map(LoginFile::read).transpose()?;
     let source = SourceEnsemble::new(&args.from, tls, login);
     let mut follower = Follower::open(source, &working_copy_of(&args.to), cutover)?;
+    follower.read_server = args.serve.map(ReadServer::new);
     follower.run()?;
     let began = Instant::now();
     follower.line.end();
+    follower.read_server.map_or(Ok(()), ReadServer::end)?;
     cutover::take_over(follower.copy, &args.to, member, args.ignore_digest, &disk)?;
     eprintln!("took over in {:?}", began.elapsed());
     settings.map_or(Ok(()), |prepared| Ok(prepared.serve()?))
@@ -127,6 +135,8 @@ fn working_copy_of(to: &Path) -> PathBuf {
 struct Follower {
     source: SourceEnsemble,
     copy: WorkingCopy,
+    dir: PathBuf,
+    read_server: Option<ReadServer>,
     cutover: Option<Cutover>,
     meter: Meter,
     line: ProgressLine,
@@ -154,6 +164,8 @@ impl Follower {
         Ok(Follower {
             source,
             copy,
+            dir: dir.to_owned(),
+            read_server: None,
             cutover,
             meter: Meter::default(),
             line,
@@ -248,6 +260,9 @@ impl Follower {
                     snapshot.znodes()
                 ));
                 self.copy.replace(*snapshot, zxid)?;
+                if let Some(read_server) = &self.read_server {
+                    read_server.replace(&self.copy);
+                }
             }
             Event::Difference => {
                 self.say(format_args!("{address} goes on behind zxid {}", self.copy.zxid()));
@@ -255,7 +270,7 @@ impl Follower {
             }
             Event::RolledBack(_) => return Ok(Some(Ending::RolledBack)),
             Event::Transaction(entry) => {
-                self.copy.apply(&entry)?;
+                self.apply(&entry)?;
                 self.meter.count();
                 self.note_write();
             }
@@ -272,10 +287,25 @@ impl Follower {
         Ok(None)
     }
 
+    fn apply(&mut self, entry: &[u8]) -> Result<(), Failure> {
+        match &self.read_server {
+            Some(read_server) if read_server.is_running() => {
+                read_server.show(self.copy.apply_and_tell(entry)?);
+            }
+            _ => self.copy.apply(entry)?,
+        }
+        Ok(())
+    }
+
     fn note_synced(&mut self, address: &str) -> Result<(), Failure> {
         (self.attempts, self.snapshots, self.was_synced) = (0, 0, true);
         let zxid = self.copy.zxid();
         self.say(format_args!("following {address}, epoch {}, zxid {zxid}", self.copy.epoch()));
+        if let Some(read_server) = &mut self.read_server
+            && let Some(address) = read_server.begin(&self.copy, &self.dir)?
+        {
+            self.say(format_args!("serving reads at {address}"));
+        }
         let Some(cutover) = &mut self.cutover else { return Ok(()) };
         cutover.note_current();
         if !cutover.waits_for_quiet() && !self.source.knows_elections() {
