@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -423,4 +423,57 @@ async fn trees_are_compared_wherever_they_are() {
     let (code, printed) = diff(&["/not/there", text(&to)]);
     assert_eq!(code, Some(2), "{printed}");
     assert!(printed.contains("/not/there is neither a server"), "{printed}");
+}
+
+/// Directories of a ClickHouse Keeper: the files are seeds of the fuzzer's, behind their first byte.
+fn keeper_directories(root: &Path) -> [PathBuf; 2] {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
+    [
+        ("snapshots", "keeper_snapshot/zstd", "snapshot_60.bin.zstd"),
+        ("logs", "keeper_log/records", "changelog_61_160.bin"),
+    ]
+    .map(|(directory, seed, name)| {
+        let directory = root.join(directory);
+        fs::create_dir(&directory).expect("make a directory");
+        let bytes = fs::read(corpus.join(seed)).expect("read a seed");
+        fs::write(directory.join(name), &bytes[1..]).expect("write a file");
+        directory
+    })
+}
+
+#[tokio::test]
+async fn files_of_a_clickhouse_keeper() {
+    let root = tempfile::tempdir().unwrap();
+    let [snapshots, log] = keeper_directories(root.path());
+    let mut server = Server::prepare(ServerKind::Paddock, &[("maxSessionTimeout", "120000")]);
+    let to = server.data_directory();
+    let from = ["import", "keeper", "--snapshots", text(&snapshots), "--log", text(&log)];
+    let report = run(&[&from[..], &["--dry-run"]].concat());
+    assert!(
+        report.contains("digest    as Keeper wrote it") && report.contains("written   nothing"),
+        "{report}"
+    );
+    let import = [&from[..], &["--to", text(&to)]].concat();
+    println!("{}", run(&import));
+    let again = paddock(&import);
+    assert_eq!(again.status.code(), Some(1), "nothing is written over");
+
+    server.restart();
+    let client = connect(&server.address().to_string()).await;
+    let data = client.get_data("/a").await.expect("the owner may read it");
+    assert_eq!((data.bytes.as_deref(), data.stat.version, data.stat.aversion), (Some(&b"22"[..]), 1, 1));
+    let next = client.create("/queue/n-", b"", CreateMode::PersistentSequential).await.unwrap();
+    assert_eq!(next, "/queue/n-0000000006", "the counter goes on");
+    let ephemeral = client.exists("/of-nine").await.expect("its session has not timed out");
+    assert_eq!(ephemeral.ephemeral_owner, SessionId(9));
+    client.close().await.expect("the session ends");
+
+    // One line and nothing written, where the log does not go on behind the snapshot.
+    fs::rename(log.join("changelog_61_160.bin"), log.join("changelog_61_160.bin.zstd")).unwrap();
+    let elsewhere = root.path().join("elsewhere");
+    let refused = paddock(&[&from[..], &["--to", text(&elsewhere)]].concat());
+    let printed = String::from_utf8([refused.stdout, refused.stderr].concat()).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("changelog_61_160.bin.zstd") && printed.lines().count() == 1, "{printed}");
+    assert!(!elsewhere.exists());
 }
