@@ -27,6 +27,7 @@ pub(crate) enum Part {
     Chromium,
     Prometheus,
     Gungraun,
+    Kerberos,
 }
 
 impl Part {
@@ -42,6 +43,7 @@ impl Part {
             Part::Prometheus => prometheus(layout).map(drop),
             Part::Chromium => chromium(layout).map(drop),
             Part::Gungraun => gungraun(layout).map(drop),
+            Part::Kerberos => kerberos(layout).map(drop),
         }
     }
 }
@@ -192,6 +194,21 @@ pub(crate) fn prometheus(layout: &Layout) -> Result<PathBuf, Error> {
         apt::unpack(&["prometheus"], &directory, &layout.log("install-prometheus"))
     })?;
     Ok(directory.join("root/usr/bin"))
+}
+
+/// A key distribution centre of MIT Kerberos and its library; returns the variables with which tests find the one and servers the other.
+pub(crate) fn kerberos(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    if ["krb5kdc", "kadmin.local"].iter().all(|program| Path::new("/usr/sbin").join(program).exists()) {
+        return Ok(Vec::new());
+    }
+    let directory = layout.environment("kerberos");
+    let packages = ["krb5-kdc", "krb5-admin-server", "libgssapi-krb5-2"];
+    once(&directory, &packages.join(", "), || {
+        apt::unpack(&packages, &directory, &layout.log("install-kerberos"))
+    })?;
+    let root = directory.join("root");
+    let libraries = library_path(&root)?;
+    Ok(vec![("KERBEROS_ROOT", root.into()), ("LD_LIBRARY_PATH", libraries)])
 }
 
 /// A Chromium; returns the variables with which a program finds it and it finds its parts.

@@ -128,11 +128,11 @@ const STAGES: [Stage; 16] = [
     },
     Stage {
         name: "java",
-        about: "Apache ZooKeeper's client and command line, Curator",
+        about: "Apache ZooKeeper's client and command line, with Kerberos too; Curator",
         needs_server: true,
         is_long: false,
         company: Company::Neighbours,
-        installs: &[Part::Jars],
+        installs: &[Part::Jars, Part::Kerberos],
         run: java::run,
     },
     Stage {

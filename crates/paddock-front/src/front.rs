@@ -541,7 +541,7 @@ impl<'a, H: Host> Turn<'a, H> {
             Ok(SaslReply::Token(token)) => token,
             Ok(SaslReply::Identify(token)) => {
                 self.lock(connection).identify(connection.client());
-                Some(token)
+                token
             }
             Err(refusal) => {
                 return connection.refuse(refusal, span, host, &self.front.settings.limits);

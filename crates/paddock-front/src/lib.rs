@@ -42,5 +42,5 @@ pub use host::{Answered, Host, Received, Served, TracedRequest, WordAnswer};
 pub use limit_hit::{LimitHit, LimitHits};
 pub use memory_limit::MemoryLimit;
 pub use outstanding::OutstandingLimit;
-pub use sasl::SaslUsers;
+pub use sasl::{Kerberos, KerberosAcceptor, KerberosContext, KerberosStep, PrincipalNames, SaslUsers};
 pub use settings::{Limits, Settings};

@@ -91,7 +91,7 @@ pub(crate) enum SaslReply {
     /// The client goes on, and has shown no identity yet.
     Token(Option<Vec<u8>>),
     /// The client has shown an identity: the watch table must know, then this token goes out.
-    Identify(Vec<u8>),
+    Identify(Option<Vec<u8>>),
 }
 
 impl Protocol {
@@ -314,7 +314,7 @@ impl Protocol {
         // As ZooKeeper without SASL: the client goes on without an identity, if it likes.
         let Some(users) = &settings.sasl else { return Ok(SaslReply::Token(None)) };
         let exchange = self.sasl.get_or_insert_default();
-        match exchange.take(token.unwrap_or_default(), users, || host.nonce()) {
+        match exchange.take(token.unwrap_or_default(), users, settings.kerberos.as_ref(), || host.nonce()) {
             Ok(SaslAnswer::Challenge(token)) => Ok(SaslReply::Token(Some(token))),
             Ok(SaslAnswer::Proven { ids, proof }) => {
                 tracing::debug!(client = %self.address, user = ids[0].id, "client has proved who it is by SASL");

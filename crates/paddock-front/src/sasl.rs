@@ -1,18 +1,26 @@
-//! SASL, by which clients of ZooKeeper prove who they are without showing their password: the mechanism DIGEST-MD5.
+//! SASL, by which clients of ZooKeeper prove who they are without showing their password: the mechanisms DIGEST-MD5 and GSSAPI.
 //!
-//! A client begins with an empty token, is sent a challenge, answers it, and is sent the proof that the server knows its password,
-//! too. Each token travels in a request of its own, whose reply overtakes others as that of `auth` does.
+//! A client names no mechanism. One that begins with an empty token speaks DIGEST-MD5: it is sent a challenge, answers it, and is sent
+//! the proof that the server knows its password, too. One that begins with a token of its own speaks GSSAPI, which is Kerberos. Each
+//! token travels in a request of its own, whose reply overtakes others as that of `auth` does.
+
+mod gssapi;
+mod principals;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub(crate) use gssapi::GssapiError;
+use gssapi::{GssapiExchange, Step};
+pub use gssapi::{Kerberos, KerberosAcceptor, KerberosContext, KerberosStep};
 use paddock_proto::Id;
 use paddock_sasl::{AnswerError, Challenge};
+pub use principals::PrincipalNames;
 
-/// Users that are known by name and password.
+/// Users that are known by name and password, and what holds for all that come by SASL.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SaslUsers {
-    /// Passwords by user.
+    /// Passwords by user. Without any, DIGEST-MD5 is not offered.
     pub passwords: BTreeMap<String, String>,
     /// Users who may do everything.
     pub super_users: Vec<String>,
@@ -43,21 +51,28 @@ impl SaslUsers {
     }
 }
 
-/// Exchange of tokens on one connection.
-#[derive(Debug, Default)]
-pub(crate) struct SaslExchange {
-    challenge: Option<Challenge>,
-    is_over: bool,
-}
-
 /// Reason for which a client has not proved who it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SaslError {
+    #[error("the client speaks DIGEST-MD5, and there are no users with passwords")]
+    NoUsers,
     #[error("the first token of DIGEST-MD5 is empty, and this one is not")]
     NotEmpty,
+    #[error("a token behind the end of the exchange")]
+    Over,
     #[error(transparent)]
     Answer(#[from] AnswerError),
-    #[error("a token behind the end of the exchange")]
+    #[error(transparent)]
+    Gssapi(#[from] GssapiError),
+}
+
+/// Exchange of tokens on one connection.
+#[derive(Debug, Default)]
+pub(crate) enum SaslExchange {
+    #[default]
+    Begins,
+    Digest(Challenge),
+    Gssapi(GssapiExchange),
     Over,
 }
 
@@ -66,8 +81,8 @@ pub(crate) enum SaslError {
 pub(crate) enum SaslAnswer {
     /// The client has to answer this challenge.
     Challenge(Vec<u8>),
-    /// The client has proved these identities, and is sent the server's proof.
-    Proven { ids: Vec<Id>, proof: Vec<u8> },
+    /// The client has proved these identities, and is sent the server's proof, if it does not have that already.
+    Proven { ids: Vec<Id>, proof: Option<Vec<u8>> },
 }
 
 impl SaslExchange {
@@ -76,21 +91,45 @@ impl SaslExchange {
         &mut self,
         token: &[u8],
         users: &SaslUsers,
+        kerberos: Option<&Kerberos>,
         nonce: impl FnOnce() -> u128,
     ) -> Result<SaslAnswer, SaslError> {
-        if self.is_over {
-            return Err(SaslError::Over);
-        }
-        let Some(challenge) = self.challenge.take() else {
-            if !token.is_empty() {
-                return Err(SaslError::NotEmpty);
+        match std::mem::replace(self, SaslExchange::Over) {
+            SaslExchange::Begins if token.is_empty() => {
+                if users.passwords.is_empty() {
+                    return Err(SaslError::NoUsers);
+                }
+                let challenge = Challenge::new(nonce());
+                let token = challenge.token();
+                *self = SaslExchange::Digest(challenge);
+                Ok(SaslAnswer::Challenge(token))
             }
-            let challenge = self.challenge.insert(Challenge::new(nonce()));
-            return Ok(SaslAnswer::Challenge(challenge.token()));
-        };
-        self.is_over = true;
-        let (user, proof) = challenge.verify(token, &users.passwords)?;
-        Ok(SaslAnswer::Proven { ids: users.ids(&user), proof })
+            SaslExchange::Begins => {
+                let kerberos = kerberos.ok_or(SaslError::NotEmpty)?;
+                self.take_of_gssapi(GssapiExchange::begin(kerberos), token, users)
+            }
+            SaslExchange::Digest(challenge) => {
+                let (user, proof) = challenge.verify(token, &users.passwords)?;
+                Ok(SaslAnswer::Proven { ids: users.ids(&user), proof: Some(proof) })
+            }
+            SaslExchange::Gssapi(exchange) => self.take_of_gssapi(exchange, token, users),
+            SaslExchange::Over => Err(SaslError::Over),
+        }
+    }
+
+    fn take_of_gssapi(
+        &mut self,
+        mut exchange: GssapiExchange,
+        token: &[u8],
+        users: &SaslUsers,
+    ) -> Result<SaslAnswer, SaslError> {
+        match exchange.take(token)? {
+            Step::Challenge(token) => {
+                *self = SaslExchange::Gssapi(exchange);
+                Ok(SaslAnswer::Challenge(token))
+            }
+            Step::Proven { user } => Ok(SaslAnswer::Proven { ids: users.ids(&user), proof: None }),
+        }
     }
 }
 
@@ -104,12 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_token_is_empty_and_nothing_follows_the_second() {
+    fn the_first_token_of_digest_md5_is_empty_and_nothing_follows_the_second() {
         let mut exchange = SaslExchange::default();
-        assert_eq!(exchange.take(b"x", &users(), || 1), Err(SaslError::NotEmpty));
-        assert!(matches!(exchange.take(b"", &users(), || 1), Ok(SaslAnswer::Challenge(_))));
-        assert_eq!(exchange.take(b"", &users(), || 2), Err(SaslError::Answer(AnswerError::Malformed)));
-        assert_eq!(exchange.take(b"", &users(), || 3), Err(SaslError::Over));
+        assert!(matches!(exchange.take(b"", &users(), None, || 1), Ok(SaslAnswer::Challenge(_))));
+        let malformed = Err(SaslError::Answer(AnswerError::Malformed));
+        assert_eq!(exchange.take(b"", &users(), None, || 2), malformed);
+        assert_eq!(exchange.take(b"", &users(), None, || 3), Err(SaslError::Over));
+        let mut exchange = SaslExchange::default();
+        assert_eq!(exchange.take(b"x", &users(), None, || 1), Err(SaslError::NotEmpty));
+        assert_eq!(exchange.take(b"", &users(), None, || 1), Err(SaslError::Over));
+    }
+
+    #[test]
+    fn without_passwords_digest_md5_is_not_offered() {
+        let mut exchange = SaslExchange::default();
+        assert_eq!(exchange.take(b"", &SaslUsers::default(), None, || 1), Err(SaslError::NoUsers));
     }
 
     #[test]

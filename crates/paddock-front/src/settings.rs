@@ -6,8 +6,8 @@ use paddock_proto::{Dialect, ErrorCode};
 
 use crate::output::BUFFER_BYTES_KEPT;
 use crate::{
-    AuditLog, ClientBuffers, ConnectThrottle, DigestAlgorithm, LimitHits, MemoryLimit, OutstandingLimit,
-    SaslUsers,
+    AuditLog, ClientBuffers, ConnectThrottle, DigestAlgorithm, Kerberos, LimitHits, MemoryLimit,
+    OutstandingLimit, SaslUsers,
 };
 
 /// Settings that all connections of a member share.
@@ -26,6 +26,8 @@ pub struct Settings {
     pub super_digest: Option<String>,
     /// Users who may prove themselves by SASL. `None` is a member without SASL.
     pub sasl: Option<Arc<SaslUsers>>,
+    /// Kerberos, for clients that prove themselves by SASL's GSSAPI. It counts with `sasl` only.
+    pub kerberos: Option<Kerberos>,
     /// Schemes of which a client has to show an identity before it asks for anything; empty if none has to.
     pub required_schemes: Vec<String>,
     /// Every read sees what was written anywhere before it was asked, and not only what its own session wrote.
@@ -113,6 +115,7 @@ impl Settings {
             digest_algorithm: DigestAlgorithm::Sha1,
             super_digest: None,
             sasl: None,
+            kerberos: None,
             required_schemes: Vec::new(),
             linearizable_reads: false,
             enforces_quotas: false,

@@ -87,6 +87,7 @@ impl Stage {
             digest_algorithm: DigestAlgorithm::Sha1,
             super_digest: None,
             sasl: None,
+            kerberos: None,
             required_schemes: Vec::new(),
             linearizable_reads: false,
             enforces_quotas: false,

@@ -6,6 +6,7 @@ mod changes;
 mod client_limits;
 mod client_tls;
 mod etcd;
+mod kerberos;
 mod tls;
 mod tracing;
 
@@ -20,10 +21,11 @@ pub use changes::ConfigChanges;
 pub use client_limits::{ClientLimits, MemoryMax};
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
 pub use etcd::{EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser};
+pub use kerberos::KerberosSettings;
 use paddock_front::{
-    AuditLog, ClientBuffers, ConnectThrottle, Limits, MemoryLimit, OutstandingLimit, Settings,
+    AuditLog, ClientBuffers, ConnectThrottle, Kerberos, Limits, MemoryLimit, OutstandingLimit, Settings,
 };
-pub use paddock_front::{ConnectRate, DigestAlgorithm, SaslUsers};
+pub use paddock_front::{ConnectRate, DigestAlgorithm, PrincipalNames, SaslUsers};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
 use paddock_state::{MemberFacts, WatchLimits};
@@ -100,6 +102,8 @@ pub struct Config {
     pub super_digest: Option<String>,
     /// Users who may prove themselves by SASL. `None` is a member without SASL.
     pub sasl: Option<SaslUsers>,
+    /// Kerberos, for clients that prove themselves by SASL with a ticket; it needs `sasl`.
+    pub kerberos: Option<KerberosSettings>,
     /// True if limits of quotas count for the writes of this member's clients.
     pub enforce_quota: bool,
     /// Destination of a line for each write of a client. `None` is no audit log.
@@ -157,6 +161,7 @@ impl Config {
             digest_algorithm: DigestAlgorithm::Sha1,
             super_digest: None,
             sasl: None,
+            kerberos: None,
             enforce_quota: false,
             audit_log: None,
             required_schemes: Vec::new(),
@@ -171,8 +176,13 @@ impl Config {
         }
     }
 
-    /// The settings of a front, which answers clients. `limits` and the audit log are those of all fronts.
-    pub(crate) fn of_front(&self, limits: &Limits, audit: Option<Arc<dyn AuditLog>>) -> Settings {
+    /// The settings of a front, which answers clients. Limits, Kerberos and the audit log are those of all fronts.
+    pub(crate) fn of_front(
+        &self,
+        limits: &Limits,
+        kerberos: Option<Kerberos>,
+        audit: Option<Arc<dyn AuditLog>>,
+    ) -> Settings {
         Settings {
             frame_bytes_max: self.frame_bytes_max,
             dialect: self.dialect,
@@ -181,6 +191,7 @@ impl Config {
             digest_algorithm: self.digest_algorithm,
             super_digest: self.super_digest.clone(),
             sasl: self.sasl.clone().map(Arc::new),
+            kerberos,
             required_schemes: self.required_schemes.clone(),
             linearizable_reads: self.has_linearizable_reads(),
             enforces_quotas: self.enforce_quota,

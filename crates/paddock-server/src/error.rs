@@ -39,6 +39,15 @@ pub enum ServerError {
     EtcdTls(#[source] TlsError),
     #[error("TLS of the HTTP interface")]
     AdminTls(#[source] TlsError),
+    #[cfg(feature = "kerberos")]
+    #[error("Kerberos for clients, as {principal}")]
+    Kerberos {
+        principal: String,
+        #[source]
+        source: paddock_gssapi::GssError,
+    },
+    #[error("Kerberos for clients: this program was built without it")]
+    NoKerberos,
     #[error("open the audit log {}", path.display())]
     AuditLog {
         path: PathBuf,

@@ -1,6 +1,7 @@
 //! A member that is talked to by whoever sends any bytes, without sockets and disk. For the fuzzer, and for replaying
 //! what it found.
 
+mod clear_tickets;
 mod tls_entry;
 
 use std::cell::{Cell, RefCell};
@@ -164,7 +165,11 @@ impl Member {
         let sasl = Some(SaslUsers { passwords, keeps_failed_clients: true, ..SaslUsers::default() });
         let config = Config { frame_bytes_max: FRAME_BYTES_MAX, dialect, sasl, ..Config::new("nowhere") };
         let mut member = Member {
-            front: Front::new(config.of_front(&std::sync::Arc::default(), None)),
+            front: Front::new(config.of_front(
+                &std::sync::Arc::default(),
+                Some(clear_tickets::kerberos()),
+                None,
+            )),
             replica: Replica::new(options(), recovered, &state, now),
             around: Surroundings { state: state.into(), mail: RefCell::default(), now: now.into() },
             effects: Effects::default(),

@@ -20,6 +20,7 @@ mod etcd;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
+mod kerberos;
 mod live;
 mod memory;
 mod memory_watch;
@@ -36,8 +37,9 @@ mod tls;
 pub use config::{
     AdminSettings, AdminTls, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls,
     Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember,
-    EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, MemoryMax, Password, PeerTls, PortProtocol,
-    Role, SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
+    EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, KerberosSettings, MemoryMax, Password,
+    PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions,
+    TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
 pub use mirror::{Mirror, MirroredChange};

@@ -25,10 +25,10 @@ use crate::etcd::EtcdEngine;
 use crate::http::{HttpPort, HttpServer};
 use crate::memory_watch::MemoryWatch;
 use crate::observability::audit::Audit;
-use crate::shared::Shared;
+use crate::shared::{Opened, Shared};
 use crate::threads::spawn;
 use crate::tls::ClientPort;
-use crate::{Config, ConfigChanges, Mirror, clients, engine, etcd, mirror, permissions, socket};
+use crate::{Config, ConfigChanges, Mirror, clients, engine, etcd, kerberos, mirror, permissions, socket};
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -60,6 +60,7 @@ impl Server {
         let asked = config.clone();
         let client_port = config.tls.clone().map(ClientPort::load).transpose();
         let client_port = client_port.map_err(ServerError::ClientTls)?;
+        let kerberos = kerberos::open(config.kerberos.as_ref())?;
         let (config, ports) = listen(config)?;
         let admin_keys = admin::keys(&config)?;
         let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref(), bind)?;
@@ -77,10 +78,10 @@ impl Server {
             }
         };
         let audit = Audit::start(config.audit_log.as_ref())?;
-        let parts = (config, client_port, audit.clone());
+        let opened = Opened { client_port, kerberos, audit: audit.clone() };
         let started = match recovered {
-            Some((member, state)) => Server::run(parts, clock, member, state, ports),
-            None => Ok(Server::run_on_etcd(parts, clock, ports)),
+            Some((member, state)) => Server::run(config, opened, clock, member, state, ports),
+            None => Ok(Server::run_on_etcd(config, opened, clock, ports)),
         };
         if let Some(audit) = &audit {
             let result = if started.is_ok() { AuditResult::Success } else { AuditResult::Failure };
@@ -92,7 +93,8 @@ impl Server {
     }
 
     fn run(
-        (config, client_port, audit): (Config, Option<ClientPort>, Option<Arc<Audit>>),
+        config: Config,
+        opened: Opened,
         clock: Clock,
         member: Member,
         mut state: Replicated,
@@ -104,7 +106,7 @@ impl Server {
         let (address, tls_address) = (config.listen, config.tls_address());
         state.set_facts(config.facts());
         state.set_watch_limits(config.watch_limits());
-        let shared = Arc::new(Shared::new(config, client_port, audit, clock, state));
+        let shared = Arc::new(Shared::new(config, opened, clock, state));
         let (mut owner, engine) = engine::new(&shared, member);
         owner.catch_up()?;
         check_ensemble(&shared)?;
@@ -131,17 +133,13 @@ impl Server {
     }
 
     /// Starts a front end on etcd: when this returns, it has read the state and clients can connect.
-    fn run_on_etcd(
-        (config, client_port, audit): (Config, Option<ClientPort>, Option<Arc<Audit>>),
-        clock: Clock,
-        ports: Vec<Port>,
-    ) -> Server {
+    fn run_on_etcd(config: Config, opened: Opened, clock: Clock, ports: Vec<Port>) -> Server {
         let settings = config.etcd.clone().expect("a front end has settings for etcd");
         let (address, tls_address) = (config.listen, config.tls_address());
         let mut state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         state.set_facts(config.facts());
         state.set_watch_limits(config.watch_limits());
-        let shared = Arc::new(Shared::new(config, client_port, audit, clock, state));
+        let shared = Arc::new(Shared::new(config, opened, clock, state));
         let EtcdEngine { handle, thread, loaded } = etcd::start(&shared, settings);
         // It ends with an error when the other end is dropped.
         let _ = loaded.recv();
@@ -174,7 +172,7 @@ impl Server {
         let mut state = Replicated::new(tree, (0, 0), Membership::default());
         state.set_facts(config.facts());
         state.set_watch_limits(config.watch_limits());
-        let shared = Arc::new(Shared::new(config, None, None, clock, state));
+        let shared = Arc::new(Shared::new(config, Opened::default(), clock, state));
         let (mirror, handle, thread) = mirror::start(&shared);
         let engine = EngineHandle::Mirror(handle);
         let engine_thread = spawn("mirror-end", move || thread.join().map_err(|_| ServerError::Panicked));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use paddock_front::{AuditLog, ClientBuffers, LimitHits, Limits, MemoryLimit};
+use paddock_front::{AuditLog, ClientBuffers, Kerberos, LimitHits, Limits, MemoryLimit};
 use paddock_replica::{Replicated, Role, Standing};
 use paddock_state::{CONTACT_MAX_LEAST_MS, Outbox};
 use parking_lot::{Mutex, RwLock};
@@ -23,6 +23,14 @@ use crate::observability::spans::Spans;
 use crate::observability::stats::Stats;
 use crate::tls::ClientPort;
 
+/// Parts of a member that are opened before it recovers, so that it does not start with broken files.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    pub(crate) client_port: Option<ClientPort>,
+    pub(crate) kerberos: Option<Kerberos>,
+    pub(crate) audit: Option<Arc<Audit>>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Settings of the start. Those that change while the member runs are in `live`.
@@ -30,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) live: LiveConfig,
     /// TLS for clients; `None` if they speak plaintext only.
     pub(crate) client_port: Option<ClientPort>,
+    /// The Kerberos library with this member's keys; `None` if clients cannot show tickets.
+    kerberos: Option<Kerberos>,
     pub(crate) clock: Clock,
     pub(crate) state: RwLock<Replicated>,
     /// Memory of this member that its clients hold.
@@ -73,8 +83,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         config: Config,
-        client_port: Option<ClientPort>,
-        audit: Option<Arc<Audit>>,
+        Opened { client_port, kerberos, audit }: Opened,
         clock: Clock,
         state: Replicated,
     ) -> Shared {
@@ -107,6 +116,7 @@ impl Shared {
             live: LiveConfig::new(config.clone()),
             config,
             client_port,
+            kerberos,
             clock,
         }
     }
@@ -128,7 +138,7 @@ impl Shared {
     /// The settings of a front, as they are now.
     pub(crate) fn of_front(&self) -> paddock_front::Settings {
         let audit = self.audit.clone().map(|audit| audit as Arc<dyn AuditLog>);
-        self.settings().of_front(&self.limits, audit)
+        self.settings().of_front(&self.limits, self.kerberos.clone(), audit)
     }
 
     /// Lets other settings count from now on, as far as they can change while the member runs.

@@ -62,7 +62,8 @@ fn junit(
         .env(ports::VARIABLE, ports::of_stage(stage))
         .env("PADDOCK_BIN", layout.paddock())
         .env("ZOOKEEPER_CLASSPATH", layout.class_path());
-    for (variable, value) in variables {
+    let kerberos = install::kerberos(layout)?;
+    for (variable, value) in variables.iter().chain(&kerberos) {
         java = java.env(variable, value);
     }
     let status = java.log_to(&layout.log(name)).status()?;

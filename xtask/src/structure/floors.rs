@@ -6,6 +6,7 @@ use crate::process::Error;
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
 const FLOORS: [(&str, u32); 16] = [
     ("paddock-chance", 0),
+    ("paddock-gssapi", 0),
     ("paddock-proto", 0),
     ("paddock-sasl", 0),
     ("paddock-yaml", 0),

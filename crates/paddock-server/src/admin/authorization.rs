@@ -71,7 +71,7 @@ pub(super) fn identities(shared: &Shared, request: &Request) -> Result<Vec<Id>, 
     if let Some(header) = request.headers.get(AUTHORIZATION) {
         let text = header.to_str().map_err(|_| Refusal::NotAuthenticated)?;
         let (scheme, data) = text.split_once(' ').unwrap_or((text, ""));
-        let settings = shared.settings().of_front(&shared.limits, None);
+        let settings = shared.settings().of_front(&shared.limits, None, None);
         let proven = proven_ids(&scheme.to_ascii_lowercase(), data.as_bytes(), request.peer.ip(), &settings);
         match proven {
             Some(proven) => ids.extend(proven),

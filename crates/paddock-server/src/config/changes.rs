@@ -79,6 +79,7 @@ compare! {
         admin_listen,
         tracing,
         digest_algorithm,
+        kerberos,
         audit_log,
         garbage_interval_ms,
         garbage_max,

@@ -131,6 +131,7 @@ impl Settings {
             digest_algorithm: DigestAlgorithm::Sha1,
             super_digest: names::identities(names::SUPER).first().map(|digest| digest.id.clone()),
             sasl: None,
+            kerberos: None,
             required_schemes: Vec::new(),
             linearizable_reads: self.linearizable_reads,
             enforces_quotas: true,

@@ -6,10 +6,12 @@
 //!     user_bob="secret";
 //! };
 //! ```
+//!
+//! For Kerberos the module is `com.sun.security.auth.module.Krb5LoginModule`, and names the service's principal and its keytab.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::properties;
 use super::remark::{ConfigError, Location, cannot_read};
@@ -17,11 +19,28 @@ use super::remark::{ConfigError, Location, cannot_read};
 /// The section that ZooKeeper's servers read unless they are told another one.
 pub(super) const SERVER: &str = "Server";
 const DIGEST_MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule";
+const KERBEROS_MODULE: &str = "com.sun.security.auth.module.Krb5LoginModule";
 /// Each user's password is an option of this name, with the user's behind it.
 const USER: &str = "user_";
 
-/// The users of a section, with their passwords.
-pub(super) fn users(file: &Path, section: &str) -> Result<BTreeMap<String, String>, ConfigError> {
+/// Users and services of a section.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Section {
+    /// Passwords by user.
+    pub(super) users: BTreeMap<String, String>,
+    pub(super) kerberos: Option<KerberosLogin>,
+}
+
+/// The service's own principal.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct KerberosLogin {
+    pub(super) principal: String,
+    /// `None` is the keytab of the machine.
+    pub(super) keytab: Option<PathBuf>,
+}
+
+/// Reads a section of a file.
+pub(super) fn section(file: &Path, section: &str) -> Result<Section, ConfigError> {
     let bytes = fs::read(file).map_err(|error| cannot_read(file, &error))?;
     let text = properties::decode(bytes);
     let sections = Parser::new(file, &text)?.sections()?;
@@ -29,22 +48,25 @@ pub(super) fn users(file: &Path, section: &str) -> Result<BTreeMap<String, Strin
         let there: Vec<&str> = sections.keys().map(String::as_str).collect();
         Location::new(file).fault(format!("no section {section}; there are: {}", there.join(", ")))
     })?;
-    let mut users = BTreeMap::new();
+    let mut read = Section::default();
     for module in modules {
-        if module.class != DIGEST_MODULE {
-            let what = format!("{} is not offered: SASL goes by {DIGEST_MODULE} only", module.class);
-            return Err(Location::at(file, module.line).fault(what));
-        }
-        for (name, value) in &module.options {
-            let user = name.strip_prefix(USER).filter(|user| !user.is_empty());
-            users.extend(user.map(|user| (user.to_owned(), value.clone())));
+        let place = Location::at(file, module.line);
+        match module.class.as_str() {
+            DIGEST_MODULE => read.users.extend(module.users()),
+            KERBEROS_MODULE => read.kerberos = Some(module.kerberos(&place)?),
+            class => {
+                let what = format!(
+                    "{class} is not offered: SASL goes by {DIGEST_MODULE} and {KERBEROS_MODULE} only"
+                );
+                return Err(place.fault(what));
+            }
         }
     }
-    if users.is_empty() {
+    if read == Section::default() {
         let what = format!("section {section} has no users; write {USER}NAME=\"PASSWORD\" into it");
         return Err(Location::new(file).fault(what));
     }
-    Ok(users)
+    Ok(read)
 }
 
 /// A login module with its options.
@@ -53,6 +75,35 @@ struct Module {
     class: String,
     line: usize,
     options: Vec<(String, String)>,
+}
+
+impl Module {
+    fn users(&self) -> impl Iterator<Item = (String, String)> {
+        self.options.iter().filter_map(|(name, value)| {
+            let user = name.strip_prefix(USER).filter(|user| !user.is_empty())?;
+            Some((user.to_owned(), value.clone()))
+        })
+    }
+
+    /// The other options are about tickets that a client gets for itself.
+    fn kerberos(&self, place: &Location) -> Result<KerberosLogin, ConfigError> {
+        let option = |wanted: &str| {
+            let mut options = self.options.iter().rev();
+            options.find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+        };
+        if option("useKeyTab").is_none_or(|value| !value.eq_ignore_ascii_case("true")) {
+            return Err(place.clone().fault("a server's keys are in a keytab: useKeyTab=true is missing"));
+        }
+        let principal = option("principal").filter(|principal| !principal.is_empty() && *principal != "*");
+        let principal = principal.ok_or_else(|| {
+            place
+                .clone()
+                .fault("principal is missing: the name that clients ask for, such as zookeeper/HOST@REALM")
+        })?;
+        // Java takes it as a URL, too.
+        let keytab = option("keyTab").map(|path| path.strip_prefix("file:").unwrap_or(path).into());
+        Ok(KerberosLogin { principal: principal.to_owned(), keytab })
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -193,10 +244,24 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("jaas.conf");
         fs::write(&file, text).unwrap();
-        let users = users(&file, SERVER).map_err(|error| error.to_string());
-        users
-            .map(|users| users.into_iter().collect())
+        let section = section(&file, SERVER).map_err(|error| error.to_string());
+        section
+            .map(|section| section.users.into_iter().collect())
             .map_err(|line| line.replace(&format!("{}/", dir.path().display()), ""))
+    }
+
+    #[test]
+    fn kerberos_has_a_principal_and_a_keytab() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("jaas.conf");
+        let module = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true";
+        let principal = "principal=\"zookeeper/box@EXAMPLE.COM\"";
+        for (keytab, expected) in [("keyTab=\"/etc/zk.keytab\"", Some("/etc/zk.keytab".into())), ("", None)] {
+            fs::write(&file, format!("Server {{ {module} {keytab} {principal}; }};")).unwrap();
+            let principal = "zookeeper/box@EXAMPLE.COM".to_owned();
+            let kerberos = Some(KerberosLogin { principal, keytab: expected });
+            assert_eq!(section(&file, SERVER), Ok(Section { users: BTreeMap::new(), kerberos }));
+        }
     }
 
     const MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule required";
@@ -222,9 +287,20 @@ mod tests {
             "jaas.conf: section Server has no users; write user_NAME=\"PASSWORD\" into it",
         );
         check(
-            "Server {\n  com.sun.security.auth.module.Krb5LoginModule required\n  useKeyTab=true;\n};",
-            "jaas.conf:2: com.sun.security.auth.module.Krb5LoginModule is not offered: SASL goes by \
-             org.apache.zookeeper.server.auth.DigestLoginModule only",
+            "Server {\n  com.sun.security.auth.module.JndiLoginModule required;\n};",
+            "jaas.conf:2: com.sun.security.auth.module.JndiLoginModule is not offered: SASL goes by \
+             org.apache.zookeeper.server.auth.DigestLoginModule and com.sun.security.auth.module.Krb5LoginModule only",
+        );
+        let kerberos = |options: &str| {
+            format!("Server {{\n  com.sun.security.auth.module.Krb5LoginModule required {options};\n}};")
+        };
+        check(
+            &kerberos("useTicketCache=true"),
+            "jaas.conf:2: a server's keys are in a keytab: useKeyTab=true is missing",
+        );
+        check(
+            &kerberos("useKeyTab=true"),
+            "jaas.conf:2: principal is missing: the name that clients ask for, such as zookeeper/HOST@REALM",
         );
         check("Server {\n x required a;", "jaas.conf:2: expected '=', found ';'");
         check(

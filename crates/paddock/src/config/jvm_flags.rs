@@ -8,9 +8,14 @@ use super::source::Source;
 const VARIABLES: [&str; 2] = ["JVMFLAGS", "SERVER_JVMFLAGS"];
 /// The JAAS file.
 pub(super) const JAAS_FILE: &str = "java.security.auth.login.config";
+/// The file of Kerberos for Java, where other programs read the variable `KRB5_CONFIG`.
+pub(super) const KRB5_CONF: &str = "java.security.krb5.conf";
 /// Properties that count, without `zookeeper.` in front of them. The others are about the JVM, or have their own keys.
-const PROPERTIES: [&str; 10] = [
+const PROPERTIES: [&str; 13] = [
     JAAS_FILE,
+    KRB5_CONF,
+    "kerberos.",
+    "security.auth_to_local",
     "sasl.serverconfig",
     "superUser",
     "allowSaslFailedClients",

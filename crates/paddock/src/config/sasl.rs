@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use paddock_server::{Config, SaslUsers};
+use paddock_server::{Config, KerberosSettings, PrincipalNames, SaslUsers};
 
 use super::jaas;
 use super::remark::{ConfigError, Location};
@@ -18,6 +18,7 @@ pub(super) struct SaslDraft {
     pub(super) users: BTreeMap<String, String>,
     pub(super) super_users: Vec<String>,
     pub(super) keeps_failed_clients: bool,
+    pub(super) kerberos: KerberosDraft,
     /// Clients have to show who they are, by one of `schemes`.
     pub(super) is_enforced: bool,
     pub(super) schemes: Vec<String>,
@@ -25,15 +26,50 @@ pub(super) struct SaslDraft {
     pub(super) is_required: bool,
 }
 
+/// Kerberos, as the files say it.
+#[derive(Debug, Default)]
+pub(super) struct KerberosDraft {
+    pub(super) principal: Option<String>,
+    pub(super) keytab: Option<PathBuf>,
+    /// Rules by which principals become users.
+    pub(super) auth_to_local: Option<String>,
+    pub(super) removes_host: bool,
+    pub(super) removes_realm: bool,
+}
+
+impl KerberosDraft {
+    /// `login` is that of the JAAS file, which counts where nothing else is said.
+    fn settle(
+        self,
+        login: Option<jaas::KerberosLogin>,
+        place: &Location,
+    ) -> Result<Option<KerberosSettings>, ConfigError> {
+        let names = match &self.auth_to_local {
+            None => PrincipalNames::new("DEFAULT", self.removes_host, self.removes_realm),
+            Some(rules) => PrincipalNames::new(rules, self.removes_host, self.removes_realm),
+        };
+        let names = names.map_err(|error| place.clone().fault(error))?;
+        let login = match self.principal {
+            Some(principal) => Some((principal, self.keytab)),
+            None => login.map(|login| (login.principal, login.keytab)),
+        };
+        Ok(login.map(|(principal, keytab)| KerberosSettings { principal, keytab, names }))
+    }
+}
+
 impl SaslDraft {
     /// Fills in the settings of a member. `place` is the configuration as a whole.
     pub(super) fn settle(self, place: &Location, config: &mut Config) -> Result<(), ConfigError> {
         let mut passwords = self.users;
+        let mut kerberos_login = None;
         if let Some(file) = &self.jaas_file {
-            passwords.extend(jaas::users(file, self.jaas_section.as_deref().unwrap_or(jaas::SERVER))?);
+            let section = jaas::section(file, self.jaas_section.as_deref().unwrap_or(jaas::SERVER))?;
+            passwords.extend(section.users);
+            kerberos_login = section.kerberos;
         }
+        config.kerberos = self.kerberos.settle(kerberos_login, place)?;
         let (super_users, keeps_failed_clients) = (self.super_users, self.keeps_failed_clients);
-        let has_sasl = !passwords.is_empty();
+        let has_sasl = !passwords.is_empty() || config.kerberos.is_some();
         config.sasl = has_sasl.then_some(SaslUsers { passwords, super_users, keeps_failed_clients });
         let mut schemes = if self.is_enforced { self.schemes } else { Vec::new() };
         if self.is_enforced && schemes.is_empty() {
@@ -50,9 +86,9 @@ impl SaslDraft {
             return Err(place.clone().fault(what));
         }
         if !has_sasl && schemes.iter().any(|scheme| scheme == "sasl") {
-            return Err(place
-                .clone()
-                .fault("clients are to show who they are by SASL, and there are no users"));
+            return Err(place.clone().fault(
+                "clients are to show who they are by SASL, and there are neither users nor Kerberos",
+            ));
         }
         config.required_schemes = schemes;
         Ok(())

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use paddock_server::{
     AdminSettings, AuditTarget, CipherSuite, ClientAuth, ClientLimits, ClientTls, Config, ConnectRate,
-    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, EtcdSettings, EtcdTls, MemoryMax, Password, PeerTls,
-    PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
+    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, EtcdSettings, EtcdTls, KerberosSettings, MemoryMax,
+    Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
 };
 use toml::Value;
 
@@ -42,6 +42,7 @@ pub(crate) fn shown(config: &Config) -> String {
         digest_algorithm,
         super_digest,
         sasl,
+        kerberos,
         enforce_quota,
         audit_log,
         required_schemes,
@@ -92,6 +93,7 @@ pub(crate) fn shown(config: &Config) -> String {
     page.add(tls.as_ref(), add_client_tls);
     page.add(etcd.as_ref(), add_etcd);
     page.add(sasl.as_ref(), add_sasl);
+    page.add(kerberos.as_ref(), add_kerberos);
     page.add(tracing.as_ref(), add_tracing);
     page.add(ensemble.as_ref(), add_ensemble);
     page.0
@@ -196,6 +198,15 @@ fn add_sasl(page: &mut Page, sasl: &SaslUsers) {
     for user in sasl.passwords.keys() {
         page.hide(&format!("users.{}", Value::from(user.as_str())), true);
     }
+}
+
+fn add_kerberos(page: &mut Page, KerberosSettings { principal, keytab, names }: &KerberosSettings) {
+    page.begin("[sasl.kerberos]");
+    page.set("principal", principal.as_str());
+    page.set_some("keytab", keytab.as_deref().map(path));
+    page.set("remove_host", names.removes_host());
+    page.set("remove_realm", names.removes_realm());
+    page.set("auth_to_local", names.rules());
 }
 
 fn add_tracing(page: &mut Page, Tracing { endpoint, service_name }: &Tracing) {

@@ -162,6 +162,17 @@ impl ZooCfg {
             "enforce.auth.schemes" => {
                 draft.sasl.schemes = zoo_values::list(value.0).map(str::to_owned).collect();
             }
+            "kerberos.removeHostFromPrincipal" => {
+                draft.sasl.kerberos.removes_host = zoo_values::boolean(value)?;
+            }
+            "kerberos.removeRealmFromPrincipal" => {
+                draft.sasl.kerberos.removes_realm = zoo_values::boolean(value)?;
+            }
+            "security.auth_to_local" => draft.sasl.kerberos.auth_to_local = Some(value.0.to_owned()),
+            jvm_flags::KRB5_CONF => {
+                let what = "it is Java's; the Kerberos library here reads the file that the variable KRB5_CONFIG names";
+                return Ok(Known::Adjusted(what.to_owned()));
+            }
             "audit.enable" => self.has_audit_log = zoo_values::boolean(value)?,
             // As ZooKeeper says it in a configuration of its logs.
             "log.level" => draft.log = Some(value::log_filter(value)?),

@@ -92,7 +92,7 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("closeSessionTxn.enabled", "a closed session always names its ephemeral znodes"),
     ("admin.*", "the HTTP interface has no such choice"),
     ("metricsProvider.*", "only className, httpHost and httpPort say how metrics are served"),
-    ("kerberos.*", "it counts only with Kerberos, which is not offered"),
+    ("kerberos.canonicalizeHostNames", "it is about the names of servers that a client asks for"),
     ("ensembleAuthName", "it counts only with the ensemble scheme, which is not offered"),
     ("pathStats.*", "requests are not counted by path"),
 ];

@@ -11,8 +11,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 
@@ -44,6 +46,7 @@ final class Server implements AutoCloseable {
     /** The etcd that it is on; {@code null} for a server with a log of its own. */
     private Etcd etcd;
     private boolean ownsEtcd;
+    private final Map<String, String> variables = new HashMap<>();
     private Process process;
 
     /** Starts a server and waits until it serves. */
@@ -55,9 +58,15 @@ final class Server implements AutoCloseable {
 
     /** Starts a server alone with more lines in its zoo.cfg, and system properties as for ZooKeeper's JVM. */
     static Server with(List<String> lines, List<String> jvmFlags) throws Exception {
+        return with(lines, jvmFlags, Map.of());
+    }
+
+    /** The same, with variables of its environment. */
+    static Server with(List<String> lines, List<String> jvmFlags, Map<String, String> variables) throws Exception {
         var server = new Server(1, lines, 1);
         server.jvmFlags.addAll(jvmFlags);
         server.putOnEtcd();
+        server.variables.putAll(variables);
         server.start();
         return server;
     }
@@ -186,6 +195,7 @@ final class Server implements AutoCloseable {
         var builder = new ProcessBuilder(command()).redirectErrorStream(true).redirectOutput(log);
         // As ZooKeeper's scripts are told them.
         builder.environment().put("SERVER_JVMFLAGS", String.join(" ", jvmFlags));
+        builder.environment().putAll(variables);
         process = builder.start();
     }
 

@@ -34,6 +34,7 @@ pub(super) fn read(
             "sasl.super_users" => {
                 draft.super_users = texts(&item, "a list of users, such as [\"admin\"]").map_err(named)?;
             }
+            "sasl.kerberos" => read_kerberos(file, value, draft, remarks)?,
             "sasl.keep_failed_clients" => draft.keeps_failed_clients = boolean(&item).map_err(named)?,
             _ => {
                 let what = format!("{key} is not a setting that Paddock knows; it is ignored");
@@ -41,8 +42,45 @@ pub(super) fn read(
             }
         }
     }
-    if draft.jaas_file.is_none() && draft.users.is_empty() {
-        return Err(place.clone().fault("sasl: no users; add [sasl.users] or jaas_file"));
+    if draft.jaas_file.is_none() && draft.users.is_empty() && draft.kerberos.principal.is_none() {
+        let what = "sasl: no users; add [sasl.users], [sasl.kerberos] or jaas_file";
+        return Err(place.clone().fault(what));
+    }
+    Ok(())
+}
+
+/// `[sasl.kerberos]`.
+fn read_kerberos(
+    file: &File<'_>,
+    value: &Spanned<DeValue<'_>>,
+    draft: &mut SaslDraft,
+    remarks: &mut Vec<Remark>,
+) -> Result<(), ConfigError> {
+    let place = file.place(value.span().start);
+    let expected = || place.clone().fault("sasl.kerberos: expected a table [sasl.kerberos]");
+    let table = value.get_ref().as_table().ok_or_else(expected)?;
+    let draft = &mut draft.kerberos;
+    for (key, value) in in_order(table) {
+        let place = file.place(key.span().start);
+        let key = format!("sasl.kerberos.{}", key.get_ref());
+        let item = file.item(value);
+        let named = named(&place, &key);
+        match key.as_str() {
+            "sasl.kerberos.principal" => {
+                draft.principal =
+                    Some(text(&item, "a principal, such as \"zookeeper/host@REALM\"").map_err(named)?);
+            }
+            "sasl.kerberos.keytab" => draft.keytab = Some(value::path(&item).map_err(named)?),
+            "sasl.kerberos.remove_host" => draft.removes_host = boolean(&item).map_err(named)?,
+            "sasl.kerberos.remove_realm" => draft.removes_realm = boolean(&item).map_err(named)?,
+            "sasl.kerberos.auth_to_local" => {
+                draft.auth_to_local = Some(text(&item, "rules, such as \"DEFAULT\"").map_err(named)?);
+            }
+            _ => {
+                let what = format!("{key} is not a setting that Paddock knows; it is ignored");
+                remarks.push(place.clone().warning(what));
+            }
+        }
     }
     Ok(())
 }

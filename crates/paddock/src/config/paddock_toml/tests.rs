@@ -440,13 +440,13 @@ fn users_of_sasl_stand_in_a_table_or_in_a_jaas_file() {
 #[test]
 fn a_table_of_users_without_users_is_refused_and_no_password_is_shown() {
     for (text, expected) in [
-        ("[sasl]", "paddock.toml:1: sasl: no users; add [sasl.users] or jaas_file"),
+        ("[sasl]", "paddock.toml:1: sasl: no users; add [sasl.users], [sasl.kerberos] or jaas_file"),
         ("[sasl.users]\nbob = 12345", "paddock.toml:2: sasl.users.bob: expected a password in quotes"),
         ("[sasl]\nusers = 7", "paddock.toml:2: sasl.users: expected a table with each user's password"),
         ("sasl = 7", "paddock.toml:1: sasl: expected a table [sasl]"),
         (
             "required_schemes = ['sasl']",
-            "paddock.toml: clients are to show who they are by SASL, and there are no users",
+            "paddock.toml: clients are to show who they are by SASL, and there are neither users nor Kerberos",
         ),
     ] {
         assert_eq!(Case::new().load_as("paddock.toml", text).unwrap_err(), expected, "{text}");

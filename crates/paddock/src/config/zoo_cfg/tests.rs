@@ -369,7 +369,7 @@ fn users_of_sasl_stand_in_the_file_that_the_flags_of_the_jvm_name() {
 fn clients_are_not_asked_for_what_nobody_can_show() {
     check_refused(
         "sessionRequireClientSASLAuth=true",
-        "zoo.cfg: clients are to show who they are by SASL, and there are no users",
+        "zoo.cfg: clients are to show who they are by SASL, and there are neither users nor Kerberos",
     );
     check_refused("enforce.auth.enabled=true", "zoo.cfg: enforce.auth.enabled needs enforce.auth.schemes");
     check_refused(
