@@ -51,6 +51,6 @@ pub use quota::{QuotaLimit, QuotaOverrun, QuotaOverruns, QuotaUse};
 pub use read::{Asker, Guess, Guesses, multi_read};
 pub use snapshot::SnapshotScan;
 pub use store::{Znode, ZnodeKind};
-pub use tree::{EphemeralCursor, Tree};
+pub use tree::{EphemeralCursor, ExpiryCursor, Tree};
 pub use trial::Touched;
 pub use walk::{StoredZnode, Znodes};

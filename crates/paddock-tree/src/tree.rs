@@ -236,6 +236,23 @@ impl Tree {
         expired.take(max).map(|node| self.store.path(node)).collect()
     }
 
+    /// Those of the next `looks` znodes behind the cursor that have had their time. So all are looked at without holding the tree for
+    /// long; what comes meanwhile may be missing.
+    pub fn expired_behind(&self, cursor: &mut ExpiryCursor, now_ms: i64, looks: usize) -> Vec<String> {
+        let mut last = None;
+        let mut expired = Vec::new();
+        let mut left = self.store.perishable_behind(cursor.after);
+        for node in left.by_ref().take(looks) {
+            last = Some(node);
+            if self.has_had_its_time(node, now_ms) {
+                expired.push(self.store.path(node));
+            }
+        }
+        cursor.is_at_end = left.next().is_none();
+        cursor.after = last.or(cursor.after);
+        expired
+    }
+
     pub(crate) fn has_had_its_time(&self, node: NodeId, now_ms: i64) -> bool {
         if self.store.child_count(node) > 0 {
             return false;
@@ -258,6 +275,20 @@ impl Tree {
 /// Place in a list of all ephemeral znodes; the beginning by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EphemeralCursor(Option<(SessionId, NodeId)>);
+
+/// Place in a list of all containers and TTL znodes; the beginning by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExpiryCursor {
+    after: Option<NodeId>,
+    is_at_end: bool,
+}
+
+impl ExpiryCursor {
+    /// True once all have been looked at.
+    pub fn is_at_end(&self) -> bool {
+        self.is_at_end
+    }
+}
 
 /// One of the znodes a tree begins with: made by nobody, at no time.
 pub(crate) fn system_node(name: &str) -> Record<'_> {

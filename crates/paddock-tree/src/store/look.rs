@@ -212,6 +212,12 @@ impl Store {
         self.perishable.iter().copied()
     }
 
+    /// Containers and TTL znodes behind one of them.
+    pub(crate) fn perishable_behind(&self, after: Option<NodeId>) -> impl Iterator<Item = NodeId> {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.perishable.range((after, Bound::Unbounded)).copied()
+    }
+
     pub(super) fn modified(&self, id: NodeId) -> Modified {
         self.sides.modified(&self.nodes[id.0])
     }
