@@ -4,7 +4,7 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
-const FLOORS: [(&str, u32); 16] = [
+const FLOORS: [(&str, u32); 17] = [
     ("paddock-chance", 0),
     ("paddock-gssapi", 0),
     ("paddock-proto", 0),
