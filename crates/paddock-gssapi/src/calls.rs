@@ -163,7 +163,7 @@ impl Calls {
             let text = self.describe(code, kind);
             // It says nothing but that the next text says more.
             let is_empty = text.is_empty() || text.starts_with("Unspecified GSS failure");
-            if !is_empty && !texts.contains(&text) && !(code == 0) {
+            if !is_empty && !texts.contains(&text) && code != 0 {
                 texts.push(text);
             }
         }
