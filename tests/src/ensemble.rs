@@ -1,7 +1,7 @@
 //! An ensemble of processes, all started on one `zoo.cfg` but for the client's port: of Paddock's, or of Apache ZooKeeper's
 //! to measure beside it. Its members stand on loopback or wherever their places are.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,12 @@ pub struct MemberPlace {
 }
 
 impl MemberPlace {
+    /// Address where its peers reach it.
+    pub fn peer_address(&self) -> IpAddr {
+        let host = self.peers.split(':').next().unwrap_or_default();
+        host.parse().unwrap_or_else(|_| panic!("{} begins with no address", self.peers))
+    }
+
     pub fn on_loopback() -> MemberPlace {
         MemberPlace {
             clients: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())),

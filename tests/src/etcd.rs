@@ -3,16 +3,20 @@
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::server::{Server, ServerKind, environment, free_port, signal};
+use crate::ensemble::MemberPlace;
+use crate::server::{Server, ServerKind, environment, free_port, program, signal};
 
 const AGREED_WITHIN: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
+/// Ports of members in a network of their own.
+const CLIENT_PORT: u16 = 2379;
+const PEER_PORT: u16 = 2380;
 
 /// A cluster whose members keep their ports and their data.
 #[derive(Debug)]
@@ -24,8 +28,12 @@ pub struct EtcdCluster {
 #[derive(Debug)]
 struct Member {
     name: String,
+    /// Address that the test asks.
     clients: SocketAddr,
+    /// Address that front ends connect to.
+    fronts: SocketAddr,
     peers: SocketAddr,
+    namespace: Option<String>,
     process: Option<Child>,
     is_paused: bool,
 }
@@ -34,16 +42,28 @@ impl EtcdCluster {
     /// Starts so many members, and returns when one leads.
     pub fn start(members: usize) -> EtcdCluster {
         let address = || SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let member = |number| Member {
-            name: format!("etcd-{number}"),
-            clients: address(),
-            peers: address(),
-            process: None,
-            is_paused: false,
+        let member = |number| {
+            let (clients, peers) = (address(), address());
+            Member::new(number, clients, clients, peers, None)
         };
+        EtcdCluster::start_members((0..members).map(member).collect())
+    }
+
+    /// Starts a member in each of these places of a network. Front ends reach it where its peers do, so that both can be cut off.
+    pub fn start_at(places: &[MemberPlace]) -> EtcdCluster {
+        let member = |(number, place): (usize, &MemberPlace)| {
+            let clients = SocketAddr::new(place.clients.ip(), CLIENT_PORT);
+            let inner = SocketAddr::new(place.peer_address(), CLIENT_PORT);
+            let peers = SocketAddr::new(place.peer_address(), PEER_PORT);
+            Member::new(number, clients, inner, peers, place.namespace.clone())
+        };
+        EtcdCluster::start_members(places.iter().enumerate().map(member).collect())
+    }
+
+    fn start_members(members: Vec<Member>) -> EtcdCluster {
         let directory = tempfile::tempdir().expect("make a directory for etcd");
-        let mut cluster = EtcdCluster { members: (0..members).map(member).collect(), directory };
-        (0..members).for_each(|number| cluster.spawn(number));
+        let mut cluster = EtcdCluster { members, directory };
+        (0..cluster.len()).for_each(|number| cluster.spawn(number));
         cluster.leader();
         cluster
     }
@@ -57,8 +77,12 @@ impl EtcdCluster {
         assert!(member.process.is_none(), "{} runs already", member.name);
         let log = directory.join(format!("{}.log", member.name));
         let log = OpenOptions::new().create(true).append(true).open(log).expect("open etcd's log");
-        let (clients, own) = (format!("http://{}", member.clients), format!("http://{}", member.peers));
-        let child = Command::new(environment("ETCD_BIN"))
+        let own = format!("http://{}", member.peers);
+        let mut clients = format!("http://{}", member.fronts);
+        if member.clients != member.fronts {
+            clients = format!("{clients},http://{}", member.clients);
+        }
+        let child = program(member.namespace.as_deref(), &environment("ETCD_BIN"))
             .args(["--name", &member.name, "--data-dir"])
             .arg(directory.join(&member.name))
             .args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients])
@@ -128,31 +152,73 @@ impl EtcdCluster {
 
     /// The same with more lines in its `zoo.cfg`, and more arguments.
     pub fn front_end_with(&self, first: usize, settings: &[(&str, &str)], arguments: &[&str]) -> Server {
+        let server = Server::prepare(ServerKind::Paddock, settings);
+        self.put_on_etcd(server, first, arguments)
+    }
+
+    /// A front end in a place of the cluster's network that has not been started.
+    pub fn front_end_at(&self, place: &MemberPlace, first: usize) -> Server {
+        let namespace = place.namespace.clone();
+        let server = Server::prepare_at(ServerKind::Paddock, place.clients, namespace, &[]);
+        self.put_on_etcd(server, first, &[])
+    }
+
+    fn put_on_etcd(&self, mut server: Server, first: usize, arguments: &[&str]) -> Server {
         let endpoint = |place: usize| {
             let member = &self.members[(first + place) % self.members.len()];
-            format!("http://{}", member.clients)
+            format!("http://{}", member.fronts)
         };
         let endpoints = (0..self.members.len()).map(endpoint).collect::<Vec<_>>().join(",");
-        let mut server = Server::prepare(ServerKind::Paddock, settings);
         let engine = ["--engine", "etcd", "--etcd-endpoints", &endpoints];
         server.set_arguments(&[&engine, arguments].concat());
         server
     }
+
+    /// Tells the leader to hand the lead over to another member; returns when it has.
+    pub fn move_leader(&self) {
+        let leader = self.leader();
+        let next = &self.members[(leader + 1) % self.len()];
+        let (id, _) = next.status().expect("the next leader tells its id");
+        let request = format!("{{\"targetID\": \"{id}\"}}");
+        self.members[leader].post("maintenance/transfer-leadership", &request);
+        let deadline = Instant::now() + AGREED_WITHIN;
+        while self.leader() == leader {
+            assert!(Instant::now() < deadline, "the lead was not handed over");
+            thread::sleep(POLL);
+        }
+    }
 }
 
 impl Member {
+    fn new(
+        number: usize,
+        clients: SocketAddr,
+        fronts: SocketAddr,
+        peers: SocketAddr,
+        namespace: Option<String>,
+    ) -> Member {
+        let name = format!("etcd-{number}");
+        Member { name, clients, fronts, peers, namespace, process: None, is_paused: false }
+    }
+
     /// Its id and that of its leader.
     fn status(&self) -> Option<(String, String)> {
+        let status = self.post("maintenance/status", "{}")?;
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Some((text(&status["header"]["member_id"])?, text(&status["leader"]).unwrap_or_else(|| "0".into())))
+    }
+
+    /// Answer of etcd's JSON gateway.
+    fn post(&self, method: &str, request: &str) -> Option<Value> {
         let mut stream = TcpStream::connect_timeout(&self.clients, Duration::from_secs(1)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
-        let request = "POST /v3/maintenance/status HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}";
-        stream.write_all(request.as_bytes()).ok()?;
+        let length = request.len();
+        let head = format!("POST /v3/{method} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all((head + request).as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         let (_, body) = answer.split_once("\r\n\r\n")?;
-        let status: Value = serde_json::from_str(body).ok()?;
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        Some((text(&status["header"]["member_id"])?, text(&status["leader"]).unwrap_or_else(|| "0".into())))
+        serde_json::from_str(body).ok()
     }
 
     fn signal(&self, name: &str) {

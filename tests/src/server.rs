@@ -120,7 +120,17 @@ impl Server {
     /// A server with an empty data directory that has not been started.
     pub fn prepare(kind: ServerKind, settings: &[(&str, &str)]) -> Server {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let server = Server::new(kind, address, None, false);
+        Server::prepare_at(kind, address, None, settings)
+    }
+
+    /// The same at an address, in a network namespace or in that of the test.
+    pub fn prepare_at(
+        kind: ServerKind,
+        address: SocketAddr,
+        namespace: Option<String>,
+        settings: &[(&str, &str)],
+    ) -> Server {
+        let server = Server::new(kind, address, namespace, false);
         server.write_config(settings);
         server
     }
@@ -352,27 +362,15 @@ impl Server {
         fs::write(self.logback_path(), LOGBACK).expect("write logback.xml");
     }
 
-    /// A program, in the namespace of the server. It keeps its process: `ip` becomes the program.
-    fn program(&self, name: &str) -> Command {
-        match &self.namespace {
-            None => Command::new(name),
-            Some(namespace) => {
-                let mut command = Command::new("ip");
-                command.args(["netns", "exec", namespace, name]);
-                command
-            }
-        }
-    }
-
     fn command(&self) -> Command {
         match self.kind {
             ServerKind::Paddock => {
-                let mut command = self.program(&environment("PADDOCK_BIN"));
+                let mut command = program(self.namespace.as_deref(), &environment("PADDOCK_BIN"));
                 command.arg("server").arg("--config").arg(self.config_path());
                 command
             }
             ServerKind::ZooKeeper | ServerKind::OldZooKeeper(_) => {
-                let mut command = self.program("java");
+                let mut command = program(self.namespace.as_deref(), "java");
                 command.args(["-Xmx512m", "-XX:+UseSerialGC", "-cp"]);
                 command.arg(self.kind.class_path());
                 command.args([
@@ -428,6 +426,18 @@ impl Drop for Server {
                 self.address,
                 tail(&self.log_path())
             );
+        }
+    }
+}
+
+/// A program, in a network namespace or in that of the test. It keeps its process: `ip` becomes the program.
+pub(crate) fn program(namespace: Option<&str>, name: &str) -> Command {
+    match namespace {
+        None => Command::new(name),
+        Some(namespace) => {
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", namespace, name]);
+            command
         }
     }
 }
