@@ -2,9 +2,11 @@
 //
 //	bare-etcd put PORT DIR           a create is one put, a get one range: what plain etcd can do
 //	bare-etcd zetcd PORT DIR         a create is one transaction with the seven keys that zetcd has for a znode
+//	bare-etcd txn PORT DIR           a create is one transaction with two keys, as a front end's is: the znode and its parent
 //	bare-etcd beside DIR COMMAND...  becomes the command, with ETCD_ENDPOINT in its words replaced by that of an etcd
+//	bare-etcd apart DIR COMMAND...   the same, with the etcd in a group of processes of its own: what is measured is the command alone
 //
-// Each starts an etcd below DIR, which ends with it. The first two speak as much of ZooKeeper's protocol as
+// Each starts an etcd below DIR, which ends with it. The first three speak as much of ZooKeeper's protocol as
 // `paddock bench` needs for its workloads create and get. ETCD_BIN names etcd's program.
 package main
 
@@ -24,7 +26,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-const usage = "bare-etcd put|zetcd PORT DIR, or bare-etcd beside DIR COMMAND..."
+const usage = "bare-etcd put|zetcd|txn PORT DIR, or bare-etcd beside|apart DIR COMMAND..."
 
 func init() {
 	// etcd ends with the thread that has started it, which is to be the one that lives on in the command.
@@ -40,13 +42,17 @@ func main() {
 }
 
 func run(words []string) error {
-	if len(words) >= 3 && words[0] == "beside" {
-		return beside(words[1], words[2:])
+	if len(words) >= 3 && (words[0] == "beside" || words[0] == "apart") {
+		return beside(words[1], words[2:], words[0] == "apart")
 	}
-	if len(words) != 3 || words[0] != "put" && words[0] != "zetcd" {
+	if len(words) != 3 {
 		return fmt.Errorf("usage: %s", usage)
 	}
-	endpoint, err := startEtcd(words[2])
+	create, isKnown := creates[words[0]]
+	if !isKnown {
+		return fmt.Errorf("usage: %s", usage)
+	}
+	endpoint, err := startEtcd(words[2], false)
 	if err != nil {
 		return err
 	}
@@ -58,7 +64,7 @@ func run(words []string) error {
 	if err != nil {
 		return err
 	}
-	store := &store{etcd: etcd, hasSevenKeys: words[0] == "zetcd"}
+	store := &store{etcd: etcd, create: create}
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -68,8 +74,8 @@ func run(words []string) error {
 	}
 }
 
-func beside(dir string, command []string) error {
-	endpoint, err := startEtcd(dir)
+func beside(dir string, command []string, isApart bool) error {
+	endpoint, err := startEtcd(dir, isApart)
 	if err != nil {
 		return err
 	}
@@ -83,8 +89,8 @@ func beside(dir string, command []string) error {
 	return syscall.Exec(program, command, os.Environ())
 }
 
-// startEtcd returns the endpoint of an etcd that serves.
-func startEtcd(dir string) (string, error) {
+// startEtcd returns the endpoint of an etcd that serves, in the group of this process or in one of its own.
+func startEtcd(dir string, isApart bool) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -107,7 +113,7 @@ func startEtcd(dir string) (string, error) {
 		"--initial-cluster", "default="+peers,
 		"--quota-backend-bytes", "8589934592")
 	etcd.Stdout, etcd.Stderr = log, log
-	etcd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	etcd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: isApart}
 	if err := etcd.Start(); err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -25,9 +26,19 @@ var keysOfZnode = []string{"/zk/\x01", "/zk/\x02", "/zk/\x03", "/zk/\x04", "/zk/
 // inFlightMax bounds the requests of a connection that are with etcd at the same time.
 const inFlightMax = 256
 
+// statBytes is about the length of the Stat, the ACL and the tag in the value of a front end's key.
+const statBytes = 80
+
 type store struct {
-	etcd         *clientv3.Client
-	hasSevenKeys bool
+	etcd   *clientv3.Client
+	create func(etcd *clientv3.Client, path, data string) error
+}
+
+// creates are the ways to create a znode.
+var creates = map[string]func(etcd *clientv3.Client, path, data string) error{
+	"put":   put,
+	"zetcd": putSevenKeys,
+	"txn":   putWithParent,
 }
 
 // serve answers the requests of a connection in their order.
@@ -70,7 +81,7 @@ func (s *store) answer(request []byte) []byte {
 	case create:
 		path, rest := buffer(body)
 		data, _ := buffer(rest)
-		if err := s.create(string(path), string(data)); err != nil {
+		if err := s.create(s.etcd, string(path), string(data)); err != nil {
 			return reply(request, systemError, nil)
 		}
 		return reply(request, 0, body[:4+len(path)])
@@ -89,17 +100,32 @@ func (s *store) answer(request []byte) []byte {
 	return reply(request, noNode, nil)
 }
 
-func (s *store) create(path, data string) error {
-	if !s.hasSevenKeys {
-		_, err := s.etcd.Put(context.Background(), keysOfZnode[0]+path, data)
-		return err
-	}
+func put(etcd *clientv3.Client, path, data string) error {
+	_, err := etcd.Put(context.Background(), keysOfZnode[0]+path, data)
+	return err
+}
+
+func putSevenKeys(etcd *clientv3.Client, path, data string) error {
 	puts := []clientv3.Op{clientv3.OpPut(keysOfZnode[0]+path, data)}
 	for _, key := range keysOfZnode[1:] {
 		puts = append(puts, clientv3.OpPut(key+path, "12345678"))
 	}
+	return putNew(etcd, path, puts)
+}
+
+// putWithParent puts what a front end does for one create. It compares one key only, so that no create fails.
+func putWithParent(etcd *clientv3.Client, path, data string) error {
+	stat := strings.Repeat("s", statBytes)
+	parent := path[:1+strings.LastIndexByte(path, '/')]
+	return putNew(etcd, path, []clientv3.Op{
+		clientv3.OpPut(keysOfZnode[0]+path, data+stat),
+		clientv3.OpPut(keysOfZnode[0]+parent, stat),
+	})
+}
+
+func putNew(etcd *clientv3.Client, path string, puts []clientv3.Op) error {
 	isNew := clientv3.Compare(clientv3.ModRevision(keysOfZnode[0]+path), "=", 0)
-	_, err := s.etcd.Txn(context.Background()).If(isNew).Then(puts...).Commit()
+	_, err := etcd.Txn(context.Background()).If(isNew).Then(puts...).Commit()
 	return err
 }
 
