@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use paddock_client::{
     Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Id, Multi, Perms, SessionId, Stat,
 };
+use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::{Release, Server, ServerKind, environment, free_port};
 
 const WRITERS: usize = 4;
@@ -277,9 +278,20 @@ async fn back_to_zookeeper() {
 
 #[tokio::test]
 async fn back_from_a_member_that_runs() {
-    let port = free_port().to_string();
-    let lines =
-        [("admin.enableServer", "true"), ("admin.serverPort", &port), ("maxSessionTimeout", "120000")];
+    let (port, secure_port) = (free_port().to_string(), free_port().to_string());
+    let stores = tempfile::tempdir().unwrap();
+    pem_stores(stores.path(), "an authority", 1);
+    let (keys, trusted) = (stores.path().join("1.pem"), stores.path().join("trust.pem"));
+    let lines = [
+        ("admin.enableServer", "true"),
+        ("admin.serverPort", &port),
+        ("admin.portUnification", "true"),
+        // Its keys are those of a port for clients.
+        ("secureClientPort", &secure_port),
+        ("ssl.keyStore.location", text(&keys)),
+        ("ssl.trustStore.location", text(&trusted)),
+        ("maxSessionTimeout", "120000"),
+    ];
     let paddock_server = Server::start_with(ServerKind::Paddock, &lines);
     let client = connect(&paddock_server.address().to_string()).await;
     write_every_kind(&client).await;
@@ -303,8 +315,15 @@ async fn back_from_a_member_that_runs() {
     refused(&["--from", &url, "--auth", "digest:owner:wrong"], "is no administrator");
     refused(&["--from", &format!("http://{}", paddock_server.address())], "for a snapshot");
     refused(&["--from", "127.0.0.1:1"], "expected http://host:port");
+    let secure = url.replace("http:", "https:");
+    refused(&["--from", &secure], "with --tls-ca");
+    refused(&["--from", &secure, "--tls-ca", text(&trusted)], "show an identity with --auth");
+    pem_stores(&stores.path().join("others"), "another authority", 1);
+    let others = stores.path().join("others/trust.pem");
+    refused(&["--from", &secure, "--tls-ca", text(&others)], "connect to 127.0.0.1");
 
-    let (code, printed) = export(&["--from", &url, "--auth", "digest:owner:secret"]);
+    let (code, printed) =
+        export(&["--from", &secure, "--tls-ca", text(&trusted), "--auth", "digest:owner:secret"]);
     assert_eq!(code, Some(0), "{printed}");
     back.restart();
     let theirs = dump(back.address()).await;

@@ -51,5 +51,6 @@ pub use paddock_sasl::Login;
 pub use pending::{Pending, Reply};
 pub use results::{Children, Created, Data};
 pub use sasl::{LoginError, LoginSteps, fresh_nonce};
+pub use stream::Stream;
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use watches::Event;

@@ -1,5 +1,6 @@
 //! The connection to a server: a socket, with TLS or without.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
@@ -12,7 +13,8 @@ use tokio_rustls::client::TlsStream;
 
 use crate::tls::{Tls, server_name};
 
-pub(crate) struct Stream {
+/// A connection, as bytes.
+pub struct Stream {
     socket: Socket,
     /// Direction that is tried first by the next `exchange`. They take turns, so neither waits for the other for ever.
     receives_first: bool,
@@ -30,8 +32,16 @@ pub(crate) enum Moved {
     Received(usize),
 }
 
+/// Its bytes are not printed.
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").finish_non_exhaustive()
+    }
+}
+
 impl Stream {
-    pub(crate) async fn connect(server: &str, tls: Option<&Tls>) -> io::Result<Stream> {
+    /// Connects to `server`, which is `host:port`, and shakes hands.
+    pub async fn connect(server: &str, tls: Option<&Tls>) -> io::Result<Stream> {
         let socket = TcpStream::connect(server).await?;
         socket.set_nodelay(true)?;
         let socket = match tls {

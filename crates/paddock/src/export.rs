@@ -11,7 +11,7 @@ use paddock_bench::Identity;
 use paddock_storage::OsDisk;
 use paddock_tree::Tree;
 
-use crate::access::parse_identity;
+use crate::access::{parse_identity, tls_of};
 use crate::moving::{self, Failure, ProgressLine};
 
 const EXAMPLES: &str = "\
@@ -20,6 +20,7 @@ Examples:
       then start Apache ZooKeeper with dataDir=/var/lib/zookeeper
   paddock export zookeeper --from http://paddock1:8080 --auth digest:root:secret --to /tmp/copy
       a member that runs, and goes on: as of one moment, for a trial
+  paddock export zookeeper --from https://paddock1:8443 --tls-ca ca.pem --auth digest:root:secret --to /tmp/copy
   paddock export zookeeper --snapshot /backup/snapshot-00000000000004d2 --to /tmp/copy
 
 To move, stop all members first, and take the directory of the last leader: what is written after a snapshot is not in it. Nothing that
@@ -55,8 +56,14 @@ struct ZooKeeper {
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
     /// HTTP interface of a running member (admin_listen), which takes a snapshot and sends it
-    #[arg(long, value_name = "http://HOST:PORT")]
+    #[arg(long, value_name = "http[s]://HOST:PORT")]
     from: Option<String>,
+    /// For https://: believe a member whose certificate is in this file or signed by one that is (PEM)
+    #[arg(long, value_name = "FILE", requires = "from")]
+    tls_ca: Option<PathBuf>,
+    /// Own certificate to show, with its private key (PEM); it may be an administrator's
+    #[arg(long, value_name = "FILE", requires = "tls_ca")]
+    tls_cert: Option<PathBuf>,
     /// Identity of an administrator, for --from
     #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity, requires = "from")]
     auth: Option<Identity>,
@@ -90,11 +97,12 @@ fn read(args: &ZooKeeper) -> Result<Tree, Failure> {
 /// The snapshot lies beside the new directory until it is read.
 fn read_running(url: &str, args: &ZooKeeper) -> Result<Tree, Failure> {
     paddock_member::check_free(&OsDisk, &args.to)?;
+    let tls = tls_of(args.tls_ca.as_deref(), args.tls_cert.as_deref())?;
     let mut name = args.to.as_os_str().to_owned();
     name.push(".snapshot");
     let path = PathBuf::from(name);
     let mut line = ProgressLine::start();
-    let downloaded = download::download(url, args.auth.as_ref(), &path, &mut line);
+    let downloaded = download::download(url, tls.as_ref(), args.auth.as_ref(), &path, &mut line);
     line.end();
     // A file that was there before is not ours to remove.
     let is_ours = !matches!(downloaded, Err(download::DownloadError::Exists { .. }));

@@ -1,4 +1,4 @@
-//! The snapshot of a running member, over its HTTP interface.
+//! The snapshot of a running member, over its HTTP interface, with TLS or without.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -12,7 +12,7 @@ use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use paddock_bench::Identity;
-use tokio::net::TcpStream;
+use paddock_client::{Stream, Tls};
 
 use crate::moving::ProgressLine;
 
@@ -26,8 +26,12 @@ const MEBIBYTE: u64 = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DownloadError {
-    #[error("{0} is no address of an HTTP interface: expected http://host:port")]
+    #[error("{0} is no address of an HTTP interface: expected http://host:port or https://host:port")]
     BadUrl(String),
+    #[error(
+        "https:// needs to know whom to believe: name the file of the authorities' certificates with --tls-ca"
+    )]
+    NoAuthorities,
     #[error("connect to {address}")]
     Connect {
         address: String,
@@ -63,16 +67,21 @@ pub(crate) enum DownloadError {
 /// Writes the snapshot of the member at `url` into a new file.
 pub(super) fn download(
     url: &str,
+    tls: Option<&Tls>,
     identity: Option<&Identity>,
     path: &Path,
     line: &mut ProgressLine,
 ) -> Result<(), DownloadError> {
-    let address = address_of(url)?;
+    let (scheme, address) = address_of(url)?;
+    let tls = match scheme {
+        Scheme::Http => None,
+        Scheme::Https => Some(tls.ok_or(DownloadError::NoAuthorities)?),
+    };
     let written = |source| DownloadError::Write { path: path.display().to_string(), source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(written)?;
     let mut file = create(path)?;
     runtime.block_on(async {
-        let mut response = ask(&address, identity).await?;
+        let mut response = ask(&address, tls, identity).await?;
         check(&address, &mut response).await?;
         let expected = size_of(&response);
         let mut received = 0;
@@ -99,19 +108,32 @@ fn create(path: &Path) -> Result<File, DownloadError> {
     })
 }
 
-fn address_of(url: &str) -> Result<String, DownloadError> {
-    let address = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Http,
+    Https,
+}
+
+/// The scheme of an address, and its `host:port`.
+fn address_of(url: &str) -> Result<(Scheme, String), DownloadError> {
+    let schemes = [("http://", Scheme::Http), ("https://", Scheme::Https)];
+    let of_scheme = schemes.iter().find_map(|(prefix, scheme)| Some((*scheme, url.strip_prefix(prefix)?)));
+    let address = of_scheme.map(|(scheme, rest)| (scheme, rest.trim_end_matches('/')));
     let is_whole = |address: &str| {
         address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
     };
     match address {
-        Some(address) if is_whole(address) => Ok(address.to_owned()),
+        Some((scheme, address)) if is_whole(address) => Ok((scheme, address.to_owned())),
         _ => Err(DownloadError::BadUrl(url.to_owned())),
     }
 }
 
-async fn ask(address: &str, identity: Option<&Identity>) -> Result<Response<Incoming>, DownloadError> {
-    let stream = TcpStream::connect(address).await;
+async fn ask(
+    address: &str,
+    tls: Option<&Tls>,
+    identity: Option<&Identity>,
+) -> Result<Response<Incoming>, DownloadError> {
+    let stream = Stream::connect(address, tls).await;
     let stream = stream.map_err(|source| DownloadError::Connect { address: address.to_owned(), source })?;
     let http = |source| DownloadError::Http { address: address.to_owned(), source };
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
@@ -177,10 +199,11 @@ mod tests {
 
     #[test]
     fn an_address_is_told_from_other_text() {
-        assert_eq!(address_of("http://paddock1:8080/").unwrap(), "paddock1:8080");
-        assert_eq!(address_of("http://[::1]:8080").unwrap(), "[::1]:8080");
+        let parsed = |url| address_of(url).unwrap();
+        assert_eq!(parsed("http://paddock1:8080/"), (Scheme::Http, "paddock1:8080".to_owned()));
+        assert_eq!(parsed("https://[::1]:8080"), (Scheme::Https, "[::1]:8080".to_owned()));
         for bad in
-            ["paddock1:8080", "https://paddock1:8080", "http://paddock1", "http://:8080", "http://a:b", ""]
+            ["paddock1:8080", "ftp://paddock1:8080", "https://paddock1", "http://:8080", "http://a:b", ""]
         {
             assert!(matches!(address_of(bad), Err(DownloadError::BadUrl(_))), "{bad}");
         }
