@@ -247,8 +247,7 @@ impl Story {
     /// The same with more lines in every `zoo.cfg`.
     pub fn begin_with(kind: ServerKind, lines: &[(&str, &str)]) -> Story {
         let places: Vec<MemberPlace> = (0..3).map(|_| MemberPlace::on_loopback()).collect();
-        let quorum = |place: &MemberPlace| place.peers.rsplit_once(':').expect("host:port:port").0.to_owned();
-        let from = places.iter().map(quorum).collect::<Vec<_>>().join(",");
+        let from = quorum_ports(&places);
         let settings = [&[("maxSessionTimeout", "120000"), ("tickTime", "1000")], lines].concat();
         let mut zookeeper = Ensemble::start_at(kind, &places, &settings);
         zookeeper.leader();
@@ -270,28 +269,7 @@ impl Story {
         let leader = self.zookeeper.leader();
         let address = self.zookeeper.member(leader).address().to_string();
         let copy = format!("{}.following", self.to().display());
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let output = Command::new(environment("PADDOCK_BIN"))
-                .args([
-                    "diff",
-                    "--exclude",
-                    "/zookeeper/config",
-                    "--exclude",
-                    "/zookeeper/quota",
-                    &address,
-                    &copy,
-                ])
-                .output()
-                .expect("run paddock diff");
-            let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-            if output.status.success() {
-                println!("{}", printed.lines().last().unwrap_or_default());
-                return;
-            }
-            assert!(Instant::now() < deadline, "the copy differs: {printed}");
-            tokio::time::sleep(POLL).await;
-        }
+        compare_with_copy(&address, &copy).await;
     }
 
     /// Ends the load; every client looks for what it was told.
@@ -332,5 +310,29 @@ impl Story {
             tokio::time::sleep(POLL).await;
         }
         self.zookeeper.member(leader).kill();
+    }
+}
+
+/// `host:port` of every quorum port, with commas between.
+pub fn quorum_ports(places: &[MemberPlace]) -> String {
+    let quorum = |place: &MemberPlace| place.peers.rsplit_once(':').expect("host:port:port").0.to_owned();
+    places.iter().map(quorum).collect::<Vec<_>>().join(",")
+}
+
+/// Waits until a working copy is seen to equal what a server serves.
+pub async fn compare_with_copy(address: &str, copy: &str) {
+    let left_out = ["--exclude", "/zookeeper/config", "--exclude", "/zookeeper/quota"];
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut diff = Command::new(environment("PADDOCK_BIN"));
+        let output = diff.arg("diff").args(left_out).args([address, copy]).output();
+        let output = output.expect("run paddock diff");
+        let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        if output.status.success() {
+            println!("{}", printed.lines().last().unwrap_or_default());
+            return;
+        }
+        assert!(Instant::now() < deadline, "the copy differs: {printed}");
+        tokio::time::sleep(POLL).await;
     }
 }
