@@ -17,11 +17,12 @@ Examples:
   cargo xtask breaks --check                         only whether the patches still fit
 
 A patch begins with what is wrong, the checkers that may notice it, and within how many seeds one of them does; a line more says
-that these are runs about one thing, which one in thirty-three of all runs is about:
+that these are runs about one thing, which one in thirty-three of all runs is about, and one that they are runs of front ends on etcd:
   what: a follower promises what is not on its disk yet
   found by: committed entries, recovery
   within: 100
-  about: elections";
+  about: elections
+  engine: etcd";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -43,6 +44,8 @@ struct Break {
     within: u64,
     /// The theme of the runs that notice it (`--about`), if it takes such runs.
     about: Option<String>,
+    /// It is one of front ends on etcd.
+    is_of_etcd: bool,
 }
 
 impl Break {
@@ -54,6 +57,13 @@ impl Break {
             find(key).ok_or_else(complaint)
         };
         let within = head("within")?;
+        let is_of_etcd = match find("engine") {
+            None => false,
+            Some("etcd") => true,
+            Some(other) => {
+                return Err(Error::new(format!("{}: there is no engine {other:?}", patch.display())));
+            }
+        };
         let no_number = |_| Error::new(format!("{}: {within:?} is no number of seeds", patch.display()));
         Ok(Break {
             name: patch.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
@@ -61,6 +71,7 @@ impl Break {
             checkers: head("found by")?.split(", ").map(str::to_owned).collect(),
             within: within.parse().map_err(no_number)?,
             about: find("about").map(str::to_owned),
+            is_of_etcd,
             patch,
         })
     }
@@ -82,6 +93,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
         let found = copy.hunt(planted)?;
         all_found &= found.is_right(planted);
         let about = planted.about.as_ref().map(|about| format!(" about {about}")).unwrap_or_default();
+        let about = if planted.is_of_etcd { " of etcd".to_owned() } else { about };
         println!("| {} (`{}`) | {} | {}{about} |", planted.what, planted.name, found.checker, found.seeds);
     }
     copy.renew()?;
@@ -200,7 +212,8 @@ impl<'a> Copy<'a> {
         let cargo = self.layout.cargo().current_dir(&self.root).env("CARGO_TARGET_DIR", target);
         let cargo = cargo.args(["run", "--quiet", "--profile", "sim", "--package", "paddock-sim", "--"]);
         let about = planted.about.iter().flat_map(|about| ["--about", about.as_str()]);
-        cargo.args(["--seeds", &seeds, "--until-failure"]).args(about).log_to(&log).status()?;
+        let engine = planted.is_of_etcd.then_some("--etcd");
+        cargo.args(["--seeds", &seeds, "--until-failure"]).args(about).args(engine).log_to(&log).status()?;
         let told = fs::read_to_string(&log).map_err(Error::io("read", &log))?;
         // Seeds that began before the first one failed may have failed, too.
         if let Some(found) = told.lines().filter_map(Found::parse).min_by_key(|found| found.seeds) {

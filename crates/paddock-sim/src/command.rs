@@ -8,12 +8,13 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 
+use crate::etcd;
 use crate::plan::{Choices, RunPlan};
 use crate::run::{self, SeedVerdict};
 use crate::shrink;
 use crate::theme::Theme;
 use crate::trace::Telling;
-use crate::world::Account;
+use crate::world::{Account, World};
 
 #[derive(Debug, Parser)]
 #[command(name = "paddock-sim", about = "Whole ensembles in one thread, from a seed, with faults")]
@@ -24,6 +25,9 @@ struct Arguments {
     /// Seeds from A to B, without B
     #[arg(long, value_name = "A..B", value_parser = parse_seeds, default_value = "0..200")]
     seeds: (u64, u64),
+    /// Front ends on a model of etcd, and no ensemble
+    #[arg(long, conflicts_with_all = ["members", "minutes", "about", "shrink", "faults"])]
+    etcd: bool,
     /// The size of the ensemble; out of the seed if it is not given
     #[arg(long, value_parser = ["1", "3", "5"])]
     members: Option<String>,
@@ -84,15 +88,40 @@ impl Arguments {
         Choices { members, minutes: self.minutes, theme: self.about, faults }
     }
 
+    /// World of a seed.
+    fn scene(&self, seed: u64) -> Scene {
+        if self.etcd {
+            Scene::Etcd(seed)
+        } else {
+            Scene::Ensemble(Box::new(RunPlan::new(seed, &self.wanted())))
+        }
+    }
+
     /// The command that runs this seed again.
     fn again(&self, seed: u64) -> String {
+        let etcd = self.etcd.then(|| " --etcd".to_owned());
         let members = self.members.as_ref().map(|members| format!(" --members {members}"));
         let minutes = self.minutes.map(|minutes| format!(" --minutes {minutes}"));
         let theme = self.about.as_ref().and_then(Theme::to_possible_value);
         let about = theme.map(|theme| format!(" --about {}", theme.get_name()));
         let faults = self.faults.as_ref().map(|numbers| format!(" --faults {numbers}"));
-        let options: String = [members, minutes, about, faults].into_iter().flatten().collect();
+        let options: String = [etcd, members, minutes, about, faults].into_iter().flatten().collect();
         format!("cargo run --profile sim -p paddock-sim -- --seed {seed}{options}")
+    }
+}
+
+/// The world of a run.
+enum Scene {
+    Ensemble(Box<RunPlan>),
+    Etcd(u64),
+}
+
+impl Scene {
+    fn live(&self, telling: Telling) -> (Account, Vec<String>) {
+        match self {
+            Scene::Ensemble(plan) => World::new((**plan).clone(), telling).live(),
+            Scene::Etcd(seed) => etcd::live(*seed, telling),
+        }
     }
 }
 
@@ -110,9 +139,11 @@ pub fn main() -> ExitCode {
 }
 
 fn tell(arguments: &Arguments, seed: u64) -> bool {
-    let plan = RunPlan::new(seed, &arguments.wanted());
-    println!("{plan:#?}");
-    let (account, _) = run::run(&plan, Telling::Print);
+    let scene = arguments.scene(seed);
+    if let Scene::Ensemble(plan) = &scene {
+        println!("{plan:#?}");
+    }
+    let (account, _) = run::guard(|| scene.live(Telling::Print));
     println!("{account:?}");
     account.violation.is_none()
 }
@@ -175,8 +206,8 @@ fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
 }
 
 fn run_one(arguments: &Arguments, seed: u64, sum: &Mutex<Sum>) {
-    let plan = RunPlan::new(seed, &arguments.wanted());
-    let verdict = run::judge(&plan);
+    let scene = arguments.scene(seed);
+    let verdict = run::judge(|telling| scene.live(telling));
     let mut sum = sum.lock().expect("a thread that runs seeds does not panic");
     match verdict {
         SeedVerdict::Good(Account { entries, writes, faults, steps, trace, .. }) => {
@@ -195,7 +226,11 @@ fn run_one(arguments: &Arguments, seed: u64, sum: &Mutex<Sum>) {
         }
         SeedVerdict::Unsteady => {
             sum.failed += 1;
-            println!("seed {seed}, commit {}: two runs differ: {:?}", commit(), run::difference(&plan));
+            println!(
+                "seed {seed}, commit {}: two runs differ: {:?}",
+                commit(),
+                run::difference(|telling| scene.live(telling))
+            );
             println!("  again: {}", arguments.again(seed));
         }
     }

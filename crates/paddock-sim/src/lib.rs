@@ -7,10 +7,13 @@
 //!
 //! In the first part of a run things go wrong, and every checker looks at every step. Then nothing is wrong any more, and
 //! the ensemble has to elect, converge, and serve, and must have lost nothing that it acknowledged.
+//!
+//! With `--etcd` the world is that of front ends on a model of etcd instead.
 
 mod checks;
 mod client;
 mod command;
+mod etcd;
 mod faults;
 mod machine;
 mod names;

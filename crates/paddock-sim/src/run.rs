@@ -25,15 +25,20 @@ pub(crate) fn catch_panics() {
     }));
 }
 
-pub(crate) fn run(plan: &RunPlan, telling: Telling) -> (Account, Vec<String>) {
+/// Lives through a run. A panic is a violation.
+pub(crate) fn guard(live: impl FnOnce() -> (Account, Vec<String>)) -> (Account, Vec<String>) {
     LAST_WORDS.set(Some(String::new()));
-    let lived = panic::catch_unwind(AssertUnwindSafe(|| World::new(plan.clone(), telling).live()));
+    let lived = panic::catch_unwind(AssertUnwindSafe(live));
     let words = LAST_WORDS.take();
     lived.unwrap_or_else(|_| {
         let what = words.unwrap_or_default();
         let violation = Some(Violation { checker: "panic", what });
         (Account { violation, ..Account::default() }, Vec::new())
     })
+}
+
+pub(crate) fn run(plan: &RunPlan, telling: Telling) -> (Account, Vec<String>) {
+    guard(|| World::new(plan.clone(), telling).live())
 }
 
 /// Verdict about a seed.
@@ -45,19 +50,19 @@ pub(crate) enum SeedVerdict {
     Unsteady,
 }
 
-/// Runs a plan twice.
-pub(crate) fn judge(plan: &RunPlan) -> SeedVerdict {
-    let (first, _) = run(plan, Telling::Hash);
+/// Lives through a run twice.
+pub(crate) fn judge(live: impl Fn(Telling) -> (Account, Vec<String>)) -> SeedVerdict {
+    let (first, _) = guard(|| live(Telling::Hash));
     if first.violation.is_some() {
         return SeedVerdict::Violated(first);
     }
-    let (second, _) = run(plan, Telling::Hash);
+    let (second, _) = guard(|| live(Telling::Hash));
     if first == second { SeedVerdict::Good(first) } else { SeedVerdict::Unsteady }
 }
 
-/// The first lines in which two runs of an unsteady plan differ.
-pub(crate) fn difference(plan: &RunPlan) -> Option<(String, String)> {
-    let (_, first) = run(plan, Telling::Keep);
-    let (_, second) = run(plan, Telling::Keep);
+/// The first lines in which two runs differ that should be the same.
+pub(crate) fn difference(live: impl Fn(Telling) -> (Account, Vec<String>)) -> Option<(String, String)> {
+    let (_, first) = guard(|| live(Telling::Keep));
+    let (_, second) = guard(|| live(Telling::Keep));
     first.into_iter().zip(second).find(|(first, second)| first != second)
 }

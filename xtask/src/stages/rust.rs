@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::outcome::Outcome;
 use super::programs::{self, Compiled};
@@ -33,18 +33,26 @@ fn is_with_servers(layout: &Layout, program: &Compiled) -> bool {
 
 /// Seeds of the simulated ensembles.
 const SEEDS: &str = "0..200";
+/// Seeds of simulated front ends on etcd.
+const ETCD_SEEDS: &str = "0..300";
 
 /// Compiles the benchmarks of the stage `instructions`, too: both are made of the same crates.
 pub(super) fn simulator(layout: &Layout) -> Result<Outcome, Error> {
     let log = layout.log("simulator");
     let build = layout.cargo().args(["build", "--profile", "sim"]).args(instructions::packages());
     build.args(["--bin", "paddock-sim", "--bench", "instructions"]).log_to(&log).run()?;
-    let simulator = Program::new(layout.simulator()).current_dir(layout.root());
-    let status = simulator.args(["--seeds", SEEDS]).log_to(&log).status()?;
-    let output = fs::read(&log).map_err(Error::io("read", &log))?;
-    let mut counts = Counts::from_simulator(&String::from_utf8_lossy(&output));
+    let ensembles = simulate(layout, &log, &["--seeds", SEEDS])?;
+    let mut etcd = simulate(layout, &layout.log("simulator-etcd"), &["--etcd", "--seeds", ETCD_SEEDS])?;
     // Mistakes that do not fit the sources any more prove nothing.
-    counts.passed += breaks::check(layout)? as u64;
+    etcd.counts.passed += breaks::check(layout)? as u64;
+    Ok(ensembles.and(etcd))
+}
+
+fn simulate(layout: &Layout, log: &Path, arguments: &[&str]) -> Result<Outcome, Error> {
+    let simulator = Program::new(layout.simulator()).current_dir(layout.root());
+    let status = simulator.args(arguments).log_to(log).status()?;
+    let output = fs::read(log).map_err(Error::io("read", log))?;
+    let counts = Counts::from_simulator(&String::from_utf8_lossy(&output));
     Ok(Outcome { counts, success: status.success() })
 }
 

@@ -1,0 +1,157 @@
+//! A client: one session after the other, at one front end after the other.
+
+use std::collections::VecDeque;
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{Acl, DecodeError, IdList, OpCode, SessionId};
+use paddock_state::ConnId;
+use paddock_tree::Command;
+
+/// Something that a client asks for, with the number that no other request has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Creates a sequential znode below this directory that holds the number of the request.
+    Create {
+        directory: String,
+        is_ephemeral: bool,
+    },
+    /// Sets the data of a directory to the number of the request.
+    Set {
+        path: String,
+    },
+    /// Deletes what this client has created, and nobody else deletes.
+    Delete {
+        path: String,
+    },
+    /// Reads what this client has created, with the number of that request.
+    Read {
+        path: String,
+        number: u64,
+    },
+    Sync,
+    Close,
+}
+
+impl Ask {
+    pub(crate) fn op(&self) -> OpCode {
+        match self {
+            Ask::Create { .. } => OpCode::Create,
+            Ask::Set { .. } => OpCode::SetData,
+            Ask::Delete { .. } => OpCode::Delete,
+            Ask::Read { .. } => OpCode::GetData,
+            Ask::Sync => OpCode::Sync,
+            Ask::Close => OpCode::CloseSession,
+        }
+    }
+
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self, Ask::Read { .. } | Ask::Sync)
+    }
+
+    pub(crate) fn body(&self, number: u64) -> Vec<u8> {
+        let mut body = Vec::new();
+        match self {
+            Ask::Create { directory, is_ephemeral } => {
+                let (name, flags) = if *is_ephemeral { ("e-", 3) } else { ("q-", 2) };
+                body.put_string(&format!("{directory}/{name}"));
+                body.put_buffer(Some(&number.to_be_bytes()));
+                body.put_count(1);
+                Acl::open().encode(&mut body);
+                body.put_i32(flags);
+            }
+            Ask::Set { path } => {
+                body.put_string(path);
+                body.put_buffer(Some(&number.to_be_bytes()));
+                body.put_i32(-1);
+            }
+            Ask::Delete { path } => {
+                body.put_string(path);
+                body.put_i32(-1);
+            }
+            Ask::Read { path, .. } => {
+                body.put_string(path);
+                body.put_bool(false);
+            }
+            Ask::Sync => body.put_string("/"),
+            Ask::Close => {}
+        }
+        body
+    }
+
+    pub(crate) fn command(&self, session: SessionId, number: u64) -> Vec<u8> {
+        let mut command = Vec::new();
+        Command::encode(session, 0, IdList::NONE, self.op(), &self.body(number), &mut command);
+        command
+    }
+}
+
+/// A request under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) number: u64,
+    pub(crate) ask: Ask,
+    /// Newest revision of a znode when it was asked.
+    pub(crate) asked_at: i64,
+}
+
+/// A znode that a client has created and has not deleted.
+#[derive(Clone, Debug)]
+pub(crate) struct Owned {
+    pub(crate) path: String,
+    pub(crate) number: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    /// The front end that it is connected to, or was last.
+    pub(crate) front: usize,
+    pub(crate) conn: Option<ConnId>,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) is_connected: bool,
+    /// Requests under way, in their order.
+    pub(crate) waiting: VecDeque<Waiting>,
+    /// Newest zxid that a reply had.
+    pub(crate) zxid: i64,
+    /// Persistent znodes that are its own.
+    pub(crate) owned: Vec<Owned>,
+    pub(crate) acknowledged: u64,
+}
+
+impl Client {
+    /// The connection is gone.
+    pub(crate) fn disconnected(&mut self) -> Option<ConnId> {
+        self.is_connected = false;
+        self.waiting.clear();
+        self.conn.take()
+    }
+}
+
+/// A reply to a request.
+#[derive(Debug)]
+pub(crate) struct Reply<'a> {
+    pub(crate) xid: i32,
+    pub(crate) zxid: i64,
+    /// Error code; 0 for success.
+    pub(crate) error: i32,
+    body: &'a [u8],
+}
+
+impl Reply<'_> {
+    /// Out of a whole frame.
+    pub(crate) fn decode(frame: &[u8]) -> Result<Reply<'_>, DecodeError> {
+        let mut r = Reader::new(&frame[4..]);
+        let (xid, zxid, error) = (r.i32()?, r.i64()?, r.i32()?);
+        Ok(Reply { xid, zxid, error, body: r.rest() })
+    }
+
+    /// The path that a create has made.
+    pub(crate) fn path(&self) -> Option<&str> {
+        Reader::new(self.body).string().ok()
+    }
+
+    /// The data that a read has found, which is a number.
+    pub(crate) fn number(&self) -> Option<u64> {
+        let data = Reader::new(self.body).buffer().ok()??;
+        Some(u64::from_be_bytes(data.try_into().ok()?))
+    }
+}

@@ -1,0 +1,215 @@
+//! The clients of a world: requests that they make, and mail that they read.
+
+use paddock_etcd::Input;
+use paddock_proto::{SessionId, Xid};
+use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead};
+use paddock_tree::Guess;
+
+use super::client::{Ask, Owned, Reply, Waiting};
+use super::world::{CLIENTS, FRONT_ENDS, SHARED, World, own_directory};
+use crate::checks::{Checked, Violation, ensure};
+
+/// Shortest timeout of a session, in milliseconds.
+const TIMEOUT_MS: i32 = 4000;
+/// Requests of a client under way, at most.
+const WAITING_MAX: usize = 6;
+
+impl World {
+    /// A client does something.
+    pub(super) fn act(&mut self) -> Checked {
+        let at = self.chance.index(CLIENTS);
+        if self.clients[at].conn.is_none() {
+            let connects = self.chance.one_in(self.weather.connect);
+            return if connects { self.connect(at) } else { Ok(()) };
+        }
+        if self.chance.one_in(self.weather.disconnect) {
+            return self.disconnect(at);
+        }
+        let ask = self.wish(at);
+        self.ask(at, ask)
+    }
+
+    fn wish(&mut self, at: usize) -> Ask {
+        let directory = if self.chance.one_in(3) { own_directory(at) } else { SHARED.to_owned() };
+        match self.chance.below(40) {
+            0..=5 => Ask::Sync,
+            6..=9 => Ask::Create { directory, is_ephemeral: true },
+            10..=15 => Ask::Set { path: own_directory(at) },
+            16..=19 => match self.clients[at].owned.pop() {
+                Some(Owned { path, .. }) => Ask::Delete { path },
+                None => Ask::Sync,
+            },
+            20..=24 => match self.clients[at].owned.last().cloned() {
+                Some(Owned { path, number }) => Ask::Read { path, number },
+                None => Ask::Sync,
+            },
+            25 if self.chance.one_in(4) => Ask::Close,
+            _ => Ask::Create { directory, is_ephemeral: false },
+        }
+    }
+
+    pub(super) fn create(&mut self, at: usize) -> Checked {
+        self.ask(at, Ask::Create { directory: SHARED.to_owned(), is_ephemeral: false })
+    }
+
+    pub(super) fn connect(&mut self, at: usize) -> Checked {
+        let conn = ConnId::new(0, self.next_conn);
+        self.next_conn += 1;
+        let front = self.chance.index(FRONT_ENDS);
+        // A client may come back with a longer timeout, or with a shorter one.
+        let timeout_ms = TIMEOUT_MS << self.chance.below(2);
+        let client = &mut self.clients[at];
+        (client.front, client.conn) = (front, Some(conn));
+        let may_only_read = false;
+        let input = match client.session {
+            Some(session) => ClientInput::Resume { conn, session, timeout_ms, may_only_read },
+            None => ClientInput::Connect { conn, timeout_ms, may_only_read },
+        };
+        self.note(format_args!("client {at} at front end {front}: {input:?}"));
+        self.input(front, Input::Client(input))
+    }
+
+    fn disconnect(&mut self, at: usize) -> Checked {
+        self.note(format_args!("client {at} goes"));
+        let front = self.clients[at].front;
+        match self.clients[at].disconnected() {
+            Some(conn) => self.input(front, Input::Client(ClientInput::Disconnect { conn })),
+            None => Ok(()),
+        }
+    }
+
+    fn ask(&mut self, at: usize, ask: Ask) -> Checked {
+        let client = &mut self.clients[at];
+        let (Some(conn), Some(session), true) = (client.conn, client.session, client.is_connected) else {
+            return Ok(());
+        };
+        if client.waiting.len() >= WAITING_MAX
+            || client.waiting.iter().any(|waiting| waiting.ask == Ask::Close)
+        {
+            return Ok(());
+        }
+        let (number, front) = (self.next_request, client.front);
+        self.next_request += 1;
+        let is_alone = client.waiting.is_empty();
+        client.waiting.push_back(Waiting { number, ask: ask.clone(), asked_at: self.checks.newest() });
+        self.note(format_args!("client {at}, session {session}: request {number}: {ask:?}"));
+        let (xid, op) = (Xid(number as i32), ask.op());
+        if !ask.is_read() {
+            self.checks.asked(session, conn, number, &ask);
+            let command = ask.command(session, number);
+            return self.input(front, Input::Client(ClientInput::Write { conn, xid, op, command }));
+        }
+        let read = QueuedRead { client: Asker::new(conn, session, &[]), xid, op, body: ask.body(number) };
+        if is_alone && ask != Ask::Sync {
+            return self.read_at_once(at, &read);
+        }
+        self.input(front, Input::Client(ClientInput::Read(read)))
+    }
+
+    /// Nothing of the connection waits for the engine, so that its front reads the state.
+    fn read_at_once(&mut self, at: usize, read: &QueuedRead) -> Checked {
+        let mut out = Vec::new();
+        let state = &self.fronts[self.clients[at].front].state;
+        state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, &mut out);
+        self.take_reply(at, &out)
+    }
+
+    pub(super) fn take_mail(&mut self, front: usize) -> Checked {
+        let mut mail = Vec::new();
+        for (_, outbox) in self.fronts[front].out.iter_mut() {
+            mail.extend(outbox.iter().map(|(conn, parcel)| (conn, Mail::of(parcel))));
+            outbox.clear();
+        }
+        for (conn, mail) in mail {
+            if let Some(at) = self.clients.iter().position(|client| client.conn == Some(conn)) {
+                self.open(at, conn, mail)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, at: usize, conn: ConnId, mail: Mail) -> Checked {
+        match mail {
+            Mail::Reply(frame) => return self.take_reply(at, &frame),
+            Mail::Connected(session) => {
+                self.note(format_args!("client {at} has session {session}"));
+                self.checks.connected(session, conn);
+                let client = &mut self.clients[at];
+                (client.session, client.is_connected) = (Some(session), true);
+                return Ok(());
+            }
+            Mail::Expired => self.clients[at].session = None,
+            Mail::Close => {}
+            Mail::Event => {
+                let what = format!("client {at} hears of a watch that it has not set");
+                return Err(Violation { checker: "watches", what });
+            }
+        }
+        self.note(format_args!("client {at} is told to go: {mail:?}"));
+        self.closed(at, conn)
+    }
+
+    /// A front end has closed a connection.
+    fn closed(&mut self, at: usize, conn: ConnId) -> Checked {
+        let client = &mut self.clients[at];
+        let front = client.front;
+        client.disconnected();
+        self.input(front, Input::Client(ClientInput::Disconnect { conn }))
+    }
+
+    fn take_reply(&mut self, at: usize, frame: &[u8]) -> Checked {
+        let reply = Reply::decode(frame).map_err(|error| {
+            let what = format!("client {at} gets a reply that it cannot read: {error}");
+            Violation { checker: "protocol", what }
+        })?;
+        self.note(format_args!("client {at}: {reply:?}"));
+        let client = &mut self.clients[at];
+        let xid = reply.xid;
+        let waiting = client.waiting.pop_front().filter(|waiting| waiting.number as i32 == xid);
+        let Some(waiting) = waiting else {
+            let what = format!("client {at} gets a reply to {xid}, and waits for {:?}", client.waiting);
+            return Err(Violation { checker: "session order", what });
+        };
+        ensure!(
+            reply.zxid >= client.zxid,
+            "session order",
+            "client {at} gets {reply:?} after one with zxid {}",
+            client.zxid
+        );
+        client.zxid = reply.zxid;
+        self.checks.replied(&waiting, &reply, &self.fronts[client.front].state)?;
+        match (&waiting.ask, reply.error) {
+            (Ask::Close, _) => client.session = None,
+            (Ask::Create { is_ephemeral: false, .. }, 0) => {
+                client.acknowledged += 1;
+                let path = reply.path().unwrap_or_default().to_owned();
+                client.owned.push(Owned { path, number: waiting.number });
+            }
+            (ask, 0) => client.acknowledged += u64::from(!ask.is_read()),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A parcel for a client.
+#[derive(Debug)]
+enum Mail {
+    Reply(Vec<u8>),
+    Connected(SessionId),
+    Expired,
+    Close,
+    Event,
+}
+
+impl Mail {
+    fn of(parcel: Parcel<'_>) -> Mail {
+        match parcel {
+            Parcel::Reply(frame) => Mail::Reply(frame.to_vec()),
+            Parcel::Connected { session, .. } => Mail::Connected(session),
+            Parcel::Expired => Mail::Expired,
+            Parcel::Close => Mail::Close,
+            Parcel::Event(_) => Mail::Event,
+        }
+    }
+}
