@@ -124,6 +124,8 @@ pub enum Problem {
     Operation(i32),
     #[error("request is none that Keeper logs")]
     NotOfKeeper,
+    #[error("request of Keeper's collector of TTLs and containers, whose rules are not known here")]
+    Collector,
     #[error(
         "request without its time, as Keepers of 2021 logged it: end Keeper in order, so that it writes a snapshot"
     )]

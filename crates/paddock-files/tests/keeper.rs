@@ -468,6 +468,8 @@ fn what_is_no_log_of_a_keeper_is_refused() {
         "log index 61: transaction cannot be read",
     );
     refuse(&|log| log.request(61, &Entry { zxid: 50, ..request.clone() }), "zxid 0x32 comes after 0x32");
+    let collector = Entry { session: -2, ..request.clone() };
+    refuse(&|log| log.request(61, &collector), "log index 61: request of Keeper's collector");
     let long = request.encoded().len() - 25;
     refuse(&|log| log.record(61, 2, 1, &request.encoded()[..long]), "without its time");
     refuse(

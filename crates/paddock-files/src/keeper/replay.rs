@@ -16,8 +16,8 @@ use super::entry::{Entry, SESSION_ID};
 use super::state::{KeeperState, counter, is_computed};
 use crate::error::Problem;
 
-/// An operation of recent Keepers that only reads.
-const LIST_WITH_OPTIONS: i32 = 508;
+/// Session of requests that Keeper makes for a client. Those below are of its collector of TTLs and containers.
+const OF_NO_SESSION: SessionId = SessionId(-1);
 /// Scheme of the identity that may do everything.
 const SUPER: &str = "super";
 
@@ -46,14 +46,14 @@ impl KeeperState {
         if entry.op == OpCode::Reconfig.code() {
             return Ok(());
         }
+        if entry.session < OF_NO_SESSION {
+            return Err(Problem::Collector);
+        }
         let zxid = Zxid(if entry.zxid == 0 { index as i64 } else { entry.zxid });
         if zxid <= self.zxid {
             return Err(Problem::ZxidBack { zxid, last: self.zxid });
         }
         self.zxid = zxid;
-        if entry.op == LIST_WITH_OPTIONS {
-            return Ok(());
-        }
         let op = OpCode::from_code(entry.op).ok_or(Problem::Operation(entry.op))?;
         match op {
             OpCode::CloseSession => self.close_session(entry.session),
