@@ -93,7 +93,9 @@ impl Front {
                         let error = i32::from_be_bytes(frame[16..20].try_into().expect("four bytes"));
                         self.refusals.extend((error != 0).then_some(error));
                     }
-                    Parcel::Event(_) | Parcel::Expired => panic!("nobody waits for {parcel:?}"),
+                    Parcel::Event(_) | Parcel::SharedEvent(_) | Parcel::Expired => {
+                        panic!("nobody waits for {parcel:?}")
+                    }
                 }
             }
             outbox.clear();

@@ -16,7 +16,7 @@ use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead};
 use crate::audit::{AuditedWrite, refused_reconfig};
 use crate::clickhouse::Packet;
 use crate::host::{Answered, Host, Received, TracedRequest};
-use crate::output::Output;
+use crate::output::{Output, SharedEvent};
 use crate::protocol::Protocol;
 use crate::queue::Queue;
 use crate::watches::{Portion, WatchesToSet};
@@ -249,7 +249,13 @@ impl<H: Host> Connection<H> {
     }
 
     /// Takes a parcel of the engine. Returns true if it answers a request.
-    pub(crate) fn deliver(&mut self, parcel: Parcel<'_>, now: Now, host: &H, settings: &Settings) -> bool {
+    pub(crate) fn deliver(
+        &mut self,
+        parcel: Parcel<'_>,
+        shared: &mut SharedEvent,
+        (now, host): (Now, &H),
+        settings: &Settings,
+    ) -> bool {
         let limits = &settings.limits;
         if let (Parcel::Connected { timeout_ms, read_only: false, .. }, Some(waiting)) =
             (parcel, self.queue.oldest())
@@ -270,14 +276,19 @@ impl<H: Host> Connection<H> {
                     audited.finish(Some(bytes), &**log);
                 }
             }
-            Parcel::Event(bytes) => {
+            Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => {
                 if self.output.unsent_bytes() > Self::event_room(limits) {
                     let unsent_bytes = self.output.unsent_bytes();
                     let detail = format_args!("{unsent_bytes} bytes unsent, and another event comes");
                     self.hit(LimitHit::Buffers, now.monotonic_ms, &detail, limits);
                     self.abandon();
                 } else {
-                    self.send(Packet::Unasked, bytes);
+                    let is_shared = matches!(parcel, Parcel::SharedEvent(_));
+                    if is_shared && self.protocol.speaks_zookeeper() {
+                        self.output.share(shared.of(bytes));
+                    } else {
+                        self.send(Packet::Unasked, bytes);
+                    }
                     host.on_event(&self.stats);
                 }
             }
@@ -333,7 +344,7 @@ impl<H: Host> Connection<H> {
 
     /// The client was sent so many of them.
     pub(crate) fn advance(&mut self, bytes: usize, limits: &Limits) {
-        self.output.advance(bytes, self.protocol.is_compressed());
+        self.output.advance(bytes);
         self.count_memory(bytes, limits);
     }
 }

@@ -15,7 +15,7 @@ use crate::audit::AuditedWrite;
 use crate::connection::Connection;
 use crate::host::{Host, Served, WordAnswer};
 use crate::long_multis::LongMultis;
-use crate::output::clear;
+use crate::output::{SharedEvent, clear};
 use crate::outstanding::FrontOutstanding;
 use crate::prefetch;
 use crate::protocol::{Action, BadInput, Context, SaslReply};
@@ -204,6 +204,7 @@ impl<H: Host> Front<H> {
         if host.take_mail(&mut mail) {
             let now = host.now();
             self.outstanding_before_mail = self.outstanding.now();
+            let mut shared = SharedEvent::default();
             for (conn, parcel) in mail.iter() {
                 let connection = match &mut current {
                     Some(current) if current.client().conn == conn => &mut **current,
@@ -214,7 +215,7 @@ impl<H: Host> Front<H> {
                     },
                 };
                 let long_bytes = connection.long_bytes();
-                let is_answer = connection.deliver(parcel, now, host, &self.settings);
+                let is_answer = connection.deliver(parcel, &mut shared, (now, host), &self.settings);
                 self.long_multis.end(long_bytes - connection.long_bytes());
                 connection.count_memory(0, &self.settings.limits);
                 self.outstanding.subtract(usize::from(is_answer), &self.settings.limits.outstanding);

@@ -1,6 +1,12 @@
 //! Bytes on their way to a client.
 
+mod pieces;
+
+use std::sync::Arc;
+
 use paddock_proto::blocks;
+
+use pieces::Pieces;
 
 /// A buffer that grew beyond this is let go when it is empty, in bytes.
 pub(crate) const BUFFER_BYTES_KEPT: usize = 16 << 10;
@@ -9,47 +15,109 @@ pub(crate) const BUFFER_BYTES_KEPT: usize = 16 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     pub(crate) bytes: Vec<u8>,
-    /// The same in compressed blocks, which are sent in its place where the client wants that.
-    packed: Vec<u8>,
-    /// Bytes of `bytes`, or of `packed`, that were sent.
+    ahead: Ahead,
+    /// Bytes that were sent of what is sent next.
     sent: usize,
+}
+
+/// Bytes that are sent before those of the buffer.
+#[derive(Debug, Default)]
+enum Ahead {
+    #[default]
+    Nothing,
+    /// Compressed blocks of what was in the buffer, where the client wants them.
+    Packed(Vec<u8>),
+    /// Events that other connections have, too, and what stands between them.
+    Pieces(Box<Pieces>),
+}
+
+impl Ahead {
+    fn packed(&mut self) -> &mut Vec<u8> {
+        if !matches!(self, Ahead::Packed(_)) {
+            assert!(
+                matches!(self, Ahead::Nothing),
+                "events are not shared with a client that wants them compressed"
+            );
+            *self = Ahead::Packed(Vec::new());
+        }
+        match self {
+            Ahead::Packed(packed) => packed,
+            Ahead::Nothing | Ahead::Pieces(_) => unreachable!("it is packed since the lines above"),
+        }
+    }
 }
 
 impl Output {
     /// Bytes that are not sent yet. Those that are still to be compressed count as they are.
     #[inline]
     pub(crate) fn unsent_bytes(&self) -> usize {
-        self.bytes.len() + self.packed.len() - self.sent
+        let ahead = match &self.ahead {
+            Ahead::Nothing => 0,
+            Ahead::Packed(packed) => packed.len(),
+            Ahead::Pieces(pieces) => pieces.len(),
+        };
+        self.bytes.len() + ahead - self.sent
     }
 
     /// Bytes of memory that it takes, beside buffers that are kept.
     #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
-        held_bytes(&self.bytes) + held_bytes(&self.packed)
+        let ahead = match &self.ahead {
+            Ahead::Nothing => 0,
+            Ahead::Packed(packed) => held_bytes(packed),
+            Ahead::Pieces(pieces) => pieces.held_bytes(),
+        };
+        held_bytes(&self.bytes) + ahead
     }
 
     /// The first packet of a connection is never compressed, whatever the client has asked for in its greeting.
     #[inline]
     pub(crate) fn greeting(&mut self, is_compressed: bool) -> &mut Vec<u8> {
-        if is_compressed { &mut self.packed } else { &mut self.bytes }
+        if is_compressed { self.ahead.packed() } else { &mut self.bytes }
+    }
+
+    /// Appends bytes that other connections have, too. The client does not want them compressed.
+    pub(crate) fn share(&mut self, shared: Arc<[u8]>) {
+        let own = std::mem::take(&mut self.bytes);
+        if let Ahead::Nothing = self.ahead {
+            self.ahead = Ahead::Pieces(Box::new(Pieces::behind(own)));
+        } else if !own.is_empty() {
+            self.pieces().push_own(own);
+        }
+        self.pieces().push_shared(shared);
+    }
+
+    fn pieces(&mut self) -> &mut Pieces {
+        match &mut self.ahead {
+            Ahead::Pieces(pieces) => pieces,
+            Ahead::Nothing | Ahead::Packed(_) => panic!("events are shared uncompressed, and behind others"),
+        }
     }
 
     /// The bytes to send next.
     #[inline]
     pub(crate) fn unsent(&mut self, is_compressed: bool) -> &[u8] {
         if is_compressed {
-            blocks::pack(&self.bytes, &mut self.packed);
+            blocks::pack(&self.bytes, self.ahead.packed());
             clear(&mut self.bytes);
         }
-        let sending = if is_compressed { &self.packed } else { &self.bytes };
+        let sending = match &mut self.ahead {
+            Ahead::Nothing => &self.bytes,
+            Ahead::Packed(packed) => packed,
+            Ahead::Pieces(pieces) => pieces.ready(),
+        };
         &sending[self.sent..]
     }
 
     /// The client was sent so many of these.
     #[inline]
-    pub(crate) fn advance(&mut self, bytes: usize, is_compressed: bool) {
+    pub(crate) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
-        let sending = if is_compressed { &mut self.packed } else { &mut self.bytes };
+        let sending = match &mut self.ahead {
+            Ahead::Nothing => &mut self.bytes,
+            Ahead::Packed(packed) => packed,
+            Ahead::Pieces(_) => return self.advance_pieces(),
+        };
         assert!(self.sent <= sending.len(), "more was sent than there is");
         if self.sent == sending.len() {
             clear(sending);
@@ -57,9 +125,44 @@ impl Output {
         }
     }
 
+    fn advance_pieces(&mut self) {
+        let sent = self.sent;
+        let pieces = self.pieces();
+        assert!(sent <= pieces.run_len(), "more was sent than there is");
+        if sent == pieces.run_len() {
+            let is_over = pieces.end_run();
+            self.sent = 0;
+            if is_over {
+                self.ahead = Ahead::Nothing;
+            }
+        }
+    }
+
     /// Drops what is not sent.
     pub(crate) fn drop_all(&mut self) {
         *self = Output::default();
+    }
+}
+
+/// The long event that was shared last, of one box of mail.
+#[derive(Debug, Default)]
+pub(crate) struct SharedEvent(Option<(Place, Arc<[u8]>)>);
+
+/// Address and length of bytes in the box.
+type Place = (*const u8, usize);
+
+impl SharedEvent {
+    /// The event at this place of the box, copied once for all that are told of it one after the other.
+    pub(crate) fn of(&mut self, event: &[u8]) -> Arc<[u8]> {
+        let place = (event.as_ptr(), event.len());
+        match &self.0 {
+            Some((last, bytes)) if *last == place => Arc::clone(bytes),
+            _ => {
+                let bytes: Arc<[u8]> = event.into();
+                self.0 = Some((place, Arc::clone(&bytes)));
+                bytes
+            }
+        }
     }
 }
 
@@ -74,4 +177,73 @@ pub(crate) fn held_bytes(buffer: &Vec<u8>) -> usize {
 pub(crate) fn clear(buffer: &mut Vec<u8>) {
     buffer.clear();
     buffer.shrink_to(BUFFER_BYTES_KEPT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends all in steps of so many bytes at most.
+    fn sent(output: &mut Output, step: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        loop {
+            let unsent = output.unsent(false);
+            if unsent.is_empty() {
+                return all;
+            }
+            let piece = &unsent[..unsent.len().min(step)];
+            all.extend_from_slice(piece);
+            let bytes = piece.len();
+            output.advance(bytes);
+        }
+    }
+
+    /// Replies and shared events in turns, and what the client is to see of them.
+    fn filled() -> (Output, Vec<u8>) {
+        let (mut output, mut expected) = (Output::default(), Vec::new());
+        for number in 0..100u8 {
+            let event: Arc<[u8]> = vec![number; 1000].into();
+            expected.extend_from_slice(&event);
+            output.share(event);
+            if number % 7 == 0 {
+                output.bytes.extend_from_slice(b"reply");
+                expected.extend_from_slice(b"reply");
+            }
+        }
+        (output, expected)
+    }
+
+    #[test]
+    fn shared_events_and_replies_leave_in_their_order() {
+        for step in [1, 999, 1000, 70_000, usize::MAX] {
+            let (mut output, expected) = filled();
+            assert_eq!(output.unsent_bytes(), expected.len());
+            assert!(sent(&mut output, step) == expected, "in steps of {step}");
+            assert_eq!((output.unsent_bytes(), output.held_bytes()), (0, 0));
+            assert!(matches!(output.ahead, Ahead::Nothing));
+        }
+    }
+
+    #[test]
+    fn an_event_comes_behind_what_is_partly_sent() {
+        let mut output = Output { bytes: b"reply".to_vec(), ..Output::default() };
+        assert_eq!(output.unsent(false), b"reply");
+        output.advance(2);
+        output.share(Arc::from(&b"event"[..]));
+        output.bytes.extend_from_slice(b"last");
+        assert_eq!(output.unsent_bytes(), 3 + 5 + 4);
+        assert_eq!(sent(&mut output, 4), b"plyeventlast");
+    }
+
+    #[test]
+    fn what_a_client_does_not_read_is_not_copied() {
+        let (mut output, event) = (Output::default(), Arc::<[u8]>::from(vec![7; 1000]));
+        for _ in 0..1000 {
+            output.share(Arc::clone(&event));
+            output.unsent(false);
+        }
+        let Ahead::Pieces(pieces) = &output.ahead else { panic!("events are shared") };
+        assert!(pieces.run_len() < 70_000, "{} bytes were copied", pieces.run_len());
+        assert_eq!(output.unsent_bytes(), 1_000_000);
+    }
 }

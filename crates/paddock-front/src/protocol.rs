@@ -168,6 +168,12 @@ impl Protocol {
         self.phase != Phase::Greeting && self.extensions().compression
     }
 
+    /// True if packets leave in ZooKeeper's dialect, as they are made.
+    #[inline]
+    pub(crate) fn speaks_zookeeper(&self) -> bool {
+        self.clickhouse.is_none()
+    }
+
     /// Bytes of an xid before those that a member knows.
     #[inline]
     pub(crate) fn xid_bytes_ahead(&self) -> usize {

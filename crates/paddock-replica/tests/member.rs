@@ -163,7 +163,7 @@ fn conn(number: u64) -> ConnId {
 fn tell(conn: ConnId, parcel: Parcel<'_>) -> Vec<String> {
     let who = (1..9).find(|n| conn == self::conn(*n)).expect("tests use small numbers");
     match parcel {
-        Parcel::Reply(mut bytes) | Parcel::Event(mut bytes) => {
+        Parcel::Reply(mut bytes) | Parcel::Event(mut bytes) | Parcel::SharedEvent(mut bytes) => {
             let mut lines = Vec::new();
             while let Some((body, len)) = frame::split(bytes, i32::MAX).unwrap() {
                 lines.push(format!("{who}: {}", tell_packet(body)));

@@ -18,6 +18,8 @@ pub enum Parcel<'a> {
     Reply(&'a [u8]),
     /// A watch event: a whole frame.
     Event(&'a [u8]),
+    /// A long watch event that an earlier parcel of the same box has, too: a whole frame, in the same place of the box.
+    SharedEvent(&'a [u8]),
     /// The connection now serves this session.
     Connected { session: SessionId, timeout_ms: i32, read_only: bool },
     /// The session it asked for is gone.
@@ -30,6 +32,7 @@ pub enum Parcel<'a> {
 enum ParcelKind {
     Reply,
     Event,
+    SharedEvent,
     Connected { session: SessionId, timeout_ms: i32, read_only: bool },
     Expired,
     Close,
@@ -52,6 +55,9 @@ impl Outbox {
     const PARCELS_KEPT: usize = 16 << 10;
     /// Bytes of a round above which it does not make the next ones keep more.
     const RECENT_BYTES_MAX: usize = 2 << 20;
+
+    /// Shorter events are copied sooner than shared, in bytes.
+    const SHARED_BYTES_MIN: usize = 512;
 
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -80,6 +86,7 @@ impl Outbox {
             let parcel = match *kind {
                 ParcelKind::Reply => Parcel::Reply(bytes),
                 ParcelKind::Event => Parcel::Event(bytes),
+                ParcelKind::SharedEvent => Parcel::SharedEvent(bytes),
                 ParcelKind::Connected { session, timeout_ms, read_only } => {
                     Parcel::Connected { session, timeout_ms, read_only }
                 }
@@ -225,8 +232,14 @@ impl EventMail<'_> {
     #[inline]
     pub fn tell(&mut self, conn: ConnId) {
         let outbox = &mut self.outboxes.boxes[conn.worker()];
+        let mut kind = ParcelKind::Event;
         let place = match &self.encoded {
-            Some((worker, place)) if *worker == conn.worker() => place.clone(),
+            Some((worker, place)) if *worker == conn.worker() => {
+                if place.len() >= Outbox::SHARED_BYTES_MIN {
+                    kind = ParcelKind::SharedEvent;
+                }
+                place.clone()
+            }
             _ => {
                 let start = outbox.bytes.len();
                 self.event.encode(&mut outbox.bytes);
@@ -235,7 +248,7 @@ impl EventMail<'_> {
                 place
             }
         };
-        outbox.seal(conn, ParcelKind::Event, place);
+        outbox.seal(conn, kind, place);
         self.outboxes.events += 1;
     }
 }
@@ -298,6 +311,21 @@ mod tests {
         assert_eq!(parcels(1), [(c, own)]);
         assert_eq!(outboxes.boxes[0].bytes.len(), 3 + encoded.len());
         assert_eq!([outboxes.take_events(), outboxes.take_events()], [3, 0]);
+    }
+
+    #[test]
+    fn a_long_event_is_shared_by_all_but_the_first_of_a_worker() {
+        let [a, b, c] = [ConnId::new(0, 1), ConnId::new(0, 2), ConnId::new(1, 1)];
+        let mut outboxes = Outboxes::new(2);
+        let path = format!("/{}", "x".repeat(Outbox::SHARED_BYTES_MIN));
+        let mut mail =
+            outboxes.event(WatchEvent { kind: EventKind::NodeCreated, path: &path, zxid: Zxid(7) });
+        [a, b, c].into_iter().for_each(|conn| mail.tell(conn));
+        let kinds = |worker: usize| {
+            let parcels = outboxes.boxes[worker].iter();
+            parcels.map(|(_, parcel)| matches!(parcel, Parcel::SharedEvent(_))).collect::<Vec<_>>()
+        };
+        assert_eq!((kinds(0), kinds(1)), (vec![false, true], vec![false]));
     }
 
     #[test]

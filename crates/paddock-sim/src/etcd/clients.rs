@@ -209,7 +209,7 @@ impl Mail {
             Parcel::Connected { session, .. } => Mail::Connected(session),
             Parcel::Expired => Mail::Expired,
             Parcel::Close => Mail::Close,
-            Parcel::Event(_) => Mail::Event,
+            Parcel::Event(_) | Parcel::SharedEvent(_) => Mail::Event,
         }
     }
 }

@@ -23,7 +23,11 @@ fn told(watches: &mut Watches, path: &str, kind: EventKind) -> Vec<ConnId> {
     let mut out = Outboxes::new(1);
     watches.fire(&change(path, kind), Zxid(1), &mut out);
     let (_, outbox) = out.iter_mut().next().expect("there is a worker");
-    outbox.iter().filter(|(_, parcel)| matches!(parcel, Parcel::Event(_))).map(|(conn, _)| conn).collect()
+    outbox
+        .iter()
+        .filter(|(_, parcel)| matches!(parcel, Parcel::Event(_) | Parcel::SharedEvent(_)))
+        .map(|(conn, _)| conn)
+        .collect()
 }
 
 fn summary(connections: usize, paths: usize, watches: usize) -> WatchSummary {
