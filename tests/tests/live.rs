@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use paddock_client::{
     Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Id, Multi, Perms, SessionId, Tls, TlsFiles,
 };
+use paddock_tests::etcd::EtcdCluster;
 use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::{Release, Server, ServerKind, environment};
 use tokio::task::JoinSet;
@@ -255,7 +256,10 @@ fn settings() -> [(&'static str, &'static str); 1] {
 
 /// Under load: the copier is ended and started again, and each server is restarted once.
 async fn copied_under_load(from: ServerKind, to: ServerKind, way: &str) {
-    let mut source = Server::start_with(from, &settings());
+    copied_from_a_server_under_load(Server::start_with(from, &settings()), to, way).await;
+}
+
+async fn copied_from_a_server_under_load(mut source: Server, to: ServerKind, way: &str) {
     let mut target = Server::start_with(to, &settings());
     let client = connect(source.address()).await;
     write_some_of_all(&client).await;
@@ -303,6 +307,14 @@ async fn by_comparing() {
 #[tokio::test]
 async fn back_to_zookeeper() {
     copied_under_load(ServerKind::Paddock, ServerKind::ZooKeeper, "by its watches").await;
+}
+
+#[tokio::test]
+async fn a_front_end_on_etcd_is_copied() {
+    let etcd = EtcdCluster::start(1);
+    let mut front = etcd.front_end_with(0, &settings(), &[]);
+    front.restart();
+    copied_from_a_server_under_load(front, ServerKind::Paddock, "by its watches").await;
 }
 
 /// Waits until the copy of `/told` has this data, or is gone. A walk would come too late.

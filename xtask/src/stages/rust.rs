@@ -102,7 +102,7 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
         ("ZOOKEEPER_CLASSPATH", layout.class_path().into()),
         (ports::VARIABLE, ports::of_stage(stage).into()),
     ]);
-    let success = programs::run(layout, stage, &programs, &[], &variables)?;
+    let success = programs::run(layout, stage, &programs, &["--skip", ON_ETCD], &variables)?;
     Ok(Outcome { counts: count(layout, stage)?, success })
 }
 
