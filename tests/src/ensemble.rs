@@ -96,11 +96,24 @@ impl Ensemble {
         servers: &[(String, String)],
         settings: impl Fn(usize) -> Vec<(String, String)>,
     ) -> Ensemble {
+        Ensemble::start_each_of(ServerKind::Paddock, members, servers, settings)
+    }
+
+    /// The same with members of either kind.
+    pub fn start_each_of(
+        kind: ServerKind,
+        members: usize,
+        servers: &[(String, String)],
+        settings: impl Fn(usize) -> Vec<(String, String)>,
+    ) -> Ensemble {
         let start = |id| {
             let own = settings(id);
+            let own = own.iter().map(|(key, value)| (&**key, &**value));
             let all: Vec<(&str, &str)> =
-                servers.iter().chain(&own).map(|(key, value)| (&**key, &**value)).collect();
-            Server::start_member(id, &all)
+                servers.iter().map(|(key, value)| (&**key, &**value)).chain(own).chain(LIMITS).collect();
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+            let (namespace, disk_bytes) = (None, None);
+            Server::start_as(&MemberSettings { kind, id, address, namespace, disk_bytes, settings: &all })
         };
         let mut ensemble = Ensemble { members: (1..=members).map(start).collect() };
         ensemble.leader();
@@ -122,6 +135,11 @@ impl Ensemble {
     /// By its place from 0.
     pub fn member(&mut self, number: usize) -> &mut Server {
         &mut self.members[number]
+    }
+
+    /// A member by its place from 0, to look at.
+    pub fn at(&self, place: usize) -> &Server {
+        &self.members[place]
     }
 
     pub fn len(&self) -> usize {

@@ -42,6 +42,7 @@ pub mod pem_stores;
 pub mod server;
 pub mod teller;
 pub mod torture;
+pub mod zookeeper_metrics;
 
 /// Number of rounds: the environment's, or this default.
 pub fn rounds(variable: &str, default: usize) -> usize {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::zookeeper_metrics;
+
 /// A difference in one field of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -29,6 +31,8 @@ pub enum Meant {
     /// Both have it, with values that are equal by chance only.
     Chance,
     ZooKeeperOnly,
+    /// ZooKeeper has it alone, and not in every state.
+    ZooKeeperNowAndThen,
     PaddockOnly,
 }
 
@@ -46,7 +50,7 @@ impl Difference {
         let is_kind = matches!(
             (self.meant, found),
             (Meant::Values | Meant::Chance, Found::Values(..))
-                | (Meant::ZooKeeperOnly, Found::ZooKeeperOnly(_))
+                | (Meant::ZooKeeperOnly | Meant::ZooKeeperNowAndThen, Found::ZooKeeperOnly(_))
                 | (Meant::PaddockOnly, Found::PaddockOnly(_))
         );
         let is_field = match self.field.split_once('*') {
@@ -62,7 +66,7 @@ impl Difference {
 
     /// True if it has to be found each time.
     pub fn is_steady(&self) -> bool {
-        self.meant != Meant::Chance
+        !matches!(self.meant, Meant::Chance | Meant::ZooKeeperNowAndThen)
     }
 }
 
@@ -70,164 +74,22 @@ impl Difference {
 pub fn differences() -> Vec<Difference> {
     let difference = |field: &str, meant, reason| Difference { field: field.to_owned(), meant, reason };
     let of_words = FIELDS.iter().map(|(field, meant, reason)| difference(field, *meant, reason));
-    let metrics = METRICS.iter().flat_map(|metrics| {
-        let counters = metrics.counters.iter().map(|name| (*name).to_owned());
-        let names: Vec<String> =
-            counters.chain(metrics.summaries.iter().map(|name| format!("*_{name}"))).collect();
-        let fields =
-            names.into_iter().flat_map(|name| [format!("mntr zk_{name}"), format!("/monitor {name}")]);
-        fields.map(|field| Difference { field, meant: Meant::ZooKeeperOnly, reason: metrics.reason })
+    let metrics = zookeeper_metrics::rows().into_iter().filter(|row| !row.is_here).flat_map(|row| {
+        let part = if row.kind == "counter" { "" } else { "*_" };
+        let fields = [format!("mntr zk_{part}{}", row.name), format!("/monitor {part}{}", row.name)];
+        let reason = "the table of metrics has the reason";
+        fields.map(|field| Difference { field, meant: Meant::ZooKeeperNowAndThen, reason })
     });
     of_words.chain(metrics).collect()
 }
 
-/// Metrics that ZooKeeper has alone, for one reason.
-struct Metrics {
-    reason: &'static str,
-    counters: &'static [&'static str],
-    /// Those with averages, sums and the like.
-    summaries: &'static [&'static str],
+/// Differences that only members of ensembles show, beside all others.
+pub fn differences_in_ensembles() -> Vec<Difference> {
+    IN_ENSEMBLES
+        .iter()
+        .map(|(field, meant, reason)| Difference { field: (*field).to_owned(), meant: *meant, reason })
+        .collect()
 }
-
-const METRICS: [Metrics; 4] = [
-    Metrics {
-        reason: "members speak to each other in a protocol of their own, whose metrics are paddock_member_*",
-        counters: &[
-            "commit_count",
-            "connection_revalidate_count",
-            "diff_count",
-            "ensemble_auth_fail",
-            "ensemble_auth_skip",
-            "ensemble_auth_success",
-            "learner_commit_received_count",
-            "learner_proposal_received_count",
-            "proposal_count",
-            "quit_leading_due_to_disloyal_voter",
-            "revalidate_count",
-            "skip_learner_request_to_next_processor_count",
-            "snap_count",
-        ],
-        summaries: &[
-            "commit_process_time",
-            "commit_propagation_latency",
-            "follower_sync_time",
-            "inflight_diff_count",
-            "inflight_snap_count",
-            "leader_unavailable_time",
-            "learner_request_processor_queue_size",
-            "observer_sync_time",
-            "om_commit_process_time_ms",
-            "om_proposal_process_time_ms",
-            "proposal_ack_creation_latency",
-            "proposal_latency",
-            "quorum_ack_latency",
-        ],
-    },
-    Metrics {
-        reason: "it is about a stage of ZooKeeper's request pipeline; paddock_stage_seconds is about Paddock's",
-        counters: &[
-            "outstanding_changes_queued",
-            "outstanding_changes_removed",
-            "prep_processor_request_queued",
-            "request_commit_queued",
-            "requests_not_forwarded_to_commit_processor",
-            "sync_processor_request_queued",
-        ],
-        summaries: &[
-            "close_session_prep_time",
-            "commit_commit_proc_req_queued",
-            "concurrent_request_processing_in_commit_processor",
-            "local_write_committed_time_ms",
-            "pending_session_queue_size",
-            "prep_process_time",
-            "prep_processor_queue_size",
-            "prep_processor_queue_time_ms",
-            "propagation_latency",
-            "proposal_process_time",
-            "read_commit_proc_issued",
-            "read_commit_proc_req_queued",
-            "read_commitproc_time_ms",
-            "read_final_proc_time_ms",
-            "reads_after_write_in_session_queue",
-            "reads_issued_from_session_queue",
-            "request_throttle_queue_time_ms",
-            "requests_in_session_queue",
-            "server_write_committed_time_ms",
-            "session_queues_drained",
-            "sync_process_time",
-            "sync_processor_batch_size",
-            "sync_processor_queue_and_flush_time_ms",
-            "sync_processor_queue_flush_time_ms",
-            "sync_processor_queue_size",
-            "sync_processor_queue_time_ms",
-            "time_waiting_empty_pool_in_commit_processor_read_ms",
-            "write_batch_time_in_commit_processor",
-            "write_commit_proc_issued",
-            "write_commit_proc_req_queued",
-            "write_commitproc_time_ms",
-            "write_final_proc_time_ms",
-        ],
-    },
-    Metrics {
-        reason: "there is no such part here: no Java process, no cache of replies, no cleaner of dead watchers, no stale requests",
-        counters: &[
-            "add_dead_watcher_stall_time",
-            "cnxn_closed_without_zk_server_running",
-            "dead_watchers_cleared",
-            "dead_watchers_queued",
-            "response_packet_cache_hits",
-            "response_packet_cache_misses",
-            "response_packet_get_children_cache_hits",
-            "response_packet_get_children_cache_misses",
-            "restore_error_count",
-            "restore_rate_limited_count",
-            "stale_replies",
-            "stale_requests",
-            "stale_requests_dropped",
-            "stale_sessions_expired",
-        ],
-        summaries: &[
-            "dead_watchers_cleaner_latency",
-            "jvm_pause_time_ms",
-            "netty_queued_buffer_capacity",
-            "restore_time",
-        ],
-    },
-    Metrics {
-        reason: "it is not counted under this name; times of requests and syncs are histograms in paddock_request_seconds and paddock_stage_seconds",
-        counters: &[
-            "bytes_received_count",
-            "connection_drop_count",
-            "connection_request_count",
-            "insecure_admin_count",
-            "large_requests_rejected",
-            "looking_count",
-            "response_bytes",
-            "sessionless_connections_expired",
-            "snapshot_rate_limited_count",
-            "unrecoverable_error_count",
-            "watch_bytes",
-        ],
-        summaries: &[
-            "a_read_per_namespace",
-            "a_write_per_namespace",
-            "connection_token_deficit",
-            "dbinittime",
-            "election_time",
-            "node_changed_watch_count",
-            "node_children_watch_count",
-            "node_created_watch_count",
-            "node_deleted_watch_count",
-            "readlatency",
-            "socket_closing_time",
-            "startup_snap_load_time",
-            "startup_txns_load_time",
-            "startup_txns_loaded",
-            "unavailable_time",
-            "updatelatency",
-        ],
-    },
-];
 
 use Meant::{Chance, PaddockOnly, Values, ZooKeeperOnly};
 
@@ -242,10 +104,15 @@ const OWN_LIMITS: &str = "it is about a limit that ZooKeeper does not have";
 const MACHINE: &str = "the name is that of the machine, and not what its address leads to";
 
 const MACHINE_FILES: &str = "a process in Java has other files open";
-const SUMMARY: &str = "only their number is told; paddock_stage_seconds has their times";
 const NOT_SYNCED: &str = "ZooKeeper was told not to wait for its disk, which Paddock always does";
 const FIRST_SNAPSHOT: &str =
     "ZooKeeper takes a snapshot when it starts, Paddock when there is something to keep";
+const NETTY: &str = "ZooKeeper counts such connections only if it works with Netty";
+const FOUNDING: &str = "the first start of a member applies the entries with which it begins";
+const RESET: &str =
+    "srst, which was asked before, resets every metric of ZooKeeper's, and only packets and latencies here";
+const UNKNOWN_WORD: &str =
+    "a word that there is not is taken for the length of a request, which is too large";
 const ALONE: &str = "a member alone is a quorum of one; ZooKeeper tells it of ensembles only";
 const DIGEST: &str = "ZooKeeper tells a digest after every 128 transactions, Paddock that of now";
 const ENVIRONMENT: &str = "Paddock has no properties but what the environment is told by";
@@ -278,10 +145,14 @@ const FIELDS: &[(&str, Meant, &str)] = &[
     ("mntr zk_packets_*", Values, OWN_CONNECTION),
     ("mntr zk_version", Values, BUILD),
     ("mntr zk_open_file_descriptor_count", Chance, MACHINE_FILES),
-    ("mntr zk_*_fsynctime", ZooKeeperOnly, SUMMARY),
-    ("mntr zk_*_snapshottime", ZooKeeperOnly, SUMMARY),
+    ("mntr zk_*time", Chance, TIME),
+    ("mntr zk_*latency", Chance, TIME),
     ("mntr zk_cnt_fsynctime", Values, NOT_SYNCED),
     ("mntr zk_cnt_snapshottime", Values, FIRST_SNAPSHOT),
+    ("mntr zk_bytes_received_count", Values, OWN_CONNECTION),
+    ("mntr zk_non_mtls_local_conn_count", Values, NETTY),
+    ("mntr zk_*_startup_txns_loaded", Values, FOUNDING),
+    ("mntr zk_large_requests_rejected", Chance, UNKNOWN_WORD),
     ("mntr zk_client_buffer_*", PaddockOnly, OWN_LIMITS),
     ("mntr zk_memory_limit_exceeded", PaddockOnly, OWN_LIMITS),
     ("mntr zk_quorum_size", PaddockOnly, ALONE),
@@ -316,9 +187,15 @@ const FIELDS: &[(&str, Meant, &str)] = &[
         "Paddock tells the settings that count, whatever file says them",
     ),
     ("/last_snapshot *", Values, FIRST_SNAPSHOT),
-    ("/monitor *_fsynctime", ZooKeeperOnly, SUMMARY),
-    ("/monitor *_snapshottime", ZooKeeperOnly, SUMMARY),
+    ("/monitor *time", Chance, TIME),
+    ("/monitor *latency", Chance, TIME),
     ("/monitor cnt_fsynctime", Values, NOT_SYNCED),
+    ("/monitor bytes_received_count", Values, OWN_CONNECTION),
+    ("/monitor non_mtls_local_conn_count", Values, NETTY),
+    ("/monitor *_startup_txns_loaded", Values, FOUNDING),
+    ("/monitor connection_request_count", Chance, RESET),
+    ("/monitor response_bytes", Chance, RESET),
+    ("/monitor large_requests_rejected", Values, UNKNOWN_WORD),
     ("/monitor client_buffer_*", PaddockOnly, OWN_LIMITS),
     ("/monitor memory_limit_exceeded", PaddockOnly, OWN_LIMITS),
     ("/monitor quorum_size", PaddockOnly, ALONE),
@@ -340,4 +217,51 @@ const FIELDS: &[(&str, Meant, &str)] = &[
     ("/system_properties zookeeper.version", PaddockOnly, ENVIRONMENT),
     ("/system_properties os.*", Chance, MACHINE),
     ("/system_properties user.*", Chance, PLACE),
+];
+
+const LIMITS: &str = "members find each other without such limits";
+const ENTRIES: &str = "a proposal is an entry of the log, and an ensemble's first entries are about itself";
+const EPOCHS: &str = "ZooKeeper's zxids begin anew with each epoch, Paddock's are counted through";
+const OTHER_WORD: &str = "Paddock has a word of its own";
+const NO_ZAB: &str = "there is no such state in Raft; lgif and the page tell of its log";
+const ALL_SESSIONS: &str = "a follower of ZooKeeper's does not know when sessions expire";
+
+/// Fields that only members of ensembles have, or that differ only there.
+const IN_ENSEMBLES: &[(&str, Meant, &str)] = &[
+    ("conf initLimit", ZooKeeperOnly, LIMITS),
+    ("conf syncLimit", ZooKeeperOnly, LIMITS),
+    ("conf electionAlg", ZooKeeperOnly, "there is one way to elect a leader"),
+    ("conf electionPort", Values, PLACE),
+    ("conf quorumPort", Values, PLACE),
+    ("conf server.*", Values, PLACE),
+    ("conf version", Values, ENTRIES),
+    ("srvr Zxid", Values, EPOCHS),
+    ("srvr Proposal sizes last/min/max", Values, ENTRIES),
+    ("stat Zxid", Values, EPOCHS),
+    ("stat Proposal sizes last/min/max", Values, ENTRIES),
+    ("mntr zk_looking_count", Chance, TIME),
+    ("mntr zk_commit_count", Values, ENTRIES),
+    ("mntr zk_proposal_count", Values, ENTRIES),
+    ("mntr zk_*_proposal_size", Values, ENTRIES),
+    ("mntr zk_learner_*_received_count", Values, ENTRIES),
+    ("mntr zk_followers", PaddockOnly, "ZooKeeper had it up to 3.5, and exporters ask for it"),
+    ("cons connection.lzxid", Values, EPOCHS),
+    ("dump Global Sessions(*", ZooKeeperOnly, ALL_SESSIONS),
+    ("dump Session Sets", PaddockOnly, ALL_SESSIONS),
+    ("/dump expiry_time_to_session_ids.#*", PaddockOnly, ALL_SESSIONS),
+    ("/leader leader_id", Chance, PLACE),
+    ("/monitor looking_count", Values, RESET),
+    ("/monitor commit_count", Values, RESET),
+    ("/monitor proposal_count", Values, RESET),
+    ("/monitor *_proposal_size", Values, RESET),
+    ("/monitor learner_*_received_count", Values, RESET),
+    ("/monitor followers", PaddockOnly, "ZooKeeper had it up to 3.5, and exporters ask for it"),
+    ("/server_stats proposal_stats.*", ZooKeeperOnly, OTHER_WORD),
+    ("/server_stats server_stats.last_processed_zxid", Values, EPOCHS),
+    ("/stats proposal_stats.*", ZooKeeperOnly, OTHER_WORD),
+    ("/stats server_stats.last_processed_zxid", Values, EPOCHS),
+    ("/voting_view current_config.#.*", Values, PLACE),
+    ("/zabstate voting", Values, NO_ZAB),
+    ("/zabstate zabstate", Values, NO_ZAB),
+    ("/zabstate *", ZooKeeperOnly, NO_ZAB),
 ];

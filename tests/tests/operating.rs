@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
-use paddock_tests::ensemble::Ensemble;
-use paddock_tests::operating::{Difference, Found, differences};
+use paddock_tests::ensemble::{Ensemble, server_lines};
+use paddock_tests::operating::{Difference, Found, differences, differences_in_ensembles};
 use paddock_tests::server::{Server, ServerKind, free_port};
 use serde_json::Value;
 
@@ -57,34 +57,45 @@ const COMMANDS: [&str; 28] = [
 /// Fields of an answer with their values.
 type Fields = BTreeMap<String, String>;
 
-/// A server in the state that is looked at, and its client.
-struct Stage {
-    server: Server,
+/// A server in the state that is looked at.
+struct Stage<'s> {
+    server: &'s Server,
     admin: SocketAddr,
     session: i64,
-    _client: Client,
+}
+
+/// A client whose session lives on while nothing runs: no pings are counted, and the session lives longer than the test takes.
+struct IdleClient {
+    client: Client,
     _runtime: tokio::runtime::Runtime,
 }
 
-impl Stage {
-    fn start(kind: ServerKind) -> Stage {
-        let port = free_port().to_string();
-        let settings = [
-            ("admin.enableServer", "true"),
-            ("admin.serverAddress", "127.0.0.1"),
-            ("admin.serverPort", &*port),
-            ("snapCount", "100000"),
-        ];
-        let server = Server::start_with(kind, &settings);
-        // It runs no further, so no pings are counted; the session lives longer than the test takes.
+impl IdleClient {
+    /// Brings the server at an address into the state that is looked at.
+    fn at(address: SocketAddr) -> IdleClient {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("make a runtime");
-        let client = runtime.block_on(work(server.address()));
-        let session = client.session().0;
-        let admin = SocketAddr::from(([127, 0, 0, 1], port.parse().expect("a port")));
-        Stage { server, admin, session, _client: client, _runtime: runtime }
+        IdleClient { client: runtime.block_on(work(address)), _runtime: runtime }
     }
+}
 
+/// Settings of a server with an interface for administrators.
+fn settings(admin_port: u16) -> [(String, String); 4] {
+    let port = admin_port.to_string();
+    let settings = [
+        ("admin.enableServer", "true"),
+        ("admin.serverAddress", "127.0.0.1"),
+        ("admin.serverPort", &*port),
+        ("snapCount", "100000"),
+    ];
+    settings.map(|(key, value)| (key.to_owned(), value.to_owned()))
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+impl Stage<'_> {
     fn word(&self, word: &str) -> Fields {
         text_fields(&self.server.four_letter_word(word).expect("a word is answered"), self.session)
     }
@@ -254,11 +265,68 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 fn every_word_and_command_tells_what_zookeeper_tells() {
+    let start = |kind| {
+        let port = free_port();
+        let settings = settings(port);
+        let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (&**key, &**value)).collect();
+        (Server::start_with(kind, &settings), loopback(port))
+    };
     let (zookeeper, paddock) = thread::scope(|scope| {
-        let zookeeper = scope.spawn(|| Stage::start(ServerKind::ZooKeeper));
-        let paddock = Stage::start(ServerKind::Paddock);
+        let zookeeper = scope.spawn(|| start(ServerKind::ZooKeeper));
+        let paddock = start(ServerKind::Paddock);
         (zookeeper.join().expect("ZooKeeper starts"), paddock)
     });
+    let clients = [&zookeeper, &paddock].map(|(server, _)| IdleClient::at(server.address()));
+    let [zookeeper, paddock] = [(&zookeeper, &clients[0]), (&paddock, &clients[1])]
+        .map(|((server, admin), client)| Stage { server, admin: *admin, session: client.client.session().0 });
+    judge(&differences(), &found_between(&zookeeper, &paddock), true);
+}
+
+/// Three members on each side: the leaders are compared, and two followers, with the client at one of them.
+#[test]
+fn a_leader_and_a_follower_tell_what_zookeepers_tell() {
+    let start = |kind| {
+        let lines = server_lines(3);
+        let ports = [(); 3].map(|()| free_port());
+        let ensemble = Ensemble::start_each_of(kind, 3, &lines, |id| settings(ports[id - 1]).to_vec());
+        (ensemble, ports)
+    };
+    let (mut zookeeper, mut paddock) = thread::scope(|scope| {
+        let zookeeper = scope.spawn(|| start(ServerKind::ZooKeeper));
+        let paddock = start(ServerKind::Paddock);
+        (zookeeper.join().expect("ZooKeeper starts"), paddock)
+    });
+    let mut clients = Vec::new();
+    let mut places = Vec::new();
+    for (ensemble, _) in [&mut zookeeper, &mut paddock] {
+        let leader = ensemble.leader();
+        let follower = (leader + 1) % 3;
+        clients.push(IdleClient::at(ensemble.member(follower).address()));
+        ensemble.settle();
+        places.push([leader, follower]);
+    }
+    let mut meant = differences();
+    meant.extend(differences_in_ensembles());
+    let mut found = Vec::new();
+    // The leader's place among those of its side, and the follower's.
+    for role in [0, 1] {
+        let stage = |side: usize| {
+            let (ensemble, ports) = if side == 0 { &zookeeper } else { &paddock };
+            let place = places[side][role];
+            let session = clients[side].client.session().0;
+            Stage { server: ensemble.at(place), admin: loopback(ports[place]), session }
+        };
+        let (left, right) = (stage(0), stage(1));
+        found.extend(found_between(&left, &right));
+    }
+    judge(&meant, &found, false);
+    let own: Vec<Difference> = differences_in_ensembles();
+    let idle: Vec<&Difference> = own.iter().filter(|difference| is_idle(difference, &found)).collect();
+    assert!(idle.is_empty(), "there is no such difference any more: {idle:#?}");
+}
+
+/// All that two servers tell differently.
+fn found_between(zookeeper: &Stage<'_>, paddock: &Stage<'_>) -> Vec<(String, Found)> {
     let mut found = Vec::new();
     for word in WORDS {
         found.extend(compare(word, &zookeeper.word(word), &paddock.word(word)));
@@ -267,17 +335,22 @@ fn every_word_and_command_tells_what_zookeeper_tells() {
         let asked = format!("/{command}");
         found.extend(compare(&asked, &zookeeper.command(command), &paddock.command(command)));
     }
-    let meant = differences();
-    let covers = |difference: &Difference, found: &(String, Found)| difference.covers(&found.0, &found.1);
+    found
+}
+
+/// Every difference that was found has to be meant, and if `all` are wanted, every one that is meant has to be found.
+fn judge(meant: &[Difference], found: &[(String, Found)], all: bool) {
     let unknown: Vec<String> = found
         .iter()
-        .filter(|found| !meant.iter().any(|difference| covers(difference, found)))
+        .filter(|(field, found)| !meant.iter().any(|difference| difference.covers(field, found)))
         .map(|(field, found)| format!("{field}: {found}"))
         .collect();
     assert!(unknown.is_empty(), "{} differences that have no reason:\n{}", unknown.len(), unknown.join("\n"));
-    let is_idle = |difference: &&Difference| {
-        difference.is_steady() && !found.iter().any(|found| covers(difference, found))
-    };
-    let idle: Vec<&Difference> = meant.iter().filter(is_idle).collect();
+    let idle: Vec<&Difference> =
+        meant.iter().filter(|difference| all && is_idle(difference, found)).collect();
     assert!(idle.is_empty(), "there is no such difference any more: {idle:#?}");
+}
+
+fn is_idle(difference: &Difference, found: &[(String, Found)]) -> bool {
+    difference.is_steady() && !found.iter().any(|(field, found)| difference.covers(field, found))
 }

@@ -289,7 +289,7 @@ impl<H: Host> Connection<H> {
                     } else {
                         self.send(Packet::Unasked, bytes);
                     }
-                    host.on_event(&self.stats);
+                    host.on_event(&self.stats, bytes.len());
                 }
             }
             Parcel::Connected { session, timeout_ms, read_only } => {

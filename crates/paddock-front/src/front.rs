@@ -467,7 +467,12 @@ impl<'a, H: Host> Turn<'a, H> {
             Context::default()
         };
         match connection.protocol.on_frame(frame, &context, &self.front.settings) {
-            Action::Submit(input) => self.submit(connection, (op, frame.len()), input, span),
+            Action::Submit(input) => {
+                if matches!(input, ClientInput::Resume { .. }) {
+                    host.on_resumption();
+                }
+                self.submit(connection, (op, frame.len()), input, span);
+            }
             Action::Read { xid, op, body } => {
                 if let (OpCode::Reconfig, Some(log)) = (op, &self.front.settings.audit) {
                     connection.audit_refused_reconfig(&**log);

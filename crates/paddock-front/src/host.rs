@@ -76,8 +76,11 @@ pub trait Host {
     /// The turn of a connection, which began at `since_ms` of the monotonic clock, has answered requests.
     fn on_served(&self, _conn: &Self::Stats, _served: Served, _since_ms: u64) {}
 
-    /// A watch event was sent.
-    fn on_event(&self, _conn: &Self::Stats) {}
+    /// A client greets to go on with its session.
+    fn on_resumption(&self) {}
+
+    /// A watch event of so many bytes was sent.
+    fn on_event(&self, _conn: &Self::Stats, _bytes: usize) {}
 
     /// A client could not prove the identity that it showed.
     fn on_auth_failed(&self) {}

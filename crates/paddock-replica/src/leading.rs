@@ -11,6 +11,7 @@ use crate::confirming::Confirming;
 use crate::digests::DigestReports;
 use crate::disk_age::Acknowledged;
 use crate::lease::Lease;
+use crate::replica::ProposalSizes;
 use crate::snapshot_transfer::SnapshotOffers;
 
 /// Bytes of batches that make an entry full.
@@ -27,6 +28,7 @@ pub(crate) struct Leading {
     pub(crate) lease: Lease,
     pub(crate) offers: SnapshotOffers,
     pub(crate) digests: DigestReports,
+    pub(crate) proposals: Option<ProposalSizes>,
     /// The last entry that a process of each member had acknowledged to this leader, before another process followed it.
     acknowledged_before: BTreeMap<u64, Acknowledged>,
     /// True once this leader has announced the ensemble's name and members.
@@ -45,6 +47,7 @@ impl Leading {
             lease: Lease::new(lease_clock_bound_ms),
             offers: SnapshotOffers::default(),
             digests: DigestReports::default(),
+            proposals: None,
             acknowledged_before: BTreeMap::new(),
             has_named_ensemble: false,
             has_proposed_unnamed: false,

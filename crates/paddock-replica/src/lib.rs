@@ -59,5 +59,5 @@ pub use message::is_of_log;
 pub use offline::apply_offline;
 pub use options::{Founding, ReplicaOptions};
 pub use recovered::Recovered;
-pub use replica::{FollowerStanding, Replica, Role, Standing};
+pub use replica::{FollowerStanding, ProposalSizes, Replica, Role, Standing};
 pub use replicated::Replicated;

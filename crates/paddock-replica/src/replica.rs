@@ -39,7 +39,7 @@ use crate::requests::Requests;
 use crate::sessions::Sessions;
 use crate::snapshot_transfer::{SnapshotComplaints, SnapshotReceiver};
 use crate::{Cluster, HardState, Input, Recovered, ReplicaOptions, Replicated};
-pub use standing::{FollowerStanding, Standing};
+pub use standing::{FollowerStanding, ProposalSizes, Standing};
 
 /// Part of a member in its ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -381,6 +381,7 @@ impl Replica {
         let delay_ms = TOUCH_DELAY_MS + heard_delay_ms;
         for session in self.sessions.liveness.expire(now.monotonic_ms.saturating_sub(delay_ms)) {
             tracing::info!(%session, "session expired");
+            self.sessions.expired += 1;
             self.announce(OpCode::ExpireSession, &session.0.to_be_bytes());
         }
     }

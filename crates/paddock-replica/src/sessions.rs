@@ -9,6 +9,8 @@ pub(crate) struct Sessions {
     tick_ms: u64,
     pub(crate) liveness: Liveness,
     serving: Serving,
+    /// Sessions that this member has found expired as leader.
+    pub(crate) expired: u64,
     /// Id of the next new session.
     next_id: i64,
 }
@@ -20,6 +22,7 @@ impl Sessions {
             tick_ms,
             liveness: Liveness::new(tick_ms),
             serving: Serving::default(),
+            expired: 0,
             next_id: first_id(member, incarnation),
         }
     }

@@ -12,7 +12,9 @@ mod page;
 mod parts;
 mod rate_limit;
 mod settings;
+mod shed;
 mod snapshot;
+mod storage;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -35,12 +37,18 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::get("/commands", commands::list),
     Route::post("/commands/restore", commands::refuse_restore).leaves_body(),
     Route::post("/commands/rest", commands::refuse_restore).leaves_body(),
+    Route::post("/commands/shed_connections", shed::shed_connections).takes(shed::SHARE_BYTES_MAX),
+    Route::post("/commands/shed", shed::shed_connections).takes(shed::SHARE_BYTES_MAX),
     Route::get("/commands/*", commands::run),
     Route::post("/api/v1/lead/yield", yield_lead).for_administrators(),
     Route::post("/api/v1/lead/request", request_lead).for_administrators(),
     Route::post("/api/v1/snapshot", order_snapshot).for_administrators(),
     Route::get("/api/v1/commands", keeper::command),
     Route::post("/api/v1/commands", keeper::command).takes(keeper::COMMAND_BYTES_MAX),
+    Route::get("/api/v1/storage/*", storage::get),
+    Route::post("/api/v1/storage/*", storage::create).for_administrators().takes(page::CHANGE_BYTES_MAX),
+    Route::new("PUT", "/api/v1/storage/*", storage::set).for_administrators().takes(page::CHANGE_BYTES_MAX),
+    Route::new("DELETE", "/api/v1/storage/*", storage::delete).for_administrators(),
     Route::get("/", page::page).for_browsers(),
     Route::get("/api/overview", page::overview).for_browsers(),
     Route::get("/api/children", page::children).for_browsers(),

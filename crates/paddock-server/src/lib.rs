@@ -32,6 +32,7 @@ mod server;
 mod shared;
 mod socket;
 mod threads;
+mod timed_disk;
 mod tls;
 
 pub use config::{

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use paddock_front::AuditResult;
 use paddock_member::Member;
 use paddock_replica::{Membership, Replicated, Role};
-use paddock_storage::{Disk, OsDisk};
+use paddock_storage::Disk;
 use paddock_tree::Tree;
 use parking_lot::Mutex;
 
@@ -25,8 +25,10 @@ use crate::etcd::EtcdEngine;
 use crate::http::{HttpPort, HttpServer};
 use crate::memory_watch::MemoryWatch;
 use crate::observability::audit::Audit;
+use crate::observability::server_metrics::ServerMetrics;
 use crate::shared::{Opened, Shared};
 use crate::threads::spawn;
+use crate::timed_disk::TimedDisk;
 use crate::tls::ClientPort;
 use crate::{Config, ConfigChanges, Mirror, clients, engine, etcd, kerberos, mirror, permissions, socket};
 
@@ -64,7 +66,8 @@ impl Server {
         let (config, ports) = listen(config)?;
         let admin_keys = admin::keys(&config)?;
         let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref(), bind)?;
-        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let metrics = ServerMetrics::default();
+        let disk: Arc<dyn Disk> = Arc::new(TimedDisk::new(config.log_dir(), metrics.syncs.clone()));
         let clock = Clock::start();
         let recovered = match &config.etcd {
             Some(etcd) => {
@@ -72,13 +75,15 @@ impl Server {
                 None
             }
             None => {
+                let begun = Instant::now();
                 let recovered = Member::recover(disk, config.of_member(), &clock)?;
+                metrics.start.lock().recovery_ms = begun.elapsed().as_millis() as u64;
                 permissions::warn_of_open_directories(&config);
                 Some(recovered)
             }
         };
         let audit = Audit::start(config.audit_log.as_ref())?;
-        let opened = Opened { client_port, kerberos, audit: audit.clone() };
+        let opened = Opened { client_port, kerberos, audit: audit.clone(), server_metrics: metrics };
         let started = match recovered {
             Some((member, state)) => Server::run(config, opened, clock, member, state, ports),
             None => Ok(Server::run_on_etcd(config, opened, clock, ports)),
@@ -268,6 +273,7 @@ impl Server {
     /// everything is on disk and every thread has ended.
     pub fn shutdown(self) -> Result<(), ServerError> {
         let failed_before = self.has_failed();
+        self.shared.begin_draining();
         if let Some(audit) = &self.shared.audit {
             audit.server("serverStop", AuditResult::Invoked);
         }

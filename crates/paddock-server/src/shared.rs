@@ -18,17 +18,20 @@ use crate::observability::audit::Audit;
 use crate::observability::etcd_metrics::EtcdStats;
 use crate::observability::hot::Hot;
 use crate::observability::request_times::RequestTimes;
+use crate::observability::server_metrics::ServerMetrics;
 use crate::observability::snapshot_board::SnapshotBoard;
 use crate::observability::spans::Spans;
 use crate::observability::stats::Stats;
 use crate::tls::ClientPort;
 
-/// Parts of a member that are opened before it recovers, so that it does not start with broken files.
+/// Parts of a member that are made before it recovers: files without which it must not start, and counters of its start.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
     pub(crate) client_port: Option<ClientPort>,
     pub(crate) kerberos: Option<Kerberos>,
     pub(crate) audit: Option<Arc<Audit>>,
+    /// Counters that ZooKeeper has and that begin before there is a state: times of syncs, of recovery, of elections.
+    pub(crate) server_metrics: ServerMetrics,
 }
 
 #[derive(Debug)]
@@ -53,6 +56,7 @@ pub(crate) struct Shared {
     /// TLS handshakes under way.
     pub(crate) handshakes: AtomicU32,
     pub(crate) stats: Stats,
+    pub(crate) server_metrics: ServerMetrics,
     /// The comparison with a reference server, if there is one.
     pub(crate) cross_check: Option<CrossCheck>,
     /// Statistics of a front end on etcd.
@@ -65,6 +69,8 @@ pub(crate) struct Shared {
     /// Spans of traced requests; `None` if none are exported.
     pub(crate) spans: Option<Spans>,
     mailboxes: Vec<Mailbox>,
+    /// Set once, before anything else of a shutdown: clients had better go to other members.
+    draining: AtomicBool,
     /// Set once: no new connection, no new request.
     stopping: AtomicBool,
     stop_listening: Notify,
@@ -83,7 +89,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         config: Config,
-        Opened { client_port, kerberos, audit }: Opened,
+        Opened { client_port, kerberos, audit, server_metrics }: Opened,
         clock: Clock,
         state: Replicated,
     ) -> Shared {
@@ -102,9 +108,11 @@ impl Shared {
             hot: Hot::default(),
             times: RequestTimes::new(config.worker_count() + 1),
             stats: Stats::new(clock.monotonic_ms()),
+            server_metrics,
             cross_check: config.cross_check.as_deref().map(CrossCheck::start),
             etcd: config.etcd.as_ref().map(|_| Arc::default()),
             snapshots: SnapshotBoard::default(),
+            draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             stop_listening: Notify::new(),
             role: Mutex::new(Role::Looking),
@@ -158,6 +166,7 @@ impl Shared {
 
     pub(crate) fn set_role(&self, role: Role) {
         *self.role.lock() = role;
+        self.server_metrics.elections.note_role(role, self.clock.monotonic_ms());
         let mut since_ms = self.leads_since_ms.lock();
         *since_ms = if role == Role::Leader { since_ms.or(Some(self.clock.monotonic_ms())) } else { None };
     }
@@ -172,7 +181,9 @@ impl Shared {
     }
 
     pub(crate) fn set_standing(&self, standing: Standing) {
-        *self.standing.lock() = standing;
+        let mut last = self.standing.lock();
+        self.server_metrics.entries.note_standing(&last, &standing);
+        *last = standing;
     }
 
     /// Monotonic time of the member's last contact with a leader that a quorum follows, in milliseconds.
@@ -202,6 +213,15 @@ impl Shared {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// True once the member is about to stop, while it serves its clients still.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn begin_draining(&self) {
+        self.draining.store(true, Ordering::Release);
     }
 
     pub(crate) fn stop(&self) {

@@ -307,3 +307,87 @@ async fn paths_stand_where_the_settings_say() {
     assert_eq!((unknown.status, unknown.json()["error"].as_str()), (200, Some("Unknown command: nonsense")));
     shutdown(server).await;
 }
+
+async fn send(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+    let length = format!("{headers}Content-Length: {}\r\n", body.len());
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{length}\r\n");
+    ask(address, &format!("{head}{body}")).await
+}
+
+#[tokio::test]
+async fn znodes_are_reached_as_in_clickhouse_keeper() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    client.add_auth("digest", b"root:root_passwd").await.unwrap();
+    let all = Acl { perms: Perms::ALL, id: Id::new("auth", "") };
+    let readable = Acl { perms: Perms::READ, id: Id::new("world", "anyone") };
+    client.set_acl("/", &[all.clone(), readable], None).await.unwrap();
+    let storage = "/api/v1/storage/a%20b";
+
+    assert_eq!(get(address, storage).await.status, 404);
+    assert_eq!(send(address, "POST", storage, "", "one").await.status, 401, "changes are for administrators");
+    assert_eq!(get(address, storage).await.status, 404);
+    let created = send(address, "POST", storage, ROOT, "one").await;
+    assert_eq!((created.status, created.header("location")), (201, Some("/api/v1/storage/a b")));
+    assert_eq!(send(address, "POST", storage, ROOT, "one").await.status, 409);
+    assert_eq!(get(address, storage).await.body, b"one");
+    let head = request(address, "HEAD", storage, "").await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+
+    assert_eq!(send(address, "PUT", storage, ROOT, "two").await.status, 400, "the version is missing");
+    assert_eq!(send(address, "PUT", &format!("{storage}?version=1"), ROOT, "two").await.status, 409);
+    assert_eq!(send(address, "PUT", &format!("{storage}?version=0"), ROOT, "two").await.status, 200);
+    assert_eq!(client.get_data("/a b").await.unwrap().bytes.as_deref(), Some(&b"two"[..]));
+
+    let listed = get(address, "/api/v1/storage/?children=true").await.json();
+    assert_eq!(listed["child_node_names"], serde_json::json!(["a b", "zookeeper"]));
+    assert_eq!(listed["stat"]["numChildren"], 2);
+    client.set_acl("/a b", &[all], None).await.unwrap();
+    assert_eq!(get(address, storage).await.status, 403, "who may not read it is not shown it");
+    assert_eq!(request(address, "GET", storage, ROOT).await.body, b"two");
+
+    assert_eq!(request(address, "DELETE", storage, ROOT).await.status, 400);
+    assert_eq!(request(address, "DELETE", &format!("{storage}?version=-1"), ROOT).await.status, 204);
+    assert_eq!(request(address, "PATCH", storage, ROOT).await.status, 405);
+    assert_eq!(get(address, "/api/v1/storage/a/").await.status, 400);
+    shutdown(server).await;
+}
+
+#[tokio::test]
+async fn connections_are_shed_on_request() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    client.add_auth("digest", b"root:root_passwd").await.unwrap();
+    let only_root = [Acl { perms: Perms::ALL, id: Id::new("auth", "") }];
+    client.set_acl("/", &only_root, None).await.unwrap();
+    let mut idle = Vec::new();
+    for _ in 0..9 {
+        idle.push(TcpStream::connect(server.address()).await.unwrap());
+    }
+    let connections = async || get(address, "/commands/server_stats").await.json();
+    let connections = async || connections().await["server_stats"]["num_alive_client_connections"].clone();
+    while connections().await != 10 {
+        tokio::task::yield_now().await;
+    }
+    let shed = "/commands/shed_connections";
+    assert_eq!(send(address, "POST", shed, "", r#"{"percentage":50}"#).await.status, 401);
+    for wrong in ["", "{}", r#"{"percentage":101}"#, r#"{"percentage":"all"}"#] {
+        assert_eq!(send(address, "POST", shed, ROOT, wrong).await.status, 400, "{wrong}");
+    }
+    let none = send(address, "POST", shed, ROOT, r#"{"percentage":0}"#).await.json();
+    assert_eq!((&none["connections_shed"], &none["error"]), (&0.into(), &Value::Null));
+    let half = send(address, "POST", shed, ROOT, r#"{"percentage":50}"#).await.json();
+    assert_eq!((&half["percentage_requested"], &half["connections_shed"]), (&50.into(), &5.into()));
+    while connections().await.as_u64() > Some(6) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(send(address, "POST", "/commands/shed", ROOT, r#"{"percentage":100}"#).await.status, 200);
+    // What was under way is lost with the connection; the session goes on over another one.
+    let served = async {
+        while client.get_data("/").await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, served).await.expect("the client finds its session again");
+    shutdown(server).await;
+}

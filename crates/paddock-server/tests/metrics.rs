@@ -40,19 +40,25 @@ async fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
 /// Values of a page whose form has been checked: each metric has its help and its type in front.
 fn values(page: &str) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::new();
-    let (mut announced, mut is_histogram) = (("", ""), false);
+    let mut announced = ("", "");
+    let mut parts: &[&str] = &[];
     for line in page.lines() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             announced.0 = help.split_once(' ').expect("a name and a help").0;
         } else if let Some(kind) = line.strip_prefix("# TYPE ") {
             let (name, kind) = kind.split_once(' ').expect("a name and a kind");
-            assert!(name == announced.0 && ["counter", "gauge", "histogram"].contains(&kind), "{line}");
-            (announced.1, is_histogram) = (name, kind == "histogram");
+            assert!(name == announced.0, "{line}");
+            announced.1 = name;
+            parts = match kind {
+                "counter" | "gauge" => &[""],
+                "histogram" => &["_bucket", "_sum", "_count"],
+                "summary" => &["", "_sum", "_count"],
+                _ => panic!("{line}"),
+            };
         } else {
             let (name, value) = line.rsplit_once(' ').expect("a name and a value");
             let metric = name.split('{').next().expect("there is a first part");
             let part = metric.strip_prefix(announced.1);
-            let parts: &[&str] = if is_histogram { &["_bucket", "_sum", "_count"] } else { &[""] };
             assert!(part.is_some_and(|part| parts.contains(&part)), "{line}");
             let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line}"));
             assert!(values.insert(name.to_owned(), value).is_none(), "{name} stands there twice");
@@ -74,6 +80,8 @@ async fn prometheus_gets_the_same_numbers_as_mntr() {
     assert_eq!(values["num_alive_connections"], 1.0);
     assert_eq!(values["global_sessions"], 1.0);
     assert_eq!(values["paddock_role{role=\"standalone\"}"], 1.0);
+    assert_eq!(values["updatelatency_count"], 2.0, "the session and the znode");
+    assert!(values["readlatency{quantile=\"0.99\"}"] >= values["readlatency{quantile=\"0.5\"}"]);
     assert!(values["paddock_log_last_entry"] >= values["paddock_log_applied_entry"]);
     assert!(values["process_resident_memory_bytes"] > 1e6 && values["paddock_log_bytes"] > 0.0);
     shutdown(server).await;

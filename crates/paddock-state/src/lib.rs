@@ -26,4 +26,4 @@ pub use liveness::Liveness;
 pub use outbox::{EventMail, Outbox, Outboxes, Parcel};
 pub use serving::Serving;
 pub use state::State;
-pub use watches::{RefusedWatches, WatchLimits, WatchSummary};
+pub use watches::{FiredWatches, RefusedWatches, WatchLimits, WatchStatistics, WatchSummary};

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::computed;
 use crate::computed::MemberFacts;
-use crate::watches::{RefusedWatches, WatchLimits, WatchSummary, Watches};
+use crate::watches::{RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, Watches};
 use crate::{Client, ConnId, Outboxes};
 
 #[derive(Debug, Default)]
@@ -314,6 +314,10 @@ impl State {
 
     pub fn watch_summary(&self) -> WatchSummary {
         self.watches.lock().summary()
+    }
+
+    pub fn watch_statistics(&self) -> WatchStatistics {
+        self.watches.lock().statistics()
     }
 
     pub fn watch_count(&self) -> usize {

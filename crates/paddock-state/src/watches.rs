@@ -11,6 +11,7 @@
 mod gradual;
 mod limits;
 mod path;
+mod statistics;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use gradual::{GradualTable, Hashed};
 use limits::Limited;
 pub use limits::{RefusedWatches, WatchLimits};
 use path::{DataWatchers, PathWatches};
+pub use statistics::{FiredWatches, WatchStatistics};
 
 /// A set of watch modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,6 +163,7 @@ pub(crate) struct Watches {
     /// Paths whose znodes are watched. One that several connections watched that are all gone counts until it has been
     /// removed from the list of all but one.
     data_paths: usize,
+    statistics: WatchStatistics,
 }
 
 impl Watches {
@@ -337,6 +340,7 @@ impl Watches {
         self.counts.subtract(counts);
         self.data_conns -= usize::from(counts.data > 0);
         self.data_paths -= alone_at;
+        self.statistics.gone_watchers += 1;
         let before = self.gone.insert(client.conn, paths);
         assert!(before.is_none(), "who is gone watches nothing more");
     }
@@ -350,6 +354,7 @@ impl Watches {
             let (conn, some) = (*gone.key(), gone.get_mut().take_some());
             if gone.get().is_empty() {
                 gone.remove();
+                self.statistics.forgotten_watchers += 1;
             }
             for Watched { hash, path } in some {
                 self.reduce(conn, hash, &path, everything);
@@ -444,6 +449,7 @@ impl Watches {
         told.extend(above);
         told.sort_unstable();
         told.dedup();
+        self.statistics.fired(change.kind, told.len());
 
         let mut mail = out.event(WatchEvent { kind: change.kind, path: &change.path, zxid });
         for conn in told {
@@ -492,6 +498,10 @@ impl Watches {
 
     pub(crate) fn summary(&self) -> WatchSummary {
         WatchSummary { connections: self.data_conns, paths: self.data_paths, watches: self.counts.data }
+    }
+
+    pub(crate) fn statistics(&self) -> WatchStatistics {
+        self.statistics
     }
 
     /// All watches, as `mntr` counts them.

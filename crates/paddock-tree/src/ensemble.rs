@@ -34,7 +34,7 @@ impl Ensemble {
     }
 
     /// Data of `/zookeeper/config`.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = lines(&self.members);
         let _ = write!(text, "version={:x}", self.version);
         text

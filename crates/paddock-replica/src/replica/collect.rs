@@ -2,7 +2,7 @@
 
 use paddock_state::Now;
 
-use super::Replica;
+use super::{ProposalSizes, Replica};
 use crate::durability::DiskRound;
 use crate::effects::Effects;
 use crate::founding::{FOUNDING_ROUND, first_entry, naming_commands};
@@ -195,6 +195,7 @@ impl Replica {
             return;
         };
         if let Some(entry) = leading.take_entry(is_ensemble_named) {
+            leading.proposals = Some(ProposalSizes::with(leading.proposals, entry.len()));
             self.consensus.propose(entry);
         }
     }

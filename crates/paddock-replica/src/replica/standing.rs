@@ -19,6 +19,26 @@ pub struct Standing {
     pub applied: u64,
     /// The other members, as this leader sees them. A member that does not lead knows nothing of them.
     pub followers: Vec<FollowerStanding>,
+    /// Sizes of the entries that this leader has proposed in its term; `None` if it does not lead, or has proposed none.
+    pub proposals: Option<ProposalSizes>,
+    /// Sessions that this member, as leader, has found expired since it was started.
+    pub sessions_expired: u64,
+}
+
+/// Sizes of entries in bytes: the last one, the smallest, the largest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProposalSizes {
+    pub last: usize,
+    pub min: usize,
+    pub max: usize,
+}
+
+impl ProposalSizes {
+    /// Sizes with that of another entry.
+    pub(crate) fn with(sizes: Option<ProposalSizes>, bytes: usize) -> ProposalSizes {
+        let before = sizes.unwrap_or(ProposalSizes { last: bytes, min: bytes, max: bytes });
+        ProposalSizes { last: bytes, min: before.min.min(bytes), max: before.max.max(bytes) }
+    }
 }
 
 /// A member as its leader sees it.
@@ -69,6 +89,8 @@ impl Replica {
             committed: self.consensus.committed(),
             applied: self.applied.get().0,
             followers: followers.collect(),
+            proposals: self.leading.as_ref().and_then(|leading| leading.proposals),
+            sessions_expired: self.sessions.expired,
         }
     }
 }

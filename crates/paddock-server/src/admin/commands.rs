@@ -19,7 +19,7 @@ use crate::observability::version::version_and_date;
 use crate::observability::{metric, metrics};
 
 /// Fields of an answer, in their order.
-type Fields = Map<String, Value>;
+pub(super) type Fields = Map<String, Value>;
 type Answer = fn(&Admin, &Request) -> Result<Fields, Failure>;
 
 /// A command that is not carried out.
@@ -135,7 +135,7 @@ pub(super) fn refuse_restore(_: &Admin, _: Request) -> Response {
 }
 
 /// ZooKeeper's form of an answer: the fields, the command, and the error or null.
-fn answer(command: &str, result: Result<Fields, Failure>) -> Response {
+pub(super) fn answer(command: &str, result: Result<Fields, Failure>) -> Response {
     let (mut fields, status, error) = match result {
         Ok(fields) => (fields, StatusCode::OK, Value::Null),
         Err(failure) => (Fields::new(), failure.status, failure.text.into()),
@@ -146,7 +146,7 @@ fn answer(command: &str, result: Result<Fields, Failure>) -> Response {
 }
 
 /// The fields of a JSON object.
-fn fields(value: Value) -> Result<Fields, Failure> {
+pub(super) fn fields(value: Value) -> Result<Fields, Failure> {
     match value {
         Value::Object(fields) => Ok(fields),
         other => unreachable!("{other} has no fields"),
@@ -300,7 +300,7 @@ fn monitor(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     }
     for metric in metrics::of_zookeeper(&admin.shared) {
         for (name, text) in metric.lines() {
-            all.insert(name, serde_json::from_str(text).unwrap_or_else(|_| text.into()));
+            all.insert(name, serde_json::from_str(&text).unwrap_or_else(|_| text.into()));
         }
     }
     Ok(all)

@@ -16,7 +16,7 @@ pub(super) fn ready(admin: &Admin, _: Request) -> Response {
     let shared = &admin.shared;
     let role = shared.role();
     let has_leader = !matches!(role, Role::Looking | Role::ReadOnly);
-    let is_ready = role != Role::Looking && !shared.is_stopping();
+    let is_ready = role != Role::Looking && !shared.is_draining();
     let (word, status) =
         if is_ready { ("ok", StatusCode::OK) } else { ("fail", StatusCode::SERVICE_UNAVAILABLE) };
     let details = json!({ "role": role_name(role), "hasLeader": has_leader });

@@ -23,10 +23,10 @@ use super::parts::Admin;
 use crate::http::{Request, Response};
 
 pub(super) use activity::activity;
-pub(super) use changes::{create, delete, set_data};
+pub(super) use changes::{ask, create, create_request, delete, set_data, written_request};
 pub(super) use overview::overview;
 pub(super) use sessions::{session, sessions};
-pub(super) use tree::{children, data, znode};
+pub(super) use tree::{children, data, read, znode};
 
 /// The largest body of a change, in bytes: a MiB of data in Base64, and what stands beside it.
 pub(super) const CHANGE_BYTES_MAX: usize = 3 << 19;
@@ -63,7 +63,7 @@ pub(super) fn login(_: &Admin, _: Request) -> Response {
     Response::json(&json!({ "administrator": true }))
 }
 
-fn refused(status: StatusCode, why: impl Into<String>) -> Response {
+pub(super) fn refused(status: StatusCode, why: impl Into<String>) -> Response {
     Response::json(&json!({ "error": why.into() })).with_status(status)
 }
 
@@ -86,10 +86,10 @@ fn refused_by_state(error: ErrorCode) -> Response {
 }
 
 /// Identities of a requester, encoded as the state takes them. Nobody in particular has none.
-struct Identities(Vec<u8>);
+pub(super) struct Identities(Vec<u8>);
 
 impl Identities {
-    fn of(admin: &Admin, request: &Request) -> Result<Identities, Response> {
+    pub(super) fn of(admin: &Admin, request: &Request) -> Result<Identities, Response> {
         let proven = authorization::identities(&admin.shared, request);
         let proven = proven.map_err(|refusal| refused(refusal.status(), refusal.text()))?;
         Ok(Identities::new(&proven))
@@ -126,6 +126,6 @@ fn hexadecimal(number: i64) -> String {
 }
 
 /// The answer, or the refusal that stands in its place.
-fn either(answer: Result<Response, Response>) -> Response {
+pub(super) fn either(answer: Result<Response, Response>) -> Response {
     answer.unwrap_or_else(|refused| refused)
 }

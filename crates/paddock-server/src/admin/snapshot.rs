@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -31,6 +32,7 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
         return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "Snapshot command is disabled"));
     }
     if !admin.snapshot_limit.admit(Duration::from_millis(settings.admin.rate_limit_ms)) {
+        shared.server_metrics.snapshots_rate_limited.fetch_add(1, Relaxed);
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "Rate limit exceeded"));
     }
     let failed = |what: &str| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, what);

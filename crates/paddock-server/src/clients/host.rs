@@ -74,7 +74,7 @@ impl WorkerHost {
         self.shared.hot.keep(request, now.monotonic_ms);
     }
 
-    fn times(&self) -> &Recorder {
+    pub(super) fn times(&self) -> &Recorder {
         self.shared.times.worker(self.worker)
     }
 }
@@ -147,7 +147,13 @@ impl Host for WorkerHost {
             conn.last_xid.store(request.xid.0, Relaxed);
             conn.last_op.store(request.op, Relaxed);
             self.sample(conn, &request);
+        } else {
+            self.shared.server_metrics.greetings.fetch_add(1, Relaxed);
         }
+    }
+
+    fn on_resumption(&self) {
+        self.shared.server_metrics.resumptions.fetch_add(1, Relaxed);
     }
 
     fn on_session(&self, conn: &Arc<ConnStats>, session: SessionId, timeout_ms: i32) {
@@ -165,7 +171,9 @@ impl Host for WorkerHost {
         stats.latency.record(latency_ms, 1);
         // The answer to a greeting is no reply.
         if reply.bytes > 0 {
-            stats.replies.record(reply.bytes.saturating_sub(FRAME_LENGTH_BYTES));
+            let bytes = reply.bytes.saturating_sub(FRAME_LENGTH_BYTES);
+            stats.replies.record(bytes);
+            self.times().replied(bytes);
         }
         stats.sent.fetch_add(1, Relaxed);
         self.times().answered(reply.op, latency_ms);
@@ -176,7 +184,9 @@ impl Host for WorkerHost {
 
     fn on_read(&self, op: OpCode, reply_bytes: usize) {
         self.turn.count(op.code());
-        self.shared.stats.replies.record(reply_bytes.saturating_sub(FRAME_LENGTH_BYTES));
+        let bytes = reply_bytes.saturating_sub(FRAME_LENGTH_BYTES);
+        self.shared.stats.replies.record(bytes);
+        self.times().replied(bytes);
     }
 
     fn on_served(&self, conn: &Arc<ConnStats>, served: Served, since_ms: u64) {
@@ -188,7 +198,8 @@ impl Host for WorkerHost {
         self.times().turned(&self.turn, latency_ms);
     }
 
-    fn on_event(&self, conn: &Arc<ConnStats>) {
+    fn on_event(&self, conn: &Arc<ConnStats>, bytes: usize) {
+        self.times().told_event(bytes.saturating_sub(FRAME_LENGTH_BYTES));
         conn.sent.fetch_add(1, Relaxed);
         self.shared.stats.sent.fetch_add(1, Relaxed);
     }
@@ -198,6 +209,7 @@ impl Host for WorkerHost {
     }
 
     fn on_lost_contact(&self, silence_ms: u64, session_timeout_ms: i32) {
+        self.shared.server_metrics.out_of_contact.fetch_add(1, Relaxed);
         self.shared.note_lost_contact(silence_ms, session_timeout_ms);
     }
 }

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use paddock_front::Condition;
@@ -59,19 +60,27 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
         }
         let deadline = if condition.is_greeting { Some(greeted_until) } else { closed_by };
         match next_readiness(&wire, condition, deadline).await {
-            None | Some(Ready::Broken) => return,
+            None if condition.is_greeting => {
+                return count(&worker.shared().server_metrics.silent_connections);
+            }
+            None => return,
+            Some(Ready::Broken) => return count(&worker.shared().server_metrics.lost_connections),
             Some(Ready::ToRead) => {
                 if condition.is_heavy && !condition.is_greeting {
                     turn = Some(heavy_turn(&worker).await);
                 }
                 match receive(&wire, &worker) {
-                    None => return,
+                    None => return count(&worker.shared().server_metrics.lost_connections),
                     Some(bytes) => has_received_much = bytes >= MUCH_BYTES,
                 }
             }
             Some(Ready::ToLook) => {}
         }
     }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Relaxed);
 }
 
 /// Waits until a turn that may take long may begin. What is returned is to be kept until it is over. Few connections have such turns, and all

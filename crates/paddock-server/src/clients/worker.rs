@@ -139,6 +139,12 @@ impl Worker {
     pub(super) fn open(&self, admitted: Admitted, tls: Option<TlsSession>, ids: &[Id]) -> Rc<Wire> {
         let Admitted { conn, address, stats, socket } = admitted;
         stats.is_secure.store(tls.is_some(), Ordering::Relaxed);
+        if tls.as_ref().is_none_or(|session| session.certificate().is_none()) {
+            let events = &self.shared().server_metrics;
+            let is_local = address.ip().to_canonical().is_loopback();
+            let unproven = if is_local { &events.unproven_local } else { &events.unproven_remote };
+            unproven.fetch_add(1, Ordering::Relaxed);
+        }
         let wire = Rc::new(Wire::new(conn, socket, tls));
         self.wires.borrow_mut().insert(conn, wire.clone());
         if let Some(check) = self.cross_check() {
@@ -173,6 +179,7 @@ impl Worker {
     /// A connection has its turn: the requests in what has come are taken.
     pub(super) fn receive(&self, wire: &Wire, bytes: &[u8]) {
         let now_ms = self.shared().clock.monotonic_ms();
+        self.host.times().received(bytes.len());
         if let Some(check) = self.cross_check() {
             check.received(wire.conn, bytes);
         }

@@ -53,12 +53,24 @@ pub(crate) struct Engine {
     quota_report: QuotaReport,
     /// Number of inputs that the last turn took.
     inputs_taken: usize,
-    /// An entry of the log and when it was on this member's disk; its way to a quorum is timed.
-    replicating: Option<(u64, Instant)>,
+    /// An entry of the log whose way to a quorum is timed.
+    replicating: Option<Replicating>,
+    /// The last entry of the log, and the last one that was known to be committed, when the last round was over.
+    seen: (u64, u64),
     /// The last sync took long.
     pub(super) is_slow: bool,
     /// The error of a turn on a thread that is not the engine's.
     pub(super) failure: Option<MemberError>,
+}
+
+/// An entry on its way to a quorum.
+#[derive(Clone, Copy, Debug)]
+struct Replicating {
+    entry: u64,
+    /// Start of the round in which it was proposed.
+    proposed: Instant,
+    /// The time at which it was on this member's disk.
+    synced: Instant,
 }
 
 /// The end of a turn.
@@ -77,8 +89,10 @@ impl Engine {
         messages: Receiver<Message>,
     ) -> Engine {
         let now = Instant::now();
+        let seen = (member.last_entry(), member.committed_entry());
         Engine {
             shared,
+            seen,
             member,
             shell,
             messages,
@@ -94,7 +108,13 @@ impl Engine {
 
     /// Applies what the log holds, so that the member is as it was. To be called before its thread starts.
     pub(crate) fn catch_up(&mut self) -> Result<(), MemberError> {
+        let started = Instant::now();
         self.carry_out(&mut || {})?;
+        let standing = self.member.standing();
+        let mut start = self.shared.server_metrics.start.lock();
+        start.replay_ms = started.elapsed().as_millis() as u64;
+        start.replayed = standing.applied.saturating_sub(standing.snapshot);
+        drop(start);
         self.shared.set_confirmed(self.member.confirmed_ms());
         self.shared.set_role(self.member.role());
         self.shared.set_standing(self.member.standing());
@@ -171,7 +191,11 @@ impl Engine {
     /// Removes some of the watches of connections that are gone, and tells of those that were refused. True if there is more to remove.
     fn look_after_watches(&mut self) -> bool {
         let state = self.shared.state.read();
+        let (started, forgotten) = (Instant::now(), state.state().watch_statistics().forgotten_watchers);
         let is_more = state.state().sweep_watches();
+        if is_more || state.state().watch_statistics().forgotten_watchers > forgotten {
+            self.shared.server_metrics.watch_sweeps.record_since(started);
+        }
         let refused = state.state().take_refused_watches();
         drop(state);
         if let Some(RefusedWatches { count, last, to_close }) = refused {
@@ -203,6 +227,7 @@ impl Engine {
                 self.note_sync(start);
             }
             self.note_replicated();
+            self.note_progress();
             meanwhile();
             if !matches!(work, Work::Done) {
                 return Ok(());
@@ -217,17 +242,30 @@ impl Engine {
         self.is_slow = length > BORROWED_MAX;
         self.shared.times.engine.spent(Stage::Sync, length.as_micros() as u64);
         if self.replicating.is_none() {
-            self.replicating = Some((self.member.last_entry(), now));
+            self.shared.server_metrics.entries.note_own_ack(self.member.role(), start);
+            let entry = self.member.last_entry();
+            self.replicating = Some(Replicating { entry, proposed: start, synced: now });
         }
     }
 
     /// Notes when a quorum has the entry that is timed.
     fn note_replicated(&mut self) {
-        if let Some((entry, since)) = self.replicating
+        if let Some(Replicating { entry, proposed, synced }) = self.replicating
             && self.member.committed_entry() >= entry
         {
             self.replicating = None;
-            self.shared.times.engine.passed(Stage::Replicate, since);
+            self.shared.times.engine.passed(Stage::Replicate, synced);
+            self.shared.server_metrics.entries.note_quorum_ack(self.member.role(), proposed);
+        }
+    }
+
+    /// Counts the entries that the round has added to the log, and those that it has shown to be committed.
+    fn note_progress(&mut self) {
+        let now = (self.member.last_entry(), self.member.committed_entry());
+        let (last, committed) = std::mem::replace(&mut self.seen, now);
+        if now != (last, committed) {
+            let (added, committed) = (now.0.saturating_sub(last), now.1.saturating_sub(committed));
+            self.shared.server_metrics.entries.note_progress(self.member.role(), added, committed);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use paddock_member::{SnapshotOrder, Taken};
 use paddock_storage::SnapshotError;
@@ -26,11 +27,15 @@ impl SnapshotThread {
         shared.snapshots.begin();
         self.under_way = Some(spawn("snapshot", move || {
             step_back();
+            let started = Instant::now();
             let result = order.carry_out(shared.as_ref(), &shared.clock);
             let taken = result
                 .as_ref()
                 .ok()
                 .map(|taken| SnapshotTaken { path: taken.path.clone(), zxid: taken.zxid });
+            if taken.is_some() {
+                shared.server_metrics.snapshots.record_since(started);
+            }
             shared.snapshots.end(taken);
             result
         }));

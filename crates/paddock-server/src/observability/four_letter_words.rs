@@ -108,7 +108,17 @@ fn configuration(operator: &Operator) -> String {
         SettingValue::Number(number) => format!("{}={number}\n", setting.word_name),
         SettingValue::Text(text) => format!("{}={text}\n", setting.word_name),
     };
-    status::configuration(&operator.shared).into_iter().map(line).collect()
+    let settings: String = status::configuration(&operator.shared).into_iter().map(line).collect();
+    let membership = status::membership(&operator.shared).unwrap_or_default();
+    // The last line has no end, as in ZooKeeper.
+    let membership: Vec<String> = membership
+        .into_iter()
+        .map(|(name, value)| match value.strip_prefix('\n') {
+            Some(lines) => format!("{name}: \n{lines}"),
+            None => format!("{name}={value}"),
+        })
+        .collect();
+    settings + &membership.join("\n")
 }
 
 fn directories(operator: &Operator) -> String {

@@ -1,14 +1,20 @@
-//! One metric: its name, its help text and its value.
+//! One metric: its name, its help text and its values.
 
-/// A number that changes, as Prometheus tells its kinds.
+use super::summary::Summary;
+
+/// Kinds of metrics, as Prometheus and ZooKeeper tell them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricKind {
     /// It only grows, until the member is started again.
     Counter,
     Gauge,
+    /// A summary with its median, which `mntr` leaves out.
+    BasicSummary,
+    /// A summary with high quantiles, too.
+    AdvancedSummary,
 }
 
-/// A metric and its value now.
+/// A metric and its values now.
 #[derive(Debug)]
 pub(crate) struct Metric {
     /// ZooKeeper's name, which `mntr` has with `zk_` in front; or one of Paddock's own, with `paddock_`.
@@ -16,37 +22,77 @@ pub(crate) struct Metric {
     pub(super) kind: MetricKind,
     pub(super) help: &'static str,
     /// Values by their label; one without a label in most cases.
-    pub(super) values: Vec<(Option<Label>, String)>,
+    pub(super) values: Vec<(Option<Label>, MetricValue)>,
 }
 
 /// A label's name and value.
 pub(super) type Label = (&'static str, String);
 
-impl Metric {
-    pub(super) fn new(
-        name: &'static str,
-        kind: MetricKind,
-        help: &'static str,
-        value: impl ToString,
-    ) -> Metric {
-        Metric { name, kind, help, values: vec![(None, value.to_string())] }
-    }
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum MetricValue {
+    Number(String),
+    Summary(Box<Summary>),
+}
 
-    /// Its lines as `mntr` has them: what stands behind `zk_`, and the value.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (String, &str)> {
-        self.values.iter().map(|(label, value)| match label {
-            None => (self.name.to_owned(), value.as_str()),
-            Some((_, label)) => (format!("{label}_{}", self.name), value.as_str()),
-        })
+impl MetricValue {
+    pub(super) fn of(number: impl ToString) -> MetricValue {
+        MetricValue::Number(number.to_string())
     }
+}
+
+impl Metric {
+    /// Its lines as `mntr` has them: what stands behind `zk_`, and the value.
+    pub(crate) fn lines(&self) -> Vec<(String, String)> {
+        let lines = self.values.iter().flat_map(|(label, value)| {
+            let name = match label {
+                None => self.name.to_owned(),
+                Some((_, label)) => format!("{label}_{}", self.name),
+            };
+            match value {
+                MetricValue::Number(number) => vec![(name, number.clone())],
+                MetricValue::Summary(summary) => summary_lines(&name, summary, self.kind),
+            }
+        });
+        lines.collect()
+    }
+}
+
+/// The lines of a summary: its parts stand in front of the name, as in ZooKeeper.
+fn summary_lines(name: &str, summary: &Summary, kind: MetricKind) -> Vec<(String, String)> {
+    let line = |part: &str, value: String| (format!("{part}_{name}"), value);
+    let mut lines = vec![
+        line("avg", rounded(summary.average())),
+        line("min", summary.min.to_string()),
+        line("max", summary.max.to_string()),
+        line("cnt", summary.count.to_string()),
+        line("sum", summary.sum.to_string()),
+    ];
+    if kind == MetricKind::AdvancedSummary {
+        let [median, _, p95, p99, p999] = summary.quantiles;
+        let parts = [("p50", median), ("p95", p95), ("p99", p99), ("p999", p999)];
+        lines.extend(parts.map(|(part, value)| line(part, value.to_string())));
+    }
+    lines
+}
+
+fn single(name: &'static str, kind: MetricKind, help: &'static str, value: MetricValue) -> Metric {
+    Metric { name, kind, help, values: vec![(None, value)] }
 }
 
 pub(super) fn gauge(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
-    Metric::new(name, MetricKind::Gauge, help, value)
+    single(name, MetricKind::Gauge, help, MetricValue::of(value))
 }
 
 pub(super) fn counter(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
-    Metric::new(name, MetricKind::Counter, help, value)
+    single(name, MetricKind::Counter, help, MetricValue::of(value))
+}
+
+pub(super) fn basic_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
+    single(name, MetricKind::BasicSummary, help, MetricValue::Summary(summary.into()))
+}
+
+pub(super) fn advanced_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
+    single(name, MetricKind::AdvancedSummary, help, MetricValue::Summary(summary.into()))
 }
 
 /// As Java prints a rounded double: at least one digit behind the point, at most four.
@@ -65,5 +111,17 @@ mod tests {
         for (ms, text) in [(0.0, "0.0"), (1.5, "1.5"), (0.12344, "0.1234"), (20.0, "20.0")] {
             assert_eq!(rounded(ms), text);
         }
+    }
+
+    #[test]
+    fn a_summary_has_the_lines_of_zookeeper() {
+        let summary = Summary { count: 2, sum: 9, min: 1, max: 8, quantiles: [1, 8, 8, 8, 8] };
+        let text = |metric: Metric| {
+            metric.lines().into_iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>()
+        };
+        let basic = ["avg_a 4.5", "min_a 1", "max_a 8", "cnt_a 2", "sum_a 9"];
+        assert_eq!(text(basic_summary("a", "", summary.clone())), basic);
+        let more = ["p50_a 1", "p95_a 8", "p99_a 8", "p999_a 8"];
+        assert_eq!(text(advanced_summary("a", "", summary)), [&basic[..], &more].concat());
     }
 }

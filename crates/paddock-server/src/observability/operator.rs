@@ -1,12 +1,14 @@
 //! A member as those who operate it reach it: its facts, and the few things that they may order.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use paddock_replica::Role;
+use paddock_state::{ConnId, Outboxes};
 
 use super::snapshot_board::SnapshotTaken;
-use crate::engine::EngineHandle;
+use crate::engine::{EngineHandle, post};
 use crate::shared::Shared;
 
 #[derive(Clone, Debug)]
@@ -34,6 +36,22 @@ impl Operator {
             return None;
         }
         self.shared.snapshots.wait_for(wanted, patience)
+    }
+
+    /// Closes so many percent of this member's connections, drawn by chance; their clients go on with their sessions at any member.
+    /// Returns the number of connections.
+    pub(crate) fn shed_connections(&self, percentage: usize) -> usize {
+        let order = RandomState::new();
+        let mut conns: Vec<ConnId> = self.shared.stats.conns().into_iter().map(|(conn, _)| conn).collect();
+        conns.sort_unstable_by_key(|conn| order.hash_one(conn));
+        conns.truncate(conns.len() * percentage / 100);
+        let mut outboxes = Outboxes::new(self.shared.inner_worker() + 1);
+        conns.iter().for_each(|conn| outboxes.close(*conn));
+        let state = self.shared.state.write();
+        let woken = post(&self.shared, &mut outboxes, None);
+        drop(state);
+        woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
+        conns.len()
     }
 
     /// Hands the lead over to another member. False if this member does not lead, or nobody is there to take it.

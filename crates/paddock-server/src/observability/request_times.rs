@@ -4,83 +4,21 @@
 //! instruction. Readers add them up. Times of requests have the resolution of the member's clock, a millisecond, for nobody asks the
 //! time only for them.
 
+mod histogram;
+mod operation;
+
 use std::cell::Cell;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Upper bounds of the buckets for requests, in milliseconds.
-const REQUEST_MS: [u64; 14] = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
-/// Upper bounds of the buckets for stages, in microseconds.
-const STAGE_US: [u64; 14] =
-    [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 100_000, 500_000, 2_000_000];
+use super::summary::Summary;
+pub(crate) use histogram::{Histogram, Times, print_us};
+use histogram::{REQUEST_MS, STAGE_US, add, print};
+pub(crate) use operation::operation_name;
+use operation::{OPERATIONS, is_update, operation};
+
 /// One of so many passages of a stage is timed, but for syncs, of which each is.
 const TIMED: u32 = 8;
-
-/// Operations as the metric's label names them. The last one is all others.
-const OPERATIONS: [&str; 25] = [
-    "create",
-    "delete",
-    "exists",
-    "get_data",
-    "set_data",
-    "get_acl",
-    "set_acl",
-    "get_children",
-    "sync",
-    "ping",
-    "check",
-    "multi",
-    "reconfig",
-    "multi_read",
-    "watches",
-    "get_ephemerals",
-    "get_all_children_number",
-    "create_container",
-    "create_ttl",
-    "create_session",
-    "close_session",
-    "list",
-    "remove_recursive",
-    "who_am_i",
-    "other",
-];
-
-/// Index of an operation's code in `OPERATIONS`.
-fn operation(code: i32) -> usize {
-    match code {
-        1 | 15 | 502 => 0,
-        2 | 20 | 505 => 1,
-        3 => 2,
-        4 => 3,
-        5 => 4,
-        6 => 5,
-        7 => 6,
-        8 | 12 => 7,
-        9 => 8,
-        11 => 9,
-        13 | 501 | 504 => 10,
-        14 => 11,
-        16 => 12,
-        22 => 13,
-        17 | 18 | 101 | 105 | 106 => 14,
-        103 => 15,
-        104 => 16,
-        19 => 17,
-        21 => 18,
-        -10 => 19,
-        -11 => 20,
-        500 | 506 | 507 => 21,
-        503 => 22,
-        107 => 23,
-        _ => 24,
-    }
-}
-
-/// Name of an operation by its code, as the metric's label has it.
-pub(crate) fn operation_name(code: i32) -> &'static str {
-    OPERATIONS[operation(code)]
-}
 
 /// Stages of a request's way through the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,66 +39,6 @@ impl Stage {
     const NAMES: [&'static str; 5] = ["queue", "sync", "replicate", "apply", "reply"];
 }
 
-/// Times by bucket. A time that is longer than all bounds has the last one.
-#[derive(Debug, Default)]
-pub(crate) struct Histogram {
-    counts: [AtomicU64; 15],
-    sum: AtomicU64,
-}
-
-impl Histogram {
-    /// Counts `times` of a length. Only one thread may do so at a time.
-    fn record(&self, bounds: &[u64; 14], length: u64, times: u64) {
-        let bucket = bounds.iter().position(|bound| length < *bound).unwrap_or(bounds.len());
-        add(&self.counts[bucket], times);
-        if length > 0 {
-            add(&self.sum, length * times);
-        }
-    }
-
-    /// Counts a time in microseconds. Only one thread may do so at a time.
-    pub(crate) fn record_us(&self, us: u64) {
-        self.record(&STAGE_US, us, 1);
-    }
-
-    pub(crate) fn times(&self) -> Times {
-        let mut times = Times::default();
-        self.add_to(&mut times);
-        times
-    }
-
-    fn add_to(&self, total: &mut Times) {
-        for (total, count) in total.counts.iter_mut().zip(&self.counts) {
-            *total += count.load(Relaxed);
-        }
-        total.sum += self.sum.load(Relaxed);
-    }
-}
-
-/// For a counter with one writer.
-fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Relaxed) + more, Relaxed);
-}
-
-/// Times of one kind, of all threads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Times {
-    /// Number of times in each bucket, not added up; the last one has those above all bounds.
-    pub(crate) counts: [u64; 15],
-    sum: u64,
-}
-
-impl Times {
-    fn count(&self) -> u64 {
-        self.counts.iter().sum()
-    }
-
-    /// 0 if there are none.
-    pub(crate) fn average(&self) -> f64 {
-        self.sum as f64 / self.count().max(1) as f64
-    }
-}
-
 /// Histograms of one writer.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
@@ -168,12 +46,41 @@ pub(crate) struct Recorder {
     stages: [Histogram; Stage::NAMES.len()],
     /// Time that each stage took when it was timed last, in microseconds.
     last_us: [AtomicU64; Stage::NAMES.len()],
+    /// The longest time of each operation, in milliseconds.
+    longest_ms: [AtomicU64; OPERATIONS.len()],
+    /// Bytes that clients have sent.
+    received_bytes: AtomicU64,
+    /// Bytes of replies, and of watch events, without their lengths.
+    reply_bytes: AtomicU64,
+    event_bytes: AtomicU64,
 }
 
 impl Recorder {
     /// A request of an operation was answered after so many milliseconds.
     pub(crate) fn answered(&self, code: i32, ms: u64) {
-        self.operations[operation(code)].record(&REQUEST_MS, ms, 1);
+        self.record(operation(code), ms, 1);
+    }
+
+    fn record(&self, operation: usize, ms: u64, times: u64) {
+        self.operations[operation].record(&REQUEST_MS, ms, times);
+        if ms > self.longest_ms[operation].load(Relaxed) {
+            self.longest_ms[operation].store(ms, Relaxed);
+        }
+    }
+
+    /// Clients have sent so many bytes.
+    pub(crate) fn received(&self, bytes: usize) {
+        add(&self.received_bytes, bytes as u64);
+    }
+
+    /// A client was given a reply of so many bytes.
+    pub(crate) fn replied(&self, bytes: usize) {
+        add(&self.reply_bytes, bytes as u64);
+    }
+
+    /// A client was given a watch event of so many bytes.
+    pub(crate) fn told_event(&self, bytes: usize) {
+        add(&self.event_bytes, bytes as u64);
     }
 
     /// Counts the requests of a turn, which were answered after so many milliseconds, and forgets them.
@@ -181,7 +88,7 @@ impl Recorder {
         let mut seen = turn.seen.take();
         while seen != 0 {
             let index = seen.trailing_zeros() as usize;
-            self.operations[index].record(&REQUEST_MS, ms, turn.counts[index].take().into());
+            self.record(index, ms, turn.counts[index].take().into());
             seen &= seen - 1;
         }
     }
@@ -252,6 +159,31 @@ impl RequestTimes {
         all.filter(|(_, times)| times.count() > 0)
     }
 
+    /// Times in milliseconds of all updates, or of all that change nothing, as ZooKeeper sums them up.
+    pub(crate) fn summary(&self, of_updates: bool) -> Summary {
+        let mut total = Times::default();
+        let mut longest_ms = 0;
+        for index in (0..OPERATIONS.len()).filter(|index| is_update(*index) == of_updates) {
+            for recorder in self.workers.iter().chain([&self.engine]) {
+                recorder.operations[index].add_to(&mut total);
+                longest_ms = longest_ms.max(recorder.longest_ms[index].load(Relaxed));
+            }
+        }
+        let least = |bucket: usize| if bucket == 0 { 0 } else { REQUEST_MS[bucket - 1] };
+        let buckets: Vec<(u64, u64)> =
+            total.counts.iter().enumerate().map(|(bucket, count)| (least(bucket), *count)).collect();
+        let shortest_ms = buckets.iter().find(|(_, count)| *count > 0).map_or(0, |(least, _)| *least);
+        Summary::of_buckets(&buckets, total.sum, (shortest_ms, longest_ms))
+    }
+
+    /// Bytes of all clients: what they have sent, their replies, and their watch events.
+    pub(crate) fn client_bytes(&self) -> [u64; 3] {
+        let sum = |bytes: fn(&Recorder) -> &AtomicU64| {
+            self.workers.iter().map(|recorder| bytes(recorder).load(Relaxed)).sum()
+        };
+        [sum(|own| &own.received_bytes), sum(|own| &own.reply_bytes), sum(|own| &own.event_bytes)]
+    }
+
     /// Every stage with its times.
     pub(crate) fn stages(&self) -> impl Iterator<Item = (&'static str, Times)> {
         Stage::NAMES
@@ -271,38 +203,6 @@ impl RequestTimes {
         let help =
             "Time of what goes through the engine together, by stage; of all but sync one of eight is timed";
         print_us(page, ("paddock_stage_seconds", help), "stage", self.stages());
-    }
-}
-
-/// A histogram of times in microseconds, in Prometheus' text format.
-pub(crate) fn print_us(
-    page: &mut String,
-    name_and_help: (&str, &str),
-    label: &str,
-    all: impl Iterator<Item = (&'static str, Times)>,
-) {
-    print(page, name_and_help, label, (&STAGE_US, |us| us as f64 / 1e6), all);
-}
-
-fn print(
-    page: &mut String,
-    (name, help): (&str, &str),
-    label: &str,
-    (bounds, unit): (&[u64; 14], fn(u64) -> f64),
-    all: impl Iterator<Item = (&'static str, Times)>,
-) {
-    let mut line = |line: std::fmt::Arguments<'_>| writeln!(page, "{line}").expect("a string takes all");
-    line(format_args!("# HELP {name} {help}\n# TYPE {name} histogram"));
-    for (value, times) in all {
-        let mut below = 0;
-        for (bound, count) in bounds.iter().zip(times.counts) {
-            below += count;
-            line(format_args!("{name}_bucket{{{label}=\"{value}\",le=\"{}\"}} {below}", unit(*bound)));
-        }
-        let count = times.count();
-        line(format_args!("{name}_bucket{{{label}=\"{value}\",le=\"+Inf\"}} {count}"));
-        line(format_args!("{name}_sum{{{label}=\"{value}\"}} {}", unit(times.sum)));
-        line(format_args!("{name}_count{{{label}=\"{value}\"}} {count}"));
     }
 }
 
@@ -352,6 +252,23 @@ mod tests {
             assert!(page.lines().any(|printed| printed == line), "{line} is missing in\n{page}");
         }
         assert!(!page.contains("operation=\"delete\""), "nobody has deleted anything");
+    }
+
+    #[test]
+    fn reads_and_updates_are_summed_up_apart() {
+        let times = RequestTimes::new(2);
+        for ms in [0, 0, 0, 4] {
+            times.worker(0).answered(4, ms);
+        }
+        times.worker(1).answered(1, 738);
+        let (reads, updates) = (times.summary(false), times.summary(true));
+        assert_eq!((reads.count, reads.sum, reads.min, reads.max), (4, 4, 0, 4));
+        assert_eq!(
+            (reads.quantiles[0], reads.quantiles[3]),
+            (0, 3),
+            "a quantile is the middle of its bucket"
+        );
+        assert_eq!((updates.count, updates.sum, updates.max), (1, 738, 738));
     }
 
     #[test]

@@ -66,9 +66,8 @@ impl SnapshotBoard {
         Some((taken.zxid, written.as_secs()))
     }
 
-    /// Snapshots that were taken, and those that failed.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        let state = self.state.lock();
-        (state.ended - state.failed, state.failed)
+    /// Number of snapshots that failed.
+    pub(crate) fn failures(&self) -> u64 {
+        self.state.lock().failed
     }
 }

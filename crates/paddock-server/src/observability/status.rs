@@ -13,7 +13,7 @@ use paddock_state::WatchSummary;
 
 use crate::shared::Shared;
 pub(crate) use disk::{data_bytes, disk_bytes, file_descriptors, log_bytes, resident_bytes};
-pub(crate) use environment::{Setting, SettingValue, configuration, environment};
+pub(crate) use environment::{Setting, SettingValue, configuration, environment, membership};
 pub(crate) use lists::{ephemerals, sessions, watches_by_path, watches_by_session};
 
 #[derive(Debug)]
@@ -49,7 +49,6 @@ pub(crate) struct Status {
     /// The limit of the process's memory in bytes, if there is one; and true while it is exceeded.
     pub(crate) memory: (Option<u64>, bool),
     pub(crate) fsyncs: u64,
-    pub(crate) snapshots: u64,
     pub(crate) snapshots_failed: u64,
     /// Number of times that a state was seen to differ from that of another member.
     pub(crate) differing: u64,
@@ -67,10 +66,17 @@ impl Status {
         self.limit_hits[limit as usize].1
     }
 
+    /// Sizes in bytes of the last entry that this leader has proposed, the smallest and the largest, -1 while there was none; `None` for
+    /// a member that does not lead.
+    pub(crate) fn proposal_sizes(&self) -> Option<[i64; 3]> {
+        self.leads_for_ms?;
+        let sizes = self.standing.proposals;
+        Some(sizes.map_or([-1; 3], |sizes| [sizes.last, sizes.min, sizes.max].map(|bytes| bytes as i64)))
+    }
+
     pub(crate) fn of(shared: &Shared) -> Status {
         let (stats, role) = (&shared.stats, shared.role());
         let outstanding = stats.waiting();
-        let (snapshots, snapshots_failed) = shared.snapshots.counts();
         let state = shared.state.read();
         let tree = state.tree();
         Status {
@@ -95,8 +101,7 @@ impl Status {
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
             client_buffer_bytes: shared.client_buffers.held(),
-            snapshots,
-            snapshots_failed,
+            snapshots_failed: shared.snapshots.failures(),
             limit_hits: LimitHit::ALL.map(|limit| (limit, shared.hits.count(limit))),
             handshakes: shared.handshakes.load(Relaxed),
             memory: (Some(shared.memory.max()).filter(|max| *max != u64::MAX), shared.memory.is_exceeded()),

@@ -67,11 +67,7 @@ pub(crate) fn create(admin: &Admin, request: Request) -> Response {
     either(parse::<Creation>(&request).and_then(|asked| {
         let data = bytes(&asked.data)?;
         let reply = ask(admin, &request, asked.mode.op(), |out| {
-            out.put_string(&asked.path);
-            out.put_buffer(Some(&data));
-            out.put_count(1);
-            paddock_proto::Acl::open().encode(out);
-            out.put_i32(asked.mode.flags());
+            create_request(&asked.path, &data, asked.mode.flags(), out);
         })?;
         let path = Reader::new(&reply).string().unwrap_or(&asked.path).to_owned();
         Ok(Response::json(&json!({ "path": path })))
@@ -82,9 +78,7 @@ pub(crate) fn set_data(admin: &Admin, request: Request) -> Response {
     either(parse::<NewData>(&request).and_then(|asked| {
         let data = bytes(&asked.data)?;
         ask(admin, &request, OpCode::SetData, |out| {
-            out.put_string(&asked.path);
-            out.put_buffer(Some(&data));
-            out.put_i32(asked.version);
+            written_request(&asked.path, Some(&data), asked.version, out);
         })?;
         Ok(Response::json(&json!({ "path": asked.path })))
     }))
@@ -92,12 +86,27 @@ pub(crate) fn set_data(admin: &Admin, request: Request) -> Response {
 
 pub(crate) fn delete(admin: &Admin, request: Request) -> Response {
     either(parse::<Deletion>(&request).and_then(|asked| {
-        ask(admin, &request, OpCode::Delete, |out| {
-            out.put_string(&asked.path);
-            out.put_i32(asked.version);
-        })?;
+        ask(admin, &request, OpCode::Delete, |out| written_request(&asked.path, None, asked.version, out))?;
         Ok(Response::json(&json!({ "path": asked.path })))
     }))
+}
+
+/// The body of a request that creates a znode which is open to everybody.
+pub(crate) fn create_request(path: &str, data: &[u8], flags: i32, out: &mut Vec<u8>) {
+    out.put_string(path);
+    out.put_buffer(Some(data));
+    out.put_count(1);
+    paddock_proto::Acl::open().encode(out);
+    out.put_i32(flags);
+}
+
+/// The body of a request that sets the data of a znode of some version, or deletes it.
+pub(crate) fn written_request(path: &str, data: Option<&[u8]>, version: i32, out: &mut Vec<u8>) {
+    out.put_string(path);
+    if data.is_some() {
+        out.put_buffer(data);
+    }
+    out.put_i32(version);
 }
 
 fn parse<'a, T: Deserialize<'a>>(request: &'a Request) -> Result<T, Response> {
@@ -110,7 +119,7 @@ fn bytes(text: &str) -> Result<Vec<u8>, Response> {
 }
 
 /// Asks the member as a client would, with the identities of the requester. Returns the body of the reply.
-fn ask(
+pub(crate) fn ask(
     admin: &Admin,
     request: &Request,
     op: OpCode,

@@ -146,7 +146,7 @@ fn all_data(admin: &Admin, request: &Request) -> Result<Response, Response> {
 }
 
 /// The body of the state's reply. Nothing is read past an ACL.
-pub(super) fn read(shared: &Shared, ids: &Identities, read: &Read<'_>) -> Result<Vec<u8>, Response> {
+pub(crate) fn read(shared: &Shared, ids: &Identities, read: &Read<'_>) -> Result<Vec<u8>, Response> {
     let mut out = Vec::new();
     let state = shared.state.read();
     let answered = state.state().tree().read(read, &ids.asker(), &mut out);

@@ -36,9 +36,12 @@ fn version_line() -> String {
 fn facts(shared: &Shared) -> String {
     let s = Status::of(shared);
     let Some(mode) = s.mode else { return NOT_SERVING.into() };
+    let proposals = s
+        .proposal_sizes()
+        .map(|[last, min, max]| format!("Proposal sizes last/min/max: {last}/{min}/{max}\n"));
     format!(
         "{}Latency min/avg/max: {}/{}/{}\n\
-         Received: {}\nSent: {}\nConnections: {}\nOutstanding: {}\nZxid: {}\nMode: {mode}\nNode count: {}\n",
+         Received: {}\nSent: {}\nConnections: {}\nOutstanding: {}\nZxid: {}\nMode: {mode}\nNode count: {}\n{}",
         if s.is_read_only { READ_ONLY } else { "" },
         s.latency_ms_min,
         metric::rounded(s.latency_ms_average),
@@ -48,7 +51,8 @@ fn facts(shared: &Shared) -> String {
         s.connections,
         s.outstanding,
         s.zxid,
-        s.znodes
+        s.znodes,
+        proposals.unwrap_or_default()
     )
 }
 

@@ -1,5 +1,7 @@
 //! Environment of a member's process, and its configuration as ZooKeeper tells it.
 
+use paddock_proto::MemberRole;
+
 use super::disk::{data_bytes, log_bytes};
 use crate::observability::user::user_name;
 use crate::observability::version::version_and_date;
@@ -44,6 +46,22 @@ pub(crate) struct Setting {
 pub(crate) enum SettingValue {
     Number(i64),
     Text(String),
+}
+
+/// The rest of ZooKeeper's `conf` at a member of an ensemble: its own ports, its part, and all members with the version; `None` for a
+/// member alone. Ports are 0 for a member that the ensemble does not name.
+pub(crate) fn membership(shared: &Shared) -> Option<Vec<(&'static str, String)>> {
+    let state = shared.state.read();
+    let ensemble = state.tree().ensemble()?;
+    let own = ensemble.members.iter().find(|member| member.id == shared.config.member);
+    let (quorum, election) = own.map_or((0, 0), |own| (own.quorum_port, own.election_port));
+    let is_observer = own.is_some_and(|own| own.role == MemberRole::Observer);
+    Some(vec![
+        ("electionPort", election.to_string()),
+        ("quorumPort", quorum.to_string()),
+        ("peerType", u8::from(is_observer).to_string()),
+        ("membership", format!("\n{}", ensemble.text())),
+    ])
 }
 
 /// ZooKeeper's `conf`.

@@ -1,0 +1,39 @@
+//! ZooKeeper's command `shed_connections`: closes a share of this member's connections, so that their clients spread over the members anew.
+
+use hyper::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::authorization;
+use super::commands::{Failure, Fields, answer, fields};
+use super::parts::Admin;
+use crate::http::{Request, Response};
+
+/// Bytes of its body.
+pub(super) const SHARE_BYTES_MAX: usize = 1024;
+
+const NAME: &str = "shed_connections";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Share {
+    percentage: u8,
+}
+
+/// Closes as many percent of the connections as the body says: `{"percentage": N}`, from 0 to 100.
+pub(super) fn shed_connections(admin: &Admin, request: Request) -> Response {
+    answer(NAME, shed(admin, &request))
+}
+
+fn shed(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
+    authorization::administrator(&admin.shared, request)?;
+    let wrong = |why: String| Failure::new(StatusCode::BAD_REQUEST, why);
+    let Share { percentage } = serde_json::from_slice(&request.body)
+        .map_err(|error| wrong(format!("The body is like {{\"percentage\": 10}}: {error}")))?;
+    if percentage > 100 {
+        return Err(wrong(format!("percentage is from 0 to 100, not {percentage}")));
+    }
+    let shed = admin.operator.shed_connections(percentage.into());
+    tracing::info!(client = %request.peer, percentage, connections = shed, "closed connections on request");
+    fields(json!({ "percentage_requested": percentage, "connections_shed": shed }))
+}

@@ -1,0 +1,99 @@
+//! ClickHouse Keeper's HTTP interface to znodes, `/api/v1/storage/PATH`: read, create, set and delete, each by its HTTP method.
+//!
+//! There anyone may do all of it. Here what a znode holds is shown to whom its ACL gives READ, and changes are for administrators, as
+//! on the page.
+
+use hyper::StatusCode;
+use hyper::header::LOCATION;
+use paddock_proto::jute::Reader;
+use paddock_proto::{OpCode, Read, Stat};
+use serde_json::{Value, json};
+
+use super::page::{Identities, ask, create_request, either, read, refused, written_request};
+use super::parts::Admin;
+use crate::http::{Request, Response};
+
+/// Path of the interface, in front of a znode's.
+pub(super) const BASE: &str = "/api/v1/storage";
+
+/// Data of a znode, or with `children=true` the names of its children and its Stat.
+pub(super) fn get(admin: &Admin, request: Request) -> Response {
+    either(show(admin, &request))
+}
+
+fn show(admin: &Admin, request: &Request) -> Result<Response, Response> {
+    let (path, ids) = (path_of(request)?, Identities::of(admin, request)?);
+    if request.parameter("children") != Some("true") {
+        let encoded = read(&admin.shared, &ids, &Read::GetData { path: &path, watch: false })?;
+        let data =
+            Reader::new(&encoded).buffer().expect("the member has encoded the data").unwrap_or_default();
+        return Ok(Response::of("application/octet-stream", data));
+    }
+    let encoded = read(&admin.shared, &ids, &Read::GetChildren2 { path: &path, watch: false })?;
+    let mut reader = Reader::new(&encoded);
+    let mut names = reader.strings().expect("the member has encoded the list");
+    names.sort_unstable();
+    let stat = Stat::decode(&mut reader).expect("the member has encoded the Stat");
+    Ok(Response::json(&json!({ "child_node_names": names, "stat": shown(&stat) })))
+}
+
+/// A Stat with ClickHouse's names.
+fn shown(stat: &Stat) -> Value {
+    json!({
+        "czxid": stat.czxid.0,
+        "mzxid": stat.mzxid.0,
+        "ctime": stat.ctime_ms,
+        "mtime": stat.mtime_ms,
+        "version": stat.version,
+        "cversion": stat.cversion,
+        "aversion": stat.aversion,
+        "ephemeralOwner": stat.ephemeral_owner.0,
+        "dataLength": stat.data_length,
+        "numChildren": stat.num_children,
+        "pzxid": stat.pzxid.0,
+    })
+}
+
+/// Creates a persistent znode with the body as its data.
+pub(super) fn create(admin: &Admin, request: Request) -> Response {
+    either(path_of(&request).and_then(|path| {
+        ask(admin, &request, OpCode::Create, |out| create_request(&path, &request.body, 0, out))?;
+        Ok(Response::of("text/plain; charset=utf-8", "")
+            .with_status(StatusCode::CREATED)
+            .with_header(LOCATION, &format!("{BASE}{path}")))
+    }))
+}
+
+/// Sets the data of a znode, if it has the version that is named; -1 is any.
+pub(super) fn set(admin: &Admin, request: Request) -> Response {
+    either(path_of(&request).and_then(|path| {
+        let version = version_of(&request)?;
+        ask(admin, &request, OpCode::SetData, |out| {
+            written_request(&path, Some(&request.body), version, out);
+        })?;
+        Ok(Response::of("text/plain; charset=utf-8", ""))
+    }))
+}
+
+/// Deletes a znode, if it has the version that is named; -1 is any.
+pub(super) fn delete(admin: &Admin, request: Request) -> Response {
+    either(path_of(&request).and_then(|path| {
+        let version = version_of(&request)?;
+        ask(admin, &request, OpCode::Delete, |out| written_request(&path, None, version, out))?;
+        Ok(Response::of("text/plain; charset=utf-8", "").with_status(StatusCode::NO_CONTENT))
+    }))
+}
+
+/// The znode's path: all that stands behind the interface's own.
+fn path_of(request: &Request) -> Result<String, Response> {
+    let path = format!("/{}", request.rest);
+    if path.len() > 1 && path.ends_with('/') {
+        return Err(refused(StatusCode::BAD_REQUEST, "A path ends with a name."));
+    }
+    Ok(path)
+}
+
+fn version_of(request: &Request) -> Result<i32, Response> {
+    let version = request.parameter("version").and_then(|version| version.parse().ok());
+    version.ok_or_else(|| refused(StatusCode::BAD_REQUEST, "The version is missing: version=N, -1 for any."))
+}

@@ -1,0 +1,106 @@
+//! Metrics of Paddock's own, and of its process under the names that are common with Prometheus.
+
+use paddock_member::Clock as _;
+use paddock_replica::FollowerStanding;
+
+use crate::observability::metric::{Label, Metric, MetricKind, MetricValue, gauge};
+use crate::observability::status::{self, Status, role_name};
+use crate::observability::version::version_and_date;
+use crate::shared::Shared;
+
+/// Metrics of Paddock's own, and of its process under the names that are common with Prometheus.
+pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
+    let s = Status::of(shared);
+    let role = role_name(shared.role());
+    let disk = status::disk_bytes(&shared.config.data_dir);
+    let clock_s = shared.clock.now().wall_ms as f64 / 1e3;
+    let start_s = shared.clock.now().wall_ms / 1000 - (s.uptime_ms / 1000) as i64;
+    let (open_files, max_files) = status::file_descriptors();
+    let of_followers = |value: &dyn Fn(&FollowerStanding) -> u64| {
+        let labelled =
+            |f: &FollowerStanding| (Some(("member", f.member.to_string())), MetricValue::of(value(f)));
+        s.standing.followers.iter().map(labelled).collect()
+    };
+    let labelled = |name, label: Label, help| Metric {
+        name,
+        kind: MetricKind::Gauge,
+        help,
+        values: vec![(Some(label), MetricValue::of(1))],
+    };
+    let mut metrics = vec![
+        labelled("paddock_info", ("version", version_and_date()), "Version of this member"),
+        labelled("paddock_role", ("role", role.to_owned()), "Part of this member in its ensemble"),
+        gauge("paddock_member", "Number of this member", shared.config.member),
+        gauge("paddock_term", "Raft term that this member is in", s.standing.term),
+        gauge(
+            "paddock_leader",
+            "Number of the leader, 0 while none is known",
+            s.standing.leader.unwrap_or(0),
+        ),
+        gauge("paddock_zxid", "Newest zxid that is applied here", s.zxid.0),
+        gauge("paddock_log_last_entry", "Last entry in the transaction log", s.standing.last_entry),
+        gauge(
+            "paddock_log_committed_entry",
+            "Last entry that is known to be committed",
+            s.standing.committed,
+        ),
+        gauge("paddock_log_applied_entry", "Last entry that is applied to the tree", s.standing.applied),
+        gauge("paddock_log_bytes", "Bytes of the transaction log on disk", status::log_bytes(shared)),
+        gauge(
+            "paddock_data_bytes",
+            "Bytes of snapshots and all else in the data directory, without the log",
+            status::data_bytes(shared),
+        ),
+        gauge("paddock_disk_free_bytes", "Bytes that are free where the data directory is", disk.0),
+        gauge("paddock_disk_size_bytes", "Size of the disk that the data directory is on, in bytes", disk.1),
+        gauge(
+            "paddock_client_buffer_bytes_max",
+            "Limit of client_buffer_bytes",
+            shared.limits.buffers.max() as u64,
+        ),
+        gauge(
+            "paddock_watches_max",
+            "Limit of watch_count; 0 is none",
+            shared.settings().client_limits.watches_max,
+        ),
+        gauge("paddock_clock_seconds", "Time by this member's clock, in seconds since 1970", clock_s),
+        gauge("process_resident_memory_bytes", "Resident memory in bytes", status::resident_bytes()),
+        gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", start_s),
+        gauge("process_open_fds", "Open files and sockets", open_files),
+        gauge("process_max_fds", "Files and sockets that may be open", max_files),
+    ];
+    metrics.push(Metric {
+        name: "paddock_limit_hits",
+        kind: MetricKind::Counter,
+        help: "Times that clients have hit a limit",
+        values: s
+            .limit_hits
+            .iter()
+            .map(|(limit, hits)| (Some(("limit", limit.label().to_owned())), MetricValue::of(hits)))
+            .collect(),
+    });
+    if let Some(bytes) = s.memory.0 {
+        metrics.push(gauge("paddock_memory_max_bytes", "Limit of resident memory in bytes", bytes));
+    }
+    if s.leads_for_ms.is_some() {
+        metrics.push(Metric {
+            name: "paddock_member_lag_entries",
+            kind: MetricKind::Gauge,
+            help: "Entries that another member has not acknowledged to this leader yet",
+            values: of_followers(&|follower| s.standing.last_entry.saturating_sub(follower.matched)),
+        });
+        metrics.push(Metric {
+            name: "paddock_member_gets_snapshot",
+            kind: MetricKind::Gauge,
+            help: "1 if another member lacks so much that it is sent a snapshot",
+            values: of_followers(&|follower| follower.gets_snapshot.into()),
+        });
+        metrics.push(Metric {
+            name: "paddock_member_is_heard",
+            kind: MetricKind::Gauge,
+            help: "1 if this leader has heard the member within an election timeout",
+            values: of_followers(&|follower| follower.is_heard.into()),
+        });
+    }
+    metrics
+}

@@ -1,0 +1,102 @@
+//! Histograms of times, in Prometheus' text format.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Upper bounds of the buckets for requests, in milliseconds.
+pub(super) const REQUEST_MS: [u64; 14] = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
+/// Upper bounds of the buckets for stages, in microseconds.
+pub(super) const STAGE_US: [u64; 14] =
+    [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 100_000, 500_000, 2_000_000];
+
+/// Times by bucket. A time that is longer than all bounds has the last one.
+#[derive(Debug, Default)]
+pub(crate) struct Histogram {
+    counts: [AtomicU64; 15],
+    sum: AtomicU64,
+}
+
+impl Histogram {
+    /// Counts `times` of a length. Only one thread may do so at a time.
+    pub(super) fn record(&self, bounds: &[u64; 14], length: u64, times: u64) {
+        let bucket = bounds.iter().position(|bound| length < *bound).unwrap_or(bounds.len());
+        add(&self.counts[bucket], times);
+        if length > 0 {
+            add(&self.sum, length * times);
+        }
+    }
+
+    /// Counts a time in microseconds. Only one thread may do so at a time.
+    pub(crate) fn record_us(&self, us: u64) {
+        self.record(&STAGE_US, us, 1);
+    }
+
+    pub(crate) fn times(&self) -> Times {
+        let mut times = Times::default();
+        self.add_to(&mut times);
+        times
+    }
+
+    pub(super) fn add_to(&self, total: &mut Times) {
+        for (total, count) in total.counts.iter_mut().zip(&self.counts) {
+            *total += count.load(Relaxed);
+        }
+        total.sum += self.sum.load(Relaxed);
+    }
+}
+
+/// For a counter with one writer.
+pub(super) fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed) + more, Relaxed);
+}
+
+/// Times of one kind, of all threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Number of times in each bucket, not added up; the last one has those above all bounds.
+    pub(crate) counts: [u64; 15],
+    pub(super) sum: u64,
+}
+
+impl Times {
+    pub(super) fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// 0 if there are none.
+    pub(crate) fn average(&self) -> f64 {
+        self.sum as f64 / self.count().max(1) as f64
+    }
+}
+
+/// A histogram of times in microseconds, in Prometheus' text format.
+pub(crate) fn print_us(
+    page: &mut String,
+    name_and_help: (&str, &str),
+    label: &str,
+    all: impl Iterator<Item = (&'static str, Times)>,
+) {
+    print(page, name_and_help, label, (&STAGE_US, |us| us as f64 / 1e6), all);
+}
+
+pub(super) fn print(
+    page: &mut String,
+    (name, help): (&str, &str),
+    label: &str,
+    (bounds, unit): (&[u64; 14], fn(u64) -> f64),
+    all: impl Iterator<Item = (&'static str, Times)>,
+) {
+    let mut line = |line: std::fmt::Arguments<'_>| writeln!(page, "{line}").expect("a string takes all");
+    line(format_args!("# HELP {name} {help}\n# TYPE {name} histogram"));
+    for (value, times) in all {
+        let mut below = 0;
+        for (bound, count) in bounds.iter().zip(times.counts) {
+            below += count;
+            line(format_args!("{name}_bucket{{{label}=\"{value}\",le=\"{}\"}} {below}", unit(*bound)));
+        }
+        let count = times.count();
+        line(format_args!("{name}_bucket{{{label}=\"{value}\",le=\"+Inf\"}} {count}"));
+        line(format_args!("{name}_sum{{{label}=\"{value}\"}} {}", unit(times.sum)));
+        line(format_args!("{name}_count{{{label}=\"{value}\"}} {count}"));
+    }
+}
