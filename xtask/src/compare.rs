@@ -23,7 +23,7 @@ Examples:
   cargo xtask compare --size         idle sessions, snapshots, disk, and load on much; about 20 minutes
   cargo xtask compare --size --long  the same of Paddock alone, with 10 million znodes; needs 10 GiB of memory and of disk
   cargo xtask compare --reads        reads only, with one worker and with two; about 3 minutes
-  cargo xtask compare --etcd         Paddock on etcd beside etcd alone; about 30 minutes
+  cargo xtask compare --etcd         Paddock on etcd beside etcd alone; about 20 minutes
   cargo xtask compare --log          Paddock with and without a compressed log; about 4 minutes
   cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 10 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
