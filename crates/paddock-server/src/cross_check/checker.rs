@@ -107,8 +107,14 @@ impl Checker {
             return self.give_up(conn, "its client speaks ClickHouse's dialect");
         }
         let twin = self.sessions.twin(request.session.0);
-        if twin.is_none() && request.session != SessionId::NONE {
-            return self.give_up(conn, "its session began before the check");
+        if request.session != SessionId::NONE {
+            if twin.is_none() {
+                return self.give_up(conn, "its session began before the check");
+            }
+            for left in self.pairs.values_mut() {
+                left.has_moved |=
+                    left.own_greeting.is_some_and(|greeting| greeting.session == request.session);
+            }
         }
         let (session, password) = twin.map_or((0, [0; 16]), |twin| (twin.id, twin.password.0));
         let greeting = ConnectRequest {
@@ -291,6 +297,10 @@ impl Checker {
         if self.pairs.get(&conn).is_some_and(|pair| pair.has_ended || is_expired(pair)) {
             // It ends a connection behind the last answer, as this member does.
             return self.settle(conn);
+        }
+        if self.pairs.get(&conn).is_some_and(|pair| pair.has_moved) {
+            // The reference ends a connection whose session goes on over another one. Here its end may be noticed later.
+            return self.end(conn);
         }
         self.give_up(conn, &format!("the reference is gone: {reason}"));
     }

@@ -51,6 +51,8 @@ pub(super) struct Pair {
     pub(super) reference_events: Vec<Event>,
     /// The reference has closed the session.
     pub(super) has_ended: bool,
+    /// The client has come back to the session over another connection.
+    pub(super) has_moved: bool,
     /// The client is gone; the pair ends with the last answer.
     pub(super) is_closing: bool,
 }

@@ -27,6 +27,11 @@ impl Story {
     }
 
     fn connect(&mut self, number: u64) -> ConnId {
+        self.connect_to(number, SessionId::NONE)
+    }
+
+    /// A connection for this session, or for a new one.
+    fn connect_to(&mut self, number: u64, session: SessionId) -> ConnId {
         let conn = ConnId::new(0, number);
         self.checker.opened(conn);
         let mut greeting = Vec::new();
@@ -35,7 +40,7 @@ impl Story {
             extensions: Default::default(),
             last_zxid_seen: Zxid(9),
             timeout_ms: 4000,
-            session: SessionId::NONE,
+            session,
             password: None,
             read_only: None,
         }
@@ -43,6 +48,10 @@ impl Story {
         self.checker.client(conn, &greeting);
         let effects = self.checker.take_effects();
         assert!(matches!(&effects[..], [Effect::Connect(of, _)] if *of == conn), "{effects:?}");
+        if session != SessionId::NONE {
+            // The test goes on before either side has answered.
+            return conn;
+        }
         self.checker.own(conn, &greeted(0x100 + number as i64));
         self.checker.reference(conn, greeted(0x900 + number as i64)[4..].to_vec());
         conn
@@ -177,6 +186,20 @@ fn a_reference_that_is_gone_or_silent_ends_the_check_and_nothing_else() {
     story.checker.set_now(story.checker.now_ms + PATIENCE_MS + 1);
     story.checker.tick();
     assert_eq!(story.counts(), (0, 0, 2));
+}
+
+#[test]
+fn a_connection_whose_session_has_moved_on_is_not_given_up_when_the_reference_ends_it_first() {
+    let (mut story, conn) = Story::begin();
+    let other = story.connect(2);
+    let again = story.connect_to(3, SessionId(0x101));
+    story.checker.reference_gone(conn, "closed");
+    assert_eq!(story.checker.take_effects(), [Effect::HangUp(conn)]);
+    assert_eq!(story.counts(), (0, 0, 0));
+    story.checker.reference_gone(other, "closed");
+    assert_eq!(story.counts(), (0, 0, 1), "nobody has come back to this session");
+    story.checker.reference_gone(again, "closed");
+    assert_eq!(story.counts(), (0, 0, 2), "the client is still there");
 }
 
 #[test]
