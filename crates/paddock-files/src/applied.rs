@@ -3,20 +3,9 @@
 use std::collections::BTreeSet;
 
 use paddock_proto::{SessionId, Zxid};
-use paddock_tree::{Draft, Facts, StoredZnode, Tree, Znode, ZnodeKind};
+use paddock_tree::{AppliedTransaction, Draft, StoredZnode, Tree, ZnodeKind};
 
 use crate::transaction::{Body, Transaction};
-
-/// Everything that one transaction has changed.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AppliedTransaction {
-    pub zxid: Zxid,
-    /// Sessions that began, with their timeouts in milliseconds.
-    pub began: Vec<(SessionId, i32)>,
-    /// Znodes by path as they are now, or `None` for those that are gone; parents whose Stat may have changed, too.
-    pub znodes: Vec<(String, Option<Znode>)>,
-    pub ended: Vec<SessionId>,
-}
 
 /// Paths and sessions that a transaction is about to change.
 #[derive(Debug, Default)]
@@ -63,7 +52,7 @@ impl Touched {
         let znodes = paths.into_iter().map(|path| {
             let znode = draft.find(&path).map(|node| draft.znode(node));
             let is_shown = |znode: &StoredZnode<'_>| !is_orphan(znode, draft);
-            let znode = znode.filter(is_shown).map(|znode| to_owned(&znode));
+            let znode = znode.filter(is_shown).map(|znode| znode.to_znode());
             (path, znode)
         });
         AppliedTransaction { zxid, began, znodes: znodes.collect(), ended }
@@ -75,7 +64,7 @@ pub(crate) fn copy_of(draft: &Draft, zxid: Zxid) -> Tree {
     let mut copy = Draft::new();
     let mut znodes = draft.znodes();
     while let Some((path, znode)) = znodes.next_znode() {
-        let placed = copy.place_with(path, &facts_of(&znode), znode.acl.to_vec());
+        let placed = copy.place_with(path, &znode.facts(), znode.acl.to_vec());
         assert!(placed.is_ok(), "{path} has a place in the draft");
     }
     draft.sessions().for_each(|(session, timeout_ms)| copy.begin_session(session, timeout_ms));
@@ -85,35 +74,4 @@ pub(crate) fn copy_of(draft: &Draft, zxid: Zxid) -> Tree {
 /// True for an ephemeral whose session is not known. ZooKeeper may keep one for a moment; no tree does.
 fn is_orphan(znode: &StoredZnode<'_>, draft: &Draft) -> bool {
     matches!(znode.kind, ZnodeKind::Ephemeral(session) if !draft.has_session(session))
-}
-
-fn to_owned(znode: &StoredZnode<'_>) -> Znode {
-    Znode {
-        data: znode.data.map(<[u8]>::to_vec),
-        acl: znode.acl.into(),
-        kind: znode.kind,
-        czxid: znode.czxid,
-        mzxid: znode.mzxid,
-        pzxid: znode.pzxid,
-        ctime_ms: znode.ctime_ms,
-        mtime_ms: znode.mtime_ms,
-        version: znode.version,
-        children_created: znode.cversion,
-        aversion: znode.aversion,
-    }
-}
-
-fn facts_of<'a>(znode: &StoredZnode<'a>) -> Facts<'a> {
-    Facts {
-        data: znode.data,
-        czxid: znode.czxid,
-        mzxid: znode.mzxid,
-        pzxid: znode.pzxid,
-        ctime_ms: znode.ctime_ms,
-        mtime_ms: znode.mtime_ms,
-        version: znode.version,
-        cversion: znode.cversion,
-        aversion: znode.aversion,
-        kind: znode.kind,
-    }
 }

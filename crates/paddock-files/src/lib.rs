@@ -26,7 +26,6 @@ mod transaction;
 mod transaction_log;
 mod working_copy;
 
-pub use applied::AppliedTransaction;
 pub use data_dir::is_data_dir;
 pub use error::{FileError, Problem};
 pub use export::{Exported, export};

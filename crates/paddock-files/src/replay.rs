@@ -56,18 +56,7 @@ impl Replay<'_> {
         kind: ZnodeKind,
         parent_cversion: i32,
     ) -> Result<(), Problem> {
-        let facts = Facts {
-            data,
-            czxid: self.zxid,
-            mzxid: self.zxid,
-            pzxid: self.zxid,
-            ctime_ms: self.time_ms,
-            mtime_ms: self.time_ms,
-            version: 0,
-            cversion: 0,
-            aversion: 0,
-            kind,
-        };
+        let facts = Facts::of_new(data, kind, self.zxid, self.time_ms);
         let is_root = path == "/";
         let placed = if is_root {
             Err(DraftError::Exists)

@@ -8,9 +8,9 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use paddock_proto::Zxid;
-use paddock_tree::{Draft, Tree};
+use paddock_tree::{AppliedTransaction, Draft, Tree};
 
-use crate::applied::{AppliedTransaction, Touched, copy_of};
+use crate::applied::{Touched, copy_of};
 use crate::data_dir::{self, VERSION_DIR};
 use crate::error::{FileError, failed};
 use crate::export::{Content, write_file, write_snapshot};

@@ -489,22 +489,25 @@ fn what_is_no_log_of_a_keeper_is_refused() {
     drop(dirs.dir);
 }
 
-/// Writes the seeds of the fuzzer's corpora anew: `cargo test -p paddock-files --test keeper seeds -- --ignored`.
+/// `UPDATE_SCRIPTS=1` writes the seeds anew.
 #[test]
-#[ignore = "it changes files of the repository"]
-fn seeds() {
+fn seeds_of_the_fuzzer_are_files_as_they_are_written_here() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    let write = |target: &str, name: &str, form: u8, bytes: &[u8]| {
-        let dir = corpus.join(target);
-        fs::create_dir_all(&dir).unwrap();
-        fs::write(dir.join(name), [&[form], bytes].concat()).unwrap();
+    let seed = |target: &str, name: &str, form: u8, bytes: &[u8]| {
+        let (file, seed) = (corpus.join(target).join(name), [&[form], bytes].concat());
+        if std::env::var_os("UPDATE_SCRIPTS").is_some() {
+            fs::create_dir_all(file.parent().expect("it lies in the corpus of its target")).unwrap();
+            fs::write(&file, &seed).unwrap();
+        }
+        let stored = fs::read(&file).unwrap_or_else(|error| panic!("read {}: {error}", file.display()));
+        assert!(stored == seed, "{} is not what is written here: UPDATE_SCRIPTS=1", file.display());
     };
     for version in [0, 1, 4, 6, 7] {
-        write("keeper_snapshot", &format!("content-{version}"), 1, &keeper().snapshot(version));
+        seed("keeper_snapshot", &format!("content-{version}"), 1, &keeper().snapshot(version));
     }
-    write("keeper_snapshot", "blocks", 0, &packed(&keeper().snapshot(6)));
-    write("keeper_snapshot", "zstd", 0, &zstd(&keeper().snapshot(6)));
+    seed("keeper_snapshot", "blocks", 0, &packed(&keeper().snapshot(6)));
+    seed("keeper_snapshot", "zstd", 0, &zstd(&keeper().snapshot(6)));
     let logged = every_kind_of_request(4);
-    write("keeper_log", "records", 0, &logged.log.bytes);
-    write("keeper_log", "requests", 1, &logged.entries);
+    seed("keeper_log", "records", 0, &logged.log.bytes);
+    seed("keeper_log", "requests", 1, &logged.entries);
 }

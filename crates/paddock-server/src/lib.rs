@@ -43,7 +43,7 @@ pub use config::{
     TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
-pub use mirror::{Mirror, MirroredChange};
+pub use mirror::Mirror;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;
 pub use server::Server;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use paddock_member::Clock as _;
-use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Zxid};
+use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId};
 use paddock_replica::Role;
 use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, State};
-use paddock_tree::{Guess, InstallError, Tree, Znode};
+use paddock_tree::{AppliedTransaction, Guess, InstallError, Tree, Znode};
 
 use crate::engine::post;
 use crate::shared::Shared;
@@ -24,17 +24,6 @@ const TICK: Duration = Duration::from_millis(100);
 /// Sessions of a mirror are none of an ensemble's: members have numbers below this, in the top byte of an id.
 const SESSIONS: i64 = 0x7e << 56;
 
-/// Change of a state that is mirrored: all that one transaction came to.
-#[derive(Clone, Debug, Default)]
-pub struct MirroredChange {
-    pub zxid: Zxid,
-    /// Sessions that began, with their timeouts in milliseconds.
-    pub began: Vec<(SessionId, i32)>,
-    /// Znodes by path as they are now, or `None` for those that are gone. A parent is among them if its Stat has changed.
-    pub znodes: Vec<(String, Option<Znode>)>,
-    pub ended: Vec<SessionId>,
-}
-
 /// The way to a server that mirrors a state. Changes are shown in the order in which they are told.
 #[derive(Clone, Debug)]
 pub struct Mirror {
@@ -43,7 +32,7 @@ pub struct Mirror {
 
 impl Mirror {
     /// Shows a change, and tells whoever watches.
-    pub fn show(&self, change: MirroredChange) {
+    pub fn show(&self, change: AppliedTransaction) {
         // After the server's end nobody looks.
         let _ = self.messages.send(Message::Change(Box::new(change)));
     }
@@ -76,7 +65,7 @@ impl MirrorHandle {
 #[derive(Debug)]
 enum Message {
     Clients(Vec<ClientInput>),
-    Change(Box<MirroredChange>),
+    Change(Box<AppliedTransaction>),
     Replace(Box<Tree>),
     Close,
 }
@@ -147,7 +136,7 @@ impl MirrorEngine {
         woken.into_iter().for_each(|worker| shared.mailbox(worker).wake());
     }
 
-    fn change(&mut self, change: &MirroredChange, state: &mut State) -> Result<(), InstallError> {
+    fn change(&mut self, change: &AppliedTransaction, state: &mut State) -> Result<(), InstallError> {
         for &(session, timeout_ms) in &change.began {
             state.tree_mut().install_session(session, timeout_ms, self.shared.config.member);
         }

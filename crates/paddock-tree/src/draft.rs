@@ -10,7 +10,7 @@ use paddock_proto::{Acl, SessionId, Zxid, parent_and_name, validate_path};
 use crate::origins::Origins;
 use crate::quota::QuotaOverruns;
 use crate::session::Session;
-use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
+use crate::store::{AclId, NodeId, Record, Store, Znode, ZnodeKind};
 use crate::tree::{CONFIG, QUOTA, SYSTEM_PATHS, system_node};
 use crate::{StoredZnode, Tree, Znodes};
 
@@ -51,6 +51,42 @@ pub struct Facts<'a> {
     pub cversion: i32,
     pub aversion: i32,
     pub kind: ZnodeKind,
+}
+
+impl<'a> Facts<'a> {
+    /// Facts of a znode that a transaction creates, at a time in milliseconds.
+    pub fn of_new(data: Option<&'a [u8]>, kind: ZnodeKind, zxid: i64, time_ms: i64) -> Facts<'a> {
+        Facts {
+            data,
+            czxid: zxid,
+            mzxid: zxid,
+            pzxid: zxid,
+            ctime_ms: time_ms,
+            mtime_ms: time_ms,
+            version: 0,
+            cversion: 0,
+            aversion: 0,
+            kind,
+        }
+    }
+}
+
+impl Znode {
+    /// The facts with which a draft places the znode.
+    pub fn facts(&self) -> Facts<'_> {
+        Facts {
+            data: self.data.as_deref(),
+            czxid: self.czxid,
+            mzxid: self.mzxid,
+            pzxid: self.pzxid,
+            ctime_ms: self.ctime_ms,
+            mtime_ms: self.mtime_ms,
+            version: self.version,
+            cversion: self.children_created,
+            aversion: self.aversion,
+            kind: self.kind,
+        }
+    }
 }
 
 /// Repairs that `Draft::finish` made.

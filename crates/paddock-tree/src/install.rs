@@ -31,6 +31,17 @@ pub enum InstallError {
 /// Znodes of one revision by path: as they are now, or `None` for those that are gone.
 pub type Installed<'a> = [(&'a str, Option<Znode>)];
 
+/// Everything that one transaction has changed elsewhere, to be shown here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AppliedTransaction {
+    pub zxid: Zxid,
+    /// Sessions that began, with their timeouts in milliseconds.
+    pub began: Vec<(SessionId, i32)>,
+    /// Znodes by path as they are now, or `None` for those that are gone. A parent is among them if its Stat may have changed.
+    pub znodes: Vec<(String, Option<Znode>)>,
+    pub ended: Vec<SessionId>,
+}
+
 impl Tree {
     /// Makes the znodes what one revision made them, and reports what watches may fire for.
     pub fn install<'a>(

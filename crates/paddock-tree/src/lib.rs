@@ -43,7 +43,7 @@ pub use command::Command;
 pub use computed::COMPUTED;
 pub use draft::{Draft, DraftAcl, DraftError, DraftNode, Facts, Repairs};
 pub use ensemble::{Ensemble, digest_of_members, lines as member_lines};
-pub use install::{InstallError, Installed};
+pub use install::{AppliedTransaction, InstallError, Installed};
 pub use load::{LoadError, TreeLoader};
 pub use origins::Origin;
 pub use outcome::{Change, Changes, Outcome};

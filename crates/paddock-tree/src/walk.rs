@@ -2,8 +2,8 @@
 
 use paddock_proto::Acl;
 
-use crate::Tree;
-use crate::store::{NodeId, Store, ZnodeKind};
+use crate::store::{NodeId, Store, Znode, ZnodeKind};
+use crate::{Facts, Tree};
 
 /// One znode with all its facts. `cversion` counts the children that were ever created; a client sees another number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +20,41 @@ pub struct StoredZnode<'a> {
     pub aversion: i32,
     pub kind: ZnodeKind,
     pub children: u32,
+}
+
+impl<'a> StoredZnode<'a> {
+    /// The facts with which a draft places such a znode.
+    pub fn facts(&self) -> Facts<'a> {
+        Facts {
+            data: self.data,
+            czxid: self.czxid,
+            mzxid: self.mzxid,
+            pzxid: self.pzxid,
+            ctime_ms: self.ctime_ms,
+            mtime_ms: self.mtime_ms,
+            version: self.version,
+            cversion: self.cversion,
+            aversion: self.aversion,
+            kind: self.kind,
+        }
+    }
+
+    /// The znode as a value of its own.
+    pub fn to_znode(&self) -> Znode {
+        Znode {
+            data: self.data.map(<[u8]>::to_vec),
+            acl: self.acl.into(),
+            kind: self.kind,
+            czxid: self.czxid,
+            mzxid: self.mzxid,
+            pzxid: self.pzxid,
+            ctime_ms: self.ctime_ms,
+            mtime_ms: self.mtime_ms,
+            version: self.version,
+            children_created: self.cversion,
+            aversion: self.aversion,
+        }
+    }
 }
 
 /// A walk over all znodes, each behind its parent and the children of one parent by their names' bytes.

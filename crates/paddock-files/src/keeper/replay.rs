@@ -188,19 +188,7 @@ impl Doing<'_> {
     }
 
     fn new_facts<'d>(&self, data: Option<&'d [u8]>, kind: ZnodeKind) -> Facts<'d> {
-        let zxid = self.state.zxid.0;
-        Facts {
-            data: Some(data.unwrap_or_default()),
-            czxid: zxid,
-            mzxid: zxid,
-            pzxid: zxid,
-            ctime_ms: self.time_ms,
-            mtime_ms: self.time_ms,
-            version: 0,
-            cversion: 0,
-            aversion: 0,
-            kind,
-        }
+        Facts::of_new(Some(data.unwrap_or_default()), kind, self.state.zxid.0, self.time_ms)
     }
 
     fn delete(&mut self, path: &str, version: i32) -> Result<(), Refusal> {

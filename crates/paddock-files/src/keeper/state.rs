@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
-use paddock_proto::{Acl, Id, SessionId, Zxid};
-use paddock_tree::{COMPUTED, Draft, DraftNode, Facts, StoredZnode, ZnodeKind};
+use paddock_proto::{Id, SessionId, Zxid};
+use paddock_tree::{COMPUTED, Draft, DraftNode, StoredZnode, Znode, ZnodeKind};
 
 use super::digest::{Counters, digest_of};
 use crate::error::Problem;
@@ -39,10 +39,7 @@ struct Saved {
 
 #[derive(Debug)]
 struct SavedZnode {
-    data: Option<Vec<u8>>,
-    acl: Vec<Acl>,
-    /// All but the data.
-    facts: Facts<'static>,
+    znode: Znode,
     surplus: i32,
 }
 
@@ -199,39 +196,22 @@ impl KeeperState {
     }
 
     fn saved_znode(&self, path: &str, node: DraftNode) -> SavedZnode {
-        let znode = self.draft.znode(node);
-        SavedZnode {
-            data: znode.data.map(<[u8]>::to_vec),
-            acl: znode.acl.to_vec(),
-            facts: Facts {
-                data: None,
-                czxid: znode.czxid,
-                mzxid: znode.mzxid,
-                pzxid: znode.pzxid,
-                ctime_ms: znode.ctime_ms,
-                mtime_ms: znode.mtime_ms,
-                version: znode.version,
-                cversion: znode.cversion,
-                aversion: znode.aversion,
-                kind: znode.kind,
-            },
-            surplus: self.surplus.get(path).copied().unwrap_or(0),
-        }
+        let surplus = self.surplus.get(path).copied().unwrap_or(0);
+        SavedZnode { znode: self.draft.znode(node).to_znode(), surplus }
     }
 
-    fn restore(&mut self, path: &str, before: &SavedZnode) {
-        let facts = before.facts;
+    fn restore(&mut self, path: &str, SavedZnode { znode, surplus }: &SavedZnode) {
+        let acl = znode.acl.to_vec();
         if let Some(node) = self.draft.find(path) {
-            self.draft.set_data(node, before.data.as_deref(), facts.version, facts.mzxid, facts.mtime_ms);
-            self.draft.set_acl(node, before.acl.clone(), facts.aversion);
-            self.draft.set_cversion(node, facts.cversion);
-            self.draft.set_pzxid(node, facts.pzxid);
+            self.draft.set_data(node, znode.data.as_deref(), znode.version, znode.mzxid, znode.mtime_ms);
+            self.draft.set_acl(node, acl, znode.aversion);
+            self.draft.set_cversion(node, znode.children_created);
+            self.draft.set_pzxid(node, znode.pzxid);
         } else {
-            let facts = Facts { data: before.data.as_deref(), ..facts };
-            let placed = self.draft.place_with(path, &facts, before.acl.clone());
+            let placed = self.draft.place_with(path, &znode.facts(), acl);
             assert!(placed.is_ok(), "it was there, and so was its parent");
         }
-        self.put_surplus(path, before.surplus);
+        self.put_surplus(path, *surplus);
     }
 
     /// Raises counters until no `cversion` is below what Keeper showed; returns how many.

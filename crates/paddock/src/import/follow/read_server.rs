@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use paddock_files::{AppliedTransaction, WorkingCopy};
-use paddock_server::{Config, Mirror, MirroredChange, Server};
+use paddock_files::WorkingCopy;
+use paddock_server::{Config, Mirror, Server};
+use paddock_tree::AppliedTransaction;
 
 use crate::moving::Failure;
 use crate::server;
@@ -38,9 +39,9 @@ impl ReadServer {
     }
 
     pub(super) fn show(&self, applied: AppliedTransaction) {
-        let Some((_, mirror)) = &self.running else { return };
-        let AppliedTransaction { zxid, began, znodes, ended } = applied;
-        mirror.show(MirroredChange { zxid, began, znodes, ended });
+        if let Some((_, mirror)) = &self.running {
+            mirror.show(applied);
+        }
     }
 
     /// Shows another state, after a snapshot.
