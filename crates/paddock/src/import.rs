@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Subcommand;
-use paddock_files::{LoadOptions, Loaded, ZooKeeperDirs};
+use paddock_files::{FileError, LoadOptions, Loaded, Progress, ZooKeeperDirs};
 use paddock_storage::{Disk, OsDisk};
+use paddock_tree::Tree;
 
 use crate::moving::{self, Failure, ProgressLine};
 
@@ -52,6 +53,16 @@ struct ZooKeeper {
     /// ZooKeeper's dataLogDir, if it has one
     #[arg(long, value_name = "DIR")]
     log_dir: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+    /// Import data whose digest is not the one that ZooKeeper wrote
+    #[arg(long)]
+    ignore_digest: bool,
+}
+
+/// Options of every import of files: what is made of them.
+#[derive(Debug, clap::Args)]
+struct Target {
     /// New data directory of Paddock
     #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
     to: Option<PathBuf>,
@@ -64,9 +75,35 @@ struct ZooKeeper {
     /// Leave sessions and their ephemeral znodes out
     #[arg(long)]
     drop_ephemerals: bool,
-    /// Import data whose digest is not the one that ZooKeeper wrote
-    #[arg(long)]
-    ignore_digest: bool,
+}
+
+impl Target {
+    /// Reads the files, makes a data directory of them unless it is a dry run, and reports.
+    fn import<L>(
+        &self,
+        ignore_digest: bool,
+        load: impl FnOnce(LoadOptions, &mut dyn FnMut(Progress<'_>)) -> Result<L, FileError>,
+        tree: impl FnOnce(&mut L) -> &mut Tree,
+        report: impl FnOnce(&L, Option<&Path>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let to = self.to.as_deref().filter(|_| !self.dry_run);
+        if let Some(to) = to {
+            paddock_member::check_free(disk.as_ref(), to)?;
+        }
+        let Target { drop_ephemerals, member, .. } = *self;
+        let mut line = ProgressLine::start();
+        let options = LoadOptions { drop_ephemerals, ignore_digest, member };
+        let loaded = load(options, &mut |progress| line.show(progress));
+        line.end();
+        let mut loaded = loaded?;
+        if let Some(to) = to {
+            paddock_member::make_directory(&disk, to, member, tree(&mut loaded))?;
+        }
+        // The work is done, whether or not anybody reads about it.
+        let _ = report(&loaded, to);
+        Ok(())
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -79,24 +116,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn import_zookeeper(args: &ZooKeeper) -> Result<(), Failure> {
-    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let to = args.to.as_deref().filter(|_| !args.dry_run);
-    if let Some(to) = to {
-        paddock_member::check_free(disk.as_ref(), to)?;
-    }
     let source = ZooKeeperDirs { data_dir: args.data_dir.clone(), log_dir: args.log_dir.clone() };
-    let ZooKeeper { drop_ephemerals, ignore_digest, member, .. } = *args;
-    let options = LoadOptions { drop_ephemerals, ignore_digest, member };
-    let mut line = ProgressLine::start();
-    let loaded = paddock_files::load(&source, options, &mut |progress| line.show(progress));
-    line.end();
-    let mut loaded = loaded?;
-    if let Some(to) = to {
-        paddock_member::make_directory(&disk, to, member, &mut loaded.tree)?;
-    }
-    // The work is done, whether or not anybody reads about it.
-    let _ = report(&loaded, to);
-    Ok(())
+    let load =
+        |options, progress: &mut dyn FnMut(Progress<'_>)| paddock_files::load(&source, options, progress);
+    args.target.import(args.ignore_digest, load, |loaded| &mut loaded.tree, report)
 }
 
 fn report(loaded: &Loaded, to: Option<&Path>) -> io::Result<()> {

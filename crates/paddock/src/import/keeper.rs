@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use paddock_files::{DigestCheck, KeeperDirs, KeeperLoaded, LoadOptions};
-use paddock_storage::{Disk, OsDisk};
+use paddock_files::{DigestCheck, KeeperDirs, KeeperLoaded, Progress};
 
-use crate::moving::{self, Failure, ProgressLine};
+use super::Target;
+use crate::moving::{self, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,42 +31,19 @@ pub(super) struct Args {
     /// Keeper's log_storage_path, or the logs in its storage_path
     #[arg(long, value_name = "DIR")]
     log: PathBuf,
-    /// New data directory of Paddock
-    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
-    to: Option<PathBuf>,
-    /// Number of the member that starts from the new directory
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
-    member: u8,
-    /// Read and report, and write nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Leave sessions and their ephemeral znodes out
-    #[arg(long)]
-    drop_ephemerals: bool,
+    #[command(flatten)]
+    target: Target,
     /// Import data whose digest is not the one that Keeper wrote
     #[arg(long)]
     ignore_digest: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let to = args.to.as_deref().filter(|_| !args.dry_run);
-    if let Some(to) = to {
-        paddock_member::check_free(disk.as_ref(), to)?;
-    }
     let source = KeeperDirs { snapshots: args.snapshots.clone(), log: args.log.clone() };
-    let Args { drop_ephemerals, ignore_digest, member, .. } = *args;
-    let options = LoadOptions { drop_ephemerals, ignore_digest, member };
-    let mut line = ProgressLine::start();
-    let loaded = paddock_files::load_keeper(&source, options, &mut |progress| line.show(progress));
-    line.end();
-    let mut loaded = loaded?;
-    if let Some(to) = to {
-        paddock_member::make_directory(&disk, to, member, &mut loaded.tree)?;
-    }
-    // The work is done, whether or not anybody reads about it.
-    let _ = report(&loaded, to);
-    Ok(())
+    let load = |options, progress: &mut dyn FnMut(Progress<'_>)| {
+        paddock_files::load_keeper(&source, options, progress)
+    };
+    args.target.import(args.ignore_digest, load, |loaded| &mut loaded.tree, report)
 }
 
 fn report(loaded: &KeeperLoaded, to: Option<&Path>) -> io::Result<()> {
