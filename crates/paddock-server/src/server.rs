@@ -39,8 +39,6 @@ const HAND_OVER_POLL: Duration = Duration::from_millis(10);
 /// A member that serves clients until it is shut down or fails. Dropping it leaves it running.
 #[derive(Debug)]
 pub struct Server {
-    address: SocketAddr,
-    tls_address: Option<SocketAddr>,
     shared: Arc<Shared>,
     engine: EngineHandle,
     engine_thread: JoinHandle<Result<(), ServerError>>,
@@ -102,15 +100,12 @@ impl Server {
         opened: Opened,
         clock: Clock,
         member: Member,
-        mut state: Replicated,
+        state: Replicated,
         ports: Vec<Port>,
     ) -> Result<Server, ServerError> {
         let housekeeping = Housekeeping::start(member.housekeeper());
         let frame_bytes_max = engine::frame_bytes_max(&config);
         let config = Config { frame_bytes_max, ..config };
-        let (address, tls_address) = (config.listen, config.tls_address());
-        state.set_facts(config.facts());
-        state.set_watch_limits(config.watch_limits());
         let shared = Arc::new(Shared::new(config, opened, clock, state));
         let (mut owner, engine) = engine::new(&shared, member);
         owner.catch_up()?;
@@ -119,53 +114,20 @@ impl Server {
         let runner = engine.clone();
         let engine_thread = spawn("engine", move || runner.run(owner).map_err(ServerError::from));
         let engine = EngineHandle::Member(engine);
-        let clients = clients::start(ports, &shared, &engine);
-        let memory = MemoryWatch::start(&shared);
-        Ok(Server {
-            asked: Mutex::new(shared.config.clone()),
-            admin_keys: None,
-            address,
-            tls_address,
-            shared,
-            engine,
-            engine_thread,
-            clients,
-            housekeeping: Some(housekeeping),
-            http: None,
-            http_addresses: HttpAddresses::default(),
-            memory,
-        })
+        Ok(Server::serve(shared, ports, engine, engine_thread, Some(housekeeping)))
     }
 
     /// Starts a front end on etcd: when this returns, it has read the state and clients can connect.
     fn run_on_etcd(config: Config, opened: Opened, clock: Clock, ports: Vec<Port>) -> Server {
         let settings = config.etcd.clone().expect("a front end has settings for etcd");
-        let (address, tls_address) = (config.listen, config.tls_address());
-        let mut state = Replicated::new(Tree::new(), (0, 0), Membership::default());
-        state.set_facts(config.facts());
-        state.set_watch_limits(config.watch_limits());
+        let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let shared = Arc::new(Shared::new(config, opened, clock, state));
         let EtcdEngine { handle, thread, loaded } = etcd::start(&shared, settings);
         // It ends with an error when the other end is dropped.
         let _ = loaded.recv();
         let engine = EngineHandle::Etcd(handle);
         let engine_thread = spawn("etcd-end", move || thread.join().map_err(|_| ServerError::Panicked));
-        let clients = clients::start(ports, &shared, &engine);
-        let memory = MemoryWatch::start(&shared);
-        Server {
-            asked: Mutex::new(shared.config.clone()),
-            admin_keys: None,
-            address,
-            tls_address,
-            shared,
-            engine,
-            engine_thread,
-            clients,
-            housekeeping: None,
-            memory,
-            http: None,
-            http_addresses: HttpAddresses::default(),
-        }
+        Server::serve(shared, ports, engine, engine_thread, None)
     }
 
     /// Starts a server of reads alone, which shows this state and what the `Mirror` is told of it. Of the settings only those about clients
@@ -173,41 +135,46 @@ impl Server {
     pub fn start_mirror(config: Config, tree: Tree) -> Result<(Server, Mirror), ServerError> {
         let clock = Clock::start();
         let (config, ports) = listen(config)?;
-        let (address, tls_address) = (config.listen, config.tls_address());
-        let mut state = Replicated::new(tree, (0, 0), Membership::default());
-        state.set_facts(config.facts());
-        state.set_watch_limits(config.watch_limits());
+        let state = Replicated::new(tree, (0, 0), Membership::default());
         let shared = Arc::new(Shared::new(config, Opened::default(), clock, state));
         let (mirror, handle, thread) = mirror::start(&shared);
         let engine = EngineHandle::Mirror(handle);
         let engine_thread = spawn("mirror-end", move || thread.join().map_err(|_| ServerError::Panicked));
+        Ok((Server::serve(shared, ports, engine, engine_thread, None), mirror))
+    }
+
+    /// Lets clients in, now that the state is there and its engine runs.
+    fn serve(
+        shared: Arc<Shared>,
+        ports: Vec<Port>,
+        engine: EngineHandle,
+        engine_thread: JoinHandle<Result<(), ServerError>>,
+        housekeeping: Option<Housekeeping>,
+    ) -> Server {
         let clients = clients::start(ports, &shared, &engine);
         let memory = MemoryWatch::start(&shared);
-        let server = Server {
+        Server {
             asked: Mutex::new(shared.config.clone()),
             admin_keys: None,
-            address,
-            tls_address,
             shared,
             engine,
             engine_thread,
             clients,
-            housekeeping: None,
-            memory,
+            housekeeping,
             http: None,
             http_addresses: HttpAddresses::default(),
-        };
-        Ok((server, mirror))
+            memory,
+        }
     }
 
     /// The address at which clients connect.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.shared.config.listen
     }
 
     /// The address at which clients connect with TLS only, if there is one.
     pub fn tls_address(&self) -> Option<SocketAddr> {
-        self.tls_address
+        self.shared.config.tls_address()
     }
 
     /// The address at which metrics are served, if they are.

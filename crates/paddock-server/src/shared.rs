@@ -91,8 +91,10 @@ impl Shared {
         config: Config,
         Opened { client_port, kerberos, audit, server_metrics }: Opened,
         clock: Clock,
-        state: Replicated,
+        mut state: Replicated,
     ) -> Shared {
+        state.set_facts(config.facts());
+        state.set_watch_limits(config.watch_limits());
         let mailboxes = (0..=config.worker_count()).map(|_| Mailbox::default()).collect();
         let limits = config.limits();
         let spans = config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member));

@@ -117,7 +117,7 @@ impl Engine {
         drop(start);
         self.shared.set_confirmed(self.member.confirmed_ms());
         self.shared.set_role(self.member.role());
-        self.shared.set_standing(self.member.standing());
+        self.shared.set_standing(standing);
         Ok(())
     }
 
