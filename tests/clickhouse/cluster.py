@@ -1,11 +1,24 @@
 """Two ClickHouse servers that replicate to each other through one coordination server, or an ensemble of some."""
 
+import contextlib
+
 from clickhouse.replica import Ports, Replica
 from clickhouse.waiting import wait_for
 from support.server import free_ports
 
 TABLES = "/clickhouse/tables"
 COLUMNS = "(day Date, id UInt64, value String)"
+
+
+@contextlib.contextmanager
+def started(workdir, server):
+    """A cluster that runs while it is used; its coordination server is somebody else's."""
+    cluster = Cluster(workdir, server)
+    try:
+        cluster.start_what_is_down()
+        yield cluster
+    finally:
+        cluster.kill()
 
 
 class Cluster:

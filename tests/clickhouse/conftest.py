@@ -4,20 +4,15 @@ import re
 
 import pytest
 
-from clickhouse.cluster import COLUMNS, TABLES, Cluster, replicated
+from clickhouse.cluster import COLUMNS, TABLES, replicated, started
 from support.fixtures import running_server
 
 
 @pytest.fixture(scope="session")
 def running_cluster(tmp_path_factory):
     workdir = tmp_path_factory.mktemp("clickhouse")
-    with running_server(workdir / "server") as server:
-        cluster = Cluster(workdir, server)
-        try:
-            cluster.start_what_is_down()
-            yield cluster
-        finally:
-            cluster.kill()
+    with running_server(workdir / "server") as server, started(workdir, server) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clickhouse.cluster import COLUMNS, TABLES, Cluster, insert, replicated
+from clickhouse.cluster import COLUMNS, TABLES, insert, replicated, started
 from clickhouse.writer import KNOWN_FOR_LONG, check_rows, wait_for_progress, writing
 from support.cutover import CutOver
 
@@ -11,13 +11,8 @@ from support.cutover import CutOver
 def running_cluster(tmp_path_factory):
     """Takes the place of the cluster that all other tests share. Its ClickHouse servers know both sides of the move."""
     workdir = tmp_path_factory.mktemp("cut-over")
-    with CutOver(workdir) as move:
-        cluster = Cluster(workdir, move)
-        try:
-            cluster.start_what_is_down()
-            yield cluster
-        finally:
-            cluster.kill()
+    with CutOver(workdir) as move, started(workdir, move) as cluster:
+        yield cluster
 
 
 def test_inserts_go_on_through_a_cut_over(cluster, new_table):

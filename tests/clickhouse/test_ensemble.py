@@ -2,7 +2,7 @@
 
 import pytest
 
-from clickhouse.cluster import Cluster
+from clickhouse.cluster import started
 from clickhouse.writer import KNOWN_FOR_LONG, check_rows, wait_for_progress, writing
 from support.ensemble import Ensemble
 
@@ -13,13 +13,8 @@ LEADER_KILLS = 3
 def running_cluster(tmp_path_factory):
     """Takes the place of the cluster that all other tests share. Its ClickHouse servers know all three members."""
     workdir = tmp_path_factory.mktemp("ensemble")
-    with Ensemble(workdir) as ensemble:
-        cluster = Cluster(workdir, ensemble)
-        try:
-            cluster.start_what_is_down()
-            yield cluster
-        finally:
-            cluster.kill()
+    with Ensemble(workdir) as ensemble, started(workdir, ensemble) as cluster:
+        yield cluster
 
 
 def test_inserts_go_on_when_the_leader_is_killed(cluster, new_table):

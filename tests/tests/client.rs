@@ -175,19 +175,10 @@ async fn an_expired_session_says_so() {
 }
 
 fn close_session_of(client: &Client, mut connection: paddock_tests::oracle::connection::RawConnection) {
-    use paddock_proto::{ConnectRequest, Extensions, Password, RequestHeader, Xid, Zxid, frame};
+    use paddock_proto::{Password, RequestHeader, Xid, frame};
     let session = client.session();
-    let mut bytes = Vec::new();
-    ConnectRequest {
-        protocol_version: 0,
-        extensions: Extensions::default(),
-        last_zxid_seen: Zxid(0),
-        timeout_ms: 30_000,
-        session,
-        password: Some(&Password::of(session).0),
-        read_only: Some(false),
-    }
-    .encode(&mut bytes);
+    let password = Password::of(session);
+    let mut bytes = paddock_tests::oracle::connection::greeting(session, &password, 30_000, false);
     let close = RequestHeader { xid: Xid(1), op: OpCode::CloseSession.code() };
     frame::write(&mut bytes, |out| close.encode(out));
     connection.write(&bytes);

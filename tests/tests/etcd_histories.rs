@@ -3,6 +3,7 @@
 //!
 //! `HISTORY_FAULTS` makes it longer, `HISTORY_SEED` does one run again.
 
+use std::net::SocketAddr;
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -32,10 +33,7 @@ async fn what_clients_see_of_crashes_is_linearizable_on_etcd() {
     let mut fronts: Vec<_> = (0..FRONTS).map(|place| etcd.front_end(place)).collect();
     fronts.iter_mut().for_each(|front| front.restart());
     let addresses: Vec<_> = fronts.iter().map(|front| front.address()).collect();
-    let hosts: Vec<String> = (0..FRONTS * CLIENTS)
-        .map(|client| addresses[client / CLIENTS].to_string())
-        .chain(spread(&addresses, MOVING_CLIENTS))
-        .collect();
+    let hosts = hosts_of_clients(&addresses);
     let all: Vec<usize> = (0..hosts.len()).collect();
     let history = LocalSet::new()
         .run_until(async {
@@ -78,6 +76,12 @@ async fn what_clients_see_of_crashes_is_linearizable_on_etcd() {
     etcd.leader();
 }
 
+/// Connect strings of the clients: some stay at one front end, others know all of them.
+fn hosts_of_clients(addresses: &[SocketAddr]) -> Vec<String> {
+    let staying = (0..FRONTS * CLIENTS).map(|client| addresses[client / CLIENTS].to_string());
+    staying.chain(spread(addresses, MOVING_CLIENTS)).collect()
+}
+
 /// Members of etcd and front ends, each in a network namespace: members first.
 #[test]
 fn what_clients_see_of_partitions_is_linearizable_on_etcd() {
@@ -113,10 +117,7 @@ async fn play_partitions(network: &Network) -> History {
         (0..FRONTS).map(|front| etcd.front_end_at(&places[MEMBERS + front], front)).collect();
     fronts.iter_mut().for_each(|front| front.restart());
     let addresses: Vec<_> = fronts.iter().map(|front| front.address()).collect();
-    let hosts: Vec<String> = (0..FRONTS * CLIENTS)
-        .map(|client| addresses[client / CLIENTS].to_string())
-        .chain(spread(&addresses, MOVING_CLIENTS))
-        .collect();
+    let hosts = hosts_of_clients(&addresses);
     let all: Vec<usize> = (0..hosts.len()).collect();
     let recorder = Recorder::start(chance.word(), &hosts);
     recorder.wait_for_answers(&all, ANSWERS).await;

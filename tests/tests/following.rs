@@ -11,11 +11,10 @@ use std::time::{Duration, Instant};
 use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_proto::jute::Writer;
 use paddock_proto::{
-    ConnectRequest, ConnectResponse, ErrorCode, Extensions, OpCode, Password, ReplyHeader, RequestHeader,
-    SessionId, Xid, Zxid, frame, jute,
+    ConnectResponse, ErrorCode, OpCode, Password, ReplyHeader, RequestHeader, SessionId, Xid, frame, jute,
 };
 use paddock_tests::following::{Follower, Story, Totals};
-use paddock_tests::oracle::connection::{Incoming, RawConnection};
+use paddock_tests::oracle::connection::{Incoming, RawConnection, greeting};
 use paddock_tests::server::{Release, ServerKind, environment, free_port};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -118,18 +117,7 @@ impl Reader {
     /// `None` if the server hangs up.
     fn connect(address: SocketAddr, read_only: bool) -> Option<(Reader, ConnectResponse)> {
         let mut connection = RawConnection::open(address);
-        let mut bytes = Vec::new();
-        ConnectRequest {
-            protocol_version: 0,
-            extensions: Extensions::default(),
-            last_zxid_seen: Zxid(0),
-            timeout_ms: 30_000,
-            session: SessionId::NONE,
-            password: Some(&Password::ZERO.0),
-            read_only: Some(read_only),
-        }
-        .encode(&mut bytes);
-        connection.write(&bytes);
+        connection.write(&greeting(SessionId::NONE, &Password::ZERO, 30_000, read_only));
         let Incoming::Frame(answer) = connection.read() else { return None };
         let response = ConnectResponse::decode(&answer).expect("an answer to a greeting");
         Some((Reader { connection, xid: 0 }, response))

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use paddock_proto::frame;
+use paddock_proto::{ConnectRequest, Extensions, Password, SessionId, Zxid, frame};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
@@ -110,6 +110,22 @@ impl RawConnection {
             }
         }
     }
+}
+
+/// A client's greeting, for a session that it comes back to or for a new one.
+pub fn greeting(session: SessionId, password: &Password, timeout_ms: i32, read_only: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    ConnectRequest {
+        protocol_version: 0,
+        extensions: Extensions::default(),
+        last_zxid_seen: Zxid(0),
+        timeout_ms,
+        session,
+        password: Some(&password.0),
+        read_only: Some(read_only),
+    }
+    .encode(&mut bytes);
+    bytes
 }
 
 fn connect(address: SocketAddr) -> TcpStream {

@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use paddock_proto::{ConnectRequest, Extensions, OpCode, SessionId, Zxid, frame, jute::Writer as _};
+use paddock_proto::{OpCode, Password, SessionId, frame, jute::Writer as _};
+use paddock_tests::oracle::connection;
 use paddock_tests::server::Server;
 
 /// A frame with a request.
@@ -19,18 +20,7 @@ pub(crate) fn request(xid: i32, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) -> 
 }
 
 pub(crate) fn greeting() -> Vec<u8> {
-    let request = ConnectRequest {
-        protocol_version: 0,
-        extensions: Extensions::default(),
-        last_zxid_seen: Zxid(0),
-        timeout_ms: 40_000,
-        session: SessionId::NONE,
-        password: Some(&[0; 16]),
-        read_only: Some(false),
-    };
-    let mut bytes = Vec::new();
-    request.encode(&mut bytes);
-    bytes
+    connection::greeting(SessionId::NONE, &Password::ZERO, 40_000, false)
 }
 
 pub(crate) struct Rude {
