@@ -61,9 +61,22 @@ impl Tree {
                 self.uninstall(revision, path, &mut changes)?;
             }
         }
+        let mut parents = Vec::new();
         for (path, znode) in sorted {
-            if let Some(znode) = znode {
-                self.install_one(path, znode, &mut changes)?;
+            if let Some(znode) = znode
+                && self.install_one(path, znode, &mut changes)?
+            {
+                parents.push(*path);
+            }
+        }
+        // Children that came and went in one revision are not among the znodes.
+        for path in parents {
+            let is_told = |change: &Change<'_>| {
+                change.kind == EventKind::NodeChildrenChanged && change.path.as_ref() == path
+            };
+            if !changes.iter().any(is_told) {
+                let node = self.store.find(path).expect("the znode was installed");
+                changes.push(self.change(EventKind::NodeChildrenChanged, Cow::Borrowed(path), node));
             }
         }
         self.zxid = revision;
@@ -108,15 +121,17 @@ impl Tree {
         Ok(())
     }
 
+    /// Installs a znode; true if it was there, and children of it have come or gone.
     fn install_one<'a>(
         &mut self,
         path: &'a str,
         znode: &Znode,
         changes: &mut Changes<'a>,
-    ) -> Result<(), InstallError> {
+    ) -> Result<bool, InstallError> {
         validate_path(path).map_err(|_| InstallError::Path(path.to_owned()))?;
         let Some(node) = self.store.find(path) else {
-            return self.install_new(path, znode, changes);
+            self.install_new(path, znode, changes)?;
+            return Ok(false);
         };
         if self.store.kind(node) != znode.kind {
             return Err(InstallError::Kind(path.to_owned()));
@@ -126,7 +141,7 @@ impl Tree {
         if (before.mzxid.0, before.version) != (znode.mzxid, znode.version) {
             changes.push(self.change(EventKind::NodeDataChanged, Cow::Borrowed(path), node));
         }
-        Ok(())
+        Ok(before.pzxid.0 != znode.pzxid)
     }
 
     fn install_new<'a>(
@@ -158,6 +173,10 @@ impl Tree {
         self.store.rewrite(node, znode);
         changes.push(self.change(EventKind::NodeCreated, Cow::Borrowed(path), node));
         self.push_children_changed(path, parent, changes);
+        // The transaction that created it has set it, too: a create gives version 0.
+        if znode.version != 0 {
+            changes.push(self.change(EventKind::NodeDataChanged, Cow::Borrowed(path), node));
+        }
         Ok(())
     }
 

@@ -13,10 +13,19 @@ pub(super) struct Paths {
     pub(super) quotas: Vec<String>,
     /// ACLs name identities that connections prove by TLS and SASL.
     pub(super) names_identities: bool,
+    pub(super) multis: Multis,
+}
+
+/// Operations that the multis of a sequence may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multis {
+    Anything,
+    /// None deletes a znode that another one writes: of those, a front end on etcd sees nothing.
+    UndoNothing,
 }
 
 impl Paths {
-    pub(super) fn below(root: &'static str) -> Paths {
+    pub(super) fn below(root: &'static str, multis: Multis) -> Paths {
         let names = [
             "/a",
             "/a/b",
@@ -32,7 +41,7 @@ impl Paths {
         let mut znodes: Vec<String> = names.iter().map(|name| format!("{root}{name}")).collect();
         znodes.push(root.to_string());
         let quotas = vec![root.to_string(), format!("{root}/a")];
-        Paths { root, znodes, favourites: Vec::new(), quotas, names_identities: false }
+        Paths { root, znodes, favourites: Vec::new(), quotas, names_identities: false, multis }
     }
 
     pub(super) fn choose_favourites(&mut self, chance: &mut Chance) {
@@ -44,14 +53,18 @@ impl Paths {
         &self.znodes[..7]
     }
 
-    pub(super) fn everywhere() -> Paths {
-        let mut paths = Paths::below("");
+    pub(super) fn everywhere(multis: Multis) -> Paths {
+        let mut paths = Paths::below("", multis);
         *paths.znodes.last_mut().expect("the root is the last") = "/".into();
         let system =
             ["/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/zookeeper/x", "/zookeeper/quota/a", ""];
         paths.znodes.extend(system.map(String::from));
         paths.quotas = vec!["/a".into(), "/e".into(), "/a/b".into()];
         paths
+    }
+
+    pub(super) fn with_identities(self) -> Paths {
+        Paths { names_identities: true, ..self }
     }
 
     pub(super) fn good(&self, chance: &mut Chance) -> String {

@@ -5,7 +5,7 @@
 
 use paddock_proto::OpCode;
 
-use super::arguments::Paths;
+use super::arguments::{Multis, Paths};
 use super::body::ROOT;
 use super::identities::Identity;
 use super::malformed;
@@ -15,20 +15,20 @@ use super::{acls, multis, quotas};
 use paddock_chance::Chance;
 
 /// A sequence below `ROOT` on servers that it shares with others.
-pub fn below_a_root(seed: u64) -> Sequence {
-    let steps = Generator::new(seed, Paths::below(ROOT)).steps(36);
+pub fn below_a_root(seed: u64, multis: Multis) -> Sequence {
+    let steps = Generator::new(seed, Paths::below(ROOT, multis)).steps(36);
     Sequence { whole_tree: false, steps }
 }
 
 /// A longer one for servers that nobody else has touched, with `/` and `/zookeeper` among its paths.
-pub fn on_the_whole_tree(seed: u64) -> Sequence {
-    let steps = Generator::new(seed, Paths::everywhere()).steps(250);
+pub fn on_the_whole_tree(seed: u64, multis: Multis) -> Sequence {
+    let steps = Generator::new(seed, Paths::everywhere(multis)).steps(250);
     Sequence { whole_tree: true, steps }
 }
 
 /// A sequence below `ROOT` that asks one thing at a time.
-pub fn one_by_one(seed: u64) -> Sequence {
-    let mut generator = Generator::new(seed, Paths::below(ROOT));
+pub fn one_by_one(seed: u64, multis: Multis) -> Sequence {
+    let mut generator = Generator::new(seed, Paths::below(ROOT, multis));
     generator.asks_one_by_one = true;
     Sequence { whole_tree: false, steps: generator.steps(36) }
 }
@@ -37,16 +37,15 @@ pub fn one_by_one(seed: u64) -> Sequence {
 ///
 /// ZooKeeper compares a write with the statistics of what is applied, and not with what is under way: nothing is asked here
 /// behind a write that it may not have applied yet, and no multi writes twice.
-pub fn with_quotas(seed: u64) -> Sequence {
-    let mut generator = Generator::new(seed, Paths::below(ROOT));
+pub fn with_quotas(seed: u64, multis: Multis) -> Sequence {
+    let mut generator = Generator::new(seed, Paths::below(ROOT, multis));
     generator.enforces_quotas = true;
     Sequence { whole_tree: false, steps: generator.steps(36) }
 }
 
 /// A sequence below `ROOT` whose connections prove who they are, for ACLs that name them.
-pub fn with_identities(seed: u64) -> Sequence {
-    let mut paths = Paths::below(ROOT);
-    paths.names_identities = true;
+pub fn with_identities(seed: u64, multis: Multis) -> Sequence {
+    let paths = Paths::below(ROOT, multis).with_identities();
     Sequence { whole_tree: false, steps: Generator::new(seed, paths).steps(36) }
 }
 
@@ -288,9 +287,9 @@ mod tests {
 
     #[test]
     fn a_seed_always_makes_the_same_sequence() {
-        let story = |seed| format!("{:?}", below_a_root(seed).steps);
+        let story = |seed| format!("{:?}", below_a_root(seed, Multis::Anything).steps);
         assert_eq!(story(7), story(7));
         assert_ne!(story(7), story(8));
-        assert_ne!(story(7), format!("{:?}", with_quotas(7).steps));
+        assert_ne!(story(7), format!("{:?}", with_quotas(7, Multis::Anything).steps));
     }
 }

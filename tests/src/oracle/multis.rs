@@ -3,11 +3,14 @@
 use paddock_proto::OpCode;
 
 use super::acls;
-use super::arguments::{Paths, version};
+use super::arguments::{Multis, Paths, version};
 use super::body::Body;
 use super::requests::{create_body, set_data};
 use super::sequence::Call;
 use paddock_chance::Chance;
+
+/// Digits that the server appends to the name of a sequential znode.
+const SEQUENCE_DIGITS: usize = 10;
 
 pub(super) fn multi_header(op: i32, done: bool) -> Body {
     let story = if done { "| end".into() } else { format!("\n        | {op}:") };
@@ -16,11 +19,36 @@ pub(super) fn multi_header(op: i32, done: bool) -> Body {
 }
 
 pub(super) fn multi(chance: &mut Chance, paths: &Paths) -> Call {
-    let mut body = Body::new();
+    let mut operations: Vec<Body> = Vec::new();
     for _ in 0..chance.index(5) {
-        body = body.then(sub_operation(chance, paths));
+        let operation = sub_operation(chance, paths);
+        let is_undone = |other: &Body| undoes(&operation, other) || undoes(other, &operation);
+        if paths.multis == Multis::Anything || !operations.iter().any(is_undone) {
+            operations.push(operation);
+        }
     }
+    let body = operations.into_iter().fold(Body::new(), Body::then);
     Call::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
+}
+
+/// True if the first operation deletes what the second one may write, perhaps as a sequential znode.
+fn undoes(delete: &Body, write: &Body) -> bool {
+    let (Some((op, deleted)), Some((_, written))) = (op_and_path(delete), op_and_path(write)) else {
+        return false;
+    };
+    let is_of_sequence =
+        |number: &[u8]| number.len() == SEQUENCE_DIGITS && number.iter().all(u8::is_ascii_digit);
+    let rest = deleted.strip_prefix(written);
+    op == OpCode::Delete.code() && rest.is_some_and(|rest| rest.is_empty() || is_of_sequence(rest))
+}
+
+/// The operation's code, and its path if it has one.
+fn op_and_path(operation: &Body) -> Option<(i32, &[u8])> {
+    let (op, rest) = operation.bytes.split_first_chunk::<4>()?;
+    // One byte tells whether this is the end, four are an error's code.
+    let (length, rest) = rest.get(5..)?.split_first_chunk::<4>()?;
+    let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
+    Some((i32::from_be_bytes(*op), rest.get(..length)?))
 }
 
 /// A multi of one operation.
@@ -83,4 +111,25 @@ pub(super) fn fan_out(chance: &mut Chance, paths: &Paths) -> Call {
         body = body.then(multi_header(1, false).then(fields.int("flags", flags)));
     }
     Call::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_deletes_a_written_znode_undoes_it() {
+        let operation = |op: OpCode, path: &str| {
+            multi_header(op.code(), false).then(Body::new().string(Some(path)).int("version", -1))
+        };
+        let check = |deleted: &str, written: &str, expected: bool| {
+            let (delete, set) = (operation(OpCode::Delete, deleted), operation(OpCode::SetData, written));
+            assert_eq!(undoes(&delete, &set), expected, "{deleted} and {written}");
+            assert!(!undoes(&set, &delete));
+        };
+        check("/a", "/a", true);
+        check("/a/s0000000003", "/a/s", true);
+        check("/a/b", "/a", false);
+        check("/a", "/a/b", false);
+    }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::arguments::Multis;
 use super::identities::{Entrance, Identities};
 use super::judge::{Mismatch, compare, perform, shrink};
 use super::play::{Stage, Transcript, Zxids};
@@ -34,6 +35,16 @@ pub enum Other {
     ZooKeeper,
     /// A front end of Paddock's on an etcd.
     OnEtcd(OnEtcd),
+}
+
+impl Other {
+    /// Multis after which it has to have told the same events.
+    fn multis(self) -> Multis {
+        match self {
+            Other::Paddock | Other::ZooKeeper => Multis::Anything,
+            Other::OnEtcd(_) => Multis::UndoNothing,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +140,7 @@ impl Pair {
     }
 
     /// Performs so many sequences below roots of their own, unless the environment asks for others. Panics if answers differ.
-    pub fn agree_below_roots(&mut self, count: u64, generate: fn(u64) -> Sequence) {
+    pub fn agree_below_roots(&mut self, count: u64, generate: fn(u64, Multis) -> Sequence) {
         let mut findings = Findings::new(self.other);
         let (first, count) = match number("ORACLE_SEED") {
             Some(seed) => (seed, 1),
@@ -137,7 +148,7 @@ impl Pair {
         };
         for seed in first..first + count {
             let _performing = Performing(seed);
-            let sequence = generate(seed);
+            let sequence = generate(seed, self.other.multis());
             if let Some(mismatch) = self.perform(&sequence) {
                 findings.add(seed, &shrink(mismatch, SHRINKING, |sequence| self.perform(sequence)));
             }
@@ -148,13 +159,13 @@ impl Pair {
 }
 
 /// Performs so many longer sequences, each on servers of its own, unless the environment asks for others. Panics if answers differ.
-pub fn agree_on_fresh_servers(other: Other, count: u64, generate: fn(u64) -> Sequence) {
+pub fn agree_on_fresh_servers(other: Other, count: u64, generate: fn(u64, Multis) -> Sequence) {
     let mut findings = Findings::new(other);
     let first = number("ORACLE_SEED").unwrap_or_else(seed_of_this_run);
     let count = number("ORACLE_FRESH_SERVERS").unwrap_or(count);
     for seed in first..first + count {
         let _performing = Performing(seed);
-        let sequence = generate(seed);
+        let sequence = generate(seed, other.multis());
         let perform = |sequence: &Sequence| Pair::start(other, &[]).perform(sequence);
         if let Some(mismatch) = perform(&sequence) {
             findings.add(seed, &shrink(mismatch, SHRINKING_WITH_FRESH_SERVERS, perform));

@@ -210,13 +210,14 @@ pub(super) fn set_watches(chance: &mut Chance, paths: &Paths) -> Call {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arguments::Multis;
     use super::super::body::ROOT;
     use super::*;
 
     #[test]
     fn no_request_ends_zookeepers_process() {
         let mut chance = Chance::new(1);
-        let paths = Paths::below(ROOT);
+        let paths = Paths::below(ROOT, Multis::Anything);
         for _ in 0..20_000 {
             let call = any(&mut chance, &paths);
             if call.name == "createTTL" {
