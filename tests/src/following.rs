@@ -13,6 +13,7 @@ use tokio::sync::RwLock;
 use tokio::task::JoinSet;
 
 use crate::ensemble::{Ensemble, MemberPlace};
+use crate::relay::Relay;
 use crate::server::{Server, ServerKind, environment};
 
 const WRITERS: usize = 4;
@@ -59,6 +60,12 @@ impl Follower {
         }
     }
 
+    /// Sends it SIGUSR1: the cut-over may come.
+    pub fn order_cutover(&self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::USR1).expect("send the signal");
+    }
+
     pub fn kill(&mut self) {
         self.process.kill().expect("kill the follower");
         self.process.wait().expect("wait for the follower");
@@ -101,6 +108,8 @@ struct Writer {
     /// Longest time between two acknowledged writes.
     pause: Duration,
     told: Instant,
+    /// Writes of which it was not told what became.
+    lost: usize,
 }
 
 impl Writer {
@@ -115,7 +124,7 @@ impl Writer {
             .expect("make the ephemeral");
         let session = client.session();
         let (acknowledged, pause, told) = (Vec::new(), Duration::ZERO, Instant::now());
-        Writer { client, root, session, acknowledged, pause, told }
+        Writer { client, root, session, acknowledged, pause, told, lost: 0 }
     }
 
     /// Writes of every kind, over and over, one at a time while the gate is open; a lost connection is for the client to mend.
@@ -125,9 +134,13 @@ impl Writer {
             if !*open {
                 return self;
             }
+            // Its connection may have been cut while the gate was closed, which no write is to suffer from.
+            if self.client.exists(&self.root).await.is_err() {
+                continue;
+            }
             match self.write(number).await {
                 Ok(()) => self.note(),
-                Err(Error::ConnectionLost) => {}
+                Err(Error::ConnectionLost) => self.lost += 1,
                 Err(Error::Refused { code: ErrorCode::NoNode | ErrorCode::NodeExists, .. }) => {}
                 Err(error) => panic!("{}: {error:?}", self.root),
             }
@@ -195,6 +208,8 @@ pub struct Totals {
     pub acknowledged: usize,
     /// Longest time between two acknowledged writes of one client.
     pub pause: Duration,
+    /// Writes of which a client was not told what became.
+    pub lost: usize,
 }
 
 /// Runs all writers on a thread of their own, whatever the test waits for, until the gate is shut for good; then checks that nothing
@@ -206,9 +221,10 @@ async fn load(servers: &str, gate: Arc<RwLock<bool>>, ready: Sender<()>) -> Tota
         running.spawn(writer.run(gate.clone()));
     }
     ready.send(()).expect("the test waits for it");
-    let mut totals = Totals { acknowledged: 0, pause: Duration::ZERO };
+    let mut totals = Totals { acknowledged: 0, pause: Duration::ZERO, lost: 0 };
     for writer in running.join_all().await {
         writer.check().await;
+        totals.lost += writer.lost;
         totals.acknowledged += writer.acknowledged.len();
         totals.pause = totals.pause.max(writer.pause);
     }
@@ -246,13 +262,33 @@ impl Story {
 
     /// The same with more lines in every `zoo.cfg`.
     pub fn begin_with(kind: ServerKind, lines: &[(&str, &str)]) -> Story {
+        Story::begin_for(kind, lines, |zookeeper, paddock| {
+            format!("{},{}", zookeeper.hosts(), paddock.address())
+        })
+    }
+
+    /// The same with clients that know a relay in front of each member, and nothing else.
+    pub fn begin_behind_relays(kind: ServerKind) -> (Story, Vec<Relay>) {
+        let mut relays = Vec::new();
+        let story = Story::begin_for(kind, &[], |zookeeper, _| {
+            relays.extend((0..3).map(|place| Relay::start(zookeeper.at(place).address())));
+            relays.iter().map(|relay| relay.address().to_string()).collect::<Vec<_>>().join(",")
+        });
+        (story, relays)
+    }
+
+    fn begin_for(
+        kind: ServerKind,
+        lines: &[(&str, &str)],
+        servers_of: impl FnOnce(&Ensemble, &Server) -> String,
+    ) -> Story {
         let places: Vec<MemberPlace> = (0..3).map(|_| MemberPlace::on_loopback()).collect();
         let from = quorum_ports(&places);
         let settings = [&[("maxSessionTimeout", "120000"), ("tickTime", "1000")], lines].concat();
         let mut zookeeper = Ensemble::start_at(kind, &places, &settings);
         zookeeper.leader();
         let paddock = Server::prepare(ServerKind::Paddock, &[("maxSessionTimeout", "120000")]);
-        let servers = format!("{},{}", zookeeper.hosts(), paddock.address());
+        let servers = servers_of(&zookeeper, &paddock);
         let gate = Arc::new(RwLock::new(true));
         let writers = Some(spawn_load(servers, gate.clone()));
         Story { zookeeper, paddock, from, gate, writers }

@@ -39,6 +39,7 @@ pub mod network;
 pub mod operating;
 pub mod oracle;
 pub mod pem_stores;
+pub mod relay;
 pub mod server;
 pub mod teller;
 pub mod torture;

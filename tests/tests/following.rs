@@ -51,7 +51,7 @@ async fn an_ensemble_is_followed_and_taken_over_from(kind: ServerKind) {
     let stopping = began.elapsed();
     follower.says(1, "took over in ").await;
     story.go_on(100).await;
-    let Totals { acknowledged, pause } = story.end_of_load().await;
+    let Totals { acknowledged, pause, .. } = story.end_of_load().await;
     println!(
         "{acknowledged} creates acknowledged, none lost; stopping took {stopping:?}, longest pause {pause:?}"
     );
@@ -87,7 +87,7 @@ async fn ensembles_of_the_releases_between_are_followed() {
 async fn an_ensemble_that_is_quiet_is_taken_over_from_while_it_runs() {
     let mut story = Story::begin(ServerKind::ZooKeeper);
     // Readers of the copy do not stand in its way.
-    let arguments = ["--cutover", "--quiet-for", "1s", "--serve", "127.0.0.1:0"];
+    let arguments = ["--cutover", "--quiet-for", "1s", "--serve", "127.0.0.1:0", "--read-only"];
     let mut follower = Follower::start(&story.from, &story.to(), &arguments);
     follower.says(1, "serving reads at ").await;
     story.go_on(200).await;
@@ -172,7 +172,7 @@ impl Reader {
 #[tokio::test]
 async fn the_copy_is_read_while_it_follows() {
     let mut story = Story::begin(ServerKind::ZooKeeper);
-    let mut follower = Follower::start(&story.from, &story.to(), &["--serve", "127.0.0.1:0"]);
+    let mut follower = Follower::start(&story.from, &story.to(), &["--serve", "127.0.0.1:0", "--read-only"]);
     follower.says(1, "serving reads at ").await;
     let log = follower.log();
     let address = log.lines().find_map(|line| line.strip_prefix("serving reads at ")).expect("it was said");

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use paddock_proto::{SessionId, Zxid};
 use paddock_tree::{AppliedTransaction, Draft, StoredZnode, Tree, ZnodeKind};
 
+use crate::answer::Answered;
 use crate::transaction::{Body, Transaction};
 
 /// Paths and sessions that a transaction is about to change.
@@ -47,7 +48,7 @@ impl Touched {
     }
 
     /// Looks at the draft after the transaction was applied.
-    pub(crate) fn applied(self, zxid: Zxid, draft: &Draft) -> AppliedTransaction {
+    pub(crate) fn applied(self, zxid: Zxid, draft: &Draft, answered: Answered) -> AppliedTransaction {
         let Touched { paths, began, ended } = self;
         let znodes = paths.into_iter().map(|path| {
             let znode = draft.find(&path).map(|node| draft.znode(node));
@@ -55,7 +56,8 @@ impl Touched {
             let znode = znode.filter(is_shown).map(|znode| znode.to_znode());
             (path, znode)
         });
-        AppliedTransaction { zxid, began, znodes: znodes.collect(), ended }
+        let Answered { asked, answer } = answered;
+        AppliedTransaction { zxid, asked, answer, began, znodes: znodes.collect(), ended }
     }
 }
 

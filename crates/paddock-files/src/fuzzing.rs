@@ -43,7 +43,7 @@ pub fn zookeeper_log(data: &[u8]) {
     let mut draft = Draft::new();
     while let Ok(Next::Entry { entry, .. }) = reader.next() {
         if Transaction::decode(entry)
-            .is_ok_and(|transaction| replay::apply(&mut draft, &transaction).is_err())
+            .is_ok_and(|transaction| replay::apply(&mut draft, &transaction, &mut |_, _| {}).is_err())
         {
             return;
         }
@@ -65,7 +65,7 @@ pub fn zookeeper_learner(data: &[u8]) {
                 let Ok(transaction) = Transaction::decode(&entry) else { return };
                 assert!(transaction.zxid > last, "a transaction came twice");
                 last = transaction.zxid;
-                if replay::apply(&mut draft, &transaction).is_err() {
+                if replay::apply(&mut draft, &transaction, &mut |_, _| {}).is_err() {
                     return;
                 }
             }
@@ -75,6 +75,8 @@ pub fn zookeeper_learner(data: &[u8]) {
             | Event::Members(_)
             | Event::Synced
             | Event::Proposed(_)
+            | Event::Caught
+            | Event::Revalidated(..)
             | Event::Nothing => {}
         }
     }

@@ -8,12 +8,13 @@
 mod members;
 mod packet;
 mod quorum_auth;
+mod requests;
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 
-use paddock_proto::Zxid;
 use paddock_proto::jute::Writer;
+use paddock_proto::{SessionId, Zxid};
 use paddock_sasl::{ChallengeError, LoginExchange};
 
 use crate::error::Problem;
@@ -21,6 +22,7 @@ use crate::jute_stream::JuteStream;
 use crate::snapshot::{self, Snapshot};
 pub use members::SourceMember;
 use packet::{Packet, PacketKind};
+pub use requests::{LearnerRequest, TouchedSessions};
 
 /// Version of the protocol since ZooKeeper 3.4.
 const PROTOCOL_VERSION: i32 = 0x1_0000;
@@ -116,6 +118,10 @@ pub enum Event {
     Synced,
     /// Zxid of the last transaction that the leader has proposed.
     Proposed(Zxid),
+    /// Everything has been sent that was committed when the oldest unanswered sync was asked for.
+    Caught,
+    /// A session whose client is said to be here: true if it lives.
+    Revalidated(SessionId, bool),
     Nothing,
 }
 
@@ -141,12 +147,20 @@ struct Learner {
     snapshot: Zxid,
     proposals: VecDeque<(Zxid, Vec<u8>)>,
     proposed_bytes: usize,
+    touched: TouchedSessions,
 }
 
 impl Learner {
     fn new(epoch: i64, last: Zxid) -> Learner {
-        let (phase, snapshot) = (Phase::Greeted, Zxid(0));
-        Learner { phase, epoch, last, snapshot, proposals: VecDeque::new(), proposed_bytes: 0 }
+        Learner {
+            phase: Phase::Greeted,
+            epoch,
+            last,
+            snapshot: Zxid(0),
+            proposals: VecDeque::new(),
+            proposed_bytes: 0,
+            touched: TouchedSessions::default(),
+        }
     }
 
     fn greeting(&self) -> Packet {
@@ -159,7 +173,7 @@ impl Learner {
 
     /// Takes a packet; what is to be answered is appended to `answers`. A snapshot is read by the caller.
     fn receive(&mut self, packet: Packet, answers: &mut Vec<Packet>) -> Result<Event, LearnerError> {
-        let Packet { kind, zxid, data } = packet;
+        let Packet { kind, zxid, data, .. } = packet;
         match (self.phase, kind) {
             (Phase::Greeted, PacketKind::LeaderInfo) => self.accept_epoch(zxid, answers),
             (Phase::EpochAccepted, PacketKind::Diff) => self.begin(Event::Difference),
@@ -176,8 +190,13 @@ impl Learner {
             (_, PacketKind::Inform) => self.inform(data.unwrap_or_default()),
             (_, PacketKind::InformAndActivate) => self.inform(behind_leader_id(data)?),
             (_, PacketKind::Ping) => {
-                answers.push(Packet::new(PacketKind::Ping, zxid, Some(Vec::new())));
+                answers.push(Packet::new(PacketKind::Ping, zxid, Some(self.touched.take())));
                 Ok(Event::Proposed(zxid))
+            }
+            (Phase::Synced, PacketKind::Sync) => Ok(Event::Caught),
+            (Phase::Synced, PacketKind::Revalidate) => {
+                let (session, lives) = requests::revalidated(data)?;
+                Ok(Event::Revalidated(session, lives))
             }
             _ => Err(unexpected(kind, zxid)),
         }
@@ -307,6 +326,11 @@ impl<S: Read + Write> LearnerStream<S> {
         let mut stream = LearnerStream { stream, learner };
         stream.send(&[greeting])?;
         Ok(stream)
+    }
+
+    /// The leader is told of these sessions with every answer to a ping.
+    pub fn tell_of(&mut self, touched: &TouchedSessions) {
+        self.learner.touched = touched.clone();
     }
 
     /// Waits for the next packet and answers it.

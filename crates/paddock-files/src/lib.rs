@@ -7,6 +7,7 @@
 //! Nothing in a file is believed: a length reserves no memory that its bytes do not fill, and what is wrong is named with file
 //! and offset. There are no sockets and no threads here, and nothing is ever written but new files.
 
+mod answer;
 mod applied;
 mod data_dir;
 mod digest;
@@ -30,8 +31,11 @@ pub use data_dir::is_data_dir;
 pub use error::{FileError, Problem};
 pub use export::{Exported, export};
 pub use keeper::{KeeperDirs, KeeperLoaded, KeeperReport, load as load_keeper};
-pub use learner::{Event, LearnerError, LearnerStream, ReceivedSnapshot, SourceMember};
+pub use learner::{
+    Event, LearnerError, LearnerRequest, LearnerStream, ReceivedSnapshot, SourceMember, TouchedSessions,
+};
 pub use load::{
     DigestCheck, LoadOptions, Loaded, LogRead, Progress, Report, ZooKeeperDirs, load, load_snapshot,
 };
+pub use transaction::is_end_of_session;
 pub use working_copy::WorkingCopy;

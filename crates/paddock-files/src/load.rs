@@ -223,7 +223,16 @@ impl LoadedState {
     }
 
     pub(crate) fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), crate::Problem> {
-        replay::apply(&mut self.draft, transaction)?;
+        self.apply_and_show(transaction, &mut |_, _| {})
+    }
+
+    /// The same; `after` is shown the draft behind each operation.
+    pub(crate) fn apply_and_show(
+        &mut self,
+        transaction: &Transaction<'_>,
+        after: &mut dyn FnMut(&Draft, &Body<'_>),
+    ) -> Result<(), crate::Problem> {
+        replay::apply(&mut self.draft, transaction, after)?;
         self.zxid = transaction.zxid;
         self.transactions += 1;
         if transaction.digest.is_some() {

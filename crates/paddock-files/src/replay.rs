@@ -10,10 +10,23 @@ use paddock_tree::{Draft, DraftError, Facts, ZnodeKind};
 use crate::error::Problem;
 use crate::transaction::{Body, CVERSION_UNKNOWN, Transaction};
 
-/// Applies a transaction to the draft.
-pub(crate) fn apply(draft: &mut Draft, transaction: &Transaction<'_>) -> Result<(), Problem> {
+/// Applies a transaction to the draft. `after` is shown the draft behind each of its operations.
+pub(crate) fn apply(
+    draft: &mut Draft,
+    transaction: &Transaction<'_>,
+    after: &mut dyn FnMut(&Draft, &Body<'_>),
+) -> Result<(), Problem> {
     let Transaction { session, zxid, time_ms, ref body, .. } = *transaction;
-    Replay { draft, session, zxid: zxid.0, time_ms }.carry_out(body)
+    let mut replay = Replay { draft, session, zxid: zxid.0, time_ms };
+    let operations = match body {
+        Body::Multi(bodies) => &bodies[..],
+        body => std::slice::from_ref(body),
+    };
+    for operation in operations {
+        replay.carry_out(operation)?;
+        after(replay.draft, operation);
+    }
+    Ok(())
 }
 
 struct Replay<'d> {
@@ -42,8 +55,8 @@ impl Replay<'_> {
                     self.draft.set_acl(node, acl_of(acl), version);
                 }
             }
-            Body::Multi(ref bodies) => return bodies.iter().try_for_each(|body| self.carry_out(body)),
-            Body::Nothing => {}
+            // None is within another.
+            Body::Multi(_) | Body::Nothing => {}
         }
         Ok(())
     }

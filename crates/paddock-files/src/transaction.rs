@@ -73,6 +73,14 @@ impl<'a> Transaction<'a> {
     }
 }
 
+/// True if a transaction, as a log holds it, ends a session or was refused: nobody is told that it was carried out.
+pub fn is_end_of_session(entry: &[u8]) -> bool {
+    matches!(
+        Transaction::decode(entry),
+        Ok(Transaction { body: Body::CloseSession { .. } | Body::Nothing, .. })
+    )
+}
+
 fn decode_digest(zxid: Zxid, reader: &mut Reader<'_>) -> Result<Option<WrittenDigest>, DecodeError> {
     if reader.rest().len() != DIGEST_BYTES {
         return Ok(None);

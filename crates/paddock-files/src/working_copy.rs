@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use paddock_proto::Zxid;
 use paddock_tree::{AppliedTransaction, Draft, Tree};
 
+use crate::answer::{Asked, Replied};
 use crate::applied::{Touched, copy_of};
 use crate::data_dir::{self, VERSION_DIR};
 use crate::error::{FileError, failed};
@@ -17,7 +18,7 @@ use crate::export::{Content, write_file, write_snapshot};
 use crate::learner::ReceivedSnapshot;
 use crate::load::{LoadOptions, Loaded, LoadedState, Progress, Report, ZooKeeperDirs, load_state};
 use crate::snapshot::Snapshot;
-use crate::transaction::Transaction;
+use crate::transaction::{Body, Transaction};
 use crate::transaction_log::LogWriter;
 
 /// File that marks a directory as a working copy, and is locked by the process that works with it.
@@ -112,15 +113,19 @@ impl WorkingCopy {
     /// Applies a transaction as a log holds it, and appends it to the log.
     pub fn apply(&mut self, entry: &[u8]) -> Result<(), FileError> {
         let transaction = self.decode(entry)?;
-        self.apply_decoded(&transaction, entry)
+        self.apply_decoded(&transaction, entry, &mut |_, _| {})
     }
 
     /// The same, with an account of what has changed.
     pub fn apply_and_tell(&mut self, entry: &[u8]) -> Result<AppliedTransaction, FileError> {
         let transaction = self.decode(entry)?;
         let touched = Touched::by(&transaction, &self.state.draft);
-        self.apply_decoded(&transaction, entry)?;
-        Ok(touched.applied(transaction.zxid, &self.state.draft))
+        let asked = Asked::decode(entry);
+        let asked = asked.map_err(|problem| FileError::Received { zxid: transaction.zxid, problem })?;
+        let mut replies = Vec::new();
+        let mut after = |draft: &Draft, body: &Body<'_>| replies.push(Replied::after(body, draft));
+        self.apply_decoded(&transaction, entry, &mut after)?;
+        Ok(touched.applied(transaction.zxid, &self.state.draft, asked.answer(replies)))
     }
 
     /// The tree as it is now, while the copy goes on. Needs as much memory as the copy itself.
@@ -133,9 +138,16 @@ impl WorkingCopy {
         Transaction::decode(entry).map_err(|problem| FileError::Received { zxid, problem })
     }
 
-    fn apply_decoded(&mut self, transaction: &Transaction<'_>, entry: &[u8]) -> Result<(), FileError> {
+    fn apply_decoded(
+        &mut self,
+        transaction: &Transaction<'_>,
+        entry: &[u8],
+        after: &mut dyn FnMut(&Draft, &Body<'_>),
+    ) -> Result<(), FileError> {
         let zxid = transaction.zxid;
-        self.state.apply(transaction).map_err(|problem| FileError::Received { zxid, problem })?;
+        self.state
+            .apply_and_show(transaction, after)
+            .map_err(|problem| FileError::Received { zxid, problem })?;
         let log = match &mut self.log {
             Some(log) => log,
             None => {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use paddock_replica::{
     Applied, Cluster, Effects, Input, Install, Replica, ReplicaOptions, Replicated, Role, Standing,
 };
+use paddock_state::Serving;
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, Term};
 
@@ -184,6 +185,11 @@ impl Member {
         for input in inputs {
             self.replica.step(now, input);
         }
+    }
+
+    /// Connections serve these sessions already, which the state has. To be called before anything of them is taken.
+    pub fn adopt(&mut self, clock: &impl Clock, serving: Serving) {
+        self.replica.adopt(clock.now(), serving);
     }
 
     /// Orders a snapshot, whatever has been written since the last one. It begins with one of the next ticks, behind one that is

@@ -14,7 +14,7 @@ mod peers;
 mod standing;
 
 use paddock_proto::{IdList, OpCode, SessionId};
-use paddock_state::{ClientInput, ConnId, Garbage, Now, Outboxes, TOUCH_DELAY_MS};
+use paddock_state::{ClientInput, ConnId, Garbage, Now, Outboxes, Serving, TOUCH_DELAY_MS};
 use paddock_tree::{Command, Origin, Tree};
 
 use crate::applied_position::AppliedPosition;
@@ -215,6 +215,14 @@ impl Replica {
             Input::RequestLead => self.request_lead(),
             Input::Tick => self.on_tick(now),
         }
+    }
+
+    /// Connections serve these sessions already, which the state has. To be called before anything of them is taken.
+    pub fn adopt(&mut self, now: Now, serving: Serving) {
+        for session in serving.sessions() {
+            self.hear(now, session);
+        }
+        self.sessions.adopt_serving(serving);
     }
 
     fn on_client(&mut self, now: Now, input: ClientInput) {

@@ -30,6 +30,13 @@ impl Replicated {
         (self.applied, self.membership) = (applied, membership);
     }
 
+    /// Puts a state that is equal to this one in its place, and keeps all watches and what clients are told of this member. Returns the
+    /// former state, which may take long to drop.
+    pub fn succeed(&mut self, mut successor: Replicated) -> Replicated {
+        successor.state.take_watches_of(&mut self.state);
+        std::mem::replace(self, successor)
+    }
+
     /// Sets what clients are told that ask about this member.
     pub fn set_facts(&mut self, facts: MemberFacts) {
         self.state.set_facts(facts);

@@ -70,6 +70,12 @@ impl Sessions {
         self.serving.begin(session, conn)
     }
 
+    /// Sessions are served by these connections. None was served before.
+    pub(crate) fn adopt_serving(&mut self, serving: Serving) {
+        assert!(self.serving.end_all().is_empty(), "nothing was served before");
+        self.serving = serving;
+    }
+
     /// Serves the session no more. Returns the connection that did.
     pub(crate) fn end_serving(&mut self, session: SessionId) -> Option<ConnId> {
         self.serving.end_session(session)

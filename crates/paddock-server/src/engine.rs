@@ -44,31 +44,45 @@ impl EngineHandle {
         match self {
             EngineHandle::Member(member) => member.work_off(inputs, turns_max, meanwhile),
             EngineHandle::Etcd(etcd) => etcd.hand_over(inputs),
-            EngineHandle::Mirror(mirror) => mirror.hand_over(inputs),
+            EngineHandle::Mirror(mirror) => mirror.work_off(inputs, turns_max, meanwhile),
         }
+    }
+
+    /// The member, if this process is one.
+    fn member(&self) -> Option<MemberHandle> {
+        match self {
+            EngineHandle::Member(member) => Some(member.clone()),
+            EngineHandle::Mirror(mirror) => mirror.successor(),
+            EngineHandle::Etcd(_) => None,
+        }
+    }
+
+    /// True if this process is a member, now.
+    pub(crate) fn is_member(&self) -> bool {
+        self.member().is_some()
     }
 
     /// A leader hands the lead over, as far as there is one.
     pub(crate) fn step_down(&self) {
-        if let EngineHandle::Member(member) = self {
+        if let Some(member) = self.member() {
             member.step_down();
         }
     }
 
     /// The member asks the leader to hand it the lead.
     pub(crate) fn request_lead(&self) {
-        if let EngineHandle::Member(member) = self {
+        if let Some(member) = self.member() {
             member.request_lead();
         }
     }
 
     /// A snapshot is to be taken soon. False if there is no log that would be let go for it.
     pub(crate) fn order_snapshot(&self) -> bool {
-        match self {
-            EngineHandle::Member(member) => member.order_snapshot(),
-            EngineHandle::Etcd(_) | EngineHandle::Mirror(_) => return false,
+        let member = self.member();
+        if let Some(member) = &member {
+            member.order_snapshot();
         }
-        true
+        member.is_some()
     }
 
     /// Ends the engine, which needs nothing any more once the workers have ended.

@@ -43,8 +43,8 @@ pub use config::{
     TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
-pub use mirror::Mirror;
+pub use mirror::{Held, Mirror, MirrorMode, SourceLink, SourceRequest};
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;
 pub use server::Server;
-pub use tls::{QuorumTls, StoreError, TlsError, TlsSocket};
+pub use tls::{QuorumTls, StoreError, TlsError, TlsSocket, TlsWriter};

@@ -30,7 +30,9 @@ use crate::shared::{Opened, Shared};
 use crate::threads::spawn;
 use crate::timed_disk::TimedDisk;
 use crate::tls::ClientPort;
-use crate::{Config, ConfigChanges, Mirror, clients, engine, etcd, kerberos, mirror, permissions, socket};
+use crate::{
+    Config, ConfigChanges, Mirror, MirrorMode, clients, engine, etcd, kerberos, mirror, permissions, socket,
+};
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -130,17 +132,60 @@ impl Server {
         Server::serve(shared, ports, engine, engine_thread, None)
     }
 
-    /// Starts a server of reads alone, which shows this state and what the `Mirror` is told of it. Of the settings only those about clients
-    /// count: it has no data directory.
-    pub fn start_mirror(config: Config, tree: Tree) -> Result<(Server, Mirror), ServerError> {
-        let clock = Clock::start();
+    /// Starts a server that shows this state and what the `Mirror` is told of it. As long as no member takes its place ([`Server::take_over`])
+    /// it has no data directory.
+    pub fn start_mirror(
+        config: Config,
+        tree: Tree,
+        mode: MirrorMode,
+    ) -> Result<(Server, Mirror), ServerError> {
+        let asked = config.clone();
+        let client_port = config.tls.clone().map(ClientPort::load).transpose();
+        let client_port = client_port.map_err(ServerError::ClientTls)?;
+        let kerberos = kerberos::open(config.kerberos.as_ref())?;
         let (config, ports) = listen(config)?;
+        let admin_keys = admin::keys(&config)?;
+        let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref(), bind)?;
+        let audit = Audit::start(config.audit_log.as_ref())?;
+        let opened = Opened { client_port, kerberos, audit, ..Opened::default() };
+        let frame_bytes_max = engine::frame_bytes_max(&config);
+        let config = Config { frame_bytes_max, ..config };
         let state = Replicated::new(tree, (0, 0), Membership::default());
-        let shared = Arc::new(Shared::new(config, Opened::default(), clock, state));
-        let (mirror, handle, thread) = mirror::start(&shared);
+        let shared = Arc::new(Shared::new(config, opened, Clock::start(), state));
+        let (mirror, handle, thread) = mirror::start(&shared, mode);
         let engine = EngineHandle::Mirror(handle);
         let engine_thread = spawn("mirror-end", move || thread.join().map_err(|_| ServerError::Panicked));
-        Ok((Server::serve(shared, ports, engine, engine_thread, None), mirror))
+        let server = Server::serve(shared, ports, engine, engine_thread, None);
+        let mut server = Server { asked: Mutex::new(asked), admin_keys, http_addresses, ..server };
+        server.serve_http(http_ports);
+        Ok((server, mirror))
+    }
+
+    /// The member in the data directory, which has the state that is shown, takes the place of a mirror that holds everything back and
+    /// whose source has nothing more ([`Mirror::hold`]). Connections and watches stay, and what was held back is answered by the member.
+    pub fn take_over(self) -> Result<Server, ServerError> {
+        let EngineHandle::Mirror(mirror) = &self.engine else { panic!("a mirror is taken over from") };
+        let shared = &self.shared;
+        let metrics = &shared.server_metrics;
+        let disk: Arc<dyn Disk> = Arc::new(TimedDisk::new(shared.config.log_dir(), metrics.syncs.clone()));
+        let (member, state) = Member::recover(disk, shared.config.of_member(), &shared.clock)?;
+        permissions::warn_of_open_directories(&shared.config);
+        let housekeeping = Housekeeping::start(member.housekeeper());
+        let begun = mirror.succeed(|retired| {
+            let former = shared.state.write().succeed(state);
+            let (mut owner, engine) = engine::new(shared, member);
+            owner.catch_up()?;
+            check_ensemble(shared)?;
+            owner.adopt(retired.serving);
+            engine.connect(&mut owner)?;
+            let (runner, mut held) = (engine.clone(), retired.held);
+            let thread = spawn("engine", move || runner.run(owner).map_err(ServerError::from));
+            engine.hand_over(&mut held);
+            Ok((engine, (thread, former)))
+        })?;
+        let (engine_thread, former) = begun;
+        drop(former);
+        Ok(Server { engine_thread, housekeeping: Some(housekeeping), ..self })
     }
 
     /// Lets clients in, now that the state is there and its engine runs.
@@ -296,13 +341,15 @@ impl Server {
 
     /// A leader that is about to stop makes room for another one, so that nobody has to notice that it is gone.
     fn hand_over_lead(&self) {
-        let EngineHandle::Member(engine) = &self.engine else { return };
+        if !self.engine.is_member() {
+            return;
+        }
         if self.shared.state.read().membership().voters.len() < 2 {
             return;
         }
         let deadline = Instant::now() + HAND_OVER;
         if self.shared.role() == Role::Leader {
-            engine.step_down();
+            self.engine.step_down();
         }
         while self.shared.role() == Role::Leader && Instant::now() < deadline && !self.has_failed() {
             std::thread::sleep(HAND_OVER_POLL);

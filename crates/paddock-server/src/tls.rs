@@ -38,7 +38,7 @@ use rustls::server::NoServerSessionStorage;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, Connection, ServerConfig, SupportedProtocolVersion};
 
-pub use caller::{QuorumTls, TlsSocket};
+pub use caller::{QuorumTls, TlsSocket, TlsWriter};
 pub(crate) use cipher_suites::cipher_suite_names;
 pub(crate) use client_failure::ClientFailure;
 pub(crate) use client_port::ClientPort;

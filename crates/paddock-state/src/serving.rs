@@ -27,6 +27,11 @@ impl Serving {
         self.conns.get(&session).copied()
     }
 
+    /// Sessions that are served.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.conns.keys().copied()
+    }
+
     pub fn end_session(&mut self, session: SessionId) -> Option<ConnId> {
         let conn = self.conns.remove(&session)?;
         self.sessions.remove(&conn);

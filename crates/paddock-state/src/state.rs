@@ -51,6 +51,12 @@ impl State {
         self.watches.get_mut().drop_all();
     }
 
+    /// Takes over the watches of another state, which equals this one, and what clients are told of this member.
+    pub fn take_watches_of(&mut self, other: &mut State) {
+        self.watches = std::mem::take(&mut other.watches);
+        self.facts = std::mem::take(&mut other.facts);
+    }
+
     /// Sets what clients are told that ask about this member.
     pub fn set_facts(&mut self, facts: MemberFacts) {
         self.facts = facts;

@@ -69,6 +69,15 @@ impl<'a> Command<'a> {
         Ok(Command { session, time_ms, member: 0, ids, enforces_quotas, write })
     }
 
+    /// The request in an encoded command as its client sent it: its operation, and its body.
+    pub fn request(bytes: &'a [u8]) -> Result<(OpCode, &'a [u8]), DecodeError> {
+        let mut reader = Reader::new(bytes);
+        reader.i64().and_then(|_session| reader.i64())?;
+        IdList::decode(&mut reader)?;
+        let (op, _) = operation(&mut reader)?;
+        Ok((op, reader.rest()))
+    }
+
     /// The znode that an encoded command is about, if it is about one that should be there: without the rest of it.
     pub fn known_path(bytes: &'a [u8]) -> Option<&'a str> {
         use OpCode::{Delete, SetAcl, SetData};
@@ -110,6 +119,7 @@ mod tests {
         Command::encode(SessionId(7), 99, ids, OpCode::Delete, &body, &mut bytes);
         assert_eq!(bytes[Command::TIME_OFFSET..][..8], 99i64.to_be_bytes());
 
+        assert_eq!(Command::request(&bytes), Ok((OpCode::Delete, &body[..])));
         assert_eq!(Command::known_path(&bytes), Some("/a"));
         assert!((0..bytes.len() - 4).all(|end| Command::known_path(&bytes[..end]).is_none()));
         let command = Command::decode(&bytes).unwrap();

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{Acl, SessionId, Zxid, parent_and_name, validate_path};
+use paddock_proto::{Acl, SessionId, Stat, Zxid, parent_and_name, validate_path};
 
 use crate::origins::Origins;
 use crate::quota::QuotaOverruns;
@@ -230,6 +230,11 @@ impl Draft {
     /// All facts of one znode.
     pub fn znode(&self, node: DraftNode) -> StoredZnode<'_> {
         self.store.znode(node.0)
+    }
+
+    /// The Stat of one znode, as clients see it.
+    pub fn stat(&self, node: DraftNode) -> Stat {
+        self.store.stat(node.0)
     }
 
     /// Paths of a znode and of all below it, each behind its parent.

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use paddock_proto::{EventKind, SessionId, Zxid, parent_and_name, validate_path};
+use paddock_proto::{ErrorCode, EventKind, SessionId, Zxid, parent_and_name, validate_path};
 
 use crate::session::Session;
 use crate::store::{NewNode, NodeId, ZnodeKind};
@@ -32,9 +32,13 @@ pub enum InstallError {
 pub type Installed<'a> = [(&'a str, Option<Znode>)];
 
 /// Everything that one transaction has changed elsewhere, to be shown here.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AppliedTransaction {
     pub zxid: Zxid,
+    /// Session whose request it was, and the number that whoever sent the request gave it.
+    pub asked: (SessionId, i32),
+    /// Body of the reply to that request, or the error with which it was refused.
+    pub answer: Result<Vec<u8>, ErrorCode>,
     /// Sessions that began, with their timeouts in milliseconds.
     pub began: Vec<(SessionId, i32)>,
     /// Znodes by path as they are now, or `None` for those that are gone. A parent is among them if its Stat may have changed.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -39,6 +40,14 @@ pub(crate) enum Failure {
         "the leader does not list its members: for the cut-over name their election ports, as in zk1:2888:3888"
     )]
     NoElectionPorts,
+    #[error(
+        "clients that are served here write through the source: leave --quiet-for out, or add --read-only"
+    )]
+    NeverQuiet,
+    #[error(
+        "--serve names {serve}, and the settings {listen}: clients stay connected through the cut-over, so both have to be the same"
+    )]
+    TwoAddresses { serve: SocketAddr, listen: SocketAddr },
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]

@@ -193,14 +193,29 @@ impl Prepared {
 
     /// Serves until the member ends.
     pub(crate) fn serve(self) -> Result<(), Failure> {
+        self.begin();
+        self.run(None)
+    }
+
+    /// The settings, for somebody who starts the server and then lets it go on by `serve_on`.
+    pub(crate) fn begin(&self) -> Config {
         self.logs.follow(self.loaded.log.as_deref());
         for remark in &self.loaded.remarks {
             remark.log();
         }
+        self.loaded.config.clone()
+    }
+
+    /// Goes on with a member that runs, until it ends.
+    pub(crate) fn serve_on(self, server: Server) -> Result<(), Failure> {
+        self.run(Some(server))
+    }
+
+    fn run(self, running: Option<Server>) -> Result<(), Failure> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Wait)?;
         let reloading = Reloading { watch: self.origin.watch(), origin: self.origin, logs: self.logs };
-        let ended = runtime.block_on(serve_on(self.loaded.config, reloading));
+        let ended = runtime.block_on(serve_on(self.loaded.config, reloading, running));
         // A member that was still loading is left where it is: it has promised nothing yet.
         runtime.shutdown_background();
         ended
@@ -237,11 +252,15 @@ fn tell(loaded: &Loaded) -> io::Result<()> {
 }
 
 /// Serves until the member ends. One that found its state to be wrong goes on with that of the leader.
-async fn serve_on(mut config: Config, mut reloading: Reloading) -> Result<(), Failure> {
+async fn serve_on(
+    mut config: Config,
+    mut reloading: Reloading,
+    mut running: Option<Server>,
+) -> Result<(), Failure> {
     let mut signals = EndSignals::listen().map_err(Failure::Wait)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Wait)?;
     loop {
-        match serve(&mut config, &mut signals, &mut hangup, &mut reloading).await {
+        match serve(&mut config, running.take(), &mut signals, &mut hangup, &mut reloading).await {
             Err(Failure::Server(error)) if error.is_divergence() => {
                 tracing::error!(%error, "starting again to fetch the state from the leader");
                 config.recover = false;
@@ -253,13 +272,14 @@ async fn serve_on(mut config: Config, mut reloading: Reloading) -> Result<(), Fa
 
 async fn serve(
     config: &mut Config,
+    running: Option<Server>,
     signals: &mut EndSignals,
     hangup: &mut Signal,
     reloading: &mut Reloading,
 ) -> Result<(), Failure> {
     let place = data_place(config);
     let wanted = config.clone();
-    let starting = spawn_blocking(move || Server::start(wanted));
+    let starting = spawn_blocking(move || running.map_or_else(|| Server::start(wanted), Ok));
     let server = tokio::select! {
         started = starting => started.unwrap_or_else(panicked)?,
         name = signals.next() => {

@@ -72,8 +72,10 @@ pub(super) fn build(layout: &Layout) -> Result<Outcome, Error> {
 }
 
 /// The test programs of the stage `faults`, and how many of their tests run at a time: where times are measured, one.
-const FAULTS: [(&[&str], u32); 2] =
-    [(&["failover", "rolling_restart"], 1), (&["histories", "partitions", "timeliness", "torture"], 2)];
+const FAULTS: [(&[&str], u32); 2] = [
+    (&["failover", "rolling_restart", "following_forwarded"], 1),
+    (&["histories", "partitions", "timeliness", "torture"], 2),
+];
 
 /// The test programs of the stage `browser`.
 const BROWSER: [&str; 2] = ["report_page", "member_page"];

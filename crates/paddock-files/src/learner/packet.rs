@@ -16,6 +16,7 @@ const IDENTITY_BYTES_MAX: i32 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketKind {
+    Request,
     Proposal,
     Ack,
     Commit,
@@ -35,7 +36,8 @@ pub(crate) enum PacketKind {
     InformAndActivate,
 }
 
-const KINDS: [(i32, PacketKind); 17] = [
+const KINDS: [(i32, PacketKind); 18] = [
+    (1, PacketKind::Request),
     (2, PacketKind::Proposal),
     (3, PacketKind::Ack),
     (4, PacketKind::Commit),
@@ -61,11 +63,13 @@ pub(crate) struct Packet {
     pub(crate) zxid: Zxid,
     /// `None` is null, which is not the same as empty: a ping that is answered with null ends the connection.
     pub(crate) data: Option<Vec<u8>>,
+    /// Identities of a client as a jute vector; `None` is null.
+    pub(crate) identities: Option<Vec<u8>>,
 }
 
 impl Packet {
     pub(crate) fn new(kind: PacketKind, zxid: Zxid, data: Option<Vec<u8>>) -> Packet {
-        Packet { kind, zxid, data }
+        Packet { kind, zxid, data, identities: None }
     }
 
     pub(crate) fn read<R: Read>(stream: &mut JuteStream<R>) -> Result<Packet, Problem> {
@@ -83,7 +87,7 @@ impl Packet {
         for _ in 0..identities * 2 {
             stream.short_buffer(&mut identity, IDENTITY_BYTES_MAX)?;
         }
-        Ok(Packet { kind, zxid, data: has_data.then_some(data) })
+        Ok(Packet::new(kind, zxid, has_data.then_some(data)))
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -91,7 +95,9 @@ impl Packet {
         out.put_i32(number);
         out.put_i64(self.zxid.0);
         out.put_buffer(self.data.as_deref());
-        // No identities.
-        out.put_i32(-1);
+        match &self.identities {
+            Some(identities) => out.extend_from_slice(identities),
+            None => out.put_i32(-1),
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Conversations with a leader that is written down: what it says, and what an observer makes of it.
 
+use paddock_proto::OpCode;
+
 use super::*;
 
 /// A leader whose words are there already; what is said to it is kept.
@@ -101,6 +103,8 @@ fn hear(last: Zxid, said: &[Vec<u8>]) -> Vec<String> {
             Ok(Event::Members(members)) => format!("members {}", members.len()),
             Ok(Event::Synced) => "synced".to_owned(),
             Ok(Event::Proposed(zxid)) => format!("proposed {zxid}"),
+            Ok(Event::Caught) => "caught".to_owned(),
+            Ok(Event::Revalidated(session, lives)) => format!("{session} lives: {lives}"),
             Ok(Event::Nothing) => continue,
             Err(error) => {
                 words.push(error.to_string());
@@ -194,6 +198,87 @@ fn every_step_is_answered() {
             (PacketKind::Ping, zxid(1, 5), Some(0)),
         ]
     );
+}
+
+#[test]
+fn answers_to_requests_come_among_the_transactions() {
+    let revalidated = |lives| [&7i64.to_be_bytes()[..], &[lives]].concat();
+    let said = |phase: &[Vec<u8>]| {
+        let begin = [leader_info(2), say(PacketKind::Diff, zxid(1, 5), None), new_leader(2)];
+        [&begin[..], phase].concat()
+    };
+    let heard = hear(
+        zxid(1, 5),
+        &said(&[
+            up_to_date(),
+            inform(zxid(2, 1)),
+            say(PacketKind::Sync, Zxid(0), None),
+            say(PacketKind::Revalidate, Zxid(-1), Some(revalidated(1))),
+            say(PacketKind::Revalidate, Zxid(-1), Some(revalidated(0))),
+            say(PacketKind::Revalidate, Zxid(-1), None),
+        ]),
+    );
+    let expected = [
+        "transaction 0x200000001",
+        "caught",
+        "0x7 lives: true",
+        "0x7 lives: false",
+        "the leader's answer about a session cannot be read",
+    ];
+    assert_eq!(heard[4..], expected);
+    // Before everything is there nobody can have asked.
+    let early = hear(zxid(1, 5), &said(&[say(PacketKind::Sync, Zxid(0), None)]));
+    assert!(early.last().unwrap().contains("does not belong here"));
+}
+
+#[test]
+fn a_ping_is_answered_with_the_sessions_that_were_heard() {
+    let ping = || say(PacketKind::Ping, zxid(1, 5), None);
+    let said = [
+        leader_info(2),
+        say(PacketKind::Diff, zxid(1, 5), None),
+        new_leader(2),
+        up_to_date(),
+        ping(),
+        ping(),
+    ];
+    let script = Script { said: io::Cursor::new(said.concat()), heard: Vec::new() };
+    let mut stream = LearnerStream::greet(script, None, 1, zxid(1, 5)).unwrap();
+    let touched = TouchedSessions::default();
+    stream.tell_of(&touched);
+    touched.touch(SessionId(7), 4000);
+    touched.touch(SessionId(7), 5000);
+    while stream.next(&mut |_| {}).is_ok() {}
+    let heard = std::mem::take(&mut stream.stream.get_mut().heard);
+    let mut answers = JuteStream::new(&heard[..]);
+    let packets: Vec<Packet> = std::iter::from_fn(|| Packet::read(&mut answers).ok()).collect();
+    let tables = packets.iter().filter(|packet| packet.kind == PacketKind::Ping);
+    let tables: Vec<Vec<u8>> = tables.map(|packet| packet.data.clone().unwrap()).collect();
+    assert_eq!(tables, [[&7i64.to_be_bytes()[..], &5000i32.to_be_bytes()].concat(), Vec::new()]);
+}
+
+#[test]
+fn requests_are_what_a_leader_reads() {
+    let ids = paddock_proto::IdList::encode(&[paddock_proto::Id::new("ip", "10.0.0.1")]);
+    let packet = |request: LearnerRequest<'_>| {
+        let mut bytes = Vec::new();
+        request.encode(&mut bytes);
+        bytes
+    };
+    let (session, op) = (SessionId(7), OpCode::Delete);
+    let bytes = packet(LearnerRequest::Write { session, xid: -5, op, ids: &ids, body: b"body" });
+    let data = [&7i64.to_be_bytes()[..], &(-5i32).to_be_bytes(), &2i32.to_be_bytes(), b"body"].concat();
+    let head = [&1i32.to_be_bytes()[..], &(-1i64).to_be_bytes(), &(data.len() as i32).to_be_bytes()].concat();
+    assert_eq!(bytes, [&head[..], &data, &ids].concat());
+
+    let read = |bytes: Vec<u8>| Packet::read(&mut JuteStream::new(&bytes[..])).unwrap();
+    let sync = read(packet(LearnerRequest::Sync { session }));
+    let path = [&1i32.to_be_bytes()[..], b"/"].concat();
+    let expected = [&7i64.to_be_bytes()[..], &0i32.to_be_bytes(), &9i32.to_be_bytes(), &path].concat();
+    assert_eq!((sync.kind, sync.data), (PacketKind::Request, Some(expected)));
+    let moved = read(packet(LearnerRequest::Revalidate { session, timeout_ms: 4000 }));
+    let expected = [&7i64.to_be_bytes()[..], &4000i32.to_be_bytes()].concat();
+    assert_eq!((moved.kind, moved.data), (PacketKind::Revalidate, Some(expected)));
 }
 
 #[test]

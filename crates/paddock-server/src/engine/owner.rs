@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, TryRecvError};
 use paddock_front::LimitHit;
 use paddock_member::{Member, MemberError, Shell as _, Work};
 use paddock_replica::{Cluster, Input};
-use paddock_state::{ClientInput, RefusedWatches};
+use paddock_state::{ClientInput, RefusedWatches, Serving};
 
 use super::combining::Rest;
 use super::quota_report::QuotaReport;
@@ -119,6 +119,11 @@ impl Engine {
         self.shared.set_role(self.member.role());
         self.shared.set_standing(standing);
         Ok(())
+    }
+
+    /// Connections serve these sessions already. To be called before anything of them is taken.
+    pub(crate) fn adopt(&mut self, serving: Serving) {
+        self.member.adopt(&self.shell, serving);
     }
 
     /// Begins to talk to the other members, if there are any. To be called after `catch_up`.

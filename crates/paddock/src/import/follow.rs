@@ -3,11 +3,14 @@
 //! The working copy beside the new directory is as current as what was received, and survives the process. Only at the cut-over is a
 //! data directory of Paddock made of it: when every member of the source has stopped, or nobody has written for a while.
 
+mod copy_server;
 mod cutover;
+mod handover;
 mod link;
 mod meter;
-mod read_server;
 mod source;
+mod strays;
+mod trigger;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,18 +20,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_files::{Event, LearnerError, WorkingCopy};
-use paddock_server::QuorumTls;
+use paddock_server::{Config, QuorumTls};
 use paddock_storage::{Disk, OsDisk};
 
 use crate::access::{LoginFile, parse_login};
 use crate::config;
 use crate::moving::{Failure, ProgressLine};
 use crate::server;
+use copy_server::CopyServer;
 use cutover::Cutover;
-use link::{Link, Notice};
+use handover::{Handover, Look};
+use link::{Link, Notice, SharedWriter};
 use meter::Meter;
-use read_server::ReadServer;
 use source::SourceEnsemble;
+use trigger::Trigger;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,6 +41,9 @@ Examples:
       follow; may be ended and started again at any time
   paddock import follow --from zk1:2888,zk2:2888,zk3:2888 --to /var/lib/paddock --cutover --config paddock.toml
       catch up, wait until all three have stopped, then serve with these settings
+  paddock import follow --from zk1:2888,zk2:2888,zk3:2888 --to /var/lib/paddock \
+                        --serve 0.0.0.0:2181 --cutover --config paddock.toml
+      serve all clients meanwhile as an observer does; at SIGUSR1, once no client is left at the three, go on without them
 
   paddock import follow --from zk1:2888,zk2:2888,zk3:2888 --to /var/lib/paddock --tls /etc/zookeeper/conf/zoo.cfg
       an ensemble with sslQuorum=true, and this machine's key store
@@ -47,6 +55,8 @@ For the cut-over stop the followers first and the leader last: without them it a
 
 /// Time after which a silent source is looked for again, and a status is due.
 const TICK: Duration = Duration::from_millis(100);
+/// The same while clients wait for a cut-over.
+const HOLD_TICK: Duration = Duration::from_millis(1);
 /// Time between two attempts to find the leader.
 const RETRY: Duration = Duration::from_millis(200);
 /// Time within which a leader has to be found for the first time.
@@ -83,10 +93,13 @@ pub(super) struct Args {
     /// Log in to members by SASL (DIGEST-MD5) as this user; the only line of FILE is its password
     #[arg(long, value_name = "USER:FILE", value_parser = parse_login)]
     sasl: Option<LoginFile>,
-    /// Serve reads of the copy at this address meanwhile, to clients that may only read; writes are refused
+    /// Serve clients at this address meanwhile; what they write goes to the leader
     #[arg(long, value_name = "IP:PORT")]
     serve: Option<SocketAddr>,
-    /// Take over when all members of the source have stopped
+    /// Serve only clients that may only read; writes are refused
+    #[arg(long, requires = "serve")]
+    read_only: bool,
+    /// Take over when all members of the source have stopped; with --serve and --config also at SIGUSR1, when no client is left at them
     #[arg(long)]
     cutover: bool,
     /// Take over already when nobody has written for this time: keep clients away from the source first
@@ -110,15 +123,53 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let tls = args.tls.as_deref().map(load_tls).transpose()?;
     let login = args.sasl.as_ref().map(LoginFile::read).transpose()?;
     let source = SourceEnsemble::new(&args.from, tls, login);
-    let mut follower = Follower::open(source, &working_copy_of(&args.to), cutover)?;
-    follower.read_server = args.serve.map(ReadServer::new);
-    follower.run()?;
+    let dir = working_copy_of(&args.to);
+    let mut follower = Follower::open(source, &dir, cutover)?;
+    if let Some(address) = args.serve {
+        let (server, handover) = serve_with(args, address, &dir, settings.as_ref())?;
+        (follower.copy_server, follower.handover) = (Some(server), handover);
+    }
+    let goes_on = follower.run()?;
     let began = Instant::now();
     follower.line.end();
-    follower.read_server.map_or(Ok(()), ReadServer::end)?;
+    let last = follower.copy.zxid();
+    let Some((link, held)) = goes_on else {
+        follower.copy_server.map_or(Ok(()), CopyServer::end)?;
+        cutover::take_over(follower.copy, &args.to, member, args.ignore_digest, &disk)?;
+        eprintln!("took over in {:?}", began.elapsed());
+        return settings.map_or(Ok(()), |prepared| Ok(prepared.serve()?));
+    };
     cutover::take_over(follower.copy, &args.to, member, args.ignore_digest, &disk)?;
-    eprintln!("took over in {:?}", began.elapsed());
-    settings.map_or(Ok(()), |prepared| Ok(prepared.serve()?))
+    let server = follower.copy_server.map(CopyServer::take_over).transpose()?.flatten();
+    let waited = held + began.elapsed();
+    eprintln!("took over in {waited:?}, with every connection; stop the members of the source now");
+    strays::watch(link, last);
+    let (Some(server), Some(prepared)) = (server, settings) else { return Ok(()) };
+    Ok(prepared.serve_on(server)?)
+}
+
+/// The server of `--serve`, and with settings for afterwards the way to the cut-over that keeps its connections.
+fn serve_with(
+    args: &Args,
+    address: SocketAddr,
+    dir: &Path,
+    settings: Option<&server::Prepared>,
+) -> Result<(CopyServer, Option<Handover>), Failure> {
+    if args.read_only {
+        return Ok((CopyServer::of_reads(address, dir), None));
+    }
+    if args.quiet_for.is_some() {
+        return Err(Failure::NeverQuiet);
+    }
+    let Some(prepared) = settings else {
+        return Ok((CopyServer::of_all(Config { listen: address, ..Config::new(dir) }), None));
+    };
+    let config = prepared.begin();
+    if config.listen != address {
+        return Err(Failure::TwoAddresses { serve: address, listen: config.listen });
+    }
+    let trigger = Trigger::listen().map_err(server::Failure::Wait)?;
+    Ok((CopyServer::of_all(config), Some(Handover::new(trigger))))
 }
 
 fn load_tls(file: &Path) -> Result<QuorumTls, Failure> {
@@ -135,9 +186,12 @@ fn working_copy_of(to: &Path) -> PathBuf {
 struct Follower {
     source: SourceEnsemble,
     copy: WorkingCopy,
-    dir: PathBuf,
-    read_server: Option<ReadServer>,
+    copy_server: Option<CopyServer>,
     cutover: Option<Cutover>,
+    /// Present if a member can take over from the server with its connections.
+    handover: Option<Handover>,
+    /// Writing side of the connection to the leader.
+    writer: Option<SharedWriter>,
     meter: Meter,
     line: ProgressLine,
     /// Attempts since the copy was last current, and how many of them failed within a snapshot.
@@ -155,6 +209,8 @@ enum Ending {
     RolledBack,
     /// The source is quiet, as was waited for.
     Quiet,
+    /// All clients are here, and have waited this long for nothing to be under way any more.
+    Held(Duration),
 }
 
 impl Follower {
@@ -164,9 +220,10 @@ impl Follower {
         Ok(Follower {
             source,
             copy,
-            dir: dir.to_owned(),
-            read_server: None,
+            copy_server: None,
             cutover,
+            handover: None,
+            writer: None,
             meter: Meter::default(),
             line,
             attempts: 0,
@@ -176,22 +233,27 @@ impl Follower {
         })
     }
 
-    /// Follows one leader after the other until it is time to take over.
-    fn run(&mut self) -> Result<(), Failure> {
+    /// Follows one leader after the other until it is time to take over. Returns the connection to a source that runs on, from whose
+    /// clients a member takes over, and for how long they have waited.
+    fn run(&mut self) -> Result<Option<(Link, Duration)>, Failure> {
         let began = Instant::now();
         loop {
             if let Some((address, dialed)) = self.source.connect() {
                 let link = Link::begin(dialed, self.copy.epoch(), self.copy.zxid());
                 let ending = self.follow(&address, &link)?;
+                if let Ending::Held(waited) = ending {
+                    return Ok(Some((link, waited)));
+                }
                 drop(link);
+                self.copy_server.iter_mut().for_each(CopyServer::end_link);
                 if self.judge(&address, ending)? {
-                    return Ok(());
+                    return Ok(None);
                 }
             } else if !self.was_synced && began.elapsed() > FIND_WITHIN {
                 return Err(Failure::NoLeader { addresses: self.source.names() });
             }
             if self.cutover.as_mut().is_some_and(|cutover| cutover.has_stopped(&self.source)) {
-                return Ok(());
+                return Ok(None);
             }
             thread::sleep(RETRY);
         }
@@ -201,7 +263,7 @@ impl Follower {
     fn judge(&mut self, address: &str, ending: Ending) -> Result<bool, Failure> {
         self.copy.flush()?;
         let error = match ending {
-            Ending::Quiet => return Ok(true),
+            Ending::Quiet | Ending::Held(_) => return Ok(true),
             Ending::RolledBack => {
                 self.say(format_args!(
                     "{address} was rolled back behind what it sent before: everything is read again"
@@ -225,12 +287,15 @@ impl Follower {
     /// Takes what one leader says until there is an end of it.
     fn follow(&mut self, address: &str, link: &Link) -> Result<Ending, Failure> {
         loop {
+            if let Some(waited) = self.look_at_handover() {
+                return Ok(Ending::Held(waited));
+            }
             let notice = match link.notices.try_recv() {
                 Ok(notice) => notice,
                 Err(TryRecvError::Disconnected) => panic!("the thread of a link says why it ends"),
                 Err(TryRecvError::Empty) => {
                     self.rest()?;
-                    match link.notices.recv_timeout(TICK) {
+                    match link.notices.recv_timeout(self.patience()) {
                         Ok(notice) => notice,
                         Err(RecvTimeoutError::Timeout) if self.is_quiet() => return Ok(Ending::Quiet),
                         Err(_) => continue,
@@ -238,6 +303,15 @@ impl Follower {
                 }
             };
             let ending = match notice {
+                Notice::Opened(writer) => {
+                    self.writer = Some(writer);
+                    None
+                }
+                Notice::Heard(Event::Synced) => {
+                    self.note_synced(address)?;
+                    self.begin_link(link);
+                    None
+                }
                 Notice::Znodes(znodes) => {
                     self.line.show_text(|| format!("{address}: snapshot, {znodes} znodes"));
                     None
@@ -260,8 +334,8 @@ impl Follower {
                     snapshot.znodes()
                 ));
                 self.copy.replace(*snapshot, zxid)?;
-                if let Some(read_server) = &self.read_server {
-                    read_server.replace(&self.copy);
+                if let Some(copy_server) = &self.copy_server {
+                    copy_server.replace(&self.copy);
                 }
             }
             Event::Difference => {
@@ -275,12 +349,16 @@ impl Follower {
                 self.note_write();
             }
             Event::Members(members) => self.source.set_members(members),
-            Event::Synced => self.note_synced(address)?,
+            Event::Caught => self.copy_server.iter().for_each(CopyServer::caught_up),
+            Event::Revalidated(session, lives) => {
+                self.copy_server.iter().for_each(|server| server.revalidated(session, lives));
+            }
             Event::Proposed(zxid) => {
+                self.copy_server.iter().for_each(CopyServer::note_heard);
                 self.meter.propose(zxid);
                 self.note_lag();
             }
-            Event::Nothing => {}
+            Event::Synced | Event::Nothing => {}
         }
         let (copy, meter) = (&self.copy, &mut self.meter);
         self.line.show_text(|| format!("{address}, epoch {}: {}", copy.epoch(), meter.status(copy)));
@@ -288,9 +366,9 @@ impl Follower {
     }
 
     fn apply(&mut self, entry: &[u8]) -> Result<(), Failure> {
-        match &self.read_server {
-            Some(read_server) if read_server.is_running() => {
-                read_server.show(self.copy.apply_and_tell(entry)?);
+        match &self.copy_server {
+            Some(copy_server) if copy_server.is_running() => {
+                copy_server.show(self.copy.apply_and_tell(entry)?);
             }
             _ => self.copy.apply(entry)?,
         }
@@ -301,18 +379,51 @@ impl Follower {
         (self.attempts, self.snapshots, self.was_synced) = (0, 0, true);
         let zxid = self.copy.zxid();
         self.say(format_args!("following {address}, epoch {}, zxid {zxid}", self.copy.epoch()));
-        if let Some(read_server) = &mut self.read_server
-            && let Some(address) = read_server.begin(&self.copy, &self.dir)?
+        if let Some(copy_server) = &mut self.copy_server
+            && let Some(address) = copy_server.begin(&self.copy)?
         {
-            self.say(format_args!("serving reads at {address}"));
+            let what = if copy_server.forwards() { "clients" } else { "reads" };
+            self.say(format_args!("serving {what} at {address}"));
         }
         let Some(cutover) = &mut self.cutover else { return Ok(()) };
         cutover.note_current();
         if !cutover.waits_for_quiet() && !self.source.knows_elections() {
             return Err(Failure::NoElectionPorts);
         }
-        self.say(format_args!("ready for the cut-over: stop the followers, then the leader"));
+        if self.handover.is_some() {
+            let process = std::process::id();
+            self.say(format_args!(
+                "ready for the cut-over: when the clients are here, kill -USR1 {process}; or stop the followers, then the leader"
+            ));
+        } else {
+            self.say(format_args!("ready for the cut-over: stop the followers, then the leader"));
+        }
         Ok(())
+    }
+
+    /// The leader has sent everything, and may be asked.
+    fn begin_link(&mut self, link: &Link) {
+        if let (Some(server), Some(writer)) = (&mut self.copy_server, self.writer.take()) {
+            server.begin_link(writer, link.touched.clone());
+        }
+    }
+
+    /// Returns how long clients have waited if a member may take over now.
+    fn look_at_handover(&mut self) -> Option<Duration> {
+        let (Some(handover), Some(server)) = (&mut self.handover, &self.copy_server) else { return None };
+        match handover.look(server) {
+            Look::Nothing => None,
+            Look::Tell(line) => {
+                self.say(format_args!("{line}"));
+                None
+            }
+            Look::Ready(waited) => Some(waited),
+        }
+    }
+
+    /// Time to wait for a word of the leader. Clients that wait are not to wait for that.
+    fn patience(&self) -> Duration {
+        if self.handover.as_ref().is_some_and(Handover::is_holding) { HOLD_TICK } else { TICK }
     }
 
     fn note_write(&mut self) {

@@ -1,18 +1,21 @@
 //! A connection to a leader, read and answered by a thread of its own: a leader cuts an observer that answers late, however long the disk
-//! takes. What was received and not yet taken waits in memory.
+//! takes. What was received and not yet taken waits in memory. Others may write to it, too.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use paddock_files::{Event, LearnerError, LearnerStream, Problem};
+use paddock_files::{Event, LearnerError, LearnerStream, Problem, TouchedSessions};
 use paddock_proto::Zxid;
 use paddock_sasl::LoginExchange;
 
 use super::source::Dialed;
 
 pub(super) enum Notice {
+    /// The writing side, which others may use once the leader has sent everything.
+    Opened(SharedWriter),
     /// Znodes of a snapshot so far.
     Znodes(u64),
     Heard(Event),
@@ -20,8 +23,60 @@ pub(super) enum Notice {
     Ended(LearnerError),
 }
 
+/// The writing side of a connection. Each write of it is whole: those of several threads do not mix.
+#[derive(Clone)]
+pub(super) struct SharedWriter(Arc<Mutex<Box<dyn Write + Send>>>);
+
+impl SharedWriter {
+    fn new(writer: impl Write + Send + 'static) -> SharedWriter {
+        SharedWriter(Arc::new(Mutex::new(Box::new(writer))))
+    }
+}
+
+impl Write for SharedWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).flush()
+    }
+}
+
+/// Both sides, for the thread that reads.
+struct Duplex<R> {
+    reader: R,
+    writer: SharedWriter,
+}
+
+impl<R: Read> Read for Duplex<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+impl<R> Write for Duplex<R> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
 pub(super) struct Link {
     pub(super) notices: Receiver<Notice>,
+    /// Sessions of which the leader is told.
+    pub(super) touched: TouchedSessions,
     socket: Option<TcpStream>,
 }
 
@@ -30,20 +85,14 @@ impl Link {
     pub(super) fn begin(dialed: Dialed, epoch: i64, last: Zxid) -> Link {
         let (sender, notices) = channel();
         let kept = dialed.socket.try_clone().ok();
+        let touched = TouchedSessions::default();
+        let conversation = Conversation { epoch, last, touched: touched.clone(), sender: sender.clone() };
         thread::spawn(move || {
-            let Dialed { socket, tls, login } = dialed;
-            let login = login.as_ref();
-            let error = match tls {
-                None => converse(socket, login, epoch, last, &sender),
-                Some((tls, host)) => match tls.call(&host, socket) {
-                    Ok(socket) => converse(socket, login, epoch, last, &sender),
-                    Err(error) => LearnerError::Lost(Problem::Io(error)),
-                },
-            };
+            let Err(error) = conversation.hold(dialed);
             // Nobody may wait for it any more.
             let _ = sender.send(Notice::Ended(error));
         });
-        Link { notices, socket: kept }
+        Link { notices, touched, socket: kept }
     }
 }
 
@@ -56,28 +105,52 @@ impl Drop for Link {
     }
 }
 
-/// Listens until the connection ends; returns the reason.
-fn converse(
-    socket: impl Read + Write,
-    login: Option<&LoginExchange>,
+/// No value: a conversation ends with an error.
+enum Never {}
+
+struct Conversation {
     epoch: i64,
     last: Zxid,
-    sender: &Sender<Notice>,
-) -> LearnerError {
-    let mut stream = match LearnerStream::greet(socket, login, epoch, last) {
-        Ok(stream) => stream,
-        Err(error) => return error,
-    };
-    loop {
-        let mut progress = |znodes| {
-            let _ = sender.send(Notice::Znodes(znodes));
-        };
-        match stream.next(&mut progress) {
-            Ok(Event::Nothing) => {}
-            Ok(event) => {
-                let _ = sender.send(Notice::Heard(event));
+    touched: TouchedSessions,
+    sender: Sender<Notice>,
+}
+
+impl Conversation {
+    /// Listens until the connection ends; returns the reason.
+    fn hold(&self, dialed: Dialed) -> Result<Never, LearnerError> {
+        let lost = |error| LearnerError::Lost(Problem::Io(error));
+        let Dialed { socket, tls, login } = dialed;
+        match tls {
+            None => {
+                let writer = SharedWriter::new(socket.try_clone().map_err(lost)?);
+                self.listen(Duplex { reader: socket, writer }, login.as_ref())
             }
-            Err(error) => return error,
+            Some((tls, host)) => {
+                let reader = tls.call(&host, socket).map_err(lost)?;
+                let writer = SharedWriter::new(reader.writer().map_err(lost)?);
+                self.listen(Duplex { reader, writer }, login.as_ref())
+            }
+        }
+    }
+
+    fn listen<R: Read>(
+        &self,
+        duplex: Duplex<R>,
+        login: Option<&LoginExchange>,
+    ) -> Result<Never, LearnerError> {
+        let _ = self.sender.send(Notice::Opened(duplex.writer.clone()));
+        let mut stream = LearnerStream::greet(duplex, login, self.epoch, self.last)?;
+        stream.tell_of(&self.touched);
+        let mut progress = |znodes| {
+            let _ = self.sender.send(Notice::Znodes(znodes));
+        };
+        loop {
+            match stream.next(&mut progress)? {
+                Event::Nothing => {}
+                event => {
+                    let _ = self.sender.send(Notice::Heard(event));
+                }
+            }
         }
     }
 }

@@ -1,0 +1,450 @@
+//! Requests that only the source of a mirror can carry out: writes, syncs and sessions go there, and come back among what it tells.
+//!
+//! A request is answered when the transaction that it became is shown, behind everything that came before it. Answers on a connection keep
+//! their order: what stands behind a write of the same connection waits for it.
+//!
+//! Invariant: a connection with a queue has something in it that the source has not answered.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::mpsc::Sender;
+
+use paddock_proto::{ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
+use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, Serving, State};
+use paddock_tree::{AppliedTransaction, Command, Guess};
+
+/// A request for the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceRequest {
+    /// Comes back as the transaction that names this session and number. `ids` are the client's identities as a jute vector.
+    Write { session: SessionId, xid: i32, op: OpCode, ids: Vec<u8>, body: Vec<u8> },
+    /// Comes back as [`super::Mirror::caught_up`]; several in their order.
+    Sync { session: SessionId },
+    /// The session's client is here now. Comes back as [`super::Mirror::revalidated`].
+    Revalidate { session: SessionId, timeout_ms: i32 },
+    /// The session was heard. Does not come back.
+    Touch { session: SessionId, timeout_ms: i32 },
+}
+
+/// The way to the source, as long as it is connected. A request that cannot be sent is lost with the connection.
+pub type SourceLink = Box<dyn FnMut(Vec<SourceRequest>) + Send>;
+
+/// Answer to [`super::Mirror::hold`]: all that was sent to the source has been answered, and it has nothing that is not here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Sessions without a connection here.
+    pub elsewhere: Vec<SessionId>,
+}
+
+/// Numbers of requests begin here: clients number theirs upwards from 1 or from the time, and are told apart by that.
+const FIRST_XID: i32 = i32::MIN;
+/// Numbers from here on mean something special.
+const XID_END: i32 = -1000;
+
+/// A request that the source has been sent, by the number that it got.
+#[derive(Debug)]
+enum Pending {
+    Write { conn: ConnId, session: SessionId, xid: Xid },
+    Session { conn: ConnId, session: SessionId, timeout_ms: i32 },
+}
+
+impl Pending {
+    fn session(&self) -> SessionId {
+        match self {
+            Pending::Write { session, .. } | Pending::Session { session, .. } => *session,
+        }
+    }
+}
+
+/// A request of a connection that has not been answered.
+#[derive(Debug)]
+enum Waiting {
+    /// A write, by the number that the source knows.
+    Write(i32),
+    Sync(QueuedRead),
+    Read(QueuedRead),
+    /// An operation that the source does not have.
+    Unknown(Xid),
+}
+
+/// Somebody who waits for the moment at which nothing is under way.
+#[derive(Debug)]
+struct Hold {
+    done: Sender<Held>,
+    /// The source was asked for the last time.
+    has_asked: bool,
+    is_caught_up: bool,
+}
+
+pub(super) struct Forwarding {
+    link: Option<SourceLink>,
+    /// Requests for the source that have not been handed to the link.
+    outgoing: Vec<SourceRequest>,
+    next_session: i64,
+    next_xid: i32,
+    conns: HashSet<ConnId>,
+    serving: Serving,
+    /// Timeouts of sessions that were served here, in milliseconds.
+    timeouts: HashMap<SessionId, i32>,
+    pending: HashMap<i32, Pending>,
+    queues: HashMap<ConnId, VecDeque<Waiting>>,
+    /// Connections whose syncs are under way; `None` for the one before the cut-over.
+    syncs: VecDeque<Option<ConnId>>,
+    revalidations: Vec<(SessionId, ConnId, i32)>,
+    /// Inputs that wait for the cut-over, or for its end.
+    held: Option<Vec<ClientInput>>,
+    hold: Option<Hold>,
+    /// Nothing is under way, and the source is not needed any more.
+    is_fenced: bool,
+    /// Monotonic time in milliseconds at which the source was heard last.
+    heard_ms: u64,
+}
+
+impl Forwarding {
+    /// Sessions that begin here get ids from this one on.
+    pub(super) fn new(next_session: i64) -> Forwarding {
+        Forwarding {
+            link: None,
+            outgoing: Vec::new(),
+            next_session,
+            next_xid: FIRST_XID,
+            conns: HashSet::new(),
+            serving: Serving::default(),
+            timeouts: HashMap::new(),
+            pending: HashMap::new(),
+            queues: HashMap::new(),
+            syncs: VecDeque::new(),
+            revalidations: Vec::new(),
+            held: None,
+            hold: None,
+            is_fenced: false,
+            heard_ms: 0,
+        }
+    }
+
+    /// True if clients can be served.
+    pub(super) fn is_serving(&self) -> bool {
+        self.link.is_some() || self.is_fenced
+    }
+
+    /// Monotonic time in milliseconds up to which no session can have been ended without being told here.
+    pub(super) fn confirmed_ms(&self, now_ms: u64) -> u64 {
+        if self.is_fenced { now_ms } else { self.heard_ms }
+    }
+
+    pub(super) fn note_heard(&mut self, now_ms: u64) {
+        self.heard_ms = now_ms;
+    }
+
+    pub(super) fn begin_link(&mut self, link: SourceLink, now_ms: u64) {
+        (self.link, self.heard_ms) = (Some(link), now_ms);
+    }
+
+    /// The source is gone: nobody knows what became of what is under way, and sessions may be ended. Clients ask again.
+    pub(super) fn end_link(&mut self, state: &State, out: &mut Outboxes) {
+        if !self.is_fenced {
+            self.close_all(state, out);
+            self.link = None;
+            self.release(state, out);
+        }
+    }
+
+    /// Closes all connections.
+    pub(super) fn close_all(&mut self, state: &State, out: &mut Outboxes) {
+        for conn in self.conns.drain() {
+            state.drop_watches(conn);
+            out.close(conn);
+        }
+        self.outgoing.clear();
+        self.serving.end_all();
+        self.timeouts.clear();
+        self.pending.clear();
+        self.queues.clear();
+        self.syncs.clear();
+        self.revalidations.clear();
+    }
+
+    /// Hands requests to the source. To be called while the state is not held.
+    pub(super) fn send(&mut self) {
+        let outgoing = std::mem::take(&mut self.outgoing);
+        if let Some(link) = self.link.as_mut().filter(|_| !outgoing.is_empty()) {
+            link(outgoing);
+        }
+    }
+
+    pub(super) fn take(&mut self, input: ClientInput, state: &State, out: &mut Outboxes) {
+        match &mut self.held {
+            Some(held) if !matches!(input, ClientInput::Touch { .. }) => held.push(input),
+            _ => self.answer(input, state, out),
+        }
+    }
+
+    fn answer(&mut self, input: ClientInput, state: &State, out: &mut Outboxes) {
+        match input {
+            ClientInput::Connect { conn, .. } | ClientInput::Resume { conn, .. } if self.link.is_none() => {
+                self.conns.insert(conn);
+                out.close(conn);
+            }
+            ClientInput::Connect { conn, timeout_ms, .. } => self.begin_session(conn, timeout_ms),
+            ClientInput::Resume { conn, session, timeout_ms, .. } => {
+                self.conns.insert(conn);
+                self.revalidations.push((session, conn, timeout_ms));
+                self.outgoing.push(SourceRequest::Revalidate { session, timeout_ms });
+            }
+            ClientInput::Write { conn, xid, op, command } if self.conns.contains(&conn) => {
+                self.forward(conn, xid, op, &command);
+                self.run(conn, state, out);
+            }
+            ClientInput::Read(read) if self.conns.contains(&read.client.conn) => {
+                let conn = read.client.conn;
+                let waiting = if read.op == OpCode::Sync {
+                    self.syncs.push_back(Some(conn));
+                    self.outgoing.push(SourceRequest::Sync { session: read.client.session });
+                    Waiting::Sync(read)
+                } else {
+                    Waiting::Read(read)
+                };
+                self.queues.entry(conn).or_default().push_back(waiting);
+                self.run(conn, state, out);
+            }
+            // Its connection was closed, and has not heard of it.
+            ClientInput::Write { .. } | ClientInput::Read(_) => {}
+            ClientInput::Disconnect { conn } => {
+                self.conns.remove(&conn);
+                self.queues.remove(&conn);
+                self.serving.end_conn(conn);
+                state.drop_watches(conn);
+            }
+            ClientInput::Touch { session } => {
+                if self.serving.conn(session).is_some()
+                    && let Some(&timeout_ms) = self.timeouts.get(&session)
+                {
+                    self.outgoing.push(SourceRequest::Touch { session, timeout_ms });
+                }
+            }
+        }
+    }
+
+    fn begin_session(&mut self, conn: ConnId, timeout_ms: i32) {
+        self.conns.insert(conn);
+        let session = SessionId(self.next_session);
+        self.next_session += 1;
+        let xid = self.take_xid();
+        self.pending.insert(xid, Pending::Session { conn, session, timeout_ms });
+        let (ids, body) = (IdList::NONE.wire().to_vec(), timeout_ms.to_be_bytes().to_vec());
+        self.outgoing.push(SourceRequest::Write { session, xid, op: OpCode::CreateSession, ids, body });
+    }
+
+    fn forward(&mut self, conn: ConnId, xid: Xid, op: OpCode, command: &[u8]) {
+        let queue = self.queues.entry(conn).or_default();
+        if !is_known_to_zookeeper(op) {
+            queue.push_back(Waiting::Unknown(xid));
+            return;
+        }
+        let decoded = Command::decode(command).expect("a front encodes commands");
+        let (_, body) = Command::request(command).expect("a front encodes commands");
+        let session = decoded.session;
+        let number = self.take_xid();
+        self.queues.entry(conn).or_default().push_back(Waiting::Write(number));
+        self.pending.insert(number, Pending::Write { conn, session, xid });
+        let (ids, body) = (decoded.ids.wire().to_vec(), body.to_vec());
+        self.outgoing.push(SourceRequest::Write { session, xid: number, op, ids, body });
+    }
+
+    fn take_xid(&mut self) -> i32 {
+        let xid = self.next_xid;
+        self.next_xid = if xid + 1 >= XID_END { FIRST_XID } else { xid + 1 };
+        xid
+    }
+
+    /// A transaction has been shown.
+    pub(super) fn note_transaction(
+        &mut self,
+        change: &AppliedTransaction,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
+        let (session, number) = change.asked;
+        if self.pending.get(&number).is_some_and(|pending| pending.session() == session) {
+            match self.pending.remove(&number) {
+                Some(Pending::Write { conn, xid, .. }) => {
+                    self.answer_write(conn, number, xid, change, out);
+                    self.run(conn, state, out);
+                }
+                Some(Pending::Session { conn, session, timeout_ms }) if self.conns.contains(&conn) => {
+                    self.serve(conn, session, timeout_ms, state, out);
+                }
+                _ => {}
+            }
+        }
+        for session in &change.ended {
+            self.timeouts.remove(session);
+            if let Some(conn) = self.serving.end_session(*session) {
+                self.close(conn, state, out);
+            }
+        }
+    }
+
+    fn answer_write(
+        &mut self,
+        conn: ConnId,
+        number: i32,
+        xid: Xid,
+        change: &AppliedTransaction,
+        out: &mut Outboxes,
+    ) {
+        // A connection that is gone waits for nothing.
+        let Some(queue) = self.queues.get_mut(&conn) else { return };
+        let first = queue.pop_front();
+        assert!(matches!(first, Some(Waiting::Write(first)) if first == number), "answered in turn");
+        match &change.answer {
+            Ok(body) => out.write_reply(conn, ReplyHeader::ok(xid, change.zxid), |out| {
+                out.extend_from_slice(body);
+            }),
+            // As ZooKeeper does: its client is elsewhere by now, or has to ask for its session anew.
+            Err(ErrorCode::SessionMoved | ErrorCode::SessionExpired) => out.close(conn),
+            Err(error) => out.write_reply(conn, ReplyHeader::refused(xid, change.zxid, *error), |_| {}),
+        }
+    }
+
+    /// The oldest sync is answered.
+    pub(super) fn note_caught_up(&mut self, state: &State, out: &mut Outboxes) {
+        match self.syncs.pop_front() {
+            Some(Some(conn)) => {
+                let Some(queue) = self.queues.get_mut(&conn) else { return };
+                if let Some(Waiting::Sync(read)) =
+                    queue.pop_front_if(|first| matches!(first, Waiting::Sync(_)))
+                {
+                    answer_read(&read, state, out);
+                }
+                self.run(conn, state, out);
+            }
+            Some(None) => {
+                if let Some(hold) = &mut self.hold {
+                    hold.is_caught_up = true;
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// The source knows if a session lives whose client came here.
+    pub(super) fn note_revalidated(
+        &mut self,
+        session: SessionId,
+        lives: bool,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
+        let Some(place) = self.revalidations.iter().position(|(asked, ..)| *asked == session) else { return };
+        let (_, conn, timeout_ms) = self.revalidations.remove(place);
+        if !self.conns.contains(&conn) {
+            return;
+        }
+        if lives && state.tree().session_timeout_ms(session).is_some() {
+            self.serve(conn, session, timeout_ms, state, out);
+        } else {
+            out.expired(conn);
+        }
+    }
+
+    fn serve(
+        &mut self,
+        conn: ConnId,
+        session: SessionId,
+        timeout_ms: i32,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
+        if let Some(former) = self.serving.begin(session, conn) {
+            self.close(former, state, out);
+        }
+        self.timeouts.insert(session, timeout_ms);
+        self.outgoing.push(SourceRequest::Touch { session, timeout_ms });
+        out.connected(conn, session, timeout_ms, false);
+    }
+
+    fn close(&mut self, conn: ConnId, state: &State, out: &mut Outboxes) {
+        self.queues.remove(&conn);
+        state.drop_watches(conn);
+        out.close(conn);
+    }
+
+    /// Answers what waits for nothing any more.
+    fn run(&mut self, conn: ConnId, state: &State, out: &mut Outboxes) {
+        let Some(queue) = self.queues.get_mut(&conn) else { return };
+        while let Some(first) =
+            queue.pop_front_if(|first| matches!(first, Waiting::Read(_) | Waiting::Unknown(_)))
+        {
+            match first {
+                Waiting::Read(read) => answer_read(&read, state, out),
+                Waiting::Unknown(xid) => {
+                    let header = ReplyHeader::refused(xid, state.tree().zxid(), ErrorCode::Unimplemented);
+                    out.write_reply(conn, header, |_| {});
+                }
+                Waiting::Write(_) | Waiting::Sync(_) => unreachable!("they wait"),
+            }
+        }
+        if queue.is_empty() {
+            self.queues.remove(&conn);
+        }
+    }
+
+    /// Holds back what clients ask from now on, and tells when nothing is under way any more.
+    pub(super) fn hold(&mut self, done: Sender<Held>) {
+        self.held.get_or_insert_default();
+        self.hold = Some(Hold { done, has_asked: false, is_caught_up: false });
+    }
+
+    /// Tells whoever waits for it that nothing is under way. To be called after everything that may have been the last of it.
+    pub(super) fn look_at_hold(&mut self, state: &State) {
+        let is_quiet = self.pending.is_empty() && self.revalidations.is_empty() && self.syncs.is_empty();
+        let Some(hold) = self.hold.as_mut().filter(|_| is_quiet) else { return };
+        if !hold.has_asked {
+            hold.has_asked = true;
+            self.syncs.push_back(None);
+            self.outgoing.push(SourceRequest::Sync { session: SessionId::NONE });
+        } else if hold.is_caught_up {
+            let sessions = state.tree().sessions().map(|(session, _)| session);
+            let elsewhere = sessions.filter(|session| self.serving.conn(*session).is_none()).collect();
+            self.is_fenced = true;
+            let hold = self.hold.take().expect("it was there");
+            // Whoever does not wait for it any more lets it go.
+            let _ = hold.done.send(Held { elsewhere });
+        }
+    }
+
+    /// Nobody takes over: what was held back goes to the source.
+    pub(super) fn release(&mut self, state: &State, out: &mut Outboxes) {
+        (self.hold, self.is_fenced) = (None, false);
+        for input in self.held.take().unwrap_or_default() {
+            self.answer(input, state, out);
+        }
+    }
+
+    /// Ends it: inputs that were held back, and the connection of each session.
+    pub(super) fn retire(&mut self) -> (Vec<ClientInput>, Serving) {
+        assert!(self.is_fenced, "nothing is under way");
+        (self.held.take().unwrap_or_default(), std::mem::take(&mut self.serving))
+    }
+}
+
+fn answer_read(read: &QueuedRead, state: &State, out: &mut Outboxes) {
+    let QueuedRead { client, xid, op, body } = read;
+    if out.is_full(client.conn) {
+        out.close(client.conn);
+    } else {
+        out.reply(client.conn, |out| state.answer(client, *xid, *op, body, Guess::NONE, out));
+    }
+}
+
+/// True for writes that every ZooKeeper has. Its members are not changed through a mirror of it.
+fn is_known_to_zookeeper(op: OpCode) -> bool {
+    use OpCode::{CloseSession, Create, Create2, CreateContainer, CreateTtl, Delete, Multi, SetAcl, SetData};
+    matches!(
+        op,
+        Create | Create2 | CreateContainer | CreateTtl | Delete | SetData | SetAcl | Multi | CloseSession
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! Writes that reach the source after the cut-over, and are lost: they are told as long as it runs.
+
+use std::thread;
+
+use paddock_files::{Event, is_end_of_session};
+use paddock_proto::Zxid;
+
+use super::link::{Link, Notice};
+
+/// Watches the source until it ends. Sessions that end there are expected: their clients are elsewhere.
+pub(super) fn watch(link: Link, last: Zxid) {
+    thread::spawn(move || {
+        let mut writes = 0u64;
+        while let Ok(notice) = link.notices.recv() {
+            match notice {
+                Notice::Heard(Event::Transaction(entry)) if !is_end_of_session(&entry) => {
+                    writes += 1;
+                    if writes.is_power_of_two() {
+                        eprintln!(
+                            "LOST: the source has taken {writes} writes since the cut-over at its zxid {last}, which are not here: \
+                             a client is still connected to it"
+                        );
+                    }
+                }
+                Notice::Ended(_) => return,
+                _ => {}
+            }
+        }
+    });
+}
