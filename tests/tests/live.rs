@@ -18,12 +18,13 @@ use paddock_tests::etcd::EtcdCluster;
 use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::{Release, Server, ServerKind, environment};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 const WRITERS: usize = 4;
 /// Writes that have to be acknowledged between two steps of a story.
-const WRITES: u64 = 600;
+const WRITES: u64 = 300;
 /// Time between two writes of a writer: the tree is to stay so small that a story is short.
-const PACE: Duration = Duration::from_millis(5);
+const PACE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Time between two walks if the source tells of changes.
 const WALK_EVERY: Duration = Duration::from_secs(60);
@@ -174,6 +175,8 @@ impl Load {
 async fn write_on(client: Client, writer: usize, stop: Arc<AtomicBool>, acknowledged: Arc<AtomicU64>) {
     let root = format!("/load-{writer}");
     let mut pace = tokio::time::interval(PACE);
+    // A writer that could not write does not make up for it.
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for number in 0.. {
         pace.tick().await;
         if stop.load(Ordering::Relaxed) {
@@ -241,13 +244,19 @@ async fn check_equal(source: &Server, target: &Server) {
         assert!(theirs.contains_key(path), "{path} is only in the copy");
     }
     assert!(theirs.len() >= 8, "there is something to compare");
+    let mut compared = JoinSet::new();
     for path in theirs.keys().filter(|path| *path != "/") {
-        let next = |client: Client| {
-            let path = format!("{path}/next-");
-            async move { client.create(&path, b"", CreateMode::PersistentSequential).await.unwrap() }
-        };
-        assert_eq!(next(source.clone()).await, next(target.clone()).await);
+        let path = format!("{path}/next-");
+        let (source, target) = (source.clone(), target.clone());
+        compared.spawn(async move {
+            let next = |client: Client| {
+                let path = path.clone();
+                async move { client.create(&path, b"", CreateMode::PersistentSequential).await.unwrap() }
+            };
+            assert_eq!(next(source).await, next(target).await);
+        });
     }
+    compared.join_all().await;
 }
 
 fn settings() -> [(&'static str, &'static str); 1] {

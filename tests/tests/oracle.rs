@@ -10,10 +10,10 @@ use paddock_tests::oracle::generate;
 use paddock_tests::oracle::pair::{Other, Pair, agree_on_fresh_servers};
 use paddock_tests::oracle::quotas;
 
-const SEQUENCES: u64 = 3000;
-const SEQUENCES_WITH_QUOTAS: u64 = 400;
-const SEQUENCES_WITH_IDENTITIES: u64 = 200;
-const WHOLE_TREE_SEQUENCES: u64 = 4;
+const SEQUENCES: u64 = 1000;
+const SEQUENCES_WITH_QUOTAS: u64 = 150;
+const SEQUENCES_WITH_IDENTITIES: u64 = 80;
+const WHOLE_TREE_SEQUENCES: u64 = 2;
 
 /// The server that is compared with ZooKeeper.
 fn other() -> Other {

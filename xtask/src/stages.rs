@@ -53,7 +53,7 @@ enum Company {
 }
 
 /// In the order in which they begin: cheap ones and those that others need first; of neighbours, those that take longest.
-const STAGES: [Stage; 16] = [
+const STAGES: [Stage; 19] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -92,12 +92,21 @@ const STAGES: [Stage; 16] = [
     },
     Stage {
         name: "process",
-        about: "server processes: crashes, damaged files, the same requests to Apache ZooKeeper",
+        about: "server processes: crashes, damaged files, ensembles, the bench",
         needs_server: true,
         is_long: false,
         company: Company::Neighbours,
         installs: &[Part::Jars, Part::OlderZookeepers],
         run: rust::process,
+    },
+    Stage {
+        name: "moving",
+        about: "moving in and out: files, ensembles that are followed, copies of servers",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[Part::Jars, Part::OlderZookeepers],
+        run: rust::moving,
     },
     Stage {
         name: "kazoo",
@@ -107,6 +116,15 @@ const STAGES: [Stage; 16] = [
         company: Company::Neighbours,
         installs: &[Part::Python, Part::Jars],
         run: python::kazoo,
+    },
+    Stage {
+        name: "oracle",
+        about: "the same requests, words and commands to Apache ZooKeeper, answers compared",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[Part::Jars, Part::OlderZookeepers],
+        run: rust::oracle,
     },
     Stage {
         name: "clickhouse",
@@ -188,6 +206,15 @@ const STAGES: [Stage; 16] = [
         company: Company::Alone,
         installs: &[],
         run: rust::attacks,
+    },
+    Stage {
+        name: "oracle-at-length",
+        about: "the same with more and longer sequences; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[Part::Jars, Part::OlderZookeepers],
+        run: rust::oracle_at_length,
     },
     Stage {
         name: "etcd-suites",

@@ -38,13 +38,14 @@ pub(super) fn usual(layout: &Layout) -> Result<Outcome, Error> {
 pub(super) fn suites(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "etcd-suites";
     let (program, newer) = (install::etcd(layout)?, go::newer_etcd(layout, stage)?);
+    let fronts = python::fronts(layout, stage, &newer)?;
     let kazoo = python::kazoo_on_etcd(layout, stage, &newer)?;
     let java = java::on_etcd(layout, stage, &program, ALL_JAVA)?;
     let java_on_newer = java::on_etcd(layout, stage, &newer, ALL_JAVA)?;
     let clickhouse = python::clickhouse_on_etcd(layout, stage, &program, &[])?;
     let longer = [("ORACLE_SEQUENCES", "1500"), ("ORACLE_FRESH_SERVERS", "4"), ("HISTORY_FAULTS", "60")];
     let rust = in_rust(layout, stage, &newer, &longer)?;
-    Ok(kazoo.and(java).and(java_on_newer).and(clickhouse).and(rust))
+    Ok(fronts.and(kazoo).and(java).and(java_on_newer).and(clickhouse).and(rust))
 }
 
 fn in_rust(

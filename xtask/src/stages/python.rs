@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::outcome::Outcome;
-use super::{go, ports};
+use super::ports;
 use crate::counts::Counts;
 use crate::install;
 use crate::layout::Layout;
@@ -38,15 +38,19 @@ const NOT_ON_ETCD: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 /// A value of 5 MiB is above etcd's `--max-request-bytes`; and a front end has no log whose size `dirs` could tell.
 const DIFFERENT_ON_ETCD: [&str; 2] = ["test_five_mebibytes", "test_dirs"];
 
-/// Two front ends on one etcd, then the same on a newer one, then kazoo's tests on a front end but for those that take long.
+/// Two front ends on one etcd, then kazoo's tests on a front end but for those that take long.
 pub(super) fn etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
     let fronts = pytest_in(layout, (stage, "etcd-fronts", "etcd"), &[], on_etcd(program))?;
-    let newer = vec![("ETCD_BIN", go::newer_etcd(layout, stage)?.into())];
-    let newer = pytest_of(layout, (stage, "etcd-newer", &["etcd/test_fronts.py"]), &[], newer)?;
     let mut options: Vec<String> = NOT_ON_ETCD.map(|file| format!("--ignore-glob=*/{file}")).to_vec();
     options.extend(without(&DIFFERENT_ON_ETCD));
     let clients = pytest_in(layout, (stage, "etcd-kazoo", "kazoo"), &options, on_etcd(program))?;
-    Ok(fronts.and(newer).and(clients))
+    Ok(fronts.and(clients))
+}
+
+/// Two front ends on one etcd, without its troubles.
+pub(super) fn fronts(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
+    let variables = vec![("ETCD_BIN", program.into())];
+    pytest_of(layout, (stage, "etcd-suites-fronts", &["etcd/test_fronts.py"]), &[], variables)
 }
 
 /// Kazoo's tests on a front end.

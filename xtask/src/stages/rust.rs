@@ -86,24 +86,55 @@ const MONITORING: &str = "monitoring";
 /// The test program of the stage `attacks`.
 const ATTACKS: &str = "attacks";
 
+/// The test programs of the stage `oracle`: each asks a real ZooKeeper the same.
+const ORACLE: [&str; 3] = ["operating", "oracle", "zookeeper_metrics"];
+
+/// The test programs of the stage `moving`.
+const MOVING: [&str; 5] = ["following", "following_rollback", "following_secured", "live", "moving"];
+
 /// All programs with servers that are not of another stage.
 pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
-    let stage = "process";
-    install::jars(layout)?;
     let is_of_another = |name: &str| {
         BROWSER.contains(&name)
+            || ORACLE.contains(&name)
+            || MOVING.contains(&name)
             || [MONITORING, ATTACKS].contains(&name)
             || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
+    beside_zookeeper(layout, "process", &|name| !is_of_another(name), &[])
+}
+
+pub(super) fn moving(layout: &Layout) -> Result<Outcome, Error> {
+    beside_zookeeper(layout, "moving", &|name| MOVING.contains(&name), &[])
+}
+
+pub(super) fn oracle(layout: &Layout) -> Result<Outcome, Error> {
+    beside_zookeeper(layout, "oracle", &|name| ORACLE.contains(&name), &[])
+}
+
+pub(super) fn oracle_at_length(layout: &Layout) -> Result<Outcome, Error> {
+    let longer = [("ORACLE_SEQUENCES", "3000".into()), ("ORACLE_FRESH_SERVERS", "8".into())];
+    beside_zookeeper(layout, "oracle-at-length", &|name| name == "oracle", &longer)
+}
+
+/// Runs programs that start Paddock and Apache ZooKeeper, of this and older versions.
+fn beside_zookeeper(
+    layout: &Layout,
+    stage: &str,
+    is_chosen: &dyn Fn(&str) -> bool,
+    more: &[(&'static str, OsString)],
+) -> Result<Outcome, Error> {
+    install::jars(layout)?;
     let mut programs = programs::compile(layout, stage, &["--tests"])?;
-    programs.retain(|program| is_with_servers(layout, program) && !is_of_another(&program.name));
+    programs.retain(|program| is_with_servers(layout, program) && is_chosen(&program.name));
     let mut variables = install::older_zookeepers(layout)?;
     variables.extend([
         ("PADDOCK_BIN", layout.paddock().into()),
         ("ZOOKEEPER_CLASSPATH", layout.class_path().into()),
         (ports::VARIABLE, ports::of_stage(stage).into()),
     ]);
+    variables.extend_from_slice(more);
     let success = programs::run(layout, stage, &programs, &["--skip", ON_ETCD], &variables)?;
     Ok(Outcome { counts: count(layout, stage)?, success })
 }
