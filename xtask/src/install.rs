@@ -26,6 +26,7 @@ pub(crate) enum Part {
     Etcd,
     Chromium,
     Prometheus,
+    FaultTools,
     Gungraun,
     Kerberos,
 }
@@ -41,6 +42,7 @@ impl Part {
             Part::Kafka => kafka(layout).map(drop),
             Part::Etcd => etcd(layout).map(drop),
             Part::Prometheus => prometheus(layout).map(drop),
+            Part::FaultTools => fault_tools(layout).map(drop),
             Part::Chromium => chromium(layout).map(drop),
             Part::Gungraun => gungraun(layout).map(drop),
             Part::Kerberos => kerberos(layout).map(drop),
@@ -194,6 +196,29 @@ pub(crate) fn prometheus(layout: &Layout) -> Result<PathBuf, Error> {
         apt::unpack(&["prometheus"], &directory, &layout.log("install-prometheus"))
     })?;
     Ok(directory.join("root/usr/bin"))
+}
+
+/// Debian's strace and libfaketime, which make syncs slow and clocks wrong; returns the variables with which tests find them.
+pub(crate) fn fault_tools(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    let directory = layout.environment("fault-tools");
+    once(&directory, "strace, libfaketime", || {
+        apt::unpack(&["strace", "libfaketime"], &directory, &layout.log("install-fault-tools"))
+    })?;
+    let root = directory.join("root");
+    // What the machine has is not unpacked.
+    let find = |name: &str| {
+        let places = [root.join("usr"), "/usr".into()];
+        let libraries = format!("lib/{}-linux-gnu/faketime", env::consts::ARCH);
+        let files =
+            places.iter().flat_map(|usr| [usr.join("bin").join(name), usr.join(&libraries).join(name)]);
+        let file = files.into_iter().find(|file| file.exists());
+        file.map(OsString::from).ok_or_else(|| Error::new(format!("Debian's package has no {name}")))
+    };
+    Ok(vec![
+        ("STRACE_BIN", find("strace")?),
+        ("LIBFAKETIME", find("libfaketimeMT.so.1")?),
+        ("LD_LIBRARY_PATH", library_path(&root)?),
+    ])
 }
 
 /// A key distribution centre of MIT Kerberos and its library; returns the variables with which tests find the one and servers the other.

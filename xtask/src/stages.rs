@@ -186,7 +186,7 @@ const STAGES: [Stage; 19] = [
         needs_server: true,
         is_long: false,
         company: Company::Alone,
-        installs: &[Part::Prometheus],
+        installs: &[Part::Prometheus, Part::FaultTools],
         run: rust::monitoring,
     },
     Stage {

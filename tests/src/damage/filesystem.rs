@@ -45,6 +45,13 @@ impl Filesystem {
         }
     }
 
+    /// Takes what is left but for so many bytes, until `free` gives it back.
+    pub fn fill_but(&self, bytes: usize) {
+        let all = rustix::fs::statvfs(self.path()).expect("look at a disk");
+        let ballast = (all.f_bfree * all.f_frsize) as usize - bytes;
+        fs::write(self.ballast(), vec![1; ballast]).expect("take up room");
+    }
+
     pub fn free(&self) {
         fs::remove_file(self.ballast()).expect("remove the file that takes up room");
     }

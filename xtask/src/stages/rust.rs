@@ -210,13 +210,15 @@ pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
 
 pub(super) fn monitoring(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "monitoring";
-    let variables = [
+    let mut variables = install::fault_tools(layout)?;
+    variables.extend([
         ("PADDOCK_BIN", layout.paddock().into()),
         ("PROMETHEUS_BIN", install::prometheus(layout)?.into()),
         (ports::VARIABLE, ports::of_stage(stage).into()),
-    ];
+    ]);
     let programs = with_servers(layout, stage, &[MONITORING])?;
-    let success = programs::run(layout, stage, &programs, &["--nocapture"], &variables)?;
+    // All at once: they wait for Prometheus.
+    let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=4"], &variables)?;
     Ok(Outcome { counts: count(layout, stage)?, success })
 }
 
