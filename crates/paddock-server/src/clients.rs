@@ -15,4 +15,4 @@ mod wire;
 mod worker;
 
 pub(crate) use inner_client::{InnerClient, InnerError};
-pub(crate) use listener::{Port, start};
+pub(crate) use listener::{ClientThreads, Port, start};

@@ -16,7 +16,7 @@ use paddock_tree::Tree;
 use parking_lot::Mutex;
 
 use crate::admin::{self, Admin, HttpAddresses};
-use crate::clients::Port;
+use crate::clients::{ClientThreads, Port};
 use crate::clock::Clock;
 use crate::config::{EnsembleMember, PortProtocol};
 use crate::engine::{EngineHandle, Housekeeping};
@@ -44,7 +44,7 @@ pub struct Server {
     shared: Arc<Shared>,
     engine: EngineHandle,
     engine_thread: JoinHandle<Result<(), ServerError>>,
-    clients: Vec<JoinHandle<()>>,
+    clients: ClientThreads,
     /// `None` for a front end on etcd, which has no log.
     housekeeping: Option<Housekeeping>,
     http: Option<HttpServer>,
@@ -277,7 +277,7 @@ impl Server {
     pub fn has_failed(&self) -> bool {
         self.engine_thread.is_finished()
             || self.housekeeping.as_ref().is_some_and(Housekeeping::is_finished)
-            || self.clients.iter().any(JoinHandle::is_finished)
+            || self.clients.is_any_finished()
             || self.http.as_ref().is_some_and(HttpServer::is_finished)
     }
 
@@ -294,10 +294,11 @@ impl Server {
         if let Some(check) = &self.shared.cross_check {
             check.stop();
         }
-        if !failed_before {
-            for thread in self.clients {
-                thread.join().map_err(|_| ServerError::Panicked)?;
-            }
+        if failed_before {
+            // A member whose state was wrong starts again at once.
+            self.clients.free_ports();
+        } else if !self.clients.join() {
+            return Err(ServerError::Panicked);
         }
         if let Some(http) = self.http
             && !http.stop()

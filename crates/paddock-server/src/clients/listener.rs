@@ -36,8 +36,34 @@ pub(super) struct Accepted {
     pub(super) protocol: PortProtocol,
 }
 
-/// Starts the workers and the thread that feeds them. They end after `Shared::stop`.
-pub(crate) fn start(ports: Vec<Port>, shared: &Arc<Shared>, engine: &EngineHandle) -> Vec<JoinHandle<()>> {
+/// The threads that serve clients. They end after `Shared::stop`.
+#[derive(Debug)]
+pub(crate) struct ClientThreads {
+    /// The workers, and the thread of four-letter words.
+    serving: Vec<JoinHandle<()>>,
+    /// It has the ports.
+    listener: JoinHandle<()>,
+}
+
+impl ClientThreads {
+    pub(crate) fn is_any_finished(&self) -> bool {
+        self.listener.is_finished() || self.serving.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Waits until all have ended. Returns false if one has panicked.
+    pub(crate) fn join(self) -> bool {
+        self.serving.into_iter().chain([self.listener]).all(|thread| thread.join().is_ok())
+    }
+
+    /// Waits until the ports are free, and no longer: workers of a member that has failed may wait for answers that never come.
+    pub(crate) fn free_ports(self) {
+        // If it has panicked, the ports are free as well.
+        let _ = self.listener.join();
+    }
+}
+
+/// Starts the workers and the thread that feeds them.
+pub(crate) fn start(ports: Vec<Port>, shared: &Arc<Shared>, engine: &EngineHandle) -> ClientThreads {
     let (words, word_thread) = WordThread::start(Operator::new(shared, engine));
     let spawn_worker = |number| {
         let (sender, sockets) = unbounded_channel();
@@ -45,12 +71,12 @@ pub(crate) fn start(ports: Vec<Port>, shared: &Arc<Shared>, engine: &EngineHandl
         let run = move || tasks::run(number, shared, engine, words, sockets);
         (sender, spawn(format!("worker-{number}"), run))
     };
-    let (senders, mut threads): (Vec<_>, Vec<_>) =
+    let (senders, mut serving): (Vec<_>, Vec<_>) =
         (0..shared.config.worker_count()).map(spawn_worker).unzip();
-    threads.push(word_thread);
+    serving.push(word_thread);
     let shared = shared.clone();
-    threads.push(spawn("listener", move || accept_all(&ports, &senders, &shared)));
-    threads
+    let listener = spawn("listener", move || accept_all(&ports, &senders, &shared));
+    ClientThreads { serving, listener }
 }
 
 fn accept_all(ports: &[Port], workers: &[UnboundedSender<Accepted>], shared: &Shared) {
