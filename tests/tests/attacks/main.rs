@@ -1,5 +1,6 @@
 //! Attacks on a real server, each beside a client that behaves. `cargo xtask test attacks` runs them; docs/security.md has the figures.
 
+mod http;
 mod rude;
 mod scene;
 mod witness;
