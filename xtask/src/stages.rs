@@ -208,13 +208,13 @@ const STAGES: [Stage; 19] = [
         run: rust::attacks,
     },
     Stage {
-        name: "oracle-at-length",
-        about: "the same with more and longer sequences; only with --all, or named",
+        name: "at-length",
+        about: "the oracle with more sequences, more releases of ZooKeeper followed; only with --all, or named",
         needs_server: true,
         is_long: true,
         company: Company::Alone,
         installs: &[Part::Jars, Part::OlderZookeepers],
-        run: rust::oracle_at_length,
+        run: rust::at_length,
     },
     Stage {
         name: "etcd-suites",

@@ -113,9 +113,14 @@ pub(super) fn oracle(layout: &Layout) -> Result<Outcome, Error> {
     beside_zookeeper(layout, "oracle", &|name| ORACLE.contains(&name), &[])
 }
 
-pub(super) fn oracle_at_length(layout: &Layout) -> Result<Outcome, Error> {
-    let longer = [("ORACLE_SEQUENCES", "3000".into()), ("ORACLE_FRESH_SERVERS", "8".into())];
-    beside_zookeeper(layout, "oracle-at-length", &|name| name == "oracle", &longer)
+/// Tests of other stages with more sequences, and with more releases of ZooKeeper.
+pub(super) fn at_length(layout: &Layout) -> Result<Outcome, Error> {
+    let longer = [
+        ("ORACLE_SEQUENCES", "3000".into()),
+        ("ORACLE_FRESH_SERVERS", "8".into()),
+        ("PADDOCK_ALL_RELEASES", "1".into()),
+    ];
+    beside_zookeeper(layout, "at-length", &|name| ["oracle", "following"].contains(&name), &longer)
 }
 
 /// Runs programs that start Paddock and Apache ZooKeeper, of this and older versions.
