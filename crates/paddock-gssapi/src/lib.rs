@@ -3,7 +3,8 @@
 //! The library is loaded when it is first asked for, so neither building nor starting a program needs it to be installed. It reads
 //! `krb5.conf`, the keytab and its cache of what was shown before (against replays) itself, as for every other service of the machine.
 //!
-//! This is the only crate with unsafe code: `calls` holds it all, and its types are as RFC 2744 and the library's header say.
+//! `calls` holds all unsafe code, and its types are as RFC 2744 and the library's header say. Beside this crate there is one unsafe
+//! declaration of the workspace, that of the C library's `malloc_trim` in `paddock-server`.
 #![allow(unsafe_code)]
 
 mod calls;

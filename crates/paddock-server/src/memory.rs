@@ -1,4 +1,4 @@
-//! Memory that the process may use.
+//! Memory that the process may use, and memory that it gives back.
 
 use std::fs;
 use std::path::Path;
@@ -46,6 +46,24 @@ fn available_bytes(root: &Path) -> Option<u64> {
     limits.chain(machine).min()
 }
 
+/// Gives pages of freed memory back to the system. The C library's allocator keeps them as long as something behind them in the same
+/// arena is in use, which may be for ever.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(
+    unsafe_code,
+    reason = "it is a call of the C library, which takes a number and may be made at any time on any thread"
+)]
+pub(crate) fn give_back() {
+    unsafe extern "C" {
+        safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
+    }
+    malloc_trim(0);
+}
+
+/// Other allocators give memory back by themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn give_back() {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +104,22 @@ mod tests {
         ];
         assert_eq!(available(&unlimited), Some(1 << 20));
         assert_eq!(available(&[]), None);
+    }
+
+    /// Without being told, the C library keeps all that is freed here: a page that is in use lies behind it.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[test]
+    fn memory_that_is_free_behind_what_is_not_goes_back() {
+        const PIECES: usize = 64 << 10;
+        let resident_bytes = crate::observability::status::resident_bytes;
+        let mut pieces: Vec<_> = (0..PIECES).map(|_| vec![1u8; 1000].into_boxed_slice()).collect();
+        let last = pieces.pop();
+        drop(pieces);
+        let before = resident_bytes();
+        give_back();
+        let after = resident_bytes();
+        assert!(after + 32 * (1 << 20) < before, "{before} bytes before, {after} after");
+        drop(last);
     }
 
     #[test]
