@@ -16,6 +16,7 @@ use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead};
 use crate::audit::{AuditedWrite, refused_reconfig};
 use crate::clickhouse::Packet;
 use crate::host::{Answered, Host, Received, TracedRequest};
+use crate::long_request::{ListToCopy, LongRequest};
 use crate::output::{Output, SharedEvent};
 use crate::protocol::Protocol;
 use crate::queue::Queue;
@@ -45,10 +46,10 @@ pub(crate) struct Connection<H: Host> {
     /// and for one that only reads: no other member can end those.
     session_since_ms: u64,
     session_timeout_ms: i32,
-    /// Watches of a long setWatches. Requests behind it have to wait.
-    watches_to_set: Option<Box<WatchesToSet<H::Span>>>,
-    /// Watches were set in this turn.
-    has_set_watches: bool,
+    /// A request that is done in portions. Requests behind it have to wait.
+    long_request: Option<Box<LongRequest<H::Span>>>,
+    /// A portion of it was done in this turn.
+    has_done_portion: bool,
     /// Present if the connection holds more than little.
     holding: Option<Box<Holding>>,
     /// Somebody was told that no input is taken.
@@ -82,8 +83,8 @@ impl<H: Host> Connection<H> {
             has_changed: false,
             session_since_ms: u64::MAX,
             session_timeout_ms: 0,
-            watches_to_set: None,
-            has_set_watches: false,
+            long_request: None,
+            has_done_portion: false,
             holding: None,
             is_held_back: Cell::new(false),
             waits_for_long_multis: false,
@@ -122,12 +123,12 @@ impl<H: Host> Connection<H> {
             && self.ending == Ending::Open
             && !host.is_stopping()
             && !self.waits_for_long_multis
-            && (self.watches_to_set.is_none() || self.is_idle())
+            && (self.long_request.is_none() || self.is_idle())
             && self.has_room(limits)
     }
 
     pub(crate) fn begin_turn(&mut self) {
-        (self.is_cut_short, self.has_set_watches) = (false, false);
+        (self.is_cut_short, self.has_done_portion) = (false, false);
         self.unsent_before_turn = self.output.unsent_bytes();
     }
 
@@ -135,7 +136,7 @@ impl<H: Host> Connection<H> {
     #[inline]
     pub(crate) fn goes_on(&mut self, host: &H, limits: &Limits) -> bool {
         let replied_bytes = self.output.unsent_bytes().saturating_sub(self.unsent_before_turn);
-        self.is_cut_short = replied_bytes >= limits.turn_bytes_max || self.has_set_watches;
+        self.is_cut_short = replied_bytes >= limits.turn_bytes_max || self.has_done_portion;
         !self.is_cut_short && self.takes_input(host, limits)
     }
 
@@ -145,7 +146,7 @@ impl<H: Host> Connection<H> {
         if !takes_input && !self.is_held_back.replace(true) {
             self.note_why_held_back(host, limits);
         }
-        let has_input = !self.input.is_empty() || !self.unpacked.is_empty() || self.watches_to_set.is_some();
+        let has_input = !self.input.is_empty() || !self.unpacked.is_empty() || self.long_request.is_some();
         Condition {
             takes_input,
             has_input,
@@ -234,18 +235,34 @@ impl<H: Host> Connection<H> {
 
     /// The next portion of the watches that are still to be set.
     pub(crate) fn next_portion(&mut self) -> Option<Portion> {
-        let portion = self.watches_to_set.as_mut()?.next()?;
-        self.has_set_watches = true;
+        let Some(LongRequest::Watches(watches)) = self.long_request.as_deref_mut() else { return None };
+        let portion = watches.next()?;
+        self.has_done_portion = true;
         Some(portion)
     }
 
     /// The request whose last portion was taken.
-    pub(crate) fn take_whole_request(&mut self) -> Option<Box<WatchesToSet<H::Span>>> {
-        self.watches_to_set.take_if(|watches| watches.is_empty())
+    pub(crate) fn take_whole_request(&mut self) -> Option<WatchesToSet<H::Span>> {
+        let is_whole = |request: &mut Box<LongRequest<H::Span>>| matches!(&**request, LongRequest::Watches(watches) if watches.is_empty());
+        match *self.long_request.take_if(is_whole)? {
+            LongRequest::Watches(watches) => Some(watches),
+            LongRequest::List(_) => unreachable!("it sets watches"),
+        }
     }
 
-    pub(crate) fn set_watches_later(&mut self, watches: WatchesToSet<H::Span>) {
-        self.watches_to_set = Some(Box::new(watches));
+    /// The list of which a portion is to be copied. To be put back if there is more.
+    pub(crate) fn take_list(&mut self) -> Option<ListToCopy<H::Span>> {
+        let request = self.long_request.take_if(|request| matches!(**request, LongRequest::List(_)))?;
+        self.has_done_portion = true;
+        match *request {
+            LongRequest::List(list) => Some(list),
+            LongRequest::Watches(_) => unreachable!("it is a list"),
+        }
+    }
+
+    /// A request is to be done in portions.
+    pub(crate) fn do_in_portions(&mut self, request: LongRequest<H::Span>) {
+        self.long_request = Some(Box::new(request));
     }
 
     /// Takes a parcel of the engine. Returns true if it answers a request.

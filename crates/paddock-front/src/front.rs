@@ -8,13 +8,14 @@ use std::net::SocketAddr;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use paddock_proto::{Id, OpCode, SessionId, Xid, Zxid, blocks};
-use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox, State};
+use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, LongList, LongListStep, Outbox, State};
 use paddock_tree::{Guess, Guesses};
 
 use crate::audit::AuditedWrite;
 use crate::connection::Connection;
 use crate::host::{Host, Served, WordAnswer};
 use crate::long_multis::LongMultis;
+use crate::long_request::{ListToCopy, LongRequest};
 use crate::output::{SharedEvent, clear};
 use crate::outstanding::FrontOutstanding;
 use crate::prefetch;
@@ -406,7 +407,7 @@ impl<'a, H: Host> Turn<'a, H> {
         }
         let mut taken = 0;
         while connection.goes_on(self.host, &self.front.settings.limits) {
-            if self.set_watches(connection) {
+            if self.set_watches(connection) || self.copy_list(connection) {
                 continue;
             }
             self.prefetch(connection, &input[taken..]);
@@ -479,7 +480,18 @@ impl<'a, H: Host> Turn<'a, H> {
                 }
                 let watches_max = self.front.settings.limits.watches_per_turn;
                 match watches::portions(op, body, connection.client().dialect, watches_max) {
-                    Some(portions) => connection.set_watches_later(WatchesToSet::new(xid, portions, span)),
+                    Some(portions) => {
+                        connection
+                            .do_in_portions(LongRequest::Watches(WatchesToSet::new(xid, portions, span)));
+                    }
+                    None if self.is_long_list(connection, op, body) => {
+                        let list = LongList::new(xid, op, body);
+                        connection.do_in_portions(LongRequest::List(ListToCopy {
+                            list,
+                            span,
+                            bytes: frame.len(),
+                        }));
+                    }
                     None => self.read(connection, frame.len(), (xid, op, body), span),
                 }
             }
@@ -536,6 +548,46 @@ impl<'a, H: Host> Turn<'a, H> {
             None => {
                 let state = self.lock(connection);
                 connection.set_watches(&portion, state);
+            }
+        }
+        true
+    }
+
+    /// True if a request is for a list so long that it is answered in portions.
+    fn is_long_list(&mut self, connection: &mut Connection<H>, op: OpCode, body: &[u8]) -> bool {
+        let is_list = matches!(op, OpCode::GetChildren | OpCode::GetChildren2 | OpCode::FilteredList);
+        // What every read has to see the engine asks of the quorum.
+        if !is_list || self.front.settings.linearizable_reads {
+            return false;
+        }
+        let is_long = self.lock(connection).is_long_list(connection.client(), op, body);
+        if !connection.is_idle() {
+            // Others may write while this turn hands more to the engine.
+            self.state = None;
+        }
+        is_long
+    }
+
+    /// Copies a portion of a long list, if there is one, and answers it with the last one.
+    fn copy_list(&mut self, connection: &mut Connection<H>) -> bool {
+        let Some(mut list) = connection.take_list() else { return false };
+        let (host, children) = (self.host, self.front.settings.limits.children_per_turn);
+        let state = self.lock(connection);
+        if connection.is_silenced() {
+            // The end came with the mail: the connection has no watches any more.
+            connection.do_in_portions(LongRequest::List(list));
+            return true;
+        }
+        match state.copy_long_list(connection.client(), &mut list.list, children) {
+            LongListStep::Portion => connection.do_in_portions(LongRequest::List(list)),
+            LongListStep::AtOnce => {
+                let ListToCopy { list, span, bytes } = list;
+                self.read(connection, bytes, (list.xid, list.op, list.body()), span);
+            }
+            LongListStep::Reply(reply) => {
+                self.reads += 1;
+                self.replies += 1;
+                connection.send_list(list.list.op, reply, list.span, host);
             }
         }
         true

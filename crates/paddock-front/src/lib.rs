@@ -22,6 +22,7 @@ mod front;
 mod host;
 mod limit_hit;
 mod long_multis;
+mod long_request;
 mod memory_limit;
 mod output;
 mod outstanding;

@@ -72,6 +72,9 @@ pub struct Limits {
     pub turn_bytes_max: usize,
     /// Watches of a setWatches that are set in one turn of a connection, and under one lock of the state, at most.
     pub watches_per_turn: usize,
+    /// Children of a long list that are copied in one turn of a connection, and under one lock of the state. If children come or go meanwhile, it
+    /// is copied again, in longer portions.
+    pub children_per_turn: usize,
     /// A multi of more bytes is long: each is one step of the state, and takes milliseconds.
     pub long_multi_bytes: usize,
     /// Bytes of long multis of a worker's connections that are under way together, unless there is one only. Others have to wait.
@@ -96,6 +99,7 @@ impl Default for Limits {
             event_bytes_max: 64 << 20,
             turn_bytes_max: 128 << 10,
             watches_per_turn: 1000,
+            children_per_turn: 2000,
             long_multi_bytes: 32 << 10,
             long_multis_max: 256 << 10,
             reads_per_lock: 256,

@@ -10,10 +10,11 @@ use paddock_front::{
 };
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
-    ConnectRequest, CreateMode, ErrorCode, EventKind, Extensions, OpCode, Password, ReplyHeader, SessionId,
-    SetWatches, WatchEvent, Xid, Zxid, encode, frame,
+    ConnectRequest, CreateMode, ErrorCode, EventKind, Extensions, IdList, OpCode, Password, ReplyHeader,
+    SessionId, SetWatches, WatchEvent, Xid, Zxid, encode, frame,
 };
-use paddock_state::{ClientInput, ConnId, Now, Outbox, Outboxes, QueuedRead, State};
+use paddock_state::{Client, ClientInput, ConnId, Now, Outbox, Outboxes, QueuedRead, State};
+use paddock_tree::{Command, Guess};
 
 const FIRST: SessionId = SessionId(0x101);
 const SECOND: SessionId = SessionId(0x102);
@@ -389,6 +390,126 @@ fn many_watches_are_not_set_before_the_writes_in_front_of_them() {
     stage.front.resume(conn, 0, &stage.around);
     assert_eq!(stage.around.state.borrow().watch_count(), 2);
     assert_eq!(stage.replies(conn), [(1, None), (Xid::SET_WATCHES.0, None)]);
+}
+
+/// A command of the service, applied to the state.
+fn apply(stage: &Stage, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) {
+    let (mut bytes, mut command) = (Vec::new(), Vec::new());
+    body(&mut bytes);
+    Command::encode(SessionId::NONE, 1_700_000_000_000, IdList::NONE, op, &bytes, &mut command);
+    let mut outboxes = Outboxes::new(1);
+    stage.around.state.borrow_mut().apply(&Command::decode(&command).unwrap(), &mut outboxes);
+    outboxes.iter_mut().for_each(|(_, outbox)| stage.around.mail.borrow_mut().append(outbox));
+}
+
+fn create_znode(stage: &Stage, path: &str) {
+    apply(stage, OpCode::Create, |out| encode::create_open(out, path, None, CreateMode::Persistent));
+}
+
+/// A front that copies 1000 children in a turn, and a znode `/a` with 2500.
+fn stage_with_long_list() -> Stage {
+    let stage = Stage::new(Limits { children_per_turn: 1000, ..Limits::default() });
+    create_znode(&stage, "/a");
+    (0..2500).for_each(|number| create_znode(&stage, &format!("/a/child-{number}")));
+    stage
+}
+
+fn list(xid: i32, op: OpCode, watch: bool) -> Vec<u8> {
+    request(xid, op, |out| encode::path_and_watch(out, "/a", watch))
+}
+
+/// The frame that answers a list in one step.
+fn answered_at_once(stage: &Stage, xid: i32, op: OpCode) -> Vec<u8> {
+    let (mut body, mut out) = (Vec::new(), Vec::new());
+    encode::path_and_watch(&mut body, "/a", false);
+    let client = Client::new(ConnId::new(0, 99), FIRST, &[]);
+    stage.around.state.borrow().answer(&client, Xid(xid), op, &body, Guess::NONE, &mut out);
+    out
+}
+
+#[test]
+fn others_have_their_turn_while_a_long_list_is_copied() {
+    let mut stage = stage_with_long_list();
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    for op in [OpCode::GetChildren, OpCode::GetChildren2] {
+        stage.receive(conn, &[list(1, op, true), read(2)].concat());
+        for _ in 0..2 {
+            let condition = stage.front.condition(conn, &stage.around).expect("it is there");
+            assert!(condition.takes_input && condition.has_more, "others have their turn");
+            assert!(stage.replies(conn).is_empty() && stage.around.state.borrow().watch_count() == 0);
+            stage.front.resume(conn, 0, &stage.around);
+        }
+        assert!(stage.sent(conn) == answered_at_once(&stage, 1, op));
+        assert_eq!(stage.around.state.borrow().watch_count(), 1);
+        stage.front.resume(conn, 0, &stage.around);
+        assert_eq!(stage.replies(conn), [(2, None)]);
+        // The event of the watch, which is set by the next list again.
+        create_znode(&stage, &format!("/a/another-{op:?}"));
+        stage.front.deliver(&stage.around);
+        assert_eq!(stage.replies(conn), [(Xid::NOTIFICATION.0, None)]);
+    }
+}
+
+#[test]
+fn a_long_list_is_copied_again_when_it_has_changed_and_in_one_step_when_it_always_does() {
+    let mut stage = stage_with_long_list();
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &list(1, OpCode::GetChildren, false));
+    create_znode(&stage, "/a/new");
+    // What was copied is thrown away, and 4000 are copied at a time.
+    stage.front.resume(conn, 0, &stage.around);
+    assert!(stage.replies(conn).is_empty());
+    stage.front.resume(conn, 0, &stage.around);
+    assert!(stage.sent(conn) == answered_at_once(&stage, 1, OpCode::GetChildren));
+
+    // Longer than what is copied at a time in the fourth try.
+    (0..62_000).for_each(|number| create_znode(&stage, &format!("/a/more-{number}")));
+    stage.receive(conn, &list(2, OpCode::GetChildren, false));
+    let mut turns = 0;
+    let sent = loop {
+        let sent = stage.sent(conn);
+        if !sent.is_empty() {
+            break sent;
+        }
+        create_znode(&stage, &format!("/a/at-{turns}"));
+        stage.front.resume(conn, 0, &stage.around);
+        turns += 1;
+    };
+    assert!(sent == answered_at_once(&stage, 2, OpCode::GetChildren));
+    assert_eq!(turns, 8, "each try has two turns: one copies, one sees that the list has changed");
+}
+
+#[test]
+fn a_long_list_waits_for_the_writes_in_front_of_it_and_keeps_those_behind_it_waiting() {
+    let mut stage = stage_with_long_list();
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &[write(1), list(2, OpCode::GetChildren, false), write(3)].concat());
+    assert_eq!(stage.inputs().len(), 1);
+    assert!(!stage.takes_input(conn), "there is nothing to be done now");
+    stage.engine(|out| reply(out, conn, 1));
+    stage.front.deliver(&stage.around);
+    assert!(stage.reached().iter().any(|reached| reached.has_changed), "its worker looks again");
+    for _ in 0..3 {
+        stage.front.resume(conn, 0, &stage.around);
+    }
+    assert_eq!(stage.replies(conn), [(1, None), (2, None)]);
+    assert!(stage.inputs().is_empty());
+    stage.front.resume(conn, 0, &stage.around);
+    assert_eq!(stage.inputs().len(), 1);
+}
+
+/// A connection that ends, or holds too much for too long, takes its list with it.
+#[test]
+fn memory_of_a_list_that_is_being_copied_is_counted_and_let_go() {
+    let buffers = Arc::new(ClientBuffers::new(1 << 20));
+    let limits =
+        Limits { little_bytes: 100, children_per_turn: 1000, buffers: buffers.clone(), ..Limits::default() };
+    let mut stage = Stage { front: Front::new(Stage::settings(limits)), ..stage_with_long_list() };
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &list(1, OpCode::GetChildren, false));
+    assert!(buffers.held() > 10_000, "{} bytes", buffers.held());
+    stage.front.leave(conn, &stage.around);
+    assert_eq!(buffers.held(), 0);
 }
 
 /// Limits of a front whose connections share so many bytes, and hold little below 100.

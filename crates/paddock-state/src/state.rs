@@ -26,6 +26,8 @@ pub struct State {
     facts: MemberFacts,
     /// Ephemerals that went with their sessions, if somebody wants to know.
     deaths: Option<Vec<(SessionId, String)>>,
+    /// Number of trees that were replaced by others.
+    replaced: u64,
 }
 
 /// The session that a command ends, with each ephemeral that goes with it.
@@ -48,6 +50,7 @@ impl State {
     /// Puts another tree in the place of this one, and drops all watches.
     pub fn replace(&mut self, tree: Tree) {
         self.tree = tree;
+        self.replaced += 1;
         self.watches.get_mut().drop_all();
     }
 
@@ -55,6 +58,12 @@ impl State {
     pub fn take_watches_of(&mut self, other: &mut State) {
         self.watches = std::mem::take(&mut other.watches);
         self.facts = std::mem::take(&mut other.facts);
+        self.replaced = other.replaced + 1;
+    }
+
+    /// Number of trees that were replaced by others.
+    pub(crate) fn replaced(&self) -> u64 {
+        self.replaced
     }
 
     /// Sets what clients are told that ask about this member.
@@ -214,6 +223,16 @@ impl State {
         }
         let asker = Asker { session: client.session, ids: client.ids(), dialect: client.dialect, guess };
         let result = self.tree.read(read, &asker, out);
+        self.watch_read(client, read, result)
+    }
+
+    /// Sets the watch that a read with this result asks for. Returns the result, or a refusal if there may be no more watches.
+    pub(crate) fn watch_read(
+        &self,
+        client: &Client,
+        read: &Read<'_>,
+        result: Result<(), ErrorCode>,
+    ) -> Result<(), ErrorCode> {
         let is_watched = match *read {
             // A client may wait for a znode that does not exist yet.
             Read::Exists { path, watch: true } if matches!(result, Ok(()) | Err(ErrorCode::NoNode)) => {

@@ -81,8 +81,8 @@ impl<H: Host> Connection<H> {
     pub(crate) fn give_up(&mut self, host: &H, audit: Option<&dyn AuditLog>) -> usize {
         let waiting = self.queue.len();
         let last_word = self.last_word.take().and_then(|last_word| last_word.1);
-        let watches = self.watches_to_set.take().and_then(|watches| watches.span);
-        let mut spans: Vec<H::Span> = last_word.into_iter().chain(watches).collect();
+        let long_request = self.long_request.take().and_then(|request| request.into_span());
+        let mut spans: Vec<H::Span> = last_word.into_iter().chain(long_request).collect();
         for request in self.queue.drain() {
             spans.extend(request.span);
             if let (Some(audited), Some(log)) = (request.audited, audit) {

@@ -3,6 +3,7 @@
 use super::Connection;
 use super::ending::Ending;
 use crate::host::Host;
+use crate::long_request::LongRequest;
 use crate::output::held_bytes;
 use crate::{LimitHit, Limits};
 
@@ -55,7 +56,8 @@ impl<H: Host> Connection<H> {
     fn may_hold_more(&self, limits: &Limits) -> bool {
         let buffers = &limits.buffers;
         // What is set needs no memory any more.
-        if !buffers.is_short() || self.watches_to_set.is_some() {
+        let sets_watches = matches!(self.long_request.as_deref(), Some(LongRequest::Watches(_)));
+        if !buffers.is_short() || sets_watches {
             return true;
         }
         let expected = self.queue.reply_bytes_expected();
@@ -69,8 +71,8 @@ impl<H: Host> Connection<H> {
     #[inline]
     pub(crate) fn count_memory(&mut self, moved_bytes: usize, limits: &Limits) {
         let buffers = held_bytes(&self.input) + held_bytes(&self.unpacked) + self.output.held_bytes();
-        let held =
-            buffers + self.queue.bytes() + self.watches_to_set.as_ref().map_or(0, |watches| watches.bytes());
+        let long_request = self.long_request.as_ref().map_or(0, |request| request.held_bytes());
+        let held = buffers + self.queue.bytes() + long_request;
         if held > limits.little_bytes || self.holding.is_some() {
             self.count_held(held, moved_bytes, limits);
         }
@@ -107,6 +109,9 @@ impl<H: Host> Connection<H> {
             self.hit(LimitHit::Buffers, now_ms, &format_args!("{held_bytes} bytes of {all}"), limits);
             self.abandon();
             (self.input, self.unpacked) = (Vec::new(), Vec::new());
+            if let Some(request) = &mut self.long_request {
+                request.forget();
+            }
             self.count_memory(0, limits);
         }
         self.has_changed |= self.is_held_back.take();

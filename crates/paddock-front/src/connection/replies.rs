@@ -45,6 +45,30 @@ impl<H: Host> Connection<H> {
         host.on_read(op, reply_bytes);
     }
 
+    /// Sends the reply to a long list, a whole frame.
+    pub(crate) fn send_list(&mut self, op: OpCode, reply: Vec<u8>, span: Option<H::Span>, host: &H) {
+        if let Some(span) = span {
+            host.end_span(span, Some(&reply));
+        }
+        let out = &mut self.output.bytes;
+        let before = out.len();
+        if out.is_empty() {
+            // It has megabytes: they are not copied once more.
+            *out = reply;
+        } else {
+            out.extend_from_slice(&reply);
+        }
+        self.protocol.translate(Packet::Reply, out, before);
+        let reply_bytes = out.len() - before;
+        self.queue.note_reply(reply_bytes);
+        host.on_read(op, reply_bytes);
+    }
+
+    /// True if nothing more is sent over the connection.
+    pub(crate) fn is_silenced(&self) -> bool {
+        self.ending == Ending::Silenced
+    }
+
     /// Sets a portion of the watches of a request that is answered later.
     pub(crate) fn set_watches(&mut self, portion: &Portion, state: &State) {
         if self.ending == Ending::Silenced {

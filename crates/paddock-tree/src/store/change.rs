@@ -123,6 +123,7 @@ impl Store {
 
         let extra = self.extra_mut(parent);
         extra.children += 1;
+        let children = extra.children;
         let second = std::mem::replace(&mut extra.first_child, id);
         self.nodes[id.0].next = second;
         self.nodes[id.0].previous = NodeId::NONE;
@@ -130,6 +131,7 @@ impl Store {
             self.nodes[second.0].previous = id;
         }
         self.enroll(id);
+        self.note_list_change(parent, children);
         self.node_count += 1;
     }
 
@@ -145,7 +147,10 @@ impl Store {
         if next != NodeId::NONE {
             self.nodes[next.0].previous = previous;
         }
-        self.extra_mut(parent).children -= 1;
+        let extra = self.extra_mut(parent);
+        let children = extra.children;
+        extra.children -= 1;
+        self.note_list_change(parent, children);
         self.dismiss(id);
         self.node_count -= 1;
     }
