@@ -38,6 +38,16 @@ async fn move_clients(story: &Story, relay: &Relay) {
     relay.move_to(story.paddock.address());
 }
 
+/// Another member leads, and the sessions that were served here are served again.
+async fn lose_the_leader(story: &mut Story, follower: &mut Follower) {
+    let gate = story.gate.clone();
+    let _closed = gate.write().await;
+    let leader = story.zookeeper.leader();
+    story.zookeeper.member(leader).kill();
+    follower.says(2, "following ").await;
+    story.zookeeper.member(leader).restart();
+}
+
 /// A client that stays at the ensemble, and holds the cut-over up.
 async fn stray(story: &Story) -> Client {
     Client::connect(&story.zookeeper.hosts(), ClientOptions::default()).await.expect("connect")
@@ -71,6 +81,9 @@ async fn clients_move_without_a_refused_request() {
         move_clients(&story, relay).await;
     }
     loads.iter().for_each(|load| load.wait_for_writes(20));
+    lose_the_leader(&mut story, &mut follower).await;
+    loads.iter().for_each(|load| load.wait_for_writes(20));
+
     // Sessions that begin, watch and sync here are the ensemble's as well.
     let mut watcher = Watcher::connect(&address).await;
     watcher.client.create("/watched", b"1", CreateMode::Persistent).await.expect("create");

@@ -37,5 +37,5 @@ pub use learner::{
 pub use load::{
     DigestCheck, LoadOptions, Loaded, LogRead, Progress, Report, ZooKeeperDirs, load, load_snapshot,
 };
-pub use transaction::is_end_of_session;
+pub use transaction::needs_no_client;
 pub use working_copy::WorkingCopy;

@@ -73,12 +73,12 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// True if a transaction, as a log holds it, ends a session or was refused: nobody is told that it was carried out.
-pub fn is_end_of_session(entry: &[u8]) -> bool {
-    matches!(
-        Transaction::decode(entry),
-        Ok(Transaction { body: Body::CloseSession { .. } | Body::Nothing, .. })
-    )
+/// True for a transaction, as a log holds it, that an ensemble without clients has, too: sessions end, containers and TTLs go, and a refusal
+/// changes nothing.
+pub fn needs_no_client(entry: &[u8]) -> bool {
+    Transaction::decode(entry).is_ok_and(|Transaction { session, body, .. }| {
+        session == SessionId::NONE || matches!(body, Body::CloseSession { .. } | Body::Nothing)
+    })
 }
 
 fn decode_digest(zxid: Zxid, reader: &mut Reader<'_>) -> Result<Option<WrittenDigest>, DecodeError> {
@@ -191,6 +191,22 @@ mod tests {
             assert_eq!(parent_cversion, cversion.unwrap_or(CVERSION_UNKNOWN));
             assert_eq!(transaction.digest.is_some(), digest);
         }
+    }
+
+    #[test]
+    fn an_ensemble_without_clients_still_ends_sessions_and_removes_containers() {
+        let mut path = Vec::new();
+        path.put_string("/a");
+        let of_leader = |kind| {
+            let mut bytes = entry(kind, &path, true);
+            bytes[..8].fill(0);
+            bytes
+        };
+        assert!(needs_no_client(&of_leader(20)));
+        assert!(needs_no_client(&entry(-11, &[], true)));
+        assert!(needs_no_client(&entry(-1, &[0; 4], false)));
+        assert!(!needs_no_client(&entry(2, &path, true)));
+        assert!(!needs_no_client(&entry(-10, &[0; 4], true)));
     }
 
     #[test]

@@ -23,7 +23,9 @@ pub use config::Config;
 pub use identity::IdentityError;
 pub use incoming::IncomingError;
 pub use member::{Member, MemberError, Work};
-pub use offline::{OfflineError, check_free, is_data_dir, make_directory, read_directory, read_snapshot};
+pub use offline::{
+    DirectoryInMaking, OfflineError, check_free, is_data_dir, make_directory, read_directory, read_snapshot,
+};
 pub use recovery::RecoveryError;
 pub use shell::Shell;
 pub use snapshots::{SnapshotOrder, SnapshotWalk, Taken};

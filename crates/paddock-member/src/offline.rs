@@ -67,15 +67,50 @@ pub fn make_directory(
     check_free(disk.as_ref(), dir)?;
     let mut name = dir.as_os_str().to_owned();
     name.push(format!(".{UNFINISHED}"));
-    let unfinished = PathBuf::from(name);
-    if disk.list(&unfinished).is_ok() {
-        return Err(OfflineError::Left { path: unfinished });
+    DirectoryInMaking::begin(disk, &PathBuf::from(name))?.finish(dir, member, tree)
+}
+
+/// A data directory for a state that is not known yet. All is there that takes long and does not depend on it.
+#[derive(Debug)]
+pub struct DirectoryInMaking {
+    disk: Arc<dyn Disk>,
+    unfinished: PathBuf,
+}
+
+impl DirectoryInMaking {
+    /// Begins to make one under this name, which must be free.
+    pub fn begin(disk: &Arc<dyn Disk>, unfinished: &Path) -> Result<DirectoryInMaking, OfflineError> {
+        if disk.list(unfinished).is_ok() {
+            return Err(OfflineError::Left { path: unfinished.to_owned() });
+        }
+        disk.create_dir(unfinished).map_err(io("create directory", unfinished))?;
+        write_log(disk, &unfinished.join(LOG_DIR))?;
+        Ok(DirectoryInMaking { disk: disk.clone(), unfinished: unfinished.to_owned() })
     }
-    disk.create_dir(&unfinished).map_err(io("create directory", &unfinished))?;
-    write_snapshot(disk, &unfinished.join(SNAPSHOT_DIR), member, tree)?;
-    write_log(disk, &unfinished.join(LOG_DIR))?;
-    identity::write_to(disk.as_ref(), &unfinished, member, Cluster::None)?;
-    disk.rename_dir(&unfinished, dir).map_err(io("name directory", dir))
+
+    /// The same with the log's next file, too: the member that starts there has no need to make it while clients wait.
+    pub fn begin_with_spare(
+        disk: &Arc<dyn Disk>,
+        unfinished: &Path,
+    ) -> Result<DirectoryInMaking, OfflineError> {
+        let directory = DirectoryInMaking::begin(disk, unfinished)?;
+        let log =
+            Log::open(disk.clone(), &unfinished.join(LOG_DIR), LogOptions::default(), &mut |_: Record<
+                '_,
+            >| {})?;
+        let housekeeper = log.housekeeper();
+        while housekeeper.run()? {}
+        Ok(directory)
+    }
+
+    /// Gives it a state, and its name, on the same disk.
+    pub fn finish(self, dir: &Path, member: u8, tree: &mut Tree) -> Result<(), OfflineError> {
+        let DirectoryInMaking { disk, unfinished } = self;
+        check_free(disk.as_ref(), dir)?;
+        write_snapshot(&disk, &unfinished.join(SNAPSHOT_DIR), member, tree)?;
+        identity::write_to(disk.as_ref(), &unfinished, member, Cluster::None)?;
+        disk.rename_dir(&unfinished, dir).map_err(io("name directory", dir))
+    }
 }
 
 /// Fails unless a directory can be made there.

@@ -121,6 +121,12 @@ pub(crate) enum Failure {
     Recover(#[from] recover::Refusal),
     #[error("write to standard output")]
     Tell(#[source] io::Error),
+    #[error("remove {}", path.display())]
+    Remove {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("prepare to wait for signals")]
     Wait(#[source] io::Error),
     #[error(transparent)]
@@ -133,7 +139,11 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Config(_) | Failure::Usage(_) | Failure::Recover(_) => 2,
-            Failure::Tell(_) | Failure::Wait(_) | Failure::Server(_) | Failure::Stopped => 1,
+            Failure::Tell(_)
+            | Failure::Remove { .. }
+            | Failure::Wait(_)
+            | Failure::Server(_)
+            | Failure::Stopped => 1,
         }
     }
 

@@ -20,6 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_files::{Event, LearnerError, WorkingCopy};
+use paddock_member::DirectoryInMaking;
 use paddock_server::{Config, QuorumTls};
 use paddock_storage::{Disk, OsDisk};
 
@@ -128,6 +129,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(address) = args.serve {
         let (server, handover) = serve_with(args, address, &dir, settings.as_ref())?;
         (follower.copy_server, follower.handover) = (Some(server), handover);
+        if follower.handover.is_some() {
+            follower.prepared = Some(cutover::prepare(&dir, &disk)?);
+        }
     }
     let goes_on = follower.run()?;
     let began = Instant::now();
@@ -135,11 +139,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let last = follower.copy.zxid();
     let Some((link, held)) = goes_on else {
         follower.copy_server.map_or(Ok(()), CopyServer::end)?;
-        cutover::take_over(follower.copy, &args.to, member, args.ignore_digest, &disk)?;
+        cutover::take_over(follower.copy, None, &args.to, member, args.ignore_digest, &disk)?;
         eprintln!("took over in {:?}", began.elapsed());
         return settings.map_or(Ok(()), |prepared| Ok(prepared.serve()?));
     };
-    cutover::take_over(follower.copy, &args.to, member, args.ignore_digest, &disk)?;
+    let (copy, prepared) = (follower.copy, follower.prepared);
+    cutover::take_over(copy, prepared, &args.to, member, args.ignore_digest, &disk)?;
     let server = follower.copy_server.map(CopyServer::take_over).transpose()?.flatten();
     let waited = held + began.elapsed();
     eprintln!("took over in {waited:?}, with every connection; stop the members of the source now");
@@ -190,6 +195,8 @@ struct Follower {
     cutover: Option<Cutover>,
     /// Present if a member can take over from the server with its connections.
     handover: Option<Handover>,
+    /// Data directory of that member, as far as it can be made before.
+    prepared: Option<DirectoryInMaking>,
     /// Writing side of the connection to the leader.
     writer: Option<SharedWriter>,
     meter: Meter,
@@ -223,6 +230,7 @@ impl Follower {
             copy_server: None,
             cutover,
             handover: None,
+            prepared: None,
             writer: None,
             meter: Meter::default(),
             line,

@@ -14,9 +14,14 @@ use super::link::SharedWriter;
 use crate::moving::Failure;
 use crate::server;
 
+/// Bytes of a request that a leader takes unless its settings say otherwise (`jute.maxbuffer`): it hangs up at a longer one.
+const REQUEST_BYTES_MAX: i32 = 0xf_ffff;
+
 /// A server that begins with the first state that was whole.
 pub(super) struct CopyServer {
     config: Config,
+    /// Settings of the member that takes over.
+    wanted: Config,
     mode: MirrorMode,
     running: Option<(Server, Mirror)>,
     is_linked: bool,
@@ -26,12 +31,21 @@ impl CopyServer {
     /// Serves reads alone.
     pub(super) fn of_reads(listen: SocketAddr, dir: &Path) -> CopyServer {
         let config = Config { listen, ..Config::new(dir) };
-        CopyServer { config, mode: MirrorMode::ReadOnly, running: None, is_linked: false }
+        CopyServer {
+            wanted: config.clone(),
+            config,
+            mode: MirrorMode::ReadOnly,
+            running: None,
+            is_linked: false,
+        }
     }
 
     /// Serves everybody, with these settings.
-    pub(super) fn of_all(config: Config) -> CopyServer {
-        CopyServer { config, mode: MirrorMode::Forwarding, running: None, is_linked: false }
+    pub(super) fn of_all(wanted: Config) -> CopyServer {
+        let has_limit = wanted.frame_bytes_max != Config::new(&wanted.data_dir).frame_bytes_max;
+        let frame_bytes_max = if has_limit { wanted.frame_bytes_max } else { REQUEST_BYTES_MAX };
+        let config = Config { frame_bytes_max, ..wanted.clone() };
+        CopyServer { wanted, config, mode: MirrorMode::Forwarding, running: None, is_linked: false }
     }
 
     pub(super) fn forwards(&self) -> bool {
@@ -108,8 +122,10 @@ impl CopyServer {
 
     /// A member goes on in its place, from the data directory that has been made. Clients stay connected.
     pub(super) fn take_over(self) -> Result<Option<Server>, Failure> {
-        let taken = self.running.map(|(server, _)| server.take_over()).transpose();
-        Ok(taken.map_err(server::Failure::from)?)
+        let Some((server, _)) = self.running else { return Ok(None) };
+        let server = server.take_over().map_err(server::Failure::from)?;
+        server.reload(&self.wanted).map_err(server::Failure::from)?;
+        Ok(Some(server))
     }
 
     /// Closes all connections and lets the address go.

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use paddock_files::{LoadOptions, WorkingCopy};
+use paddock_member::DirectoryInMaking;
 use paddock_storage::Disk;
 
 use super::source::{Running, SourceEnsemble};
 use crate::moving::{self, Failure};
+use crate::server;
 
 pub(super) struct Cutover {
     quiet_for: Option<Duration>,
@@ -25,6 +27,8 @@ pub(super) struct Cutover {
     told: Option<usize>,
 }
 
+/// Name of the data directory within the working copy before it is made.
+const PREPARED: &str = "prepared";
 /// Looks in a row at which no member may run.
 const LOOKS: u32 = 2;
 
@@ -80,9 +84,20 @@ impl Cutover {
     }
 }
 
-/// Makes the data directory.
+/// Prepares the data directory within the working copy, while nobody waits for it. What an earlier process has left there goes.
+pub(super) fn prepare(working_copy: &Path, disk: &Arc<dyn Disk>) -> Result<DirectoryInMaking, Failure> {
+    let unfinished = working_copy.join(PREPARED);
+    if unfinished.exists() {
+        let failed = |source| server::Failure::Remove { path: unfinished.clone(), source };
+        std::fs::remove_dir_all(&unfinished).map_err(failed)?;
+    }
+    Ok(DirectoryInMaking::begin_with_spare(disk, &unfinished)?)
+}
+
+/// Makes the data directory, for which something may be prepared.
 pub(super) fn take_over(
     copy: WorkingCopy,
+    prepared: Option<DirectoryInMaking>,
     to: &Path,
     member: u8,
     ignore_digest: bool,
@@ -91,7 +106,10 @@ pub(super) fn take_over(
     let last = copy.zxid();
     let options = LoadOptions { drop_ephemerals: false, ignore_digest, member };
     let mut loaded = copy.finish(options)?;
-    paddock_member::make_directory(disk, to, member, &mut loaded.tree)?;
+    match prepared {
+        Some(directory) => directory.finish(to, member, &mut loaded.tree)?,
+        None => paddock_member::make_directory(disk, to, member, &mut loaded.tree)?,
+    }
     // The work is done, whether or not anybody reads about it.
     let _ = report(&loaded, last, to);
     Ok(())

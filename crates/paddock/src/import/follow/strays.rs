@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use paddock_files::{Event, is_end_of_session};
+use paddock_files::{Event, needs_no_client};
 use paddock_proto::Zxid;
 
 use super::link::{Link, Notice};
@@ -13,7 +13,7 @@ pub(super) fn watch(link: Link, last: Zxid) {
         let mut writes = 0u64;
         while let Ok(notice) = link.notices.recv() {
             match notice {
-                Notice::Heard(Event::Transaction(entry)) if !is_end_of_session(&entry) => {
+                Notice::Heard(Event::Transaction(entry)) if !needs_no_client(&entry) => {
                     writes += 1;
                     if writes.is_power_of_two() {
                         eprintln!(
