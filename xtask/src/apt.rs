@@ -32,27 +32,47 @@ pub(crate) fn install(packages: &[&str], log: &Path) -> Result<(), Error> {
 /// Nothing on the machine changes: no service starts, no question is asked, and it takes no root.
 pub(crate) fn unpack(packages: &[&str], directory: &Path, log: &Path) -> Result<(), Error> {
     let archives = directory.join("archives");
+    fs::create_dir_all(archives.join("partial")).map_err(Error::io("create", &archives))?;
+    let apt = own_apt(directory, log)?;
+    apt()
+        .arg(format!("-oDir::Cache::archives={}", archives.display()))
+        .args(["install", "-y", "--no-install-recommends", "--download-only"])
+        .args(packages)
+        .run()?;
+    unpack_archives(&archives, directory, log)
+}
+
+/// The same without the packages that these depend on.
+pub(crate) fn unpack_alone(packages: &[&str], directory: &Path, log: &Path) -> Result<(), Error> {
+    let archives = directory.join("archives");
+    fs::create_dir_all(&archives).map_err(Error::io("create", &archives))?;
+    let apt = own_apt(directory, log)?;
+    // It downloads to where it is started.
+    apt().arg("download").args(packages).current_dir(&archives).run()?;
+    unpack_archives(&archives, directory, log)
+}
+
+/// An apt-get with lists of packages below a directory, which are up to date.
+fn own_apt(directory: &Path, log: &Path) -> Result<impl Fn() -> Program, Error> {
     let lists = directory.join("lists");
-    for path in [archives.join("partial"), lists.join("partial")] {
-        fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
-    }
-    let apt = |arguments: &[&str]| {
+    fs::create_dir_all(lists.join("partial")).map_err(Error::io("create", &lists))?;
+    let (directory, log) = (directory.to_owned(), log.to_owned());
+    let apt = move || {
         Program::new("apt-get")
             .arg("-q")
             .arg(format!("-oDir::State::lists={}", lists.display()))
-            .arg(format!("-oDir::Cache::archives={}", archives.display()))
             .arg(format!("-oDir::Cache={}", directory.display()))
             .arg("-oDebug::NoLocking=1")
-            .args(arguments)
             .env("DEBIAN_FRONTEND", "noninteractive")
-            .log_to(log)
-            .run()
+            .log_to(&log)
     };
-    apt(&["update"])?;
-    apt(&[&["install", "-y", "--no-install-recommends", "--download-only"], packages].concat())?;
+    apt().arg("update").run()?;
+    Ok(apt)
+}
 
+fn unpack_archives(archives: &Path, directory: &Path, log: &Path) -> Result<(), Error> {
     let root = directory.join("root");
-    for archive in archives_in(&archives)? {
+    for archive in archives_in(archives)? {
         Program::new("dpkg-deb").arg("-x").arg(&archive).arg(&root).log_to(log).run()?;
     }
     Ok(())

@@ -27,6 +27,7 @@ pub(crate) enum Part {
     Chromium,
     Prometheus,
     FaultTools,
+    Scripts,
     Gungraun,
     Kerberos,
 }
@@ -43,6 +44,7 @@ impl Part {
             Part::Etcd => etcd(layout).map(drop),
             Part::Prometheus => prometheus(layout).map(drop),
             Part::FaultTools => fault_tools(layout).map(drop),
+            Part::Scripts => scripts(layout).map(drop),
             Part::Chromium => chromium(layout).map(drop),
             Part::Gungraun => gungraun(layout).map(drop),
             Part::Kerberos => kerberos(layout).map(drop),
@@ -219,6 +221,17 @@ pub(crate) fn fault_tools(layout: &Layout) -> Result<Vec<(&'static str, OsString
         ("LIBFAKETIME", find("libfaketimeMT.so.1")?),
         ("LD_LIBRARY_PATH", library_path(&root)?),
     ])
+}
+
+/// Debian's scripts and plugins that ask a ZooKeeper how it is; returns the directory below which they are.
+pub(crate) fn scripts(layout: &Layout) -> Result<PathBuf, Error> {
+    let directory = layout.environment("scripts");
+    let packages = ["zktop", "zookeeper", "collectd-core"];
+    // Not the Java that one of them depends on: there is one.
+    once(&directory, &packages.join(", "), || {
+        apt::unpack_alone(&packages, &directory, &layout.log("install-scripts"))
+    })?;
+    Ok(directory.join("root"))
 }
 
 /// A key distribution centre of MIT Kerberos and its library; returns the variables with which tests find the one and servers the other.

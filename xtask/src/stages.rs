@@ -110,11 +110,11 @@ const STAGES: [Stage; 19] = [
     },
     Stage {
         name: "kazoo",
-        about: "Python's client and its recipes",
+        about: "Python's client and its recipes; scripts and plugins that ask a ZooKeeper how it is",
         needs_server: true,
         is_long: false,
         company: Company::Neighbours,
-        installs: &[Part::Python, Part::Jars],
+        installs: &[Part::Python, Part::Jars, Part::Scripts],
         run: python::kazoo,
     },
     Stage {

@@ -18,7 +18,8 @@ const NOT_ON_A_MEMBER: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 const CHECKED: [&str; 5] =
     ["test_znodes.py", "test_values.py", "test_watches.py", "test_order.py", "test_recipes.py"];
 
-/// All tests on a server alone, then those that are not slow on a member of an ensemble, then some with a ZooKeeper beside it.
+/// All tests on a server alone, then those that are not slow on a member of an ensemble, then some with a ZooKeeper beside it; and
+/// the scripts of operators.
 pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
     let alone = pytest(layout, "kazoo", &[], Vec::new())?;
     let left_out = NOT_ON_A_MEMBER.map(|file| format!("--ignore-glob=*/{file}"));
@@ -29,7 +30,9 @@ pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let variables = vec![("TEST_CROSS_CHECK", "1".into())];
     let checked = pytest_of(layout, ("kazoo", "kazoo-checked", &files), &not_of_zookeeper, variables)?;
-    Ok(alone.and(member).and(checked))
+    let root = vec![("SCRIPTS_ROOT", install::scripts(layout)?.into())];
+    let scripts = pytest_of(layout, ("kazoo", "kazoo-scripts", &["scripts"]), &[], root)?;
+    Ok(alone.and(member).and(checked).and(scripts))
 }
 
 /// Tests of kazoo that take long, or are about the server's own log.
