@@ -16,13 +16,17 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes that a znode takes beside its name and its data, roughly.
 const ZNODE_BYTES: u64 = 100;
 
-/// Free memory is given back at least as often as this,
-const GIVING_PAUSE_MAX: Duration = Duration::from_secs(8);
-/// and at most as often as this: while much is freed, what is given back at a time is little, and whoever asks the allocator for memory
-/// meanwhile waits for no more than that.
+/// Bytes that a watch takes, roughly, and those of a connection beside its buffers.
+const WATCH_BYTES: u64 = 150;
+const CONNECTION_BYTES: u64 = 4096;
+
+/// Memory is given back once clients hold so many bytes less than they did.
+const LEFT_BYTES_MIN: u64 = 8 << 20;
+/// Time between two times at least,
 const GIVING_PAUSE_MIN: Duration = Duration::from_millis(500);
-/// Bytes given back at a time above which there is likely to be more soon.
-const GIVEN_BYTES_MUCH: u64 = 4 << 20;
+/// and as many times as long as it took, since whoever allocates memory meanwhile may have waited: a heap of ten million freed pieces takes
+/// a third of a second.
+const GIVING_PAUSES: u32 = 500;
 
 /// The thread, while it runs.
 #[derive(Debug)]
@@ -37,10 +41,10 @@ impl MemoryWatch {
         let (stop, stopped) = bounded::<()>(0);
         let shared = shared.clone();
         let thread = spawn("memory", move || {
-            let mut giving = Giving::new();
+            let mut giving = Giving::new(Instant::now());
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 compare(&shared);
-                giving.look(Instant::now());
+                giving.look(Instant::now(), held_by_clients(&shared), memory::give_back);
             }
         });
         MemoryWatch { thread, stop }
@@ -53,34 +57,37 @@ impl MemoryWatch {
     }
 }
 
-/// Times at which free memory is given back: often while that is much, and else seldom.
+/// Bytes that clients hold in watches, connections and buffers, roughly. The tree is not among them: what znodes leave is for other znodes.
+fn held_by_clients(shared: &Shared) -> u64 {
+    let watches = shared.state.read().state().watch_count() as u64;
+    let connections = shared.stats.conn_count() as u64;
+    watches * WATCH_BYTES + connections * CONNECTION_BYTES + shared.client_buffers.held() as u64
+}
+
+/// Times at which free memory is given back: when clients have left much behind.
 #[derive(Debug)]
 struct Giving {
     next: Instant,
-    pause: Duration,
+    /// The most bytes that clients held since the last time.
+    most_bytes: u64,
 }
 
 impl Giving {
-    fn new() -> Giving {
-        Giving { next: Instant::now() + GIVING_PAUSE_MAX, pause: GIVING_PAUSE_MAX }
+    fn new(now: Instant) -> Giving {
+        Giving { next: now, most_bytes: 0 }
     }
 
-    /// Gives memory back if it is time.
-    fn look(&mut self, now: Instant) {
-        if now < self.next {
+    /// Gives memory back if there is much to give.
+    fn look(&mut self, now: Instant, held_bytes: u64, give_back: impl FnOnce()) {
+        self.most_bytes = self.most_bytes.max(held_bytes);
+        let left_bytes = self.most_bytes - held_bytes;
+        if left_bytes < LEFT_BYTES_MIN || now < self.next {
             return;
         }
-        let before = status::resident_bytes();
-        memory::give_back();
-        let given_bytes = before.saturating_sub(status::resident_bytes());
-        self.wait_after(given_bytes);
-        self.next = Instant::now() + self.pause;
-        tracing::debug!(given_bytes, took_us = now.elapsed().as_micros() as u64, "gave free memory back");
-    }
-
-    fn wait_after(&mut self, given_bytes: u64) {
-        let is_much = given_bytes >= GIVEN_BYTES_MUCH;
-        self.pause = if is_much { GIVING_PAUSE_MIN } else { (2 * self.pause).min(GIVING_PAUSE_MAX) };
+        give_back();
+        let took = now.elapsed();
+        (self.most_bytes, self.next) = (held_bytes, now + GIVING_PAUSE_MIN.max(GIVING_PAUSES * took));
+        tracing::debug!(left_bytes, took_us = took.as_micros() as u64, "gave free memory back to the system");
     }
 }
 
@@ -122,15 +129,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_given_back_often_while_that_is_much() {
-        let mut giving = Giving::new();
-        let mut pause_after = |given_bytes| {
-            giving.wait_after(given_bytes);
-            giving.pause
+    fn memory_is_given_back_when_clients_have_left_much_behind() {
+        let start = Instant::now();
+        let mut giving = Giving::new(start);
+        let mut gives = |ms, held_bytes| {
+            let mut given = false;
+            giving.look(start + Duration::from_millis(ms), held_bytes, || given = true);
+            given
         };
-        assert_eq!(pause_after(0), GIVING_PAUSE_MAX);
-        assert_eq!(pause_after(GIVEN_BYTES_MUCH), GIVING_PAUSE_MIN);
-        assert_eq!(pause_after(0), 2 * GIVING_PAUSE_MIN);
-        assert_eq!((0..10).map(|_| pause_after(0)).max(), Some(GIVING_PAUSE_MAX));
+        assert!(!gives(0, 0) && !gives(100, 100 << 20), "nobody has left anything");
+        assert!(!gives(200, 93 << 20), "it is too little");
+        assert!(gives(300, 50 << 20));
+        assert!(!gives(400, 50 << 20) && !gives(2000, 45 << 20), "it was given back");
+        assert!(gives(2100, 0));
+        assert!(!gives(2200, 20 << 20) && !gives(2300, 0), "it is too early");
+        assert!(gives(2600, 0));
+    }
+
+    #[test]
+    fn giving_back_that_takes_long_is_rare() {
+        let start = Instant::now();
+        let mut giving = Giving::new(start);
+        giving.look(start, 100 << 20, || unreachable!("nobody has left anything"));
+        let took = Duration::from_millis(5);
+        giving.look(start, 0, || while start.elapsed() < took {});
+        assert!(giving.next >= start + GIVING_PAUSES * took);
     }
 }
