@@ -222,7 +222,7 @@ const STAGES: [Stage; 19] = [
         needs_server: true,
         is_long: true,
         company: Company::Alone,
-        installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go, Part::Clickhouse],
+        installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go, Part::Clickhouse, Part::Kafka],
         run: etcd::suites,
     },
 ];

@@ -61,6 +61,12 @@ pub(super) fn kazoo_on_etcd(layout: &Layout, stage: &str, program: &Path) -> Res
     pytest_in(layout, (stage, "etcd-kazoo-whole", "kazoo"), &without(&DIFFERENT_ON_ETCD), on_etcd(program))
 }
 
+/// Kafka's brokers on two front ends of one etcd.
+pub(super) fn kafka_on_etcd(layout: &Layout, stage: &str, etcd: &Path) -> Result<Outcome, Error> {
+    let variables = vec![("KAFKA_CLASSPATH", install::kafka(layout)?.into()), ("ETCD_BIN", etcd.into())];
+    pytest_of(layout, (stage, "etcd-kafka", &["kafka/test_on_etcd.py"]), &[], variables)
+}
+
 /// Tests with ClickHouse servers on a front end: those of some files, or all but those of an ensemble.
 pub(super) fn clickhouse_on_etcd(
     layout: &Layout,
@@ -95,7 +101,7 @@ pub(super) fn clickhouse(layout: &Layout) -> Result<Outcome, Error> {
 
 pub(super) fn kafka(layout: &Layout) -> Result<Outcome, Error> {
     let variables = vec![("KAFKA_CLASSPATH", install::kafka(layout)?.into())];
-    pytest(layout, "kafka", &[], variables)
+    pytest(layout, "kafka", &["--ignore-glob=*/test_on_etcd.py".to_owned()], variables)
 }
 
 /// Runs the directory of tests that is named like the stage.
