@@ -90,6 +90,9 @@ pub(crate) struct Args {
     /// A server that the requests of clients also go to; its answers are compared with this one's
     #[arg(long, value_name = "HOST:PORT", value_parser = config::parse_host_and_port)]
     cross_check: Option<String>,
+    /// Not offered. It is known so that whoever asks for it is told why
+    #[arg(long, hide = true, value_name = "SIDE")]
+    cross_check_answer: Option<String>,
     /// Directory of the data [default: ./paddock-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -161,6 +164,9 @@ impl Failure {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let logs = logs::start(args.log_format, args.log.as_deref()).map_err(Failure::Usage)?;
+    if args.cross_check_answer.is_some() {
+        return Err(Failure::Usage(NO_ANSWER_OF_REFERENCE.to_owned()));
+    }
     let etcd = etcd_of(args).map_err(Failure::Usage)?;
     let overrides = Overrides {
         listen: args.listen,
@@ -231,6 +237,11 @@ impl Prepared {
         ended
     }
 }
+
+/// Reason why a cross-check has no choice of the side that answers.
+const NO_ANSWER_OF_REFERENCE: &str = "\
+--cross-check-answer is not there: clients are always answered by this server. The reference is asked afterwards, in sessions of its own \
+whose ids and zxids are others, and may be lost at any time; leave the option out, and see decision 0047";
 
 /// Settings of etcd on the command line.
 fn etcd_of(args: &Args) -> Result<EtcdDraft, String> {
