@@ -8,6 +8,7 @@ mod batch;
 mod calls;
 mod contract;
 mod engine;
+mod filling;
 mod flights;
 mod keys;
 mod lanes;
@@ -19,9 +20,11 @@ mod revisions;
 pub mod rpc;
 mod space;
 mod syncs;
+mod zetcd;
 
 pub use contract::{Answer, Call, CallError, CallId, Effects, Input, WatchMessage, WatchOrder};
 pub use engine::{Engine, EngineCounts, EngineOptions};
+pub use filling::{fill_session, fill_znodes};
 pub use keys::{Key, Keys};
 pub use mirror::{Installed, Mirror, MirrorError};
 pub use plan::{Compare, Limits, Operation, Plan, PlanError, PlannedReply, Reply, Transaction};
@@ -29,3 +32,4 @@ pub use record::{
     Pending, RecordError, SessionRecord, Tag, decode_mark, decode_znode, encode_mark, encode_znode,
 };
 pub use revisions::KeyEvent;
+pub use zetcd::{Pair, Zetcd, ZetcdError, ZetcdReport};

@@ -5,6 +5,7 @@
 //! (1).
 
 mod fields;
+mod pairs;
 
 use crate::contract::{Answer, Call, CallError, WatchMessage, WatchOrder};
 use crate::plan::{Compare, Operation, Transaction};
@@ -12,6 +13,7 @@ use crate::revisions::KeyEvent;
 use fields::{Field, Message, fields};
 
 pub use fields::ProtobufError;
+pub use pairs::{PairsPage, TIME_TO_LIVE, decode_pairs, decode_time_to_live, encode_time_to_live};
 
 /// Path of a method, and its request.
 pub type Request = (&'static str, Vec<u8>);

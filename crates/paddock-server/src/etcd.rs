@@ -4,6 +4,7 @@
 
 mod calls;
 mod channel;
+mod client;
 mod connection;
 mod login;
 mod runner;
@@ -22,6 +23,8 @@ use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::tls::etcd_client;
 use runner::Message;
+
+pub use client::EtcdClient;
 
 /// The way to the engine, for workers.
 #[derive(Clone, Debug)]

@@ -43,6 +43,7 @@ pub use config::{
     TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
+pub use etcd::EtcdClient;
 pub use mirror::{Held, Mirror, MirrorMode, SourceLink, SourceRequest};
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;

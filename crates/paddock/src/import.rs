@@ -3,6 +3,7 @@
 mod follow;
 mod keeper;
 pub(crate) mod live;
+pub(crate) mod zetcd;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ enum Command {
     Keeper(keeper::Args),
     Follow(Box<follow::Args>),
     Live(Box<live::Args>),
+    Zetcd(Box<zetcd::Args>),
 }
 
 /// Import a data directory of Apache ZooKeeper, 3.4 to 3.9
@@ -112,6 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Command::Keeper(args) => keeper::run(args),
         Command::Follow(args) => follow::run(args),
         Command::Live(args) => Ok(live::run(args)?),
+        Command::Zetcd(args) => zetcd::run(args),
     }
 }
 

@@ -15,6 +15,7 @@ use paddock_tree::Tree;
 use crate::access::AccessError;
 use crate::export::download::DownloadError;
 use crate::import::live::failure::LiveFailure;
+use crate::import::zetcd::failure::ZetcdFailure;
 use crate::server;
 
 /// Time between two lines of progress: on a terminal they replace each other.
@@ -56,6 +57,8 @@ pub(crate) enum Failure {
     Server(#[from] server::Failure),
     #[error(transparent)]
     Live(#[from] LiveFailure),
+    #[error(transparent)]
+    Zetcd(#[from] ZetcdFailure),
     #[error(transparent)]
     Download(#[from] DownloadError),
 }

@@ -43,10 +43,11 @@ pub(super) fn suites(layout: &Layout) -> Result<Outcome, Error> {
     let java = java::on_etcd(layout, stage, &program, ALL_JAVA)?;
     let java_on_newer = java::on_etcd(layout, stage, &newer, ALL_JAVA)?;
     let clickhouse = python::clickhouse_on_etcd(layout, stage, &program, &[])?;
+    let zetcd = python::zetcd(layout, stage, &program)?;
     let kafka = python::kafka_on_etcd(layout, stage, &program)?;
     let longer = [("ORACLE_SEQUENCES", "1500"), ("ORACLE_FRESH_SERVERS", "4"), ("HISTORY_FAULTS", "60")];
     let rust = in_rust(layout, stage, &newer, &longer)?;
-    Ok(fronts.and(kazoo).and(java).and(java_on_newer).and(clickhouse).and(kafka).and(rust))
+    Ok(fronts.and(kazoo).and(java).and(java_on_newer).and(clickhouse).and(zetcd).and(kafka).and(rust))
 }
 
 fn in_rust(

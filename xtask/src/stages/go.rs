@@ -1,5 +1,5 @@
 //! Programs in Go: the checker of histories with its own tests, the clients of go-zookeeper for the stage `faults`, an etcd beside
-//! the servers of a comparison, and a newer etcd.
+//! the servers of a comparison, a newer etcd, and a zetcd.
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,6 +33,11 @@ pub(super) fn clients(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
 /// Builds an etcd that is newer than Debian's. It takes Go 1.24.
 pub(super) fn newer_etcd(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
     build(layout, "etcd-server", layout.environment("newer-etcd"), stage)
+}
+
+/// Builds a zetcd, with the client of etcd that it had.
+pub(super) fn zetcd(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
+    build(layout, "zetcd", layout.environment("zetcd"), stage)
 }
 
 /// Builds what puts an etcd beside the servers of a comparison.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::outcome::Outcome;
-use super::ports;
+use super::{go, ports};
 use crate::counts::Counts;
 use crate::install;
 use crate::layout::Layout;
@@ -43,7 +43,8 @@ const DIFFERENT_ON_ETCD: [&str; 2] = ["test_five_mebibytes", "test_dirs"];
 
 /// Two front ends on one etcd, then kazoo's tests on a front end but for those that take long.
 pub(super) fn etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
-    let fronts = pytest_in(layout, (stage, "etcd-fronts", "etcd"), &[], on_etcd(program))?;
+    let no_zetcd = ["--ignore-glob=*/test_zetcd.py".to_owned()];
+    let fronts = pytest_in(layout, (stage, "etcd-fronts", "etcd"), &no_zetcd, on_etcd(program))?;
     let mut options: Vec<String> = NOT_ON_ETCD.map(|file| format!("--ignore-glob=*/{file}")).to_vec();
     options.extend(without(&DIFFERENT_ON_ETCD));
     let clients = pytest_in(layout, (stage, "etcd-kazoo", "kazoo"), &options, on_etcd(program))?;
@@ -59,6 +60,12 @@ pub(super) fn fronts(layout: &Layout, stage: &str, program: &Path) -> Result<Out
 /// Kazoo's tests on a front end.
 pub(super) fn kazoo_on_etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
     pytest_in(layout, (stage, "etcd-kazoo-whole", "kazoo"), &without(&DIFFERENT_ON_ETCD), on_etcd(program))
+}
+
+/// Imports from a real zetcd, whose program takes long to build.
+pub(super) fn zetcd(layout: &Layout, stage: &str, etcd: &Path) -> Result<Outcome, Error> {
+    let variables = vec![("ETCD_BIN", etcd.into()), ("ZETCD_BIN", go::zetcd(layout, stage)?.into())];
+    pytest_of(layout, (stage, "etcd-zetcd", &["etcd/test_zetcd.py"]), &[], variables)
 }
 
 /// Kafka's brokers on two front ends of one etcd.

@@ -1,0 +1,174 @@
+//! `paddock import zetcd`: the znodes of a zetcd, read once from its etcd, into a data directory or for front ends on that etcd.
+
+pub(crate) mod failure;
+mod source;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use paddock_etcd::{CallError, Keys, Limits, ZetcdReport, fill_session, fill_znodes};
+use paddock_server::EtcdSettings;
+use paddock_storage::{Disk, OsDisk};
+use paddock_tree::Tree;
+
+use crate::config::{EngineName, EtcdDraft, parse_endpoints};
+use crate::moving::{self, Failure, ProgressLine};
+use failure::ZetcdFailure;
+use source::Source;
+
+const EXAMPLES: &str = "\
+Examples:
+  paddock import zetcd --from http://etcd1:2379,http://etcd2:2379 --dry-run
+      read everything, write nothing
+  paddock import zetcd --from http://etcd1:2379 --to-prefix /paddock
+  paddock server --engine etcd --etcd-endpoints http://etcd1:2379
+      stay on that etcd
+  paddock import zetcd --from http://etcd1:2379 --to /var/lib/paddock
+  paddock server --data-dir /var/lib/paddock
+      leave it
+
+Stop all zetcds first. Nothing below /zk/ is changed.";
+
+/// Import what a zetcd keeps in its etcd
+///
+/// Reads the keys of its default build at one revision: znodes with their Stats and ACLs, the counters of sequential znodes, sessions
+/// with their ephemerals.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Members of the etcd cluster, with commas between them
+    #[arg(long, value_name = "URL,…")]
+    from: String,
+    /// Certificates of who signs etcd's, for endpoints of https://
+    #[arg(long, value_name = "FILE")]
+    etcd_ca: Option<PathBuf>,
+    /// Certificate to show to etcd
+    #[arg(long, value_name = "FILE")]
+    etcd_cert: Option<PathBuf>,
+    /// Its private key
+    #[arg(long, value_name = "FILE")]
+    etcd_key: Option<PathBuf>,
+    /// Name of a user of etcd, who may read /zk/ and write below --to-prefix
+    #[arg(long, value_name = "NAME")]
+    etcd_user: Option<String>,
+    /// File with the password of that user
+    #[arg(long, value_name = "FILE")]
+    etcd_password_file: Option<PathBuf>,
+    /// New data directory of Paddock
+    #[arg(long, value_name = "DIR", conflicts_with = "to_prefix", required_unless_present_any = ["to_prefix", "dry_run"])]
+    to: Option<PathBuf>,
+    /// Beginning of new keys in the same etcd, for front ends with this --etcd-prefix
+    #[arg(long, value_name = "PREFIX")]
+    to_prefix: Option<String>,
+    /// Number of the member that starts from the new directory
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    member: u8,
+    /// Read and report, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Leave sessions and their ephemeral znodes out
+    #[arg(long)]
+    drop_ephemerals: bool,
+}
+
+impl Args {
+    fn settings(&self) -> Result<EtcdSettings, ZetcdFailure> {
+        let draft = EtcdDraft {
+            engine: Some(EngineName::Etcd),
+            endpoints: Some(parse_endpoints(&self.from).map_err(ZetcdFailure::Settings)?),
+            prefix: self.to_prefix.clone(),
+            ca: self.etcd_ca.clone(),
+            cert: self.etcd_cert.clone(),
+            key: self.etcd_key.clone(),
+            user: self.etcd_user.clone(),
+            password_file: self.etcd_password_file.clone(),
+            ..EtcdDraft::default()
+        };
+        let settings = draft.settle().map_err(ZetcdFailure::Settings)?;
+        let settings = settings.expect("the engine is etcd");
+        if settings.prefix == "/zk" || settings.prefix.starts_with("/zk/") {
+            return Err(ZetcdFailure::OwnPrefix(settings.prefix));
+        }
+        Ok(settings)
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let settings = args.settings()?;
+    if let Some(to) = &args.to {
+        paddock_member::check_free(disk.as_ref(), to)?;
+    }
+    let mut source = Source::connect(&settings)?;
+    if args.to_prefix.is_some() {
+        source.check_free(&settings.prefix)?;
+    }
+    let mut line = ProgressLine::start();
+    let zetcd = source.read(&mut line);
+    line.end();
+    let (mut tree, report) =
+        zetcd?.finish(source.revision(), args.drop_ephemerals, args.member).map_err(ZetcdFailure::Keys)?;
+    match (&args.to, &args.to_prefix) {
+        _ if args.dry_run => {}
+        (Some(to), _) => paddock_member::make_directory(&disk, to, args.member, &mut tree)?,
+        (None, Some(_)) => fill(&source, &settings, &tree)?,
+        (None, None) => unreachable!("clap asks for one of them"),
+    }
+    // The work is done, whether or not anybody reads about it.
+    let _ = print(args, &tree, &report);
+    Ok(())
+}
+
+/// Writes the tree below the prefix. Sessions come first: each lasts as long as the lease that it had already.
+fn fill(source: &Source, settings: &EtcdSettings, tree: &Tree) -> Result<(), ZetcdFailure> {
+    let keys = Keys::new(&settings.prefix);
+    let is_new =
+        |is_done| if is_done { Ok(()) } else { Err(ZetcdFailure::NotEmpty(settings.prefix.clone())) };
+    for (session, timeout_ms) in tree.sessions() {
+        match source.transact(fill_session(&keys, session, timeout_ms)) {
+            // Its ephemerals go when the first front end starts.
+            Err(ZetcdFailure::Call { error: CallError::LeaseNotFound, .. }) => {}
+            other => is_new(other?)?,
+        }
+    }
+    for transaction in fill_znodes(&keys, tree, Limits::default()) {
+        is_new(source.transact(transaction)?)?;
+    }
+    Ok(())
+}
+
+fn print(args: &Args, tree: &Tree, report: &ZetcdReport) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "read      {} keys below /zk/", report.keys)?;
+    if report.dropped_sessions > 0 {
+        writeln!(out, "dropped   {} sessions", report.dropped_sessions)?;
+    }
+    moving::print_paths("dropped", "ephemeral znodes", &report.dropped, &mut out)?;
+    moving::print_paths(
+        "left out",
+        "znodes below ephemerals, or below nothing",
+        &report.misplaced,
+        &mut out,
+    )?;
+    moving::print_paths(
+        "removed",
+        "ephemeral znodes of sessions that had ended",
+        &report.repairs.orphans,
+        &mut out,
+    )?;
+    let unresolved =
+        "znodes with an ACL of the scheme auth, which is nobody: only the super user may do what it allows";
+    moving::print_paths("closed", unresolved, &report.unresolved, &mut out)?;
+    moving::print_state(tree, &mut out)?;
+    match &args.to_prefix {
+        Some(prefix) if !args.dry_run => {
+            let from = &args.from;
+            writeln!(
+                out,
+                "written   below {prefix}; serve it: paddock server --engine etcd --etcd-endpoints {from} --etcd-prefix {prefix}"
+            )
+        }
+        _ => moving::print_written(args.to.as_deref().filter(|_: &&Path| !args.dry_run), &mut out),
+    }
+}
