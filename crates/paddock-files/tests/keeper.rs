@@ -270,6 +270,11 @@ fn every_kind_of_request(version: u8) -> Logged {
         keeper.nodes.retain(|node| node.path != "/a/b/c");
         uncount(keeper, "/a/b", "/a");
     });
+    // The empty string is not the root's name here, as it is in ZooKeeper.
+    logged.refused(8, SET, set("", "root", -1));
+    logged.refused(8, SET_ACL, set_acl("", &[(1, "world", "anyone")]));
+    logged.refused(8, DELETE, path_and("", -1));
+    logged.refused(8, REMOVE_RECURSIVE, path_and("", 1000));
     logged.refused(8, SESSION, new_session(15_000));
     logged.log(9, CREATE, create("/of-nine", "", OPEN, 1), |keeper, zxid| {
         keeper.nodes.push(Node { owner: 9, ..made("/of-nine", "", zxid) });

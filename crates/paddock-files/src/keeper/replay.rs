@@ -282,7 +282,7 @@ impl Doing<'_> {
         if is_computed(path) {
             return Err(Refused);
         }
-        let Some(node) = self.state.draft.find(path) else { return Ok(()) };
+        let Some(node) = self.known(path) else { return Ok(()) };
         self.allow(node, Perms::READ)?;
         let is_it = version == -1 || version == self.state.draft.znode(node).version;
         if is_it { Err(Refused) } else { Ok(()) }
@@ -322,13 +322,19 @@ impl Doing<'_> {
         if is_computed(path) {
             return Err(Refused);
         }
-        self.state.draft.find(path).ok_or(Refused)
+        self.known(path).ok_or(Refused)
+    }
+
+    /// The znode at a path. To ZooKeeper the empty string is the root's other name; to Keeper, which looks paths up as they are, it is
+    /// that of no znode.
+    fn known(&self, path: &str) -> Option<DraftNode> {
+        self.state.draft.find(path).filter(|_| !path.is_empty())
     }
 
     /// The parent of a path, and the znode itself if there is one.
     fn with_parent(&self, path: &str) -> Result<(DraftNode, Option<DraftNode>), Refusal> {
         let parent = self.state.draft.find(parent_of(path)).ok_or(Refused)?;
-        Ok((parent, self.state.draft.find(path)))
+        Ok((parent, self.known(path)))
     }
 
     /// Refuses what the ACL of a znode does not allow the session.
