@@ -26,7 +26,7 @@ const LEFT_BYTES_MIN: u64 = 8 << 20;
 const GIVING_PAUSE_MIN: Duration = Duration::from_millis(500);
 /// and as many times as long as it took, since whoever allocates memory meanwhile may have waited: a heap of ten million freed pieces takes
 /// a third of a second.
-const GIVING_PAUSES: u32 = 500;
+const GIVING_PAUSES: u32 = 200;
 
 /// The thread, while it runs.
 #[derive(Debug)]
@@ -59,7 +59,11 @@ impl MemoryWatch {
 
 /// Bytes that clients hold in watches, connections and buffers, roughly. The tree is not among them: what znodes leave is for other znodes.
 fn held_by_clients(shared: &Shared) -> u64 {
-    let watches = shared.state.read().state().watch_count() as u64;
+    let watches = {
+        let state = shared.state.read();
+        // Those of a client that has gone count no more, but their memory is not free before they are removed.
+        (state.state().watch_count() + state.state().unswept_watches()) as u64
+    };
     let connections = shared.stats.conn_count() as u64;
     watches * WATCH_BYTES + connections * CONNECTION_BYTES + shared.client_buffers.held() as u64
 }

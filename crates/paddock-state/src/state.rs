@@ -345,6 +345,11 @@ impl State {
         self.watches.lock().statistics()
     }
 
+    /// Watches that take memory and count no more, because [`State::sweep_watches`] has not removed them yet.
+    pub fn unswept_watches(&self) -> usize {
+        self.watches.lock().gone_paths()
+    }
+
     pub fn watch_count(&self) -> usize {
         self.watches.lock().len()
     }

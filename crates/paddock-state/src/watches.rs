@@ -155,6 +155,8 @@ pub(crate) struct Watches {
     identified: HashMap<ConnId, Client>,
     /// Paths of connections that are gone, from which they have not been removed yet. They count nowhere.
     gone: BTreeMap<ConnId, GradualTable<Watched>>,
+    /// Number of these paths, each counted for each connection.
+    gone_paths: usize,
     limited: Limited,
     /// While none is recursive, nobody looks at a change's ancestors.
     counts: Counts,
@@ -341,6 +343,7 @@ impl Watches {
         self.data_conns -= usize::from(counts.data > 0);
         self.data_paths -= alone_at;
         self.statistics.gone_watchers += 1;
+        self.gone_paths += paths.len();
         let before = self.gone.insert(client.conn, paths);
         assert!(before.is_none(), "who is gone watches nothing more");
     }
@@ -358,6 +361,7 @@ impl Watches {
             }
             for Watched { hash, path } in some {
                 self.reduce(conn, hash, &path, everything);
+                self.gone_paths -= 1;
                 swept += 1;
             }
         }
@@ -502,6 +506,11 @@ impl Watches {
 
     pub(crate) fn statistics(&self) -> WatchStatistics {
         self.statistics
+    }
+
+    /// Paths of connections that are gone, from which they have not been removed yet: they take memory until they are.
+    pub(crate) fn gone_paths(&self) -> usize {
+        self.gone_paths
     }
 
     /// All watches, as `mntr` counts them.

@@ -31,7 +31,6 @@ impl<T: Hashed> GradualTable<T> {
     /// Entries of a shard, on average. One that has not been split while others were holds up to twice as many.
     pub(super) const SHARD_LEN: usize = 400;
 
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -50,18 +50,20 @@ fn watches_of_a_connection_that_is_gone_count_no_more_and_are_removed_in_slices(
 
     watches.drop_conn(many.conn);
     assert_eq!((watches.summary(), watches.len()), (summary(1, 2, 2), 3));
-    assert_eq!(watches.counts.recursive, 0);
+    assert_eq!((watches.counts.recursive, watches.gone_paths()), (0, PATHS as usize + 1));
     assert_eq!(told(&mut watches, &path_of(8), EventKind::NodeCreated), []);
     assert_eq!(told(&mut watches, &path_of(7), EventKind::NodeCreated), [few.conn]);
     let mut left = watches.by_path.len();
     while watches.sweep() {
         assert!(left - watches.by_path.len() < 1000, "{} at once", left - watches.by_path.len());
         left = watches.by_path.len();
+        assert_eq!(watches.gone_paths(), watches.gone.values().map(GradualTable::len).sum::<usize>());
         assert_eq!((watches.summary(), watches.len()), (summary(1, 1, 1), 2));
         let number = left as u64 % PATHS;
         let nobody = number != 7 && number != 11;
         assert!(!nobody || told(&mut watches, &path_of(number), EventKind::NodeDeleted).is_empty());
     }
+    assert_eq!(watches.gone_paths(), 0);
     assert_eq!(watches.by_path.len(), 1, "the path of the other one is left");
     assert_eq!(told(&mut watches, &path_of(11), EventKind::NodeDeleted), [few.conn]);
     assert!(watches.by_path.is_empty() && watches.by_conn.is_empty() && watches.gone.is_empty());

@@ -19,7 +19,7 @@ impl Store {
         }
     }
 
-    /// The first child; no more than an order in which the list goes on with [`Store::next_sibling`].
+    /// The child with which the list begins. The others follow by [`Store::next_sibling`].
     pub(crate) fn first_child(&self, parent: NodeId) -> Option<NodeId> {
         self.extra(parent).first_child.some()
     }
