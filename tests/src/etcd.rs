@@ -180,10 +180,11 @@ impl EtcdCluster {
         let next = &self.members[(leader + 1) % self.len()];
         let (id, _) = next.status().expect("the next leader tells its id");
         let request = format!("{{\"targetID\": \"{id}\"}}");
-        self.members[leader].post("maintenance/transfer-leadership", &request);
         let deadline = Instant::now() + AGREED_WITHIN;
         while self.leader() == leader {
             assert!(Instant::now() < deadline, "the lead was not handed over");
+            // It refuses as long as the next leader has not caught up, after a partition for example.
+            self.members[leader].post("maintenance/transfer-leadership", &request);
             thread::sleep(POLL);
         }
     }
