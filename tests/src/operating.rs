@@ -204,11 +204,13 @@ const FIELDS: &[(&str, Meant, &str)] = &[
     ("/monitor uptime", Chance, TIME),
     ("/monitor version", Values, BUILD),
     ("/server_stats server_stats.*_dir_size", Values, SIZE),
+    ("/server_stats server_stats.non_mtlslocal_conn_count", Values, NETTY),
     ("/server_stats server_stats.packets_sent", Values, OWN_CONNECTION),
     ("/server_stats server_stats.uptime", Chance, TIME),
     ("/server_stats version", Values, BUILD),
     ("/stats connections.#.remote_socket_address", Values, PLACE),
     ("/stats server_stats.*_dir_size", Values, SIZE),
+    ("/stats server_stats.non_mtlslocal_conn_count", Values, NETTY),
     ("/stats server_stats.packets_sent", Values, OWN_CONNECTION),
     ("/stats server_stats.uptime", Chance, TIME),
     ("/stats version", Values, BUILD),
@@ -222,8 +224,6 @@ const FIELDS: &[(&str, Meant, &str)] = &[
 const LIMITS: &str = "members find each other without such limits";
 const ENTRIES: &str = "a proposal is an entry of the log, and an ensemble's first entries are about itself";
 const EPOCHS: &str = "ZooKeeper's zxids begin anew with each epoch, Paddock's are counted through";
-const OTHER_WORD: &str = "Paddock has a word of its own";
-const NO_ZAB: &str = "there is no such state in Raft; lgif and the page tell of its log";
 const ALL_SESSIONS: &str = "a follower of ZooKeeper's does not know when sessions expire";
 
 /// Fields that only members of ensembles have, or that differ only there.
@@ -256,12 +256,18 @@ const IN_ENSEMBLES: &[(&str, Meant, &str)] = &[
     ("/monitor *_proposal_size", Values, RESET),
     ("/monitor learner_*_received_count", Values, RESET),
     ("/monitor followers", PaddockOnly, "ZooKeeper had it up to 3.5, and exporters ask for it"),
-    ("/server_stats proposal_stats.*", ZooKeeperOnly, OTHER_WORD),
     ("/server_stats server_stats.last_processed_zxid", Values, EPOCHS),
-    ("/stats proposal_stats.*", ZooKeeperOnly, OTHER_WORD),
+    ("/server_stats proposal_stats.*", Values, RESET),
+    ("/stats proposal_stats.*", Values, RESET),
     ("/stats server_stats.last_processed_zxid", Values, EPOCHS),
-    ("/voting_view current_config.#.*", Values, PLACE),
-    ("/zabstate voting", Values, NO_ZAB),
-    ("/zabstate zabstate", Values, NO_ZAB),
-    ("/zabstate *", ZooKeeperOnly, NO_ZAB),
+    ("/voting_view current_config.#.client_address", Chance, PLACE),
+    ("/voting_view current_config.#.election_addresses.#", Values, PLACE),
+    ("/voting_view current_config.#.server_addresses.#", Values, PLACE),
+    ("/zabstate client_address", Values, PLACE),
+    ("/zabstate election_address.*", Values, PLACE),
+    ("/zabstate last_zxid", Values, EPOCHS),
+    ("/zabstate myid", Chance, PLACE),
+    ("/zabstate quorum_address.*", Values, PLACE),
+    ("/zabstate zab_counter", Chance, EPOCHS),
+    ("/zabstate zab_epoch", Values, EPOCHS),
 ];

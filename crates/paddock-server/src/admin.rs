@@ -5,9 +5,11 @@
 
 mod authorization;
 mod commands;
+mod ensemble;
 mod health;
 mod hosts;
 mod keeper;
+mod keeper_client;
 mod page;
 mod parts;
 mod rate_limit;
@@ -44,12 +46,17 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::post("/api/v1/lead/request", request_lead).for_administrators(),
     Route::post("/api/v1/snapshot", order_snapshot).for_administrators(),
     Route::get("/api/v1/commands", keeper::command),
+    Route::get("/api/v1/commands/*", keeper::command),
     Route::post("/api/v1/commands", keeper::command).takes(keeper::COMMAND_BYTES_MAX),
+    Route::post("/api/v1/commands/*", keeper::command).takes(keeper::COMMAND_BYTES_MAX),
+    Route::get("/api/v1/storage", storage::get),
     Route::get("/api/v1/storage/*", storage::get),
     Route::post("/api/v1/storage/*", storage::create).for_administrators().takes(page::CHANGE_BYTES_MAX),
     Route::new("PUT", "/api/v1/storage/*", storage::set).for_administrators().takes(page::CHANGE_BYTES_MAX),
     Route::new("DELETE", "/api/v1/storage/*", storage::delete).for_administrators(),
     Route::get("/", page::page).for_browsers(),
+    Route::get("/dashboard", page::page).for_browsers(),
+    Route::get("/dashboard/content", keeper::dashboard_content).for_browsers(),
     Route::get("/api/overview", page::overview).for_browsers(),
     Route::get("/api/children", page::children).for_browsers(),
     Route::get("/api/znode", page::znode).for_browsers(),

@@ -148,6 +148,66 @@ async fn clickhouse_keepers_words_are_answered() {
     shutdown(server).await;
 }
 
+/// keeper-client's commands, in the query with their directory, in the path and as a body.
+#[tokio::test]
+async fn keeper_clients_commands_are_carried_out() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    client.add_auth("digest", b"root:root_passwd").await.unwrap();
+    let only_root = [Acl { perms: Perms::ALL, id: Id::new("auth", "") }];
+    client.create("/a", b"one", CreateMode::Persistent).await.unwrap();
+    client.create("/a/b", b"", CreateMode::Persistent).await.unwrap();
+    client.create_with_acl("/secret", b"x", &only_root, CreateMode::Persistent).await.unwrap();
+    client.set_acl("/", &[only_root[0].clone(), Acl::open()], None).await.unwrap();
+
+    let result = async |path: &str| {
+        let answer = get(address, &format!("/api/v1/commands{path}")).await;
+        (answer.status, answer.json()["result"].as_str().unwrap_or_default().to_owned())
+    };
+    let stat = result("/ls?command=get_stat%20%27a%27&cwd=/").await.1;
+    assert!(stat.starts_with("cZxid = 2\nmZxid = 2\npZxid = 3\nctime = "), "{stat}");
+    assert!(stat.ends_with("ephemeralOwner = 0\ndataLength = 3\nnumChildren = 1\n"), "{stat}");
+    for (path, expected) in [
+        ("?command=ls%20%27/%27", (200, "a secret zookeeper\n")),
+        ("?command=ls&cwd=/a", (200, "b\n")),
+        ("/ls?command=ls%20%22a%22&cwd=/", (200, "b\n")),
+        ("/ruok", (200, "imok")),
+        ("?command=get+a", (200, "one\n")),
+        ("?command=get+b&cwd=/a", (200, "\n")),
+        ("?command=exists+/a", (200, "1\n")),
+        ("?command=exists+/b", (200, "0\n")),
+        ("?command=get_direct_children_number", (200, "3\n")),
+        ("?command=get_all_children_number+/a", (200, "1\n")),
+        ("?command=get_acl+/a", (200, "[world] anyone ALL\n")),
+        ("?command=get+/missing", (404, "")),
+        ("?command=get+/secret", (403, "")),
+        ("?command=get", (400, "")),
+        ("?command=find_super_nodes+1", (400, "")),
+        ("?command=create+/x+1", (401, "")),
+    ] {
+        let (status, text) = result(path).await;
+        assert_eq!((status, &*text), expected, "{path}");
+    }
+    let order = async |text: &str| send(address, "POST", "/api/v1/commands", ROOT, text).await.status;
+    assert_eq!(order("create /x 'it is'").await, 200);
+    assert_eq!(client.get_data("/x").await.unwrap().bytes.as_deref(), Some(&b"it is"[..]));
+    assert_eq!(order("create /x again").await, 409);
+    assert_eq!((order("touch /x").await, order("touch /y").await), (200, 200));
+    assert_eq!(
+        (order("set /x two 7").await, order("set /x two 0").await, order("set /x two x").await),
+        (409, 200, 400)
+    );
+    assert_eq!((order("rm /x 0").await, order("rm /x").await, order("rm /x").await), (409, 200, 404));
+    let content = get(address, "/dashboard/content").await.json();
+    assert_eq!(
+        (&content["keeper_details"]["role"], &content["keeper_details"]["node_count"]),
+        (&"standalone".into(), &9.into())
+    );
+    let page = String::from_utf8(get(address, "/dashboard").await.body).unwrap();
+    assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"), "{}", &page[..99]);
+    shutdown(server).await;
+}
+
 #[tokio::test]
 async fn a_page_of_a_stranger_may_not_ask_in_a_browsers_name() {
     let settings = AdminSettings { hosts: vec!["ops.example".into()], ..AdminSettings::default() };
@@ -329,7 +389,8 @@ async fn znodes_are_reached_as_in_clickhouse_keeper() {
     assert_eq!(send(address, "POST", storage, "", "one").await.status, 401, "changes are for administrators");
     assert_eq!(get(address, storage).await.status, 404);
     let created = send(address, "POST", storage, ROOT, "one").await;
-    assert_eq!((created.status, created.header("location")), (201, Some("/api/v1/storage/a b")));
+    assert_eq!((created.status, created.header("location")), (201, Some("/a b")));
+    assert_eq!(created.body, b"Created\n");
     assert_eq!(send(address, "POST", storage, ROOT, "one").await.status, 409);
     assert_eq!(get(address, storage).await.body, b"one");
     let head = request(address, "HEAD", storage, "").await;
@@ -337,12 +398,20 @@ async fn znodes_are_reached_as_in_clickhouse_keeper() {
 
     assert_eq!(send(address, "PUT", storage, ROOT, "two").await.status, 400, "the version is missing");
     assert_eq!(send(address, "PUT", &format!("{storage}?version=1"), ROOT, "two").await.status, 409);
-    assert_eq!(send(address, "PUT", &format!("{storage}?version=0"), ROOT, "two").await.status, 200);
+    let set = send(address, "PUT", &format!("{storage}?version=0"), ROOT, "two").await;
+    assert_eq!((set.status, &*set.body), (200, &b"OK\n"[..]));
     assert_eq!(client.get_data("/a b").await.unwrap().bytes.as_deref(), Some(&b"two"[..]));
 
-    let listed = get(address, "/api/v1/storage/?children=true").await.json();
-    assert_eq!(listed["child_node_names"], serde_json::json!(["a b", "zookeeper"]));
-    assert_eq!(listed["stat"]["numChildren"], 2);
+    for root in ["/api/v1/storage/?children=true", "/api/v1/storage?children=true"] {
+        let listed = get(address, root).await.json();
+        assert_eq!(listed["child_node_names"], serde_json::json!(["a b", "zookeeper"]));
+        assert_eq!(listed["stat"]["numChildren"], 2);
+        // As `statToJSON` of ClickHouse's sources names them.
+        let names: Vec<&String> = listed["stat"].as_object().unwrap().keys().collect();
+        let expected =
+            "aversion ctime cversion czxid dataLength ephemeralOwner mtime mzxid numChildren pzxid version";
+        assert_eq!(names, expected.split(' ').collect::<Vec<_>>());
+    }
     client.set_acl("/a b", &[all], None).await.unwrap();
     assert_eq!(get(address, storage).await.status, 403, "who may not read it is not shown it");
     assert_eq!(request(address, "GET", storage, ROOT).await.body, b"two");
@@ -350,7 +419,11 @@ async fn znodes_are_reached_as_in_clickhouse_keeper() {
     assert_eq!(request(address, "DELETE", storage, ROOT).await.status, 400);
     assert_eq!(request(address, "DELETE", &format!("{storage}?version=-1"), ROOT).await.status, 204);
     assert_eq!(request(address, "PATCH", storage, ROOT).await.status, 405);
-    assert_eq!(get(address, "/api/v1/storage/a/").await.status, 400);
+    assert_eq!(
+        get(address, "/api/v1/storage//zookeeper/config/").await.status,
+        200,
+        "empty names count for nothing"
+    );
     shutdown(server).await;
 }
 
@@ -372,9 +445,11 @@ async fn connections_are_shed_on_request() {
     }
     let shed = "/commands/shed_connections";
     assert_eq!(send(address, "POST", shed, "", r#"{"percentage":50}"#).await.status, 401);
-    for wrong in ["", "{}", r#"{"percentage":101}"#, r#"{"percentage":"all"}"#] {
+    for wrong in ["", "{}", r#"{"percentage":101}"#, r#"{"percentage":-1}"#, r#"{"percentage":"all"}"#] {
         assert_eq!(send(address, "POST", shed, ROOT, wrong).await.status, 400, "{wrong}");
     }
+    let told = send(address, "POST", shed, ROOT, r#"{"percentage":500}"#).await.json();
+    assert_eq!(told["error"], "percentage is from 0 to 100, not 500");
     let none = send(address, "POST", shed, ROOT, r#"{"percentage":0}"#).await.json();
     assert_eq!((&none["connections_shed"], &none["error"]), (&0.into(), &Value::Null));
     let half = send(address, "POST", shed, ROOT, r#"{"percentage":50}"#).await.json();

@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use hyper::StatusCode;
 use paddock_proto::SessionId;
 use paddock_replica::Role;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::authorization::Refusal;
+use super::ensemble::{leader, observers, voting_view, zabstate};
 use super::parts::Admin;
 use super::snapshot;
 use crate::http::{Request, Response};
@@ -18,7 +20,7 @@ use crate::observability::status::{self, SettingValue, Status};
 use crate::observability::version::version_and_date;
 use crate::observability::{metric, metrics};
 
-/// Fields of an answer, in their order.
+/// Fields of an answer by their names.
 pub(super) type Fields = Map<String, Value>;
 type Answer = fn(&Admin, &Request) -> Result<Fields, Failure>;
 
@@ -86,8 +88,12 @@ const COMMANDS: &[Command] = &[
     command(&["watch_summary", "wchs"], watch_summary),
     command(&["watches", "wchc"], watches),
     command(&["watches_by_path", "wchp"], watches_by_path),
-    command(&["zabstate"], zabstate),
+    always(&["zabstate"], zabstate),
 ];
+
+/// Syncs that took so many milliseconds count as slow ones: the first bucket of their times that begins behind ZooKeeper's threshold of a
+/// second.
+const SLOW_SYNC_MS: u64 = 1024;
 
 /// The command whose answer is not JSON but a file.
 pub(super) const SNAPSHOT: &str = "snapshot";
@@ -134,15 +140,21 @@ pub(super) fn refuse_restore(_: &Admin, _: Request) -> Response {
     answer("restore", Err(Failure::new(StatusCode::NOT_IMPLEMENTED, text)))
 }
 
-/// ZooKeeper's form of an answer: the fields, the command, and the error or null.
+/// ZooKeeper's form of an answer: the fields, the command, and the error or null; each on a line of its own.
 pub(super) fn answer(command: &str, result: Result<Fields, Failure>) -> Response {
-    let (mut fields, status, error) = match result {
-        Ok(fields) => (fields, StatusCode::OK, Value::Null),
-        Err(failure) => (Fields::new(), failure.status, failure.text.into()),
+    let (fields, status, error) = match result {
+        Ok(fields) => (fields, StatusCode::OK, None),
+        Err(failure) => (Fields::new(), failure.status, Some(failure.text)),
     };
-    fields.insert("command".into(), command.into());
-    fields.insert("error".into(), error);
-    Response::json(&fields).with_status(status)
+    Response::pretty_json(&CommandAnswer { fields, command, error }).with_status(status)
+}
+
+#[derive(Serialize)]
+struct CommandAnswer<'a> {
+    #[serde(flatten)]
+    fields: Fields,
+    command: &'a str,
+    error: Option<String>,
 }
 
 /// The fields of a JSON object.
@@ -267,7 +279,10 @@ fn initial_configuration(admin: &Admin, _: &Request) -> Result<Fields, Failure> 
         SettingValue::Number(number) => format!("{}={number}\n", setting.word_name),
         SettingValue::Text(text) => format!("{}={text}\n", setting.word_name),
     };
-    let lines: String = status::configuration(&admin.shared).into_iter().map(line).collect();
+    let mut lines: String = status::configuration(&admin.shared).into_iter().map(line).collect();
+    if let Some(ensemble) = admin.shared.state.read().tree().ensemble() {
+        lines += &ensemble.text();
+    }
     fields(json!({ "initial_configuration": lines }))
 }
 
@@ -279,17 +294,6 @@ fn last_snapshot(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let (zxid, timestamp) =
         admin.shared.snapshots.newest().map_or((-1, -1), |(zxid, at_s)| (zxid, at_s as i64));
     fields(json!({ "zxid": format!("{zxid:x}"), "timestamp": timestamp }))
-}
-
-fn leader(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    let shared = &admin.shared;
-    let (role, leader) = (shared.role(), shared.standing().leader);
-    let (Some(leader), false) = (leader, role == Role::Alone) else {
-        return Err(Failure::new(StatusCode::OK, "server is not initialized"));
-    };
-    let host = status::members(shared).into_iter().find(|member| u64::from(member.id) == leader);
-    let host = host.map_or(String::new(), |member| member.host);
-    fields(json!({ "is_leader": role == Role::Leader, "leader_id": leader, "leader_ip": host }))
 }
 
 fn monitor(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
@@ -306,30 +310,19 @@ fn monitor(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     Ok(all)
 }
 
-fn observers(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    let standing = admin.shared.standing();
-    let observers: Vec<Value> = standing
-        .followers
-        .iter()
-        .filter(|follower| !follower.has_vote && follower.is_heard)
-        .map(|follower| json!({ "server_id": follower.member, "synced": !follower.gets_snapshot }))
-        .collect();
-    let synced = observers.iter().filter(|observer| observer["synced"] == true).count();
-    fields(json!({ "synced_observers": synced, "observers": observers }))
-}
-
 fn server_stats(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let s = Status::of(&admin.shared);
     let (last, min, max) = s.reply_bytes;
     let replies = json!({ "last_buffer_size": last, "min_buffer_size": min, "max_buffer_size": max });
     let average: Value = serde_json::from_str(&metric::rounded(s.latency_ms_average)).expect("a number");
-    fields(json!({
+    let events = &admin.shared.server_metrics;
+    let mut all = fields(json!({
         "version": version_and_date(),
         "read_only": s.is_read_only,
         "server_stats": {
             "packets_sent": s.sent,
             "packets_received": s.received,
-            "fsync_threshold_exceed_count": 0,
+            "fsync_threshold_exceed_count": events.syncs.count_from(SLOW_SYNC_MS),
             "client_response_stats": replies,
             "provider_null": false,
             "data_dir_size": status::data_bytes(&admin.shared),
@@ -343,12 +336,17 @@ fn server_stats(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
             "num_alive_client_connections": s.connections,
             "uptime": s.uptime_ms,
             "auth_failed_count": s.auth_failed,
-            "non_mtlsremote_conn_count": 0,
-            "non_mtlslocal_conn_count": 0,
+            "non_mtlsremote_conn_count": events.unproven_remote.load(Relaxed),
+            "non_mtlslocal_conn_count": events.unproven_local.load(Relaxed),
         },
         "client_response": replies,
         "node_count": s.znodes,
-    }))
+    }))?;
+    if let Some([last, min, max]) = s.proposal_sizes() {
+        let sizes = json!({ "last_buffer_size": last, "min_buffer_size": min, "max_buffer_size": max });
+        all.insert("proposal_stats".into(), sizes);
+    }
+    Ok(all)
 }
 
 fn stats(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
@@ -365,29 +363,6 @@ fn stat_reset(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
 /// Java's properties have no counterpart but for those that `environment` tells.
 fn system_properties(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
     environment(admin, request)
-}
-
-fn voting_view(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    let shared = &admin.shared;
-    let voters = shared.state.read().membership().voters.clone();
-    let members = status::members(shared).into_iter().filter(|member| voters.contains(&u64::from(member.id)));
-    let view: Fields = members
-        .map(|member| {
-            let addresses = |port: u16| vec![format!("{}:{port}", member.host)];
-            let client = member.client.as_ref();
-            let client_address =
-                client.and_then(|client| client.address.clone()).unwrap_or_else(|| "0.0.0.0".into());
-            let client_port = client.map_or_else(String::new, |client| client.port.to_string());
-            let described = json!({
-                "server_addresses": addresses(member.quorum_port),
-                "election_addresses": addresses(member.election_port),
-                "client_address": format!("{client_address}:{client_port}"),
-                "learner_type": "PARTICIPANT",
-            });
-            (member.id.to_string(), described)
-        })
-        .collect();
-    fields(json!({ "current_config": view }))
 }
 
 fn watch_summary(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
@@ -409,10 +384,4 @@ fn watches_by_path(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
         .map(|(path, sessions)| (path.to_string(), numbers(sessions)))
         .collect();
     fields(json!({ "path_to_session_ids": all }))
-}
-
-fn zabstate(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    let role = admin.shared.role();
-    let state = if matches!(role, Role::Leader | Role::Follower | Role::Observer) { "BROADCAST" } else { "" };
-    fields(json!({ "voting": role == Role::Looking, "zabstate": state }))
 }

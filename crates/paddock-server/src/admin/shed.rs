@@ -17,7 +17,7 @@ const NAME: &str = "shed_connections";
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Share {
-    percentage: u8,
+    percentage: i64,
 }
 
 /// Closes as many percent of the connections as the body says: `{"percentage": N}`, from 0 to 100.
@@ -30,10 +30,9 @@ fn shed(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
     let wrong = |why: String| Failure::new(StatusCode::BAD_REQUEST, why);
     let Share { percentage } = serde_json::from_slice(&request.body)
         .map_err(|error| wrong(format!("The body is like {{\"percentage\": 10}}: {error}")))?;
-    if percentage > 100 {
-        return Err(wrong(format!("percentage is from 0 to 100, not {percentage}")));
-    }
-    let shed = admin.operator.shed_connections(percentage.into());
+    let share = usize::try_from(percentage).ok().filter(|share| *share <= 100);
+    let share = share.ok_or_else(|| wrong(format!("percentage is from 0 to 100, not {percentage}")))?;
+    let shed = admin.operator.shed_connections(share);
     tracing::info!(client = %request.peer, percentage, connections = shed, "closed connections on request");
     fields(json!({ "percentage_requested": percentage, "connections_shed": shed }))
 }

@@ -1,7 +1,8 @@
 //! ClickHouse Keeper's HTTP interface to znodes, `/api/v1/storage/PATH`: read, create, set and delete, each by its HTTP method.
 //!
-//! There anyone may do all of it. Here what a znode holds is shown to whom its ACL gives READ, and changes are for administrators, as
-//! on the page.
+//! Paths, methods, statuses, fields and the texts of what went well are those of ClickHouse's `KeeperHTTPStorageHandler.cpp`. There
+//! anyone may do all of it. Here what a znode holds is shown to whom its ACL gives READ, and changes are for administrators, as on the
+//! page; a refusal is JSON.
 
 use hyper::StatusCode;
 use hyper::header::LOCATION;
@@ -13,8 +14,7 @@ use super::page::{Identities, ask, create_request, either, read, refused, writte
 use super::parts::Admin;
 use crate::http::{Request, Response};
 
-/// Path of the interface, in front of a znode's.
-pub(super) const BASE: &str = "/api/v1/storage";
+const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Data of a znode, or with `children=true` the names of its children and its Stat.
 pub(super) fn get(admin: &Admin, request: Request) -> Response {
@@ -22,7 +22,7 @@ pub(super) fn get(admin: &Admin, request: Request) -> Response {
 }
 
 fn show(admin: &Admin, request: &Request) -> Result<Response, Response> {
-    let (path, ids) = (path_of(request)?, Identities::of(admin, request)?);
+    let (path, ids) = (path_of(request), Identities::of(admin, request)?);
     if request.parameter("children") != Some("true") {
         let encoded = read(&admin.shared, &ids, &Read::GetData { path: &path, watch: false })?;
         let data =
@@ -56,41 +56,38 @@ fn shown(stat: &Stat) -> Value {
 
 /// Creates a persistent znode with the body as its data.
 pub(super) fn create(admin: &Admin, request: Request) -> Response {
-    either(path_of(&request).and_then(|path| {
-        ask(admin, &request, OpCode::Create, |out| create_request(&path, &request.body, 0, out))?;
-        Ok(Response::of("text/plain; charset=utf-8", "")
-            .with_status(StatusCode::CREATED)
-            .with_header(LOCATION, &format!("{BASE}{path}")))
+    let path = path_of(&request);
+    let reply = ask(admin, &request, OpCode::Create, |out| create_request(&path, &request.body, 0, out));
+    // The header has the znode's path, and not that of its resource, as at ClickHouse Keeper.
+    either(reply.map(|_| {
+        Response::of(TEXT, "Created\n").with_status(StatusCode::CREATED).with_header(LOCATION, &path)
     }))
 }
 
 /// Sets the data of a znode, if it has the version that is named; -1 is any.
 pub(super) fn set(admin: &Admin, request: Request) -> Response {
-    either(path_of(&request).and_then(|path| {
-        let version = version_of(&request)?;
+    let path = path_of(&request);
+    let reply = version_of(&request).and_then(|version| {
         ask(admin, &request, OpCode::SetData, |out| {
             written_request(&path, Some(&request.body), version, out);
-        })?;
-        Ok(Response::of("text/plain; charset=utf-8", ""))
-    }))
+        })
+    });
+    either(reply.map(|_| Response::of(TEXT, "OK\n")))
 }
 
 /// Deletes a znode, if it has the version that is named; -1 is any.
 pub(super) fn delete(admin: &Admin, request: Request) -> Response {
-    either(path_of(&request).and_then(|path| {
-        let version = version_of(&request)?;
-        ask(admin, &request, OpCode::Delete, |out| written_request(&path, None, version, out))?;
-        Ok(Response::of("text/plain; charset=utf-8", "").with_status(StatusCode::NO_CONTENT))
-    }))
+    let path = path_of(&request);
+    let reply = version_of(&request).and_then(|version| {
+        ask(admin, &request, OpCode::Delete, |out| written_request(&path, None, version, out))
+    });
+    either(reply.map(|_| Response::of(TEXT, "").with_status(StatusCode::NO_CONTENT)))
 }
 
-/// The znode's path: all that stands behind the interface's own.
-fn path_of(request: &Request) -> Result<String, Response> {
-    let path = format!("/{}", request.rest);
-    if path.len() > 1 && path.ends_with('/') {
-        return Err(refused(StatusCode::BAD_REQUEST, "A path ends with a name."));
-    }
-    Ok(path)
+/// The znode's path: the names that stand behind the interface's own path. Empty ones count for nothing.
+fn path_of(request: &Request) -> String {
+    let names: Vec<&str> = request.rest.split('/').filter(|name| !name.is_empty()).collect();
+    format!("/{}", names.join("/"))
 }
 
 fn version_of(request: &Request) -> Result<i32, Response> {

@@ -82,6 +82,12 @@ impl SummaryCounter {
         self.record(since.elapsed().as_millis() as u64);
     }
 
+    /// Number of values in the buckets that begin at `value` or behind it.
+    pub(crate) fn count_from(&self, value: u64) -> u64 {
+        let buckets = self.buckets.iter().enumerate().filter(|(index, _)| least_value(*index) >= value);
+        buckets.map(|(_, count)| count.load(Relaxed)).sum()
+    }
+
     pub(crate) fn get(&self) -> Summary {
         let buckets: Vec<(u64, u64)> = self
             .buckets
@@ -135,6 +141,7 @@ mod tests {
         let summary = counter.get();
         assert_eq!((summary.count, summary.sum, summary.min, summary.max), (1000, 500_500, 1, 1000));
         assert_eq!(summary.average(), 500.5);
+        assert_eq!((counter.count_from(512), counter.count_from(1024)), (489, 0));
         for (share, quantile) in QUANTILES.into_iter().zip(summary.quantiles) {
             let wanted = share * 1000.0;
             assert!((quantile as f64 - wanted).abs() <= wanted / 8.0, "{share}: {quantile}");
