@@ -34,6 +34,8 @@ pub struct Config {
     pub garbage_interval_ms: u64,
     /// Number of such znodes that one search removes at most.
     pub garbage_max: usize,
+    /// Znodes that a transaction removes at most where a command removes more: the same on every member, always.
+    pub removed_at_once: usize,
     /// Number of writes after which a snapshot is taken.
     pub snapshot_writes: u64,
     /// Bytes of transaction log after which a snapshot is taken, if that comes before the number of writes.
@@ -86,6 +88,7 @@ impl Config {
             tick_ms: 2000,
             garbage_interval_ms: 60_000,
             garbage_max: 100,
+            removed_at_once: paddock_tree::REMOVED_AT_ONCE,
             snapshot_writes: 10,
             snapshot_log_bytes: 1 << 20,
             snapshots_kept: 2,

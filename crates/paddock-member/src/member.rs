@@ -408,6 +408,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         tick_ms: config.tick_ms,
         garbage_interval_ms: config.garbage_interval_ms,
         garbage_max: config.garbage_max,
+        removed_at_once: config.removed_at_once,
         entry_bytes_kept: config.entry_bytes_kept,
         linearizable_reads: config.linearizable_reads,
         lease_clock_bound_ms: config.lease_clock_bound_ms,

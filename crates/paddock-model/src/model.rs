@@ -13,7 +13,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use paddock_proto::{Acl, ErrorCode, Id, SessionId, Stat, WriteReply, Zxid};
+use paddock_proto::{Acl, ErrorCode, EventKind, Id, SessionId, Stat, WriteReply, Zxid};
 use paddock_tree::{Change, Outcome};
 
 use crate::dump::{Dump, Znode};
@@ -119,6 +119,33 @@ impl Model {
             }
         };
         Outcome { zxid: self.zxid(), result, changes: changes.into_iter().collect() }
+    }
+
+    /// Removes the next `at_once` of the znodes that a write removes, in a transaction of their own; `None` if there are no more than
+    /// that, which is for [`Model::apply`].
+    pub fn remove_portion(&mut self, call: &Call, at_once: usize) -> Option<Outcome<'static>> {
+        let doomed = self.removed_by(call);
+        if doomed.len() <= at_once {
+            return None;
+        }
+        let mut changes = Vec::new();
+        self.zxid += 1;
+        doomed[..at_once].iter().for_each(|path| self.remove(path, &mut changes));
+        let changes = changes.into_iter().collect();
+        Some(Outcome { zxid: self.zxid(), result: Ok(WriteReply::Done), changes })
+    }
+
+    /// Znodes that the end of a session or the removal of a subtree takes along, in the order in which they go.
+    fn removed_by(&self, call: &Call) -> Vec<String> {
+        if !matches!(
+            call.wish,
+            Wish::ExpireSession { .. } | Wish::CloseSession | Wish::RemoveRecursive { .. }
+        ) {
+            return Vec::new();
+        }
+        let changes = self.clone().apply(call).changes;
+        let deleted = changes.into_iter().filter(|change| change.kind == EventKind::NodeDeleted);
+        deleted.map(|change| change.path.into_owned()).collect()
     }
 
     fn answer(&mut self, call: &Call, changes: &mut Changes) -> Reply {

@@ -9,7 +9,7 @@ use paddock_replica::{
     Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated,
 };
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel};
-use paddock_tree::{Command, Tree};
+use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 const WRITES: usize = 100;
 const DATA: [u8; 100] = [7; 100];
@@ -23,6 +23,7 @@ fn options() -> ReplicaOptions {
         tick_ms: 100,
         garbage_interval_ms: 60_000,
         garbage_max: 100,
+        removed_at_once: REMOVED_AT_ONCE,
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
         lease_clock_bound_ms: None,

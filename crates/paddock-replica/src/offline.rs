@@ -1,6 +1,6 @@
 //! Applying entries to a tree without a member: for whoever reads the directory of one that is stopped.
 
-use paddock_tree::Tree;
+use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 use crate::LogEntry;
 use crate::batch::{Batch, batches};
@@ -17,9 +17,20 @@ pub fn apply_offline(tree: &mut Tree, entry: &LogEntry) {
             for batch in batches(&entry.payload) {
                 let is_new = batch.number == Batch::UNNUMBERED || tree.admit(batch.origin, batch.number);
                 if is_new {
-                    batch.commands().for_each(|command| drop(tree.apply(&command)));
+                    batch.commands().for_each(|command| apply_command(tree, &command));
                 }
             }
         }
+    }
+}
+
+fn apply_command(tree: &mut Tree, command: &Command<'_>) {
+    let refusal = match tree.long_removal(command, REMOVED_AT_ONCE) {
+        Some(removal) => removal.run_alone(tree).err(),
+        None => None,
+    };
+    match refusal {
+        Some(error) => drop(tree.refuse(error)),
+        None => drop(tree.apply(command)),
     }
 }

@@ -22,6 +22,8 @@ pub struct ReplicaOptions {
     /// Bound on the clocks for leases: no clock of the ensemble runs ahead of another one by more than this many milliseconds
     /// in a second. A leader with a lease answers syncs without asking its quorum. `None` does without leases.
     pub lease_clock_bound_ms: Option<u64>,
+    /// Znodes that a transaction removes at most where a command removes more: the same on every member, always.
+    pub removed_at_once: usize,
     /// Seed of the election timeouts: the same seed makes the same choices.
     pub seed: u64,
     /// Number of this process of the member, which no other process has, here or elsewhere.

@@ -8,7 +8,7 @@ use paddock_replica::{
     Replicated,
 };
 use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
-use paddock_tree::{Command, Tree};
+use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 #[path = "member/script.rs"]
 mod script;
@@ -22,6 +22,7 @@ fn options() -> ReplicaOptions {
         tick_ms: 100,
         garbage_interval_ms: 60_000,
         garbage_max: 100,
+        removed_at_once: REMOVED_AT_ONCE,
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
         lease_clock_bound_ms: None,

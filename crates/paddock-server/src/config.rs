@@ -29,7 +29,7 @@ pub use paddock_front::{ConnectRate, DigestAlgorithm, PrincipalNames, SaslUsers}
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership};
 use paddock_state::{MemberFacts, WatchLimits};
-use paddock_tree::member_lines;
+use paddock_tree::{REMOVED_AT_ONCE, member_lines};
 pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 pub use tracing::{EndpointError, TracesEndpoint, Tracing};
 
@@ -249,6 +249,7 @@ impl Config {
             tick_ms: u64::from(self.tick_ms),
             garbage_interval_ms: self.garbage_interval_ms,
             garbage_max: self.garbage_max,
+            removed_at_once: REMOVED_AT_ONCE,
             snapshot_writes: self.snapshot_writes,
             snapshot_log_bytes: self.snapshot_log_bytes,
             snapshots_kept: self.snapshots_kept,

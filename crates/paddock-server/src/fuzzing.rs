@@ -15,7 +15,7 @@ use paddock_replica::{
     Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated,
 };
 use paddock_state::{ConnId, Now, Outbox, Outboxes, State};
-use paddock_tree::Tree;
+use paddock_tree::{REMOVED_AT_ONCE, Tree};
 
 use crate::{Config, SaslUsers};
 
@@ -30,6 +30,7 @@ fn options() -> ReplicaOptions {
         tick_ms: 100,
         garbage_interval_ms: 100,
         garbage_max: 10,
+        removed_at_once: REMOVED_AT_ONCE,
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
         lease_clock_bound_ms: None,

@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use paddock_replica::LogEntry;
 
+use crate::machine::setup::Settings;
 use answers::Acknowledged;
 use elections::Elections;
 use once::Once;
@@ -43,12 +44,16 @@ pub(crate) struct Checks {
 impl Checks {
     pub(crate) fn new(linearizable_reads: bool, watches_per_turn: usize) -> Checks {
         let real_time = RealTime::of_every_read(linearizable_reads);
-        Checks { real_time, watches_per_turn, ..Checks::default() }
+        let truth = Truth::new(Settings::REMOVED_AT_ONCE);
+        Checks { truth, real_time, watches_per_turn, ..Checks::default() }
     }
 
     /// A member is about to apply an entry. Its monotonic clock shows `now_ms`.
     pub(crate) fn committed(&mut self, member: u8, entry: &LogEntry, now_ms: u64) -> Checked {
         for happened in self.truth.observe(member, entry)? {
+            if happened.goes_on {
+                continue;
+            }
             self.once.happened(&happened)?;
             self.sessions.happened(&happened)?;
         }

@@ -10,7 +10,7 @@ use paddock_proto::{
     ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SessionId, SetWatches, WatchEvent,
     WatchRequest, WatcherKind, Write, Xid, Zxid, frame,
 };
-use paddock_tree::{Asker, Command, Guess, InstallError, Installed, Outcome, Tree, multi_read};
+use paddock_tree::{Asker, Command, Guess, InstallError, Installed, LongRemoval, Outcome, Tree, multi_read};
 use parking_lot::Mutex;
 
 use crate::computed;
@@ -105,14 +105,32 @@ impl State {
     #[inline]
     pub fn apply<'a>(&mut self, command: &Command<'a>, out: &mut Outboxes) -> Outcome<'a> {
         let outcome = self.tree.apply(command);
+        self.tell(command, &outcome, out);
+        outcome
+    }
+
+    /// Removes the next portion of what a command removes in several transactions; `None` once the rest is for [`State::apply`].
+    pub fn remove_portion(
+        &mut self,
+        removal: &mut LongRemoval<'_>,
+        command: &Command<'_>,
+        out: &mut Outboxes,
+    ) -> Option<Outcome<'static>> {
+        let outcome = removal.remove_portion(&mut self.tree)?;
+        self.tell(command, &outcome, out);
+        Some(outcome)
+    }
+
+    /// Tells whoever watches what a transaction of a command has changed.
+    #[inline]
+    fn tell(&mut self, command: &Command<'_>, outcome: &Outcome<'_>, out: &mut Outboxes) {
         let watches = self.watches.get_mut();
         for change in &outcome.changes {
             watches.fire(change, outcome.zxid, out);
         }
         if let Some(deaths) = &mut self.deaths {
-            deaths.extend(deaths_by(command, &outcome));
+            deaths.extend(deaths_by(command, outcome));
         }
-        outcome
     }
 
     /// From now on the ephemerals that go with their sessions are kept for [`State::take_deaths`].

@@ -76,6 +76,18 @@ pub const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        what: "a session with more than 500 ephemerals ends in several transactions",
+        why: "readers do not wait until all are gone; ZooKeeper holds everybody up for one long transaction",
+        example: || {
+            let create = |number| {
+                let path = format!("/o@@@@@@/ephemeral-{number}");
+                Call::of("create", OpCode::Create, create_with(&path, b"", 1))
+            };
+            let close = Call::of("closeSession", OpCode::CloseSession, Body::new());
+            calls_in_steps(vec![(0..501).map(create).collect(), vec![close]])
+        },
+    },
+    Difference {
         what: "an ACL may name users of SASL on a server without SASL",
         why: "members decide alike, whether or not they have SASL users; ZooKeeper knows the scheme only where its provider is \
               configured",
@@ -91,9 +103,13 @@ pub const DIFFERENCES: &[Difference] = &[
 // negative, and znodes for quotas in places or with texts that ZooKeeper does not expect. Paddock refuses or ignores them.
 
 fn create(path: &str, data: &[u8]) -> Body {
+    create_with(path, data, 0)
+}
+
+fn create_with(path: &str, data: &[u8], flags: i32) -> Body {
     let mut body = Body::new().string(Some(path)).buffer(Some(data));
     body.bytes.extend_from_slice(paddock_proto::AclList::OPEN.wire());
-    body.int("flags", 0)
+    body.int("flags", flags)
 }
 
 fn one_call(call: Call) -> Sequence {
@@ -101,7 +117,11 @@ fn one_call(call: Call) -> Sequence {
 }
 
 fn calls(calls: Vec<Call>) -> Sequence {
+    calls_in_steps(vec![calls])
+}
+
+fn calls_in_steps(steps: Vec<Vec<Call>>) -> Sequence {
     let connect = Step::Connect { slot: 0, connect: Connect::new_session() };
-    let steps = vec![connect, Step::Calls { slot: 0, calls }];
-    Sequence { whole_tree: false, steps }
+    let calls = steps.into_iter().map(|calls| Step::Calls { slot: 0, calls });
+    Sequence { whole_tree: false, steps: [connect].into_iter().chain(calls).collect() }
 }

@@ -1,6 +1,7 @@
 //! Attacks on a real server, each beside a client that behaves. `cargo xtask test attacks` runs them; docs/security.md has the figures.
 
 mod http;
+mod large;
 mod rude;
 mod scene;
 mod witness;
@@ -200,61 +201,6 @@ fn connections_that_close_without_a_greeting() {
     scene.attack("connect and close", Goal::BUSY, |server, deadline| {
         on_threads(4, deadline, |_| drop(Rude::call(server)));
     });
-}
-
-/// Creates so many znodes below another one.
-fn make_children(client: &mut Rude, parent: &str, mode: CreateMode, count: usize) {
-    for first in (0..count).step_by(PIPELINE) {
-        let batch: Vec<u8> = (first..first + PIPELINE)
-            .flat_map(|number| {
-                let path = format!("{parent}/child-{number:07}");
-                request(1, OpCode::Create, |out| encode::create_open(out, &path, None, mode))
-            })
-            .collect();
-        client.send(&batch);
-        (0..PIPELINE).for_each(|_| drop(client.receive()));
-    }
-}
-
-#[test]
-fn a_session_with_very_many_ephemerals_ends() {
-    let scene = Scene::new();
-    Rude::connect(&scene.server).create("/parent", b"");
-    let ended = AtomicU64::new(0);
-    let longest_ms = AtomicU64::new(0);
-    // The tree keeps the room for as many znodes.
-    let goal = Goal { kept: 48 * MIB, ..Goal::BUSY };
-    scene.attack("100,000 ephemerals of one session ended", goal, |server, deadline| {
-        while Instant::now() < deadline {
-            let mut client = Rude::connect(server);
-            make_children(&mut client, "/parent", CreateMode::Ephemeral, scaled(100_000));
-            let since = Instant::now();
-            client.send(&request(2, OpCode::CloseSession, |_| {}));
-            client.receive();
-            longest_ms.fetch_max(since.elapsed().as_millis() as u64, Relaxed);
-            ended.fetch_add(1, Relaxed);
-        }
-    });
-    println!("{} sessions ended, the longest took {} ms", ended.into_inner(), longest_ms.into_inner());
-}
-
-#[test]
-fn long_lists_of_children() {
-    let scene = Scene::new();
-    let mut maker = Rude::connect(&scene.server);
-    maker.create("/parent", b"");
-    make_children(&mut maker, "/parent", CreateMode::Persistent, scaled(1_000_000));
-    let list = request(1, OpCode::GetChildren, |out| encode::path_and_watch(out, "/parent", false));
-    let lists = AtomicU64::new(0);
-    scene.attack("lists of 1,000,000 children", Goal::BUSY, |server, deadline| {
-        let count = on_threads(2, deadline, |_| {
-            let mut client = Rude::connect(server);
-            client.send(&list);
-            client.receive();
-        });
-        lists.store(count, Relaxed);
-    });
-    println!("{} lists", lists.into_inner());
 }
 
 /// A multi that creates so many znodes and deletes them.

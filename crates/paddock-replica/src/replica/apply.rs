@@ -98,18 +98,36 @@ impl Replica {
                 state.tree().look_ahead(&paths);
             }
             let item = self.run_until_command(&mut items, state, out);
-            let changes = self.apply_command(now, &command, item, state, out);
+            let refusal = self.remove_long(&command, held);
+            let (replicated, out) = held.parts();
+            let state = replicated.state_mut();
+            let changes = self.apply_command(now, &command, refusal, item, state, out);
             commands += 1;
             if stretch.is_over(changes, out.take_events()) {
-                replicated.set_within_entry(true);
-                held.yield_to_others();
-                held.parts().0.set_within_entry(false);
+                yield_within_entry(held);
             }
         }
         let (replicated, out) = held.parts();
         let rest = self.run_until_command(&mut items, replicated.state(), out);
         assert!(rest.is_none(), "batch {} has fewer commands than were submitted", batch.number);
         commands
+    }
+
+    /// Carries out the long part of a command that removes many znodes. Returns the error with which the command is to be refused.
+    fn remove_long(&self, command: &Command<'_>, held: &mut impl HeldState) -> Option<ErrorCode> {
+        let mut removal = held.parts().0.tree().long_removal(command, self.options.removed_at_once)?;
+        loop {
+            match removal.look_up(held.parts().0.tree()) {
+                Ok(true) => yield_within_entry(held),
+                Ok(false) => break,
+                Err(error) => return Some(error),
+            }
+        }
+        loop {
+            let (replicated, out) = held.parts();
+            replicated.state_mut().remove_portion(&mut removal, command, out)?;
+            yield_within_entry(held);
+        }
     }
 
     fn run_locals(&mut self, now: Now, state: &State, out: &mut Outboxes) {
@@ -168,16 +186,20 @@ impl Replica {
         }
     }
 
-    /// Applies a command. Returns the number of znodes that it changed.
+    /// Applies a command, or refuses it with an error that is known already. Returns the number of znodes that it changed.
     fn apply_command(
         &mut self,
         now: Now,
         command: &Command<'_>,
+        refusal: Option<ErrorCode>,
         item: Option<QueuedItem>,
         state: &mut State,
         out: &mut Outboxes,
     ) -> usize {
-        let outcome = state.apply(command, out);
+        let outcome = match refusal {
+            Some(error) => state.tree_mut().refuse(error),
+            None => state.apply(command, out),
+        };
         if outcome.result.is_ok() {
             self.follow_session(now, command, state, out);
         }
@@ -358,6 +380,13 @@ impl Replica {
             self.sessions.end_all().into_iter().for_each(|conn| out.close(conn));
         }
     }
+}
+
+/// Lets others have the state for a moment, who must not take it for the state between two entries.
+fn yield_within_entry(held: &mut impl HeldState) {
+    held.parts().0.set_within_entry(true);
+    held.yield_to_others();
+    held.parts().0.set_within_entry(false);
 }
 
 fn begins_change_of_members(command: &Command<'_>, outcome: &Outcome<'_>) -> bool {

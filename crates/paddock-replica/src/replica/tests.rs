@@ -1,6 +1,8 @@
 //! Tests of parts together.
 
-use paddock_tree::Tree;
+use paddock_proto::jute::Writer;
+use paddock_proto::{Acl, IdList, OpCode, SessionId, Xid, Zxid, encode};
+use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 use crate::message::{Condition, Envelope, FoundOnDisk, Greeting, PeerMessage, Purpose, Ruling};
 use crate::{
@@ -18,6 +20,7 @@ fn options(voters: Vec<u64>) -> ReplicaOptions {
         tick_ms: 100,
         garbage_interval_ms: 60_000,
         garbage_max: 100,
+        removed_at_once: REMOVED_AT_ONCE,
         entry_bytes_kept: 2000,
         linearizable_reads: false,
         lease_clock_bound_ms: None,
@@ -80,10 +83,12 @@ fn no_gate_is_left_for_a_connection_that_was_gone_when_its_session_came_back() {
     assert_eq!(replica.gates.closed_forever().next(), None, "{:?}", replica.gates);
 }
 
-/// Counts how often others have the state, and whether they find it within an entry.
+/// Counts how often others have the state, which they must find within an entry, and notes the zxid and the number of ephemerals
+/// that they find.
 struct Yielding<'a> {
     own: OwnState<'a>,
     within: usize,
+    found: Vec<(Zxid, usize)>,
 }
 
 impl HeldState for Yielding<'_> {
@@ -94,6 +99,9 @@ impl HeldState for Yielding<'_> {
     fn yield_to_others(&mut self) {
         assert!(self.parts().0.is_within_entry(), "a snapshot must not begin here");
         self.within += 1;
+        let tree = self.parts().0.tree();
+        let found = (tree.zxid(), tree.ephemeral_count());
+        self.found.push(found);
     }
 }
 
@@ -114,7 +122,7 @@ fn others_have_the_state_between_the_commands_of_one_entry() {
     let mut within = 0;
     while state.tree().session_count() < SESSIONS as usize {
         replica.collect(NOW, &mut effects);
-        let mut held = Yielding { own: OwnState(&mut state, &mut out), within: 0 };
+        let mut held = Yielding { own: OwnState(&mut state, &mut out), within: 0, found: Vec::new() };
         replica.apply(NOW, &mut effects, &mut held);
         within += held.within;
         assert!(!state.is_within_entry());
@@ -124,6 +132,56 @@ fn others_have_the_state_between_the_commands_of_one_entry() {
         }
     }
     assert!((2..10).contains(&within), "{within} times");
+}
+
+#[test]
+fn others_have_the_state_while_a_session_with_many_ephemerals_ends() {
+    let ephemerals = 3 * REMOVED_AT_ONCE + 7;
+    let mut state = Replicated::new(Tree::new(), (0, 0), Membership::default());
+    let mut replica = alone(&state);
+    settle(&mut replica, &mut state);
+    let conn = ConnId::new(0, 1);
+    replica.step(NOW, Input::Client(ClientInput::Connect { conn, timeout_ms: 10_000, may_only_read: false }));
+    settle(&mut replica, &mut state);
+    let session = state.tree().sessions().map(|(session, _)| session).next().expect("it was just created");
+    for number in 0..ephemerals {
+        let command = create_ephemeral(session, number);
+        let command = Command::decode(&command).expect("it was just encoded").taken_by(1);
+        assert!(state.tree_mut().apply(&command).result.is_ok());
+    }
+
+    let before = state.tree().zxid();
+    let mut command = Vec::new();
+    Command::encode(session, 0, IdList::NONE, OpCode::CloseSession, &[], &mut command);
+    let close = ClientInput::Write { conn, xid: Xid(1), op: OpCode::CloseSession, command };
+    replica.step(NOW, Input::Client(close));
+    let (mut effects, mut out) = (Effects::default(), Outboxes::new(1));
+    let mut found = Vec::new();
+    while state.tree().session_count() > 0 {
+        replica.collect(NOW, &mut effects);
+        let mut held =
+            Yielding { own: OwnState(&mut state, &mut out), within: 0, found: std::mem::take(&mut found) };
+        replica.apply(NOW, &mut effects, &mut held);
+        found = held.found;
+        (effects.entries, effects.hard_state) = (vec![], None);
+        if let Some(round) = effects.round.take() {
+            replica.step(NOW, Input::Persisted { round });
+        }
+    }
+    let after = |portions: usize| (Zxid(before.0 + portions as i64), ephemerals - portions * REMOVED_AT_ONCE);
+    found.dedup();
+    assert_eq!(found, [after(0), after(1), after(2), after(3)]);
+    assert_eq!((state.tree().zxid(), state.tree().ephemeral_count()), (Zxid(before.0 + 4), 0));
+}
+
+fn create_ephemeral(session: SessionId, number: usize) -> Vec<u8> {
+    let (mut body, mut command) = (Vec::new(), Vec::new());
+    body.put_string(&format!("/{number}"));
+    body.put_buffer(None);
+    encode::put_acl(&mut body, &[Acl::open()]);
+    body.put_i32(1);
+    Command::encode(session, 0, IdList::NONE, OpCode::Create, &body, &mut command);
+    command
 }
 
 #[test]

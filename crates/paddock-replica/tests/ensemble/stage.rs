@@ -15,7 +15,7 @@ use paddock_replica::{
     Effects, Founding, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated, Role,
 };
 use paddock_state::{ConnId, Now, Outboxes, Parcel};
-use paddock_tree::Tree;
+use paddock_tree::{REMOVED_AT_ONCE, Tree};
 
 pub(crate) use self::clients::Guest;
 pub(crate) use self::disk::Disk;
@@ -99,6 +99,7 @@ impl Stage {
             tick_ms: TICK_MS,
             garbage_interval_ms: 60_000,
             garbage_max: 100,
+            removed_at_once: REMOVED_AT_ONCE,
             entry_bytes_kept: 2000,
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,

@@ -16,14 +16,22 @@ use super::{Checked, ensure};
 
 const CHECKER: &str = "committed entries";
 
-/// A command that counted.
+/// A command that counted, or a transaction of one that removes more than goes into one.
 #[derive(Debug)]
 pub(crate) struct Happened {
+    /// The command goes on in another transaction.
+    pub(crate) goes_on: bool,
     /// The entry it stands in.
     pub(crate) index: u64,
     pub(crate) term: u64,
     pub(crate) call: Call,
     pub(crate) outcome: Outcome<'static>,
+}
+
+impl Happened {
+    fn new(entry: &LogEntry, call: Call, outcome: Outcome<'static>) -> Happened {
+        Happened { goes_on: false, index: entry.index, term: entry.term, call, outcome }
+    }
 }
 
 #[derive(Debug)]
@@ -46,11 +54,17 @@ pub(crate) struct Truth {
     told: Vec<Rc<Happened>>,
     /// Models of the tree at each zxid, from 0.
     models: Vec<Model>,
+    /// Znodes that a transaction removes at most where a command removes more.
+    removed_at_once: usize,
     /// The incarnation of each member that counts, and the number of its last batch.
     origins: BTreeMap<u8, (u64, u64)>,
 }
 
 impl Truth {
+    pub(crate) fn new(removed_at_once: usize) -> Truth {
+        Truth { removed_at_once, ..Truth::default() }
+    }
+
     /// A member applies an entry. Answers with what happened, if nobody has applied it before.
     pub(crate) fn observe(&mut self, member: u8, entry: &LogEntry) -> Checked<Vec<Rc<Happened>>> {
         let LogEntry { index, term, payload, .. } = entry;
@@ -72,7 +86,7 @@ impl Truth {
         let mut all = Vec::new();
         for batch in entry.batches() {
             if batch.number == Batch::UNNUMBERED || self.admit(batch.origin, batch.number) {
-                all.extend(batch.commands().map(|command| self.apply(entry, &command)));
+                all.extend(batch.commands().flat_map(|command| self.apply(entry, &command)));
             }
         }
         let began = |happened: &&Rc<Happened>| {
@@ -97,7 +111,7 @@ impl Truth {
         counts
     }
 
-    fn apply(&mut self, entry: &LogEntry, command: &Command<'_>) -> Rc<Happened> {
+    fn apply(&mut self, entry: &LogEntry, command: &Command<'_>) -> Vec<Rc<Happened>> {
         let ids = command.ids.iter().map(|(scheme, id)| paddock_proto::Id::new(scheme, id)).collect();
         let call = Call {
             session: command.session,
@@ -110,8 +124,18 @@ impl Truth {
         if self.models.is_empty() {
             self.models.push(self.model.clone());
         }
+        let mut all = Vec::new();
+        while let Some(outcome) = self.model.remove_portion(&call, self.removed_at_once) {
+            all.push(self.note(Happened { goes_on: true, ..Happened::new(entry, call.clone(), outcome) }));
+        }
         let outcome = self.model.apply(&call);
-        let happened = Rc::new(Happened { index: entry.index, term: entry.term, call, outcome });
+        all.push(self.note(Happened::new(entry, call, outcome)));
+        all
+    }
+
+    /// The model is as it was made by what happened last.
+    fn note(&mut self, happened: Happened) -> Rc<Happened> {
+        let happened = Rc::new(happened);
         if self.model.zxid().0 as usize == self.models.len() {
             self.told.push(happened.clone());
             self.models.push(self.model.clone());

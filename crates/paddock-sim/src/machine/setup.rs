@@ -46,6 +46,9 @@ impl Settings {
     /// More than the clocks drift apart, if leases are used: one may run that much faster than another.
     pub(crate) const LEASE_CLOCK_BOUND_MS: u64 = 150;
 
+    /// Znodes that a transaction removes at most where a command removes more.
+    pub(crate) const REMOVED_AT_ONCE: usize = 2;
+
     pub(crate) fn throw(members: u8, spares: u8, chance: &mut Chance) -> Settings {
         Settings {
             hosts: names::OWN_HOSTS,
@@ -107,6 +110,7 @@ impl Settings {
             tick_ms: self.tick_ms,
             garbage_interval_ms: self.garbage_interval_ms,
             garbage_max: 5,
+            removed_at_once: Settings::REMOVED_AT_ONCE,
             snapshot_writes: self.snapshot_writes,
             snapshot_log_bytes: self.snapshot_log_bytes,
             snapshots_kept: self.snapshots_kept,

@@ -77,20 +77,23 @@ impl Store {
 
     /// The node and all below it, each after its parent, without a stack that a deep tree could exhaust.
     pub(crate) fn subtree(&self, top: NodeId) -> impl Iterator<Item = NodeId> {
-        std::iter::successors(Some(top), move |&id| {
-            if let Some(child) = self.extra(id).first_child.some() {
-                return Some(child);
+        std::iter::successors(Some(top), move |&id| self.behind_in_subtree(top, id))
+    }
+
+    /// The node behind another one in [`Store::subtree`].
+    pub(crate) fn behind_in_subtree(&self, top: NodeId, id: NodeId) -> Option<NodeId> {
+        if let Some(child) = self.extra(id).first_child.some() {
+            return Some(child);
+        }
+        let mut at = id;
+        while at != top {
+            let node = &self.nodes[at.0];
+            if let Some(next) = node.next.some() {
+                return Some(next);
             }
-            let mut at = id;
-            while at != top {
-                let node = &self.nodes[at.0];
-                if let Some(next) = node.next.some() {
-                    return Some(next);
-                }
-                at = node.parent;
-            }
-            None
-        })
+            at = node.parent;
+        }
+        None
     }
 
     pub(crate) fn parent(&self, id: NodeId) -> NodeId {
@@ -186,6 +189,16 @@ impl Store {
 
     pub(crate) fn ephemerals_of(&self, session: SessionId) -> impl Iterator<Item = NodeId> {
         self.ephemerals.get(&session).into_iter().flatten().copied()
+    }
+
+    pub(crate) fn ephemeral_count_of(&self, session: SessionId) -> usize {
+        self.ephemerals.get(&session).map_or(0, BTreeSet::len)
+    }
+
+    /// The ephemeral of a session behind one of them, in an order that differs between members.
+    pub(crate) fn ephemeral_behind(&self, session: SessionId, after: Option<NodeId>) -> Option<NodeId> {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.ephemerals.get(&session)?.range((after, Bound::Unbounded)).next().copied()
     }
 
     /// At most `max` ephemeral znodes behind a place, with the sessions that own them.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use paddock_model::{self as model, Call, Model, Question, Wish, acl, dump};
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, Dialect, ErrorCode, Id, IdList, OpCode, Request, SessionId, Stat, Zxid};
-use paddock_tree::{Asker, Command, Tree};
+use paddock_tree::{Asker, Command, Outcome, Tree};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
@@ -20,6 +20,15 @@ proptest! {
         let (mut tree, mut model) = (Tree::new(), Model::new());
         for call in calls {
             both(&mut tree, &mut model, &call)?;
+        }
+        prop_assert_eq!(dump(&tree), model.dump());
+    }
+
+    #[test]
+    fn long_removals_in_portions_are_as_the_model_says(calls in calls(60), at_once in 1..4usize) {
+        let (mut tree, mut model) = (Tree::new(), Model::new());
+        for call in calls {
+            both_in_portions(&mut tree, &mut model, &call, at_once)?;
         }
         prop_assert_eq!(dump(&tree), model.dump());
     }
@@ -87,7 +96,42 @@ fn run(tree: &mut Tree, call: &Call) -> String {
 fn both(tree: &mut Tree, model: &mut Model, call: &Call) -> Result<(), TestCaseError> {
     let bytes = call.encode();
     let command = Command::decode(&bytes).expect("a command comes back as encoded").taken_by(call.member);
-    let (outcome, expected) = (tree.apply(&command), model.apply(call));
+    same(&tree.apply(&command), &model.apply(call), call)
+}
+
+/// The same where a transaction removes `at_once` znodes at most.
+fn both_in_portions(
+    tree: &mut Tree,
+    model: &mut Model,
+    call: &Call,
+    at_once: usize,
+) -> Result<(), TestCaseError> {
+    let bytes = call.encode();
+    let command = Command::decode(&bytes).expect("a command comes back as encoded").taken_by(call.member);
+    if let Some(mut removal) = tree.long_removal(&command, at_once) {
+        let refusal = loop {
+            match removal.look_up(tree) {
+                Ok(true) => {}
+                Ok(false) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        if let Some(error) = refusal {
+            prop_assert_eq!(model.remove_portion(call, at_once), None);
+            return same(&tree.refuse(error), &model.apply(call), call);
+        }
+        while let Some(outcome) = removal.remove_portion(tree) {
+            let Some(expected) = model.remove_portion(call, at_once) else {
+                return Err(TestCaseError::fail(format!("{call:?} has a portion too many")));
+            };
+            same(&outcome, &expected, call)?;
+        }
+    }
+    prop_assert_eq!(model.remove_portion(call, at_once), None);
+    same(&tree.apply(&command), &model.apply(call), call)
+}
+
+fn same(outcome: &Outcome<'_>, expected: &Outcome<'_>, call: &Call) -> Result<(), TestCaseError> {
     prop_assert_eq!(&outcome.result, &expected.result, "{:?}", call);
     prop_assert_eq!(&outcome.changes[..], &expected.changes[..], "{:?}", call);
     prop_assert_eq!(outcome.zxid, expected.zxid);
