@@ -62,7 +62,7 @@ impl State {
     }
 
     /// Number of trees that were replaced by others.
-    pub(crate) fn replaced(&self) -> u64 {
+    pub fn replaced(&self) -> u64 {
         self.replaced
     }
 

@@ -32,13 +32,14 @@ impl Tab<'_> {
         Tab { browser, id, target, events: Vec::new() }
     }
 
-    /// From now on the page has this window and these colours.
+    /// From now on the page has this window and these colours, at once: nothing moves.
     pub fn look(&mut self, look: Look, height: u32) {
         let size = json!({"width": look.width, "height": height, "deviceScaleFactor": 1, "mobile": look.width < 500});
         self.call("Emulation.setDeviceMetricsOverride", size);
         let scheme =
             json!({"name": "prefers-color-scheme", "value": if look.dark { "dark" } else { "light" }});
-        self.call("Emulation.setEmulatedMedia", json!({"features": [scheme]}));
+        let motion = json!({"name": "prefers-reduced-motion", "value": "reduce"});
+        self.call("Emulation.setEmulatedMedia", json!({"features": [scheme, motion]}));
     }
 
     pub fn go(&mut self, url: &str) {

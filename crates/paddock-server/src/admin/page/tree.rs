@@ -8,6 +8,7 @@ use hyper::header::CONTENT_DISPOSITION;
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, Perms, Read, SessionId, Stat};
 use paddock_state::ConnId;
+use paddock_tree::Copied;
 use serde_json::{Value, json};
 
 use super::{Identities, either, hexadecimal, limit_of, path_of, refused_by_state};
@@ -27,30 +28,77 @@ const PERMS: [(Perms, &str); 5] = [
     (Perms::ADMIN, "admin"),
 ];
 
-/// Children in the order of their names, behind `after`, whose names begin with `prefix`.
+/// Children of a long list that are copied before others have the state.
+const PORTION: usize = 2000;
+/// Times that the copying of a long list is begun anew because it has changed. Then it is copied in one step.
+const BEGUN_MAX: usize = 4;
+
+/// Children in the order of their names, those whose names begin with `prefix`: the first ones behind `after`, or the last ones in front of
+/// `before`, which is the end of the list if it is empty.
 pub(crate) fn children(admin: &Admin, request: Request) -> Response {
     either(list_children(admin, &request))
 }
 
 fn list_children(admin: &Admin, request: &Request) -> Result<Response, Response> {
     let (path, ids) = (path_of(request)?, Identities::of(admin, request)?);
-    let encoded = read(&admin.shared, &ids, &Read::GetChildren { path, watch: false })?;
-    let (prefix, after) =
-        (request.parameter("prefix").unwrap_or(""), request.parameter("after").unwrap_or(""));
+    let encoded = encoded_names(&admin.shared, &ids, path)?;
     let mut names = Reader::new(&encoded).strings().expect("the member has encoded the list");
+    let prefix = request.parameter("prefix").unwrap_or("");
     names.retain(|name| name.starts_with(prefix));
-    let total = names.len();
-    names.retain(|name| *name > after);
-    let limit = limit_of(request);
-    let has_more = names.len() > limit;
-    if has_more {
-        // Only what is shown has to be sorted: there may be millions.
-        names.select_nth_unstable(limit);
-        names.truncate(limit);
+    let (total, limit) = (names.len(), limit_of(request));
+    let first = match request.parameter("before") {
+        Some("") => total.saturating_sub(limit),
+        Some(before) => names.iter().filter(|name| **name < before).count().saturating_sub(limit),
+        None => {
+            let after = request.parameter("after").unwrap_or("");
+            names.iter().filter(|name| **name <= after).count()
+        }
+    };
+    let page = page_of(&mut names, first, limit);
+    let children: Vec<Value> = page.iter().map(|name| child(&admin.shared, path, name)).collect();
+    let has_more = first + children.len() < total;
+    Ok(Response::json(&json!({
+        "path": path, "total": total, "first": first, "children": children, "more": has_more,
+    })))
+}
+
+/// Names from a place on, `limit` of them at most, in order. Only what is shown has to be sorted: there may be millions.
+fn page_of<'n, 'a>(names: &'n mut [&'a str], first: usize, limit: usize) -> &'n [&'a str] {
+    if first > 0 && first < names.len() {
+        names.select_nth_unstable(first);
     }
-    names.sort_unstable();
-    let children: Vec<Value> = names.iter().map(|name| child(&admin.shared, path, name)).collect();
-    Ok(Response::json(&json!({ "path": path, "total": total, "children": children, "more": has_more })))
+    let page = &mut names[first..];
+    if page.len() > limit {
+        page.select_nth_unstable(limit);
+    }
+    let shown = limit.min(page.len());
+    page[..shown].sort_unstable();
+    &page[..shown]
+}
+
+/// The list of children as it goes over the wire. A long one is copied in portions, so that nobody waits for the state.
+fn encoded_names(shared: &Shared, ids: &Identities, path: &str) -> Result<Vec<u8>, Response> {
+    for _ in 0..BEGUN_MAX {
+        let (replaced, mut copy) = {
+            let state = shared.state.read();
+            let may_read = state.state().tree().check_list(path, &ids.asker());
+            may_read.map_err(refused_by_state)?;
+            let Some(copy) = state.state().tree().begin_list_copy(path, 0) else { break };
+            (state.state().replaced(), copy)
+        };
+        loop {
+            let state = shared.state.read();
+            if state.state().replaced() != replaced {
+                break;
+            }
+            match state.state().tree().copy_list(path, &mut copy, PORTION) {
+                Copied::Portion => {}
+                Copied::Outdated => break,
+                Copied::All => return Ok(copy.into_bytes()),
+            }
+        }
+    }
+    read(shared, ids, &Read::GetChildren { path, watch: false })
 }
 
 /// A child as its parent's list shows it. Its Stat is no secret to whom the list is none.
@@ -160,4 +208,21 @@ pub(super) fn readable(shared: &Shared, ids: &Identities, path: &str) -> Option<
     let read = Read::Exists { path, watch: false };
     let is_readable = state.state().tree().read(&read, &ids.asker(), &mut out).is_ok();
     is_readable.then(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_the_names_from_a_place_on() {
+        let all: Vec<String> = (0..500).map(|number| format!("{:03}", number * 7 % 500)).collect();
+        for (first, limit, expected) in
+            [(0, 3, "000 001 002"), (250, 2, "250 251"), (498, 9, "498 499"), (500, 3, "")]
+        {
+            let mut names: Vec<&str> = all.iter().map(String::as_str).collect();
+            assert_eq!(page_of(&mut names, first, limit).join(" "), expected, "{first}");
+        }
+        assert!(page_of(&mut [], 0, 3).is_empty());
+    }
 }

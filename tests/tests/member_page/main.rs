@@ -1,11 +1,14 @@
 //! The page of a member in a real browser: every view, hostile names and data, logins, a member that dies while somebody looks.
 
+mod large;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::{env, fs};
 
 use paddock_client::{Acl, Client, ClientOptions, CreateMode, Id, Perms};
 use paddock_tests::browser::{Browser, Look, Tab};
+use paddock_tests::ensemble::{Ensemble, server_lines};
 use paddock_tests::server::{Server, ServerKind, free_port};
 
 /// The hash of `super:test`.
@@ -16,22 +19,29 @@ const PHONE: Look = Look { width: 390, dark: false };
 /// A name that would run if a page took it for markup, and one that turns text around.
 const SCRIPT: &str = "<img src=x onerror=window.hit=1>";
 const TURNED: &str = "a\u{202e}b";
-/// Children of the large directory: a million with `PAGE_CHILDREN=1000000`.
+/// Children of a directory of several pages.
 const CHILDREN: usize = 3000;
+
+/// Settings of a member with the page at a port, and a superuser.
+fn settings(port: u16) -> [(String, String); 4] {
+    let settings = [
+        ("admin.enableServer", "true"),
+        ("admin.serverAddress", "127.0.0.1"),
+        ("admin.serverPort", &port.to_string()),
+        ("DigestAuthenticationProvider.superDigest", SUPER_DIGEST),
+    ];
+    settings.map(|(key, value)| (key.to_owned(), value.to_owned()))
+}
+
+fn origin(port: u16) -> String {
+    format!("http://{}/", SocketAddr::from(([127, 0, 0, 1], port)))
+}
 
 fn start() -> (Server, String) {
     let port = free_port();
-    let server = Server::start_with(
-        ServerKind::Paddock,
-        &[
-            ("admin.enableServer", "true"),
-            ("admin.serverAddress", "127.0.0.1"),
-            ("admin.serverPort", &port.to_string()),
-            ("DigestAuthenticationProvider.superDigest", SUPER_DIGEST),
-        ],
-    );
-    let origin = format!("http://{}/", SocketAddr::from(([127, 0, 0, 1], port)));
-    (server, origin)
+    let settings = settings(port);
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (&**key, &**value)).collect();
+    (Server::start_with(ServerKind::Paddock, &settings), origin(port))
 }
 
 /// A tree with everything that a page could stumble over. Its client stays connected.
@@ -56,8 +66,7 @@ async fn plant(server: &Server) -> Client {
         .await
         .expect("create");
     create("/many", b"", CreateMode::Persistent).await;
-    let count = env::var("PAGE_CHILDREN").map_or(CHILDREN, |count| count.parse().expect("a number"));
-    let numbers: Vec<usize> = (0..count).collect();
+    let numbers: Vec<usize> = (0..CHILDREN).collect();
     for some in numbers.chunks(1000) {
         let pending: Vec<_> = some
             .iter()
@@ -105,11 +114,8 @@ async fn every_view_shows_what_is_there_and_nothing_runs() {
     );
 
     tab.value("location.hash = toTree('/many')");
-    tab.wait_for_text("200 of");
-    tab.value(
-        "[...document.querySelectorAll('button')].find(button => button.textContent === 'Show more').click()",
-    );
-    tab.wait_for_text("400 of");
+    tab.wait_for_text("1 to 200");
+    keep(&mut tab, "pages", 1000);
     tab.value("byId('filter').value = 'child-0002'; byId('filter').dispatchEvent(new Event('input'))");
     tab.wait_for_text("1,000 with this beginning");
 
@@ -138,6 +144,35 @@ async fn every_view_shows_what_is_there_and_nothing_runs() {
     let complaints: Vec<String> = tab.complaints(&origin);
     let others: Vec<&String> = complaints.iter().filter(|said| !said.contains("403")).collect();
     assert!(others.is_empty(), "{others:#?}");
+}
+
+/// The leader tells how each member does, and a follower who leads.
+#[tokio::test]
+async fn an_ensemble_is_seen_at_a_glance() {
+    let ports = [(); 3].map(|()| free_port());
+    let mut ensemble = Ensemble::start_each(3, &server_lines(3), |id| settings(ports[id - 1]).to_vec());
+    let leader = ensemble.leader();
+    ensemble.settle();
+    let mut browser = Browser::start();
+    let mut tab = browser.tab();
+    tab.look(DESK, 1000);
+    tab.go(&origin(ports[leader]));
+    tab.wait_for_text(&format!("Member {} leads", leader + 1));
+    tab.wait_for_text("3 of 3 members are heard");
+    tab.wait_until("samples.length > 1");
+    keep(&mut tab, "leader", 1000);
+    let lost = (leader + 1) % 3;
+    ensemble.member(lost).kill();
+    tab.wait_for_text("not heard");
+    tab.wait_for_text("2 of 3 members are heard");
+    keep(&mut tab, "one-lost", 1000);
+    assert!(tab.complaints(&origin(ports[leader])).is_empty());
+
+    let follower = (leader + 2) % 3;
+    tab.go(&origin(ports[follower]));
+    tab.wait_for_text(&format!("Member {} leads", leader + 1));
+    tab.wait_for_text("Ask the leader how the others are doing.");
+    keep(&mut tab, "follower", 1000);
 }
 
 #[tokio::test]
