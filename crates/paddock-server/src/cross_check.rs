@@ -9,6 +9,7 @@ mod checker;
 mod gate;
 mod pair;
 mod reference;
+mod returns;
 mod sequencer;
 mod sessions;
 

@@ -11,7 +11,8 @@ use paddock_state::ConnId;
 use super::answer;
 use super::gate::Gate;
 use super::pair::{Event, Pair, Request};
-use super::sequencer::{Answered, Place, Sequencer};
+use super::returns::Returns;
+use super::sequencer::{Answered, Place, Sequencer, writes};
 use super::sessions::Sessions;
 use crate::observability::cross_check_metrics::CrossCheckStats;
 use crate::observability::request_times::operation_name;
@@ -39,6 +40,7 @@ pub(super) enum Effect {
 pub(super) struct Checker {
     pairs: HashMap<ConnId, Pair>,
     sessions: Sessions,
+    returns: Returns,
     sequencer: Sequencer,
     gate: Gate,
     effects: Vec<Effect>,
@@ -53,6 +55,7 @@ impl Checker {
         Checker {
             pairs: HashMap::new(),
             sessions: Sessions::default(),
+            returns: Returns::default(),
             sequencer: Sequencer::default(),
             gate: Gate::default(),
             effects: Vec::new(),
@@ -66,7 +69,7 @@ impl Checker {
         while let Some(Answered { conn, frame, writes, .. }) = self.sequencer.next(self.now_ms) {
             self.gate.push(conn, frame, writes);
         }
-        while let Some((conn, frame)) = self.gate.next() {
+        while let Some((conn, frame)) = self.next_for_reference() {
             if let Some(pair) = self.pairs.get_mut(&conn) {
                 let xid = frame.first_chunk::<4>().map_or(0, |xid| i32::from_be_bytes(*xid));
                 let is_it = |request: &&mut Request| request.xid == xid && request.sent_ms.is_none();
@@ -78,6 +81,14 @@ impl Checker {
         }
         self.stats.set_pairs(self.pairs.len());
         std::mem::take(&mut self.effects)
+    }
+
+    /// The next request whose turn it is at the reference.
+    fn next_for_reference(&mut self) -> Option<(ConnId, Vec<u8>)> {
+        let (pairs, returns) = (&self.pairs, &self.returns);
+        let session = |conn: &ConnId| pairs.get(conn)?.own_greeting.map(|greeting| greeting.session);
+        let is_waited_for = |conn| session(&conn).is_some_and(|session| returns.wait_for(session));
+        self.gate.next(|conn| returns.is_waiting(conn), is_waited_for)
     }
 
     pub(super) fn opened(&mut self, conn: ConnId) {
@@ -107,14 +118,8 @@ impl Checker {
             return self.give_up(conn, "its client speaks ClickHouse's dialect");
         }
         let twin = self.sessions.twin(request.session.0);
-        if request.session != SessionId::NONE {
-            if twin.is_none() {
-                return self.give_up(conn, "its session began before the check");
-            }
-            for left in self.pairs.values_mut() {
-                left.has_moved |=
-                    left.own_greeting.is_some_and(|greeting| greeting.session == request.session);
-            }
+        if request.session != SessionId::NONE && !self.comes_back(conn, request.session, frame) {
+            return;
         }
         let (session, password) = twin.map_or((0, [0; 16]), |twin| (twin.id, twin.password.0));
         let greeting = ConnectRequest {
@@ -128,6 +133,34 @@ impl Checker {
         self.effects.push(Effect::Connect(conn, bytes));
     }
 
+    /// A client comes back to its session: true if the reference may be greeted now. Else the greeting waits, or the check ends.
+    fn comes_back(&mut self, conn: ConnId, session: SessionId, greeting: &[u8]) -> bool {
+        let is_left = |other: &ConnId, pair: &Pair| {
+            *other != conn && pair.is_of(session) && !self.returns.is_waiting(*other)
+        };
+        let left = self.pairs.iter().filter(|(other, pair)| is_left(other, pair));
+        let left: Vec<ConnId> = left.map(|(other, _)| *other).collect();
+        let has_twin = self.sessions.twin(session.0).is_some();
+        if !has_twin && left.is_empty() {
+            self.give_up(conn, "its session began before the check");
+            return false;
+        }
+        let last_place = left.iter().map(|left| self.pairs[left].last_place).max().unwrap_or_default();
+        if let Some(pair) = self.pairs.get_mut(&conn) {
+            pair.last_place = pair.last_place.max(last_place);
+        }
+        let is_answered = left.iter().all(|left| self.pairs[left].requests.is_empty());
+        if !has_twin || !is_answered || !self.returns.is_first(conn, session) {
+            self.returns.hold(conn, session, greeting, self.now_ms);
+            return false;
+        }
+        self.returns.release(conn);
+        for left in &left {
+            self.pairs.get_mut(left).expect("it was found above").has_moved = true;
+        }
+        true
+    }
+
     fn request(&mut self, conn: ConnId, mut frame: Vec<u8>) {
         let (Some(pair), Some(head)) = (self.pairs.get_mut(&conn), frame.first_chunk::<8>()) else {
             return self.give_up(conn, "a request cannot be read");
@@ -135,6 +168,7 @@ impl Checker {
         let word = |at: usize| i32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (xid, op) = (word(0), word(4));
         match OpCode::from_code(op) {
+            Some(OpCode::Ping) if self.returns.is_waiting(conn) => return,
             Some(OpCode::Ping) => return self.effects.push(Effect::Send(conn, framed(&frame))),
             Some(OpCode::Sasl) => return self.give_up(conn, "its client uses SASL"),
             Some(op) if op.is_of_clickhouse() => {
@@ -188,9 +222,9 @@ impl Checker {
             NOTIFICATION => self.event(conn, answer::event(&frame), is_own),
             PING => {}
             _ => {
-                let Some((op, request)) = pair.answer(frame, is_own) else { return };
+                let Some((op, kind, request)) = pair.answer(frame, is_own) else { return };
                 if is_own {
-                    pair.last_place = pair.last_place.max(Place::new(zxid, writes(op)));
+                    pair.last_place = pair.last_place.max(Place::new(zxid, kind));
                     self.sequencer.push(pair.last_place, (conn, request, writes(op)), self.now_ms);
                     return;
                 }
@@ -235,7 +269,7 @@ impl Checker {
             self.sessions.add(&own, &reference);
         }
         while let Some(request) = self.pairs.get_mut(&conn).and_then(Pair::next_answered) {
-            self.compare(own.session, &request);
+            self.compare(conn, own.session, &request);
         }
         let Some(pair) = self.pairs.get(&conn) else { return };
         if pair.is_overfull() {
@@ -245,7 +279,7 @@ impl Checker {
         }
     }
 
-    fn compare(&mut self, session: SessionId, request: &Request) {
+    fn compare(&mut self, conn: ConnId, session: SessionId, request: &Request) {
         let (Some(own), Some(reference)) = (&request.own, &request.reference) else { return };
         if own.is_empty() {
             // The client was gone before it had an answer.
@@ -258,7 +292,9 @@ impl Checker {
             self.difference(session, (operation_name(request.op), &request.about), (&own, &reference));
         }
         if OpCode::from_code(request.op) == Some(OpCode::CloseSession) {
-            self.sessions.remove(session.0);
+            self.sessions.end(session.0);
+            // Both sides have sent the events of a session before the answer to its end.
+            self.miss_events(conn, u64::MAX);
         }
     }
 
@@ -321,19 +357,29 @@ impl Checker {
             .iter()
             .filter(|(_, pair)| pair.waits_since_before(before_ms))
             .map(|(conn, _)| *conn)
+            .chain(self.returns.since_before(before_ms))
             .collect();
         late.into_iter().for_each(|conn| self.give_up(conn, "the reference does not answer"));
-        let mut unmatched = Vec::new();
-        for pair in self.pairs.values_mut() {
-            let session = pair.own_greeting.map_or(SessionId::NONE, |greeting| greeting.session);
-            for (events, is_own) in [(&mut pair.own_events, true), (&mut pair.reference_events, false)] {
-                let late = events.extract_if(.., |event| event.since_ms < before_ms);
-                unmatched.extend(late.map(|event| (session, event.text, is_own)));
-            }
+        for (conn, greeting) in self.returns.greetings() {
+            self.greet(conn, &greeting);
         }
-        for (session, text, is_own) in unmatched {
-            let sides = if is_own { (&*text, "no event") } else { ("no event", &*text) };
-            self.difference(session, ("event", ""), sides);
+        let with_events = self.pairs.iter().filter(|(_, pair)| pair.has_events());
+        let with_events: Vec<ConnId> = with_events.map(|(conn, _)| *conn).collect();
+        with_events.into_iter().for_each(|conn| self.miss_events(conn, before_ms));
+    }
+
+    /// Counts events of one side, sent before that time, as differences: the other side does not send them any more.
+    fn miss_events(&mut self, conn: ConnId, before_ms: u64) {
+        let Some(pair) = self.pairs.get_mut(&conn) else { return };
+        let session = pair.own_greeting.map_or(SessionId::NONE, |greeting| greeting.session);
+        let is_late = |event: &mut Event| event.since_ms < before_ms;
+        let own: Vec<Event> = pair.own_events.extract_if(.., is_late).collect();
+        let reference: Vec<Event> = pair.reference_events.extract_if(.., is_late).collect();
+        for event in own {
+            self.difference(session, ("event", ""), (&event.text, "no event"));
+        }
+        for event in reference {
+            self.difference(session, ("event", ""), ("no event", &event.text));
         }
     }
 
@@ -353,37 +399,11 @@ impl Checker {
 
     fn end(&mut self, conn: ConnId) {
         self.pairs.remove(&conn);
+        self.returns.release(conn);
         self.sequencer.forget(conn);
         self.gate.forget(conn);
         self.effects.push(Effect::HangUp(conn));
     }
-}
-
-/// True for operations that change the tree or a session.
-fn writes(op: i32) -> bool {
-    use OpCode::*;
-    !matches!(
-        OpCode::from_code(op),
-        Some(
-            Exists
-                | GetData
-                | GetAcl
-                | GetChildren
-                | GetChildren2
-                | Sync
-                | Check
-                | CheckWatches
-                | RemoveWatches
-                | MultiRead
-                | Auth
-                | SetWatches
-                | SetWatches2
-                | AddWatch
-                | GetEphemerals
-                | GetAllChildrenNumber
-                | WhoAmI
-        )
-    )
 }
 
 fn framed(body: &[u8]) -> Vec<u8> {

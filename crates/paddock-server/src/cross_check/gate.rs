@@ -35,9 +35,17 @@ impl Gate {
         self.waiting.len()
     }
 
-    /// The next request, if it may go now.
-    pub(super) fn next(&mut self) -> Option<(ConnId, Vec<u8>)> {
-        let Waiting { conn, writes, .. } = *self.waiting.front()?;
+    /// The next request, if it may go now. One of a connection that `has_to_wait` holds up all behind it, but for those of connections
+    /// that are `waited_for`.
+    pub(super) fn next(
+        &mut self,
+        has_to_wait: impl Fn(ConnId) -> bool,
+        is_waited_for: impl Fn(ConnId) -> bool,
+    ) -> Option<(ConnId, Vec<u8>)> {
+        let is_held_up = has_to_wait(self.waiting.front()?.conn);
+        let may_go = |waiting: &Waiting| !has_to_wait(waiting.conn) && is_waited_for(waiting.conn);
+        let at = if is_held_up { self.waiting.iter().position(may_go)? } else { 0 };
+        let Waiting { conn, writes, .. } = self.waiting[at];
         let own = self.of_conn.entry(conn).or_default();
         let is_free = if writes { self.total.all == own.all } else { self.total.writes == own.writes };
         if !is_free {
@@ -46,7 +54,7 @@ impl Gate {
         let count = usize::from(writes);
         (self.total.all, self.total.writes) = (self.total.all + 1, self.total.writes + count);
         (own.all, own.writes) = (own.all + 1, own.writes + count);
-        self.waiting.pop_front().map(|next| (next.conn, next.frame))
+        self.waiting.remove(at).map(|next| (next.conn, next.frame))
     }
 
     pub(super) fn answered(&mut self, conn: ConnId, wrote: bool) {
@@ -79,7 +87,9 @@ mod tests {
         {
             gate.push(conn, name.into(), writes);
         }
-        let next = |gate: &mut Gate| gate.next().map(|(_, name)| String::from_utf8(name).unwrap());
+        let next = |gate: &mut Gate| {
+            gate.next(|_| false, |_| false).map(|(_, name)| String::from_utf8(name).unwrap())
+        };
         assert_eq!(next(&mut gate).as_deref(), Some("w1"));
         assert_eq!(
             next(&mut gate).as_deref(),
@@ -93,5 +103,20 @@ mod tests {
         gate.forget(second);
         assert_eq!(next(&mut gate).as_deref(), Some("w4"));
         assert_eq!((next(&mut gate), gate.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_connection_that_has_to_wait_holds_up_others_but_those_that_it_waits_for() {
+        let [held_up, other, waited_for] = [1, 2, 3].map(|number| ConnId::new(0, number));
+        let mut gate = Gate::default();
+        for (conn, name) in [(held_up, "h1"), (other, "o2"), (waited_for, "w3")] {
+            gate.push(conn, name.into(), true);
+        }
+        let has_to_wait = |conn| conn == held_up;
+        assert_eq!(gate.next(has_to_wait, |_| false), None);
+        assert_eq!(gate.next(has_to_wait, |conn| conn == waited_for), Some((waited_for, b"w3".to_vec())));
+        assert_eq!(gate.next(has_to_wait, |conn| conn == waited_for), None);
+        gate.answered(waited_for, true);
+        assert_eq!(gate.next(|_| false, |_| false), Some((held_up, b"h1".to_vec())));
     }
 }

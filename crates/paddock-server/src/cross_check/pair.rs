@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use paddock_proto::{ConnectRequest, ConnectResponse, frame};
+use paddock_proto::{ConnectRequest, ConnectResponse, SessionId, frame};
 
-use super::sequencer::Place;
+use super::sequencer::{Kind, Place};
 
 /// Longest frame that is looked at.
 pub(super) const FRAME_BYTES_MAX: i32 = 64 << 20;
@@ -82,17 +82,18 @@ impl Pair {
         cut(split.map(|found| found.map(|(body, len)| (body.to_vec(), len))), &mut self.own_bytes)
     }
 
-    /// Keeps an answer with the first request that has its xid and none of this side. Returns the request's operation, and the request
-    /// when it is answered by this member.
-    pub(super) fn answer(&mut self, frame: Vec<u8>, is_own: bool) -> Option<(i32, Vec<u8>)> {
+    /// Keeps an answer with the first request that has its xid and none of this side. Returns the request's operation and kind, and the
+    /// request when it is answered by this member.
+    pub(super) fn answer(&mut self, frame: Vec<u8>, is_own: bool) -> Option<(i32, Kind, Vec<u8>)> {
         let xid = i32::from_be_bytes(*frame.first_chunk::<4>()?);
         let waits = |request: &Request| {
             request.xid == xid && if is_own { request.own.is_none() } else { request.reference.is_none() }
         };
         let request = self.requests.iter_mut().find(|request| waits(request))?;
         self.kept_bytes += frame.len();
+        let kind = Kind::of(request.op, &frame);
         *(if is_own { &mut request.own } else { &mut request.reference }) = Some(frame);
-        Some((request.op, std::mem::take(&mut request.frame)))
+        Some((request.op, kind, std::mem::take(&mut request.frame)))
     }
 
     /// The oldest request, if both answers have come.
@@ -104,8 +105,18 @@ impl Pair {
         Some(request)
     }
 
+    /// True if an event of one side has no match yet.
+    pub(super) fn has_events(&self) -> bool {
+        !self.own_events.is_empty() || !self.reference_events.is_empty()
+    }
+
     pub(super) fn is_overfull(&self) -> bool {
         self.requests.len() > REQUESTS_MAX || self.kept_bytes > BYTES_MAX
+    }
+
+    /// True if this member has granted that session on this connection.
+    pub(super) fn is_of(&self, session: SessionId) -> bool {
+        self.own_greeting.is_some_and(|greeting| greeting.session == session)
     }
 
     /// True if something went to the reference before that time and has no answer.

@@ -3,23 +3,48 @@
 
 use std::collections::BTreeMap;
 
+use paddock_proto::OpCode;
 use paddock_state::ConnId;
 
 /// Time that an answer waits for others that belong in front of it, in milliseconds.
 const WAIT_MS: u64 = 100;
 
-/// Place of a request among all: by its zxid; at the same one writes come first.
+/// Place of a request among all: by its zxid; at the same one by its kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     zxid: i64,
-    is_read: bool,
+    kind: Kind,
+}
+
+/// Kinds of requests, in the order of those with one zxid. A write that is refused may have no zxid of its own: a front end on etcd gives it
+/// that of the state which refused it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    #[default]
+    Write,
+    RefusedWrite,
+    Read,
+}
+
+impl Kind {
+    /// Kind of an operation, by the reply to it from behind its length.
+    pub(super) fn of(op: i32, reply: &[u8]) -> Kind {
+        if !writes(op) {
+            return Kind::Read;
+        }
+        let word =
+            |at: usize| reply.get(at..at + 4).and_then(|word| word.try_into().ok()).map(i32::from_be_bytes);
+        let (error, first) = (word(12), word(16));
+        // The results of a multi that was refused begin with an error.
+        if error != Some(0) || first == Some(-1) { Kind::RefusedWrite } else { Kind::Write }
+    }
 }
 
 impl Place {
-    pub(super) const LAST: Place = Place { zxid: i64::MAX, is_read: true };
+    pub(super) const LAST: Place = Place { zxid: i64::MAX, kind: Kind::Read };
 
-    pub(super) fn new(zxid: i64, writes: bool) -> Place {
-        Place { zxid, is_read: !writes }
+    pub(super) fn new(zxid: i64, kind: Kind) -> Place {
+        Place { zxid, kind }
     }
 }
 
@@ -61,6 +86,33 @@ impl Sequencer {
     }
 }
 
+/// True for operations that change the tree or a session.
+pub(super) fn writes(op: i32) -> bool {
+    use OpCode::*;
+    !matches!(
+        OpCode::from_code(op),
+        Some(
+            Exists
+                | GetData
+                | GetAcl
+                | GetChildren
+                | GetChildren2
+                | Sync
+                | Check
+                | CheckWatches
+                | RemoveWatches
+                | MultiRead
+                | Auth
+                | SetWatches
+                | SetWatches2
+                | AddWatch
+                | GetEphemerals
+                | GetAllChildrenNumber
+                | WhoAmI
+        )
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,14 +121,36 @@ mod tests {
     fn requests_go_in_the_order_of_their_zxids_a_moment_later() {
         let conn = ConnId::new(0, 1);
         let mut sequencer = Sequencer::default();
-        for (zxid, name, writes) in [(7, "r7", false), (8, "w8", true), (7, "w7", true), (6, "r6", false)] {
-            sequencer.push(Place::new(zxid, writes), (conn, name.into(), writes), 100);
+        let answered = [
+            (7, "r7", Kind::Read),
+            (8, "w8", Kind::Write),
+            (7, "x7", Kind::RefusedWrite),
+            (7, "w7", Kind::Write),
+            (6, "r6", Kind::Read),
+        ];
+        for (zxid, name, kind) in answered {
+            sequencer.push(Place::new(zxid, kind), (conn, name.into(), kind != Kind::Read), 100);
         }
         let mut all = |now_ms| {
             let names = std::iter::from_fn(|| sequencer.next(now_ms));
             names.map(|next| String::from_utf8(next.frame).unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(all(100 + WAIT_MS - 1), Vec::<String>::new());
-        assert_eq!(all(100 + WAIT_MS), ["r6", "w7", "r7", "w8"]);
+        assert_eq!(all(100 + WAIT_MS), ["r6", "w7", "x7", "r7", "w8"]);
+    }
+
+    #[test]
+    fn a_write_that_is_refused_is_told_from_others() {
+        let reply = |error: i32, body: &[u8]| [&[0; 12], &error.to_be_bytes()[..], body].concat();
+        let multi = OpCode::Multi.code();
+        for (op, reply, expected) in [
+            (multi, reply(0, &[0, 0, 0, 1]), Kind::Write),
+            (multi, reply(0, &[0xff; 4]), Kind::RefusedWrite),
+            (OpCode::Create.code(), reply(-110, &[]), Kind::RefusedWrite),
+            (OpCode::Delete.code(), reply(0, &[]), Kind::Write),
+            (OpCode::Exists.code(), reply(-101, &[]), Kind::Read),
+        ] {
+            assert_eq!(Kind::of(op, &reply), expected, "{op}");
+        }
     }
 }

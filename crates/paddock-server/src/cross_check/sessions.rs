@@ -1,8 +1,11 @@
 //! Sessions of this member and their twins at the reference.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use paddock_proto::{ConnectResponse, Password};
+
+/// Sessions that have ended and are still known: who comes back to one is told the same by both sides.
+const ENDED_MAX: usize = 10_000;
 
 /// A session at the reference.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +21,8 @@ pub(super) struct Sessions {
     twins: HashMap<i64, TwinSession>,
     /// Sessions of this member by those of the reference.
     own: HashMap<i64, i64>,
+    /// Sessions of this member that have ended, the oldest first.
+    ended: VecDeque<i64>,
 }
 
 impl Sessions {
@@ -38,8 +43,11 @@ impl Sessions {
         }
     }
 
-    pub(super) fn remove(&mut self, own: i64) {
-        if let Some(twin) = self.twins.remove(&own) {
+    /// The session is closed on both sides.
+    pub(super) fn end(&mut self, own: i64) {
+        self.ended.push_back(own);
+        let oldest = if self.ended.len() > ENDED_MAX { self.ended.pop_front() } else { None };
+        if let Some(twin) = oldest.and_then(|oldest| self.twins.remove(&oldest)) {
             self.own.remove(&twin.id);
         }
     }

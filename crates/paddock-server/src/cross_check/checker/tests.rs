@@ -9,6 +9,7 @@ use paddock_state::ConnId;
 use super::*;
 
 const CREATE: i32 = 1;
+const SET_DATA: i32 = 5;
 const GET_CHILDREN: i32 = 8;
 const CLOSE: i32 = -11;
 
@@ -27,11 +28,15 @@ impl Story {
     }
 
     fn connect(&mut self, number: u64) -> ConnId {
-        self.connect_to(number, SessionId::NONE)
+        let conn = self.greet(number, SessionId::NONE);
+        assert_eq!(self.connected(), [conn]);
+        self.checker.own(conn, &greeted(0x100 + number as i64));
+        self.checker.reference(conn, greeted(0x900 + number as i64)[4..].to_vec());
+        conn
     }
 
-    /// A connection for this session, or for a new one.
-    fn connect_to(&mut self, number: u64, session: SessionId) -> ConnId {
+    /// A connection for this session, or for a new one; neither side has answered.
+    fn greet(&mut self, number: u64, session: SessionId) -> ConnId {
         let conn = ConnId::new(0, number);
         self.checker.opened(conn);
         let mut greeting = Vec::new();
@@ -46,15 +51,15 @@ impl Story {
         }
         .encode(&mut greeting);
         self.checker.client(conn, &greeting);
-        let effects = self.checker.take_effects();
-        assert!(matches!(&effects[..], [Effect::Connect(of, _)] if *of == conn), "{effects:?}");
-        if session != SessionId::NONE {
-            // The test goes on before either side has answered.
-            return conn;
-        }
-        self.checker.own(conn, &greeted(0x100 + number as i64));
-        self.checker.reference(conn, greeted(0x900 + number as i64)[4..].to_vec());
         conn
+    }
+
+    /// Connections for which the reference has been greeted.
+    fn connected(&mut self) -> Vec<ConnId> {
+        let effects = self.checker.take_effects().into_iter();
+        effects
+            .filter_map(|effect| if let Effect::Connect(conn, _) = effect { Some(conn) } else { None })
+            .collect()
     }
 
     /// A request of the client.
@@ -172,6 +177,20 @@ fn an_event_matches_whichever_side_sends_it_first_and_is_missed_in_the_end() {
 }
 
 #[test]
+fn an_event_is_missed_as_soon_as_its_session_has_ended() {
+    let (mut story, conn) = Story::begin();
+    story.checker.own(conn, &framed(&event("/a")));
+    story.checker.reference(conn, event("/a"));
+    story.checker.own(conn, &framed(&event("/b")));
+    story.ask(conn, 1, CLOSE, "");
+    story.own(conn, 1, 0, "");
+    assert_eq!(story.gone(), [1]);
+    assert_eq!(story.counts(), (1, 0, 0), "the reference may still send it");
+    story.reference(conn, 1, 0, "");
+    assert_eq!(story.counts(), (2, 1, 0));
+}
+
+#[test]
 fn a_reference_that_is_gone_or_silent_ends_the_check_and_nothing_else() {
     let (mut story, conn) = Story::begin();
     let second = story.connect(2);
@@ -192,7 +211,8 @@ fn a_reference_that_is_gone_or_silent_ends_the_check_and_nothing_else() {
 fn a_connection_whose_session_has_moved_on_is_not_given_up_when_the_reference_ends_it_first() {
     let (mut story, conn) = Story::begin();
     let other = story.connect(2);
-    let again = story.connect_to(3, SessionId(0x101));
+    let again = story.greet(3, SessionId(0x101));
+    assert_eq!(story.connected(), [again]);
     story.checker.reference_gone(conn, "closed");
     assert_eq!(story.checker.take_effects(), [Effect::HangUp(conn)]);
     assert_eq!(story.counts(), (0, 0, 0));
@@ -200,6 +220,99 @@ fn a_connection_whose_session_has_moved_on_is_not_given_up_when_the_reference_en
     assert_eq!(story.counts(), (0, 0, 1), "nobody has come back to this session");
     story.checker.reference_gone(again, "closed");
     assert_eq!(story.counts(), (0, 0, 2), "the client is still there");
+}
+
+#[test]
+fn a_client_that_is_back_before_the_reference_has_its_session_waits_for_it() {
+    let (mut story, other) = Story::begin();
+    let first = story.greet(2, SessionId::NONE);
+    assert_eq!(story.connected(), [first]);
+    story.checker.own(first, &greeted(0x102));
+    let second = story.greet(3, SessionId(0x102));
+    story.checker.own(second, &greeted(0x102));
+    story.ask(second, 31, CREATE, "/a");
+    story.ask(other, 11, CREATE, "/b");
+    story.own_at(7, second, 31, (0, "/a"));
+    story.own_at(8, other, 11, (0, "/b"));
+    assert_eq!(story.gone(), Vec::<i32>::new(), "what comes behind its create waits, too");
+
+    story.checker.reference(first, greeted(0x902)[4..].to_vec());
+    story.checker.tick();
+    let effects = story.checker.take_effects();
+    assert!(
+        matches!(&effects[..], [Effect::Connect(of, _), Effect::Send(..)] if *of == second),
+        "{effects:?}"
+    );
+    story.checker.reference(second, greeted(0x902)[4..].to_vec());
+    story.reference(second, 31, 0, "/a");
+    assert_eq!(story.gone(), [11]);
+    story.reference(other, 11, 0, "/b");
+    assert_eq!(story.counts(), (2, 0, 0));
+}
+
+#[test]
+fn a_client_that_comes_back_to_a_closed_session_is_refused_by_both() {
+    let (mut story, conn) = Story::begin();
+    story.ask(conn, 1, CLOSE, "");
+    story.own(conn, 1, 0, "");
+    assert_eq!(story.gone(), [1]);
+    story.reference(conn, 1, 0, "");
+    story.checker.take_effects();
+    let again = story.greet(2, SessionId(0x101));
+    assert_eq!(story.connected(), [again]);
+    let mut refused = Vec::new();
+    let (session, password) = (SessionId::NONE, Password::ZERO);
+    ConnectResponse { protocol_version: 0, timeout_ms: 0, session, password, read_only: None }
+        .encode(&mut refused);
+    story.checker.own(again, &refused);
+    story.checker.reference(again, refused[4..].to_vec());
+    story.checker.closed(again);
+    assert_eq!(story.counts(), (1, 0, 0));
+}
+
+#[test]
+fn what_was_asked_over_the_connection_before_goes_to_the_reference_before_the_client_is_back_there() {
+    let (mut story, first) = Story::begin();
+    story.ask(first, 11, CREATE, "/a");
+    story.ask(first, 12, CREATE, "/b");
+    story.own_at(7, first, 11, (0, "/a"));
+    // The connection ends before the second one is answered.
+    story.checker.closed(first);
+    let second = story.greet(2, SessionId(0x101));
+    story.checker.own(second, &greeted(0x101));
+    story.ask(second, 21, SET_DATA, "/a");
+    story.own_at(9, second, 21, (0, ""));
+    assert_eq!(story.gone(), [11, 12], "the new connection has no twin yet");
+    story.reference(first, 11, 0, "/a");
+    story.reference(first, 12, 0, "/b");
+    story.checker.tick();
+    let effects = story.checker.take_effects();
+    let [Effect::HangUp(left), Effect::Connect(greeted_again, _), Effect::Send(..)] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((*left, *greeted_again), (first, second));
+    story.checker.reference(second, greeted(0x901)[4..].to_vec());
+    story.reference(second, 21, 0, "");
+    assert_eq!(story.counts(), (2, 0, 0), "the second create has no answer to compare with");
+}
+
+#[test]
+fn a_client_that_is_back_does_not_wait_for_ever() {
+    let (mut story, other) = Story::begin();
+    let first = story.greet(2, SessionId::NONE);
+    story.checker.own(first, &greeted(0x102));
+    let second = story.greet(3, SessionId(0x102));
+    story.checker.own(second, &greeted(0x102));
+    assert_eq!(story.connected(), [first]);
+    story.ask(second, 31, CREATE, "/a");
+    story.ask(other, 11, CREATE, "/b");
+    story.own_at(7, second, 31, (0, "/a"));
+    story.own_at(8, other, 11, (0, "/b"));
+    story.checker.set_now(PATIENCE_MS + 1);
+    story.checker.tick();
+    assert_eq!(story.counts(), (0, 0, 1));
+    let effects = story.checker.take_effects();
+    assert!(matches!(&effects[..], [Effect::HangUp(of), Effect::Send(..)] if *of == second), "{effects:?}");
 }
 
 #[test]
