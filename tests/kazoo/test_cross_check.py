@@ -9,7 +9,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
-from support.fixtures import paddock_checked_by_zookeeper
+from support.cross_check import counts, judged, paddock_checked_by_zookeeper
 from support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(
@@ -22,11 +22,6 @@ pytestmark = pytest.mark.skipif(
 def checked(tmp_path):
     with paddock_checked_by_zookeeper(tmp_path) as (server, reference):
         yield server, reference
-
-
-def counts(server):
-    told = dict(line.removeprefix("zk_").split("\t") for line in server.word("mntr").splitlines())
-    return {name.removeprefix("cross_check_"): int(told[name]) for name in told if name.startswith("cross_check_")}
 
 
 def settled(server):
@@ -110,6 +105,26 @@ def test_a_client_that_comes_back_to_its_session_is_checked_on(checked, connect)
     client.stop()
     told = settled(server)
     assert (told["differences"], told["given_up"]) == (0, 0), server.log_tail(400)
+
+
+def test_suites_may_show_what_is_documented_and_nothing_else(tmp_path, connect):
+    documented = tmp_path / "documented.txt"
+    reason = "its session began before the check"
+
+    def run_a_suite(name):
+        with judged(tmp_path / name, documented) as server:
+            client = connect(server)
+            client.create("/a", b"")
+            client.stop()
+            stranger = KazooClient(server.hosts, client_id=(0x123, b"x" * 16))
+            stranger.start()
+            stranger.stop()
+
+    documented.write_text(f'# A reason.\nreason="{reason}"\n')
+    run_a_suite("documented")
+    documented.write_text("# Nothing.\n")
+    with pytest.raises(AssertionError, match=f"1 that are not documented.*[\n].*{reason}"):
+        run_a_suite("unknown")
 
 
 def test_a_reference_that_is_gone_harms_nobody(checked, connect):

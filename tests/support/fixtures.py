@@ -2,7 +2,7 @@
 
 With TEST_MEMBERS=3 in the environment, each server is a follower of an ensemble of three: what it does not decide itself
 it has to get from the leader, and a test should not see the difference. With TEST_ENGINE=etcd, each is a front end on an
-etcd of its own. With TEST_CROSS_CHECK=1, each checks its answers against an Apache ZooKeeper, and no test may make them differ.
+etcd of its own. With TEST_CROSS_CHECK, each checks its answers against an Apache ZooKeeper (`support/cross_check.py`).
 """
 
 import contextlib
@@ -10,26 +10,13 @@ import os
 
 import pytest
 
+from support import cross_check
 from support.ensemble import Ensemble
 from support.etcd import Etcd, front_ends
 from support.server import Server
 
 MEMBERS = int(os.environ.get("TEST_MEMBERS", "1"))
 ENGINE = os.environ.get("TEST_ENGINE", "log")
-IS_CHECKED = os.environ.get("TEST_CROSS_CHECK") == "1" and os.environ.get("TEST_SERVER", "paddock") == "paddock"
-
-
-@contextlib.contextmanager
-def paddock_checked_by_zookeeper(workdir):
-    """A server that checks its answers against an Apache ZooKeeper, which comes second."""
-    with Server(workdir / "reference", kind="zookeeper") as reference:
-        arguments = ["--cross-check", reference.hosts]
-        if ENGINE == "etcd":
-            with front_ends(workdir, 1, arguments=arguments) as (_, server):
-                yield server, reference
-        else:
-            with Server(workdir / "checked", arguments=arguments) as server:
-                yield server, reference
 
 
 @contextlib.contextmanager
@@ -38,13 +25,9 @@ def running_server(workdir, config=None, txn_operations=None):
 
     Tests with larger multis than etcd takes by itself say how many operations these have at most.
     """
-    if IS_CHECKED:
-        with paddock_checked_by_zookeeper(workdir) as (server, _):
+    if cross_check.IS_ON:
+        with cross_check.judged(workdir) as server:
             yield server
-            counts = dict(line.split("\t") for line in server.word("mntr").splitlines())
-            found = [line for line in server.log_file.read_text().splitlines() if "cross-check" in line]
-            assert int(counts["zk_cross_check_compared"]) > 0
-            assert counts["zk_cross_check_differences"] == "0", found
     elif ENGINE == "etcd":
         etcd, arguments = None, []
         if txn_operations:

@@ -6,6 +6,7 @@
 //! A stage that could not run, or ended badly without naming a failed test, counts as one failed test; so does a
 //! stage that ran no test. The last line is therefore never better than what happened.
 
+mod checked;
 mod etcd;
 mod go;
 mod java;
@@ -53,7 +54,7 @@ enum Company {
 }
 
 /// In the order in which they begin: cheap ones and those that others need first; of neighbours, those that take longest.
-const STAGES: [Stage; 19] = [
+const STAGES: [Stage; 20] = [
     Stage {
         name: "unit",
         about: "tests beside the code of every crate",
@@ -224,6 +225,15 @@ const STAGES: [Stage; 19] = [
         company: Company::Alone,
         installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go, Part::Clickhouse, Part::Kafka],
         run: etcd::suites,
+    },
+    Stage {
+        name: checked::STAGE,
+        about: "suites of clients on servers that check their answers against Apache ZooKeeper; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Clickhouse],
+        run: checked::run,
     },
 ];
 

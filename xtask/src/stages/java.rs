@@ -35,6 +35,18 @@ pub(super) fn on_etcd(layout: &Layout, stage: &str, program: &Path, classes: &st
     junit(layout, (stage, "etcd-java"), &compiled, &[&chosen], &variables)
 }
 
+/// Tests on servers that are started with settings of their own, or of several members, are not for a cross-check.
+const NOT_CHECKED: &str = r"--exclude-classname=paddock\.(KerberosTest|PersistentNodeTest|SaslTest|TlsTest)";
+/// The reference goes on when a test kills the server, whose sessions it has to give up then.
+const NOT_KILLED: &str = "--exclude-tag=killed";
+
+/// Tests on servers that check their answers against a ZooKeeper, as part of another stage.
+pub(super) fn checked(layout: &Layout, stage: &str, list: &Path) -> Result<Outcome, Error> {
+    let compiled = self::classes(layout, stage)?;
+    let variables = [("TEST_CROSS_CHECK", list.into())];
+    junit(layout, (stage, "checked-java"), &compiled, &[NOT_CHECKED, NOT_KILLED], &variables)
+}
+
 /// Runs tests as part of a stage, with its ports. The reports and the log have a name of their own.
 fn junit(
     layout: &Layout,

@@ -14,25 +14,14 @@ use crate::process::{Error, Program};
 /// Tests that do not run on a member of an ensemble: they take longest, and say nothing more of it than of a server alone.
 const NOT_ON_A_MEMBER: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 
-/// Tests that run once more on a server which checks its answers against a ZooKeeper.
-const CHECKED: [&str; 5] =
-    ["test_znodes.py", "test_values.py", "test_watches.py", "test_order.py", "test_recipes.py"];
-
-/// All tests on a server alone, then those that are not slow on a member of an ensemble, then some with a ZooKeeper beside it; and
-/// the scripts of operators.
+/// All tests on a server alone, then those that are not slow on a member of an ensemble; and the scripts of operators.
 pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
     let alone = pytest(layout, "kazoo", &[], Vec::new())?;
     let left_out = NOT_ON_A_MEMBER.map(|file| format!("--ignore-glob=*/{file}"));
     let member = pytest(layout, "kazoo", &left_out, vec![("TEST_MEMBERS", "3".into())])?;
-    // ZooKeeper takes no frame of more than 1 MB, and ends the session of a client that dies at a moment of its own.
-    let not_of_zookeeper = ["-k".to_owned(), "not test_five_mebibytes and not dies".to_owned()];
-    let files = CHECKED.map(|file| format!("kazoo/{file}"));
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let variables = vec![("TEST_CROSS_CHECK", "1".into())];
-    let checked = pytest_of(layout, ("kazoo", "kazoo-checked", &files), &not_of_zookeeper, variables)?;
     let root = vec![("SCRIPTS_ROOT", install::scripts(layout)?.into())];
     let scripts = pytest_of(layout, ("kazoo", "kazoo-scripts", &["scripts"]), &[], root)?;
-    Ok(alone.and(member).and(checked).and(scripts))
+    Ok(alone.and(member).and(scripts))
 }
 
 /// Tests of kazoo that take long, or are about the server's own log.
@@ -93,6 +82,30 @@ pub(super) fn clickhouse_on_etcd(
 /// Variables by which each server is a front end on an etcd of its own.
 fn on_etcd(program: &Path) -> Vec<(&'static str, OsString)> {
     vec![("ETCD_BIN", program.into()), ("TEST_ENGINE", "etcd".into())]
+}
+
+/// Tests of kazoo that run on a server which checks its answers against a ZooKeeper.
+const CHECKED: [&str; 5] = [
+    "kazoo/test_znodes.py",
+    "kazoo/test_values.py",
+    "kazoo/test_watches.py",
+    "kazoo/test_order.py",
+    "kazoo/test_recipes.py",
+];
+/// ZooKeeper takes no frame of more than 1 MB, and ends the session of a client that dies at a moment of its own.
+const DIFFERENT_IN_ZOOKEEPER: [&str; 2] = ["test_five_mebibytes", "dies"];
+
+/// Tests of kazoo on servers that check their answers, as part of another stage; with an etcd, the servers are front ends.
+pub(super) fn kazoo_checked(
+    layout: &Layout,
+    stage: &str,
+    list: &Path,
+    etcd: Option<&Path>,
+) -> Result<Outcome, Error> {
+    let mut variables = etcd.map(on_etcd).unwrap_or_default();
+    variables.push(("TEST_CROSS_CHECK", list.into()));
+    let name = if etcd.is_some() { "checked-kazoo-on-etcd" } else { "checked-kazoo" };
+    pytest_of(layout, (stage, name, &CHECKED), &without(&DIFFERENT_IN_ZOOKEEPER), variables)
 }
 
 /// Options that leave tests out.

@@ -33,6 +33,7 @@ import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.CreateMode;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Apache Curator's recipes, between two clients. */
@@ -100,6 +101,7 @@ final class CuratorTest {
     }
 
     @Test
+    @Tag(Server.KILLED)
     void mutexIsStillHeldAfterACrash() throws Exception {
         var mine = new InterProcessMutex(first, "/lock");
         var yours = new InterProcessMutex(second, "/lock");
@@ -228,6 +230,7 @@ final class CuratorTest {
     }
 
     @Test
+    @Tag(Server.KILLED)
     void cacheMirrorsTheTreeAndSurvivesACrash() throws Exception {
         first.create().creatingParentsIfNeeded().forPath("/tree/a", "1".getBytes(UTF_8));
         Set<String> paths = new ConcurrentSkipListSet<>();

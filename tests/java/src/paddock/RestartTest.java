@@ -18,6 +18,7 @@ import org.apache.zookeeper.Watcher.Event.KeeperState;
 import org.apache.zookeeper.ZooKeeper;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Clients of a server that dies and comes back. The client puts its watches back itself, by setWatches2. */
@@ -52,6 +53,7 @@ final class RestartTest {
     }
 
     @Test
+    @Tag(Server.KILLED)
     void sessionEphemeralsAndDataSurvive() throws Exception {
         try (var client = Client.of(server.hosts())) {
             long session = client.getSessionId();
@@ -70,6 +72,7 @@ final class RestartTest {
     }
 
     @Test
+    @Tag(Server.KILLED)
     void everyKindOfWatchIsPutBack() throws Exception {
         try (var client = Client.of(server.hosts())) {
             create(client, "/data");
@@ -187,6 +190,7 @@ final class RestartTest {
     }
 
     @Test
+    @Tag(Server.KILLED)
     void lifetimesAndContainersAreKeptOverARestart() throws Exception {
         try (var client = Client.of(server.hosts())) {
             client.create("/brief", NOTHING, OPEN_ACL_UNSAFE, CreateMode.PERSISTENT_WITH_TTL, null, 1000);

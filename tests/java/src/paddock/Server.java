@@ -23,18 +23,22 @@ import java.util.Set;
  * which, as in {@code tests/support/server.py}: TEST_SERVER, PADDOCK_BIN, ZOOKEEPER_CLASSPATH.
  *
  * <p>With TEST_MEMBERS=3 it is a follower of an ensemble of three; the other two are never touched. With TEST_ENGINE=etcd it is a
- * front end on an etcd of its own, and the members of an ensemble are front ends on one.
+ * front end on an etcd of its own, and the members of an ensemble are front ends on one. With TEST_CROSS_CHECK one that is started
+ * without settings of its own checks its answers against an Apache ZooKeeper.
  *
  * <p>It keeps its port and data over {@link #kill} and {@link #restart}, so clients find it again.
  */
 final class Server implements AutoCloseable {
     private static final Duration READY = Duration.ofSeconds(30);
-    private static final String KIND = System.getenv().getOrDefault("TEST_SERVER", "paddock");
+    static final String KIND = System.getenv().getOrDefault("TEST_SERVER", "paddock");
 
     /** Whether servers are front ends on an etcd. */
     private static final boolean IS_ON_ETCD = System.getenv().getOrDefault("TEST_ENGINE", "log").equals("etcd");
 
     private static final Set<Integer> GIVEN = new HashSet<>();
+
+    /** Tag of tests that kill it. */
+    static final String KILLED = "killed";
 
     /** How many there are, this one included. */
     static final int MEMBERS = Integer.parseInt(System.getenv().getOrDefault("TEST_MEMBERS", "1"));
@@ -47,12 +51,20 @@ final class Server implements AutoCloseable {
     private Etcd etcd;
     private boolean ownsEtcd;
     private final Map<String, String> variables = new HashMap<>();
+    private String kind = KIND;
+    /** The ZooKeeper that it checks its answers against; {@code null} if it does not. */
+    private Server reference;
     private Process process;
 
     /** Starts a server and waits until it serves. */
     Server() throws Exception {
         this(1, MEMBERS == 1 ? List.of() : serverLines(MEMBERS));
         putOnEtcd();
+        if (CrossCheck.IS_ON) {
+            reference = new Server(1, List.of(), 1);
+            reference.kind = "zookeeper";
+            reference.start();
+        }
         start();
     }
 
@@ -162,6 +174,19 @@ final class Server implements AutoCloseable {
         for (Server peer : peers) {
             peer.close();
         }
+        try {
+            if (reference != null) {
+                CrossCheck.judge(this);
+            }
+        } finally {
+            remove();
+        }
+    }
+
+    private void remove() throws Exception {
+        if (reference != null) {
+            reference.close();
+        }
         kill();
         if (ownsEtcd) {
             etcd.close();
@@ -199,16 +224,19 @@ final class Server implements AutoCloseable {
         process = builder.start();
     }
 
-    private File logFile() {
+    File logFile() {
         return directory.resolve("server.log").toFile();
     }
 
     private List<String> command() {
         String config = directory.resolve("zoo.cfg").toString();
-        if (KIND.equals("paddock")) {
+        if (kind.equals("paddock")) {
             var paddock = new ArrayList<String>(List.of(System.getenv("PADDOCK_BIN"), "server", "--config", config));
             if (etcd != null) {
                 paddock.addAll(etcd.arguments());
+            }
+            if (reference != null) {
+                paddock.addAll(List.of("--cross-check", reference.hosts()));
             }
             return paddock;
         }
@@ -221,7 +249,7 @@ final class Server implements AutoCloseable {
     }
 
     /** The answer to a four-letter word; nothing if the server can't be reached. */
-    private String word(String word) {
+    String word(String word) {
         try (var socket = new Socket()) {
             // A connection that ZooKeeper accepts while it starts may never be answered.
             socket.setSoTimeout(1000);
