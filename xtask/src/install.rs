@@ -223,10 +223,10 @@ pub(crate) fn fault_tools(layout: &Layout) -> Result<Vec<(&'static str, OsString
     ])
 }
 
-/// Debian's scripts and plugins that ask a ZooKeeper how it is; returns the directory below which they are.
+/// Debian's scripts and plugins that ask a ZooKeeper how it is, and what they ask by; returns the directory below which they are.
 pub(crate) fn scripts(layout: &Layout) -> Result<PathBuf, Error> {
     let directory = layout.environment("scripts");
-    let packages = ["zktop", "zookeeper", "collectd-core"];
+    let packages = ["zktop", "zookeeper", "collectd-core", "netcat-traditional"];
     // Not the Java that one of them depends on: there is one.
     once(&directory, &packages.join(", "), || {
         apt::unpack_alone(&packages, &directory, &layout.log("install-scripts"))

@@ -111,11 +111,11 @@ const STAGES: [Stage; 20] = [
     },
     Stage {
         name: "kazoo",
-        about: "Python's client and its recipes; scripts and plugins that ask a ZooKeeper how it is",
+        about: "Python's client and its recipes; scripts, plugins and exporters that ask a ZooKeeper how it is",
         needs_server: true,
         is_long: false,
         company: Company::Neighbours,
-        installs: &[Part::Python, Part::Jars, Part::Scripts],
+        installs: &[Part::Python, Part::Jars, Part::Scripts, Part::Go],
         run: python::kazoo,
     },
     Stage {

@@ -1,5 +1,5 @@
 //! Programs in Go: the checker of histories with its own tests, the clients of go-zookeeper for the stage `faults`, an etcd beside
-//! the servers of a comparison, a newer etcd, and a zetcd.
+//! the servers of a comparison, a newer etcd, a zetcd, and exporters of metrics.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,6 +28,11 @@ pub(super) fn checker(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
 /// Builds the clients of go-zookeeper.
 pub(super) fn clients(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
     build(layout, "go", layout.environment("go-clients"), stage)
+}
+
+/// Builds the exporters that ask a server how it is. They take Go 1.25.
+pub(super) fn exporters(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
+    build(layout, "exporters", layout.environment("exporters"), stage)
 }
 
 /// Builds an etcd that is newer than Debian's. It takes Go 1.24.

@@ -19,8 +19,11 @@ pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
     let alone = pytest(layout, "kazoo", &[], Vec::new())?;
     let left_out = NOT_ON_A_MEMBER.map(|file| format!("--ignore-glob=*/{file}"));
     let member = pytest(layout, "kazoo", &left_out, vec![("TEST_MEMBERS", "3".into())])?;
-    let root = vec![("SCRIPTS_ROOT", install::scripts(layout)?.into())];
-    let scripts = pytest_of(layout, ("kazoo", "kazoo-scripts", &["scripts"]), &[], root)?;
+    let programs = vec![
+        ("SCRIPTS_ROOT", install::scripts(layout)?.into()),
+        ("EXPORTERS_BIN", go::exporters(layout, "exporters")?.into()),
+    ];
+    let scripts = pytest_of(layout, ("kazoo", "kazoo-scripts", &["scripts"]), &[], programs)?;
     Ok(alone.and(member).and(scripts))
 }
 
