@@ -104,8 +104,8 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     *bytes[at..].first_chunk().expect("a reply is as long as its header")
 }
 
-/// True if whoever reads this data is a ClickHouse client.
-pub(crate) fn is_known_by(body: &[u8]) -> bool {
+/// True if this body of a getData asks for what none but a client of ClickHouse's reads.
+pub fn is_read_by_clickhouse(body: &[u8]) -> bool {
     let path = body.get(4..).unwrap_or_default();
     path.starts_with(COMPUTED) && FIRST_QUESTIONS.iter().any(|question| path.starts_with(question))
 }

@@ -36,6 +36,7 @@ mod watches;
 pub use audit::{AuditEvent, AuditLog, AuditResult};
 pub use auth::{DigestAlgorithm, digest_id, proven_ids};
 pub use buffers::ClientBuffers;
+pub use clickhouse::is_read_by_clickhouse;
 pub use condition::Condition;
 pub use connect_throttle::{ConnectRate, ConnectThrottle};
 pub use front::{Front, Reached};

@@ -236,7 +236,8 @@ impl Protocol {
         let (xid, Some(op)) = (header.xid, OpCode::from_code(header.op)) else {
             return unimplemented(header.xid);
         };
-        let is_clickhouse = op == OpCode::GetData && clickhouse::is_known_by(body) || op.is_of_clickhouse();
+        let is_clickhouse =
+            op == OpCode::GetData && clickhouse::is_read_by_clickhouse(body) || op.is_of_clickhouse();
         if is_clickhouse && self.clickhouse.is_none() {
             match settings.dialect {
                 Some(Dialect::ZooKeeper) if op.is_of_clickhouse() => return unimplemented(xid),

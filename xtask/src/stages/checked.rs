@@ -15,5 +15,6 @@ pub(super) fn run(layout: &Layout) -> Result<Outcome, Error> {
     let java = java::checked(layout, STAGE, &list)?;
     let kazoo = python::kazoo_checked(layout, STAGE, &list, None)?;
     let kazoo_on_etcd = python::kazoo_checked(layout, STAGE, &list, Some(&etcd))?;
-    Ok(java.and(kazoo).and(kazoo_on_etcd))
+    let clickhouse = python::clickhouse_checked(layout, STAGE, &list)?;
+    Ok(java.and(kazoo).and(kazoo_on_etcd).and(clickhouse))
 }

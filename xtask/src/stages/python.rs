@@ -111,6 +111,20 @@ pub(super) fn kazoo_checked(
     pytest_of(layout, (stage, name, &CHECKED), &without(&DIFFERENT_IN_ZOOKEEPER), variables)
 }
 
+/// Tests with ClickHouse servers of the release that speaks ZooKeeper's own protocol.
+const CLICKHOUSE_CHECKED: [&str; 3] =
+    ["clickhouse/test_replicated_table.py", "clickhouse/test_cluster_ddl.py", "clickhouse/test_faults.py"];
+/// The reference ends the sessions of clients that are killed or frozen at a moment of its own, and goes on when the server is killed.
+const ENDS_SESSIONS: [&str; 2] = ["killed", "frozen"];
+
+/// Tests with ClickHouse servers on a server that checks its answers, as part of another stage.
+pub(super) fn clickhouse_checked(layout: &Layout, stage: &str, list: &Path) -> Result<Outcome, Error> {
+    let mut variables = install::clickhouse(layout)?;
+    variables.push(("TEST_CROSS_CHECK", list.into()));
+    let options = without(&ENDS_SESSIONS);
+    pytest_of(layout, (stage, "checked-clickhouse", &CLICKHOUSE_CHECKED), &options, variables)
+}
+
 /// Options that leave tests out.
 fn without(tests: &[&str]) -> [String; 2] {
     let tests: Vec<String> = tests.iter().map(|test| format!("not {test}")).collect();

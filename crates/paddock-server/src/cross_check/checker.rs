@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use paddock_front::is_read_by_clickhouse;
 use paddock_proto::jute::Reader;
 use paddock_proto::{ConnectRequest, ConnectResponse, OpCode, SessionId, Zxid};
 use paddock_state::ConnId;
@@ -171,7 +172,9 @@ impl Checker {
             Some(OpCode::Ping) if self.returns.is_waiting(conn) => return,
             Some(OpCode::Ping) => return self.effects.push(Effect::Send(conn, framed(&frame))),
             Some(OpCode::Sasl) => return self.give_up(conn, "its client uses SASL"),
-            Some(op) if op.is_of_clickhouse() => {
+            Some(op)
+                if op.is_of_clickhouse() || op == OpCode::GetData && is_read_by_clickhouse(&frame[8..]) =>
+            {
                 return self.give_up(conn, "its client speaks ClickHouse's dialect");
             }
             Some(OpCode::SetWatches | OpCode::SetWatches2) => {

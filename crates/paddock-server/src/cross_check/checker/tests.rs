@@ -9,6 +9,7 @@ use paddock_state::ConnId;
 use super::*;
 
 const CREATE: i32 = 1;
+const GET_DATA: i32 = 4;
 const SET_DATA: i32 = 5;
 const GET_CHILDREN: i32 = 8;
 const CLOSE: i32 = -11;
@@ -313,6 +314,22 @@ fn a_client_that_is_back_does_not_wait_for_ever() {
     assert_eq!(story.counts(), (0, 0, 1));
     let effects = story.checker.take_effects();
     assert!(matches!(&effects[..], [Effect::HangUp(of), Effect::Send(..)] if *of == second), "{effects:?}");
+}
+
+#[test]
+fn a_client_that_shows_clickhouses_dialect_is_given_up() {
+    for (op, path) in [(GET_DATA, "/keeper/feature_flags"), (OpCode::CreateIfNotExists.code(), "/a")] {
+        let (mut story, conn) = Story::begin();
+        let mut bytes = Vec::new();
+        frame::write(&mut bytes, |out| {
+            out.put_i32(1);
+            out.put_i32(op);
+            out.put_string(path);
+        });
+        story.checker.client(conn, &bytes);
+        assert_eq!(story.checker.take_effects(), [Effect::HangUp(conn)], "{path}");
+        assert_eq!(story.counts(), (0, 0, 1));
+    }
 }
 
 #[test]
