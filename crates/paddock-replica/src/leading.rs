@@ -11,6 +11,7 @@ use crate::confirming::Confirming;
 use crate::digests::DigestReports;
 use crate::disk_age::Acknowledged;
 use crate::lease::Lease;
+use crate::log_ends::LogEnds;
 use crate::replica::ProposalSizes;
 use crate::snapshot_transfer::SnapshotOffers;
 
@@ -29,6 +30,7 @@ pub(crate) struct Leading {
     pub(crate) offers: SnapshotOffers,
     pub(crate) digests: DigestReports,
     pub(crate) proposals: Option<ProposalSizes>,
+    pub(crate) log_ends: LogEnds,
     /// The last entry that a process of each member had acknowledged to this leader, before another process followed it.
     acknowledged_before: BTreeMap<u64, Acknowledged>,
     /// True once this leader has announced the ensemble's name and members.
@@ -48,6 +50,7 @@ impl Leading {
             offers: SnapshotOffers::default(),
             digests: DigestReports::default(),
             proposals: None,
+            log_ends: LogEnds::default(),
             acknowledged_before: BTreeMap::new(),
             has_named_ensemble: false,
             has_proposed_unnamed: false,

@@ -26,6 +26,7 @@ mod inquiry;
 mod joining;
 mod leading;
 mod lease;
+mod log_ends;
 mod log_entry;
 mod membership;
 mod membership_change;

@@ -382,6 +382,15 @@ impl Replica {
             self.expire_sessions(now);
             self.garbage.tick(now);
         }
+        self.note_log_end(now);
+    }
+
+    /// Notes how far the log of this leader goes now, by which the lag of its followers is told.
+    fn note_log_end(&mut self, now: Now) {
+        let Some(leading) = &mut self.leading else { return };
+        let had_by_all = self.consensus.followers().values().map(|follower| follower.matched).min();
+        let last = self.consensus.last_entry();
+        leading.log_ends.note(last, had_by_all.unwrap_or(last), now.monotonic_ms);
     }
 
     fn expire_sessions(&mut self, now: Now) {

@@ -165,6 +165,11 @@ async fn an_ensemble_is_seen_at_a_glance() {
     ensemble.member(lost).kill();
     tab.wait_for_text("not heard");
     tab.wait_for_text("2 of 3 members are heard");
+    let address = ensemble.member(leader).address().to_string();
+    let client = Client::connect(&address, ClientOptions::default()).await.expect("connect");
+    client.create("/late", b"", CreateMode::Persistent).await.expect("create");
+    // The member that is gone lacks that, and the session.
+    tab.wait_for_text("· 2 entries");
     keep(&mut tab, "one-lost", 1000);
     assert!(tab.complaints(&origin(ports[leader])).is_empty());
 

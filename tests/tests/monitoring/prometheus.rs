@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use crate::monitoring;
 
-/// In these tests, entries that a member may lag behind.
-pub(crate) const LAG_MAX: usize = 100;
+/// In these tests, seconds for which a member may lag behind.
+pub(crate) const LAG_MAX_S: usize = 2;
 
 fn program(name: &str) -> PathBuf {
     Path::new(&env::var_os("PROMETHEUS_BIN").expect("PROMETHEUS_BIN names a directory")).join(name)
@@ -28,7 +28,7 @@ pub(crate) struct Prometheus {
 
 impl Prometheus {
     /// Starts a Prometheus that scrapes these ports each second. The rules' patience is cut to a second, what they look back at to ten,
-    /// and the entries that a member may lag behind to `LAG_MAX`.
+    /// and the time for which a member may lag behind to `LAG_MAX_S`.
     pub(crate) fn start(ports: &[u16]) -> Prometheus {
         let directory = TempDir::new().expect("a directory for Prometheus");
         let at = |name: &str| directory.path().join(name);
@@ -38,7 +38,7 @@ impl Prometheus {
             false => line
                 .replace("[5m]", "[10s]")
                 .replace("[1h]", "[10s]")
-                .replace("> 10000", &format!("> {LAG_MAX}")),
+                .replace("lag_seconds > 10", &format!("lag_seconds > {LAG_MAX_S}")),
         };
         fs::write(at("alerts.yml"), rules.lines().map(impatient).collect::<Vec<_>>().join("\n"))
             .expect("write the rules");

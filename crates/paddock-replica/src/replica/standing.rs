@@ -52,6 +52,9 @@ pub struct FollowerStanding {
     pub gets_snapshot: bool,
     /// Entry up to which it has everything on disk.
     pub matched: u64,
+    /// Time in milliseconds for which the leader has had an entry that it lacks, as of the last tick and to a tick; 0 if it lacks none. An
+    /// entry from before this leader's term counts from the term's beginning.
+    pub lag_ms: u64,
 }
 
 impl Replica {
@@ -77,6 +80,7 @@ impl Replica {
             is_heard: follower.is_heard,
             gets_snapshot: follower.gets_snapshot,
             matched: follower.matched,
+            lag_ms: self.leading.as_ref().map_or(0, |leading| leading.log_ends.lag_ms(follower.matched)),
         });
         let (snapshot, snapshot_term) = self.consensus.snapshot();
         Standing {

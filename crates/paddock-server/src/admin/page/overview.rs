@@ -100,6 +100,7 @@ fn one(member: &EnsembleMember, shared: &Shared, status: &Status) -> Value {
         "leads": leads,
         "is_heard": standing.map(|follower| follower.is_heard),
         "lag": if is_self && leads { Some(0) } else { lag },
+        "lag_ms": if is_self && leads { Some(0) } else { standing.map(|follower| follower.lag_ms) },
         "gets_snapshot": standing.is_some_and(|follower| follower.gets_snapshot),
     })
 }

@@ -89,6 +89,15 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
             help: "Entries that another member has not acknowledged to this leader yet",
             values: of_followers(&|follower| s.standing.last_entry.saturating_sub(follower.matched)),
         });
+        let lag_s = |follower: &FollowerStanding| {
+            (Some(("member", follower.member.to_string())), MetricValue::of(follower.lag_ms as f64 / 1e3))
+        };
+        metrics.push(Metric {
+            name: "paddock_member_lag_seconds",
+            kind: MetricKind::Gauge,
+            help: "Seconds since the first entry that another member has not acknowledged came into the log of this leader",
+            values: s.standing.followers.iter().map(lag_s).collect(),
+        });
         metrics.push(Metric {
             name: "paddock_member_gets_snapshot",
             kind: MetricKind::Gauge,
