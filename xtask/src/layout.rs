@@ -1,6 +1,7 @@
 //! Places of things: the repository, the target directory, and what the tests install and write in it.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::process::Program;
@@ -99,7 +100,15 @@ impl Layout {
     }
 
     pub(crate) fn cargo(&self) -> Program {
-        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        Program::new(cargo).current_dir(&self.root)
+        Program::new(cargo()).current_dir(&self.root)
     }
+
+    /// A Cargo whose compilers leave the processors to the tests beside them.
+    pub(crate) fn nice_cargo(&self, niceness: u32) -> Program {
+        Program::nice(niceness, cargo()).current_dir(&self.root)
+    }
+}
+
+fn cargo() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

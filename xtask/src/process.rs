@@ -42,6 +42,11 @@ impl Program {
         Self { command, log: None }
     }
 
+    /// A program that takes only the time of the processors that others leave, by how nice it is: from 1, hardly, to 19, entirely.
+    pub(crate) fn nice(niceness: u32, program: impl AsRef<OsStr>) -> Self {
+        Self::new("nice").args(["-n", &niceness.to_string()]).arg(program)
+    }
+
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument);
         self
@@ -117,6 +122,14 @@ impl Program {
             return Err(Error(format!("`{name}` failed: {}\n{}", output.status, last_lines(log, 200))));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Runs to the end; how it ended, and what it printed: first to its output, then of errors.
+    pub(crate) fn ended_with_output(mut self) -> Result<(ExitStatus, String), Error> {
+        let name = self.name();
+        let output = self.command.output().map_err(|error| Error(format!("can't run `{name}`: {error}")))?;
+        let printed = [output.stdout, output.stderr].concat();
+        Ok((output.status, String::from_utf8_lossy(&printed).into_owned()))
     }
 
     /// Runs to the end; true if the program is there and succeeds. Its output is dropped.

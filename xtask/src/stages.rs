@@ -1,7 +1,7 @@
 //! The stages of `cargo xtask test`: what they are, running them, and the account at the end.
 //!
-//! Those that measure time or keep the cores busy run one after another; those between them that mostly wait run side by side. What
-//! stages need is installed in the background meanwhile.
+//! Those that measure time run one after another; those that mostly wait run side by side, and what keeps the processors busy takes the
+//! time that they leave. What stages need is installed in the background meanwhile.
 //!
 //! A stage that could not run, or ended badly without naming a failed test, counts as one failed test; so does a
 //! stage that ran no test. The last line is therefore never better than what happened.
@@ -47,41 +47,17 @@ struct Stage {
 /// Other stages that may run at the same time as one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Company {
-    /// None, because it measures time or keeps all cores busy.
+    /// None, because it measures time, or all others wait for it.
     Alone,
-    /// Its neighbours in the list for which this is true as well. Mostly it waits: for sessions, restarts and programs of others.
+    /// Its neighbours in the list that are not alone. Mostly it waits: for sessions, restarts and programs of others.
     Neighbours,
+    /// The same, but it computes: it takes the time that the others leave, and no lane of theirs.
+    Spare,
 }
 
-/// In the order in which they begin: cheap ones and those that others need first; of neighbours, those that take longest.
+/// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
+/// of each kind those that take longest.
 const STAGES: [Stage; 20] = [
-    Stage {
-        name: "unit",
-        about: "tests beside the code of every crate",
-        needs_server: false,
-        is_long: false,
-        company: Company::Alone,
-        installs: &[],
-        run: rust::unit,
-    },
-    Stage {
-        name: "simulator",
-        about: "whole ensembles in one thread, from 200 seeds, with faults",
-        needs_server: false,
-        is_long: false,
-        company: Company::Alone,
-        installs: &[],
-        run: rust::simulator,
-    },
-    Stage {
-        name: "instructions",
-        about: "how many instructions requests, changes of the tree and the log take, against what is stored",
-        needs_server: false,
-        is_long: false,
-        company: Company::Alone,
-        installs: &[Part::Gungraun],
-        run: rust::instructions,
-    },
     Stage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -92,22 +68,22 @@ const STAGES: [Stage; 20] = [
         run: rust::build,
     },
     Stage {
-        name: "process",
-        about: "server processes: crashes, damaged files, ensembles, the bench",
-        needs_server: true,
+        name: "simulator",
+        about: "whole ensembles in one thread, from 200 seeds, with faults",
+        needs_server: false,
         is_long: false,
-        company: Company::Neighbours,
-        installs: &[Part::Jars, Part::OlderZookeepers],
-        run: rust::process,
+        company: Company::Spare,
+        installs: &[],
+        run: rust::simulator,
     },
     Stage {
-        name: "moving",
-        about: "moving in and out: files, ensembles that are followed, copies of servers",
-        needs_server: true,
+        name: "instructions",
+        about: "how many instructions requests, changes of the tree and the log take, against what is stored",
+        needs_server: false,
         is_long: false,
-        company: Company::Neighbours,
-        installs: &[Part::Jars, Part::OlderZookeepers],
-        run: rust::moving,
+        company: Company::Spare,
+        installs: &[Part::Gungraun],
+        run: rust::instructions,
     },
     Stage {
         name: "kazoo",
@@ -119,13 +95,22 @@ const STAGES: [Stage; 20] = [
         run: python::kazoo,
     },
     Stage {
-        name: "oracle",
-        about: "the same requests, words and commands to Apache ZooKeeper, answers compared",
+        name: "unit",
+        about: "tests beside the code of every crate",
+        needs_server: false,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[],
+        run: rust::unit,
+    },
+    Stage {
+        name: "java",
+        about: "Apache ZooKeeper's client and command line, with Kerberos too; Curator",
         needs_server: true,
         is_long: false,
         company: Company::Neighbours,
-        installs: &[Part::Jars, Part::OlderZookeepers],
-        run: rust::oracle,
+        installs: &[Part::Jars, Part::Kerberos],
+        run: java::run,
     },
     Stage {
         name: "clickhouse",
@@ -146,13 +131,40 @@ const STAGES: [Stage; 20] = [
         run: python::kafka,
     },
     Stage {
-        name: "java",
-        about: "Apache ZooKeeper's client and command line, with Kerberos too; Curator",
+        name: "process",
+        about: "server processes: crashes, damaged files, ensembles, the bench",
         needs_server: true,
         is_long: false,
         company: Company::Neighbours,
-        installs: &[Part::Jars, Part::Kerberos],
-        run: java::run,
+        installs: &[Part::Jars, Part::OlderZookeepers],
+        run: rust::process,
+    },
+    Stage {
+        name: "moving",
+        about: "moving in and out: files, ensembles that are followed, copies of servers",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[Part::Jars, Part::OlderZookeepers],
+        run: rust::moving,
+    },
+    Stage {
+        name: "etcd",
+        about: "front ends that share a real etcd",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go, Part::Clickhouse],
+        run: etcd::usual,
+    },
+    Stage {
+        name: "oracle",
+        about: "the same requests, words and commands to Apache ZooKeeper, answers compared",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[Part::Jars, Part::OlderZookeepers],
+        run: rust::oracle,
     },
     Stage {
         name: "browser",
@@ -171,15 +183,6 @@ const STAGES: [Stage; 20] = [
         company: Company::Neighbours,
         installs: &[Part::Go],
         run: go::test,
-    },
-    Stage {
-        name: "etcd",
-        about: "front ends that share a real etcd",
-        needs_server: true,
-        is_long: false,
-        company: Company::Neighbours,
-        installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go, Part::Clickhouse],
-        run: etcd::usual,
     },
     Stage {
         name: "monitoring",
@@ -300,9 +303,8 @@ struct Row {
 
 fn run_all(layout: &Layout, stages: &[&'static Stage]) -> Vec<Row> {
     let mut account: Vec<Row> = Vec::new();
-    let are_neighbours = |left: &&Stage, right: &&Stage| {
-        left.company == Company::Neighbours && right.company == Company::Neighbours
-    };
+    let are_neighbours =
+        |left: &&Stage, right: &&Stage| left.company != Company::Alone && right.company != Company::Alone;
     for group in stages.chunk_by(are_neighbours) {
         let no_server = account.iter().any(|row| row.stage == BUILD && row.counts.failed > 0);
         match group {
@@ -321,16 +323,23 @@ fn run_all(layout: &Layout, stages: &[&'static Stage]) -> Vec<Row> {
 
 /// Runs neighbours, and prints a line for each when it has ended.
 fn run_side_by_side(layout: &Layout, stages: &[&'static Stage], no_server: bool) -> Vec<Row> {
-    let (waiting, account) = (Mutex::new(stages.iter()), Mutex::new(Vec::new()));
-    let next = || waiting.lock().expect("no lane panics while it holds the lock").next();
-    let lane = || {
+    let (spare, waiting): (Vec<&Stage>, Vec<&Stage>) =
+        stages.iter().partition(|stage| stage.company == Company::Spare);
+    let (spare, waiting) = (Mutex::new(spare.into_iter()), Mutex::new(waiting.into_iter()));
+    let account = Mutex::new(Vec::new());
+    let lane = |stages: &Mutex<std::vec::IntoIter<&'static Stage>>| {
+        // The lock is let go before the stage runs.
+        let next = || stages.lock().expect("no lane panics while it holds the lock").next();
         while let Some(stage) = next() {
             let (row, report) = run_one(layout, stage, no_server);
             println!("{:<14}{report}", stage.name);
             account.lock().expect("no lane panics while it holds the lock").push(row);
         }
     };
-    thread::scope(|scope| (0..LANES).for_each(|_| drop(scope.spawn(lane))));
+    thread::scope(|scope| {
+        scope.spawn(|| lane(&spare));
+        (0..LANES).for_each(|_| drop(scope.spawn(|| lane(&waiting))));
+    });
     account.into_inner().expect("no lane panics while it holds the lock")
 }
 

@@ -5,6 +5,8 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
 
 use serde_json::Value;
 
@@ -22,9 +24,13 @@ pub(super) struct Compiled {
     program: PathBuf,
 }
 
+/// Niceness of Cargo beside stages that run already, and wait a lot.
+const COMPILER_NICENESS: u32 = 10;
+
 /// Compiles what the options of `cargo test` name, or everything if there are none; with all features of all packages.
 pub(super) fn compile(layout: &Layout, stage: &str, options: &[&str]) -> Result<Vec<Compiled>, Error> {
-    let cargo = layout.cargo().args(["test", "--no-run", "--workspace", "--all-features"]);
+    let cargo = layout.nice_cargo(COMPILER_NICENESS);
+    let cargo = cargo.args(["test", "--no-run", "--workspace", "--all-features"]);
     let cargo = cargo.arg("--message-format=json-render-diagnostics").args(options);
     let told = cargo.output_beside_log(&layout.log(stage))?;
     let mut compiled: Vec<Compiled> = told.lines().filter_map(Compiled::parse).collect();
@@ -57,6 +63,10 @@ impl Compiled {
         self.kind == "test"
     }
 
+    fn heading(&self) -> String {
+        format!("     Running {} of {}", self.name, self.directory.display())
+    }
+
     /// The program, to be run where Cargo would run it.
     pub(super) fn program(&self) -> Program {
         Program::new(&self.program)
@@ -77,7 +87,7 @@ pub(super) fn run(
     let log = layout.log(stage);
     let mut success = true;
     for compiled in programs {
-        process::note(&log, &format!("     Running {} of {}", compiled.name, compiled.directory.display()))?;
+        process::note(&log, &compiled.heading())?;
         let mut program = compiled.program().args(arguments);
         for (name, value) in variables {
             program = program.env(name, value);
@@ -87,8 +97,40 @@ pub(super) fn run(
     Ok(success)
 }
 
+/// Runs so many programs at a time, and begins them in their order; true if all of them succeed. The log of the stage gets the output of
+/// each when it has ended.
+pub(super) fn run_side_by_side(
+    layout: &Layout,
+    stage: &str,
+    programs: &[Compiled],
+    arguments: &[&str],
+    lanes: usize,
+) -> Result<bool, Error> {
+    let log = layout.log(stage);
+    let waiting = Mutex::new(programs.iter());
+    let lane = || {
+        let mut success = true;
+        loop {
+            // The lock is let go before the program runs.
+            let next = waiting.lock().expect("no lane panics while it holds the lock").next();
+            let Some(compiled) = next else { return Ok(success) };
+            let (status, output) = compiled.program().args(arguments).ended_with_output()?;
+            process::note(&log, &format!("{}\n{output}", compiled.heading()))?;
+            success &= status.success();
+        }
+    };
+    thread::scope(|scope| {
+        let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
+        let ended = lanes.into_iter().map(|lane| lane.join().expect("a lane does not panic"));
+        let ended: Vec<Result<bool, Error>> = ended.collect();
+        ended.into_iter().try_fold(true, |success, lane| Ok(success & lane?))
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn told(kind: &str, test: bool, executable: &str) -> String {
@@ -112,5 +154,29 @@ mod tests {
         for other in no_tests.iter().map(String::as_str).chain(["{}", "no json"]) {
             assert_eq!(Compiled::parse(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn programs_side_by_side_succeed_if_all_of_them_do() {
+        let stage = "test-of-side-by-side";
+        let layout = Layout::find();
+        let log = layout.log(stage);
+        let _ = fs::remove_file(&log);
+        let compiled = |name: &str| Compiled {
+            directory: "/".into(),
+            name: name.to_owned(),
+            kind: "test".to_owned(),
+            program: name.into(),
+        };
+        for (names, expected) in [(&["true", "true", "true"], true), (&["true", "false", "true"], false)] {
+            let programs = names.map(compiled);
+            assert_eq!(
+                run_side_by_side(&layout, stage, &programs, &[], 2).expect("they are there"),
+                expected
+            );
+        }
+        let text = fs::read_to_string(&log).expect("it is written");
+        assert_eq!(text.matches("Running true of /").count(), 5, "{text}");
+        fs::remove_file(&log).expect("it was read");
     }
 }

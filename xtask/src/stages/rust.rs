@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use super::outcome::Outcome;
 use super::programs::{self, Compiled};
@@ -21,9 +22,24 @@ pub(super) const ON_ETCD: &str = "on_etcd";
 pub(super) fn unit(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "unit";
     let mut programs = programs::compile(layout, stage, &[])?;
-    programs.retain(|program| !program.is_example() && !is_with_servers(layout, program));
-    let success = programs::run(layout, stage, &programs, &["--skip", ON_ETCD], &[])?;
+    programs.retain(|program| {
+        !program.is_example() && !is_with_servers(layout, program) && !is_timed(layout, program)
+    });
+    programs.sort_by_key(|program| !LONG.contains(&program.name.as_str()));
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let success = programs::run_side_by_side(layout, stage, &programs, &["--skip", ON_ETCD], cores)?;
     Ok(Outcome { counts: count(layout, stage)?, success })
+}
+
+/// Programs of the stage `unit` that take longest.
+const LONG: [&str; 5] = ["paddock_server", "tree", "cli", "paddock_member", "spans"];
+
+/// Programs beside the code that measure what clients notice: they run in the stage `attacks`, where nothing else does.
+const TIMED: [&str; 2] = ["crowding", "strangers"];
+
+fn is_timed(layout: &Layout, program: &Compiled) -> bool {
+    let directory = layout.source("crates/paddock-server");
+    program.is_integration_test() && program.directory == directory && TIMED.contains(&program.name.as_str())
 }
 
 /// True for a test of the package whose tests start servers.
@@ -35,11 +51,14 @@ fn is_with_servers(layout: &Layout, program: &Compiled) -> bool {
 const SEEDS: &str = "0..200";
 /// Seeds of simulated front ends on etcd.
 const ETCD_SEEDS: &str = "0..300";
+/// Niceness of the simulator and its compilers: they take the time that the stages beside them leave.
+const NICENESS: u32 = 19;
 
 /// Compiles the benchmarks of the stage `instructions`, too: both are made of the same crates.
 pub(super) fn simulator(layout: &Layout) -> Result<Outcome, Error> {
     let log = layout.log("simulator");
-    let build = layout.cargo().args(["build", "--profile", "sim"]).args(instructions::packages());
+    let build = layout.nice_cargo(NICENESS).args(["build", "--profile", "sim"]);
+    let build = build.args(instructions::packages());
     build.args(["--bin", "paddock-sim", "--bench", "instructions"]).log_to(&log).run()?;
     let ensembles = simulate(layout, &log, &["--seeds", SEEDS])?;
     let mut etcd = simulate(layout, &layout.log("simulator-etcd"), &["--etcd", "--seeds", ETCD_SEEDS])?;
@@ -49,7 +68,7 @@ pub(super) fn simulator(layout: &Layout) -> Result<Outcome, Error> {
 }
 
 fn simulate(layout: &Layout, log: &Path, arguments: &[&str]) -> Result<Outcome, Error> {
-    let simulator = Program::new(layout.simulator()).current_dir(layout.root());
+    let simulator = Program::nice(NICENESS, layout.simulator()).current_dir(layout.root());
     let status = simulator.args(arguments).log_to(log).status()?;
     let output = fs::read(log).map_err(Error::io("read", log))?;
     let counts = Counts::from_simulator(&String::from_utf8_lossy(&output));
@@ -160,7 +179,9 @@ pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
 /// Its tests run one by one: each measures what a client notices.
 pub(super) fn attacks(layout: &Layout) -> Result<Outcome, Error> {
     let stage = "attacks";
-    let programs = with_servers(layout, stage, &[ATTACKS])?;
+    let options: Vec<&str> = TIMED.iter().chain(&[ATTACKS]).flat_map(|name| ["--test", name]).collect();
+    let mut programs = programs::compile(layout, stage, &options)?;
+    programs.retain(|program| is_timed(layout, program) || is_with_servers(layout, program));
     let variables = [("PADDOCK_BIN", layout.paddock().into())];
     // Figures are in the log.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=1"], &variables)?;
