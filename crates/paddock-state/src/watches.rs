@@ -157,6 +157,8 @@ pub(crate) struct Watches {
     gone: BTreeMap<ConnId, GradualTable<Watched>>,
     /// Number of these paths, each counted for each connection.
     gone_paths: usize,
+    /// Paths that were watched since some of those were removed.
+    came_since_sweep: usize,
     limited: Limited,
     /// While none is recursive, nobody looks at a change's ancestors.
     counts: Counts,
@@ -253,7 +255,20 @@ impl Watches {
         if before.data.is_empty() && !after.data.is_empty() {
             self.data_watcher_came(conn, data_watchers);
         }
+        if before.is_empty() {
+            self.make_room();
+        }
         true
+    }
+
+    /// Removes two paths that connections have left behind for each that is watched anew, some hundred at a time: clients that set watches and
+    /// leave, again and again, must not be faster than the removal.
+    fn make_room(&mut self) {
+        self.came_since_sweep += 1;
+        if self.came_since_sweep >= Watches::SWEPT_MIN / 2 {
+            self.came_since_sweep = 0;
+            self.sweep();
+        }
     }
 
     /// Connections that watch, and their sessions: those of one slice; `None` behind the last one.

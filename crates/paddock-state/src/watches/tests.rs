@@ -69,6 +69,20 @@ fn watches_of_a_connection_that_is_gone_count_no_more_and_are_removed_in_slices(
     assert!(watches.by_path.is_empty() && watches.by_conn.is_empty() && watches.gone.is_empty());
 }
 
+#[test]
+fn who_sets_watches_and_leaves_again_and_again_does_not_outrun_the_removal() {
+    const PATHS: u64 = 10_000;
+    let mut watches = Watches::default();
+    for round in 0..5 {
+        let client = client(round);
+        for number in 0..PATHS {
+            watches.add_data(&client, &path_of(number));
+        }
+        assert_eq!(watches.gone_paths(), 0, "those of the round before");
+        watches.drop_conn(client.conn);
+    }
+}
+
 /// Its session goes on over another connection, and it does not know yet.
 #[test]
 fn what_a_connection_still_asks_for_that_was_dropped_harms_nobody() {
