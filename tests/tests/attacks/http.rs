@@ -58,7 +58,7 @@ impl HttpScene {
     }
 
     /// The attack, after which an operator is served.
-    fn attack<T>(&self, name: &str, goal: Goal, attack: impl FnOnce(&Server, Instant) -> T) {
+    fn attack<T: Send>(&self, name: &str, goal: Goal, attack: impl FnOnce(&Server, Instant) -> T + Send) {
         self.scene.attack(name, goal, attack);
         let since = Instant::now();
         while !is_answered(self.operators) {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use paddock_proto::{CreateMode, OpCode, encode};
 use paddock_tests::server::{Server, ServerKind};
+use rustix::process::setpriority_process;
 
 use crate::rude::{Rude, request};
 use crate::witness::{Waits, Witness, longest, p99};
@@ -26,6 +27,8 @@ const BESIDE_CLIENTS: u64 = 32 * MIB;
 /// Time in which the server gives memory back.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
+/// The priority of attackers, as `nice` counts.
+const LOWEST_PRIORITY: i32 = 19;
 /// Longest wait that is tolerated on a machine that does much else.
 const LONGEST_ANYWHERE: Duration = Duration::from_secs(2);
 
@@ -88,16 +91,17 @@ impl Scene {
     /// Measures the witness alone, and then beside the attack, which returns when its time is over and lets go of what it has when it is
     /// dropped.
     /// Returns the memory that the server took for it.
-    pub(crate) fn attack<T>(
+    pub(crate) fn attack<T: Send>(
         &self,
         name: &str,
         goal: Goal,
-        attack: impl FnOnce(&Server, Instant) -> T,
+        attack: impl FnOnce(&Server, Instant) -> T + Send,
     ) -> u64 {
         let alone = self.witnessed(|| std::thread::sleep(attack_time() / 2)).0;
         let before = self.resident_bytes();
         let sampler = Sampler::start(&self.server);
-        let (beside, held) = self.witnessed(|| attack(&self.server, Instant::now() + attack_time()));
+        let (beside, held) =
+            self.witnessed(|| from_elsewhere(|| attack(&self.server, Instant::now() + attack_time())));
         drop(held);
         let most = sampler.end();
         let after = self.wait_for_memory(before, goal.kept);
@@ -170,6 +174,19 @@ impl Scene {
         let line = mntr.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
         line.unwrap_or_else(|| panic!("no {name} in {mntr}")).trim().parse().expect("a number")
     }
+}
+
+/// Runs an attack on a thread whose threads get what the server and the client that behaves leave of the cores: attackers
+/// bring machines of their own.
+fn from_elsewhere<T: Send>(attack: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let attacker = scope.spawn(|| {
+            // Linux takes the priority for that of the thread, and gives it to all that this one starts.
+            setpriority_process(None, LOWEST_PRIORITY).expect("a thread may lower its priority");
+            attack()
+        });
+        attacker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn check_waits(name: &str, goal: Goal, alone: &Waits, beside: &Waits) {
