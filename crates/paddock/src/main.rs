@@ -14,7 +14,8 @@ mod moving;
 mod server;
 mod signals;
 
-use std::process::ExitCode;
+use std::panic;
+use std::process::{self, ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -45,6 +46,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    end_at_panics();
     match Cli::parse().command {
         Command::Server(args) => match server::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
@@ -57,5 +59,43 @@ fn main() -> ExitCode {
         Command::Import(args) => moving::ended(import::run(&args)),
         Command::Export(args) => moving::ended(export::run(&args)),
         Command::Diff(args) => diff::run(&args),
+    }
+}
+
+/// A broken invariant stops the member, whichever thread finds it. What is released aborts at a panic in any case; what is compiled
+/// for tests would lose a thread and go on.
+fn end_at_panics() {
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |broken| {
+        tell(broken);
+        process::abort();
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::Command;
+    use std::{env, thread};
+
+    use super::*;
+
+    const IS_INNER: &str = "PADDOCK_TEST_PANICS";
+    /// The number of the signal on all platforms.
+    const SIGABRT: i32 = 6;
+
+    #[test]
+    fn a_panic_of_any_thread_ends_the_process() {
+        if env::var_os(IS_INNER).is_some() {
+            end_at_panics();
+            let _ = thread::spawn(|| panic!("an invariant is broken")).join();
+            return;
+        }
+        let this = env::current_exe().expect("a test is a program");
+        let inner = ["--exact", "tests::a_panic_of_any_thread_ends_the_process", "--nocapture"];
+        let output = Command::new(this).args(inner).env(IS_INNER, "1").output().expect("it runs again");
+        assert_eq!(output.status.signal(), Some(SIGABRT), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("an invariant is broken"), "{told}");
     }
 }
