@@ -161,8 +161,19 @@ fn encode_number(mut number: usize, out: &mut [u8]) -> &mut [u8] {
     &mut out[len + 1..]
 }
 
-/// A number, and what follows it.
+/// A number, and what follows it. Nearly every one has one byte or two.
+#[inline]
 fn decode_number(bytes: &[u8]) -> (usize, &[u8]) {
+    match bytes {
+        [first @ 0..0x80, rest @ ..] => (usize::from(*first), rest),
+        [first, second @ 0..0x80, rest @ ..] => {
+            (usize::from(*first & 0x7f) | usize::from(*second) << 7, rest)
+        }
+        _ => decode_long_number(bytes),
+    }
+}
+
+fn decode_long_number(bytes: &[u8]) -> (usize, &[u8]) {
     let mut number = 0;
     for (n, &byte) in bytes.iter().enumerate() {
         number |= usize::from(byte & 0x7f) << (7 * n);

@@ -17,14 +17,15 @@ impl Store {
     /// Name and data, and who wrote them when.
     pub(super) fn content_digest(&self, id: NodeId) -> u64 {
         let node = &self.nodes[id.0];
-        let data = match self.data(id) {
+        let (name, data) = self.blobs.parts(node.blob);
+        let data = match data {
             None => 1,
             Some(data) => xxh3_64(data),
         };
         let parent = self.nodes[node.parent.0].czxid;
         let Modified { mzxid, mtime_ms, version } = self.modified(id);
         let numbers = [data as i64, parent, node.czxid, mzxid, node.ctime_ms, mtime_ms];
-        hash(&numbers, xxh3_64_with_seed(self.name(id), version as u64))
+        hash(&numbers, xxh3_64_with_seed(name, version as u64))
     }
 
     /// Digest of the facts that change with the children, and of the znode's owner.
