@@ -7,6 +7,7 @@
 
 mod body;
 mod connection;
+mod places;
 mod request;
 mod response;
 mod route;

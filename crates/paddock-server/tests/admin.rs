@@ -317,6 +317,34 @@ async fn openmetrics_and_clickhouses_names_are_there_for_those_who_ask() {
     shutdown(server).await;
 }
 
+/// Connections that say nothing, that begin a head or a body, or that ask and do not read, take all places of the port. None of them
+/// keeps an operator out.
+#[tokio::test]
+async fn an_operator_gets_in_while_strangers_hold_the_port() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    client.create("/large", &vec![7; 900_000], CreateMode::Persistent).await.unwrap();
+    let unread = "GET /api/data?path=/large HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(20);
+    let beginnings = [
+        "",
+        "GET /commands/mon",
+        "POST /api/v1/commands HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nru",
+        &unread,
+    ];
+    for beginning in beginnings {
+        let mut strangers = Vec::new();
+        for _ in 0..70 {
+            let mut stranger = TcpStream::connect(address).await.unwrap();
+            stranger.write_all(beginning.as_bytes()).await.unwrap();
+            strangers.push(stranger);
+        }
+        let asked = timeout(Duration::from_secs(4), get(address, "/commands/ruok"));
+        let name = &beginning[..beginning.len().min(20)];
+        assert_eq!(asked.await.unwrap_or_else(|_| panic!("beside {name:?}")).status, 200, "{name:?}");
+    }
+    shutdown(server).await;
+}
+
 /// Slow heads, large bodies, wrong methods and thousands of connections do not reach the clients.
 #[tokio::test]
 async fn an_attack_on_the_port_is_not_noticed_by_clients() {

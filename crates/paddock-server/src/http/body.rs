@@ -7,6 +7,8 @@ use std::task::{Context, Poll};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
+use super::places::UnderWay;
+
 /// Pieces that wait between a connection and the function on its other end.
 const PIECES_MAX: usize = 4;
 /// Bytes that a writer gathers before it passes them on.
@@ -45,6 +47,39 @@ impl Body for ResponseBody {
             ResponseBody::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             ResponseBody::Pieces(_) => SizeHint::default(),
         }
+    }
+}
+
+/// Body of an answer. The request is under way until it has left, or is given up.
+#[derive(Debug)]
+pub(super) struct AnswerBody {
+    body: ResponseBody,
+    _under_way: Option<UnderWay>,
+}
+
+impl AnswerBody {
+    pub(super) fn new(body: ResponseBody, under_way: Option<UnderWay>) -> AnswerBody {
+        AnswerBody { body, _under_way: under_way }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

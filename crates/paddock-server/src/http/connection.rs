@@ -18,6 +18,8 @@ use paddock_proto::Id;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
+use super::body::AnswerBody;
+use super::places::{Activity, UnderWay};
 use super::request;
 use super::route;
 use super::stall::StallGuard;
@@ -66,12 +68,17 @@ pub(super) async fn serve<C: Context>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     caller: Caller,
     site: &Arc<Site<C>>,
+    activity: &Arc<Activity>,
 ) -> hyper::Result<()> {
     let progress = Progress::default();
-    let stream = StallGuard::new(stream, site.context.idle_timeout(), progress.is_working.clone());
+    let idle_timeout = site.context.idle_timeout();
+    let stream = StallGuard::new(stream, idle_timeout, progress.is_working.clone(), activity.clone());
     let service = service_fn(|request| {
-        let answer = answer(request, site, &caller, &progress);
-        async move { Ok::<_, Infallible>(answer.await.into_hyper()) }
+        let answer = answer(request, site, &caller, &progress, activity);
+        async move {
+            let (response, under_way) = answer.await;
+            Ok::<_, Infallible>(response.into_hyper().map(|body| AnswerBody::new(body, under_way)))
+        }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -96,28 +103,34 @@ async fn answer<C: Context>(
     site: &Arc<Site<C>>,
     caller: &Caller,
     progress: &Progress,
-) -> Response {
+    activity: &Arc<Activity>,
+) -> (Response, Option<UnderWay>) {
     let (route, mut request, incoming) = match accept(request, site, caller) {
         Ok(accepted) => accepted,
-        Err(refused) => return refused,
+        Err(refused) => return (refused, None),
     };
     if route.access == Access::Administrator {
         progress.may_take_long.store(true, Relaxed);
     }
     if !route.reads_body {
         let refused = (route.answer)(&site.context, request);
-        return refused.with_header(header::CONNECTION, "close");
+        return (refused.with_header(header::CONNECTION, "close"), None);
     }
     request.body = match timeout(BODY_TIMEOUT, collect(incoming, route.body_bytes_max)).await {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(refused)) => return refused,
-        Err(_) => return Response::text(StatusCode::REQUEST_TIMEOUT, "The body did not come in time.\n"),
+        Ok(Err(refused)) => return (refused, None),
+        Err(_) => {
+            let refused = Response::text(StatusCode::REQUEST_TIMEOUT, "The body did not come in time.\n");
+            return (refused, None);
+        }
     };
+    let under_way = activity.begin();
     progress.is_working.store(true, Relaxed);
     let (answer, site) = (route.answer, site.clone());
     let answered = tokio::task::spawn_blocking(move || answer(&site.context, request)).await;
     progress.is_working.store(false, Relaxed);
-    answered.unwrap_or_else(|_| Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The member failed.\n"))
+    let failed = |_| Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The member failed.\n");
+    (answered.unwrap_or_else(failed), Some(under_way))
 }
 
 /// Finds the route of a request, and makes sure that the caller may ask for it.

@@ -7,14 +7,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use super::connection::{Caller, Site, serve};
+use super::places::{Activity, Places};
 use super::tls::{HttpTls, Opened};
 use super::{Context, Route, Surface};
 use crate::threads::spawn;
 
-/// Connections of one port that are served at a time. More of them wait.
+/// Connections of one port that are served at a time.
 const CONNECTIONS_MAX: usize = 64;
 /// Requests that are answered at a time.
 const ANSWERS_MAX: usize = 4;
@@ -82,17 +83,22 @@ async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
     let HttpPort { listener, surface, tls } = port;
     let listener = listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
     let listener = listener.expect("a listening socket can be polled");
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Places::new(CONNECTIONS_MAX);
     loop {
-        let place = room.clone().acquire_owned().await.expect("it is never closed");
         match listener.accept().await {
             Ok((socket, peer)) => {
+                let place = places.take(peer.ip().to_canonical()).await;
                 let (site, tls) = (site.clone(), tls.clone());
                 let is_local =
                     socket.local_addr().is_ok_and(|address| address.ip().to_canonical().is_loopback());
                 let caller = Caller { peer, surface, is_local, is_refused: false, certified: Vec::new() };
                 tokio::spawn(async move {
-                    converse(socket, tls, caller, &site).await;
+                    let activity = place.activity();
+                    tokio::select! {
+                        biased;
+                        () = activity.gives_way() => {}
+                        () = converse(socket, tls, caller, &site, &activity) => {}
+                    }
                     drop(place);
                 });
             }
@@ -104,9 +110,15 @@ async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
     }
 }
 
-async fn converse<C: Context>(socket: TcpStream, tls: Option<HttpTls>, caller: Caller, site: &Arc<Site<C>>) {
+async fn converse<C: Context>(
+    socket: TcpStream,
+    tls: Option<HttpTls>,
+    caller: Caller,
+    site: &Arc<Site<C>>,
+    activity: &Arc<Activity>,
+) {
     let peer: SocketAddr = caller.peer;
-    if let Err(error) = begin(socket, tls, caller, site).await {
+    if let Err(error) = begin(socket, tls, caller, site, activity).await {
         tracing::debug!(%peer, error, "connection to an HTTP port ended");
     }
 }
@@ -117,13 +129,16 @@ async fn begin<C: Context>(
     tls: Option<HttpTls>,
     caller: Caller,
     site: &Arc<Site<C>>,
+    activity: &Arc<Activity>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let Some(tls) = tls else { return Ok(serve(socket, caller, site).await?) };
+    let Some(tls) = tls else { return Ok(serve(socket, caller, site, activity).await?) };
     let served = match tls.open(socket).await? {
         Opened::Plaintext(socket) => {
-            serve(socket, Caller { is_refused: tls.is_required, ..caller }, site).await
+            serve(socket, Caller { is_refused: tls.is_required, ..caller }, site, activity).await
         }
-        Opened::Tls { stream, ids } => serve(stream, Caller { certified: ids, ..caller }, site).await,
+        Opened::Tls { stream, ids } => {
+            serve(stream, Caller { certified: ids, ..caller }, site, activity).await
+        }
     };
     Ok(served?)
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::places::Activity;
+
 /// A stream that fails with `TimedOut` when it has been waited for too long. While the member works on a request, time does
 /// not count.
 pub(super) struct StallGuard<S> {
@@ -18,11 +20,17 @@ pub(super) struct StallGuard<S> {
     timeout: Duration,
     deadline: Pin<Box<Sleep>>,
     is_working: Arc<AtomicBool>,
+    activity: Arc<Activity>,
 }
 
 impl<S> StallGuard<S> {
-    pub(super) fn new(stream: S, timeout: Duration, is_working: Arc<AtomicBool>) -> StallGuard<S> {
-        StallGuard { stream, timeout, deadline: Box::pin(tokio::time::sleep(timeout)), is_working }
+    pub(super) fn new(
+        stream: S,
+        timeout: Duration,
+        is_working: Arc<AtomicBool>,
+        activity: Arc<Activity>,
+    ) -> StallGuard<S> {
+        StallGuard { stream, timeout, deadline: Box::pin(tokio::time::sleep(timeout)), is_working, activity }
     }
 
     /// Passes on what the stream says, unless it has said that nothing moves for too long.
@@ -59,11 +67,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.activity.note_sending(poll.is_ready());
         self.watch(context, poll)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.stream).poll_flush(context);
+        self.activity.note_sending(poll.is_ready());
         if poll.is_ready() { poll } else { self.watch(context, poll) }
     }
 
