@@ -15,6 +15,8 @@ use crate::log_entry::COMMANDS;
 const LENGTH_BYTES: usize = 4;
 const ORIGIN_BYTES: usize = 1 + 8;
 const HEAD_BYTES: usize = ORIGIN_BYTES + 8 + LENGTH_BYTES;
+/// Room that a batch begins with: that of a lone command seldom grows.
+const FIRST_BYTES: usize = 256;
 
 /// A batch that still grows.
 #[derive(Debug)]
@@ -25,12 +27,15 @@ pub(crate) struct BatchBuilder {
 
 impl BatchBuilder {
     pub(crate) fn new() -> BatchBuilder {
-        BatchBuilder { bytes: vec![0; HEAD_BYTES], commands: 0 }
+        let mut bytes = Vec::with_capacity(FIRST_BYTES);
+        bytes.resize(HEAD_BYTES, 0);
+        BatchBuilder { bytes, commands: 0 }
     }
 
     /// Adds an encoded command.
     pub(crate) fn push(&mut self, command: &[u8]) {
         let len = u32::try_from(command.len()).expect("a frame, and so a command, is shorter than 4 GiB");
+        self.bytes.reserve(LENGTH_BYTES + command.len());
         self.bytes.extend_from_slice(&len.to_le_bytes());
         self.bytes.extend_from_slice(command);
         self.commands += 1;
@@ -60,16 +65,17 @@ impl BatchBuilder {
 /// An entry that a leader fills with batches.
 #[derive(Debug)]
 pub(crate) struct EntryBuilder {
+    /// Nothing before the first batch: most entries have one, and take the memory for it and no more.
     bytes: Vec<u8>,
 }
 
 impl EntryBuilder {
     pub(crate) fn new() -> EntryBuilder {
-        EntryBuilder { bytes: vec![COMMANDS] }
+        EntryBuilder { bytes: Vec::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.len() == 1
+        self.bytes.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -86,6 +92,10 @@ impl EntryBuilder {
 
     /// Adds a batch that `BatchBuilder` made, and stamps its commands with the leader's time.
     pub(crate) fn add(&mut self, batch: &[u8], time_ms: i64) {
+        if self.bytes.is_empty() {
+            self.bytes.reserve_exact(1 + batch.len());
+            self.bytes.push(COMMANDS);
+        }
         let mut at = self.bytes.len() + HEAD_BYTES;
         self.bytes.extend_from_slice(batch);
         while at < self.bytes.len() {
@@ -96,8 +106,9 @@ impl EntryBuilder {
         }
     }
 
-    /// The payload; the builder is empty again.
+    /// The payload of an entry that has batches; the builder is empty again.
     pub(crate) fn take(&mut self) -> Bytes {
+        assert!(!self.is_empty(), "an entry has batches");
         Bytes::from(std::mem::replace(self, EntryBuilder::new()).bytes)
     }
 }
