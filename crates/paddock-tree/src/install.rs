@@ -3,13 +3,14 @@
 //! The bytes behind it come from another process, so all that the tree relies on is checked.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use paddock_proto::{ErrorCode, EventKind, SessionId, Zxid, parent_and_name, validate_path};
 
 use crate::session::Session;
 use crate::store::{NewNode, NodeId, ZnodeKind};
 use crate::tree::SYSTEM_PATHS;
-use crate::{Change, Changes, Tree, Znode};
+use crate::{Changes, Tree, Znode};
 
 /// Reason why a znode cannot be installed. The tree may hold a part of the revision: it is to be thrown away.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,31 +58,28 @@ impl Tree {
             return Err(InstallError::OutOfOrder { revision, zxid: self.zxid });
         }
         let mut changes = Changes::new();
+        // Parents whose watchers are told, each once for the revision.
+        let mut parents = BTreeSet::new();
         // Children go before their parents and come after them.
         let mut sorted: Vec<&(&'a str, Option<Znode>)> = znodes.iter().collect();
         sorted.sort_by_key(|(path, _)| *path);
         for (path, znode) in sorted.iter().rev() {
             if self.is_replaced(path, znode.as_ref()) {
-                self.uninstall(revision, path, &mut changes)?;
+                self.uninstall(revision, path, &mut parents, &mut changes)?;
             }
         }
-        let mut parents = Vec::new();
+        let mut with_other_children = Vec::new();
         for (path, znode) in sorted {
             if let Some(znode) = znode
-                && self.install_one(path, znode, &mut changes)?
+                && self.install_one(path, znode, &mut parents, &mut changes)?
             {
-                parents.push(*path);
+                with_other_children.push(*path);
             }
         }
         // Children that came and went in one revision are not among the znodes.
-        for path in parents {
-            let is_told = |change: &Change<'_>| {
-                change.kind == EventKind::NodeChildrenChanged && change.path.as_ref() == path
-            };
-            if !changes.iter().any(is_told) {
-                let node = self.store.find(path).expect("the znode was installed");
-                changes.push(self.change(EventKind::NodeChildrenChanged, Cow::Borrowed(path), node));
-            }
+        for path in with_other_children {
+            let node = self.store.find(path).expect("the znode was installed");
+            self.push_children_changed(path, node, &mut parents, &mut changes);
         }
         self.zxid = revision;
         Ok(changes)
@@ -112,6 +110,7 @@ impl Tree {
         &mut self,
         revision: Zxid,
         path: &'a str,
+        parents: &mut BTreeSet<&'a str>,
         changes: &mut Changes<'a>,
     ) -> Result<(), InstallError> {
         let node = self.store.find(path).expect("the znode is there");
@@ -121,7 +120,7 @@ impl Tree {
         let parent = self.store.parent(node);
         changes.push(self.change(EventKind::NodeDeleted, Cow::Borrowed(path), node));
         self.store.delete(node, path, revision);
-        self.push_children_changed(path, parent, changes);
+        self.push_parent_changed(path, parent, parents, changes);
         Ok(())
     }
 
@@ -130,11 +129,12 @@ impl Tree {
         &mut self,
         path: &'a str,
         znode: &Znode,
+        parents: &mut BTreeSet<&'a str>,
         changes: &mut Changes<'a>,
     ) -> Result<bool, InstallError> {
         validate_path(path).map_err(|_| InstallError::Path(path.to_owned()))?;
         let Some(node) = self.store.find(path) else {
-            self.install_new(path, znode, changes)?;
+            self.install_new(path, znode, parents, changes)?;
             return Ok(false);
         };
         if self.store.kind(node) != znode.kind {
@@ -152,6 +152,7 @@ impl Tree {
         &mut self,
         path: &'a str,
         znode: &Znode,
+        parents: &mut BTreeSet<&'a str>,
         changes: &mut Changes<'a>,
     ) -> Result<(), InstallError> {
         let parent = self.parent_to_be(path).ok_or_else(|| InstallError::Parent(path.to_owned()))?;
@@ -176,7 +177,7 @@ impl Tree {
         self.store.set_child_counters(parent, of_parent);
         self.store.rewrite(node, znode);
         changes.push(self.change(EventKind::NodeCreated, Cow::Borrowed(path), node));
-        self.push_children_changed(path, parent, changes);
+        self.push_parent_changed(path, parent, parents, changes);
         // The transaction that created it has set it, too: a create gives version 0.
         if znode.version != 0 {
             changes.push(self.change(EventKind::NodeDataChanged, Cow::Borrowed(path), node));
@@ -189,13 +190,27 @@ impl Tree {
         self.store.find(parent).filter(|parent| !self.store.is_ephemeral(*parent))
     }
 
-    fn push_children_changed<'a>(&self, path: &'a str, parent: NodeId, changes: &mut Changes<'a>) {
+    fn push_parent_changed<'a>(
+        &self,
+        path: &'a str,
+        parent: NodeId,
+        parents: &mut BTreeSet<&'a str>,
+        changes: &mut Changes<'a>,
+    ) {
         let (parent_path, _) = parent_and_name(path).expect("only the root has no parent");
-        let readers = self.store.readers(parent);
-        changes.push(Change {
-            kind: EventKind::NodeChildrenChanged,
-            path: Cow::Borrowed(parent_path),
-            readers,
-        });
+        self.push_children_changed(parent_path, parent, parents, changes);
+    }
+
+    /// Tells of the children of a znode, if that is not among `parents` yet.
+    fn push_children_changed<'a>(
+        &self,
+        path: &'a str,
+        node: NodeId,
+        parents: &mut BTreeSet<&'a str>,
+        changes: &mut Changes<'a>,
+    ) {
+        if parents.insert(path) {
+            changes.push(self.change(EventKind::NodeChildrenChanged, Cow::Borrowed(path), node));
+        }
     }
 }
