@@ -255,7 +255,7 @@ impl Engine {
     /// else's key.
     fn mark_if_due(&mut self, now: Now, effects: &mut Effects) {
         let is_due = self.syncs.are_behind(now.monotonic_ms.saturating_sub(Engine::MARK_MS));
-        if !is_due || self.flights.has_mark() {
+        if !is_due || self.flights.has_mark() || self.space.is_exhausted(now.monotonic_ms) {
             return;
         }
         let number = self.flights.next_number();

@@ -54,6 +54,8 @@ pub(crate) struct Flight {
     pub(crate) since_ms: Option<u64>,
     /// Nothing was heard of the call that carried it: it has to be sent again.
     pub(crate) is_lost: bool,
+    /// Some of the calls that carried it got no answer.
+    pub(crate) has_lost_calls: bool,
 }
 
 #[derive(Debug, Default)]
@@ -96,8 +98,10 @@ impl Flights {
             *self.written.entry(operation.key().to_vec()).or_default() += 1;
         }
         let (overruns, fate) = (Vec::new(), Fate::Unknown);
-        let (since_ms, done_ms, is_lost) = (None, None, false);
-        let flight = Flight { transaction, parts, overruns, fate, done_ms, since_ms, is_lost };
+        let (since_ms, done_ms) = (None, None);
+        let (is_lost, has_lost_calls) = (false, false);
+        let flight =
+            Flight { transaction, parts, overruns, fate, done_ms, since_ms, is_lost, has_lost_calls };
         let before = self.flights.insert(number, flight);
         assert!(before.is_none(), "transaction {number} is under way twice");
     }

@@ -20,7 +20,7 @@ impl Space {
         self.refused_ms.take().is_some()
     }
 
-    /// True if the engine's own writes should wait: ends of sessions and of znodes that have expired.
+    /// True if the engine's own writes should wait: ends of sessions and of znodes that have expired, marks in the watch stream.
     pub(crate) fn is_exhausted(&self, now_ms: u64) -> bool {
         self.refused_ms.is_some_and(|refused_ms| now_ms < refused_ms + PAUSE_MS)
     }

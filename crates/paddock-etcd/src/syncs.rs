@@ -56,15 +56,17 @@ impl Syncs {
 
     /// Those who see a state of this revision, and wait for none that is newer.
     pub(crate) fn reached(&mut self, revision: i64) -> Vec<ConnId> {
-        let mut reached = Vec::new();
-        self.behind.retain_mut(|behind| {
-            let is_reached = behind.revision <= revision;
-            if is_reached {
-                reached.append(&mut behind.conns);
-            }
-            !is_reached
-        });
-        reached
+        self.take(|behind| behind.revision <= revision)
+    }
+
+    /// Those who have waited for the watch stream since before that time, and do not wait any more.
+    pub(crate) fn behind_since(&mut self, before_ms: u64) -> Vec<ConnId> {
+        self.take(|behind| behind.since_ms <= before_ms)
+    }
+
+    fn take(&mut self, is_taken: impl Fn(&Behind) -> bool) -> Vec<ConnId> {
+        let taken = self.behind.extract_if(.., |behind| is_taken(behind));
+        taken.flat_map(|behind| behind.conns).collect()
     }
 
     /// True if some have waited for the watch stream since before that time: etcd's revision may be that of a foreign key.

@@ -6,7 +6,7 @@ use paddock_etcd::{
 };
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, ErrorCode, IdList, OpCode, SessionId, Xid};
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, State};
+use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead, State};
 use paddock_tree::Command;
 
 const WRITE_TIMEOUT_MS: u64 = 10_000;
@@ -278,4 +278,39 @@ fn without_space_writes_are_refused_and_ends_of_sessions_wait() {
     let end = front.sent().expect("it is tried again");
     front.carry_out(end);
     assert!(front.state.tree().znode("/mine").is_none());
+}
+
+/// etcd looks at its space first and at compares never, so it refuses again what it has carried out.
+#[test]
+fn a_write_whose_first_call_got_no_answer_is_not_refused_for_space() {
+    let mut front = Front::new();
+    front.create("/a");
+    let (id, _) = front.sent().expect("the create is sent");
+    front.input(Input::Answer(id, Err(CallError::Lost("by the test".to_owned()))));
+    front.pass(Engine::TICK_MS);
+    let (id, _) = front.sent().expect("it is sent again");
+    front.input(Input::Answer(id, Err(CallError::NoSpace)));
+    assert_eq!((front.replies, front.is_closed), (0, true));
+}
+
+/// The newest revision is that of a key outside the prefix, of which the watch stream does not tell.
+#[test]
+fn a_sync_that_takes_a_mark_is_refused_without_space() {
+    let mut front = Front::new();
+    front.pass(5000);
+    front.revision += 1;
+    let (client, xid) = (Client::new(front.conn, front.session, &[]), Xid(7));
+    let read = QueuedRead { client, xid, op: OpCode::Sync, body: b"\0\0\0\x01/".to_vec() };
+    front.input(Input::Client(ClientInput::Read(read)));
+    front.answer_others();
+    let mut marks = 0;
+    for _ in 0..3000 / Engine::TICK_MS {
+        front.pass(Engine::TICK_MS);
+        if let Some((id, _)) = front.sent() {
+            marks += 1;
+            front.input(Input::Answer(id, Err(CallError::NoSpace)));
+        }
+    }
+    assert_eq!((front.refusals.clone(), front.is_closed), (vec![ErrorCode::QuotaExceeded.code()], false));
+    assert_eq!(marks, 2, "a mark is tried once a second");
 }

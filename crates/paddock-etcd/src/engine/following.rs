@@ -16,6 +16,8 @@ use crate::revisions::KeyEvent;
 
 /// A stream that was away for longer may have missed the renewal of leases, in milliseconds.
 const ABSENCE_MS: u64 = 1000;
+/// Time for which a sync waits for the watch stream if etcd has no space for a mark, in milliseconds.
+const SYNC_WITHOUT_SPACE_MS: u64 = 1000;
 
 impl Engine {
     pub(super) fn on_watch(
@@ -305,6 +307,17 @@ impl Engine {
         }
     }
 
+    /// Refuses those who have waited for the watch stream: etcd has no space for the mark that would show how far it is.
+    fn refuse_syncs(&mut self, now: Now, state: &State, out: &mut Outboxes) {
+        for conn in self.syncs.behind_since(now.monotonic_ms.saturating_sub(SYNC_WITHOUT_SPACE_MS)) {
+            if let Some(Waiting { item: Item::Read(read), .. }) = self.lanes.take(conn) {
+                let refusal = Err(ErrorCode::QuotaExceeded);
+                answer_write(conn, read.xid, state.tree().zxid(), &refusal, out);
+            }
+            self.lanes.free(conn);
+        }
+    }
+
     /// etcd will never carry the transaction out. Its requests are refused, alone or each by itself.
     pub(super) fn give_up(
         &mut self,
@@ -320,19 +333,22 @@ impl Engine {
             return self.try_again(flight);
         }
         self.note_refusal(now, error);
+        let is_for_space = *error == CallError::NoSpace;
         let code = match error {
+            // Of a call without an answer nobody knows whether it was carried out, or will be when there is space again.
+            CallError::NoSpace if flight.has_lost_calls => None,
             CallError::NoSpace => Some(ErrorCode::QuotaExceeded),
             CallError::TooLarge(_) => Some(ErrorCode::BadArguments),
             _ => None,
         };
+        if is_for_space && flight.parts.iter().any(|part| matches!(part, Part::Mark)) {
+            self.refuse_syncs(now, state, out);
+        }
         for part in flight.parts {
             if let Part::Client { conn, waiting, .. } = part {
                 match (waiting.item, code) {
                     // It ends when there is space again: its client waits for that, or for nothing.
-                    (
-                        Item::Write { xid, op: OpCode::CloseSession, command },
-                        Some(ErrorCode::QuotaExceeded),
-                    ) => {
+                    (Item::Write { xid, op: OpCode::CloseSession, command }, _) if is_for_space => {
                         self.close_session_later(conn, xid, &command);
                         continue;
                     }

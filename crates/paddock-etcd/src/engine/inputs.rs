@@ -135,7 +135,7 @@ impl Engine {
                 self.install_own(now, state, out, effects);
             }
             Ok(Answer::Transacted { is_done: false, .. }) => flight.fate = Fate::Refused,
-            Err(CallError::Lost(_)) => flight.is_lost = true,
+            Err(CallError::Lost(_)) => (flight.is_lost, flight.has_lost_calls) = (true, true),
             // The session's key goes with it, which the watch stream tells.
             Err(CallError::LeaseNotFound) => flight.fate = Fate::Refused,
             Err(error) => return self.give_up(now, number, &error, state, out),
