@@ -268,6 +268,24 @@ fn a_wrong_argument_is_exit_code_2() {
 }
 
 #[test]
+fn a_cross_check_that_lets_the_reference_answer_is_refused_with_the_reason() {
+    let dir = directory();
+    let listen = format!("127.0.0.1:{}", free_port());
+    for side in ["reference", "paddock"] {
+        let args =
+            ["server", "--listen", &listen, "--cross-check", "127.0.0.1:1", "--cross-check-answer", side];
+        check_refused(
+            dir.path(),
+            &args,
+            2,
+            "--cross-check-answer is not there: clients are always answered by this server. The reference is asked afterwards, in \
+             sessions of its own whose ids and zxids are others, and may be lost at any time; leave the option out, and see decision 0047",
+        );
+    }
+    assert!(!dir.path().join("paddock-data").exists(), "nothing has begun");
+}
+
+#[test]
 fn a_data_directory_serves_one_process() {
     let dir = directory();
     let server = Server::start(dir.path(), &["--data-dir", "data", "--listen", "127.0.0.1:0"]);
