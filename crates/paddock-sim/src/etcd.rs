@@ -1,5 +1,6 @@
 //! Two front ends on a model of etcd, from a seed: calls are lost before and after they are carried out, and carried out
-//! late; watch streams break, revisions are compacted, front ends die, sleep and are cut off; clients move.
+//! late; watch streams break, revisions are compacted, etcd runs out of space, front ends die, sleep and are cut off; clients watch, and
+//! move.
 //!
 //! The front ends run the code of the server, from [`paddock_etcd::Engine`] down. Every revision of etcd and every
 //! reply is looked at as soon as it is there. Then nothing goes wrong any more, and everything has to come to an end.
@@ -9,7 +10,10 @@ mod client;
 mod clients;
 mod front_end;
 mod healing;
+mod history;
+mod scarcity;
 mod store;
+mod watching;
 mod weather;
 mod world;
 

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use paddock_model::{Call, Model, Wish};
 use paddock_proto::{SessionId, Zxid};
 use paddock_replica::{Batch, LogEntry};
-use paddock_tree::{Command, Origin, Outcome};
+use paddock_tree::{Change, Command, Origin, Outcome};
 
+use super::watching::{History, Stamps};
 use super::{Checked, ensure};
 
 const CHECKER: &str = "committed entries";
@@ -204,5 +205,18 @@ impl Truth {
     /// Command that took a zxid.
     pub(crate) fn at(&self, zxid: Zxid) -> Option<&Rc<Happened>> {
         self.told.get(usize::try_from(zxid.0).ok()?.checked_sub(1)?)
+    }
+}
+
+impl History for Truth {
+    const IS_ORDERED: bool = true;
+
+    fn changes_at(&self, zxid: Zxid) -> Option<&[Change<'_>]> {
+        self.at(zxid).map(|happened| &happened.outcome.changes[..])
+    }
+
+    fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps> {
+        let stat = self.model_at(zxid)?.stat(path)?;
+        Some(Stamps { mzxid: stat.mzxid, pzxid: stat.pzxid })
     }
 }

@@ -6,14 +6,31 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use paddock_model::Model;
 use paddock_proto::{AddWatchMode, EventKind, Id, Perms, SetWatches, WatcherKind, Zxid};
 use paddock_tree::Change;
 
-use super::truth::Truth;
 use super::{Checked, ensure};
 
 const CHECKER: &str = "watches";
+
+/// Changes and znodes as they really were, by which watches are judged.
+pub(crate) trait History {
+    /// True if the changes of one zxid are told in their order.
+    const IS_ORDERED: bool;
+
+    /// Changes of a zxid, or `None` if nothing has it yet.
+    fn changes_at(&self, zxid: Zxid) -> Option<&[Change<'_>]>;
+
+    /// Zxids of a znode as they were at this zxid, or `None` if it was not there.
+    fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps>;
+}
+
+/// Zxids of a znode, by which watches are set again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamps {
+    pub(crate) mzxid: Zxid,
+    pub(crate) pzxid: Zxid,
+}
 
 /// A member holds the watches of its clients and no others. Of connections that it does not know to be over nobody can tell.
 pub(crate) fn check_held(member: u8, found: usize, expected: usize, knows_all: bool) -> Checked {
@@ -58,11 +75,11 @@ pub(crate) struct Watching {
 
 /// A setWatches that was answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SetAgain<'a> {
+pub(crate) struct SetAgain {
     /// The zxid up to which the client knew all.
     pub(crate) relative_zxid: Zxid,
-    /// State in which it was answered.
-    pub(crate) now: &'a Model,
+    /// Zxid of the state in which it was answered.
+    pub(crate) now: Zxid,
     /// Watches that are set at once, at most. Those of a longer request are set in states between these two.
     pub(crate) watches_per_turn: usize,
 }
@@ -73,17 +90,17 @@ impl Watching {
     }
 
     /// An answer at this zxid has come.
-    pub(crate) fn show(&mut self, truth: &Truth, zxid: Zxid, ids: &[Id]) -> Checked {
-        self.play(truth, zxid, ids);
+    pub(crate) fn show(&mut self, history: &impl History, zxid: Zxid, ids: &[Id]) -> Checked {
+        self.play(history, zxid, ids);
         let missing = self.due.front();
         ensure!(missing.is_none(), CHECKER, "the client is shown zxid {zxid} and was not told {missing:?}");
         Ok(())
     }
 
     /// An event has come.
-    pub(crate) fn tell(
+    pub(crate) fn tell<H: History>(
         &mut self,
-        truth: &Truth,
+        history: &H,
         zxid: Zxid,
         kind: EventKind,
         path: &str,
@@ -95,22 +112,25 @@ impl Watching {
             return Ok(());
         }
         if self.is_setting {
-            return self.tell_between(truth, zxid, told, ids);
+            return self.tell_between(history, zxid, told, ids);
         }
-        self.play(truth, zxid, ids);
-        let (expected, found) = (self.due.pop_front(), Some((zxid, told)));
-        ensure!(expected == found, CHECKER, "the client is told {found:?} where {expected:?} is due");
+        self.play(history, zxid, ids);
+        let found = (zxid, told);
+        let first = self.due.front().map(|(first, _)| *first);
+        let next = self.due.iter().take_while(|(due, _)| Some(*due) == first);
+        let place = next.take(if H::IS_ORDERED { 1 } else { usize::MAX }).position(|due| *due == found);
+        ensure!(place.is_some(), CHECKER, "the client is told {found:?} where {:?} is due", self.due.front());
+        self.due.remove(place.expect("that was just looked at"));
         self.known.forget_woken(kind, path);
         Ok(())
     }
 
     /// An event has come while the watches are being set again. None may be left out or invented, but the client cannot know which
     /// of its watches are set.
-    fn tell_between(&mut self, truth: &Truth, zxid: Zxid, told: Told, ids: &[Id]) -> Checked {
+    fn tell_between(&mut self, history: &impl History, zxid: Zxid, told: Told, ids: &[Id]) -> Checked {
         let is_what_happened =
             |change: &Change<'_>| (change.kind, &*change.path) == (told.0, &*told.1) && may_read(change, ids);
-        let is_true =
-            truth.at(zxid).is_some_and(|happened| happened.outcome.changes.iter().any(is_what_happened));
+        let is_true = history.changes_at(zxid).is_some_and(|changes| changes.iter().any(is_what_happened));
         ensure!(
             is_true && self.known.wakes(told.0, &told.1),
             CHECKER,
@@ -120,11 +140,11 @@ impl Watching {
         Ok(())
     }
 
-    fn play(&mut self, truth: &Truth, zxid: Zxid, ids: &[Id]) {
+    fn play(&mut self, history: &impl History, zxid: Zxid, ids: &[Id]) {
         while self.through < zxid && !self.held.is_empty() {
             self.through = self.through.next();
-            let Some(happened) = truth.at(self.through) else { return };
-            for change in &happened.outcome.changes {
+            let Some(changes) = history.changes_at(self.through) else { return };
+            for change in changes {
                 let (kind, path) = (change.kind, &*change.path);
                 if self.held.wakes(kind, path) && may_read(change, ids) {
                     self.due.push_back((self.through, (kind, path.to_owned())));
@@ -140,9 +160,9 @@ impl Watching {
 
     /// Number of watches after the changes up to `zxid`, as a server counts them: by znode, those on it and those on
     /// its children.
-    pub(crate) fn held_at(&self, truth: &Truth, zxid: Zxid, ids: &[Id]) -> usize {
+    pub(crate) fn held_at(&self, history: &impl History, zxid: Zxid, ids: &[Id]) -> usize {
         let mut later = self.clone();
-        later.play(truth, zxid, ids);
+        later.play(history, zxid, ids);
         later.held.len()
     }
 
@@ -210,29 +230,29 @@ impl Watching {
     }
 
     /// They were set again: what had changed was told at once.
-    pub(crate) fn set_again(&mut self, again: &SetAgain<'_>, truth: &Truth, ids: &[Id]) -> Checked {
+    pub(crate) fn set_again(&mut self, again: &SetAgain, history: &impl History, ids: &[Id]) -> Checked {
         let SetAgain { relative_zxid, now, watches_per_turn } = *again;
         let is_at_once = self.known.count() <= watches_per_turn;
         let mut left = Table::default();
         let mut expected = Vec::new();
         let mut tell = |kind, path: &String| expected.push((kind, path.clone()));
         for path in &self.known.data {
-            match now.stat(path) {
+            match history.stamps_at(now, path) {
                 None => tell(EventKind::NodeDeleted, path),
-                Some(stat) if stat.mzxid > relative_zxid => tell(EventKind::NodeDataChanged, path),
+                Some(stamps) if stamps.mzxid > relative_zxid => tell(EventKind::NodeDataChanged, path),
                 Some(_) => drop(left.data.insert(path.clone())),
             }
         }
         for path in &self.known.exist {
-            match now.stat(path) {
+            match history.stamps_at(now, path) {
                 Some(_) => tell(EventKind::NodeCreated, path),
                 None => drop(left.exist.insert(path.clone())),
             }
         }
         for path in &self.known.children {
-            match now.stat(path) {
+            match history.stamps_at(now, path) {
                 None => tell(EventKind::NodeDeleted, path),
-                Some(stat) if stat.pzxid > relative_zxid => tell(EventKind::NodeChildrenChanged, path),
+                Some(stamps) if stamps.pzxid > relative_zxid => tell(EventKind::NodeChildrenChanged, path),
                 Some(_) => drop(left.children.insert(path.clone())),
             }
         }
@@ -248,11 +268,11 @@ impl Watching {
         } else {
             told.extend(between);
             left.be_told_meanwhile(&told)?;
-            let since = relative_zxid.next().0..=now.zxid().0;
+            let since = relative_zxid.next().0..=now.0;
             for (kind, path) in expected {
                 let is_told = told.iter().any(|(_, about)| *about == path);
                 ensure!(
-                    is_told || since.clone().any(|zxid| happened_unseen(truth, Zxid(zxid), &path, ids)),
+                    is_told || since.clone().any(|zxid| happened_unseen(history, Zxid(zxid), &path, ids)),
                     CHECKER,
                     "watches are set again in portions, and {told:?} is told, but not {kind:?} of {path}"
                 );
@@ -260,7 +280,7 @@ impl Watching {
         }
         left.persistent = std::mem::take(&mut self.known.persistent);
         left.recursive = std::mem::take(&mut self.known.recursive);
-        (self.known, self.held, self.through) = (left.clone(), left, now.zxid());
+        (self.known, self.held, self.through) = (left.clone(), left, now);
         Ok(())
     }
 }
@@ -346,9 +366,9 @@ impl Table {
 }
 
 /// A change of the znode that the client must not be told of.
-fn happened_unseen(truth: &Truth, zxid: Zxid, path: &str, ids: &[Id]) -> bool {
+fn happened_unseen(history: &impl History, zxid: Zxid, path: &str, ids: &[Id]) -> bool {
     let is_unseen = |change: &Change<'_>| *change.path == *path && !may_read(change, ids);
-    truth.at(zxid).is_some_and(|happened| happened.outcome.changes.iter().any(is_unseen))
+    history.changes_at(zxid).is_some_and(|changes| changes.iter().any(is_unseen))
 }
 
 fn may_read(change: &Change<'_>, ids: &[Id]) -> bool {

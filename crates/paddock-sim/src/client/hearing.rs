@@ -184,10 +184,9 @@ impl Client {
             }
             Ask::SetWatches { relative_zxid } => {
                 check_error(&request.ask, header, None)?;
-                let model = checks.truth.model_at(header.zxid).expect("see() has seen to that");
-                let between =
-                    SetAgain { relative_zxid, now: model, watches_per_turn: checks.watches_per_turn };
-                self.watching.set_again(&between, &checks.truth, &self.ids)?;
+                let now = header.zxid;
+                let again = SetAgain { relative_zxid, now, watches_per_turn: checks.watches_per_turn };
+                self.watching.set_again(&again, &checks.truth, &self.ids)?;
             }
         }
         Ok(())

@@ -1,14 +1,18 @@
 //! Everything that must be true of front ends on etcd: what each revision may hold, and what clients may be told.
 
+mod states;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use paddock_chance::Chance;
 use paddock_etcd::{Key, KeyEvent, Keys, decode_znode};
 use paddock_proto::{SessionId, parent_and_name};
 use paddock_state::{ConnId, State};
-use paddock_tree::{Znode, ZnodeKind};
+use paddock_tree::Znode;
 
 use super::client::{Ask, Reply, Waiting};
-use super::front_end::FrontEnd;
+use super::history::{Changes, Step};
+use super::scarcity::QUOTA_EXCEEDED;
 use super::store::Store;
 use crate::checks::{Checked, Violation, ensure};
 
@@ -56,6 +60,8 @@ pub(crate) struct Checks {
     last: BTreeMap<SessionId, u64>,
     /// Paths that a client has asked to delete.
     doomed: BTreeSet<String>,
+    /// Everything that watches may tell.
+    pub(super) changes: Changes,
 }
 
 impl Checks {
@@ -70,11 +76,23 @@ impl Checks {
             requests: BTreeMap::new(),
             last: BTreeMap::new(),
             doomed: BTreeSet::new(),
+            changes: Changes::default(),
         }
     }
 
     pub(crate) fn newest(&self) -> i64 {
         self.newest
+    }
+
+    /// Number of children that a directory has had.
+    pub(crate) fn children_created(&self, directory: &str) -> i32 {
+        self.znodes.get(directory).map_or(0, |znode| znode.children_created)
+    }
+
+    pub(crate) fn any_child(&self, directory: &str, chance: &mut Chance) -> Option<String> {
+        let is_child = |path: &&String| parent_and_name(path).is_some_and(|(parent, _)| parent == directory);
+        let children: Vec<&String> = self.znodes.keys().filter(is_child).collect();
+        (!children.is_empty()).then(|| (*chance.pick(&children)).clone())
     }
 
     /// A client asks for something.
@@ -113,8 +131,10 @@ impl Checks {
             .filter_map(|event| self.session(event))
             .collect();
         let before: BTreeMap<String, Option<Znode>> = self.znodes_before(events);
+        let mut changed: Vec<String> = Vec::new();
         for event in events {
             let Some(Key::Znode(path)) = self.keys.parse(&event.key) else { continue };
+            changed.push(path.to_owned());
             self.newest = self.revision;
             let after = event.value.as_deref().map(|value| self.decode(path, value)).transpose()?;
             let had = before.get(path).and_then(Option::as_ref);
@@ -126,6 +146,9 @@ impl Checks {
             }
         }
         self.check_parents(&before, &children)?;
+        let steps: Vec<Step<'_>> =
+            changed.iter().map(|path| (&**path, before[path].as_ref(), self.znodes.get(path))).collect();
+        self.changes.note(self.revision, &steps);
         for number in numbers {
             let last =
                 self.requests.get(&number).map(|request| self.last.entry(request.session).or_default());
@@ -277,11 +300,11 @@ impl Checks {
 
     /// A client reads a reply to a request; `state` is the one that it can read now.
     pub(crate) fn replied(&mut self, waiting: &Waiting, reply: &Reply<'_>, state: &State) -> Checked {
-        let Waiting { number, ask, asked_at } = waiting;
+        let Waiting { number, ask, asked_at, .. } = waiting;
         let shown = state.tree().zxid().0;
         match ask {
             Ask::Sync => {
-                let is_right = shown >= *asked_at;
+                let is_right = shown >= *asked_at || reply.error == QUOTA_EXCEEDED;
                 ensure!(
                     is_right,
                     SYNC,
@@ -300,7 +323,11 @@ impl Checks {
                 );
                 Ok(())
             }
-            Ask::Close => Ok(()),
+            Ask::Close
+            | Ask::Watch { .. }
+            | Ask::AddWatch { .. }
+            | Ask::RemoveWatches { .. }
+            | Ask::SetWatches { .. } => Ok(()),
             Ask::Create { .. } | Ask::Set { .. } | Ask::Delete { .. } => {
                 ensure!(
                     shown >= reply.zxid,
@@ -349,59 +376,7 @@ impl Checks {
         );
         Ok(())
     }
-
-    /// The state of a front end is that of the revision that it names.
-    pub(crate) fn check_state(&self, front: usize, at: &FrontEnd, store: &Store) -> Checked {
-        let tree = at.state.tree();
-        let revision = tree.zxid().0;
-        if revision == 0 {
-            return Ok(());
-        }
-        let mut expected = BTreeSet::new();
-        for (key, event) in store.pairs_at(revision) {
-            match (self.keys.parse(key), &event.value) {
-                (Some(Key::Znode(path)), Some(value)) => {
-                    let (znode, _) = decode_znode(value, event.mod_revision).expect("it was decoded before");
-                    let found = tree.znode(path);
-                    let is_right = found.as_ref() == Some(&znode);
-                    ensure!(
-                        is_right,
-                        CONVERGENCE,
-                        "front end {front} at revision {revision} has {found:?} at {path}, and etcd {znode:?}"
-                    );
-                    expected.insert(path);
-                }
-                (Some(Key::Session(session)), _) => {
-                    let is_there = tree.session_owner(session).is_some();
-                    ensure!(is_there, CONVERGENCE, "front end {front} does not know session {session}");
-                }
-                _ => {}
-            }
-        }
-        let mut all = tree.znodes();
-        while let Some((path, _)) = all.next_znode() {
-            let is_ours = path == "/" || path.starts_with("/zookeeper");
-            let is_right = is_ours || expected.contains(path);
-            ensure!(
-                is_right,
-                CONVERGENCE,
-                "front end {front} at revision {revision} has {path}, and etcd has not"
-            );
-        }
-        Ok(())
-    }
-
-    /// In the end nothing is left of sessions that have ended.
-    pub(crate) fn check_ephemerals(&self) -> Checked {
-        for (path, znode) in &self.znodes {
-            if let ZnodeKind::Ephemeral(session) = znode.kind {
-                let is_alive = self.sessions.contains(&session);
-                ensure!(is_alive, "sessions", "{path} is there, and its session {session} has ended");
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The error code of a request about a znode that does not exist.
-const NO_NODE: i32 = -101;
+pub(super) const NO_NODE: i32 = -101;

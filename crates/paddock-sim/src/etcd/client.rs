@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{Acl, DecodeError, IdList, OpCode, SessionId};
+use paddock_proto::{Acl, AddWatchMode, DecodeError, IdList, OpCode, SessionId, WatcherKind, Zxid, encode};
 use paddock_state::ConnId;
 use paddock_tree::Command;
+
+use crate::checks::watching::Watching;
 
 /// Something that a client asks for, with the number that no other request has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +30,35 @@ pub(crate) enum Ask {
         path: String,
         number: u64,
     },
+    /// Reads, and asks to be told of the next change.
+    Watch {
+        path: String,
+        how: Look,
+    },
+    AddWatch {
+        path: String,
+        mode: AddWatchMode,
+    },
+    RemoveWatches {
+        path: String,
+        kind: WatcherKind,
+    },
+    /// Sets the watches again that the client had when it had seen this zxid.
+    SetWatches {
+        relative_zxid: Zxid,
+        op: OpCode,
+        body: Vec<u8>,
+    },
     Sync,
     Close,
+}
+
+/// A read that can set a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Exists,
+    Data,
+    Children,
 }
 
 impl Ask {
@@ -39,13 +68,19 @@ impl Ask {
             Ask::Set { .. } => OpCode::SetData,
             Ask::Delete { .. } => OpCode::Delete,
             Ask::Read { .. } => OpCode::GetData,
+            Ask::Watch { how: Look::Exists, .. } => OpCode::Exists,
+            Ask::Watch { how: Look::Data, .. } => OpCode::GetData,
+            Ask::Watch { how: Look::Children, .. } => OpCode::GetChildren,
+            Ask::AddWatch { .. } => OpCode::AddWatch,
+            Ask::RemoveWatches { .. } => OpCode::RemoveWatches,
+            Ask::SetWatches { op, .. } => *op,
             Ask::Sync => OpCode::Sync,
             Ask::Close => OpCode::CloseSession,
         }
     }
 
-    pub(crate) fn is_read(&self) -> bool {
-        matches!(self, Ask::Read { .. } | Ask::Sync)
+    pub(crate) fn is_write(&self) -> bool {
+        matches!(self, Ask::Create { .. } | Ask::Set { .. } | Ask::Delete { .. } | Ask::Close)
     }
 
     pub(crate) fn body(&self, number: u64) -> Vec<u8> {
@@ -68,10 +103,17 @@ impl Ask {
                 body.put_string(path);
                 body.put_i32(-1);
             }
-            Ask::Read { path, .. } => {
+            Ask::Read { path, .. } => encode::path_and_watch(&mut body, path, false),
+            Ask::Watch { path, .. } => encode::path_and_watch(&mut body, path, true),
+            Ask::AddWatch { path, mode } => {
                 body.put_string(path);
-                body.put_bool(false);
+                body.put_i32(encode::add_watch_mode(*mode));
             }
+            Ask::RemoveWatches { path, kind } => {
+                body.put_string(path);
+                body.put_i32(encode::watcher_kind(*kind));
+            }
+            Ask::SetWatches { body: encoded, .. } => body.extend_from_slice(encoded),
             Ask::Sync => body.put_string("/"),
             Ask::Close => {}
         }
@@ -92,6 +134,8 @@ pub(crate) struct Waiting {
     pub(crate) ask: Ask,
     /// Newest revision of a znode when it was asked.
     pub(crate) asked_at: i64,
+    /// Time when it was asked, in milliseconds.
+    pub(crate) asked_ms: u64,
 }
 
 /// A znode that a client has created and has not deleted.
@@ -114,7 +158,11 @@ pub(crate) struct Client {
     pub(crate) zxid: i64,
     /// Persistent znodes that are its own.
     pub(crate) owned: Vec<Owned>,
+    /// Its watches, and what it has to be told of.
+    pub(crate) watching: Watching,
     pub(crate) acknowledged: u64,
+    /// Writes that were refused for want of space.
+    pub(crate) refused_for_space: u64,
 }
 
 impl Client {
@@ -122,7 +170,14 @@ impl Client {
     pub(crate) fn disconnected(&mut self) -> Option<ConnId> {
         self.is_connected = false;
         self.waiting.clear();
+        self.watching.lose_connection();
         self.conn.take()
+    }
+
+    /// The session has ended, and its watches with it.
+    pub(crate) fn ended(&mut self) {
+        self.session = None;
+        self.watching = Watching::default();
     }
 }
 

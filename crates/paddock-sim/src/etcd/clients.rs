@@ -5,7 +5,8 @@ use paddock_proto::{SessionId, Xid};
 use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead};
 use paddock_tree::Guess;
 
-use super::client::{Ask, Owned, Reply, Waiting};
+use super::client::{Ask, Owned, Waiting};
+use super::scarcity::{QUOTA_EXCEEDED, check_refusal};
 use super::world::{CLIENTS, FRONT_ENDS, SHARED, World, own_directory};
 use crate::checks::{Checked, Violation, ensure};
 
@@ -31,7 +32,7 @@ impl World {
 
     fn wish(&mut self, at: usize) -> Ask {
         let directory = if self.chance.one_in(3) { own_directory(at) } else { SHARED.to_owned() };
-        match self.chance.below(40) {
+        match self.chance.below(52) {
             0..=5 => Ask::Sync,
             6..=9 => Ask::Create { directory, is_ephemeral: true },
             10..=15 => Ask::Set { path: own_directory(at) },
@@ -44,6 +45,7 @@ impl World {
                 None => Ask::Sync,
             },
             25 if self.chance.one_in(4) => Ask::Close,
+            40.. => self.wish_watch(),
             _ => Ask::Create { directory, is_ephemeral: false },
         }
     }
@@ -78,7 +80,8 @@ impl World {
         }
     }
 
-    fn ask(&mut self, at: usize, ask: Ask) -> Checked {
+    pub(super) fn ask(&mut self, at: usize, ask: Ask) -> Checked {
+        let now_ms = self.now_ms();
         let client = &mut self.clients[at];
         let (Some(conn), Some(session), true) = (client.conn, client.session, client.is_connected) else {
             return Ok(());
@@ -91,10 +94,11 @@ impl World {
         let (number, front) = (self.next_request, client.front);
         self.next_request += 1;
         let is_alone = client.waiting.is_empty();
-        client.waiting.push_back(Waiting { number, ask: ask.clone(), asked_at: self.checks.newest() });
+        let (asked_at, asked_ms) = (self.checks.newest(), now_ms);
+        client.waiting.push_back(Waiting { number, ask: ask.clone(), asked_at, asked_ms });
         self.note(format_args!("client {at}, session {session}: request {number}: {ask:?}"));
         let (xid, op) = (Xid(number as i32), ask.op());
-        if !ask.is_read() {
+        if ask.is_write() {
             self.checks.asked(session, conn, number, &ask);
             let command = ask.command(session, number);
             return self.input(front, Input::Client(ClientInput::Write { conn, xid, op, command }));
@@ -136,14 +140,11 @@ impl World {
                 self.checks.connected(session, conn);
                 let client = &mut self.clients[at];
                 (client.session, client.is_connected) = (Some(session), true);
-                return Ok(());
+                return self.set_watches_again(at);
             }
-            Mail::Expired => self.clients[at].session = None,
+            Mail::Expired => self.clients[at].ended(),
             Mail::Close => {}
-            Mail::Event => {
-                let what = format!("client {at} hears of a watch that it has not set");
-                return Err(Violation { checker: "watches", what });
-            }
+            Mail::Event(frame) => return self.take_events(at, &frame).map(drop),
         }
         self.note(format_args!("client {at} is told to go: {mail:?}"));
         self.closed(at, conn)
@@ -157,11 +158,11 @@ impl World {
         self.input(front, Input::Client(ClientInput::Disconnect { conn }))
     }
 
-    fn take_reply(&mut self, at: usize, frame: &[u8]) -> Checked {
-        let reply = Reply::decode(frame).map_err(|error| {
-            let what = format!("client {at} gets a reply that it cannot read: {error}");
-            Violation { checker: "protocol", what }
-        })?;
+    fn take_reply(&mut self, at: usize, frames: &[u8]) -> Checked {
+        let Some(reply) = self.take_events(at, frames)? else {
+            let what = format!("client {at} gets a reply without a frame");
+            return Err(Violation { checker: "protocol", what });
+        };
         self.note(format_args!("client {at}: {reply:?}"));
         let client = &mut self.clients[at];
         let xid = reply.xid;
@@ -177,15 +178,19 @@ impl World {
             client.zxid
         );
         client.zxid = reply.zxid;
+        self.show(at, &waiting.ask, &reply)?;
+        let client = &mut self.clients[at];
+        check_refusal(&waiting, &reply, &self.store)?;
         self.checks.replied(&waiting, &reply, &self.fronts[client.front].state)?;
         match (&waiting.ask, reply.error) {
-            (Ask::Close, _) => client.session = None,
+            (Ask::Close, _) => client.ended(),
             (Ask::Create { is_ephemeral: false, .. }, 0) => {
                 client.acknowledged += 1;
                 let path = reply.path().unwrap_or_default().to_owned();
                 client.owned.push(Owned { path, number: waiting.number });
             }
-            (ask, 0) => client.acknowledged += u64::from(!ask.is_read()),
+            (ask, 0) => client.acknowledged += u64::from(ask.is_write()),
+            (_, QUOTA_EXCEEDED) => client.refused_for_space += 1,
             _ => {}
         }
         Ok(())
@@ -199,7 +204,7 @@ enum Mail {
     Connected(SessionId),
     Expired,
     Close,
-    Event,
+    Event(Vec<u8>),
 }
 
 impl Mail {
@@ -209,7 +214,7 @@ impl Mail {
             Parcel::Connected { session, .. } => Mail::Connected(session),
             Parcel::Expired => Mail::Expired,
             Parcel::Close => Mail::Close,
-            Parcel::Event(_) | Parcel::SharedEvent(_) => Mail::Event,
+            Parcel::Event(frame) | Parcel::SharedEvent(frame) => Mail::Event(frame.to_vec()),
         }
     }
 }

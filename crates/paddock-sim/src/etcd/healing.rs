@@ -18,6 +18,7 @@ impl World {
     pub(super) fn heal(&mut self) -> Checked {
         self.note(format_args!("nothing goes wrong any more"));
         self.has_faults = false;
+        self.store.is_full = false;
         self.fronts.iter_mut().for_each(|at| (at.asleep, at.cut_off) = (0, 0));
         while !self.late.is_empty() {
             self.deliver_late()?;
@@ -28,13 +29,16 @@ impl World {
         }
         self.compare()?;
         self.check_followers()?;
+        self.check_watches()?;
         self.checks.check_ephemerals()?;
+        self.serve()?;
+        self.starve()?;
         self.serve()?;
         self.compare()
     }
 
     /// Everything that is on its way arrives, and both front ends have a tick.
-    fn round(&mut self) -> Checked {
+    pub(super) fn round(&mut self) -> Checked {
         for front in 0..FRONT_ENDS {
             for _ in 0..DELIVERIES_MAX {
                 if self.fronts[front].calls.is_empty() && !self.has_events(front) {

@@ -28,6 +28,10 @@ struct Lease {
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) mistakes: Mistakes,
+    /// The alarm NOSPACE is raised.
+    pub(crate) is_full: bool,
+    /// Time of the last refusal for want of space, in milliseconds.
+    pub(crate) refused_ms: Option<u64>,
     keys: Keys,
     /// Newest revision, which may be that of a key that nobody here asks for.
     revision: i64,
@@ -41,10 +45,23 @@ pub(crate) struct Store {
     short_lease: Option<String>,
 }
 
+/// True if a call is refused while there is no space. etcd looks only at what it would put, and at no compare.
+fn grows(call: &Call) -> bool {
+    match call {
+        Call::Transact(transaction) => {
+            transaction.operations.iter().any(|operation| matches!(operation, Operation::Put { .. }))
+        }
+        Call::Grant { .. } => true,
+        Call::Read { .. } | Call::Revoke { .. } | Call::Probe { .. } => false,
+    }
+}
+
 impl Store {
     pub(crate) fn new(keys: Keys, mistakes: Mistakes) -> Store {
         Store {
             mistakes,
+            is_full: false,
+            refused_ms: None,
             keys,
             revision: 1,
             pairs: BTreeMap::new(),
@@ -56,6 +73,10 @@ impl Store {
     }
 
     pub(crate) fn answer(&mut self, call: &Call, now_ms: u64) -> Result<Answer, CallError> {
+        if self.is_full && grows(call) {
+            self.refused_ms = Some(now_ms);
+            return Err(CallError::NoSpace);
+        }
         match call {
             Call::Read { start, end, revision, limit } => self.read((start, end), *revision, *limit),
             Call::Transact(transaction) => self.transact(transaction),

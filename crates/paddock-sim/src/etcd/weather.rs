@@ -21,6 +21,8 @@ pub(crate) struct Weather {
     pub(crate) sleep: u64,
     /// In a step, a front end is cut off from etcd.
     pub(crate) cut: u64,
+    /// In a step, etcd runs out of space.
+    pub(crate) alarm: u64,
     /// A client that could ask for something leaves its connection.
     pub(crate) disconnect: u64,
     /// A client without a connection connects.
@@ -43,6 +45,7 @@ impl Weather {
             kill: *chance.pick(&[600, 2000, 100_000]),
             sleep: *chance.pick(&[1000, 4000]),
             cut: *chance.pick(&[1000, 4000]),
+            alarm: *chance.pick(&[800, 2500, 100_000]),
             disconnect: *chance.pick(&[15, 80, 400]),
             connect: *chance.pick(&[1, 1, 8, 60]),
             foreign: *chance.pick(&[30, 300]),

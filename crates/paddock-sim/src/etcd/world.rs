@@ -40,6 +40,8 @@ pub(crate) struct World {
     /// Calls whose senders have given them up, and which etcd carries out later.
     pub(super) late: Vec<Call>,
     now_ms: u64,
+    /// Steps for which etcd has no space.
+    scarce: u64,
     steps: u64,
     faults: u64,
     next_front: u64,
@@ -68,6 +70,7 @@ impl World {
             checks: Checks::new(keys()),
             late: Vec::new(),
             now_ms: 10_000,
+            scarce: 0,
             steps: 0,
             faults: 0,
             next_front: 1,
@@ -179,6 +182,12 @@ impl World {
             self.note(format_args!("etcd compacts"));
             self.store.compact();
         }
+        if self.strikes(self.weather.alarm) {
+            self.scarce = self.chance.between(50, 800);
+            self.note(format_args!("etcd has no space"));
+        }
+        self.scarce = self.scarce.saturating_sub(1);
+        self.store.is_full = self.scarce > 0;
         if self.strikes(self.weather.kill) {
             self.kill(front);
         }
