@@ -35,7 +35,7 @@ use crate::observability::metrics::{self, MetricsFormat};
 pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::get(health::READY, health::ready).everywhere(),
     Route::get("/alive", health::alive).everywhere(),
-    Route::get("/metrics", metrics_page).everywhere(),
+    Route::get(settings::METRICS, metrics_page).everywhere(),
     Route::get("/commands", commands::list),
     Route::post("/commands/restore", commands::refuse_restore).leaves_body(),
     Route::post("/commands/rest", commands::refuse_restore).leaves_body(),
@@ -93,12 +93,17 @@ impl Context for Admin {
     }
 }
 
-/// With `names=clickhouse`, under ClickHouse Keeper's names.
+/// With `names=clickhouse`, or where a setting says so, under ClickHouse Keeper's names; with `names=zookeeper` under ZooKeeper's.
 fn metrics_page(admin: &Admin, request: Request) -> Response {
     let format = MetricsFormat::accepted(request.header(ACCEPT));
-    let page = match request.parameter("names") {
-        Some("clickhouse") => metrics::clickhouse_page(&admin.shared, format),
-        _ => metrics::page(&admin.shared, format),
+    let has_keeper_names = match request.parameter("names") {
+        Some(names) => names == "clickhouse",
+        None => admin.shared.settings().admin.has_keeper_names,
+    };
+    let page = if has_keeper_names {
+        metrics::clickhouse_page(&admin.shared, format)
+    } else {
+        metrics::page(&admin.shared, format)
     };
     Response::of(format.content_type(), page)
 }

@@ -384,12 +384,22 @@ async fn paths_stand_where_the_settings_say() {
     let settings = AdminSettings {
         command_url: "/zk".into(),
         ready_path: "/health".into(),
+        metrics_path: "/keeper".into(),
+        has_keeper_names: true,
         has_snapshots: false,
         ..AdminSettings::default()
     };
     let (server, address, _directory) = start_with(settings);
     assert_eq!(get(address, "/zk/ruok").await.json()["command"], "ruok");
     assert_eq!(get(address, "/health").await.json()["status"], "ok");
+    for (path, first) in [
+        ("/keeper", "ClickHouse"),
+        ("/keeper?names=zookeeper", "avg_latency"),
+        ("/metrics?names=clickhouse", "ClickHouse"),
+    ] {
+        let page = String::from_utf8(get(address, path).await.body).unwrap();
+        assert!(page.starts_with(&format!("# HELP {first}")), "{path}: {}", &page[..80]);
+    }
     let list = String::from_utf8(get(address, "/zk").await.body).unwrap();
     assert!(list.starts_with("<a href=\"/zk/configuration\">configuration</a>\n<br/>\n"), "{list}");
     let unknown = get(address, "/zk/nonsense").await;

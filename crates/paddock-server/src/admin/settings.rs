@@ -52,6 +52,9 @@ pub(super) fn canonical<'a>(settings: &AdminSettings, path: &'a str) -> Cow<'a, 
     if path == settings.ready_path {
         return Cow::Borrowed(health::READY);
     }
+    if path == settings.metrics_path {
+        return Cow::Borrowed(METRICS);
+    }
     let moved =
         (settings.command_url != COMMANDS).then(|| path.strip_prefix(&*settings.command_url)).flatten();
     match moved {
@@ -59,6 +62,9 @@ pub(super) fn canonical<'a>(settings: &AdminSettings, path: &'a str) -> Cow<'a, 
         _ => Cow::Borrowed(path),
     }
 }
+
+/// Path of metrics, unless a setting moves it.
+pub(super) const METRICS: &str = "/metrics";
 
 /// ZooKeeper's path of commands, unless a setting moves it.
 pub(super) const COMMANDS: &str = "/commands";
@@ -72,6 +78,7 @@ mod tests {
         let settings = AdminSettings {
             command_url: "/zk".into(),
             ready_path: "/health/ready".into(),
+            metrics_path: "/keeper".into(),
             ..AdminSettings::default()
         };
         for (path, expected) in [
@@ -79,6 +86,7 @@ mod tests {
             ("/zk/stat", "/commands/stat"),
             ("/zkstat", "/zkstat"),
             ("/health/ready", "/ready"),
+            ("/keeper", "/metrics"),
             ("/metrics", "/metrics"),
         ] {
             assert_eq!(canonical(&settings, path), expected);

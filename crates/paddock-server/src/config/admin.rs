@@ -9,6 +9,10 @@ pub struct AdminSettings {
     pub command_url: String,
     /// Path of readiness, in ClickHouse Keeper's form.
     pub ready_path: String,
+    /// Path of metrics.
+    pub metrics_path: String,
+    /// True if metrics have ClickHouse Keeper's names where a request does not say which.
+    pub has_keeper_names: bool,
     /// A connection on which nothing moves is closed after this time, in milliseconds.
     pub idle_timeout_ms: u64,
     /// True if administrators may take snapshots over HTTP.
@@ -33,6 +37,8 @@ impl Default for AdminSettings {
         AdminSettings {
             command_url: "/commands".into(),
             ready_path: "/ready".into(),
+            metrics_path: "/metrics".into(),
+            has_keeper_names: false,
             idle_timeout_ms: 30_000,
             has_snapshots: true,
             rate_limit_ms: 300_000,

@@ -81,6 +81,7 @@ struct Keeper {
     tcp_port_secure: Option<u16>,
     http_port: Option<u16>,
     https_port: Option<(Line, u16)>,
+    prometheus_port: Option<u16>,
     listen_hosts: Vec<(Line, IpAddr)>,
     own: Option<OwnNumber>,
     storage_path: Option<PathBuf>,
@@ -108,6 +109,7 @@ impl Keeper {
             tcp_port: None,
             tcp_port_secure: None,
             http_port: None,
+            prometheus_port: None,
             https_port: None,
             listen_hosts: Vec::new(),
             own: None,
@@ -190,6 +192,10 @@ impl Keeper {
             "http_control.secure_port" => {
                 self.https_port = Some((line.clone(), value::number(value, value::PORT, value::A_PORT)?));
             }
+            "prometheus.port" => {
+                self.prometheus_port = Some(value::number(value, value::PORT, value::A_PORT)?);
+            }
+            "prometheus.endpoint" => config.admin.metrics_path = zoo_admin::url(value)?,
             "http_control.readiness.endpoint" => config.admin.ready_path = zoo_admin::url(value)?,
             "server_id" => {
                 let number = value::number(value, value::MEMBER, value::A_MEMBER)?;
@@ -301,6 +307,8 @@ impl Keeper {
             let port = port.ok_or_else(|| place.clone().fault(format!("{TCP_PORT} is missing")))?;
             self.draft.listen = Some(at(port));
         }
+        self.draft.config.metrics_listen = self.prometheus_port.map(at);
+        self.draft.config.admin.has_keeper_names = self.prometheus_port.is_some();
         self.draft.config.admin_listen = self.http_port.map(at);
         match (self.https_port.take(), self.http_port) {
             (None, _) => {}

@@ -100,11 +100,22 @@ pub(crate) fn shown(config: &Config) -> String {
 }
 
 fn add_admin(page: &mut Page, admin: &AdminSettings) {
-    let AdminSettings { command_url, ready_path, idle_timeout_ms, has_snapshots, rate_limit_ms, hosts, tls } =
-        admin;
+    let AdminSettings {
+        command_url,
+        ready_path,
+        metrics_path,
+        has_keeper_names,
+        idle_timeout_ms,
+        has_snapshots,
+        rate_limit_ms,
+        hosts,
+        tls,
+    } = admin;
     page.begin("[admin]");
     page.set("command_url", command_url.as_str());
     page.set("ready_path", ready_path.as_str());
+    page.set("metrics_path", metrics_path.as_str());
+    page.set("metrics_names", if *has_keeper_names { "clickhouse" } else { "zookeeper" });
     page.set("idle_timeout_ms", number(*idle_timeout_ms));
     page.set("snapshots", *has_snapshots);
     page.set("rate_limit_ms", number(*rate_limit_ms));

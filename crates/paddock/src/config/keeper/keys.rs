@@ -17,7 +17,7 @@ const NO_DISKS: &str = "data is kept in directories only; name them by storage_p
 
 pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("logger.*", "logs go to standard error, in the form of --log-format"),
-    ("prometheus.*", "mntr has the numbers"),
+    ("prometheus.*", "all metrics that there are are served together"),
     ("listen_try", "the member must be able to listen where it is told to"),
     ("listen_backlog", OWN_LIMITS),
     ("listen_reuse_port", OWN_LIMITS),

@@ -473,6 +473,17 @@ fn levels_of_the_log_are_clickhouses() {
 }
 
 #[test]
+fn prometheus_finds_its_metrics_where_clickhouse_keeper_had_them() {
+    let prometheus = "<prometheus><endpoint>/keeper/metrics</endpoint><port>9363</port></prometheus>";
+    let config = Case::new().load_as(XML, xml("", prometheus)).unwrap().config;
+    assert_eq!(config.metrics_listen, "127.0.0.1:9363".parse().ok());
+    assert_eq!((&*config.admin.metrics_path, config.admin.has_keeper_names), ("/keeper/metrics", true));
+    let flags = xml("", "<prometheus><metrics>true</metrics></prometheus>");
+    let config = Case::new().load_as(XML, flags).unwrap().config;
+    assert_eq!((config.metrics_listen, config.admin.has_keeper_names), (None, false));
+}
+
+#[test]
 fn a_secure_port_for_http_is_the_only_one_or_none() {
     let secure = "<http_control><secure_port>9183</secure_port></http_control>";
     let ssl = "<openSSL><server><certificateFile>/c</certificateFile><privateKeyFile>/k</privateKeyFile></server></openSSL>";

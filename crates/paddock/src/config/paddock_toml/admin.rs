@@ -36,6 +36,8 @@ fn set(settings: &mut AdminSettings, key: &str, value: &Item<'_>) -> Result<bool
     match key {
         "command_url" => settings.command_url = url(value)?,
         "ready_path" => settings.ready_path = url(value)?,
+        "metrics_path" => settings.metrics_path = url(value)?,
+        "metrics_names" => settings.has_keeper_names = has_keeper_names(value)?,
         "idle_timeout_ms" => settings.idle_timeout_ms = value::milliseconds(value)?,
         "snapshots" => settings.has_snapshots = boolean(value)?,
         "rate_limit_ms" => settings.rate_limit_ms = value::milliseconds(value)?,
@@ -45,6 +47,14 @@ fn set(settings: &mut AdminSettings, key: &str, value: &Item<'_>) -> Result<bool
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn has_keeper_names(value: &Item<'_>) -> Result<bool, String> {
+    match value.text() {
+        Some("zookeeper") => Ok(false),
+        Some("clickhouse") => Ok(true),
+        _ => Err(value::wrong("\"zookeeper\" or \"clickhouse\"", value)),
+    }
 }
 
 fn protocol(value: &Item<'_>) -> Result<PortProtocol, String> {
