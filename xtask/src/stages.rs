@@ -57,7 +57,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [Stage; 20] = [
+const STAGES: [Stage; 21] = [
     Stage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -91,7 +91,7 @@ const STAGES: [Stage; 20] = [
         needs_server: true,
         is_long: false,
         company: Company::Neighbours,
-        installs: &[Part::Python, Part::Jars, Part::Scripts, Part::Go],
+        installs: &[Part::Python, Part::Jars],
         run: python::kazoo,
     },
     Stage {
@@ -102,6 +102,15 @@ const STAGES: [Stage; 20] = [
         company: Company::Neighbours,
         installs: &[],
         run: rust::unit,
+    },
+    Stage {
+        name: python::MEMBERS,
+        about: "the same on a member of an ensemble; scripts and plugins that ask a ZooKeeper how it is",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[Part::Python, Part::Jars, Part::Scripts, Part::Go],
+        run: python::kazoo_on_members,
     },
     Stage {
         name: "java",

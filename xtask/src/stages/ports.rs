@@ -3,12 +3,24 @@
 
 use std::ops::Range;
 
+use super::python;
+
 /// All ports of tests: below Linux's ephemeral range, from which clients get theirs.
 const PORTS: Range<usize> = 20_000..32_000;
 
 /// Stages that run side by side and start servers.
-const STAGES: [&str; 9] =
-    ["process", "moving", "oracle", "etcd", "browser", "kazoo", "java", "clickhouse", "kafka"];
+const STAGES: [&str; 10] = [
+    "process",
+    "moving",
+    "oracle",
+    "etcd",
+    "browser",
+    "kazoo",
+    python::MEMBERS,
+    "java",
+    "clickhouse",
+    "kafka",
+];
 
 /// The variable that tells tests the first port and the one behind the last; without it they take any of `PORTS`.
 pub(super) const VARIABLE: &str = "TEST_PORTS";
@@ -29,8 +41,8 @@ mod tests {
 
     #[test]
     fn stages_share_no_port() {
-        assert_eq!(of_stage("process"), "20000..21333");
-        assert_eq!(of_stage("kafka"), "30664..31997");
+        assert_eq!(of_stage("process"), "20000..21200");
+        assert_eq!(of_stage("kafka"), "30800..32000");
         assert_eq!(of_stage("attacks"), "20000..32000");
     }
 }

@@ -14,17 +14,25 @@ use crate::process::{Error, Program};
 /// Tests that do not run on a member of an ensemble: they take longest, and say nothing more of it than of a server alone.
 const NOT_ON_A_MEMBER: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 
-/// All tests on a server alone, then those that are not slow on a member of an ensemble; and the scripts of operators.
+/// All tests on a server alone.
 pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
-    let alone = pytest(layout, "kazoo", &[], Vec::new())?;
+    pytest(layout, "kazoo", &[], Vec::new())
+}
+
+/// The stage with the tests on a member of an ensemble.
+pub(super) const MEMBERS: &str = "kazoo-members";
+
+/// The tests that are not slow on a member of an ensemble; and the scripts of operators.
+pub(super) fn kazoo_on_members(layout: &Layout) -> Result<Outcome, Error> {
     let left_out = NOT_ON_A_MEMBER.map(|file| format!("--ignore-glob=*/{file}"));
-    let member = pytest(layout, "kazoo", &left_out, vec![("TEST_MEMBERS", "3".into())])?;
+    let members = vec![("TEST_MEMBERS", "3".into())];
+    let member = pytest_in(layout, (MEMBERS, MEMBERS, "kazoo"), &left_out, members)?;
     let programs = vec![
         ("SCRIPTS_ROOT", install::scripts(layout)?.into()),
         ("EXPORTERS_BIN", go::exporters(layout, "exporters")?.into()),
     ];
-    let scripts = pytest_of(layout, ("kazoo", "kazoo-scripts", &["scripts"]), &[], programs)?;
-    Ok(alone.and(member).and(scripts))
+    let scripts = pytest_of(layout, (MEMBERS, "kazoo-scripts", &["scripts"]), &[], programs)?;
+    Ok(member.and(scripts))
 }
 
 /// Tests of kazoo that take long, or are about the server's own log.
