@@ -207,12 +207,20 @@ impl Hot {
         self.slow_ms.store(bar.unwrap_or(0).max(SLOW_MS_MIN), Relaxed);
     }
 
+    /// True if a request that took so long is to be logged now.
+    fn is_logged(&self, took_ms: u64, now_ms: u64) -> bool {
+        let is_due = now_ms.saturating_sub(self.logged_ms.load(Relaxed)) >= LOG_PAUSE_MS;
+        let is_logged = took_ms >= LOGGED_MS && is_due;
+        if is_logged {
+            self.logged_ms.store(now_ms, Relaxed);
+        }
+        is_logged
+    }
+
     fn log(&self, request: &SlowRequest, now_ms: u64) {
-        let logged_ms = self.logged_ms.load(Relaxed);
-        if request.took_ms < LOGGED_MS || now_ms.saturating_sub(logged_ms) < LOG_PAUSE_MS {
+        if !self.is_logged(request.took_ms, now_ms) {
             return;
         }
-        self.logged_ms.store(now_ms, Relaxed);
         let [queue, sync, replicate, apply, reply] = request.stages_us;
         tracing::warn!(
             operation = operation_name(request.op),
@@ -265,6 +273,14 @@ mod tests {
         hot.count(10_000, Some("/a"), SessionId(1), 10, SAMPLED);
         assert_eq!(hot.top(39_000, 9).0, [("/a".to_owned(), Weight { requests: 64, bytes: 640 })]);
         assert_eq!(hot.top(71_000, 9).0, []);
+    }
+
+    #[test]
+    fn more_than_a_second_is_logged_once_in_a_second() {
+        let hot = Hot::default();
+        let logged = [(999, 5000), (1000, 5000), (9000, 5999), (1000, 6000), (1500, 6500), (1500, 7000)];
+        let logged = logged.map(|(took_ms, now_ms)| hot.is_logged(took_ms, now_ms));
+        assert_eq!(logged, [false, true, false, true, false, true]);
     }
 
     #[test]

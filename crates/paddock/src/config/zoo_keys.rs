@@ -84,7 +84,10 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("clientTcpKeepAlive", "a connection that is silent for the session's timeout is closed"),
     ("txnLogSizeLimitInKb", "a file of the log has the size of preAllocSize"),
     ("autopurge.purgeInterval", "what is no longer needed is removed after each snapshot"),
-    ("fsync.warningthresholdms", "single slow writes are not logged"),
+    (
+        "fsync.warningthresholdms",
+        "a request that takes more than a second is logged, with the time of its sync",
+    ),
     ("snapshot.compression.method", "snapshots are always compressed"),
     ("snapshot.trust.empty", ALWAYS_VERIFIED),
     ("digest.enabled", ALWAYS_VERIFIED),
@@ -94,7 +97,7 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("metricsProvider.*", "only className, httpHost and httpPort say how metrics are served"),
     ("kerberos.canonicalizeHostNames", "it is about the names of servers that a client asks for"),
     ("ensembleAuthName", "it counts only with the ensemble scheme, which is not offered"),
-    ("pathStats.*", "requests are not counted by path"),
+    ("pathStats.*", "the page and /api/activity have the busiest paths"),
 ];
 
 pub(super) const FIXED: &[Fixed] = &[

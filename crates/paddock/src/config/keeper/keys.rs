@@ -91,7 +91,7 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("keeper_server.coordination_settings.optimize_read_order", OWN_LIMITS),
     ("keeper_server.coordination_settings.snapshot_transfer_chunk_size", OWN_LIMITS),
     ("keeper_server.coordination_settings.disk_move_*", NO_DISKS),
-    ("keeper_server.coordination_settings.log_slow_*", "single slow requests are not logged"),
+    ("keeper_server.coordination_settings.log_slow_*", "a request that takes more than a second is logged"),
     ("keeper_server.coordination_settings.storage_memory_only", "the tree is in memory"),
     ("keeper_server.coordination_settings.commit_profiler_*", "requests are not profiled"),
     ("keeper_server.coordination_settings.use_xid_64", "a client that asks for wide xids has them"),
