@@ -138,6 +138,10 @@ async fn clickhouse_keepers_words_are_answered() {
     assert_eq!(word(&server, "rqld").await, "Failed to send leadership request to leader.");
     assert!(word(&server, "ftfl").await.starts_with("filtered_list\t1\nmulti_read\t1\n"));
     assert!(word(&server, "pfev").await.contains("KeeperPacketsReceived\t"));
+    let order = r#"{"actions":[{"remove_members":[1]}]}"#;
+    let refused = word(&server, &format!("rcfg\0\0\0{}{order}", char::from(order.len() as u8))).await;
+    let refused: Value = serde_json::from_str(&refused).unwrap();
+    assert_eq!(refused["status"], "error");
     // A mask stands behind the word.
     assert_eq!(word(&server, "stmk\0\0\0\0\0\0\0\x02").await, "2");
     assert_eq!(word(&server, "gtmk").await, "2");
@@ -402,6 +406,7 @@ async fn paths_stand_where_the_settings_say() {
     }
     let list = String::from_utf8(get(address, "/zk").await.body).unwrap();
     assert!(list.starts_with("<a href=\"/zk/configuration\">configuration</a>\n<br/>\n"), "{list}");
+    assert_eq!(get(address, "/zk/").await.body, list.into_bytes());
     let unknown = get(address, "/zk/nonsense").await;
     assert_eq!((unknown.status, unknown.json()["error"].as_str()), (200, Some("Unknown command: nonsense")));
     shutdown(server).await;

@@ -116,6 +116,9 @@ pub(super) fn list(admin: &Admin, _: Request) -> Response {
 /// Carries out the command that the path names.
 pub(super) fn run(admin: &Admin, request: Request) -> Response {
     let asked = request.rest.trim_end_matches('/');
+    if asked.is_empty() {
+        return list(admin, request);
+    }
     let Some(command) = COMMANDS.iter().find(|command| command.names.contains(&asked)) else {
         // As ZooKeeper answers it.
         return answer(asked, Err(Failure::new(StatusCode::OK, format!("Unknown command: {asked}"))));

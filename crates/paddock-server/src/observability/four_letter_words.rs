@@ -25,7 +25,7 @@ enum Speed {
 use Speed::{Quick, Slow};
 
 /// The words that are answered. Any other four bytes are the length of a frame.
-const WORDS: [(&str, Speed); 29] = [
+const WORDS: [(&str, Speed); 30] = [
     ("ruok", Quick(|_| "imok".into())),
     ("isro", Quick(|shared| if shared.role() == Role::ReadOnly { "ro" } else { "rw" }.into())),
     ("gtmk", Quick(server::trace_mask)),
@@ -56,6 +56,8 @@ const WORDS: [(&str, Speed); 29] = [
     ("pfev", Slow(keeper::profile_events)),
     ("lgrq", Quick(|_| keeper::NO_REQUEST_LOG.into())),
     ("rcvr", Quick(|_| keeper::NO_RECOVERY.into())),
+    // With an order in JSON behind it, which is not looked at.
+    ("rcfg", Quick(|_| keeper::NO_RECONFIGURATION.into())),
 ];
 
 /// Sets the trace mask, which stands behind the word.
