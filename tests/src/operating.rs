@@ -223,6 +223,8 @@ const FIELDS: &[(&str, Meant, &str)] = &[
 
 const LIMITS: &str = "members find each other without such limits";
 const ENTRIES: &str = "a proposal is an entry of the log, and an ensemble's first entries are about itself";
+const FIRST_SYNC: &str =
+    "a follower that is late to the first election is sent a snapshot by ZooKeeper's leader";
 const EPOCHS: &str = "ZooKeeper's zxids begin anew with each epoch, Paddock's are counted through";
 const ALL_SESSIONS: &str = "a follower of ZooKeeper's does not know when sessions expire";
 
@@ -240,10 +242,12 @@ const IN_ENSEMBLES: &[(&str, Meant, &str)] = &[
     ("stat Zxid", Values, EPOCHS),
     ("stat Proposal sizes last/min/max", Values, ENTRIES),
     ("mntr zk_looking_count", Chance, TIME),
-    ("mntr zk_commit_count", Values, ENTRIES),
-    ("mntr zk_proposal_count", Values, ENTRIES),
+    ("mntr zk_commit_count", Chance, ENTRIES),
+    ("mntr zk_proposal_count", Chance, ENTRIES),
     ("mntr zk_*_proposal_size", Values, ENTRIES),
-    ("mntr zk_learner_*_received_count", Values, ENTRIES),
+    ("mntr zk_learner_*_received_count", Chance, ENTRIES),
+    ("mntr zk_snap_count", Chance, FIRST_SYNC),
+    ("mntr zk_*_inflight_snap_count", Chance, FIRST_SYNC),
     ("mntr zk_followers", PaddockOnly, "ZooKeeper had it up to 3.5, and exporters ask for it"),
     ("cons connection.lzxid", Values, EPOCHS),
     ("dump Global Sessions(*", ZooKeeperOnly, ALL_SESSIONS),
