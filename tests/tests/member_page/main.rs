@@ -170,6 +170,9 @@ async fn an_ensemble_is_seen_at_a_glance() {
     client.create("/late", b"", CreateMode::Persistent).await.expect("create");
     // The member that is gone lacks that, and the session.
     tab.wait_for_text("· 2 entries");
+    // A sample alone is a dot, and not a beginning without a line.
+    tab.wait_until("samples.some(sample => sample.p50 !== null)");
+    tab.wait_until("[...document.querySelectorAll('.curve')].every(it => !it.getAttribute('d') || it.getAttribute('d').includes('L'))");
     keep(&mut tab, "one-lost", 1000);
     assert!(tab.complaints(&origin(ports[leader])).is_empty());
 
