@@ -21,7 +21,7 @@ pub struct KeyEvent {
 #[derive(Debug, Default)]
 pub(crate) struct Revisions {
     /// Revisions of znodes whose zxids do not tell them.
-    znodes: HashMap<String, i64>,
+    znodes: HashMap<Box<str>, i64>,
     sessions: HashMap<SessionId, i64>,
 }
 
@@ -40,7 +40,7 @@ impl Revisions {
 
     pub(crate) fn note_znode(&mut self, path: &str, znode: Option<&Znode>, revision: i64) {
         match znode {
-            Some(znode) if told(znode) != revision => drop(self.znodes.insert(path.to_owned(), revision)),
+            Some(znode) if told(znode) != revision => drop(self.znodes.insert(path.into(), revision)),
             _ => drop(self.znodes.remove(path)),
         }
     }
