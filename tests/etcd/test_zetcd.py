@@ -7,7 +7,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import make_digest_acl
 
-from support.etcd import Etcd
+from support.certificates import Authority
+from support.etcd import Etcd, Tls
 from support.server import Server, environment
 from support.waiting import eventually
 from support.zetcd import Zetcd
@@ -25,9 +26,9 @@ def etcd(tmp_path):
         yield etcd
 
 
-def import_zetcd(etcd, *arguments):
+def import_zetcd(etcd, *arguments, timeout=60):
     command = [environment("PADDOCK_BIN"), "import", "zetcd", "--from", etcd.endpoint, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
 
 
 def write(client):
@@ -114,3 +115,81 @@ def test_a_member_begins_with_what_a_zetcd_had(tmp_path, etcd, left, connect):
 def test_an_etcd_without_a_zetcd_is_told(etcd):
     done = import_zetcd(etcd, "--dry-run")
     assert done.returncode == 1 and "no key below /zk/" in done.stderr, done
+
+
+def test_an_etcd_with_tls_and_users_lets_the_import_in(tmp_path, etcd, left, connect):
+    # zetcd wrote without either; the same etcd asks for both from now on.
+    etcd.kill()
+    tls = Tls(Authority(tmp_path, "ours"))
+    password, wrong = tmp_path / "password", tmp_path / "wrong"
+    password.write_text("hush\n")
+    wrong.write_text("loud\n")
+    authority = ["--etcd-ca", tls.authority.file]
+    certificate = [*authority, "--etcd-cert", tls.certificate, "--etcd-key", tls.key]
+    login = [*certificate, "--etcd-user", "front", "--etcd-password-file", password]
+    with Etcd(tmp_path / "cluster", tls=tls) as secured:
+        secured.enable_users(read_only="/zk")
+
+        def refusal(*arguments):
+            done = import_zetcd(secured, *arguments)
+            assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, done
+            return done.stderr
+
+        assert "--etcd-cert and --etcd-key" in refusal("--dry-run", *authority)
+        assert "invalid user ID or password" in refusal("--dry-run", *login[:-1], wrong)
+        assert "permission denied" in refusal("--to-prefix", "/elsewhere", *login)
+        # The certificate's name is that of the user, which is enough for etcd.
+        dry = import_zetcd(secured, "--dry-run", *certificate)
+        assert dry.returncode == 0 and "written   nothing" in dry.stdout, dry
+        done = import_zetcd(secured, "--to-prefix", "/paddock", *login)
+        assert done.returncode == 0 and "below /paddock" in done.stdout, done
+        with Server(tmp_path / "front", etcd=secured.endpoint, arguments=login) as front:
+            check(front, connect, left)
+
+
+# A tree that takes many pages, some of them of values as large as a client may write.
+MANY = 20_000
+SMALL, LARGE = b"s" * 2_000, b"l" * 900_000
+LARGE_COUNT = 80
+
+
+def value(number):
+    # The large ones are neighbours among etcd's keys.
+    return LARGE if number < LARGE_COUNT else SMALL + b"%d" % number
+
+
+@pytest.fixture
+def large(tmp_path):
+    with Etcd(tmp_path / "cluster", arguments=["--quota-backend-bytes", "2147483648"]) as etcd:
+        with Zetcd(tmp_path, etcd) as zetcd:
+            client = KazooClient(zetcd.hosts, timeout=30)
+            client.start(timeout=30)
+            client.create("/many")
+            wanted = [(f"/many/{number:05}", value(number)) for number in range(MANY)]
+            for start in range(0, MANY, 100):
+                created = [client.create_async(path, data) for path, data in wanted[start : start + 100]]
+                assert all(one.get(timeout=60) for one in created)
+            client.stop()
+            client.close()
+        yield etcd
+
+
+def check_many(client):
+    assert len(client.get_children("/many")) == MANY
+    for start in range(0, MANY, 100):
+        read = [(number, client.get_async(f"/many/{number:05}")) for number in range(start, start + 100)]
+        assert all(one.get(timeout=60)[0] == value(number) for number, one in read)
+
+
+@pytest.mark.timeout(600)
+def test_a_large_tree_is_read_and_written_in_pages(tmp_path, large, connect):
+    done = import_zetcd(large, "--to-prefix", "/paddock", timeout=300)
+    assert done.returncode == 0, done
+    with Server(tmp_path / "front", etcd=large.endpoint) as front:
+        check_many(connect(front, timeout=30))
+    server = Server(tmp_path / "member")
+    server.data_dir.rmdir()
+    done = import_zetcd(large, "--to", server.data_dir, timeout=300)
+    assert done.returncode == 0, done
+    with server:
+        check_many(connect(server, timeout=30))

@@ -86,14 +86,19 @@ class Etcd:
         with self._open(request, timeout=10) as answer:
             return json.load(answer)
 
-    def enable_users(self, prefix="/paddock"):
-        """A root, and a user `front` with the password `hush` who may read and write below the prefix."""
+    def enable_users(self, prefix="/paddock", read_only=None):
+        """A root, and a user `front` with the password `hush` who may read and write below the prefix, and read below another."""
         encode = lambda text: base64.b64encode(text.encode()).decode()  # noqa: E731
-        permission = {"permType": "READWRITE", "key": encode(prefix + "/"), "range_end": encode(prefix + "0")}
+        permission = lambda kind, below: {  # noqa: E731
+            "name": "fronts",
+            "perm": {"permType": kind, "key": encode(below + "/"), "range_end": encode(below + "0")},
+        }
         self.post("auth/user/add", {"name": "root", "password": "root"})
         self.post("auth/user/grant", {"user": "root", "role": "root"})
         self.post("auth/role/add", {"name": "fronts"})
-        self.post("auth/role/grant", {"name": "fronts", "perm": permission})
+        self.post("auth/role/grant", permission("READWRITE", prefix))
+        if read_only:
+            self.post("auth/role/grant", permission("READ", read_only))
         self.post("auth/user/add", {"name": "front", "password": "hush"})
         self.post("auth/user/grant", {"user": "front", "role": "fronts"})
         self.post("auth/enable", {})

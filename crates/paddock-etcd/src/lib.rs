@@ -14,6 +14,7 @@ mod keys;
 mod lanes;
 mod leases;
 mod mirror;
+mod page_size;
 mod plan;
 mod record;
 mod revisions;
@@ -27,6 +28,7 @@ pub use engine::{Engine, EngineCounts, EngineOptions};
 pub use filling::{fill_session, fill_znodes};
 pub use keys::{Key, Keys};
 pub use mirror::{Installed, Mirror, MirrorError};
+pub use page_size::PageSize;
 pub use plan::{Compare, Limits, Operation, Plan, PlanError, PlannedReply, Reply, Transaction};
 pub use record::{
     Pending, RecordError, SessionRecord, Tag, decode_mark, decode_znode, encode_mark, encode_znode,

@@ -2,12 +2,12 @@
 
 use paddock_etcd::{
     Answer, Call, CallError, CallId, Effects, Engine, EngineOptions, Input, KeyEvent, Keys, Limits,
-    Operation, Transaction, WatchMessage,
+    Operation, Pending, Tag, Transaction, WatchMessage, encode_znode,
 };
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, ErrorCode, IdList, OpCode, SessionId, Xid};
 use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead, State};
-use paddock_tree::Command;
+use paddock_tree::{Command, Znode, ZnodeKind};
 
 const WRITE_TIMEOUT_MS: u64 = 10_000;
 const SESSION_TIMEOUT_MS: i32 = 60_000;
@@ -33,8 +33,8 @@ struct Front {
 }
 
 impl Front {
-    /// One that follows an empty etcd, with a client.
-    fn new() -> Front {
+    /// One that has not read etcd's keys yet.
+    fn start() -> Front {
         let options = EngineOptions {
             keys: Keys::new("/p"),
             front: 1 << 32,
@@ -45,7 +45,7 @@ impl Front {
             garbage_interval_ms: 3_600_000,
             garbage_max: 10,
         };
-        let mut front = Front {
+        Front {
             engine: Engine::new(options, Now { monotonic_ms: 0, wall_ms: 0 }),
             state: State::default(),
             out: Outboxes::new(1),
@@ -59,7 +59,12 @@ impl Front {
             is_closed: false,
             replies: 0,
             refusals: Vec::new(),
-        };
+        }
+    }
+
+    /// One that follows an empty etcd, with a client.
+    fn new() -> Front {
+        let mut front = Front::start();
         front.tick();
         front.answer_others();
         front.tick();
@@ -183,6 +188,47 @@ impl Front {
         body.put_i32(-1);
         self.write(OpCode::SetData, &body);
     }
+}
+
+/// The page that is asked for: its call, the first key and the number of keys.
+fn asked_page(front: &mut Front) -> (CallId, Vec<u8>, i64) {
+    front.now_ms += 100;
+    front.tick();
+    match front.calls.pop() {
+        Some((id, Call::Read { start, limit, .. })) => (id, start, limit),
+        other => panic!("no page is asked for, but {other:?}"),
+    }
+}
+
+/// etcd's answer has to come in time, and large values may need more than that.
+#[test]
+fn a_page_that_does_not_come_is_asked_for_with_fewer_keys() {
+    let mut front = Front::start();
+    let (id, first, limit) = asked_page(&mut front);
+    front.input(Input::Answer(id, Err(CallError::Lost("too late".to_owned()))));
+    let (id, again, fewer) = asked_page(&mut front);
+    assert_eq!((again, fewer), (first.clone(), limit / 2));
+    // It comes, and is large: the next one has as many bytes as a page should have.
+    let key = Keys::new("/p").znode("/a");
+    let znode = Znode {
+        data: Some(vec![0; 1 << 20]),
+        acl: [Acl::open()].into(),
+        kind: ZnodeKind::Persistent,
+        czxid: 1,
+        mzxid: 1,
+        pzxid: 1,
+        ctime_ms: 0,
+        mtime_ms: 0,
+        version: 0,
+        children_created: 0,
+        aversion: 0,
+    };
+    let value = encode_znode(&znode, Pending(i64::MAX), Tag::default());
+    let pairs = vec![KeyEvent { key, value: Some(value), mod_revision: 2 }];
+    front.input(Input::Answer(id, Ok(Answer::Page { revision: 2, pairs, is_last: false })));
+    let (_, next, limit) = asked_page(&mut front);
+    assert!(next > first);
+    assert_eq!(limit, 3, "four of them are above 4 MiB");
 }
 
 /// Events by which the watch stream tells of a transaction.

@@ -7,10 +7,9 @@ use super::{Engine, Phase, Watching};
 use crate::calls::Purpose;
 use crate::contract::{Answer, Call, CallError, Effects};
 use crate::mirror::Mirror;
+use crate::page_size::PageSize;
 use crate::revisions::KeyEvent;
 
-/// Keys in one page.
-const PAGE_KEYS: i64 = 512;
 /// Time in milliseconds before a read that failed is begun again.
 const PAUSE_MS: u64 = 500;
 
@@ -21,6 +20,7 @@ pub(super) struct Loading {
     revision: i64,
     /// First key of the next page; `None` for the first page.
     next: Option<Vec<u8>>,
+    page_size: PageSize,
     is_asked: bool,
     not_before_ms: u64,
     asked_ms: u64,
@@ -32,6 +32,7 @@ impl Loading {
             state: State::default(),
             revision: 0,
             next: None,
+            page_size: PageSize::default(),
             is_asked: false,
             not_before_ms,
             asked_ms: 0,
@@ -52,7 +53,7 @@ impl Engine {
         loading.is_asked = true;
         let (first, end) = self.options.keys.range();
         let start = loading.next.clone().unwrap_or(first);
-        let call = Call::Read { start, end, revision: loading.revision, limit: PAGE_KEYS };
+        let call = Call::Read { start, end, revision: loading.revision, limit: loading.page_size.keys() };
         self.calls.make(call, Purpose::Page, effects);
     }
 
@@ -78,6 +79,7 @@ impl Engine {
             }
             Err(CallError::Lost(reason)) => {
                 tracing::debug!(reason, "a page of etcd's keys is asked for again");
+                loading.page_size.was_lost();
                 loading.not_before_ms = now.monotonic_ms + Engine::TICK_MS;
             }
             Err(error) => {
@@ -92,6 +94,8 @@ impl Engine {
     fn take_page(&mut self, now: Now, revision: i64, pairs: &[KeyEvent]) -> Option<Option<Vec<u8>>> {
         let Phase::Loading(loading) = &mut self.phase else { return None };
         loading.revision = revision;
+        let bytes = |pair: &KeyEvent| pair.key.len() + pair.value.as_ref().map_or(0, Vec::len);
+        loading.page_size.came(pairs.len(), pairs.iter().map(bytes).sum());
         let nobody = &mut Outboxes::new(1);
         match self.mirror.install(&mut loading.state, revision, pairs, nobody) {
             Ok(_) => Some(pairs.last().map(|pair| pair.key.clone())),

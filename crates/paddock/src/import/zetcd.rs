@@ -132,10 +132,16 @@ fn fill(source: &Source, settings: &EtcdSettings, tree: &Tree) -> Result<(), Zet
             other => is_new(other?)?,
         }
     }
-    for transaction in fill_znodes(&keys, tree, Limits::default()) {
+    let transactions = fill_znodes(&keys, tree, Limits::default());
+    let (mut line, mut written) = (ProgressLine::start(), 0);
+    let filled = transactions.into_iter().try_for_each(|transaction| {
+        written += transaction.operations.len();
         is_new(source.transact(transaction)?)?;
-    }
-    Ok(())
+        line.show_text(|| format!("etcd: {written} znodes written"));
+        Ok(())
+    });
+    line.end();
+    filled
 }
 
 fn print(args: &Args, tree: &Tree, report: &ZetcdReport) -> io::Result<()> {

@@ -1,13 +1,13 @@
 //! The etcd of a zetcd: its keys, read page by page in one revision, and what is asked and written besides.
 
-use paddock_etcd::{Answer, Call, CallError, Transaction, Zetcd, rpc};
+use paddock_etcd::{Answer, Call, CallError, PageSize, Transaction, Zetcd, rpc};
 use paddock_server::{EtcdClient, EtcdSettings};
 
 use super::failure::ZetcdFailure;
 use crate::moving::ProgressLine;
 
-/// Keys in one page.
-const PAGE_KEYS: i64 = 512;
+/// Attempts to read a page that does not come in time, each with half as many keys as the one before.
+const ATTEMPTS: usize = 5;
 
 pub(super) struct Source {
     client: EtcdClient,
@@ -37,10 +37,21 @@ impl Source {
     pub(super) fn read(&mut self, line: &mut ProgressLine) -> Result<Zetcd, ZetcdFailure> {
         let mut zetcd = Zetcd::default();
         let (mut start, end) = Zetcd::range();
-        let mut keys = 0;
+        let (mut keys, mut size, mut attempts) = (0, PageSize::default(), 0);
         loop {
-            let page =
-                self.page(start.clone(), end.clone(), self.revision, PAGE_KEYS, "read zetcd's keys")?;
+            let limit = size.keys();
+            let page = match self.page(start.clone(), end.clone(), self.revision, limit, "read zetcd's keys")
+            {
+                Err(ZetcdFailure::Call { error: CallError::Lost(_), .. }) if attempts < ATTEMPTS => {
+                    attempts += 1;
+                    size.was_lost();
+                    continue;
+                }
+                page => page?,
+            };
+            attempts = 0;
+            let bytes = page.pairs.iter().map(|pair| pair.key.len() + pair.value.len()).sum();
+            size.came(page.pairs.len(), bytes);
             if self.revision == 0 {
                 self.revision = page.revision;
             }
