@@ -109,7 +109,7 @@ impl Shared {
             handshakes: AtomicU32::new(0),
             hot: Hot::default(),
             times: RequestTimes::new(config.worker_count() + 1),
-            stats: Stats::new(clock.monotonic_ms()),
+            stats: Stats::new(clock.monotonic_ms(), config.worker_count() + 1),
             server_metrics,
             cross_check: config.cross_check.as_deref().map(CrossCheck::start),
             etcd: config.etcd.as_ref().map(|_| Arc::default()),

@@ -16,7 +16,7 @@ use crate::observability::four_letter_words;
 use crate::observability::hot::{self, SlowRequest};
 use crate::observability::request_times::{Recorder, Stage, TurnOperations};
 use crate::observability::spans::{Ending, Span, TraceContext};
-use crate::observability::stats::ConnStats;
+use crate::observability::stats::{ConnStats, Traffic};
 use crate::shared::Shared;
 
 /// Bytes of a frame that say how long it is. They are no part of a reply's size, as in ZooKeeper.
@@ -72,6 +72,10 @@ impl WorkerHost {
             stages_us: self.shared.times.last_us(self.worker),
         };
         self.shared.hot.keep(request, now.monotonic_ms);
+    }
+
+    fn traffic(&self) -> &Traffic {
+        self.shared.stats.traffic(self.worker)
     }
 
     pub(super) fn times(&self) -> &Recorder {
@@ -141,8 +145,8 @@ impl Host for WorkerHost {
     }
 
     fn on_received(&self, conn: &Arc<ConnStats>, request: Option<Received<'_>>) {
-        conn.received.fetch_add(1, Relaxed);
-        self.shared.stats.received.fetch_add(1, Relaxed);
+        conn.received();
+        self.traffic().received();
         if let Some(request) = request {
             conn.last_xid.store(request.xid.0, Relaxed);
             conn.last_op.store(request.op, Relaxed);
@@ -167,15 +171,13 @@ impl Host for WorkerHost {
     fn on_answered(&self, conn: &Arc<ConnStats>, reply: Answered, since_ms: u64, now: Now) {
         let latency_ms = now.monotonic_ms.saturating_sub(since_ms);
         conn.answered(reply.zxid, now.wall_ms, latency_ms, 1);
-        let stats = &self.shared.stats;
-        stats.latency.record(latency_ms, 1);
+        self.traffic().answered(latency_ms, 1);
         // The answer to a greeting is no reply.
         if reply.bytes > 0 {
             let bytes = reply.bytes.saturating_sub(FRAME_LENGTH_BYTES);
-            stats.replies.record(bytes);
+            self.shared.stats.replies.record(bytes);
             self.times().replied(bytes);
         }
-        stats.sent.fetch_add(1, Relaxed);
         self.times().answered(reply.op, latency_ms);
         if self.shared.hot.is_slow(latency_ms) {
             self.keep_slow(conn, reply, latency_ms, now);
@@ -193,15 +195,14 @@ impl Host for WorkerHost {
         let now = self.now();
         let latency_ms = now.monotonic_ms - since_ms;
         conn.answered(served.zxid, now.wall_ms, latency_ms, served.replies);
-        self.shared.stats.latency.record(latency_ms, served.replies);
-        self.shared.stats.sent.fetch_add(served.replies, Relaxed);
+        self.traffic().answered(latency_ms, served.replies);
         self.times().turned(&self.turn, latency_ms);
     }
 
     fn on_event(&self, conn: &Arc<ConnStats>, bytes: usize) {
         self.times().told_event(bytes.saturating_sub(FRAME_LENGTH_BYTES));
-        conn.sent.fetch_add(1, Relaxed);
-        self.shared.stats.sent.fetch_add(1, Relaxed);
+        conn.told_event();
+        self.traffic().told_event();
     }
 
     fn on_auth_failed(&self) {

@@ -1,4 +1,7 @@
 //! Statistics of the traffic, for the four-letter words: counted by the workers, read by anyone.
+//!
+//! A counter that every request changes has one writer, the worker that the request comes to, and needs no locked instruction; nor do
+//! workers take each other's cache lines away. Readers add up.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +13,7 @@ use paddock_proto::{SessionId, Zxid};
 use paddock_state::ConnId;
 use parking_lot::Mutex;
 
-/// Latencies in milliseconds.
+/// Latencies in milliseconds, recorded by one thread.
 #[derive(Debug)]
 pub(crate) struct Latency {
     min: AtomicU32,
@@ -26,18 +29,25 @@ impl Default for Latency {
 }
 
 impl Latency {
-    pub(crate) fn record(&self, ms: u64, requests: u64) {
-        // What changes nothing should cost nothing: a locked instruction is dear.
+    fn record(&self, ms: u64, requests: u64) {
         if short(ms) < self.min.load(Relaxed) {
-            self.min.fetch_min(short(ms), Relaxed);
+            self.min.store(short(ms), Relaxed);
         }
         if short(ms) > self.max.load(Relaxed) {
-            self.max.fetch_max(short(ms), Relaxed);
+            self.max.store(short(ms), Relaxed);
         }
         if ms > 0 {
-            self.sum.fetch_add(ms * requests, Relaxed);
+            add(&self.sum, ms * requests);
         }
-        self.count.fetch_add(requests, Relaxed);
+        add(&self.count, requests);
+    }
+
+    /// Adds what another one has recorded. Nobody else may see this one.
+    fn take_in(&self, other: &Latency) {
+        self.min.fetch_min(other.min.load(Relaxed), Relaxed);
+        self.max.fetch_max(other.max.load(Relaxed), Relaxed);
+        add(&self.sum, other.sum.load(Relaxed));
+        add(&self.count, other.count.load(Relaxed));
     }
 
     /// Forgets all latencies. Some that are recorded at the same moment may be lost.
@@ -87,9 +97,13 @@ impl Default for Sizes {
 }
 
 impl Sizes {
+    /// Records a reply, by any thread.
     pub(crate) fn record(&self, bytes: usize) {
         let bytes = bytes as i64;
-        self.last.store(bytes, Relaxed);
+        // What changes nothing should cost nothing.
+        if bytes != self.last.load(Relaxed) {
+            self.last.store(bytes, Relaxed);
+        }
         if bytes < self.min.load(Relaxed) {
             self.min.fetch_min(bytes, Relaxed);
         }
@@ -167,8 +181,18 @@ impl ConnStats {
         self.last_zxid.store(zxid.0, Relaxed);
         self.last_response_ms.store(now_ms, Relaxed);
         self.last_latency_ms.store(short(latency_ms), Relaxed);
-        self.sent.fetch_add(requests, Relaxed);
+        add(&self.sent, requests);
         self.latency.record(latency_ms, requests);
+    }
+
+    /// A request was taken from the connection.
+    pub(crate) fn received(&self) {
+        add(&self.received, 1);
+    }
+
+    /// The client was told of a watch.
+    pub(crate) fn told_event(&self) {
+        add(&self.sent, 1);
     }
 
     /// Forgets the traffic; address, session and requests under way stay, as in ZooKeeper.
@@ -197,12 +221,50 @@ pub(crate) enum TooMany {
     InAll,
 }
 
+/// Requests and answers of one worker, in cache lines that no other worker writes to.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Traffic {
+    received: AtomicU64,
+    sent: AtomicU64,
+    latency: Latency,
+}
+
+impl Traffic {
+    /// A request has come.
+    pub(crate) fn received(&self) {
+        add(&self.received, 1);
+    }
+
+    /// Counts requests that were answered together, each after `latency_ms`.
+    pub(crate) fn answered(&self, latency_ms: u64, requests: u64) {
+        self.latency.record(latency_ms, requests);
+        add(&self.sent, requests);
+    }
+
+    /// A client was told of a watch.
+    pub(crate) fn told_event(&self) {
+        add(&self.sent, 1);
+    }
+
+    /// Forgets everything. A request that is counted at the same moment may be lost, or the forgetting of one number.
+    fn reset(&self) {
+        self.received.store(0, Relaxed);
+        self.sent.store(0, Relaxed);
+        self.latency.reset();
+    }
+}
+
+/// For a counter with one writer.
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed) + more, Relaxed);
+}
+
 #[derive(Debug)]
 pub(crate) struct Stats {
     pub(crate) started_ms: u64,
-    pub(crate) received: AtomicU64,
-    pub(crate) sent: AtomicU64,
-    pub(crate) latency: Latency,
+    /// By worker.
+    traffic: Box<[Traffic]>,
     pub(crate) replies: Sizes,
     pub(crate) rejected: AtomicU64,
     pub(crate) auth_failed: AtomicU64,
@@ -221,12 +283,10 @@ struct Conns {
 }
 
 impl Stats {
-    pub(crate) fn new(started_ms: u64) -> Stats {
+    pub(crate) fn new(started_ms: u64, workers: usize) -> Stats {
         Stats {
             started_ms,
-            received: 0.into(),
-            sent: 0.into(),
-            latency: Latency::default(),
+            traffic: (0..workers).map(|_| Traffic::default()).collect(),
             replies: Sizes::default(),
             rejected: 0.into(),
             auth_failed: 0.into(),
@@ -239,10 +299,30 @@ impl Stats {
 
     /// Forgets the traffic of the member: packets, latencies, sizes of replies. Statistics of connections stay.
     pub(crate) fn reset(&self) {
-        self.received.store(0, Relaxed);
-        self.sent.store(0, Relaxed);
-        self.latency.reset();
+        self.traffic.iter().for_each(Traffic::reset);
         self.replies.reset();
+    }
+
+    /// Counters of a worker.
+    pub(crate) fn traffic(&self, worker: usize) -> &Traffic {
+        &self.traffic[worker]
+    }
+
+    /// Requests that clients have sent.
+    pub(crate) fn received(&self) -> u64 {
+        self.traffic.iter().map(|traffic| traffic.received.load(Relaxed)).sum()
+    }
+
+    /// Answers and watch events that clients were sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.traffic.iter().map(|traffic| traffic.sent.load(Relaxed)).sum()
+    }
+
+    /// Latencies of all workers, as they are now.
+    pub(crate) fn latency(&self) -> Latency {
+        let all = Latency::default();
+        self.traffic.iter().for_each(|traffic| all.take_in(&traffic.latency));
+        all
     }
 
     /// Forgets the traffic of every connection.
@@ -329,7 +409,7 @@ mod tests {
 
     #[test]
     fn an_address_may_have_so_many_connections_and_no_more() {
-        let stats = Stats::new(0);
+        let stats = Stats::new(0, 1);
         let come = |number, address: &str| {
             let conn = Arc::new(ConnStats::new(address.parse().unwrap(), 0));
             stats.admit(ConnId::new(0, number), conn, 2, 3)

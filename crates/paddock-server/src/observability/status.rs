@@ -76,15 +76,15 @@ impl Status {
 
     pub(crate) fn of(shared: &Shared) -> Status {
         let (stats, role) = (&shared.stats, shared.role());
-        let outstanding = stats.waiting();
+        let (outstanding, latency) = (stats.waiting(), stats.latency());
         let state = shared.state.read();
         let tree = state.tree();
         Status {
-            latency_ms_min: stats.latency.min(),
-            latency_ms_average: stats.latency.average(),
-            latency_ms_max: stats.latency.max(),
-            received: stats.received.load(Relaxed),
-            sent: stats.sent.load(Relaxed),
+            latency_ms_min: latency.min(),
+            latency_ms_average: latency.average(),
+            latency_ms_max: latency.max(),
+            received: stats.received(),
+            sent: stats.sent(),
             connections: stats.conn_count(),
             connections_rejected: stats.rejected.load(Relaxed),
             outstanding,
