@@ -1,5 +1,7 @@
 //! Contract between the engine and its shell, which speaks to etcd: calls and their answers, the watch stream, leases.
 
+use std::sync::Arc;
+
 use paddock_state::ClientInput;
 
 use crate::plan::Transaction;
@@ -19,7 +21,8 @@ pub enum Call {
         revision: i64,
         limit: i64,
     },
-    Transact(Transaction),
+    /// Shared with whoever may have to send it again.
+    Transact(Arc<Transaction>),
     /// Makes a lease with this id.
     Grant {
         lease: i64,

@@ -13,6 +13,7 @@ mod loading;
 mod scheduling;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use paddock_proto::{SessionId, Xid};
 use paddock_state::{ConnId, Garbage, Now, Outboxes, State, contact_max_ms};
@@ -268,6 +269,7 @@ impl Engine {
 
     fn launch(&mut self, number: u32, transaction: Transaction, parts: Vec<Part>, effects: &mut Effects) {
         self.counts.transactions += 1;
+        let transaction = Arc::new(transaction);
         self.flights.insert(number, transaction.clone(), parts);
         self.calls.make(Call::Transact(transaction), Purpose::Flight(number), effects);
     }

@@ -4,6 +4,7 @@
 //! matter then, and none can make the other one fail.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use paddock_proto::SessionId;
 use paddock_state::ConnId;
@@ -43,7 +44,7 @@ pub(crate) enum Fate {
 
 #[derive(Debug)]
 pub(crate) struct Flight {
-    pub(crate) transaction: Transaction,
+    pub(crate) transaction: Arc<Transaction>,
     pub(crate) parts: Vec<Part>,
     /// Limits of quotas that its writes go above.
     pub(crate) overruns: Vec<QuotaOverrun>,
@@ -90,7 +91,7 @@ impl Flights {
             })
     }
 
-    pub(crate) fn insert(&mut self, number: u32, transaction: Transaction, parts: Vec<Part>) {
+    pub(crate) fn insert(&mut self, number: u32, transaction: Arc<Transaction>, parts: Vec<Part>) {
         for compare in &transaction.compares {
             *self.compared.entry(compare.key.clone()).or_default() += 1;
         }

@@ -44,6 +44,8 @@ pub fn decode_mark(value: &[u8]) -> Result<Tag, RecordError> {
 
 /// Stands for the revision that the value was written in.
 const THIS_REVISION: i64 = -1;
+/// Bytes of a znode's value beside its data, if its ACL is the open one.
+const ZNODE_BYTES: usize = 82;
 /// Number of entries of the ACL that lets everybody do everything.
 const OPEN: i32 = -1;
 
@@ -71,7 +73,9 @@ impl Pending {
 }
 
 pub fn encode_znode(znode: &Znode, pending: Pending, tag: Tag) -> Vec<u8> {
-    let mut out = vec![FORMAT];
+    // An ACL of one entry that is not open has some bytes more.
+    let mut out = Vec::with_capacity(ZNODE_BYTES + znode.data.as_deref().map_or(0, <[u8]>::len));
+    out.push(FORMAT);
     tag.encode(&mut out);
     out.put_buffer(znode.data.as_deref());
     match &znode.acl[..] {

@@ -42,26 +42,25 @@ pub fn encode_call(call: &Call) -> Request {
 }
 
 fn encode_transaction(transaction: &Transaction) -> Vec<u8> {
-    let mut message = Message::default();
+    let (mut message, mut inner, mut outer) = (Message::default(), Message::default(), Message::default());
     for Compare { key, mod_revision } in &transaction.compares {
         // Zero has to be written: a compare without a number is refused.
-        let compare =
-            Message::default().number(2, COMPARE_MOD).bytes(3, key).present(6, *mod_revision).take();
-        message.bytes(1, &compare);
+        inner.restart().number(2, COMPARE_MOD).bytes(3, key).present(6, *mod_revision);
+        message.bytes(1, inner.as_bytes());
     }
     for operation in &transaction.operations {
-        let operation = match operation {
+        let field = match operation {
             Operation::Put { key, value, lease } => {
-                let put =
-                    Message::default().bytes(1, key).bytes(2, value).number(3, lease.unwrap_or(0)).take();
-                Message::default().bytes(2, &put).take()
+                inner.restart().bytes(1, key).bytes(2, value).number(3, lease.unwrap_or(0));
+                2
             }
             Operation::Delete { key } => {
-                let delete = Message::default().bytes(1, key).take();
-                Message::default().bytes(3, &delete).take()
+                inner.restart().bytes(1, key);
+                3
             }
         };
-        message.bytes(2, &operation);
+        outer.restart().bytes(field, inner.as_bytes());
+        message.bytes(2, outer.as_bytes());
     }
     if transaction.operations.is_empty() {
         message.bytes(2, &linearizable_read(&transaction.compares));
@@ -243,14 +242,14 @@ mod tests {
         let expected: &[u8] =
             b"\x0a\x07\x10\x02\x1a\x01k\x30\x00\x12\x0b\x12\x09\x0a\x01k\x12\x01v\x18\xac\x02\
             \x12\x05\x1a\x03\x0a\x01d";
-        let (path, bytes) = encode_call(&Call::Transact(transaction));
+        let (path, bytes) = encode_call(&Call::Transact(transaction.into()));
         assert_eq!((path, &bytes[..]), ("/etcdserverpb.KV/Txn", expected));
         let refused = Transaction {
             compares: vec![Compare { key: b"k".to_vec(), mod_revision: 0 }],
             operations: vec![],
         };
         let expected: &[u8] = b"\x0a\x07\x10\x02\x1a\x01k\x30\x00\x12\x07\x0a\x05\x0a\x01k\x48\x01";
-        assert_eq!(encode_call(&Call::Transact(refused)).1, expected, "it reads what is so now");
+        assert_eq!(encode_call(&Call::Transact(refused.into())).1, expected, "it reads what is so now");
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl Front {
     fn sent(&mut self) -> Option<(CallId, Transaction)> {
         assert!(self.calls.len() <= 1, "more than one is under way: {:?}", self.calls);
         match self.calls.pop()? {
-            (id, Call::Transact(transaction)) => Some((id, transaction)),
+            (id, Call::Transact(transaction)) => Some((id, (*transaction).clone())),
             (_, call) => panic!("no transaction: {call:?}"),
         }
     }

@@ -28,6 +28,16 @@ impl Message {
         self
     }
 
+    /// Begins another message in the same memory.
+    pub(super) fn restart(&mut self) -> &mut Message {
+        self.0.clear();
+        self
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.0)
     }

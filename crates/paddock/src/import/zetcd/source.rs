@@ -95,7 +95,7 @@ impl Source {
     /// False if a compare did not hold.
     pub(super) fn transact(&self, transaction: Transaction) -> Result<bool, ZetcdFailure> {
         let action = "write to etcd";
-        let call = Call::Transact(transaction);
+        let call = Call::Transact(transaction.into());
         let (path, request) = rpc::encode_call(&call);
         let answer = self.client.call(path, request).map_err(during(action))?;
         match rpc::decode_answer(&call, &answer).map_err(broken(action))? {
