@@ -28,6 +28,7 @@ mod leading;
 mod lease;
 mod log_ends;
 mod log_entry;
+mod member_profiles;
 mod membership;
 mod membership_change;
 mod message;

@@ -86,7 +86,10 @@ pub(crate) enum PeerMessage {
         digest: u64,
     },
     /// Sign that the sender runs, sent now and then to all members.
-    Present,
+    Present {
+        /// Facts of the sender for those who operate the ensemble.
+        profile: Vec<u8>,
+    },
     /// The sender's operator wants it to lead.
     WantsLead,
 }
@@ -232,7 +235,10 @@ impl PeerMessage {
                 out.put_i64(*index as i64);
                 out.put_i64(*digest as i64);
             }
-            PeerMessage::Present => out.push(PRESENT),
+            PeerMessage::Present { profile } => {
+                out.push(PRESENT);
+                out.extend_from_slice(profile);
+            }
             PeerMessage::WantsLead => out.push(WANTS_LEAD),
         }
         out
@@ -275,7 +281,7 @@ impl PeerMessage {
             DIVERGED => {
                 Ok(PeerMessage::Diverged { index: reader.i64()? as u64, digest: reader.i64()? as u64 })
             }
-            PRESENT => Ok(PeerMessage::Present),
+            PRESENT => Ok(PeerMessage::Present { profile: reader.rest().to_vec() }),
             WANTS_LEAD => Ok(PeerMessage::WantsLead),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
@@ -498,7 +504,8 @@ mod tests {
                 check(PeerMessage::Greeting(greeting));
             }
         }
-        check(PeerMessage::Present);
+        check(PeerMessage::Present { profile: vec![] });
+        check(PeerMessage::Present { profile: b"version".to_vec() });
         check(PeerMessage::WantsLead);
         let bytes = b"piece".to_vec();
         check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));

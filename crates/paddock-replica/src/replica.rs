@@ -28,6 +28,7 @@ use crate::founding::FOUNDING_ROUND;
 use crate::gates::Gates;
 use crate::joining::Joining;
 use crate::leading::Leading;
+use crate::member_profiles::MemberProfiles;
 use crate::membership_change::{LeaderView, MembershipAction, MembershipChange};
 use crate::message::{PeerMessage, Purpose};
 use crate::options::TICK_MS;
@@ -75,6 +76,7 @@ pub struct Replica {
     joining: Joining,
     cluster: OwnCluster,
     processes: Processes,
+    profiles: MemberProfiles,
     disk_age: DiskAge,
     membership: MembershipChange,
     receiver: SnapshotReceiver,
@@ -115,6 +117,7 @@ impl Replica {
             read_only: ReadOnly::default(),
             joining: Joining::new(options.member, silent_until),
             processes: Processes::default(),
+            profiles: MemberProfiles::default(),
             membership: MembershipChange::default(),
             receiver: SnapshotReceiver::default(),
             complaints: SnapshotComplaints::default(),
@@ -213,6 +216,7 @@ impl Replica {
             Input::DiskFull(is_full) => self.on_disk_full(now, is_full),
             Input::StepDown => self.step_down(),
             Input::RequestLead => self.request_lead(),
+            Input::Profile(profile) => self.profiles.set_own(profile),
             Input::Tick => self.on_tick(now),
         }
     }

@@ -149,6 +149,9 @@ async fn every_view_shows_what_is_there_and_nothing_runs() {
 /// The leader tells how each member does, and a follower who leads.
 #[tokio::test]
 async fn an_ensemble_is_seen_at_a_glance() {
+    // Each of the three rows has a disk and a version.
+    const ALL_TELL_OF_THEMSELVES: &str = "[...document.querySelectorAll('tbody tr')]\
+         .filter(row => / of [0-9.]+ [A-Z]/.test(row.textContent) && row.textContent.includes('-paddock-')).length === 3";
     let ports = [(); 3].map(|()| free_port());
     let mut ensemble = Ensemble::start_each(3, &server_lines(3), |id| settings(ports[id - 1]).to_vec());
     let leader = ensemble.leader();
@@ -160,6 +163,7 @@ async fn an_ensemble_is_seen_at_a_glance() {
     tab.wait_for_text(&format!("Member {} leads", leader + 1));
     tab.wait_for_text("3 of 3 members are heard");
     tab.wait_until("samples.length > 1");
+    tab.wait_until(ALL_TELL_OF_THEMSELVES);
     keep(&mut tab, "leader", 1000);
     let lost = (leader + 1) % 3;
     ensemble.member(lost).kill();
@@ -180,6 +184,7 @@ async fn an_ensemble_is_seen_at_a_glance() {
     tab.go(&origin(ports[follower]));
     tab.wait_for_text(&format!("Member {} leads", leader + 1));
     tab.wait_for_text("Ask the leader how the others are doing.");
+    tab.wait_until(ALL_TELL_OF_THEMSELVES);
     keep(&mut tab, "follower", 1000);
 }
 

@@ -129,7 +129,8 @@ impl Replica {
             }
             PeerMessage::Diverged { index, digest } => self.digests.on_diverged(index, digest),
             PeerMessage::WantsLead => self.on_wants_lead(from),
-            PeerMessage::Greeting(_) | PeerMessage::Present => {}
+            PeerMessage::Present { profile } => self.profiles.hear(from, profile),
+            PeerMessage::Greeting(_) => {}
         }
     }
 
@@ -218,7 +219,8 @@ impl Replica {
     pub(super) fn tell_presence(&mut self) {
         if self.processes.tick() {
             let others = self.consensus.membership().all().filter(|id| *id != self.options.member);
-            self.outgoing.messages.extend(others.map(|id| (id, PeerMessage::Present.encode())));
+            let present = PeerMessage::Present { profile: self.profiles.own().to_vec() }.encode();
+            self.outgoing.messages.extend(others.map(|id| (id, present.clone())));
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Standing {
     pub applied: u64,
     /// The other members, as this leader sees them. A member that does not lead knows nothing of them.
     pub followers: Vec<FollowerStanding>,
+    /// The profiles that other members have told last.
+    pub profiles: Vec<(u64, Vec<u8>)>,
     /// Sizes of the entries that this leader has proposed in its term; `None` if it does not lead, or has proposed none.
     pub proposals: Option<ProposalSizes>,
     /// Sessions that this member, as leader, has found expired since it was started.
@@ -93,6 +95,7 @@ impl Replica {
             committed: self.consensus.committed(),
             applied: self.applied.get().0,
             followers: followers.collect(),
+            profiles: self.profiles.of_others(membership),
             proposals: self.leading.as_ref().and_then(|leading| leading.proposals),
             sessions_expired: self.sessions.expired,
         }

@@ -16,6 +16,7 @@ use paddock_state::{ClientInput, RefusedWatches, Serving};
 use super::combining::Rest;
 use super::quota_report::QuotaReport;
 use super::shell::MemberShell;
+use crate::observability::member_profile::MemberProfile;
 use crate::observability::request_times::Stage;
 use crate::peers::Links;
 use crate::shared::Shared;
@@ -23,6 +24,8 @@ use crate::shared::Shared;
 const TICK: Duration = Duration::from_millis(Member::TICK_MS);
 /// The time between two slices of the watches that connections leave behind, in which everybody else finds the state free.
 const SWEEP_PAUSE: Duration = Duration::from_millis(1);
+/// Pause between two looks at what the other members are told of this one.
+const PROFILE_INTERVAL: Duration = Duration::from_secs(5);
 /// Messages that are taken, at most, before the writes in them are synced.
 const MESSAGES_PER_ROUND: usize = 1024;
 /// After so many inputs in one turn, more is likely to come at once.
@@ -50,6 +53,7 @@ pub(crate) struct Engine {
     next_tick: Instant,
     /// Time at which watches of connections that are gone are removed next.
     next_sweep: Instant,
+    next_profile: Instant,
     quota_report: QuotaReport,
     /// Number of inputs that the last turn took.
     inputs_taken: usize,
@@ -98,6 +102,7 @@ impl Engine {
             messages,
             next_tick: now + TICK,
             next_sweep: now,
+            next_profile: now,
             quota_report: QuotaReport::new(now),
             inputs_taken: 0,
             replicating: None,
@@ -218,7 +223,18 @@ impl Engine {
         self.shared.set_role(self.member.role());
         self.shared.set_standing(self.member.standing());
         self.quota_report.tell(&self.shared);
+        self.tell_profile();
         Ok(())
+    }
+
+    /// Now and then gathers what the other members show their operators of this one.
+    fn tell_profile(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_profile {
+            self.next_profile = now + PROFILE_INTERVAL;
+            let profile = MemberProfile::of(&self.shared).encode();
+            self.member.take(&self.shell, [Input::Profile(profile)]);
+        }
     }
 
     /// Lets the member work until there is nothing to do, but to wait for room on a full disk.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::hexadecimal;
 use crate::admin::parts::Admin;
 use crate::http::{Request, Response};
+use crate::observability::member_profile::MemberProfile;
 use crate::observability::request_times::RequestTimes;
 use crate::observability::status::{self, Status, role_name};
 use crate::observability::version::version_and_date;
@@ -91,6 +92,12 @@ fn one(member: &EnsembleMember, shared: &Shared, status: &Status) -> Value {
     let is_self = member.id == shared.config.member;
     let standing = status.standing.followers.iter().find(|follower| follower.member == id);
     let leads = status.standing.leader == Some(id);
+    let told = status.standing.profiles.iter().find(|(member, _)| *member == id);
+    let profile = if is_self {
+        Some(MemberProfile::of(shared))
+    } else {
+        told.and_then(|(_, profile)| MemberProfile::decode(profile).ok())
+    };
     let lag = standing.map(|follower| status.standing.last_entry.saturating_sub(follower.matched));
     json!({
         "id": id,
@@ -102,5 +109,8 @@ fn one(member: &EnsembleMember, shared: &Shared, status: &Status) -> Value {
         "lag": if is_self && leads { Some(0) } else { lag },
         "lag_ms": if is_self && leads { Some(0) } else { standing.map(|follower| follower.lag_ms) },
         "gets_snapshot": standing.is_some_and(|follower| follower.gets_snapshot),
+        "version": profile.as_ref().map(|profile| &profile.version),
+        "disk_free": profile.as_ref().map(|profile| profile.disk_free),
+        "disk_size": profile.as_ref().map(|profile| profile.disk_size),
     })
 }
