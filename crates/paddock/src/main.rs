@@ -7,6 +7,7 @@ mod access;
 mod bench;
 mod config;
 mod diff;
+mod etcd_access;
 mod export;
 mod import;
 mod logs;

@@ -14,6 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::config::{self, ConfigError, EtcdDraft, Loaded, Overrides};
+use crate::etcd_access::EtcdAccessArgs;
 use crate::logs::{self, Format, LogFilter};
 use crate::signals::EndSignals;
 use origin::{Origin, Watch};
@@ -66,21 +67,8 @@ pub(crate) struct Args {
     /// Beginning of all keys in etcd [default: /paddock]
     #[arg(long, value_name = "PREFIX")]
     etcd_prefix: Option<String>,
-    /// Certificates of who signs etcd's, for endpoints of https://
-    #[arg(long, value_name = "FILE")]
-    etcd_ca: Option<PathBuf>,
-    /// Certificate that this front end shows to etcd
-    #[arg(long, value_name = "FILE")]
-    etcd_cert: Option<PathBuf>,
-    /// Its private key
-    #[arg(long, value_name = "FILE")]
-    etcd_key: Option<PathBuf>,
-    /// Name of a user of etcd
-    #[arg(long, value_name = "NAME")]
-    etcd_user: Option<String>,
-    /// File with the password of that user
-    #[arg(long, value_name = "FILE")]
-    etcd_password_file: Option<PathBuf>,
+    #[command(flatten)]
+    etcd_access: EtcdAccessArgs,
     /// The limit that etcd was given as --max-txn-ops, at least 16 [default: 128]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(16..))]
     etcd_txn_operations_max: Option<u32>,
@@ -249,14 +237,9 @@ fn etcd_of(args: &Args) -> Result<EtcdDraft, String> {
         engine: args.engine,
         endpoints: args.etcd_endpoints.as_deref().map(config::parse_endpoints).transpose()?,
         prefix: args.etcd_prefix.clone(),
-        ca: args.etcd_ca.clone(),
-        cert: args.etcd_cert.clone(),
-        key: args.etcd_key.clone(),
-        user: args.etcd_user.clone(),
-        password_file: args.etcd_password_file.clone(),
         txn_operations_max: args.etcd_txn_operations_max.map(|count| count as usize),
         separate_writes: args.etcd_separate_writes.then_some(true),
-        ..EtcdDraft::default()
+        ..args.etcd_access.draft()
     })
 }
 

@@ -13,6 +13,7 @@ use paddock_storage::{Disk, OsDisk};
 use paddock_tree::Tree;
 
 use crate::config::{EngineName, EtcdDraft, parse_endpoints};
+use crate::etcd_access::EtcdAccessArgs;
 use crate::moving::{self, Failure, ProgressLine};
 use failure::ZetcdFailure;
 use source::Source;
@@ -28,7 +29,8 @@ Examples:
   paddock server --data-dir /var/lib/paddock
       leave it
 
-Stop all zetcds first. Nothing below /zk/ is changed.";
+Stop all zetcds first. Nothing below /zk/ is changed. A user of etcd (--etcd-user) has to be allowed to read /zk/, and to write
+below --to-prefix.";
 
 /// Import what a zetcd keeps in its etcd
 ///
@@ -40,21 +42,8 @@ pub(super) struct Args {
     /// Members of the etcd cluster, with commas between them
     #[arg(long, value_name = "URL,…")]
     from: String,
-    /// Certificates of who signs etcd's, for endpoints of https://
-    #[arg(long, value_name = "FILE")]
-    etcd_ca: Option<PathBuf>,
-    /// Certificate to show to etcd
-    #[arg(long, value_name = "FILE")]
-    etcd_cert: Option<PathBuf>,
-    /// Its private key
-    #[arg(long, value_name = "FILE")]
-    etcd_key: Option<PathBuf>,
-    /// Name of a user of etcd, who may read /zk/ and write below --to-prefix
-    #[arg(long, value_name = "NAME")]
-    etcd_user: Option<String>,
-    /// File with the password of that user
-    #[arg(long, value_name = "FILE")]
-    etcd_password_file: Option<PathBuf>,
+    #[command(flatten)]
+    etcd_access: EtcdAccessArgs,
     /// New data directory of Paddock
     #[arg(long, value_name = "DIR", conflicts_with = "to_prefix", required_unless_present_any = ["to_prefix", "dry_run"])]
     to: Option<PathBuf>,
@@ -78,12 +67,7 @@ impl Args {
             engine: Some(EngineName::Etcd),
             endpoints: Some(parse_endpoints(&self.from).map_err(ZetcdFailure::Settings)?),
             prefix: self.to_prefix.clone(),
-            ca: self.etcd_ca.clone(),
-            cert: self.etcd_cert.clone(),
-            key: self.etcd_key.clone(),
-            user: self.etcd_user.clone(),
-            password_file: self.etcd_password_file.clone(),
-            ..EtcdDraft::default()
+            ..self.etcd_access.draft()
         };
         let settings = draft.settle().map_err(ZetcdFailure::Settings)?;
         let settings = settings.expect("the engine is etcd");
