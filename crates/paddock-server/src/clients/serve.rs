@@ -46,6 +46,10 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
             // More has come, most likely. The runtime would go on with it for a hundred turns before others have theirs.
             tokio::task::yield_now().await;
         }
+        if wire.was_rationed.take() && condition.unsent_bytes > 0 {
+            tokio::task::yield_now().await;
+            continue;
+        }
         if condition.is_closing && condition.unsent_bytes == 0 {
             // Else each connection would take the room for its farewell from the first byte on.
             wire.say_end();

@@ -49,6 +49,29 @@ pub(super) enum Ready {
     Broken,
 }
 
+/// Bytes that a flush gives to a socket at most. A socket of a client that reads nothing may take megabytes, and there may be hundreds of
+/// them: others have their turn in between.
+const FLUSHED_AT_ONCE: usize = 32 << 10;
+
+/// Bytes that a flush may still give to its socket.
+struct Ration(usize);
+
+impl Ration {
+    /// The part of these bytes that may be written; an error if none may.
+    fn share<'a>(&self, bytes: &'a [u8]) -> io::Result<&'a [u8]> {
+        if self.0 == 0 {
+            Err(io::ErrorKind::WouldBlock.into())
+        } else {
+            Ok(&bytes[..bytes.len().min(self.0)])
+        }
+    }
+
+    /// Takes off what was written.
+    fn spend(&mut self, written: io::Result<usize>) -> io::Result<usize> {
+        written.inspect(|count| self.0 -= count)
+    }
+}
+
 /// Bytes between a client and its front. Most connections are idle, so this is as small as a socket.
 #[derive(Debug)]
 enum Stream {
@@ -62,6 +85,8 @@ pub(super) struct Wire {
     stream: Stream,
     /// The worker is about to flush it, with others.
     pub(super) waits_for_flush: Cell<bool>,
+    /// The last flush has ended although the socket would have taken more.
+    pub(super) was_rationed: Cell<bool>,
     wakeup: Wakeup,
 }
 
@@ -71,7 +96,13 @@ impl Wire {
             None => Stream::Plaintext(socket),
             Some(session) => Stream::Tls(Box::new((socket, RefCell::new(session)))),
         };
-        Wire { conn, stream, waits_for_flush: Cell::new(false), wakeup: Wakeup::default() }
+        Wire {
+            conn,
+            stream,
+            waits_for_flush: Cell::new(false),
+            was_rationed: Cell::new(false),
+            wakeup: Wakeup::default(),
+        }
     }
 
     #[inline]
@@ -122,7 +153,8 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Writes what the socket takes. Returns false if it does not take all: then the task has to wait until it does.
+    /// Writes what the socket takes, up to [`FLUSHED_AT_ONCE`]. Returns false if that is not all: then the task has to wait until it takes
+    /// more, or, if the flush was rationed, until others had their turn.
     pub(super) fn flush<H: Host>(&self, front: &mut Front<H>, check: Option<&CrossCheck>) -> bool {
         let copied = |bytes: &[u8], written: io::Result<usize>| {
             if let (Some(check), Ok(count)) = (check, &written) {
@@ -130,16 +162,22 @@ impl Wire {
             }
             written
         };
+        let mut ration = Ration(FLUSHED_AT_ONCE);
         let sent = match &self.stream {
-            Stream::Plaintext(socket) => {
-                front.send(self.conn, |bytes| copied(bytes, socket.try_write(bytes)))
-            }
+            Stream::Plaintext(socket) => front.send(self.conn, |bytes| {
+                let bytes = ration.share(bytes)?;
+                ration.spend(copied(bytes, socket.try_write(bytes)))
+            }),
             Stream::Tls(tls) => {
                 let mut session = tls.1.borrow_mut();
-                let sent = front.send(self.conn, |bytes| copied(bytes, session.try_write(&tls.0, bytes)));
+                let sent = front.send(self.conn, |bytes| {
+                    let bytes = ration.share(bytes)?;
+                    ration.spend(copied(bytes, session.try_write(&tls.0, bytes)))
+                });
                 sent.and_then(|()| session.send_sealed(&tls.0))
             }
         };
+        self.was_rationed.set(sent.is_err() && ration.0 == 0);
         match sent {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
@@ -159,6 +197,17 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
+
+    #[test]
+    fn a_ration_ends() {
+        let mut ration = Ration(5);
+        assert_eq!(ration.share(b"abc").unwrap(), b"abc");
+        assert_eq!(ration.spend(Ok(3)).unwrap(), 3);
+        assert!(ration.spend(Err(io::ErrorKind::ConnectionReset.into())).is_err());
+        assert_eq!(ration.share(b"defg").unwrap(), b"de");
+        assert_eq!(ration.spend(Ok(2)).unwrap(), 2);
+        assert_eq!(ration.share(b"fg").unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
 
     #[test]
     fn a_wakeup_is_taken_once_and_wakes_who_waits() {
