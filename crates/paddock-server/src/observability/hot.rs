@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::request_times::operation_name;
 
 /// Number of requests of which one is looked at, once a worker has had `ALL_UP_TO` since it was asked to begin anew.
-pub(crate) const SAMPLED: u32 = 256;
+pub(crate) const SAMPLED: u32 = 1024;
 /// Requests of a worker that are all looked at.
 pub(crate) const ALL_UP_TO: u32 = 16;
 /// Entries of a table.
@@ -271,7 +271,7 @@ mod tests {
     fn a_minute_later_it_is_forgotten() {
         let hot = Hot::default();
         hot.count(10_000, Some("/a"), SessionId(1), 10, SAMPLED);
-        assert_eq!(hot.top(39_000, 9).0, [("/a".to_owned(), Weight { requests: 256, bytes: 2560 })]);
+        assert_eq!(hot.top(39_000, 9).0, [("/a".to_owned(), Weight { requests: 1024, bytes: 10240 })]);
         assert_eq!(hot.top(71_000, 9).0, []);
     }
 
