@@ -23,7 +23,7 @@ pub use conn::{Client, ConnId, Now};
 pub use contact::{CONTACT_MAX_LEAST_MS, TOUCH_DELAY_MS, contact_max_ms};
 pub use garbage::Garbage;
 pub use input::{ClientInput, QueuedRead};
-pub use list_copy::{LongList, LongListStep};
+pub use list_copy::{ChildrenCopy, LongList, LongListStep};
 pub use liveness::Liveness;
 pub use outbox::{EventMail, Outbox, Outboxes, Parcel};
 pub use serving::Serving;

@@ -15,10 +15,24 @@ pub struct LongList {
     pub xid: Xid,
     pub op: OpCode,
     body: Vec<u8>,
-    /// The state's number of replaced trees when the copying began, and the copy.
-    copy: Option<(u64, ListCopy)>,
+    copy: Option<ChildrenCopy>,
     /// Times that the copying began.
     begun: u32,
+}
+
+/// Names of the children of a long list that were copied so far, from one of a state's trees.
+#[derive(Debug)]
+pub struct ChildrenCopy {
+    /// The state's number of replaced trees when the copying began.
+    replaced: u64,
+    copy: ListCopy,
+}
+
+impl ChildrenCopy {
+    /// The list as it goes over the wire, behind the room that was asked for.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.copy.into_bytes()
+    }
 }
 
 /// Result of copying a portion of a long list.
@@ -51,7 +65,7 @@ impl LongList {
 
     /// Size of the memory that it takes, in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.body.capacity() + self.copy.as_ref().map_or(0, |(_, copy)| copy.held_bytes())
+        self.body.capacity() + self.copy.as_ref().map_or(0, |list| list.copy.held_bytes())
     }
 
     /// Children that a portion has, of those that the first try has so many of.
@@ -82,6 +96,20 @@ impl State {
         list_of(client, op, body).is_some_and(|(path, _)| self.tree().has_long_list(path))
     }
 
+    /// Begins to copy the list of children at a path, with so many bytes of room in front. `None` if there is none, or none that is long.
+    pub fn begin_children_copy(&self, path: &str, room: usize) -> Option<ChildrenCopy> {
+        let copy = self.tree().begin_list_copy(path, room)?;
+        Some(ChildrenCopy { replaced: self.replaced(), copy })
+    }
+
+    /// Copies so many children at most.
+    pub fn copy_children(&self, path: &str, children: &mut ChildrenCopy, max: usize) -> Copied {
+        if children.replaced != self.replaced() {
+            return Copied::Outdated;
+        }
+        self.tree().copy_list(path, &mut children.copy, max)
+    }
+
     /// Copies the next children of a list, so many in the portions of a first try. Once it has all, they are what the state shows in this very
     /// moment, and a watch that was asked for is set in it.
     pub fn copy_long_list(&self, client: &Client, list: &mut LongList, children: usize) -> LongListStep {
@@ -91,22 +119,16 @@ impl State {
         if list.copy.is_none() {
             // Whoever may not read it causes no work.
             let may_read = self.tree().check_list(path, &asker).is_ok();
-            let begun = self
-                .tree()
-                .begin_list_copy(path, ROOM)
-                .filter(|_| may_read && list.begun < LongList::BEGUN_MAX);
-            let Some(begun) = begun else { return LongListStep::AtOnce };
-            list.copy = Some((self.replaced(), begun));
+            let begun = self.begin_children_copy(path, ROOM);
+            let Some(begun) = begun.filter(|_| may_read && list.begun < LongList::BEGUN_MAX) else {
+                return LongListStep::AtOnce;
+            };
+            list.copy = Some(begun);
             list.begun += 1;
         }
         let max = list.portion(children);
-        let (replaced, copy) = list.copy.as_mut().expect("it was begun");
-        let copied = if *replaced == self.replaced() {
-            self.tree().copy_list(path, copy, max)
-        } else {
-            Copied::Outdated
-        };
-        match copied {
+        let copy = list.copy.as_mut().expect("it was begun");
+        match self.copy_children(path, copy, max) {
             Copied::Portion => LongListStep::Portion,
             Copied::Outdated => {
                 list.copy = None;
@@ -117,7 +139,7 @@ impl State {
                     Ok(stat) => stat,
                     Err(_) => return LongListStep::AtOnce,
                 };
-                let (_, copy) = list.copy.take().expect("it was copied");
+                let copy = list.copy.take().expect("it was copied");
                 let mut reply = copy.into_bytes();
                 if let Some(stat) = stat {
                     stat.encode(&mut reply);

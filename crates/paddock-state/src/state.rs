@@ -32,11 +32,7 @@ pub struct State {
 
 /// The session that a command ends, with each ephemeral that goes with it.
 fn deaths_by(command: &Command<'_>, outcome: &Outcome<'_>) -> Vec<(SessionId, String)> {
-    let session = match command.write {
-        Ok(Write::CloseSession) => command.session,
-        Ok(Write::ExpireSession { session }) => session,
-        _ => return Vec::new(),
-    };
+    let Some(session) = command.ended_session() else { return Vec::new() };
     let deleted = outcome.changes.iter().filter(|change| change.kind == EventKind::NodeDeleted);
     deleted.map(|change| (session, change.path.to_string())).collect()
 }
@@ -62,7 +58,7 @@ impl State {
     }
 
     /// Number of trees that were replaced by others.
-    pub fn replaced(&self) -> u64 {
+    pub(crate) fn replaced(&self) -> u64 {
         self.replaced
     }
 

@@ -78,6 +78,15 @@ impl<'a> Command<'a> {
         Ok((op, reader.rest()))
     }
 
+    /// The session that the command ends, if it is not refused.
+    pub fn ended_session(&self) -> Option<SessionId> {
+        match self.write {
+            Ok(Write::CloseSession) => Some(self.session),
+            Ok(Write::ExpireSession { session }) => Some(session),
+            _ => None,
+        }
+    }
+
     /// The znode that an encoded command is about, if it is about one that should be there: without the rest of it.
     pub fn known_path(bytes: &'a [u8]) -> Option<&'a str> {
         use OpCode::{Delete, SetAcl, SetData};

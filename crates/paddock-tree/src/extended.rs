@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use paddock_proto::{ErrorCode, Perms, Stat, WriteReply};
+use paddock_proto::{ErrorCode, IdList, Perms, Stat, WriteReply};
 
 use crate::create::split_path;
 use crate::delete::split_deletable;
@@ -60,6 +60,14 @@ impl Tree {
         }
     }
 
+    /// The znode at the top of a subtree to be removed; `None` if it is not there, which is no error.
+    pub(crate) fn top_to_remove(&self, path: &str, ids: IdList<'_>) -> Result<Option<NodeId>, ErrorCode> {
+        let (parent_path, name) = split_deletable(path)?;
+        let Some(parent) = self.store.find(parent_path) else { return Ok(None) };
+        self.check_access(parent, Perms::DELETE, ids)?;
+        Ok(self.named_child(parent_path, parent, name).ok())
+    }
+
     /// Children go before their parents, and otherwise the last by name first: the same order on every member.
     pub(crate) fn remove_recursive<'a>(
         &mut self,
@@ -68,10 +76,7 @@ impl Tree {
         nodes_max: u32,
         changes: &mut Changes<'a>,
     ) -> Result<WriteReply<'a>, ErrorCode> {
-        let (parent_path, name) = split_deletable(path)?;
-        let Some(parent) = self.store.find(parent_path) else { return Ok(WriteReply::Done) };
-        self.check_access(parent, Perms::DELETE, at.ids)?;
-        let Ok(top) = self.named_child(parent_path, parent, name) else { return Ok(WriteReply::Done) };
+        let Some(top) = self.top_to_remove(path, at.ids)? else { return Ok(WriteReply::Done) };
         let nodes_max = usize::try_from(nodes_max).unwrap_or(usize::MAX);
         if self.store.subtree(top).nth(nodes_max).is_some() {
             return Err(ErrorCode::NotEmpty);

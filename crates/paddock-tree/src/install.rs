@@ -47,6 +47,14 @@ pub struct AppliedTransaction {
     pub ended: Vec<SessionId>,
 }
 
+/// Changes of one revision that watchers are told of.
+#[derive(Debug, Default)]
+struct Told<'a> {
+    changes: Changes<'a>,
+    /// Znodes of whose children is told.
+    parents: BTreeSet<&'a str>,
+}
+
 impl Tree {
     /// Makes the znodes what one revision made them, and reports what watches may fire for.
     pub fn install<'a>(
@@ -57,21 +65,19 @@ impl Tree {
         if revision < self.zxid {
             return Err(InstallError::OutOfOrder { revision, zxid: self.zxid });
         }
-        let mut changes = Changes::new();
-        // Parents whose watchers are told, each once for the revision.
-        let mut parents = BTreeSet::new();
+        let mut told = Told::default();
         // Children go before their parents and come after them.
         let mut sorted: Vec<&(&'a str, Option<Znode>)> = znodes.iter().collect();
         sorted.sort_by_key(|(path, _)| *path);
         for (path, znode) in sorted.iter().rev() {
             if self.is_replaced(path, znode.as_ref()) {
-                self.uninstall(revision, path, &mut parents, &mut changes)?;
+                self.uninstall(revision, path, &mut told)?;
             }
         }
         let mut with_other_children = Vec::new();
         for (path, znode) in sorted {
             if let Some(znode) = znode
-                && self.install_one(path, znode, &mut parents, &mut changes)?
+                && self.install_one(path, znode, &mut told)?
             {
                 with_other_children.push(*path);
             }
@@ -79,10 +85,10 @@ impl Tree {
         // Children that came and went in one revision are not among the znodes.
         for path in with_other_children {
             let node = self.store.find(path).expect("the znode was installed");
-            self.push_children_changed(path, node, &mut parents, &mut changes);
+            self.push_children_changed(path, node, &mut told);
         }
         self.zxid = revision;
-        Ok(changes)
+        Ok(told.changes)
     }
 
     /// A session that began or moved. `member` is the one that serves it.
@@ -110,17 +116,16 @@ impl Tree {
         &mut self,
         revision: Zxid,
         path: &'a str,
-        parents: &mut BTreeSet<&'a str>,
-        changes: &mut Changes<'a>,
+        told: &mut Told<'a>,
     ) -> Result<(), InstallError> {
         let node = self.store.find(path).expect("the znode is there");
         if self.store.child_count(node) > 0 || SYSTEM_PATHS.contains(&path) {
             return Err(InstallError::Removal(path.to_owned()));
         }
         let parent = self.store.parent(node);
-        changes.push(self.change(EventKind::NodeDeleted, Cow::Borrowed(path), node));
+        told.changes.push(self.change(EventKind::NodeDeleted, Cow::Borrowed(path), node));
         self.store.delete(node, path, revision);
-        self.push_parent_changed(path, parent, parents, changes);
+        self.push_parent_changed(path, parent, told);
         Ok(())
     }
 
@@ -129,12 +134,11 @@ impl Tree {
         &mut self,
         path: &'a str,
         znode: &Znode,
-        parents: &mut BTreeSet<&'a str>,
-        changes: &mut Changes<'a>,
+        told: &mut Told<'a>,
     ) -> Result<bool, InstallError> {
         validate_path(path).map_err(|_| InstallError::Path(path.to_owned()))?;
         let Some(node) = self.store.find(path) else {
-            self.install_new(path, znode, parents, changes)?;
+            self.install_new(path, znode, told)?;
             return Ok(false);
         };
         if self.store.kind(node) != znode.kind {
@@ -143,7 +147,7 @@ impl Tree {
         let before = self.store.stat(node);
         self.store.rewrite(node, znode);
         if (before.mzxid.0, before.version) != (znode.mzxid, znode.version) {
-            changes.push(self.change(EventKind::NodeDataChanged, Cow::Borrowed(path), node));
+            told.changes.push(self.change(EventKind::NodeDataChanged, Cow::Borrowed(path), node));
         }
         Ok(before.pzxid.0 != znode.pzxid)
     }
@@ -152,8 +156,7 @@ impl Tree {
         &mut self,
         path: &'a str,
         znode: &Znode,
-        parents: &mut BTreeSet<&'a str>,
-        changes: &mut Changes<'a>,
+        told: &mut Told<'a>,
     ) -> Result<(), InstallError> {
         let parent = self.parent_to_be(path).ok_or_else(|| InstallError::Parent(path.to_owned()))?;
         match znode.kind {
@@ -176,11 +179,11 @@ impl Tree {
         let node = self.store.create(new);
         self.store.set_child_counters(parent, of_parent);
         self.store.rewrite(node, znode);
-        changes.push(self.change(EventKind::NodeCreated, Cow::Borrowed(path), node));
-        self.push_parent_changed(path, parent, parents, changes);
+        told.changes.push(self.change(EventKind::NodeCreated, Cow::Borrowed(path), node));
+        self.push_parent_changed(path, parent, told);
         // The transaction that created it has set it, too: a create gives version 0.
         if znode.version != 0 {
-            changes.push(self.change(EventKind::NodeDataChanged, Cow::Borrowed(path), node));
+            told.changes.push(self.change(EventKind::NodeDataChanged, Cow::Borrowed(path), node));
         }
         Ok(())
     }
@@ -190,27 +193,15 @@ impl Tree {
         self.store.find(parent).filter(|parent| !self.store.is_ephemeral(*parent))
     }
 
-    fn push_parent_changed<'a>(
-        &self,
-        path: &'a str,
-        parent: NodeId,
-        parents: &mut BTreeSet<&'a str>,
-        changes: &mut Changes<'a>,
-    ) {
+    fn push_parent_changed<'a>(&self, path: &'a str, parent: NodeId, told: &mut Told<'a>) {
         let (parent_path, _) = parent_and_name(path).expect("only the root has no parent");
-        self.push_children_changed(parent_path, parent, parents, changes);
+        self.push_children_changed(parent_path, parent, told);
     }
 
-    /// Tells of the children of a znode, if that is not among `parents` yet.
-    fn push_children_changed<'a>(
-        &self,
-        path: &'a str,
-        node: NodeId,
-        parents: &mut BTreeSet<&'a str>,
-        changes: &mut Changes<'a>,
-    ) {
-        if parents.insert(path) {
-            changes.push(self.change(EventKind::NodeChildrenChanged, Cow::Borrowed(path), node));
+    /// Tells of the children of a znode, once in a revision.
+    fn push_children_changed<'a>(&self, path: &'a str, node: NodeId, told: &mut Told<'a>) {
+        if told.parents.insert(path) {
+            told.changes.push(self.change(EventKind::NodeChildrenChanged, Cow::Borrowed(path), node));
         }
     }
 }

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 
 use paddock_proto::{ErrorCode, IdList, Perms, SessionId, Write, WriteReply};
 
-use crate::delete::split_deletable;
 use crate::outcome::{Changes, Outcome};
 use crate::store::NodeId;
 use crate::{Command, Tree};
@@ -56,11 +55,7 @@ impl Tree {
     pub fn long_removal<'a>(&self, command: &Command<'a>, at_once: usize) -> Option<LongRemoval<'a>> {
         let search = match command.write {
             Ok(Write::ExpireSession { session }) => self.long_end(session, at_once),
-            Ok(Write::CloseSession)
-                if self.session_owner(command.session).is_none_or(|owner| owner == command.member) =>
-            {
-                self.long_end(command.session, at_once)
-            }
+            Ok(Write::CloseSession) if self.may_close(command) => self.long_end(command.session, at_once),
             Ok(Write::RemoveRecursive { path, nodes_max }) => {
                 self.long_subtree(command, path, nodes_max, at_once)
             }
@@ -82,10 +77,7 @@ impl Tree {
         at_once: usize,
     ) -> Option<Search<'a>> {
         self.check_session(command.session, command.member).ok()?;
-        let (parent_path, name) = split_deletable(path).ok()?;
-        let parent = self.store.find(parent_path)?;
-        self.check_access(parent, Perms::DELETE, command.ids).ok()?;
-        let top = self.named_child(parent_path, parent, name).ok()?;
+        let top = self.top_to_remove(path, command.ids).ok()??;
         self.store.subtree(top).nth(at_once)?;
         let nodes_max = usize::try_from(nodes_max).unwrap_or(usize::MAX);
         Some(Search::Subtree { top, next: Some(top), nodes_max, ids: command.ids, is_forbidden: false })

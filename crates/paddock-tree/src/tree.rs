@@ -135,10 +135,7 @@ impl Tree {
                 return self.create_session(at.session, command.member, *timeout_ms);
             }
             Write::ExpireSession { session } => return Ok(self.close_session(*session, at.zxid, changes)),
-            // One that has ended already may be closed again.
-            Write::CloseSession
-                if self.session_owner(at.session).is_none_or(|owner| owner == command.member) =>
-            {
+            Write::CloseSession if self.may_close(command) => {
                 return Ok(self.close_session(at.session, at.zxid, changes));
             }
             _ => self.check_session(at.session, command.member)?,

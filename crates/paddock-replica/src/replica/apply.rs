@@ -217,7 +217,7 @@ impl Replica {
             _ => {}
         }
         if outcome.result.is_ok()
-            && let Some(session) = ended_session(command)
+            && let Some(session) = command.ended_session()
         {
             self.end_serving(session, state, out);
         }
@@ -287,7 +287,7 @@ impl Replica {
                 self.answer_change_of_members(error, state, out);
             }
             _ => {
-                if let Some(session) = ended_session(command) {
+                if let Some(session) = command.ended_session() {
                     self.sessions.liveness.remove(session);
                 }
             }
@@ -391,13 +391,4 @@ fn yield_within_entry(held: &mut impl HeldState) {
 
 fn begins_change_of_members(command: &Command<'_>, outcome: &Outcome<'_>) -> bool {
     matches!(command.write, Ok(Write::Reconfig(_))) && outcome.result.is_ok()
-}
-
-/// The session that a command ends, if it is not refused.
-fn ended_session(command: &Command<'_>) -> Option<SessionId> {
-    match command.write {
-        Ok(Write::CloseSession) => Some(command.session),
-        Ok(Write::ExpireSession { session }) => Some(session),
-        _ => None,
-    }
 }

@@ -4,9 +4,9 @@
 
 use hyper::StatusCode;
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, OpCode, Perms, Read, Stat};
+use paddock_proto::{Acl, OpCode, Read, Stat};
 
-use super::page::{Identities, ask, create_request, read, refused, written_request};
+use super::page::{Identities, ask, create_request, permission_names, read, refused, written_request};
 use super::parts::Admin;
 use crate::http::{Request, Response};
 
@@ -38,15 +38,6 @@ const COMMANDS: [Command; 11] = [
     changes("touch", 1, 1),
     changes("set", 2, 3),
     changes("rm", 1, 2),
-];
-
-/// Names of permissions in what `get_acl` prints.
-const PERMS: [(Perms, &str); 5] = [
-    (Perms::READ, "READ"),
-    (Perms::WRITE, "WRITE"),
-    (Perms::CREATE, "CREATE"),
-    (Perms::DELETE, "DELETE"),
-    (Perms::ADMIN, "ADMIN"),
 ];
 
 /// A command that was understood.
@@ -185,12 +176,11 @@ fn absolute(directory: &str, path: &str) -> String {
 }
 
 fn acl_line(entry: &Acl) -> String {
-    let perms: Vec<&str> =
-        PERMS.iter().filter(|(perm, _)| entry.perms.any_of(*perm)).map(|(_, name)| *name).collect();
+    let perms = permission_names(entry.perms);
     let perms = match perms.len() {
         0 => "NONE".to_owned(),
         5 => "ALL".to_owned(),
-        _ => perms.join("|"),
+        _ => perms.join("|").to_uppercase(),
     };
     format!("[{}] {} {perms}\n", entry.id.scheme, entry.id.id)
 }

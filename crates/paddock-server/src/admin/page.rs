@@ -26,7 +26,7 @@ pub(super) use activity::activity;
 pub(super) use changes::{ask, create, create_request, delete, set_data, written_request};
 pub(super) use overview::overview;
 pub(super) use sessions::{session, sessions};
-pub(super) use tree::{children, data, read, znode};
+pub(super) use tree::{children, data, permission_names, read, znode};
 
 /// The largest body of a change, in bytes: a MiB of data in Base64, and what stands beside it.
 pub(super) const CHANGE_BYTES_MAX: usize = 3 << 19;

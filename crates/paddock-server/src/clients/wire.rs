@@ -57,18 +57,12 @@ const FLUSHED_AT_ONCE: usize = 32 << 10;
 struct Ration(usize);
 
 impl Ration {
-    /// The part of these bytes that may be written; an error if none may.
-    fn share<'a>(&self, bytes: &'a [u8]) -> io::Result<&'a [u8]> {
+    /// Lets as many of these bytes be written as are left; an error if none are.
+    fn give(&mut self, bytes: &[u8], write: impl FnOnce(&[u8]) -> io::Result<usize>) -> io::Result<usize> {
         if self.0 == 0 {
-            Err(io::ErrorKind::WouldBlock.into())
-        } else {
-            Ok(&bytes[..bytes.len().min(self.0)])
+            return Err(io::ErrorKind::WouldBlock.into());
         }
-    }
-
-    /// Takes off what was written.
-    fn spend(&mut self, written: io::Result<usize>) -> io::Result<usize> {
-        written.inspect(|count| self.0 -= count)
+        write(&bytes[..bytes.len().min(self.0)]).inspect(|count| self.0 -= count)
     }
 }
 
@@ -164,15 +158,13 @@ impl Wire {
         };
         let mut ration = Ration(FLUSHED_AT_ONCE);
         let sent = match &self.stream {
-            Stream::Plaintext(socket) => front.send(self.conn, |bytes| {
-                let bytes = ration.share(bytes)?;
-                ration.spend(copied(bytes, socket.try_write(bytes)))
-            }),
+            Stream::Plaintext(socket) => {
+                front.send(self.conn, |bytes| ration.give(bytes, |part| copied(part, socket.try_write(part))))
+            }
             Stream::Tls(tls) => {
                 let mut session = tls.1.borrow_mut();
                 let sent = front.send(self.conn, |bytes| {
-                    let bytes = ration.share(bytes)?;
-                    ration.spend(copied(bytes, session.try_write(&tls.0, bytes)))
+                    ration.give(bytes, |part| copied(part, session.try_write(&tls.0, part)))
                 });
                 sent.and_then(|()| session.send_sealed(&tls.0))
             }
@@ -201,12 +193,16 @@ mod tests {
     #[test]
     fn a_ration_ends() {
         let mut ration = Ration(5);
-        assert_eq!(ration.share(b"abc").unwrap(), b"abc");
-        assert_eq!(ration.spend(Ok(3)).unwrap(), 3);
-        assert!(ration.spend(Err(io::ErrorKind::ConnectionReset.into())).is_err());
-        assert_eq!(ration.share(b"defg").unwrap(), b"de");
-        assert_eq!(ration.spend(Ok(2)).unwrap(), 2);
-        assert_eq!(ration.share(b"fg").unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let all = |part: &[u8]| Ok(part.len());
+        assert_eq!(ration.give(b"abc", all).unwrap(), 3);
+        assert!(ration.give(b"abc", |_| Err(io::ErrorKind::ConnectionReset.into())).is_err());
+        let mut written = Vec::new();
+        let given = ration.give(b"defg", |part| {
+            written.extend_from_slice(part);
+            Ok(part.len())
+        });
+        assert_eq!((given.unwrap(), &written[..]), (2, &b"de"[..]));
+        assert_eq!(ration.give(b"fg", all).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::summary::Summary;
-pub(crate) use histogram::{Histogram, Times, print_us};
-use histogram::{REQUEST_MS, STAGE_US, add, print};
+pub(crate) use histogram::{Histogram, Times, add, print_us};
+use histogram::{REQUEST_MS, STAGE_US, print};
 pub(crate) use operation::operation_name;
 use operation::{OPERATIONS, is_update, operation};
 

@@ -13,6 +13,8 @@ use paddock_proto::{SessionId, Zxid};
 use paddock_state::ConnId;
 use parking_lot::Mutex;
 
+use super::request_times::add;
+
 /// Latencies in milliseconds, recorded by one thread.
 #[derive(Debug)]
 pub(crate) struct Latency {
@@ -253,11 +255,6 @@ impl Traffic {
         self.sent.store(0, Relaxed);
         self.latency.reset();
     }
-}
-
-/// For a counter with one writer.
-fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use std::ops::Bound;
 use paddock_proto::{ErrorCode, SessionId, WriteReply, Zxid};
 
 use super::Tree;
+use crate::Command;
 use crate::outcome::Changes;
 use crate::session::Session;
 
@@ -45,6 +46,11 @@ impl Tree {
             Some(session) if session.owner != member => Err(ErrorCode::SessionMoved),
             Some(_) => Ok(()),
         }
+    }
+
+    /// A session may be closed where it is served; one that has ended already may be closed again.
+    pub(crate) fn may_close(&self, command: &Command<'_>) -> bool {
+        self.session_owner(command.session).is_none_or(|owner| owner == command.member)
     }
 
     /// Refuses an id that is in use: two clients must never share a session.

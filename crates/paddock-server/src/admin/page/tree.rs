@@ -28,6 +28,11 @@ const PERMS: [(Perms, &str); 5] = [
     (Perms::ADMIN, "admin"),
 ];
 
+/// Names of the permissions that are among these.
+pub(crate) fn permission_names(perms: Perms) -> Vec<&'static str> {
+    PERMS.iter().filter(|(perm, _)| perms.any_of(*perm)).map(|(_, name)| *name).collect()
+}
+
 /// Children of a long list that are copied before others have the state.
 const PORTION: usize = 2000;
 /// Times that the copying of a long list is begun anew because it has changed. Then it is copied in one step.
@@ -79,19 +84,15 @@ fn page_of<'n, 'a>(names: &'n mut [&'a str], first: usize, limit: usize) -> &'n 
 /// The list of children as it goes over the wire. A long one is copied in portions, so that nobody waits for the state.
 fn encoded_names(shared: &Shared, ids: &Identities, path: &str) -> Result<Vec<u8>, Response> {
     for _ in 0..BEGUN_MAX {
-        let (replaced, mut copy) = {
+        let mut copy = {
             let state = shared.state.read();
             let may_read = state.state().tree().check_list(path, &ids.asker());
             may_read.map_err(refused_by_state)?;
-            let Some(copy) = state.state().tree().begin_list_copy(path, 0) else { break };
-            (state.state().replaced(), copy)
+            let Some(copy) = state.state().begin_children_copy(path, 0) else { break };
+            copy
         };
         loop {
-            let state = shared.state.read();
-            if state.state().replaced() != replaced {
-                break;
-            }
-            match state.state().tree().copy_list(path, &mut copy, PORTION) {
+            match shared.state.read().state().copy_children(path, &mut copy, PORTION) {
                 Copied::Portion => {}
                 Copied::Outdated => break,
                 Copied::All => return Ok(copy.into_bytes()),
@@ -155,10 +156,7 @@ fn shown_stat(stat: &Stat) -> Value {
 fn acl(shared: &Shared, ids: &Identities, path: &str) -> Option<Vec<Value>> {
     let encoded = read(shared, ids, &Read::GetAcl { path }).ok()?;
     let entries = Reader::new(&encoded).list(Acl::decode).expect("the member has encoded the ACL");
-    let shown = |entry: &Acl| {
-        let perms = PERMS.iter().filter(|(perm, _)| entry.perms.any_of(*perm)).map(|(_, name)| *name);
-        json!({ "scheme": entry.id.scheme, "id": entry.id.id, "perms": perms.collect::<Vec<_>>() })
-    };
+    let shown = |entry: &Acl| json!({ "scheme": entry.id.scheme, "id": entry.id.id, "perms": permission_names(entry.perms) });
     Some(entries.iter().map(shown).collect())
 }
 

@@ -46,7 +46,7 @@ impl Histogram {
 }
 
 /// For a counter with one writer.
-pub(super) fn add(counter: &AtomicU64, more: u64) {
+pub(crate) fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
