@@ -99,7 +99,7 @@ impl Hub {
     /// heard. One that is not heard for a while may be what is left of a process that has ended.
     pub(super) async fn other_process(&self, member: u8, process: u64) -> Option<SocketAddr> {
         let link = self.peer(member)?.link().filter(|link| link.process() != process)?;
-        let lives = link.is_heard_within(2 * self.timing().heartbeat).await;
+        let lives = link.is_heard_within(self.timing().gives_way).await;
         lives.then(|| link.address())
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Timing {
     pub(crate) heartbeat: Duration,
     /// A link that has heard nothing for so long is cut.
     pub(crate) silence: Duration,
+    /// A link that is not heard for so long gives way to another process of its member, which may be the same member started again.
+    pub(crate) gives_way: Duration,
     /// Time that finding an address, and connecting to one, may each take.
     pub(crate) connect: Duration,
     /// Time that the other side may take to say who it is.
@@ -56,6 +58,7 @@ impl Default for Timing {
         Timing {
             heartbeat: Duration::from_secs(1),
             silence: Duration::from_secs(5),
+            gives_way: Duration::from_secs(2),
             connect: Duration::from_secs(5),
             greeting: Duration::from_secs(5),
             pause_min: Duration::from_millis(100),

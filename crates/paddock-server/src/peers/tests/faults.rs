@@ -79,7 +79,7 @@ fn a_silent_link_is_cut_by_both_sides() {
 
 #[test]
 fn heartbeats_keep_an_idle_link() {
-    let timing = Timing { heartbeat: Duration::from_millis(100), silence: Duration::from_secs(2), ..TIMING };
+    let timing = Timing { heartbeat: Duration::from_millis(100), silence: Duration::from_secs(4), ..TIMING };
     let (one, two) = pair(timing);
     let quiet = one.events.recv_timeout(timing.silence + timing.heartbeat * 5);
     assert!(quiet.is_err(), "{quiet:?}");

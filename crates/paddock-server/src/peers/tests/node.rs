@@ -17,10 +17,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) const CLUSTER: u64 = 77;
 /// Numbers the nodes of all tests.
 static PROCESSES: AtomicU64 = AtomicU64::new(1000);
-/// Short pauses between attempts, and no cut for silence while a debugger or a busy machine is slow.
+/// Short pauses between attempts; no cut for silence, and no place given to another process, while a debugger or a busy machine is slow.
 pub(super) const TIMING: Timing = Timing {
     heartbeat: Duration::from_millis(200),
     silence: Duration::from_secs(60),
+    gives_way: Duration::from_secs(60),
     connect: Duration::from_secs(5),
     greeting: Duration::from_secs(5),
     pause_min: Duration::from_millis(10),

@@ -1,9 +1,11 @@
 //! Processes that share a member number, and members of different ensembles.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::LinkState;
 use super::node::{CLUSTER, Node, PATIENCE, TIMING, link, pair};
+use super::proxy::{Fault, Proxy};
+use crate::peers::Timing;
 
 /// Waits until the member has a reason for not being linked to `peer` that says `expected`.
 fn wait_for_reason(node: &Node, peer: u8, expected: &str) -> String {
@@ -47,6 +49,22 @@ fn a_copy_that_only_knocks_is_refused_as_well() {
     copy.set_peers(&[(2, two.address())]);
     wait_for_reason(&copy, 2, "another process");
     assert_eq!(one.status(2).state, LinkState::Up);
+}
+
+/// A process that hung, or whose machine is gone, does not keep its member out until its link is cut for silence.
+#[test]
+fn a_link_that_is_silent_gives_way_to_another_process() {
+    let timing = Timing { gives_way: Duration::from_millis(100), ..TIMING };
+    let (one, two) = (Node::start_with(1, timing), Node::start_with(2, timing));
+    let proxy = Proxy::start(one.address());
+    link(&one, &two, proxy.address);
+    let (_release, released) = crossbeam_channel::bounded(0);
+    proxy.faults[0].send(Fault::Hold(released)).unwrap();
+    let latter = Node::start(2);
+    latter.set_peers(&[(1, one.address())]);
+    one.expect_down(2);
+    one.expect_up(2);
+    latter.expect_up(1);
 }
 
 #[test]

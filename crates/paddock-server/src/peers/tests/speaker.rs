@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use socket2::{Domain, Protocol, Socket, Type};
+
 use super::node::{CLUSTER, PATIENCE};
 use crate::peers::frame::{Decoder, FramePosition};
 use crate::peers::greeting::{Answer, GREETING_BYTES, Hello, first_places};
@@ -15,6 +17,17 @@ pub(super) fn connect(address: SocketAddr) -> TcpStream {
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.set_write_timeout(Some(PATIENCE)).unwrap();
     socket
+}
+
+/// A connection whose kernel keeps little of what is not read, whatever its settings are: set before it is connected.
+fn connect_deaf(address: SocketAddr) -> TcpStream {
+    const RECEIVE_BUFFER_BYTES: usize = 256 << 10;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).unwrap();
+    socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    socket.connect(&address.into()).unwrap();
+    socket.into()
 }
 
 /// All that the other side sends until it closes.
@@ -45,7 +58,15 @@ pub(super) struct Speaker {
 
 impl Speaker {
     pub(super) fn welcome(address: SocketAddr) -> Speaker {
-        let mut socket = connect(address);
+        Speaker::begin(connect(address))
+    }
+
+    /// One that is to read nothing for a while.
+    pub(super) fn welcome_deaf(address: SocketAddr) -> Speaker {
+        Speaker::begin(connect_deaf(address))
+    }
+
+    fn begin(mut socket: TcpStream) -> Speaker {
         let hello = HELLO.encode();
         socket.write_all(&hello).unwrap();
         let answer = read_answer(&socket);
