@@ -27,6 +27,7 @@
 #[cfg(feature = "browser")]
 pub mod browser;
 pub mod damage;
+pub mod deaf;
 pub mod ensemble;
 pub mod etcd;
 pub mod following;

@@ -99,6 +99,8 @@ pub struct Server {
     disk: Option<Filesystem>,
     process: Option<Child>,
     is_paused: bool,
+    /// Program, with its arguments, that runs Paddock's binary; if it is empty, nothing stands before the binary.
+    runner: Vec<String>,
     /// More arguments on its command line.
     arguments: Vec<String>,
 }
@@ -170,6 +172,7 @@ impl Server {
             disk: None,
             process: None,
             is_paused: false,
+            runner: Vec::new(),
             arguments: Vec::new(),
         }
     }
@@ -245,6 +248,11 @@ impl Server {
     /// Arguments that its command line has from the next start on.
     pub fn set_arguments(&mut self, arguments: &[&str]) {
         self.arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    }
+
+    /// From the next start on Paddock's binary is run by another program, which becomes it or watches it in its own process.
+    pub fn set_runner(&mut self, program_and_arguments: &[&str]) {
+        self.runner = program_and_arguments.iter().map(|word| (*word).to_owned()).collect();
     }
 
     /// Starts the process again on the same data and waits until it serves.
@@ -365,8 +373,10 @@ impl Server {
     fn command(&self) -> Command {
         match self.kind {
             ServerKind::Paddock => {
-                let mut command = program(self.namespace.as_deref(), &environment("PADDOCK_BIN"));
-                command.arg("server").arg("--config").arg(self.config_path());
+                let binary = environment("PADDOCK_BIN");
+                let words: Vec<&String> = self.runner.iter().chain([&binary]).collect();
+                let mut command = program(self.namespace.as_deref(), words[0]);
+                command.args(&words[1..]).arg("server").arg("--config").arg(self.config_path());
                 command
             }
             ServerKind::ZooKeeper | ServerKind::OldZooKeeper(_) => {

@@ -29,6 +29,7 @@ pub(crate) enum Part {
     FaultTools,
     Scripts,
     Gungraun,
+    Valgrind,
     Kerberos,
 }
 
@@ -47,6 +48,7 @@ impl Part {
             Part::Scripts => scripts(layout).map(drop),
             Part::Chromium => chromium(layout).map(drop),
             Part::Gungraun => gungraun(layout).map(drop),
+            Part::Valgrind => valgrind(layout).map(drop),
             Part::Kerberos => kerberos(layout).map(drop),
         }
     }
@@ -284,24 +286,28 @@ pub(crate) fn gungraun(layout: &Layout) -> Result<Vec<(&'static str, OsString)>,
         let cargo = cargo.args(["--version", &version, "gungraun-runner"]);
         cargo.log_to(&layout.log("install-gungraun")).run()
     })?;
-    let mut variables = valgrind(layout)?;
-    variables.push(("GUNGRAUN_RUNNER", directory.join("bin/gungraun-runner").into()));
+    let mut variables = vec![("GUNGRAUN_RUNNER", directory.join("bin/gungraun-runner").into())];
+    let valgrind = valgrind(layout)?;
+    if let [(_, program), library] = valgrind.as_slice() {
+        variables.extend([("GUNGRAUN_VALGRIND_BIN", program.clone()), library.clone()]);
+        // Benchmarks get no other variables than these.
+        variables.push(("GUNGRAUN_ENVS", "VALGRIND_LIB".into()));
+    }
     Ok(variables)
 }
 
-fn valgrind(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+/// Valgrind; returns the variables with which tests find it, and one more, with which it finds its parts, if it was unpacked.
+pub(crate) fn valgrind(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
     if Program::new("valgrind").arg("--version").succeeds() {
-        return Ok(Vec::new());
+        return Ok(vec![("VALGRIND_BIN", "valgrind".into())]);
     }
     let directory = layout.environment("valgrind");
     once(&directory, "valgrind", || apt::unpack(&["valgrind"], &directory, &layout.log("install-valgrind")))?;
     let root = directory.join("root/usr");
     Ok(vec![
         // Not valgrind itself: that is a script which looks for this below /usr.
-        ("GUNGRAUN_VALGRIND_BIN", root.join("bin/valgrind.bin").into()),
+        ("VALGRIND_BIN", root.join("bin/valgrind.bin").into()),
         ("VALGRIND_LIB", root.join("libexec/valgrind").into()),
-        // Benchmarks get no other variables than these.
-        ("GUNGRAUN_ENVS", "VALGRIND_LIB".into()),
     ])
 }
 

@@ -84,6 +84,7 @@ Examples:
   cargo xtask test --all                            run everything
   cargo xtask test unit process                     run two stages
   TEST_SERVER=zookeeper cargo xtask test kazoo      prove the tests themselves, on Apache ZooKeeper
+  TEST_NETWORK=large-buffers cargo xtask test unit  on a network with other settings, as root
   cargo xtask test --list                           say which stages there are
 
 The output of a stage goes to test-env/logs/STAGE.log in the target directory, and here if the stage fails.

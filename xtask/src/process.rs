@@ -1,5 +1,6 @@
 //! Other programs: run them, keep their output, say clearly what went wrong.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
@@ -29,7 +30,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// A program with its arguments, to be run once. It inherits the environment and has no standard input.
+/// A program with its arguments, to be run once. It inherits the environment, but for what the machine's user likes: its words are English
+/// and its text is UTF-8, and it asks no proxy for this machine. It has no standard input.
 pub(crate) struct Program {
     command: Command,
     log: Option<PathBuf>,
@@ -39,6 +41,10 @@ impl Program {
     pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
         command.stdin(Stdio::null());
+        command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
+        let named = ["no_proxy", "NO_PROXY"].map(|name| env::var(name).unwrap_or_default());
+        let without_proxy = without_proxy(&named);
+        command.env("no_proxy", &without_proxy).env("NO_PROXY", without_proxy);
         Self { command, log: None }
     }
 
@@ -146,6 +152,18 @@ impl Program {
     }
 }
 
+/// Hosts that are asked without a proxy: those that the user names in one of the two variables, and this machine.
+fn without_proxy(named: &[String]) -> String {
+    match named.iter().find(|named| !named.is_empty()) {
+        // All of them.
+        Some(all) if all == "*" => all.clone(),
+        Some(named) => format!("{named},{THIS_MACHINE}"),
+        None => THIS_MACHINE.to_owned(),
+    }
+}
+
+const THIS_MACHINE: &str = "127.0.0.1,localhost";
+
 /// Writes a line into a log, after what programs wrote into it.
 pub(crate) fn note(log: &Path, line: &str) -> Result<(), Error> {
     writeln!(append_to(log)?, "{line}").map_err(Error::io("write", log))
@@ -164,4 +182,26 @@ pub(crate) fn last_lines(file: &Path, count: usize) -> String {
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_ask_no_proxy_for_this_machine() {
+        let check = |named: [&str; 2], expected: &str| {
+            assert_eq!(without_proxy(&named.map(str::to_owned)), expected, "{named:?}");
+        };
+        check(["", ""], "127.0.0.1,localhost");
+        check(["", "example.org"], "example.org,127.0.0.1,localhost");
+        check(["example.org", "example.net"], "example.org,127.0.0.1,localhost");
+        check(["*", ""], "*");
+    }
+
+    #[test]
+    fn programs_speak_english_in_utf_8() {
+        let told = Program::new("sh").args(["-c", "echo $LC_ALL $LANGUAGE"]).output().expect("it runs");
+        assert_eq!(told, "C.UTF-8");
+    }
 }

@@ -10,6 +10,7 @@ mod checked;
 mod etcd;
 mod go;
 mod java;
+mod network;
 mod outcome;
 mod ports;
 mod programs;
@@ -57,7 +58,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [Stage; 21] = [
+const STAGES: [Stage; 22] = [
     Stage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -230,6 +231,15 @@ const STAGES: [Stage; 21] = [
         run: rust::at_length,
     },
     Stage {
+        name: "memcheck",
+        about: "a member under Valgrind's memcheck; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[Part::Valgrind],
+        run: rust::memcheck,
+    },
+    Stage {
         name: "etcd-suites",
         about: "whole suites of other stages on front ends of real etcds; only with --all, or named",
         needs_server: true,
@@ -263,6 +273,7 @@ pub(crate) fn list() {
 /// Runs the named stages, or if none is named all but the long ones, or all; whether everything passed.
 pub(crate) fn run(layout: &Layout, names: &[String], with_long: bool) -> Result<bool, Error> {
     let selected = select(names, with_long)?;
+    network::check()?;
     let start = Instant::now();
     let account = thread::scope(|scope| {
         scope.spawn(|| install_ahead(layout, &selected));

@@ -6,7 +6,7 @@ mod common;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use common::{PATIENCE, config, connect, shutdown};
+use common::{PATIENCE, config, connect, connect_deaf, shutdown};
 use paddock_client::CreateMode;
 use paddock_proto::{Acl, Id, Perms};
 use paddock_server::{AdminSettings, AdminTls, Config, PortProtocol, Server, WordList};
@@ -338,7 +338,7 @@ async fn an_operator_gets_in_while_strangers_hold_the_port() {
     for beginning in beginnings {
         let mut strangers = Vec::new();
         for _ in 0..70 {
-            let mut stranger = TcpStream::connect(address).await.unwrap();
+            let mut stranger = connect_deaf(address).await;
             stranger.write_all(beginning.as_bytes()).await.unwrap();
             strangers.push(stranger);
         }

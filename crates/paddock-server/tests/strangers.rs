@@ -134,7 +134,7 @@ async fn half_a_frame_holds_up_nobody() {
 /// One that asks for megabytes again and again, and reads nothing.
 async fn never_reading(server: &Server, client: &Client, requests: &[Vec<u8>]) -> Stranger {
     client.set_data("/a", &[1; 1 << 20], None).await.unwrap();
-    let mut greedy = Stranger::with_session(server).await;
+    let mut greedy = Stranger::deaf(server).await;
     // The member takes no more than it likes to hold.
     let _ = timeout(Duration::from_millis(500), greedy.send(&requests.concat())).await;
     greedy.answered().await;

@@ -115,7 +115,7 @@ fn clients_that_ask_for_much_and_read_nothing() {
     let read = request(1, OpCode::GetData, |out| encode::path_and_watch(out, "/large", false));
     let pipeline = read.repeat(200);
     let held = scene.attack("reads of 900 kB, nothing read", Goal::SET, |server, deadline| {
-        let mut rude: Vec<Rude> = (0..RUDE_CLIENTS).map(|_| Rude::connect(server)).collect();
+        let mut rude: Vec<Rude> = (0..RUDE_CLIENTS).map(|_| Rude::connect_deaf(server)).collect();
         rude.iter_mut().for_each(|client| client.send(&pipeline));
         sleep_until(deadline.max(Instant::now() + Duration::from_secs(4)));
         rude
@@ -151,7 +151,7 @@ fn watchers_that_read_nothing() {
     // The znodes that it makes stay.
     let goal = Goal { kept: 80 * MIB, ..Goal::BUSY };
     let held = scene.attack("recursive watchers, nothing read", goal, |server, deadline| {
-        let mut rude: Vec<Rude> = (0..RUDE_CLIENTS).map(|_| Rude::connect(server)).collect();
+        let mut rude: Vec<Rude> = (0..RUDE_CLIENTS).map(|_| Rude::connect_deaf(server)).collect();
         rude.iter_mut().for_each(|client| client.send(&add));
         make_znodes(server, "unread", znodes);
         sleep_until(deadline);

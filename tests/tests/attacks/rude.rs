@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use paddock_proto::{OpCode, Password, SessionId, frame, jute::Writer as _};
+use paddock_tests::deaf;
 use paddock_tests::oracle::connection;
 use paddock_tests::server::Server;
 
@@ -38,6 +39,16 @@ impl Rude {
     /// A connection with a session.
     pub(crate) fn connect(server: &Server) -> Rude {
         let mut client = Rude::call(server).expect("connect");
+        client.send(&greeting());
+        client.receive();
+        client
+    }
+
+    /// The same for a client that will read nothing but the answer to its greeting.
+    pub(crate) fn connect_deaf(server: &Server) -> Rude {
+        let stream = deaf::connect(server.address()).expect("connect");
+        stream.set_nodelay(true).expect("it is connected");
+        let mut client = Rude { stream };
         client.send(&greeting());
         client.receive();
         client

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use paddock_proto::{CreateMode, OpCode, encode};
 use paddock_tests::server::{Server, ServerKind};
-use rustix::process::setpriority_process;
+use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 
 use crate::rude::{Rude, request};
 use crate::witness::{Waits, Witness, longest, p99};
@@ -83,6 +83,7 @@ impl Scene {
     }
 
     pub(crate) fn with(settings: &[(&str, &str)]) -> Scene {
+        allow_files();
         let server = Server::start_with(ServerKind::Paddock, settings);
         Rude::connect(&server).create("/small", b"1");
         Scene { server }
@@ -174,6 +175,13 @@ impl Scene {
         let line = mntr.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
         line.unwrap_or_else(|| panic!("no {name} in {mntr}")).trim().parse().expect("a number")
     }
+}
+
+/// Lets this process, and the servers that it starts, have as many connections as the machine allows: many give a program 1,024 only.
+fn allow_files() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
+        .expect("a soft limit may be raised");
 }
 
 /// Runs an attack on a thread whose threads get what the server and the client that behaves leave of the cores: attackers

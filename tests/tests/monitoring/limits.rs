@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use paddock_client::CreateMode;
 use paddock_proto::{OpCode, Password, SessionId, encode, frame, jute::Writer as _};
+use paddock_tests::deaf;
 use paddock_tests::oracle::connection::greeting;
 
 use crate::members::LoneMember;
@@ -20,7 +21,7 @@ const FILES_MAX: usize = 80;
 /// Each connection may hold an eighth of what is left: ten of them hold between 70 % and 75 %, from where on the member closes some.
 const DEAF_CLIENTS: usize = 10;
 const LARGE_BYTES: usize = 10_000;
-/// Requests whose replies do not fit into the buffers of sockets.
+/// Requests whose replies, 30 MB, do not fit into the buffers of sockets: a small one here, and the server's, of the kernel's making.
 const READS: usize = 3000;
 
 #[tokio::test]
@@ -59,7 +60,7 @@ fn deaf_client(member: SocketAddr) -> TcpStream {
         out.put_i32(OpCode::GetData.code());
         encode::path_and_watch(out, "/large", false);
     });
-    let mut stream = TcpStream::connect(member).expect("connect");
+    let mut stream = deaf::connect(member).expect("connect");
     stream.write_all(&greeting(SessionId::NONE, &Password::ZERO, 40_000, false)).expect("greet");
     stream.write_all(&read.repeat(READS)).expect("ask");
     stream

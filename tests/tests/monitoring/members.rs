@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs};
 
+use paddock_tests::damage::filesystem::Filesystem;
 use paddock_tests::server::{MemberSettings, Server, ServerKind, free_port};
 use tempfile::TempDir;
 
@@ -55,8 +56,10 @@ impl Drop for LoneMember {
     }
 }
 
-/// Starts an ensemble, each member on a small disk of its own, with these ports for Prometheus.
+/// Starts an ensemble with these ports for Prometheus, each member on a small disk of its own where that can be had.
 pub(crate) fn ensemble(ports: &[u16]) -> Vec<Server> {
+    // Where it cannot, a line says so.
+    let disk_bytes = Filesystem::mount(DISK_BYTES).map(|_| DISK_BYTES);
     const PROVIDER: &str = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
     let places: Vec<(u16, u16, u16)> =
         ports.iter().map(|_| (free_port(), free_port(), free_port())).collect();
@@ -82,7 +85,7 @@ pub(crate) fn ensemble(ports: &[u16]) -> Vec<Server> {
             id: index + 1,
             address: SocketAddr::from(([127, 0, 0, 1], places[index].0)),
             namespace: None,
-            disk_bytes: Some(DISK_BYTES),
+            disk_bytes,
             settings: &settings,
         }));
     }

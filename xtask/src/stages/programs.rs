@@ -10,6 +10,7 @@ use std::thread;
 
 use serde_json::Value;
 
+use super::network;
 use crate::layout::Layout;
 use crate::process::{self, Error, Program};
 
@@ -69,7 +70,7 @@ impl Compiled {
 
     /// The program, to be run where Cargo would run it.
     pub(super) fn program(&self) -> Program {
-        Program::new(&self.program)
+        network::program(&self.program)
             .current_dir(&self.directory)
             // Else it is the one of this program.
             .env("CARGO_MANIFEST_DIR", &self.directory)

@@ -105,6 +105,9 @@ const MONITORING: &str = "monitoring";
 /// The test program of the stage `attacks`.
 const ATTACKS: &str = "attacks";
 
+/// The test program of the stage `memcheck`.
+const MEMCHECK: &str = "memcheck";
+
 /// The test programs of the stage `oracle`: each asks a real ZooKeeper the same.
 const ORACLE: [&str; 3] = ["operating", "oracle", "zookeeper_metrics"];
 
@@ -117,7 +120,7 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
         BROWSER.contains(&name)
             || ORACLE.contains(&name)
             || MOVING.contains(&name)
-            || [MONITORING, ATTACKS].contains(&name)
+            || [MONITORING, ATTACKS, MEMCHECK].contains(&name)
             || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
@@ -245,6 +248,17 @@ pub(super) fn monitoring(layout: &Layout) -> Result<Outcome, Error> {
     let programs = with_servers(layout, stage, &[MONITORING])?;
     // All at once: they wait for Prometheus.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=4"], &variables)?;
+    Ok(Outcome { counts: count(layout, stage)?, success })
+}
+
+pub(super) fn memcheck(layout: &Layout) -> Result<Outcome, Error> {
+    let stage = "memcheck";
+    let mut variables = install::valgrind(layout)?;
+    variables
+        .extend([("PADDOCK_BIN", layout.paddock().into()), (ports::VARIABLE, ports::of_stage(stage).into())]);
+    let programs = with_servers(layout, stage, &[MEMCHECK])?;
+    // What Valgrind has to say is in the log.
+    let success = programs::run(layout, stage, &programs, &["--nocapture"], &variables)?;
     Ok(Outcome { counts: count(layout, stage)?, success })
 }
 

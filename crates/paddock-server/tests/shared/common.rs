@@ -15,7 +15,7 @@ use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{ConnectRequest, Extensions, OpCode, SessionId, Zxid, frame};
 use paddock_server::{Config, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -59,6 +59,14 @@ pub(crate) fn greeting() -> Vec<u8> {
     greeting
 }
 
+/// A connection of a client that is to read nothing: its kernel keeps little of what it is sent, whatever its settings are.
+pub(crate) async fn connect_deaf(address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    // Before it is connected: its window follows from it.
+    socket.set_recv_buffer_size(32 << 10).expect("a small buffer");
+    socket.connect(address).await.expect("connect")
+}
+
 /// A client without manners: it sends any bytes.
 pub(crate) struct Stranger {
     stream: TcpStream,
@@ -73,10 +81,19 @@ impl Stranger {
 
     /// One with a session.
     pub(crate) async fn with_session(server: &Server) -> Stranger {
-        let mut stranger = Stranger::connect(server).await;
-        stranger.send(&greeting()).await;
-        stranger.receive().await.expect("the greeting is answered");
-        stranger
+        Stranger::connect(server).await.greet().await
+    }
+
+    /// One with a session that is to read nothing more.
+    pub(crate) async fn deaf(server: &Server) -> Stranger {
+        let stream = connect_deaf(server.address()).await;
+        Stranger { stream, incoming: Vec::new() }.greet().await
+    }
+
+    async fn greet(mut self) -> Stranger {
+        self.send(&greeting()).await;
+        self.receive().await.expect("the greeting is answered");
+        self
     }
 
     /// Sends as much as the member takes; whether it has closed is for `receive` to find out.
