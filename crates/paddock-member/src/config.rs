@@ -36,6 +36,10 @@ pub struct Config {
     pub garbage_max: usize,
     /// Znodes that a transaction removes at most where a command removes more: the same on every member, always.
     pub removed_at_once: usize,
+    /// Commands and changes of znodes that are applied before others may have the state.
+    pub work_at_once: usize,
+    /// Children of a znode above which its list can be copied in portions.
+    pub long_list: u32,
     /// Number of writes after which a snapshot is taken.
     pub snapshot_writes: u64,
     /// Bytes of transaction log after which a snapshot is taken, if that comes before the number of writes.
@@ -89,6 +93,8 @@ impl Config {
             garbage_interval_ms: 60_000,
             garbage_max: 100,
             removed_at_once: paddock_tree::REMOVED_AT_ONCE,
+            work_at_once: paddock_replica::WORK_AT_ONCE,
+            long_list: paddock_tree::Tree::LONG_LIST,
             snapshot_writes: 10,
             snapshot_log_bytes: 1 << 20,
             snapshots_kept: 2,

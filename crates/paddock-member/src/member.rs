@@ -287,7 +287,8 @@ impl Member {
         self.snapshots.finish(shell);
         let path = self.incoming.install(install, &mut self.log)?;
         let file = SnapshotFile { index: Index(install.index), path };
-        let (tree, _) = recovery::load(self.disk.as_ref(), &file, shell)?;
+        let (mut tree, _) = recovery::load(self.disk.as_ref(), &file, shell)?;
+        tree.set_long_list(self.config.long_list);
         tracing::info!(zxid = %tree.zxid(), "snapshot of the leader installed");
         self.zxid = tree.zxid().0;
         let now = shell.now();
@@ -409,6 +410,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         garbage_interval_ms: config.garbage_interval_ms,
         garbage_max: config.garbage_max,
         removed_at_once: config.removed_at_once,
+        work_at_once: config.work_at_once,
         entry_bytes_kept: config.entry_bytes_kept,
         linearizable_reads: config.linearizable_reads,
         lease_clock_bound_ms: config.lease_clock_bound_ms,

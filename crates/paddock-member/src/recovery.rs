@@ -110,10 +110,11 @@ pub(crate) fn recover(
     for skipped in &newest.skipped {
         tracing::error!(file = %skipped.file.path.display(), error = %skipped.error, "skipped a damaged snapshot");
     }
-    let (tree, meta) = match newest.found {
+    let (mut tree, meta) = match newest.found {
         Some((file, _)) => load(disk.as_ref(), &file, clock)?,
         None => (Tree::new(), SnapshotMeta { group: GROUP, ..SnapshotMeta::default() }),
     };
+    tree.set_long_list(config.long_list);
     let membership = membership(config, &meta)?;
     let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
     let begins_anew = unfinished == Some(meta.index);

@@ -123,22 +123,41 @@ impl SnapshotOrder {
         SnapshotOrder { disk, dir, kept, znodes_per_slice: config.znodes_per_slice }
     }
 
-    /// Takes it in one go.
-    pub fn carry_out(self, state: &impl StateLock, clock: &impl Clock) -> Result<Taken, SnapshotError> {
-        let mut walk = self.begin(state, clock);
+    /// Takes it in one go, as soon as it may begin; `pause` is called before each further try.
+    pub fn carry_out(
+        self,
+        state: &impl StateLock,
+        clock: &impl Clock,
+        mut pause: impl FnMut(),
+    ) -> Result<Taken, SnapshotError> {
+        let mut begun = self.begin(state, clock);
+        let mut walk = loop {
+            begun = match begun {
+                Ok(walk) => break walk,
+                Err(early) => {
+                    pause();
+                    early.begin(state, clock)
+                }
+            };
+        };
         while walk.step(state) {}
         walk.finish(state, clock)
     }
 
-    /// Begins to take it: of the state as it is now, whatever is written to it until the end.
-    pub fn begin(self, state: &impl StateLock, clock: &impl Clock) -> SnapshotWalk {
+    /// Begins to take it: of the state as it is now, whatever is written to it until the end. Between two commands of an entry it
+    /// does not begin, and the order comes back: the state has no place in the log then, from which the log could be replayed on it.
+    pub fn begin(self, state: &impl StateLock, clock: &impl Clock) -> Result<SnapshotWalk, SnapshotOrder> {
         let started_ms = clock.now().monotonic_ms;
-        let (scan, meta, membership, znodes) = state.write(|state| {
+        let begun = state.write(|state| {
+            if state.is_within_entry() {
+                return None;
+            }
             let znodes = state.tree().node_count() as u64;
             let (meta, membership) = (meta(state), state.membership().clone());
-            (state.tree_mut().begin_snapshot(), meta, membership, znodes)
+            Some((state.tree_mut().begin_snapshot(), meta, membership, znodes))
         });
-        SnapshotWalk {
+        let Some((scan, meta, membership, znodes)) = begun else { return Err(self) };
+        Ok(SnapshotWalk {
             index: meta.index,
             term: meta.term,
             zxid: meta.zxid,
@@ -149,7 +168,7 @@ impl SnapshotOrder {
             scan,
             znodes,
             started_ms,
-        }
+        })
     }
 }
 

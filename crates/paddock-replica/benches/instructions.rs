@@ -6,7 +6,8 @@
 use gungraun::prelude::*;
 use paddock_proto::{CreateMode, IdList, OpCode, SessionId, Xid, encode};
 use paddock_replica::{
-    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated,
+    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions,
+    Replicated, WORK_AT_ONCE,
 };
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
@@ -24,6 +25,7 @@ fn options() -> ReplicaOptions {
         garbage_interval_ms: 60_000,
         garbage_max: 100,
         removed_at_once: REMOVED_AT_ONCE,
+        work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
         lease_clock_bound_ms: None,

@@ -38,23 +38,30 @@ impl HeldState for OwnState<'_> {
     fn yield_to_others(&mut self) {}
 }
 
+/// Work after which others may have the state. A command and a change of a znode count as one each; together they take some hundred
+/// microseconds.
+pub const WORK_AT_ONCE: usize = 256;
+
 /// Work that was done since others had the state.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stretch {
     work: usize,
+    max: usize,
 }
 
 impl Stretch {
-    /// A command and a change of a znode count as one each. So many take some hundred microseconds.
-    const WORK_MAX: usize = 256;
     /// Events that take as long as the change of a znode.
     const EVENTS_OF_A_CHANGE: usize = 16;
+
+    pub(crate) fn new(max: usize) -> Stretch {
+        Stretch { work: 0, max }
+    }
 
     /// Counts a command that changed so many znodes and made so many events. True if others are to have the state now.
     #[inline]
     pub(crate) fn is_over(&mut self, changes: usize, events: usize) -> bool {
         self.work += 1 + changes + events / Stretch::EVENTS_OF_A_CHANGE;
-        let is_over = self.work >= Stretch::WORK_MAX;
+        let is_over = self.work >= self.max;
         if is_over {
             self.work = 0;
         }
@@ -68,14 +75,14 @@ mod tests {
 
     #[test]
     fn others_have_the_state_after_so_much_work() {
-        let mut stretch = Stretch::default();
+        let mut stretch = Stretch::new(WORK_AT_ONCE);
         let mut check = |changes, events, commands| {
             assert_eq!((1..).find(|_| stretch.is_over(changes, events)), Some(commands));
         };
-        check(0, 0, Stretch::WORK_MAX);
-        check(3, 0, Stretch::WORK_MAX / 4);
+        check(0, 0, WORK_AT_ONCE);
+        check(3, 0, WORK_AT_ONCE / 4);
         check(1_000_000, 0, 1);
-        check(0, 3 * Stretch::EVENTS_OF_A_CHANGE, Stretch::WORK_MAX / 4);
+        check(0, 3 * Stretch::EVENTS_OF_A_CHANGE, WORK_AT_ONCE / 4);
         check(0, 1_000_000, 1);
     }
 }

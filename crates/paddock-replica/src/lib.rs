@@ -53,7 +53,7 @@ pub use batch::Batch;
 pub use cluster::Cluster;
 pub use effects::{Applied, Effects, Install, SnapshotRead, SnapshotWrite};
 pub use hard_state::HardState;
-pub use held_state::{HeldState, OwnState};
+pub use held_state::{HeldState, OwnState, WORK_AT_ONCE};
 pub use input::Input;
 pub use log_entry::LogEntry;
 pub use membership::Membership;

@@ -24,6 +24,8 @@ pub struct ReplicaOptions {
     pub lease_clock_bound_ms: Option<u64>,
     /// Znodes that a transaction removes at most where a command removes more: the same on every member, always.
     pub removed_at_once: usize,
+    /// Commands and changes of znodes that are applied before others may have the state; see [`crate::WORK_AT_ONCE`].
+    pub work_at_once: usize,
     /// Seed of the election timeouts: the same seed makes the same choices.
     pub seed: u64,
     /// Number of this process of the member, which no other process has, here or elsewhere.

@@ -5,7 +5,7 @@ use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, WatchEvent, Xid, encode, frame};
 use paddock_replica::{
     Effects, Founding, HardState, Input, LogEntry, Membership, OwnState, Recovered, Replica, ReplicaOptions,
-    Replicated,
+    Replicated, WORK_AT_ONCE,
 };
 use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
@@ -23,6 +23,7 @@ fn options() -> ReplicaOptions {
         garbage_interval_ms: 60_000,
         garbage_max: 100,
         removed_at_once: REMOVED_AT_ONCE,
+        work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
         lease_clock_bound_ms: None,

@@ -27,9 +27,9 @@ use paddock_front::{
 };
 pub use paddock_front::{ConnectRate, DigestAlgorithm, PrincipalNames, SaslUsers};
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
-use paddock_replica::{Founding, Membership};
+use paddock_replica::{Founding, Membership, WORK_AT_ONCE};
 use paddock_state::{MemberFacts, WatchLimits};
-use paddock_tree::{REMOVED_AT_ONCE, member_lines};
+use paddock_tree::{REMOVED_AT_ONCE, Tree, member_lines};
 pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 pub use tracing::{EndpointError, TracesEndpoint, Tracing};
 
@@ -250,6 +250,8 @@ impl Config {
             garbage_interval_ms: self.garbage_interval_ms,
             garbage_max: self.garbage_max,
             removed_at_once: REMOVED_AT_ONCE,
+            work_at_once: WORK_AT_ONCE,
+            long_list: Tree::LONG_LIST,
             snapshot_writes: self.snapshot_writes,
             snapshot_log_bytes: self.snapshot_log_bytes,
             snapshots_kept: self.snapshots_kept,

@@ -12,7 +12,8 @@ use paddock_proto::{
     ConnectRequest, Dialect, Extensions, OpCode, RequestHeader, SessionId, Xid, Zxid, frame,
 };
 use paddock_replica::{
-    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated,
+    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions,
+    Replicated, WORK_AT_ONCE,
 };
 use paddock_state::{ConnId, Now, Outbox, Outboxes, State};
 use paddock_tree::{REMOVED_AT_ONCE, Tree};
@@ -31,6 +32,7 @@ fn options() -> ReplicaOptions {
         garbage_interval_ms: 100,
         garbage_max: 10,
         removed_at_once: REMOVED_AT_ONCE,
+        work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
         lease_clock_bound_ms: None,

@@ -49,6 +49,12 @@ pub(crate) enum Fault {
         moment: Moment,
         end: End,
     },
+    /// While others have the state between two commands of an entry, for as many times.
+    EndWithinEntry {
+        whom: Whom,
+        moments: u64,
+        end: End,
+    },
     /// It is killed between two operations on its disk, and while it recovers from that the power is cut.
     EndTwice {
         whom: Whom,
@@ -219,6 +225,7 @@ impl fmt::Display for Planned {
 pub(crate) enum FaultKind {
     End,
     EndAtDisk,
+    EndWithinEntry,
     EndTwice,
     EndInElection,
     PowerCutOfAll,
@@ -252,9 +259,10 @@ pub(crate) enum FaultKind {
 }
 
 impl FaultKind {
-    pub(crate) const ALL: [FaultKind; 28] = [
+    pub(crate) const ALL: [FaultKind; 29] = [
         FaultKind::End,
         FaultKind::EndAtDisk,
+        FaultKind::EndWithinEntry,
         FaultKind::EndInElection,
         FaultKind::PowerCutOfAll,
         FaultKind::Pause,
@@ -320,6 +328,10 @@ fn throw(kind: FaultKind, machines: u8, chance: &mut Chance) -> Fault {
             let moment = *chance.pick(&[Moment::Before, Moment::After]);
             let end = *chance.pick(&[End::Killed, End::PowerCut]);
             Fault::EndAtDisk { whom, operations: chance.mostly_low(1, 500), moment, end }
+        }
+        FaultKind::EndWithinEntry => {
+            let end = *chance.pick(&[End::Killed, End::PowerCut]);
+            Fault::EndWithinEntry { whom, moments: chance.mostly_low(1, 300), end }
         }
         FaultKind::EndTwice => {
             let again = chance.between(1, 12);

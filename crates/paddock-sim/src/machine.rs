@@ -1,5 +1,6 @@
 //! A machine: a disk, two clocks, and perhaps a member's process.
 
+pub(crate) mod beside;
 pub(crate) mod clock;
 pub(crate) mod disk;
 mod front;
@@ -54,6 +55,8 @@ pub(crate) struct Machine {
     pub(crate) slow_disk: (SimDuration, Time),
     /// End of the process when it dies at an operation of its disk.
     pub(crate) death: End,
+    /// Number of moments within entries, while others have the state, in the last of which the process dies.
+    pub(crate) dies_within_entry: Option<u64>,
     /// There is no room on the disk until then.
     full_until: Time,
     /// Something was done to its disk that may make a process end.
@@ -113,6 +116,7 @@ impl Machine {
             deaf_until: Time(0),
             slow_disk: (SimDuration::ZERO, Time(0)),
             death: End::Killed,
+            dies_within_entry: None,
             full_until: Time(0),
             is_disk_disturbed: false,
             is_damaged: false,
@@ -218,7 +222,7 @@ impl Machine {
         self.life += 1;
         self.process = None;
         self.disk.end_process(power_cut);
-        self.is_disk_disturbed = false;
+        (self.is_disk_disturbed, self.dies_within_entry) = (false, None);
         (self.paused_until, self.deaf_until) = (now, now);
         if power_cut {
             self.clock.boot(now, (!self.has_battery).then_some(WALL_MS));
@@ -306,6 +310,7 @@ impl Machine {
     pub(crate) fn mend(&mut self, now: Time) {
         self.disk.live_on();
         (self.power_cut_in_recovery, self.neighbours_disk) = (None, None);
+        self.dies_within_entry = None;
         self.is_disk_disturbed = false;
         self.full_until = now;
         self.make_room(now);

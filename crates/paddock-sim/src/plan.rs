@@ -27,6 +27,8 @@ pub(crate) struct RunPlan {
     pub(crate) sync: SimDuration,
     /// Time for which workers let their mail lie: at least, and at most.
     pub(crate) mail: (SimDuration, SimDuration),
+    /// Time after which a connection goes on whose turn was cut short, at most.
+    pub(crate) turns: SimDuration,
     /// Time for which things go wrong.
     pub(crate) length: SimDuration,
     pub(crate) clients: Vec<Habits>,
@@ -63,6 +65,7 @@ impl RunPlan {
             clients[dialects.below(count) as usize].speak_clickhouse(&mut dialects);
         }
         settings.throw_limits(&mut Chance::of(seed, "limits"));
+        settings.throw_portions(&mut Chance::of(seed, "portions"));
         let mut weather = Weather::throw(&mut chance);
         theme.shape(&mut settings, &mut weather, &mut clients);
         if changes_members {
@@ -84,6 +87,7 @@ impl RunPlan {
             weather,
             sync: SimDuration::micros(*chance.pick(&[100, 1000, 10_000, 50_000])),
             mail: theme.mail(),
+            turns: SimDuration::millis(2),
             length,
             clients,
             has_batteries: !chance.one_in(8),

@@ -4,6 +4,7 @@
 mod clients;
 mod healing;
 mod machines;
+mod meanwhile;
 mod nemesis;
 mod twins;
 
@@ -85,6 +86,8 @@ pub(crate) enum Act {
     Mail {
         worker: usize,
     },
+    /// Connections whose turns were cut short go on.
+    Turns,
     /// The workers report who was heard.
     Touches,
     /// The snapshot's thread goes on.

@@ -41,12 +41,17 @@ impl ListCopy {
 }
 
 impl Tree {
-    /// Number of children of a znode whose list can be copied in portions.
+    /// Number of children of a znode above which its list can be copied in portions, if nobody has set another one.
     pub const LONG_LIST: u32 = LONG_LIST;
+
+    /// Lets lists of more children than this be copied in portions. It is no part of the state: to be set before anything is read.
+    pub fn set_long_list(&mut self, above: u32) {
+        self.store.set_long_list(above);
+    }
 
     /// True if the list of a znode's children is so long that it is to be copied in portions.
     pub fn has_long_list(&self, path: &str) -> bool {
-        self.store.node_count() > LONG_LIST as usize && self.long_list_at(path).is_some()
+        self.store.node_count() > self.store.long_list() as usize && self.long_list_at(path).is_some()
     }
 
     /// An error if the asker may not see the list of children at a path.
@@ -78,7 +83,7 @@ impl Tree {
     }
 
     fn long_list_at(&self, path: &str) -> Option<NodeId> {
-        self.store.find(path).filter(|&node| self.store.child_count(node) > LONG_LIST)
+        self.store.find(path).filter(|&node| self.store.child_count(node) > self.store.long_list())
     }
 }
 

@@ -20,8 +20,8 @@ use crate::{Command, Tree};
 /// an entry of the log means, since it decides how many zxids a command takes.
 pub const REMOVED_AT_ONCE: usize = 500;
 
-/// Znodes that are looked up in one step.
-const LOOKED_UP_AT_ONCE: usize = 1000;
+/// Znodes that are looked up in one step, for each that a transaction removes: to find one takes less than to remove it.
+const LOOKED_UP_FOR_EACH: usize = 2;
 
 /// The long part of a command that removes more znodes than a portion holds.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Tree {
 impl LongRemoval<'_> {
     /// Looks up some more of the znodes that are to go; false once all are known. An error is what the command is to be refused with.
     pub fn look_up(&mut self, tree: &Tree) -> Result<bool, ErrorCode> {
-        for _ in 0..LOOKED_UP_AT_ONCE {
+        for _ in 0..LOOKED_UP_FOR_EACH * self.at_once {
             let Some(node) = self.search.next(tree) else { return self.search.verdict().map(|()| false) };
             self.doomed.insert(tree.store.path(node), node);
             if self.search.is_above_limit(self.doomed.len()) {

@@ -33,7 +33,7 @@ use paddock_proto::{Acl, SessionId, Zxid};
 
 pub(crate) use acls::{AclId, is_world};
 pub(crate) use ahead::{Ahead, TOGETHER};
-pub(crate) use long_lists::LONG_LIST;
+pub(crate) use long_lists::{LONG_LIST, LongLists};
 pub(crate) use node::NodeId;
 pub use node::ZnodeKind;
 pub(crate) use record::Record;
@@ -58,8 +58,7 @@ pub(crate) struct Store {
     ephemerals: BTreeMap<SessionId, BTreeSet<NodeId>>,
     /// Containers and TTL znodes: what may go without anybody deleting it.
     perishable: BTreeSet<NodeId>,
-    /// See `long_lists.rs`.
-    list_changes: BTreeMap<NodeId, u64>,
+    long_lists: LongLists,
     node_count: usize,
     ephemeral_count: usize,
     data_bytes: u64,

@@ -109,7 +109,7 @@ impl Shell for TestShell {
     }
 
     fn begin_snapshot(&mut self, order: SnapshotOrder) {
-        self.walk = Some(order.begin(&self.state, &self.now));
+        self.walk = Some(order.begin(&self.state, &self.now).expect("no entry is being applied"));
     }
 
     fn finished_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {

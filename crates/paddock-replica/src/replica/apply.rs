@@ -19,7 +19,7 @@ impl Replica {
     /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
     pub fn apply(&mut self, now: Now, effects: &mut Effects, held: &mut impl HeldState) -> Applied {
         held.parts().1.begin_round();
-        let (mut applied, mut stretch) = (Applied::default(), Stretch::default());
+        let (mut applied, mut stretch) = (Applied::default(), Stretch::new(self.options.work_at_once));
         for entry in effects.committed.drain(..) {
             match ConfigurationEntry::decode(&entry.payload) {
                 Some(change) => self.apply_configuration(entry.index, change, held.parts().0),

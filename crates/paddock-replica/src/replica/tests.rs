@@ -7,7 +7,7 @@ use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 use crate::message::{Condition, Envelope, FoundOnDisk, Greeting, PeerMessage, Purpose, Ruling};
 use crate::{
     Cluster, Effects, Founding, HardState, HeldState, Input, Membership, OwnState, Recovered, Replica,
-    ReplicaOptions, Replicated,
+    ReplicaOptions, Replicated, WORK_AT_ONCE,
 };
 use paddock_state::{ClientInput, ConnId, Now, Outboxes};
 
@@ -21,6 +21,7 @@ fn options(voters: Vec<u64>) -> ReplicaOptions {
         garbage_interval_ms: 60_000,
         garbage_max: 100,
         removed_at_once: REMOVED_AT_ONCE,
+        work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 2000,
         linearizable_reads: false,
         lease_clock_bound_ms: None,

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use paddock_proto::SessionId;
 use paddock_replica::{
     Effects, Founding, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated, Role,
+    WORK_AT_ONCE,
 };
 use paddock_state::{ConnId, Now, Outboxes, Parcel};
 use paddock_tree::{REMOVED_AT_ONCE, Tree};
@@ -100,6 +101,7 @@ impl Stage {
             garbage_interval_ms: 60_000,
             garbage_max: 100,
             removed_at_once: REMOVED_AT_ONCE,
+            work_at_once: WORK_AT_ONCE,
             entry_bytes_kept: 2000,
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,

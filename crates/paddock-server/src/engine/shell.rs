@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use paddock_member::{Clock, Shell, SnapshotOrder, StateLock, Taken};
 use paddock_proto::SessionId;
@@ -16,9 +16,6 @@ use super::snapshot_thread::SnapshotThread;
 use crate::observability::request_times::{self, Stage};
 use crate::peers::Links;
 use crate::shared::Shared;
-
-/// Pause before a snapshot tries again to begin that found the engine in the middle of an entry.
-const WITHIN_ENTRY_PAUSE: Duration = Duration::from_micros(100);
 
 #[derive(Debug)]
 pub(crate) struct MemberShell {
@@ -131,14 +128,7 @@ impl Shell for MemberShell {
 
 impl StateLock for Shared {
     fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
-        loop {
-            let mut state = self.state.write();
-            if !state.is_within_entry() {
-                return change(&mut state);
-            }
-            drop(state);
-            std::thread::sleep(WITHIN_ENTRY_PAUSE);
-        }
+        change(&mut self.state.write())
     }
 }
 

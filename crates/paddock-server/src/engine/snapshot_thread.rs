@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use paddock_member::{SnapshotOrder, Taken};
 use paddock_storage::SnapshotError;
@@ -13,6 +13,9 @@ use crate::threads::spawn;
 
 /// Priority of the thread, as `nice` counts it.
 const LOW_PRIORITY: i32 = 10;
+
+/// Pause before a snapshot tries again to begin that found the engine in the middle of an entry.
+const WITHIN_ENTRY_PAUSE: Duration = Duration::from_micros(100);
 
 /// The thread that takes a snapshot, if there is one.
 #[derive(Debug, Default)]
@@ -28,7 +31,8 @@ impl SnapshotThread {
         self.under_way = Some(spawn("snapshot", move || {
             step_back();
             let started = Instant::now();
-            let result = order.carry_out(shared.as_ref(), &shared.clock);
+            let result =
+                order.carry_out(shared.as_ref(), &shared.clock, || std::thread::sleep(WITHIN_ENTRY_PAUSE));
             let taken = result
                 .as_ref()
                 .ok()

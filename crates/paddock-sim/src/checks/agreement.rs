@@ -1,6 +1,7 @@
 //! Members agree: after the same entry all have the same state, and it is the model's.
 
-use paddock_model::dump;
+use paddock_model::{Dump, dump};
+use paddock_proto::Zxid;
 use paddock_replica::Replicated;
 
 use super::truth::Truth;
@@ -17,6 +18,31 @@ pub(crate) fn check_digest(member: u8, state: &Replicated, truth: &mut Truth) ->
         digest == first,
         CHECKER,
         "member {member} has the digest {digest:016x} after entry {index}; the first one there had {first:016x}"
+    );
+    Ok(())
+}
+
+/// Checks what others could see between two commands of an entry: the znodes of that zxid, as they are in the model. Those of the ensemble
+/// change without one.
+pub(crate) fn check_passed(member: u8, (zxid, found): &(Zxid, Dump), truth: &Truth) -> Checked {
+    let Some(model) = truth.model_at(*zxid) else {
+        ensure!(
+            false,
+            CHECKER,
+            "member {member} was at zxid {zxid}, within an entry, which nobody has applied"
+        );
+        unreachable!("that is false");
+    };
+    let expected = model.dump();
+    let differs = |path: &&String| found.znodes.get(*path) != expected.znodes.get(*path);
+    let paths = found.znodes.keys().chain(expected.znodes.keys());
+    let first = paths.filter(|path| !path.starts_with("/zookeeper")).filter(differs).min();
+    ensure!(
+        first.is_none(),
+        CHECKER,
+        "member {member} has another state at zxid {zxid}, within an entry, than the model; at {first:?} {:?} and not {:?}",
+        first.and_then(|path| found.znodes.get(path)),
+        first.and_then(|path| expected.znodes.get(path))
     );
     Ok(())
 }

@@ -61,6 +61,11 @@ impl SimDisk {
         process.dies_at = Some((process.operations + operations, moment));
     }
 
+    /// The process dies now.
+    pub(crate) fn die(&self) {
+        self.process().is_dead = true;
+    }
+
     /// Lets an operation of this kind fail, after so many others.
     pub(crate) fn fail_after(&self, fault: DiskFault, others: u64) {
         let mut process = self.process();

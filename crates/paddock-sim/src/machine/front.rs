@@ -1,7 +1,7 @@
 //! The connections of a member: the server's own front, and sockets that give and take bytes in pieces of any size.
 
 use std::cell::{Cell, Ref, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -84,6 +84,8 @@ struct Socket {
 pub(crate) struct Workers {
     workers: Vec<(Front<SimHost>, SimHost)>,
     sockets: BTreeMap<ConnId, Socket>,
+    /// Connections whose turns were cut short, so that others have theirs.
+    put_off: BTreeSet<ConnId>,
     chance: Chance,
 }
 
@@ -106,7 +108,12 @@ impl Workers {
             };
             (Front::new(settings.clone()), host)
         };
-        Workers { workers: (0..count).map(worker).collect(), sockets: BTreeMap::new(), chance }
+        Workers {
+            workers: (0..count).map(worker).collect(),
+            sockets: BTreeMap::new(),
+            put_off: BTreeSet::new(),
+            chance,
+        }
     }
 
     /// Notes the member's last contact to a quorum, and whether it knows of a leader.
@@ -196,6 +203,30 @@ impl Workers {
         all
     }
 
+    /// Lets connections go on whose turns were cut short.
+    pub(crate) fn take_turns(&mut self, now: Now) -> Yield {
+        let mut all = Yield::default();
+        for conn in std::mem::take(&mut self.put_off) {
+            self.workers[conn.worker()].1.now.set(now);
+            let mut packets = Vec::new();
+            self.serve(conn, &mut packets);
+            let more = self.finish(conn.worker(), packets);
+            all.inputs.extend(more.inputs);
+            all.packets.extend(more.packets);
+        }
+        all
+    }
+
+    /// True if connections are to go on whose turns were cut short.
+    pub(crate) fn has_put_off(&self) -> bool {
+        !self.put_off.is_empty()
+    }
+
+    /// Number of the workers.
+    pub(crate) fn count(&self) -> usize {
+        self.workers.len()
+    }
+
     /// Wakes the tasks of the connections that mail has reached, until nothing comes of that.
     fn finish(&mut self, worker: usize, mut packets: Vec<(ConnId, Packet)>) -> Yield {
         loop {
@@ -251,6 +282,10 @@ impl Workers {
             if read == 0 && !has_submitted && sent == 0 && !has_more {
                 return;
             }
+            if has_more && self.chance.one_in(2) {
+                self.put_off.insert(conn);
+                return;
+            }
         }
     }
 
@@ -281,6 +316,7 @@ impl Workers {
 
     fn leave(&mut self, conn: ConnId) {
         self.sockets.remove(&conn);
+        self.put_off.remove(&conn);
         let (front, host) = &mut self.workers[conn.worker()];
         front.leave(conn, host);
     }

@@ -1,20 +1,18 @@
 //! A member's process: the engine's loop and the workers, as steps.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use paddock_front::Settings;
 use paddock_member::{Config, Member, MemberError, Work};
-use paddock_proto::SessionId;
 use paddock_replica::{Input, Role};
 use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
 
+use super::beside::{Beside, Others};
 use super::disk::SimDisk;
-use super::front::{Workers, Yield};
+use super::front::Workers;
 use super::shell::{Harvest, Locked, SimShell, SnapshotDesk};
-use crate::wire::{Frame, Packet};
 use paddock_chance::Chance;
 
 /// A member that does so much in one go does it for ever.
@@ -45,6 +43,8 @@ pub(crate) struct Process {
     pub(crate) is_busy: bool,
     /// True if it has been told that there is something in the inbox.
     pub(crate) is_woken: bool,
+    /// True if connections whose turns were cut short are to have their next ones some time from now.
+    pub(crate) are_turns_planned: bool,
 }
 
 impl Process {
@@ -70,6 +70,7 @@ impl Process {
             is_carrying: true,
             is_busy: false,
             is_woken: false,
+            are_turns_planned: false,
         };
         process.tell_workers();
         Ok(process)
@@ -96,15 +97,17 @@ impl Process {
         std::mem::take(&mut self.has_ticked)
     }
 
-    /// The engine's thread: takes all that waits and carries it out, up to the next sync.
+    /// The engine's thread: takes all that waits and carries it out, up to the next sync. Within entries `others` have the state now and
+    /// then.
     pub(crate) fn turn(
         &mut self,
         now: Now,
         disk: &SimDisk,
         harvest: &mut Harvest,
+        others: &mut dyn Others,
     ) -> Result<Next, MemberError> {
         disk.defer_sync(true);
-        let next = self.work(now, disk, harvest);
+        let next = self.work(now, disk, harvest, others);
         disk.defer_sync(false);
         self.tell_workers();
         if !matches!(next, Ok(Next::Synced)) {
@@ -113,9 +116,15 @@ impl Process {
         next
     }
 
-    fn work(&mut self, now: Now, disk: &SimDisk, harvest: &mut Harvest) -> Result<Next, MemberError> {
-        let Process { member, state, outboxes, desk, workers, .. } = self;
-        let mut shell = SimShell { now, disk, state, outboxes, workers, desk, harvest };
+    fn work(
+        &mut self,
+        now: Now,
+        disk: &SimDisk,
+        harvest: &mut Harvest,
+        others: &mut dyn Others,
+    ) -> Result<Next, MemberError> {
+        let Process { member, state, outboxes, desk, workers, inbox, .. } = self;
+        let mut shell = SimShell { now, disk, state, outboxes, workers, desk, inbox, harvest, others };
         for _ in 0..ROUNDS_MAX {
             if self.is_carrying {
                 let synced = member.syncs();
@@ -126,10 +135,11 @@ impl Process {
                 }
                 continue;
             }
-            if self.inbox.is_empty() && !self.is_tick_due {
+            if shell.inbox.is_empty() && !self.is_tick_due {
                 return Ok(Next::Rest);
             }
-            member.take(&shell, self.inbox.drain(..));
+            let inputs = std::mem::take(shell.inbox);
+            member.take(&shell, inputs);
             if std::mem::take(&mut self.is_tick_due) {
                 self.has_ticked = true;
                 member.tick(&mut shell)?;
@@ -138,11 +148,6 @@ impl Process {
             self.is_carrying = true;
         }
         panic!("the member is never done");
-    }
-
-    /// The snapshot's thread. Says whether there is more to do.
-    pub(crate) fn walk(&mut self, now: Now) -> bool {
-        self.desk.step(&self.state, now)
     }
 
     /// The housekeeper's thread. A disk without room is no reason to end.
@@ -155,51 +160,25 @@ impl Process {
 
     /// The orderly end of a process whose engine rests.
     pub(crate) fn end(self, now: Now, disk: &SimDisk) -> Result<(), MemberError> {
-        let Process { member, state, mut outboxes, mut desk, mut workers, .. } = self;
+        let Process { member, state, mut outboxes, mut desk, mut workers, mut inbox, .. } = self;
         let (state, outboxes, desk, workers) = (&state, &mut outboxes, &mut desk, &mut workers);
-        let mut harvest = Harvest::default();
-        member.end(&mut SimShell { now, disk, state, outboxes, workers, desk, harvest: &mut harvest })
-    }
-
-    pub(crate) fn accept(&mut self, conn: ConnId, address: SocketAddr) {
-        self.workers.accept(conn, address);
+        let (inbox, harvest, others) = (&mut inbox, &mut Harvest::default(), &mut ());
+        member.end(&mut SimShell { now, disk, state, outboxes, workers, desk, inbox, harvest, others })
     }
 
     pub(crate) fn conns(&self) -> impl Iterator<Item = ConnId> {
         self.workers.conns()
     }
 
-    pub(crate) fn session(&self, conn: ConnId) -> SessionId {
-        self.workers.session(conn)
+    /// True if the turn of a connection was cut short, and the next one has not come.
+    pub(crate) fn has_put_off(&self) -> bool {
+        self.workers.has_put_off()
     }
 
-    /// True if all that has come on a connection was read: a connection that asks for too much is not.
-    pub(crate) fn has_read_all(&self, conn: ConnId) -> bool {
-        self.workers.has_read_all(conn)
-    }
-
-    /// A worker's thread: a frame has come.
-    pub(crate) fn receive(&mut self, conn: ConnId, frame: &Frame, now: Now) -> Vec<(ConnId, Packet)> {
-        let out = self.workers.receive(conn, frame, now);
-        self.hand_over(out)
-    }
-
-    /// A worker's thread: there is mail.
-    pub(crate) fn deliver(&mut self, worker: usize, now: Now) -> Vec<(ConnId, Packet)> {
-        let out = self.workers.deliver(worker, now);
-        self.hand_over(out)
-    }
-
-    /// The workers' threads: it is time to report the sessions that were heard, and to look for those that cannot be served any
-    /// more.
-    pub(crate) fn report_heard(&mut self, now: Now) -> Vec<(ConnId, Packet)> {
-        let out = self.workers.report_heard(now);
-        self.hand_over(out)
-    }
-
-    fn hand_over(&mut self, out: Yield) -> Vec<(ConnId, Packet)> {
-        self.inbox.extend(out.inputs.into_iter().map(Input::Client));
-        out.packets
+    /// The other threads of the process.
+    pub(crate) fn beside(&mut self, now: Now) -> Beside<'_> {
+        let Process { state, workers, desk, inbox, .. } = self;
+        Beside { now, state, workers, desk, inbox }
     }
 
     pub(crate) fn has_work(&self) -> bool {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use paddock_front::{ClientBuffers, DigestAlgorithm, Limits};
 use paddock_member::Config;
 use paddock_proto::MemberRole;
-use paddock_replica::{Founding, Membership};
+use paddock_replica::{Founding, Membership, WORK_AT_ONCE};
+use paddock_tree::Tree;
 
 use crate::machine::DATA_DIR;
 use crate::names;
@@ -26,6 +27,10 @@ pub(crate) struct Settings {
     /// Threads that serve connections.
     pub(crate) workers: usize,
     pub(crate) garbage_interval_ms: u64,
+    /// Commands and changes that are applied before others may have the state.
+    pub(crate) work_at_once: usize,
+    /// Children of a znode above which its list is copied in portions.
+    pub(crate) long_list: u32,
     pub(crate) snapshot_writes: u64,
     pub(crate) snapshot_log_bytes: u64,
     pub(crate) snapshots_kept: usize,
@@ -58,6 +63,8 @@ impl Settings {
             tick_ms: *chance.pick(&[250, 500, 1000, 2000]),
             workers: chance.between(1, 3) as usize,
             garbage_interval_ms: chance.between(500, 10_000),
+            work_at_once: WORK_AT_ONCE,
+            long_list: Tree::LONG_LIST,
             snapshot_writes: *chance.pick(&[20, 50, 100, 300, 1000]),
             snapshot_log_bytes: *chance.pick(&[8 << 10, 64 << 10, 1 << 20]),
             snapshots_kept: chance.between(1, 3) as usize,
@@ -87,6 +94,15 @@ impl Settings {
         }
     }
 
+    /// Most members do little at once: others have the state between two commands, and lists of few children are long.
+    pub(crate) fn throw_portions(&mut self, chance: &mut Chance) {
+        self.work_at_once = *chance.pick(&[1, 1, 1, 3, 10, WORK_AT_ONCE]);
+        if !chance.one_in(4) {
+            self.long_list = *chance.pick(&[1, 2, 3, 5]);
+            self.limits.children_per_turn = *chance.pick(&[1, 1, 2, 3]);
+        }
+    }
+
     pub(crate) fn machines(&self) -> u8 {
         self.members + self.spares
     }
@@ -111,6 +127,8 @@ impl Settings {
             garbage_interval_ms: self.garbage_interval_ms,
             garbage_max: 5,
             removed_at_once: Settings::REMOVED_AT_ONCE,
+            work_at_once: self.work_at_once,
+            long_list: self.long_list,
             snapshot_writes: self.snapshot_writes,
             snapshot_log_bytes: self.snapshot_log_bytes,
             snapshots_kept: self.snapshots_kept,

@@ -1,13 +1,14 @@
 //! Surroundings of a member: the state, mailboxes, a snapshot that is walked when the world says so. They only collect:
 //! the world hands on what a dead process has not said.
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Ref, RefCell, RefMut};
 
 use paddock_member::{Clock, Shell, SnapshotOrder, SnapshotWalk, StateLock, Taken};
-use paddock_replica::{LogEntry, Replicated};
+use paddock_replica::{HeldState, Input, LogEntry, Replicated};
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
 
+use super::beside::{Beside, Others};
 use super::disk::SimDisk;
 use super::front::Workers;
 
@@ -42,7 +43,10 @@ impl SnapshotDesk {
     /// Goes on with it. Says whether there is more to do.
     pub(crate) fn step(&mut self, state: &Locked, now: Now) -> bool {
         if let Some(order) = self.ordered.take() {
-            self.walk = Some(order.begin(state, &now));
+            match order.begin(state, &now) {
+                Ok(walk) => self.walk = Some(walk),
+                Err(early) => self.ordered = Some(early),
+            }
         } else if let Some(mut walk) = self.walk.take() {
             if walk.step(state) {
                 self.walk = Some(walk)
@@ -50,7 +54,7 @@ impl SnapshotDesk {
                 self.finished = Some(walk.finish(state, &now))
             }
         }
-        self.walk.is_some()
+        self.walk.is_some() || self.ordered.is_some()
     }
 }
 
@@ -75,7 +79,45 @@ pub(crate) struct SimShell<'a> {
     pub(crate) outboxes: &'a mut Outboxes,
     pub(crate) workers: &'a mut Workers,
     pub(crate) desk: &'a mut SnapshotDesk,
+    /// Inputs that the engine has not taken yet.
+    pub(crate) inbox: &'a mut Vec<Input>,
     pub(crate) harvest: &'a mut Harvest,
+    pub(crate) others: &'a mut dyn Others,
+}
+
+impl SimShell<'_> {
+    /// Puts what is in the outboxes into the mailboxes. A process that has died says nothing any more.
+    fn post(&mut self) {
+        if self.disk.is_dead() {
+            self.outboxes.iter_mut().for_each(|(_, outbox)| outbox.clear());
+        }
+        self.harvest.woken.extend(self.workers.post(self.outboxes));
+    }
+}
+
+/// The state in the engine's hands. It is `None` while others have it.
+struct LockedState<'s, 'a> {
+    shell: &'s mut SimShell<'a>,
+    state: Option<RefMut<'a, Replicated>>,
+}
+
+impl HeldState for LockedState<'_, '_> {
+    fn parts(&mut self) -> (&mut Replicated, &mut Outboxes) {
+        (self.state.as_mut().expect("the engine has the state"), self.shell.outboxes)
+    }
+
+    fn yield_to_others(&mut self) {
+        self.shell.post();
+        self.state = None;
+        let SimShell { now, disk, state, workers, desk, inbox, others, .. } = &mut *self.shell;
+        if !disk.is_dead() {
+            // Who takes a snapshot waits for its syncs, not the engine.
+            disk.defer_sync(false);
+            others.have_state(&mut Beside { now: *now, state, workers, desk, inbox });
+            disk.defer_sync(true);
+        }
+        self.state = Some(self.shell.state.0.borrow_mut());
+    }
 }
 
 impl Clock for SimShell<'_> {
@@ -97,11 +139,14 @@ impl Shell for SimShell<'_> {
 
     fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T {
         let result = self.state.write(|state| change(state, self.outboxes));
-        if self.disk.is_dead() {
-            self.outboxes.iter_mut().for_each(|(_, outbox)| outbox.clear());
-        }
-        self.harvest.woken.extend(self.workers.post(self.outboxes));
+        self.post();
         result
+    }
+
+    fn apply(&mut self, apply: &mut dyn FnMut(&mut dyn HeldState)) {
+        let state = Some(self.state.0.borrow_mut());
+        apply(&mut LockedState { shell: self, state });
+        self.post();
     }
 
     fn committed(&mut self, entries: &[LogEntry]) {

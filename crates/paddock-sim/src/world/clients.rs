@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use paddock_proto::SessionId;
 use paddock_state::ConnId;
 
 use super::{Event, World};
 use crate::checks::Checked;
 use crate::checks::sessions::Believer;
 use crate::client::Deed;
+use crate::machine::beside::Beside;
 use crate::time::{SimDuration, Time};
 use crate::wire::{Frame, Packet};
 
@@ -31,6 +33,43 @@ pub(super) struct Wire {
     heard: Time,
     /// Time at which a frame came last that should have come earlier.
     late: Option<Time>,
+}
+
+/// A frame that has come to a machine.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    conn: ConnId,
+    client: usize,
+    member: u8,
+    frame: Frame,
+    /// The address of a connection that begins with it.
+    accepts: Option<SocketAddr>,
+}
+
+/// A frame that was taken, and what came of it.
+#[derive(Debug)]
+pub(super) struct Taken {
+    conn: ConnId,
+    client: usize,
+    member: u8,
+    text: String,
+    session: SessionId,
+    is_heard: bool,
+    packets: Vec<(ConnId, Packet)>,
+}
+
+impl Arrival {
+    /// A worker takes it.
+    pub(super) fn enter(self, beside: &mut Beside<'_>) -> Taken {
+        let Arrival { conn, client, member, frame, accepts } = self;
+        if let Some(address) = accepts {
+            beside.accept(conn, address);
+        }
+        let text = frame.to_string();
+        let packets = beside.receive(conn, &frame);
+        let (session, is_heard) = (beside.session(conn), beside.has_read_all(conn));
+        Taken { conn, client, member, text, session, is_heard, packets }
+    }
 }
 
 /// A machine that wakes needs so long to look at its connections.
@@ -121,51 +160,72 @@ impl World {
     pub(super) fn frame(&mut self, conn: ConnId) -> Checked {
         let now = self.now;
         let Some(wire) = self.wires.get(&conn) else { return Ok(()) };
-        let (member, client, life) = (wire.member, wire.client, wire.life);
-        let cut = self.network.clients_cut(now, member);
-        let address = self.clients[client].address();
-        let machine = self.machine(member);
-        if let Some(until) = cut {
+        let (member, life) = (wire.member, wire.life);
+        if let Some(until) = self.network.clients_cut(now, member) {
             self.queue.plan(until, Event::Frame { conn });
             return Ok(());
         }
+        let machine = self.machine(member);
         if machine.is_paused(now) {
             self.freeze(member, Event::Frame { conn });
             return Ok(());
         }
-        let local = machine.now(now);
-        let this_life = machine.life;
-        let Some(frame) = self.wires.get_mut(&conn).and_then(|wire| wire.frames.pop_front()) else {
-            return Ok(());
-        };
+        let Some(frame) = self.next_frame(conn) else { return Ok(()) };
         let machine = self.machine(member);
+        let local = machine.now(now);
         // Clients of another ensemble are not simulated.
-        let is_another = life.is_some_and(|life| life != this_life) || machine.is_foreign;
-        let Some(process) = machine.process.as_mut().filter(|_| !is_another) else {
+        let is_another = life.is_some_and(|life| life != machine.life) || machine.is_foreign;
+        let process = machine.process.as_mut().filter(|_| !is_another);
+        let Some(taken) = process.map(|process| frame.enter(&mut process.beside(local))) else {
             self.send_packets(vec![(conn, Packet::Closed)]);
             return Ok(());
         };
-        if life.is_none() {
-            process.accept(conn, SocketAddr::new(address, 1));
+        if let Some(session) = self.note_taken(taken) {
+            self.checks.sessions.heard(member, session, local.monotonic_ms);
         }
-        let text = frame.to_string();
-        let packets = process.receive(conn, &frame, local);
-        let (session, is_heard) = (process.session(conn), process.has_read_all(conn));
+        self.wake(member);
+        Ok(())
+    }
+
+    /// Connections to a member on which a frame may come now.
+    pub(super) fn conns_with_frames(&self, member: u8) -> Vec<ConnId> {
+        let machine = &self.machines[usize::from(member) - 1];
+        if machine.is_foreign || self.network.clients_cut(self.now, member).is_some() {
+            return Vec::new();
+        }
+        let comes = |wire: &Wire| {
+            let is_same = wire.life.is_none_or(|life| life == machine.life);
+            wire.member == member && is_same && !wire.frames.is_empty()
+        };
+        self.wires.iter().filter(|(_, wire)| comes(wire)).map(|(conn, _)| *conn).collect()
+    }
+
+    /// Takes the next frame of a connection from the network.
+    pub(super) fn next_frame(&mut self, conn: ConnId) -> Option<Arrival> {
+        let wire = self.wires.get_mut(&conn)?;
+        let frame = wire.frames.pop_front()?;
+        let (client, member) = (wire.client, wire.member);
+        let is_first = wire.life.is_none();
+        let address = SocketAddr::new(self.clients[client].address(), 1);
+        Some(Arrival { conn, client, member, frame, accepts: is_first.then_some(address) })
+    }
+
+    /// A process has taken a frame. Returns the session of its connection, if it was heard by that.
+    pub(super) fn note_taken(&mut self, taken: Taken) -> Option<SessionId> {
+        let Taken { conn, client, member, text, session, is_heard, packets } = taken;
+        let now = self.now;
         self.trace.note(now, format_args!("{member} takes of client {client}, session {session}: {text}"));
         let timeout = self.clients[client].timeout();
+        let life = self.machine(member).life;
         if let Some(wire) = self.wires.get_mut(&conn) {
-            wire.life = Some(this_life);
+            wire.life = Some(life);
             if is_heard {
                 wire.late = wire.is_late(now, timeout).then_some(now).or(wire.late);
                 (wire.heard, wire.taken) = (now, wire.taken + 1);
             }
         }
-        if is_heard {
-            self.checks.sessions.heard(member, session, local.monotonic_ms);
-        }
         self.send_packets(packets);
-        self.wake(member);
-        Ok(())
+        is_heard.then_some(session)
     }
 
     /// The next packet arrives at the client.

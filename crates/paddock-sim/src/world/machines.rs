@@ -4,6 +4,7 @@ use paddock_member::{IdentityError, MemberError, RecoveryError};
 use paddock_replica::testing::{MessageFacts, describe};
 use paddock_replica::{Input, Role};
 
+use super::meanwhile::{Meanwhile, Witnessed};
 use super::{Act, Event, World};
 use crate::checks::{Checked, agreement, elections, ensure, ephemerals, recovery};
 use crate::faults::End;
@@ -135,20 +136,27 @@ impl World {
                 machine.disk.complete_sync();
             }
             Act::Mail { worker } => {
-                let packets = process.deliver(worker, local);
+                let packets = process.beside(local).deliver(worker);
+                self.send_packets(packets);
+                self.wake(member);
+                return Ok(());
+            }
+            Act::Turns => {
+                process.are_turns_planned = false;
+                let packets = process.beside(local).take_turns();
                 self.send_packets(packets);
                 self.wake(member);
                 return Ok(());
             }
             Act::Touches => {
-                let packets = process.report_heard(local);
+                let packets = process.beside(local).report_heard();
                 self.send_packets(packets);
                 self.plan_act(member, clock.world_span(TOUCHES), Act::Touches);
                 self.wake(member);
                 return Ok(());
             }
             Act::Walk => {
-                if process.walk(local) {
+                if process.beside(local).walk() {
                     let pause = SimDuration(self.chance.mostly_low(50, 20_000));
                     self.plan_act(member, pause, Act::Walk);
                 }
@@ -165,6 +173,7 @@ impl World {
 
     /// Tells the engine, some time from now, that something is in its inbox.
     pub(super) fn wake(&mut self, member: u8) {
+        self.plan_turns(member);
         let Some(process) = self.machine(member).process.as_mut() else { return };
         if process.has_work() && !process.is_woken {
             process.is_woken = true;
@@ -173,16 +182,30 @@ impl World {
         }
     }
 
+    /// Lets connections go on, some time from now, whose turns were cut short.
+    fn plan_turns(&mut self, member: u8) {
+        let Some(process) = self.machine(member).process.as_mut() else { return };
+        if process.has_put_off() && !process.are_turns_planned {
+            process.are_turns_planned = true;
+            let delay = SimDuration(self.chance.mostly_low(1, self.plan.turns.0));
+            self.plan_act(member, delay, Act::Turns);
+        }
+    }
+
     /// Lets the engine work until it rests, or waits for its disk.
     fn work(&mut self, member: u8) -> Checked {
         let (now, sync) = (self.now, self.plan.sync);
         let machine = self.machine(member);
         let local = machine.now(now);
-        let Some(process) = machine.process.as_mut().filter(|process| !process.is_busy) else {
+        let Some(mut process) = machine.process.take_if(|process| !process.is_busy) else {
             return Ok(());
         };
-        let mut harvest = Harvest::default();
-        let next = process.turn(local, &machine.disk, &mut harvest);
+        let (disk, mut harvest) = (machine.disk.clone(), Harvest::default());
+        let mut meanwhile = Meanwhile::new(self, member);
+        let next = process.turn(local, &disk, &mut harvest, &mut meanwhile);
+        let Witnessed { heard, passed } = meanwhile.into_witnessed();
+        let machine = self.machine(member);
+        let process = machine.process.insert(process);
         let goes_on = machine.is_told_to_stop && matches!(next, Ok(Next::Rest));
         ensure!(
             !goes_on,
@@ -203,8 +226,16 @@ impl World {
             let span = self.machine(member).clock.world_span(TICK);
             self.plan_act(member, span, Act::Tick);
         }
+        self.plan_turns(member);
         self.look_at_role(member);
         self.reap(member, harvest, local.monotonic_ms)?;
+        // What the engine said in this turn it said without knowing of them.
+        for session in heard {
+            self.checks.sessions.heard(member, session, local.monotonic_ms);
+        }
+        for seen in passed.iter().filter(|_| self.machines[usize::from(member) - 1].wrong.is_none()) {
+            agreement::check_passed(member, seen, &self.checks.truth)?;
+        }
         self.look_after(member, next.map(drop))
     }
 

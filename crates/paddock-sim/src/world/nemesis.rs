@@ -36,6 +36,11 @@ impl World {
                 machine.death = end;
                 machine.disk.die_after(operations, moment);
             }
+            Fault::EndWithinEntry { whom, moments, end } => {
+                let member = self.whom(whom);
+                let machine = self.machine(member);
+                (machine.death, machine.dies_within_entry) = (end, Some(moments));
+            }
             Fault::EndTwice { whom, operations, again } => {
                 let member = self.whom(whom);
                 let machine = self.machine(member);

@@ -72,10 +72,10 @@ impl World {
         let (member, now) = (twin.member, self.now);
         let local = self.machines[usize::from(member) - 1].now(now);
         let mut harvest = Harvest::default();
-        let mut next = twin.process.turn(local, &twin.disk, &mut harvest);
+        let mut next = twin.process.turn(local, &twin.disk, &mut harvest, &mut ());
         while matches!(next, Ok(Next::Synced)) {
             twin.disk.complete_sync();
-            next = twin.process.turn(local, &twin.disk, &mut harvest);
+            next = twin.process.turn(local, &twin.disk, &mut harvest, &mut ());
         }
         ensure!(next.is_ok(), CHECKER, "the twin of member {member} stops: {next:?}");
         let role = twin.process.role();

@@ -26,7 +26,7 @@ impl Store {
             acls: Acls::new(),
             ephemerals: BTreeMap::new(),
             perishable: Default::default(),
-            list_changes: Default::default(),
+            long_lists: Default::default(),
             node_count: 0,
             ephemeral_count: 0,
             data_bytes: 0,
