@@ -25,6 +25,13 @@ pub(crate) enum ReadOnlyReason {
     InDoubt,
 }
 
+impl ReadOnlyReason {
+    fn refuses_reads(self) -> bool {
+        use ReadOnlyReason::{InDoubt, Learning, Removed};
+        matches!(self, Learning | Removed | InDoubt)
+    }
+}
+
 /// An input of a client in read-only mode, answered at once.
 #[derive(Debug)]
 pub(crate) enum ReadOnlyRequest {
@@ -49,6 +56,7 @@ pub(crate) enum ReadOnlyRequest {
 /// Turn of the mode, of which the connections are to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadOnlyTurn {
+    /// It began, or it went on and began to refuse reads.
     Began,
     Ended,
 }
@@ -59,7 +67,7 @@ pub(crate) struct ReadOnly {
     ticks_without_leader: u32,
     is_disk_full: bool,
     is_learning: bool,
-    /// True if the mode began or ended, and the connections have not been told.
+    /// True if the mode began or ended, or reads came to be refused, and the connections have not been told.
     has_turned: bool,
     queue: VecDeque<ReadOnlyRequest>,
     /// Connections with read-only sessions.
@@ -74,8 +82,7 @@ impl ReadOnly {
 
     /// True if this member does not even answer reads: its state is old, or its own past.
     pub(crate) fn refuses_reads(&self) -> bool {
-        use ReadOnlyReason::{InDoubt, Learning, Removed};
-        matches!(self.reason, Some(Learning | Removed | InDoubt))
+        self.reason.is_some_and(ReadOnlyReason::refuses_reads)
     }
 
     pub(crate) fn is_disk_full(&self) -> bool {
@@ -93,8 +100,9 @@ impl ReadOnly {
 
     pub(crate) fn begin_learning(&mut self) {
         self.is_learning = true;
-        self.has_turned |= self.reason.is_none();
-        self.reason = self.reason.or(Some(ReadOnlyReason::Learning));
+        if self.reason != Some(ReadOnlyReason::Removed) {
+            self.turn_to(Some(ReadOnlyReason::Learning));
+        }
     }
 
     /// Takes effect with the next judgement.
@@ -122,9 +130,17 @@ impl ReadOnly {
             Some(ReadOnlyReason::DiskFull | ReadOnlyReason::Learning | ReadOnlyReason::Removed) => {}
             None => tracing::info!("quorum regained: accepting writes"),
         }
+        self.turn_to(reason);
+        reason.is_none()
+    }
+
+    /// Takes another reason, or none. The connections are to be told if the mode begins or ends. They are to be told as well if it goes on
+    /// for a reason that refuses reads, unlike the one before: those that were content with reading are served no more.
+    fn turn_to(&mut self, reason: Option<ReadOnlyReason>) {
+        let has_refused_reads = self.refuses_reads();
         self.has_turned |= reason.is_some() != self.reason.is_some();
         self.reason = reason;
-        reason.is_none()
+        self.has_turned |= self.refuses_reads() && !has_refused_reads;
     }
 
     fn current_reason(&self, is_removed: bool, is_in_doubt: bool) -> Option<ReadOnlyReason> {
@@ -211,5 +227,28 @@ mod tests {
         check(false, true, true, ReadOnlyReason::Learning);
         check(false, false, true, ReadOnlyReason::InDoubt);
         check(false, false, false, ReadOnlyReason::DiskFull);
+    }
+
+    #[test]
+    fn connections_are_told_when_reads_come_to_be_refused() {
+        let judged = |read_only: &mut ReadOnly, (is_removed, is_learning, is_in_doubt)| {
+            read_only.is_learning = is_learning;
+            read_only.judge(is_removed, is_in_doubt);
+            read_only.take_turn()
+        };
+        let none = (false, false, false);
+        for is_disk_full in [false, true] {
+            for refusal in [(true, false, false), (false, true, false), (false, false, true)] {
+                let ticks = if is_disk_full { 0 } else { PATIENCE_TICKS };
+                let mut read_only =
+                    ReadOnly { is_disk_full, ticks_without_leader: ticks, ..ReadOnly::default() };
+                assert_eq!(judged(&mut read_only, none), Some(ReadOnlyTurn::Began));
+                assert_eq!(judged(&mut read_only, refusal), Some(ReadOnlyTurn::Began), "{refusal:?}");
+                assert_eq!(judged(&mut read_only, (true, true, true)), None, "reads were refused before");
+                assert_eq!(judged(&mut read_only, none), None, "nobody is served who could be told");
+                read_only.begin_learning();
+                assert_eq!(read_only.take_turn(), Some(ReadOnlyTurn::Began));
+            }
+        }
     }
 }

@@ -377,7 +377,11 @@ impl Replica {
         }
         self.gates.closed_forever().for_each(|conn| out.close(conn));
         if self.read_only.refuses_reads() {
-            self.sessions.end_all().into_iter().for_each(|conn| out.close(conn));
+            let served = self.sessions.end_all().into_iter().chain(self.read_only.take_conns());
+            for conn in served {
+                state.drop_watches(conn);
+                out.close(conn);
+            }
         }
     }
 }
