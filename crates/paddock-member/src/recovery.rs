@@ -152,7 +152,7 @@ pub(crate) fn recover(
         // The id in the log is newer than the one that was written down.
         recovered.cluster = Cluster::Known(cluster);
     }
-    recovered.begin(u64::from(config.member), state.tree(), clock.now());
+    recovered.begin(u64::from(config.member), config.process(), state.tree(), clock.now());
     write_down(&mut log, &recovered.hard_state)?;
     if let Some(index) = diverged_at {
         diverged::remove_mark(disk.as_ref(), config, index)?;

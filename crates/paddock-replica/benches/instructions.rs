@@ -47,7 +47,7 @@ impl Member {
         let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let (membership, hard_state) = (Membership::default(), HardState::default());
         let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
-        recovered.begin(1, state.tree(), NOW);
+        recovered.begin(1, 1, state.tree(), NOW);
         let replica = Replica::new(options(), recovered, &state, NOW);
         Member { replica, state, effects: Effects::default(), out: Outboxes::new(1) }
     }

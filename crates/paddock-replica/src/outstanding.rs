@@ -62,6 +62,11 @@ impl Outstanding {
         self.origin
     }
 
+    /// True if a batch has got a number of this start.
+    pub(crate) fn has_numbered(&self) -> bool {
+        self.next_number > 1
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

@@ -19,13 +19,17 @@ pub struct Recovered {
     pub entries: Vec<LogEntry>,
     /// The ensemble that the member belongs to, as its disk says.
     pub cluster: Cluster,
-    /// The number of the start before the one that `begin` has numbered; 0 if there was none.
+    /// The number of the start before the one that `begin` has numbered, as the hard state says; 0 if there was none.
     former_start: u64,
+    /// The newest start before that one of which hard state, log or state tell.
+    last_known_start: u64,
 }
 
 impl Recovered {
     /// Distance between the numbers of two starts, in blocks of session ids, if the clock does not keep them apart.
-    pub(crate) const INCARNATIONS_APART: u64 = 1024;
+    const STARTS_APART: u64 = 1024;
+    /// Bits of chance in the distance, for a start that its disk has forgotten: the next one must not get the same number.
+    const CHANCE_BITS: u32 = 20;
 
     /// A member that belongs to no ensemble, as far as is known.
     pub fn new(
@@ -34,23 +38,31 @@ impl Recovered {
         hard_state: HardState,
         entries: Vec<LogEntry>,
     ) -> Recovered {
-        Recovered { snapshot, membership, hard_state, entries, cluster: Cluster::None, former_start: 0 }
+        Recovered { snapshot, membership, hard_state, entries, cluster: Cluster::None, former_start: 0, last_known_start: 0 }
     }
 
-    /// Numbers this start of the member, higher than every one before, even if the clock went back. The hard state has to be
-    /// on disk before the member is made: what it sends to others counts by this number.
-    pub fn begin(&mut self, member: u64, tree: &Tree, now: Now) {
+    /// Numbers this start of the member, which runs in `process`: higher than every one before that the disk knows, even if the clock went
+    /// back. The hard state has to be on disk before the member is made: what it sends to others counts by this number.
+    pub fn begin(&mut self, member: u64, process: u64, tree: &Tree, now: Now) {
         let logged = self.entries.iter().flat_map(LogEntry::batches).map(|batch| batch.origin);
         let logged =
             logged.filter(|origin| u64::from(origin.member) == member).map(|origin| origin.incarnation);
         let known = tree.incarnation(member as u8).into_iter().chain([self.hard_state.incarnation]);
-        let next = logged
-            .chain(known)
-            .filter(|last| *last > 0)
-            .max()
-            .map(|last| last + Recovered::INCARNATIONS_APART);
         self.former_start = self.hard_state.incarnation;
-        self.hard_state.incarnation = next.unwrap_or(1).max(now.wall_ms as u64);
+        self.last_known_start = logged.chain(known).max().unwrap_or_default();
+        let next = Recovered::next_start(self.last_known_start, process);
+        self.hard_state.incarnation = next.max(u64::try_from(now.wall_ms).unwrap_or_default());
+    }
+
+    /// A number for a start in `process` behind another one, whatever the clock says; 1 if there was none before.
+    pub(crate) fn next_start(last: u64, process: u64) -> u64 {
+        let chance = process.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - Recovered::CHANCE_BITS);
+        if last == 0 { 1 } else { last + Recovered::STARTS_APART + chance }
+    }
+
+    /// The newest start of the member before this one of which its disk tells. To be asked behind `begin`.
+    pub(crate) fn last_known_start(&self) -> u64 {
+        self.last_known_start
     }
 
     /// The member has to be told everything before it votes or serves: what it once had is of no use.

@@ -78,6 +78,8 @@ pub struct Replica {
     processes: Processes,
     profiles: MemberProfiles,
     disk_age: DiskAge,
+    /// The number of this start is of no use, and clients are sent away before the start gets another one.
+    is_number_used_up: bool,
     membership: MembershipChange,
     receiver: SnapshotReceiver,
     complaints: SnapshotComplaints,
@@ -104,7 +106,7 @@ impl Replica {
         assert!(incarnation > 0, "a member begins with the number of its start");
         let mut replica = Replica {
             cluster: OwnCluster::new(recovered.cluster, &recovered.entries),
-            disk_age: DiskAge::new(recovered.found()),
+            disk_age: DiskAge::new(options.member, &recovered),
             consensus: Consensus::new(options.member, options.seed, options.entry_bytes_kept, recovered),
             leadership: Leadership::default(),
             leading: None,
@@ -118,6 +120,7 @@ impl Replica {
             joining: Joining::new(options.member, silent_until),
             processes: Processes::default(),
             profiles: MemberProfiles::default(),
+            is_number_used_up: false,
             membership: MembershipChange::default(),
             receiver: SnapshotReceiver::default(),
             complaints: SnapshotComplaints::default(),
@@ -456,6 +459,7 @@ impl Replica {
     pub fn installed(&mut self, now: Now, state: &Replicated, out: &mut Outboxes) {
         self.applied.install(state.applied());
         self.disk_age.adopt(state.tree());
+        self.note_number_used_up();
         let last_batch = state.tree().applied_batch(self.requests.origin());
         let forgotten = self.requests.forget_through(last_batch);
         let waiting = self.membership.take_waiting().map(|(conn, _)| conn);

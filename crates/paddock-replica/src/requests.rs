@@ -62,6 +62,11 @@ impl Requests {
         self.outstanding.origin()
     }
 
+    /// True if a batch has got a number of this start.
+    pub(crate) fn has_numbered(&self) -> bool {
+        self.outstanding.has_numbered()
+    }
+
     /// Adds a command, for which `item` waits.
     pub(crate) fn submit(&mut self, command: &[u8], item: QueuedItem) {
         if self.batch.len() + command.len() > BATCH_BYTES {

@@ -49,7 +49,7 @@ impl Member {
         let membership = Membership::default();
         let mut recovered = Recovered::new((0, 0), membership, hard_state, disk.clone());
         let now = Now { monotonic_ms: 1000, wall_ms: 5_000 };
-        recovered.begin(1, state.tree(), now);
+        recovered.begin(1, 1, state.tree(), now);
         let hard_state = recovered.hard_state;
         let replica = Replica::new(options(), recovered, &state, now);
         let (effects, out) = (Effects::default(), Outboxes::new(1));

@@ -163,7 +163,7 @@ impl Member {
         let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let mut recovered = Recovered::new((0, 0), Membership::default(), HardState::default(), vec![]);
         let now = Now { monotonic_ms: 1, wall_ms: 1 };
-        recovered.begin(1, state.tree(), now);
+        recovered.begin(1, 1, state.tree(), now);
         let passwords = [("bob".to_owned(), "secret".to_owned())].into();
         let sasl = Some(SaslUsers { passwords, keeps_failed_clients: true, ..SaslUsers::default() });
         let config = Config { frame_bytes_max: FRAME_BYTES_MAX, dialect, sasl, ..Config::new("nowhere") };

@@ -84,6 +84,7 @@ impl Replica {
         let mut items = VecDeque::new();
         if is_numbered {
             self.disk_age.note_start(batch.origin.member.into(), batch.origin.incarnation);
+            self.note_number_used_up();
         }
         if is_numbered && batch.origin == self.requests.origin() && !self.read_only.is_learning() {
             items = self.requests.applied(batch.number);

@@ -367,6 +367,9 @@ impl Replica {
             self.consensus.set_silent(self.joining.is_silent());
             self.number_this_start_anew();
         }
+        if self.is_number_used_up && !self.read_only.has_work() && self.joining.silent_until().is_none() {
+            self.number_this_start_anew();
+        }
         self.finish_learning();
         let is_founding = matches!(self.cluster(), Cluster::Proposed(_)) && !self.consensus.is_alone();
         if self.joining.has_questions() || is_founding {
@@ -376,15 +379,35 @@ impl Replica {
         }
     }
 
-    /// Without data a member does not know which numbers its starts had before, and the clock may have gone back. What came from
-    /// clients before it was known that there is an ensemble was never sent.
-    fn number_this_start_anew(&mut self) {
+    /// Without all of its data a member does not know which numbers its starts had before, and the clock may have gone back. Nobody waits
+    /// for what came from clients under the number that it had. What of that has been sent may still come into the log, where its batches
+    /// have numbers that must not be given again: then this start gets another number, too.
+    pub(super) fn number_this_start_anew(&mut self) {
         let Origin { member, incarnation } = self.requests.origin();
         let last_start = self.disk_age.last_start(self.options.member);
-        let was_used = last_start >= incarnation;
-        let incarnation = if was_used { last_start + Recovered::INCARNATIONS_APART } else { incarnation };
+        let was_used = last_start >= incarnation || self.requests.has_numbered();
+        let next = || Recovered::next_start(last_start.max(incarnation), self.options.process);
+        let incarnation = if was_used { next() } else { incarnation };
+        self.is_number_used_up = false;
+        self.disk_age.begin_anew(incarnation);
         self.sessions.begin_start(self.options.member, incarnation);
         self.requests.begin_anew(Origin { member, incarnation });
+    }
+
+    /// The state knows a start of this member that its disk has forgotten, and that nobody who admitted the member knew of then. What it
+    /// sends under its number may be refused for ever: it takes another one, once its clients have been sent away.
+    pub(super) fn note_number_used_up(&mut self) {
+        if self.is_number_used_up || self.read_only.is_learning() || !self.disk_age.has_forgotten_start() {
+            return;
+        }
+        tracing::error!(
+            start = self.disk_age.found().start,
+            last_start = self.disk_age.last_start(self.options.member),
+            "the ensemble knows a start of this member that its disk has forgotten, and may refuse its writes: it closes its \
+             connections and goes on as another start; do not put back copies of a member's directory"
+        );
+        self.is_number_used_up = true;
+        self.read_only.begin_learning();
     }
 
     /// A member that has learned serves clients once that, and the number of its start, are on disk.
@@ -392,7 +415,8 @@ impl Replica {
         let written = self.durability.written();
         let is_written =
             (written.silent_until, written.incarnation) == (0, self.requests.origin().incarnation);
-        if self.joining.silent_until().is_none() && is_written && self.durability.is_synced() {
+        let is_numbered = is_written && !self.is_number_used_up;
+        if self.joining.silent_until().is_none() && is_numbered && self.durability.is_synced() {
             self.read_only.end_learning();
         }
     }

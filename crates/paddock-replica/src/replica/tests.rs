@@ -33,7 +33,7 @@ fn options(voters: Vec<u64>) -> ReplicaOptions {
 fn alone(state: &Replicated) -> Replica {
     let (membership, hard_state) = (Membership::default(), HardState::default());
     let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
-    recovered.begin(1, state.tree(), NOW);
+    recovered.begin(1, 1, state.tree(), NOW);
     Replica::new(options(vec![1]), recovered, state, NOW)
 }
 
@@ -192,7 +192,7 @@ fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
     let hard_state = HardState { term: 2, ..HardState::default() };
     let mut recovered = Recovered::new((1, 1), membership.clone(), hard_state, vec![]);
     recovered.cluster = Cluster::Known(7);
-    recovered.begin(1, state.tree(), NOW);
+    recovered.begin(1, 1, state.tree(), NOW);
     let mut replica = Replica::new(options(vec![1, 2, 3]), recovered, &state, NOW);
     let mut hear = |asker| {
         let greeting = Greeting {
@@ -212,4 +212,22 @@ fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
     };
     assert!(hear(2), "this member's process is 1");
     assert!(!hear(1));
+}
+
+/// A member that is told by a heartbeat that its disk is older than what it has acknowledged has sent batches by then, which may still
+/// come into the log.
+#[test]
+fn a_start_that_has_sent_a_batch_gets_another_number_when_the_member_has_learned() {
+    let mut state = Replicated::new(Tree::new(), (0, 0), Membership::default());
+    let mut replica = alone(&state);
+    settle(&mut replica, &mut state);
+    let before = replica.requests.origin();
+    replica.number_this_start_anew();
+    assert_eq!(replica.requests.origin(), before, "nothing was sent under it");
+    let conn = ConnId::new(0, 1);
+    replica.step(NOW, Input::Client(ClientInput::Connect { conn, timeout_ms: 10_000, may_only_read: false }));
+    replica.requests.close_batch();
+    replica.number_this_start_anew();
+    assert!(replica.requests.origin().incarnation > before.incarnation, "its first batch may be under way");
+    assert!(replica.requests.unsent().is_empty());
 }

@@ -117,7 +117,7 @@ impl Stage {
         if is_to_learn {
             recovered.learn_first();
         }
-        recovered.begin(member, state.tree(), self.now);
+        recovered.begin(member, options.process, state.tree(), self.now);
         disk.hard_state = recovered.hard_state;
         let replica = Replica::new(options, recovered, &state, self.now);
         self.members.insert(
