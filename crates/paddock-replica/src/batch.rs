@@ -5,7 +5,7 @@
 //! from there through the log to everybody.
 
 use bytes::Bytes;
-use paddock_proto::{DecodeError, Write};
+use paddock_proto::{DecodeError, SessionId, Write};
 use paddock_tree::{Command, Origin};
 
 use crate::LogEntry;
@@ -45,6 +45,11 @@ impl BatchBuilder {
         self.commands
     }
 
+    /// The command at this place is of no session any more.
+    pub(crate) fn withdraw(&mut self, place: usize) {
+        withdraw(&mut self.bytes, place);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -60,6 +65,21 @@ impl BatchBuilder {
         bytes[17..HEAD_BYTES].copy_from_slice(&len.to_le_bytes());
         Bytes::from(bytes)
     }
+}
+
+/// Makes the command at a place in a whole batch one of no session. One that begins a session or comes back to one is refused then.
+pub(crate) fn withdraw(batch: &mut [u8], place: usize) {
+    let mut at = HEAD_BYTES;
+    for _ in 0..place {
+        at += LENGTH_BYTES + length_at(batch, at);
+    }
+    batch[at + LENGTH_BYTES..][..Command::TIME_OFFSET].copy_from_slice(&SessionId::NONE.0.to_be_bytes());
+}
+
+/// Length of the command that begins here with its length.
+fn length_at(bytes: &[u8], at: usize) -> usize {
+    let len: [u8; LENGTH_BYTES] = std::array::from_fn(|i| bytes[at + i]);
+    u32::from_le_bytes(len) as usize
 }
 
 /// An entry that a leader fills with batches.
@@ -99,10 +119,10 @@ impl EntryBuilder {
         let mut at = self.bytes.len() + HEAD_BYTES;
         self.bytes.extend_from_slice(batch);
         while at < self.bytes.len() {
-            let len: [u8; LENGTH_BYTES] = std::array::from_fn(|i| self.bytes[at + i]);
+            let len = length_at(&self.bytes, at);
             let time_at = at + LENGTH_BYTES + Command::TIME_OFFSET;
             self.bytes[time_at..time_at + 8].copy_from_slice(&time_ms.to_be_bytes());
-            at += LENGTH_BYTES + u32::from_le_bytes(len) as usize;
+            at += LENGTH_BYTES + len;
         }
     }
 
@@ -209,7 +229,7 @@ fn split_command<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use paddock_proto::{IdList, OpCode, SessionId};
+    use paddock_proto::{IdList, OpCode};
 
     use super::*;
 
@@ -245,6 +265,22 @@ mod tests {
             [(1, 5, vec![(1, 1000, 1), (2, 1000, 1)]), (2, 9, vec![]), (3, 1, vec![(3, 1002, 3)])]
         );
         assert_eq!(batches(&[]).count(), 0);
+    }
+
+    #[test]
+    fn a_command_that_is_withdrawn_is_of_no_session() {
+        let mut builder = BatchBuilder::new();
+        [1, 2, 3].iter().for_each(|session| builder.push(&close(*session)));
+        builder.withdraw(1);
+        let batch = builder.take(Origin { member: 1, incarnation: 7 }, 5);
+        let sessions = |batch: &[u8]| {
+            let batch = next_batch(&mut &batch[..]).unwrap();
+            batch.commands().map(|command| command.session.0).collect::<Vec<_>>()
+        };
+        assert_eq!(sessions(&batch), [1, 0, 3]);
+        let mut batch = batch.to_vec();
+        withdraw(&mut batch, 2);
+        assert_eq!(sessions(&batch), [1, 0, 0]);
     }
 
     #[test]

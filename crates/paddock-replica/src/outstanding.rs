@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use paddock_state::ConnId;
 use paddock_tree::Origin;
 
-use crate::batch::BatchBuilder;
+use crate::batch::{self, BatchBuilder};
 use crate::question::Question;
 use crate::queued_item::QueuedItem;
 
@@ -99,6 +100,24 @@ impl Outstanding {
         unsent
     }
 
+    /// The number of the batch that is closed next.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// Withdraws the commands of this batch for sessions that wait for a connection. A leader that has the batch already may still carry
+    /// them out; none that is sent it from now on does.
+    pub(crate) fn withdraw(&mut self, batch: u64, conn: ConnId) {
+        for waiting in &mut self.queue {
+            if let Waiting::Batch { number, bytes, items } = waiting
+                && *number == batch
+            {
+                let is_of_conn = |item: &QueuedItem| item.is_session_of(conn);
+                withdraw_commands(bytes, items, is_of_conn);
+            }
+        }
+    }
+
     pub(crate) fn send_all_again(&mut self) {
         self.sent = 0;
     }
@@ -172,7 +191,7 @@ impl Outstanding {
         }
     }
 
-    /// Takes all items. The batches stay, and will be applied for nobody.
+    /// Takes all items. The batches stay, and will be applied for nobody; sessions that were to begin or to come back are withdrawn.
     pub(crate) fn abandon(&mut self) -> Vec<QueuedItem> {
         let mut abandoned = Vec::new();
         self.queue.retain_mut(|waiting| match waiting {
@@ -180,7 +199,8 @@ impl Outstanding {
                 abandoned.extend(items.drain(..));
                 false
             }
-            Waiting::Batch { items, .. } => {
+            Waiting::Batch { bytes, items, .. } => {
+                withdraw_commands(bytes, items, QueuedItem::is_session);
                 let commands = items.iter().filter(|item| item.is_command()).count();
                 abandoned.extend(items.drain(..));
                 items.extend((0..commands).map(|_| QueuedItem::Abandoned));
@@ -197,5 +217,16 @@ impl Outstanding {
             |waiting: &Waiting| matches!(waiting, Waiting::Batch { number, .. } if *number <= last);
         let count = self.queue.iter().rposition(is_forgotten).map_or(0, |position| position + 1);
         self.queue.drain(..count).flat_map(Waiting::items).collect()
+    }
+}
+
+/// Withdraws the commands that wait with such items.
+fn withdraw_commands(bytes: &mut Bytes, items: &VecDeque<QueuedItem>, is_such: impl Fn(&QueuedItem) -> bool) {
+    let commands = items.iter().filter(|item| item.is_command()).enumerate();
+    let places: Vec<usize> = commands.filter(|(_, item)| is_such(item)).map(|(place, _)| place).collect();
+    if !places.is_empty() {
+        let mut changed = bytes.to_vec();
+        places.into_iter().for_each(|place| batch::withdraw(&mut changed, place));
+        *bytes = changed.into();
     }
 }

@@ -28,6 +28,15 @@ impl QueuedItem {
         matches!(self, QueuedItem::Write { .. } | QueuedItem::Session { .. } | QueuedItem::Abandoned)
     }
 
+    /// True if a client waits for its session by it.
+    pub(crate) fn is_session(&self) -> bool {
+        matches!(self, QueuedItem::Session { .. })
+    }
+
+    pub(crate) fn is_session_of(&self, of: ConnId) -> bool {
+        matches!(self, QueuedItem::Session { conn } if *conn == of)
+    }
+
     /// The connection that waits for the item.
     pub(crate) fn conn(&self) -> Option<ConnId> {
         match self {

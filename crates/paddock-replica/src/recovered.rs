@@ -38,7 +38,15 @@ impl Recovered {
         hard_state: HardState,
         entries: Vec<LogEntry>,
     ) -> Recovered {
-        Recovered { snapshot, membership, hard_state, entries, cluster: Cluster::None, former_start: 0, last_known_start: 0 }
+        Recovered {
+            snapshot,
+            membership,
+            hard_state,
+            entries,
+            cluster: Cluster::None,
+            former_start: 0,
+            last_known_start: 0,
+        }
     }
 
     /// Numbers this start of the member, which runs in `process`: higher than every one before that the disk knows, even if the clock went

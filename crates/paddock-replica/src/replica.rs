@@ -245,7 +245,7 @@ impl Replica {
             ClientInput::Resume { conn, session, timeout_ms, .. } => {
                 self.on_resume(now, conn, session, timeout_ms);
             }
-            ClientInput::Disconnect { conn } => self.requests.push(QueuedItem::Disconnect { conn }),
+            ClientInput::Disconnect { conn } => self.requests.disconnect(conn),
             ClientInput::Touch { session } => self.hear(now, session),
         }
     }
@@ -268,7 +268,10 @@ impl Replica {
                 self.hear(now, session);
                 ReadOnlyRequest::Connect { conn, session: Some(session), timeout_ms, may_only_read }
             }
-            ClientInput::Disconnect { conn } => ReadOnlyRequest::Disconnect { conn },
+            ClientInput::Disconnect { conn } => {
+                self.requests.forget_conn(conn);
+                ReadOnlyRequest::Disconnect { conn }
+            }
             ClientInput::Touch { session } => return self.hear(now, session),
         };
         self.read_only.push(request);
@@ -283,7 +286,7 @@ impl Replica {
     fn submit_session(&mut self, session: SessionId, op: OpCode, timeout_ms: i32, conn: ConnId) {
         let mut command = Vec::new();
         Command::encode(session, 0, IdList::NONE, op, &timeout_ms.to_be_bytes(), &mut command);
-        self.requests.submit(&command, QueuedItem::Session { conn });
+        self.requests.submit_session(&command, conn);
     }
 
     /// A client comes back. That goes through the log too: what the session has on its way on another member, or on another

@@ -4,9 +4,10 @@
 //! else stands between them as an item of the same batch. So a read behind a write sees that write and nothing that its
 //! connection asked for later.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
+use paddock_state::ConnId;
 use paddock_tree::Origin;
 
 use crate::batch::BatchBuilder;
@@ -26,6 +27,8 @@ pub(crate) struct Requests {
     /// Items since the last batch was closed.
     items: VecDeque<QueuedItem>,
     outstanding: Outstanding,
+    /// Connections that have asked for a session and are not gone, each with the number of the batch in which it did.
+    asked_for_sessions: BTreeMap<ConnId, u64>,
     /// Ticks since an outstanding batch was sent or applied.
     ticks_without_progress: u32,
 }
@@ -47,6 +50,7 @@ impl Requests {
             batch: BatchBuilder::new(),
             items: VecDeque::new(),
             outstanding: Outstanding::new(origin),
+            asked_for_sessions: BTreeMap::new(),
             ticks_without_progress: 0,
         }
     }
@@ -55,6 +59,7 @@ impl Requests {
     pub(crate) fn begin_anew(&mut self, origin: Origin) {
         self.outstanding = self.outstanding.begin_anew(origin);
         (self.batch, self.items) = (BatchBuilder::new(), VecDeque::new());
+        self.asked_for_sessions.clear();
     }
 
     /// The member and the start that number the batches.
@@ -74,6 +79,38 @@ impl Requests {
         }
         self.batch.push(command);
         self.items.push_back(item);
+    }
+
+    /// Adds the command for a session, for which a connection waits.
+    pub(crate) fn submit_session(&mut self, command: &[u8], conn: ConnId) {
+        self.submit(command, QueuedItem::Session { conn });
+        self.asked_for_sessions.insert(conn, self.outstanding.next_number());
+    }
+
+    /// The connection is gone. The session for which it has asked is withdrawn if it has not got it yet: the client may have that on another
+    /// connection by the time at which the command would be carried out, and would lose it.
+    pub(crate) fn disconnect(&mut self, conn: ConnId) {
+        self.forget_conn(conn);
+        self.items.push_back(QueuedItem::Disconnect { conn });
+    }
+
+    /// The same for a connection that has left nothing else behind.
+    pub(crate) fn forget_conn(&mut self, conn: ConnId) {
+        match self.asked_for_sessions.remove(&conn) {
+            Some(number) if number == self.outstanding.next_number() => {
+                self.withdraw(|item| item.is_session_of(conn))
+            }
+            Some(number) => self.outstanding.withdraw(number, conn),
+            None => {}
+        }
+    }
+
+    /// Withdraws commands that are in no batch yet.
+    fn withdraw(&mut self, is_such: impl Fn(&QueuedItem) -> bool) {
+        let commands = self.items.iter().filter(|item| item.is_command()).enumerate();
+        for (place, _) in commands.filter(|(_, item)| is_such(item)) {
+            self.batch.withdraw(place);
+        }
     }
 
     /// Adds an item that needs no command.
@@ -172,8 +209,10 @@ impl Requests {
         self.outstanding.take_ready(applied)
     }
 
-    /// Takes everything that connections wait for. Its commands stay, and will be applied for nobody.
+    /// Takes everything that connections wait for. Its commands stay, and will be applied for nobody; sessions that were to begin or to come
+    /// back are withdrawn, since their clients look elsewhere.
     pub(crate) fn abandon(&mut self) -> Vec<QueuedItem> {
+        self.withdraw(QueuedItem::is_session);
         let mut abandoned = self.outstanding.abandon();
         let (commands, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.items).into_iter().partition(QueuedItem::is_command);
@@ -192,10 +231,11 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use paddock_proto::Xid;
-    use paddock_state::ConnId;
+    use paddock_proto::{IdList, OpCode, SessionId, Xid};
+    use paddock_tree::Command;
 
     use super::*;
+    use crate::batch::{EntryBuilder, batches};
 
     fn requests() -> Requests {
         Requests::new(Origin { member: 1, incarnation: 7 })
@@ -236,6 +276,49 @@ mod tests {
         requests.tick();
         requests.resend_if_lost();
         assert_eq!(requests.unsent().len(), 1);
+    }
+
+    fn resume(requests: &mut Requests, session: i64, number: u64) {
+        let mut command = Vec::new();
+        let (op, body) = (OpCode::ResumeSession, 4000_i32.to_be_bytes());
+        Command::encode(SessionId(session), 0, IdList::NONE, op, &body, &mut command);
+        requests.submit_session(&command, ConnId::new(0, number));
+    }
+
+    /// The sessions of the commands that would be sent to another leader now.
+    fn sessions(requests: &mut Requests) -> Vec<i64> {
+        requests.close_batch();
+        requests.send_all_again();
+        let mut entry = EntryBuilder::new();
+        requests.unsent().iter().for_each(|batch| entry.add(batch, 0));
+        batches(&entry.take()).flat_map(|batch| batch.commands()).map(|command| command.session.0).collect()
+    }
+
+    #[test]
+    fn a_session_is_not_asked_for_when_its_connection_is_gone() {
+        for is_sent in [false, true] {
+            let mut requests = requests();
+            (1..=3).for_each(|number| resume(&mut requests, 10 + number as i64, number));
+            if is_sent {
+                requests.close_batch();
+                assert_eq!(requests.unsent().len(), 1);
+            }
+            resume(&mut requests, 14, 4);
+            requests.disconnect(ConnId::new(0, 2));
+            requests.disconnect(ConnId::new(0, 4));
+            requests.disconnect(ConnId::new(0, 5));
+            assert_eq!(sessions(&mut requests), [11, 0, 13, 0]);
+        }
+    }
+
+    #[test]
+    fn no_session_is_asked_for_when_all_is_abandoned() {
+        let mut requests = requests();
+        resume(&mut requests, 11, 1);
+        requests.close_batch();
+        resume(&mut requests, 12, 2);
+        assert_eq!(requests.abandon().len(), 2);
+        assert_eq!(sessions(&mut requests), [0, 0]);
     }
 
     #[test]

@@ -265,6 +265,8 @@ impl Replica {
                 self.serve(conn, command.session, state, out);
                 out.connected(conn, command.session, *timeout_ms, false);
             }
+            // It was withdrawn when its connection was gone.
+            _ if command.session == SessionId::NONE => out.close(conn),
             _ => out.expired(conn),
         }
     }

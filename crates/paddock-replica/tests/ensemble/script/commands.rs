@@ -24,6 +24,11 @@ impl Script {
             "connect" => self.connect(words),
             "ask" => self.ask(words),
             "resume" => self.resume(words, is_submitted),
+            "hang-up" => {
+                let named = self.connections.iter().find(|connection| connection.name == words[0]);
+                let Connection { member, number, .. } = named.expect("it has a connection");
+                self.stage.hang_up(*member, *number);
+            }
             "create" | "set" | "get" | "watch" | "sync" | "touch" | "disconnect" | "reconfig" => {
                 self.request(command, words);
             }

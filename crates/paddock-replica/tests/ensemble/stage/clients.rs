@@ -54,6 +54,11 @@ impl Stage {
         self.step(guest.member, Input::Client(ClientInput::Disconnect { conn: guest.client.conn }));
     }
 
+    /// A connection ends that may not have got a session.
+    pub(crate) fn hang_up(&mut self, member: u64, number: u64) {
+        self.step(member, Input::Client(ClientInput::Disconnect { conn: ConnId::new(0, number) }));
+    }
+
     pub(crate) fn touch(&mut self, guest: &Guest) {
         self.step(guest.member, Input::Client(ClientInput::Touch { session: guest.client.session }));
     }
