@@ -103,7 +103,7 @@ impl DiskAge {
 mod tests {
     use super::*;
 
-    /// What member 1 knows of starts, having found this disk.
+    /// Knowledge of member 1, which has found this disk and has heard of no start.
     fn disk_age(found: FoundOnDisk) -> DiskAge {
         let known_before = found.former_start;
         DiskAge { own: 1, found, known_before, starts: BTreeMap::new(), complaints: BTreeSet::new() }
