@@ -33,6 +33,10 @@ pub enum FileError {
          directory of another member, or pass --ignore-digest"
     )]
     Digest { zxid: Zxid, found: u64, expected: u64 },
+    #[error(
+        "the data end at zxid {zxid}, which no ensemble comes to: behind it there would be no number for a write"
+    )]
+    LastZxid { zxid: Zxid },
     #[error("{} is there already; nothing is written over", path.display())]
     Exists { path: PathBuf },
     #[error("{} is not the working copy of an import; name another directory", path.display())]
@@ -65,6 +69,14 @@ pub enum FileError {
          the directories of another member, or pass --ignore-digest"
     )]
     KeeperDigest { index: u64, found: u64, expected: u64 },
+}
+
+/// The last zxid that data may end at, so that a member can go on behind them: half of all that there are.
+const LAST_ZXID_MAX: Zxid = Zxid(1 << 62);
+
+/// Refuses data behind which a member could not number its writes.
+pub(crate) fn check_last_zxid(zxid: Zxid) -> Result<(), FileError> {
+    if (Zxid(0)..=LAST_ZXID_MAX).contains(&zxid) { Ok(()) } else { Err(FileError::LastZxid { zxid }) }
 }
 
 /// Problem at one place of a file.

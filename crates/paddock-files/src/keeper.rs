@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use paddock_tree::Tree;
 
-use crate::error::{FileError, Problem};
+use crate::error::{FileError, Problem, check_last_zxid};
 use crate::load::{DigestCheck, LoadOptions, LogRead, Progress, Report};
 use crate::replay::close_all_sessions;
 use changelog::{ChangelogReader, Next, Record, Rewrites};
@@ -239,6 +239,7 @@ impl Loader {
         let report = &mut self.report.report;
         report.digest = self.verified.unwrap_or_default();
         let KeeperState { mut draft, zxid, .. } = state;
+        check_last_zxid(zxid)?;
         if self.options.drop_ephemerals {
             report.dropped_sessions = draft.sessions().len();
             report.dropped = close_all_sessions(&mut draft, zxid);

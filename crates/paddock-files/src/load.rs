@@ -7,7 +7,7 @@ use paddock_tree::{Draft, Repairs, Tree};
 
 use crate::data_dir::{self, NamedFile};
 use crate::digest::{DIGEST_VERSION, digest};
-use crate::error::FileError;
+use crate::error::{FileError, check_last_zxid};
 use crate::replay;
 use crate::snapshot::{self, Snapshot, WrittenDigest};
 use crate::transaction::{Body, Transaction};
@@ -258,6 +258,7 @@ impl LoadedState {
         options: LoadOptions,
         mut report: Report,
     ) -> Result<Loaded, FileError> {
+        check_last_zxid(zxid)?;
         assert!(zxid >= self.zxid, "zxids only grow");
         report.digest = self.check_digest(options)?;
         if options.drop_ephemerals {

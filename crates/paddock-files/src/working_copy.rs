@@ -13,7 +13,7 @@ use paddock_tree::{AppliedTransaction, Draft, Tree};
 use crate::answer::{Asked, Replied};
 use crate::applied::{Touched, copy_of};
 use crate::data_dir::{self, VERSION_DIR};
-use crate::error::{FileError, failed};
+use crate::error::{FileError, check_last_zxid, failed};
 use crate::export::{Content, write_file, write_snapshot};
 use crate::learner::ReceivedSnapshot;
 use crate::load::{LoadOptions, Loaded, LoadedState, Progress, Report, ZooKeeperDirs, load_state};
@@ -171,7 +171,9 @@ impl WorkingCopy {
     /// The tree, in an epoch of its own: behind everything that a client of the ensemble can have seen.
     pub fn finish(mut self, options: LoadOptions) -> Result<Loaded, FileError> {
         self.sync()?;
-        let zxid = Zxid((self.epoch.max(self.state.zxid.0 >> EPOCH_SHIFT) + 1) << EPOCH_SHIFT);
+        let epoch = self.epoch.max(self.state.zxid.0 >> EPOCH_SHIFT);
+        check_last_zxid(Zxid(epoch.saturating_mul(1 << EPOCH_SHIFT)))?;
+        let zxid = Zxid((epoch + 1) << EPOCH_SHIFT);
         let transactions = self.state.transactions;
         let report = Report { snapshot: self.files, transactions, ..Report::default() };
         self.state.finish_at(zxid, options, report)

@@ -200,6 +200,21 @@ fn the_epoch_outlives_the_process() {
 }
 
 #[test]
+fn data_behind_which_there_are_no_zxids_are_refused() {
+    let options = LoadOptions { drop_ephemerals: false, ignore_digest: false, member: 1 };
+    for (last, epoch) in
+        [(Zxid((1 << 62) + 1), 0), (Zxid(i64::MAX), 0), (zxid(2, 2), 1 << 30), (zxid(2, 2), i64::MAX)]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let mut copy = open(dir.path());
+        copy.replace(received(), last).unwrap();
+        copy.set_epoch(epoch).unwrap();
+        let refused = copy.finish(options);
+        assert!(matches!(refused, Err(FileError::LastZxid { .. })), "{last} in epoch {epoch}");
+    }
+}
+
+#[test]
 fn a_copy_belongs_to_one_process_and_other_directories_to_none() {
     let dir = tempfile::tempdir().unwrap();
     let copy = open(dir.path());
