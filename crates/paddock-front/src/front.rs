@@ -499,6 +499,12 @@ impl<'a, H: Host> Turn<'a, H> {
                 self.hit(connection, LimitHit::Memory, &op.short_name());
                 self.read(connection, frame.len(), (xid, op, body), span);
             }
+            Action::TooLarge { xid, op, bytes } => {
+                let detail = format_args!("{}: {bytes} bytes", op.short_name());
+                self.hit(connection, LimitHit::CommandBytes, &detail);
+                // Without its body it cannot be decoded, which is what the state answers in its turn.
+                self.read(connection, frame.len(), (xid, op, &[]), span);
+            }
             Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
             Action::Identify { xid } => {
                 self.lock(connection).identify(connection.client());
@@ -623,13 +629,18 @@ impl<'a, H: Host> Turn<'a, H> {
             }
             _ => None,
         };
-        let (_, bytes) = request;
-        let is_long = bytes > self.front.settings.limits.long_multi_bytes
+        let (op, frame_bytes) = request;
+        // What is held of a write has its client's identities, too.
+        let bytes = match &input {
+            ClientInput::Write { command, .. } => command.len(),
+            _ => frame_bytes,
+        };
+        let is_long = frame_bytes > self.front.settings.limits.long_multi_bytes
             && matches!(input, ClientInput::Write { op: OpCode::Multi, .. });
         if is_long {
             self.front.long_multis.add(bytes);
         }
-        connection.wait(self.since_ms, request, is_long, span, audited, self.host);
+        connection.wait(self.since_ms, (op, bytes), is_long, span, audited, self.host);
         self.front.outstanding.add(1, &self.front.settings.limits.outstanding);
         self.front.inputs.push(input);
     }

@@ -20,6 +20,7 @@ mod connect_throttle;
 mod connection;
 mod front;
 mod host;
+mod identities;
 mod limit_hit;
 mod long_multis;
 mod long_request;

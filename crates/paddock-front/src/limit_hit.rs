@@ -18,6 +18,8 @@ pub enum LimitHit {
     ConnectRate,
     Sessions,
     RequestBytes,
+    CommandBytes,
+    Identities,
     BadInput,
     Outstanding,
     LongMultis,
@@ -29,7 +31,7 @@ pub enum LimitHit {
 }
 
 impl LimitHit {
-    pub const ALL: [LimitHit; 15] = [
+    pub const ALL: [LimitHit; 17] = [
         LimitHit::ConnectionsOfAddress,
         LimitHit::Connections,
         LimitHit::AcceptRate,
@@ -37,6 +39,8 @@ impl LimitHit {
         LimitHit::ConnectRate,
         LimitHit::Sessions,
         LimitHit::RequestBytes,
+        LimitHit::CommandBytes,
+        LimitHit::Identities,
         LimitHit::BadInput,
         LimitHit::Outstanding,
         LimitHit::LongMultis,
@@ -57,6 +61,8 @@ impl LimitHit {
             LimitHit::ConnectRate => "connect_rate",
             LimitHit::Sessions => "sessions",
             LimitHit::RequestBytes => "request_bytes",
+            LimitHit::CommandBytes => "command_bytes",
+            LimitHit::Identities => "identities",
             LimitHit::BadInput => "bad_input",
             LimitHit::Outstanding => "outstanding_requests",
             LimitHit::LongMultis => "long_multis",
@@ -81,6 +87,10 @@ impl LimitHit {
             LimitHit::ConnectRate => "connection closed: more clients connect than connect_tokens_max allows",
             LimitHit::Sessions => "session refused: there are as many as sessions_max allows",
             LimitHit::RequestBytes => "connection closed: its request is larger than frame_bytes_max allows",
+            LimitHit::CommandBytes => {
+                "write refused: with its client's identities it is larger than a write may be in the log"
+            }
+            LimitHit::Identities => "connection closed: it shows more identities than a connection may",
             LimitHit::BadInput => "connection closed",
             LimitHit::Outstanding => {
                 "client has to wait: as many requests are under way as outstanding_max allows"

@@ -21,6 +21,7 @@ use paddock_tree::Command;
 
 use crate::auth;
 use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
+use crate::identities::{self, TooManyIdentities};
 use crate::memory_limit;
 use crate::sasl::{SaslAnswer, SaslExchange};
 use crate::{Host, LimitHit, Settings};
@@ -282,7 +283,11 @@ impl Protocol {
                 clickhouse.wants_no_farewell = clickhouse.is_farewell(xid);
             }
         }
-        let mut command = Vec::with_capacity(64 + body.len());
+        let bytes = Command::encoded_len(self.client.ids(), body);
+        if bytes > settings.command_bytes_max {
+            return Action::TooLarge { xid, op, bytes };
+        }
+        let mut command = Vec::with_capacity(bytes);
         Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
         if settings.enforces_quotas {
             Command::enforce_quotas(self.client.ids(), &mut command);
@@ -297,8 +302,10 @@ impl Protocol {
         let Some(proven) = self.prove(&auth, settings) else {
             return Action::Refuse(Refusal::AuthFailed { xid });
         };
-        self.identify(proven);
-        Action::Identify { xid }
+        match self.identify(&proven, settings) {
+            Ok(()) => Action::Identify { xid },
+            Err(found) => Action::Refuse(Refusal::TooManyIdentities { xid, found }),
+        }
     }
 
     fn has_required_identity(&self, settings: &Settings) -> bool {
@@ -325,7 +332,11 @@ impl Protocol {
             Ok(SaslAnswer::Challenge(token)) => Ok(SaslReply::Token(Some(token))),
             Ok(SaslAnswer::Proven { ids, proof }) => {
                 tracing::debug!(client = %self.address, user = ids[0].id, "client has proved who it is by SASL");
-                self.identify(ids);
+                if let Err(found) = self.identify(&ids, settings) {
+                    let (client, session, now_ms) = (self.address, self.client.session, host.monotonic_ms());
+                    settings.limits.hits.hit(LimitHit::Identities, Some(client), session, now_ms, &found);
+                    return Err(self.end(Refusal::SaslFailed { xid, error: settings.failed_auth_error() }));
+                }
                 Ok(SaslReply::Identify(proof))
             }
             Err(error) => {
@@ -345,15 +356,11 @@ impl Protocol {
     }
 
     /// The client has proved that it has these identities, too.
-    fn identify(&mut self, proven: Vec<Id>) {
-        let mut ids: Vec<Id> = self.client.ids().iter().map(|(scheme, id)| Id::new(scheme, id)).collect();
-        for id in proven {
-            if !ids.contains(&id) {
-                ids.push(id);
-            }
+    fn identify(&mut self, proven: &[Id], settings: &Settings) -> Result<(), TooManyIdentities> {
+        if let Some(identified) = identities::with_proven(&self.client, proven, &settings.limits)? {
+            self.client = identified;
         }
-        let client = Client::new(self.client.conn, self.client.session, &ids);
-        self.client = client.with_dialect(self.client.dialect);
+        Ok(())
     }
 
     fn prove(&self, auth: &Auth<'_>, settings: &Settings) -> Option<Vec<Id>> {

@@ -15,6 +15,8 @@ use crate::{
 pub struct Settings {
     /// The largest request, in bytes. A larger one closes its connection.
     pub frame_bytes_max: i32,
+    /// The largest command, in bytes: a write as it lies in the log, with the identities of its client. A larger one is refused.
+    pub command_bytes_max: usize,
     /// The dialect that clients speak. `None` lets each connection show its own.
     pub dialect: Option<Dialect>,
     /// A client that asks for a shorter session timeout gets this one, in milliseconds.
@@ -59,6 +61,10 @@ pub struct Limits {
     pub connects: Arc<ConnectThrottle>,
     /// With so many sessions in the ensemble, no client gets a new one.
     pub sessions_max: usize,
+    /// Identities that a connection may show, those of its address and its certificate included.
+    pub identities_max: usize,
+    /// Their size on the wire together, in bytes.
+    pub identity_bytes_max: usize,
     /// Memory of the member.
     pub memory: Arc<MemoryLimit>,
     /// Hits of these limits, of all connections of the member.
@@ -93,6 +99,8 @@ impl Default for Limits {
             outstanding: Arc::default(),
             connects: Arc::default(),
             sessions_max: usize::MAX,
+            identities_max: 64,
+            identity_bytes_max: 16 << 10,
             memory: Arc::default(),
             hits: Arc::default(),
             first_reply_bytes: 1 << 20,
@@ -113,6 +121,7 @@ impl Settings {
     pub(crate) fn for_tests() -> Settings {
         Settings {
             frame_bytes_max: 1 << 20,
+            command_bytes_max: 1 << 20,
             dialect: None,
             session_timeout_ms_min: 4000,
             session_timeout_ms_max: 40_000,

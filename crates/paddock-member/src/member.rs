@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use paddock_replica::{
-    Applied, Cluster, Effects, Input, Install, Replica, ReplicaOptions, Replicated, Role, Standing,
+    Applied, Cluster, Effects, Input, Install, LogEntry, Replica, ReplicaOptions, Replicated, Role, Standing,
 };
 use paddock_state::Serving;
 use paddock_storage::snapshot::SnapshotFile;
-use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, Record, Term};
+use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, PAYLOAD_BYTES_MAX, Record, Term};
 
 use crate::config::GROUP;
 use crate::incoming::{self, Incoming, IncomingError};
@@ -19,6 +19,9 @@ use crate::recovery::{self, Found, RecoveryError};
 use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell};
 use crate::{diverged, identity};
+
+// Every entry that the replica gives can be written.
+const _: () = assert!(LogEntry::PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 
 /// After so long without a write, what is on disk is marked as whole.
 const QUIET_MS: u64 = 500;

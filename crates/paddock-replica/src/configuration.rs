@@ -4,7 +4,7 @@ use bytes::Bytes;
 use paddock_proto::jute::{Reader, Writer};
 use raft::eraftpb::{Entry, EntryType};
 
-use crate::log_entry::{CHANGE, FOUNDING, REFOUNDING};
+use crate::log_entry::{CHANGE, COMMANDS, FOUNDING, REFOUNDING};
 use crate::membership::{MembershipStep, StepTo};
 use crate::{LogEntry, Membership};
 
@@ -23,21 +23,20 @@ impl ConfigurationEntry {
     /// `None` for commands.
     pub(crate) fn decode(payload: &[u8]) -> Option<ConfigurationEntry> {
         let (kind, body) = payload.split_first()?;
-        match *kind {
-            FOUNDING => {
-                Some(ConfigurationEntry::Founding(Membership::decode(body).expect("a founding is whole")))
-            }
-            CHANGE => {
-                Some(ConfigurationEntry::Change(decode_step(body).expect("a change of members is whole")))
-            }
+        let is_one = matches!(*kind, FOUNDING | CHANGE | REFOUNDING);
+        is_one.then(|| ConfigurationEntry::read(*kind, body).expect("what is in the log is whole"))
+    }
+
+    /// `None` for bytes that `encode` did not write.
+    fn read(kind: u8, body: &[u8]) -> Option<ConfigurationEntry> {
+        match kind {
+            FOUNDING => Membership::decode(body).map(ConfigurationEntry::Founding),
+            CHANGE => decode_step(body).map(ConfigurationEntry::Change),
             REFOUNDING => {
                 let mut reader = Reader::new(body);
-                let mut read = || -> Result<ConfigurationEntry, paddock_proto::DecodeError> {
-                    let membership = reader.buffer()?.and_then(Membership::decode).unwrap_or_default();
-                    let (cluster, members) = (reader.i64()? as u64, reader.string()?.to_owned());
-                    Ok(ConfigurationEntry::Refounding { membership, cluster, members })
-                };
-                Some(read().expect("a refounding is whole"))
+                let membership = reader.buffer().ok()?.and_then(Membership::decode).unwrap_or_default();
+                let (cluster, members) = (reader.i64().ok()? as u64, reader.string().ok()?.to_owned());
+                Some(ConfigurationEntry::Refounding { membership, cluster, members })
             }
             _ => None,
         }
@@ -94,6 +93,21 @@ fn decode_step(body: &[u8]) -> Option<MembershipStep> {
     rest.is_empty().then_some(step)
 }
 
+/// True if this member can read and write an entry of the Raft library that another member has sent. Commands are not looked at: they
+/// were when they came to the leader.
+pub(crate) fn is_readable(entry: &Entry) -> bool {
+    if entry.get_entry_type() != EntryType::EntryNormal {
+        return decode_step(&entry.context).is_some();
+    }
+    let is_known = match entry.data.split_first() {
+        None | Some((&COMMANDS, _)) => true,
+        // It would be one of another kind when it is read again.
+        Some((&CHANGE, _)) => false,
+        Some((kind, body)) => ConfigurationEntry::read(*kind, body).is_some(),
+    };
+    is_known && entry.data.len() <= LogEntry::PAYLOAD_BYTES_MAX
+}
+
 impl LogEntry {
     /// The id of the ensemble that a survivor has begun with this entry.
     pub fn refounded_cluster(&self) -> Option<u64> {
@@ -142,7 +156,6 @@ pub(crate) fn to_raft(entry: LogEntry) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log_entry::COMMANDS;
 
     #[test]
     fn entries_come_back_as_they_were() {
@@ -167,5 +180,35 @@ mod tests {
         }
         assert_eq!(ConfigurationEntry::decode(&[]), None);
         assert_eq!(ConfigurationEntry::decode(&[COMMANDS, 1]), None);
+    }
+
+    #[test]
+    fn an_entry_that_no_member_writes_is_not_readable() {
+        let entry = |data: &[u8]| Entry { data: Bytes::copy_from_slice(data), ..Entry::default() };
+        let founding = ConfigurationEntry::Founding(Membership::new(vec![1], vec![])).encode();
+        for readable in [&[][..], &[COMMANDS], &[COMMANDS, 7], &founding] {
+            assert!(is_readable(&entry(readable)), "{readable:?}");
+        }
+        let longer = [&founding[..], &[0]].concat();
+        for other in [&[FOUNDING][..], &[CHANGE], &[REFOUNDING, 1], &[COMMANDS - 1], &[99, 1], &longer] {
+            assert!(!is_readable(&entry(other)), "{other:?}");
+        }
+        let mut change = Entry { context: Bytes::from_static(b"step"), ..Entry::default() };
+        change.set_entry_type(EntryType::EntryConfChangeV2);
+        assert!(!is_readable(&change));
+        change.context = ConfigurationEntry::encode_step(&vec![(3, StepTo::Voter)]).into();
+        assert!(is_readable(&change));
+    }
+
+    #[test]
+    fn an_entry_may_be_as_large_as_a_record_and_no_byte_larger() {
+        // Zeros that are never touched take no memory.
+        let sized = |bytes: usize| {
+            let mut data = vec![0; bytes];
+            data[0] = COMMANDS;
+            Entry { data: data.into(), ..Entry::default() }
+        };
+        assert!(is_readable(&sized(LogEntry::PAYLOAD_BYTES_MAX)));
+        assert!(!is_readable(&sized(LogEntry::PAYLOAD_BYTES_MAX + 1)));
     }
 }

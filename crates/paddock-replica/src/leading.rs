@@ -1,6 +1,6 @@
 //! State that a member has only while it leads. It begins with a term of this member's and ends with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use paddock_proto::{DecodeError, IdList, OpCode, SessionId};
@@ -20,11 +20,12 @@ const ENTRY_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Leading {
-    /// The entry under construction: batches of all members.
-    entry: EntryBuilder,
+    /// Entries under construction: batches of all members. All but the last one are full, and wait until they may be proposed. There
+    /// is always one.
+    entries: VecDeque<EntryBuilder>,
     /// Commands of the leader itself, such as that a session has expired. They have no number and are kept nowhere: they count
-    /// if they come into the log in this term. The next leader judges for itself.
-    announcements: BatchBuilder,
+    /// if they come into the log in this term. The next leader judges for itself. All batches of them but the last one are full.
+    announcements: VecDeque<BatchBuilder>,
     pub(crate) confirming: Confirming,
     pub(crate) lease: Lease,
     pub(crate) offers: SnapshotOffers,
@@ -43,8 +44,8 @@ impl Leading {
     /// A leader at the beginning of its term.
     pub(crate) fn new(lease_clock_bound_ms: Option<u64>) -> Leading {
         Leading {
-            entry: EntryBuilder::new(),
-            announcements: BatchBuilder::new(),
+            entries: VecDeque::from([EntryBuilder::new()]),
+            announcements: VecDeque::new(),
             confirming: Confirming::default(),
             lease: Lease::new(lease_clock_bound_ms),
             offers: SnapshotOffers::default(),
@@ -61,43 +62,66 @@ impl Leading {
     pub(crate) fn announce(&mut self, op: OpCode, body: &[u8]) {
         let mut command = Vec::new();
         Command::encode(SessionId::NONE, 0, IdList::NONE, op, body, &mut command);
-        self.announcements.push(&command);
+        let has_room = |batch: &BatchBuilder| batch.len() + command.len() <= ENTRY_BYTES;
+        if !self.announcements.back().is_some_and(has_room) {
+            self.announcements.push_back(BatchBuilder::new());
+        }
+        if let Some(batch) = self.announcements.back_mut() {
+            batch.push(&command);
+        }
     }
 
-    /// Moves the announcements into the entry.
-    pub(crate) fn add_announcements(&mut self, origin: Origin, time_ms: i64) {
-        if self.announcements.commands() > 0 {
-            let batch = self.announcements.take(origin, Batch::UNNUMBERED);
-            self.entry.add(&batch, time_ms);
-        }
+    /// Takes the announcements, as batches that an entry has room for.
+    pub(crate) fn take_announcements(&mut self, origin: Origin) -> Vec<Bytes> {
+        self.announcements.drain(..).map(|mut batch| batch.take(origin, Batch::UNNUMBERED)).collect()
     }
 
     /// True if a batch of this many bytes still fits into the entry.
     pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
-        self.entry.len() + bytes <= ENTRY_BYTES
+        self.last_entry().is_none_or(|entry| entry.len() + bytes <= ENTRY_BYTES)
+    }
+
+    fn last_entry(&self) -> Option<&EntryBuilder> {
+        self.entries.back().filter(|entry| !entry.is_empty())
+    }
+
+    /// Begins another entry. The one before waits until it may be proposed.
+    pub(crate) fn begin_entry(&mut self) {
+        if self.last_entry().is_some() {
+            self.entries.push_back(EntryBuilder::new());
+        }
+    }
+
+    fn entry(&mut self) -> &mut EntryBuilder {
+        self.entries.back_mut().expect("there is always one")
     }
 
     /// Adds a batch of this member, stamped with the leader's time.
     pub(crate) fn add_own(&mut self, batch: &[u8], time_ms: i64) {
-        self.entry.add(batch, time_ms);
+        self.entry().add(batch, time_ms);
     }
 
     /// Adds a batch that another member has sent, unless it cannot be read.
     pub(crate) fn add_foreign(&mut self, batch: &[u8], time_ms: i64) -> Result<(), DecodeError> {
-        self.entry.add_foreign(batch, time_ms)
+        self.entry().add_foreign(batch, time_ms)
     }
 
-    /// The entry, if it holds anything and may be proposed.
+    /// The oldest entry, if it holds anything and may be proposed.
     ///
     /// An entry behind the one that names the ensemble waits until that is committed. So a member that has any of them on disk
     /// knows to which ensemble it belongs, and cannot be taken for a member of another one.
     pub(crate) fn take_entry(&mut self, is_ensemble_named: bool) -> Option<Bytes> {
-        if self.entry.is_empty() {
-            return None;
-        }
+        let entry = self.entries.front_mut().filter(|entry| !entry.is_empty())?;
         let may_propose = is_ensemble_named
             || self.has_named_ensemble && !std::mem::replace(&mut self.has_proposed_unnamed, true);
-        may_propose.then(|| self.entry.take())
+        if !may_propose {
+            return None;
+        }
+        let payload = entry.take();
+        if self.entries.len() > 1 {
+            self.entries.pop_front();
+        }
+        Some(payload)
     }
 
     /// A tick has passed: an entry that should have named the ensemble may be proposed again.
@@ -127,20 +151,66 @@ impl Leading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::batches;
+    use crate::batch::batches as batches_of;
 
     const ORIGIN: Origin = Origin { member: 1, incarnation: 7 };
+
+    fn add_announcements(leading: &mut Leading) {
+        for batch in leading.take_announcements(ORIGIN) {
+            leading.add_own(&batch, 5);
+        }
+    }
+
+    #[test]
+    fn very_many_announcements_are_several_batches_none_larger_than_an_entry() {
+        let mut leading = Leading::new(None);
+        let count = 2 * ENTRY_BYTES as i64 / 32;
+        (0..count).for_each(|session| leading.announce(OpCode::ExpireSession, &session.to_be_bytes()));
+        let batches = leading.take_announcements(ORIGIN);
+        assert!(batches.len() > 1 && batches.iter().all(|batch| batch.len() <= ENTRY_BYTES));
+        for batch in batches {
+            if !leading.has_room_for(batch.len()) {
+                leading.begin_entry();
+            }
+            leading.add_own(&batch, 5);
+        }
+        let entries: Vec<Bytes> = std::iter::from_fn(|| leading.take_entry(true)).collect();
+        let commands =
+            entries.iter().flat_map(|entry| batches_of(entry)).map(|batch| batch.commands().count());
+        assert_eq!(commands.sum::<usize>(), count as usize);
+        assert!(entries.iter().all(|entry| entry.len() <= ENTRY_BYTES + 1));
+    }
+
+    #[test]
+    fn entries_that_may_not_be_proposed_yet_do_not_grow_without_end() {
+        let mut leading = Leading::new(None);
+        let mut batch = BatchBuilder::new();
+        let mut command = Vec::new();
+        let body = vec![7; ENTRY_BYTES / 3];
+        Command::encode(SessionId(7), 0, IdList::NONE, OpCode::Create, &body, &mut command);
+        batch.push(&command);
+        let batch = batch.take(ORIGIN, 1);
+        for _ in 0..7 {
+            if !leading.has_room_for(batch.len()) {
+                assert_eq!(leading.take_entry(false), None, "the ensemble has no name");
+                leading.begin_entry();
+            }
+            leading.add_own(&batch, 5);
+        }
+        let entries: Vec<Bytes> = std::iter::from_fn(|| leading.take_entry(true)).collect();
+        assert_eq!(entries.iter().map(|entry| batches_of(entry).count()).collect::<Vec<_>>(), [2, 2, 2, 1]);
+    }
 
     #[test]
     fn announcements_are_a_batch_without_a_number() {
         let mut leading = Leading::new(None);
-        leading.add_announcements(ORIGIN, 5);
+        assert!(leading.take_announcements(ORIGIN).is_empty());
         assert_eq!(leading.take_entry(true), None);
         leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
         leading.announce(OpCode::ExpireSession, &8_i64.to_be_bytes());
-        leading.add_announcements(ORIGIN, 5);
+        add_announcements(&mut leading);
         let entry = leading.take_entry(true).unwrap();
-        let seen: Vec<_> = batches(&entry).map(|batch| (batch.number, batch.commands().count())).collect();
+        let seen: Vec<_> = batches_of(&entry).map(|batch| (batch.number, batch.commands().count())).collect();
         assert_eq!(seen, [(Batch::UNNUMBERED, 2)]);
         assert_eq!(leading.take_entry(true), None);
     }
@@ -150,7 +220,7 @@ mod tests {
         let mut leading = Leading::new(None);
         let fill = |leading: &mut Leading| {
             leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
-            leading.add_announcements(ORIGIN, 5);
+            add_announcements(leading);
         };
         fill(&mut leading);
         assert_eq!(leading.take_entry(false), None);

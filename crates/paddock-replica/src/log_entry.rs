@@ -11,6 +11,11 @@ pub struct LogEntry {
     pub payload: Bytes,
 }
 
+impl LogEntry {
+    /// The largest payload, in bytes: that of a record of the transaction log.
+    pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
+}
+
 /// Batches of commands: see `batch.rs`.
 pub(crate) const COMMANDS: u8 = 2;
 pub(crate) const FOUNDING: u8 = 3;

@@ -8,6 +8,7 @@ use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, SessionId};
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
+use crate::configuration::is_readable;
 use crate::effects::SnapshotWrite;
 use crate::{Cluster, Membership};
 
@@ -447,7 +448,28 @@ fn decode_raft(reader: &mut Reader<'_>) -> Result<Message, DecodeError> {
     message.reject = reader.bool()?;
     message.context = Bytes::copy_from_slice(reader.buffer()?.unwrap_or_default());
     message.entries = reader.list(decode_entry)?.into();
+    check_entries(&message)?;
     Ok(message)
+}
+
+/// Checks that entries for the log follow each other and what they stand behind, as the library takes for granted, and that this member
+/// can read and write them.
+fn check_entries(message: &Message) -> Result<(), DecodeError> {
+    if message.msg_type != MessageType::MsgAppend {
+        return Ok(());
+    }
+    let unknown = |field| DecodeError::UnknownValue { field, value: 0 };
+    let (mut index, mut term) = (message.index, 0);
+    for entry in &message.entries {
+        if index.checked_add(1) != Some(entry.index) || !(term..=message.term).contains(&entry.term) {
+            return Err(unknown("place of an entry"));
+        }
+        if !is_readable(entry) {
+            return Err(unknown("payload of an entry"));
+        }
+        (index, term) = (entry.index, entry.term);
+    }
+    Ok(())
 }
 
 fn decode_entry(reader: &mut Reader<'_>) -> Result<Entry, DecodeError> {
@@ -516,8 +538,12 @@ mod tests {
         metadata.set_conf_state(Membership::new(vec![1, 2, 3], vec![4]).to_raft());
         check(PeerMessage::Offer(offer));
         let entry =
-            |index| Entry { index, term: 3, data: Bytes::from_static(b"\x04xyz"), ..Entry::default() };
-        let mut change = Entry { context: Bytes::from_static(b"step"), data: Bytes::new(), ..entry(8) };
+            |index| Entry { index, term: 3, data: Bytes::from_static(b"\x02xyz"), ..Entry::default() };
+        let mut change = Entry {
+            context: Bytes::from_static(&[3, 0, 0, 0, 0, 0, 0, 0, 1]),
+            data: Bytes::new(),
+            ..entry(8)
+        };
         change.set_entry_type(EntryType::EntryConfChangeV2);
         for (_, kind) in TYPES {
             check(PeerMessage::Raft(Message {
@@ -549,5 +575,23 @@ mod tests {
         assert!(PeerMessage::decode(&truncated[Envelope::BYTES..][..5]).is_err());
         assert!(Envelope::open(&truncated[..5]).is_err());
         assert!(Envelope::open(&[9; 40]).is_err(), "of no kind of cluster id");
+    }
+
+    #[test]
+    fn entries_that_do_not_follow_each_other_are_refused() {
+        let decoded = |index: u64, term: u64, places: &[(u64, u64)]| {
+            let entry = |&(index, term): &(u64, u64)| Entry { index, term, ..Entry::default() };
+            let entries = places.iter().map(entry).collect::<Vec<_>>().into();
+            let msg_type = MessageType::MsgAppend;
+            let message = Message { msg_type, index, term, entries, ..Message::default() };
+            PeerMessage::decode(&PeerMessage::Raft(message).encode()[Envelope::BYTES..])
+        };
+        assert!(decoded(5, 3, &[(6, 2), (7, 3)]).is_ok());
+        for places in
+            [&[(7, 3)][..], &[(5, 3)], &[(6, 3), (8, 3)], &[(6, 3), (6, 3)], &[(6, 4)], &[(6, 3), (7, 2)]]
+        {
+            assert!(decoded(5, 3, places).is_err(), "{places:?}");
+        }
+        assert!(decoded(u64::MAX, 3, &[(0, 3)]).is_err());
     }
 }

@@ -176,6 +176,23 @@ impl Config {
         }
     }
 
+    /// The largest command of a process without other members, in bytes: a write with the identities of its client. An entry with it has
+    /// room in a record of the log, and the reply to a multi of that size, whose results are up to three and a half times as large,
+    /// in a frame of the client protocol.
+    pub(crate) const COMMAND_BYTES_MAX: usize = 512 << 20;
+    /// The same where it travels between members. Heartbeats wait while it is on its way.
+    const TRAVELLING_BYTES_MAX: usize = 48 << 20;
+
+    /// The largest command that can be written, and sent to the other members.
+    fn command_bytes_max(&self) -> usize {
+        if self.ensemble.is_some() { Config::TRAVELLING_BYTES_MAX } else { Config::COMMAND_BYTES_MAX }
+    }
+
+    /// The largest request that clients may send.
+    pub(crate) fn request_bytes_max(&self) -> i32 {
+        self.frame_bytes_max.min(self.command_bytes_max() as i32)
+    }
+
     /// The settings of a front, which answers clients. Limits, Kerberos and the audit log are those of all fronts.
     pub(crate) fn of_front(
         &self,
@@ -185,6 +202,7 @@ impl Config {
     ) -> Settings {
         Settings {
             frame_bytes_max: self.frame_bytes_max,
+            command_bytes_max: self.command_bytes_max(),
             dialect: self.dialect,
             session_timeout_ms_min: self.session_timeout_ms_min,
             session_timeout_ms_max: self.session_timeout_ms_max,

@@ -15,7 +15,6 @@ use crate::etcd::EtcdHandle;
 use crate::mirror::MirrorHandle;
 pub(crate) use handle::{BORROWED_TURNS_MAX, MemberHandle, new};
 pub(crate) use housekeeping::Housekeeping;
-pub(crate) use links::frame_bytes_max;
 pub(crate) use quota_report::QuotaReport;
 pub(crate) use shell::{audit_deaths, post};
 

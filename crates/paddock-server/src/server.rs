@@ -106,7 +106,7 @@ impl Server {
         ports: Vec<Port>,
     ) -> Result<Server, ServerError> {
         let housekeeping = Housekeeping::start(member.housekeeper());
-        let frame_bytes_max = engine::frame_bytes_max(&config);
+        let frame_bytes_max = config.request_bytes_max();
         let config = Config { frame_bytes_max, ..config };
         let shared = Arc::new(Shared::new(config, opened, clock, state));
         let (mut owner, engine) = engine::new(&shared, member);
@@ -122,6 +122,8 @@ impl Server {
     /// Starts a front end on etcd: when this returns, it has read the state and clients can connect.
     fn run_on_etcd(config: Config, opened: Opened, clock: Clock, ports: Vec<Port>) -> Server {
         let settings = config.etcd.clone().expect("a front end has settings for etcd");
+        let frame_bytes_max = config.request_bytes_max();
+        let config = Config { frame_bytes_max, ..config };
         let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let shared = Arc::new(Shared::new(config, opened, clock, state));
         let EtcdEngine { handle, thread, loaded } = etcd::start(&shared, settings);
@@ -148,7 +150,7 @@ impl Server {
         let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref(), bind)?;
         let audit = Audit::start(config.audit_log.as_ref())?;
         let opened = Opened { client_port, kerberos, audit, ..Opened::default() };
-        let frame_bytes_max = engine::frame_bytes_max(&config);
+        let frame_bytes_max = config.request_bytes_max();
         let config = Config { frame_bytes_max, ..config };
         let state = Replicated::new(tree, (0, 0), Membership::default());
         let shared = Arc::new(Shared::new(config, opened, Clock::start(), state));
@@ -251,7 +253,7 @@ impl Server {
         let admin_keys = admin_keys.map(|(keys, tls)| Ok((keys, ClientPort::load(tls)?)));
         let admin_keys = admin_keys.transpose().map_err(ServerError::AdminTls)?;
         client_port.into_iter().chain(admin_keys).for_each(|(port, loaded)| port.take_over(loaded));
-        let frame_bytes_max = engine::frame_bytes_max(&now);
+        let frame_bytes_max = now.request_bytes_max();
         let mut live = (*self.shared.settings()).clone();
         live.take_over(&Config { frame_bytes_max, ..now.clone() });
         self.shared.change_settings(live);

@@ -60,6 +60,12 @@ impl Client {
         Client { session, ..self }
     }
 
+    /// Bytes that the identities take.
+    #[inline]
+    pub fn ids_bytes(&self) -> usize {
+        self.ids.len()
+    }
+
     #[inline]
     pub fn ids(&self) -> IdList<'_> {
         IdList::decode(&mut Reader::new(&self.ids)).expect("the list was encoded by IdList::encode")

@@ -2,7 +2,7 @@
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{ChildFilter, ErrorCode, OpCode, Read, ReplyHeader, Request, Xid};
-use paddock_tree::{Asker, Copied, Guess, ListCopy};
+use paddock_tree::{Asker, Copied, Guess, ListCopy, check_reply_bytes};
 
 use crate::{Client, State};
 
@@ -128,7 +128,13 @@ impl State {
         }
         let max = list.portion(children);
         let copy = list.copy.as_mut().expect("it was begun");
-        match self.copy_children(path, copy, max) {
+        let copied = self.copy_children(path, copy, max);
+        if check_reply_bytes(copy.copy.held_bytes()).is_err() {
+            // It is refused, as every reply that is longer than a frame.
+            (list.copy, list.begun) = (None, LongList::BEGUN_MAX);
+            return LongListStep::AtOnce;
+        }
+        match copied {
             Copied::Portion => LongListStep::Portion,
             Copied::Outdated => {
                 list.copy = None;

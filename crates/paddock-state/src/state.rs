@@ -10,7 +10,9 @@ use paddock_proto::{
     ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SessionId, SetWatches, WatchEvent,
     WatchRequest, WatcherKind, Write, Xid, Zxid, frame,
 };
-use paddock_tree::{Asker, Command, Guess, InstallError, Installed, LongRemoval, Outcome, Tree, multi_read};
+use paddock_tree::{
+    Asker, Command, Guess, InstallError, Installed, LongRemoval, Outcome, Tree, check_reply_bytes, multi_read,
+};
 use parking_lot::Mutex;
 
 use crate::computed;
@@ -183,7 +185,15 @@ impl State {
         let mut result = Ok(());
         frame::write(out, |out| {
             ReplyHeader { xid, zxid, error: None }.encode(out);
+            let before = out.len();
             result = self.answer_body(client, &request, guess, out);
+            if result.is_ok() {
+                result = check_reply_bytes(out.len() - before);
+            }
+            // The length of a frame has 31 bits.
+            if result.is_err() {
+                out.truncate(before);
+            }
         });
         if let Err(error) = result {
             out.truncate(start);

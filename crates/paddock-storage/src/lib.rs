@@ -21,7 +21,7 @@ use std::fmt;
 
 pub use disk::{Access, Disk, DiskFile, MemDisk, OsDisk};
 pub use lock::{DirLock, LockError};
-pub use log::{Housekeeper, Log, LogError, LogOptions, Progress, ReadLog, Record, Replay};
+pub use log::{Housekeeper, Log, LogError, LogOptions, PAYLOAD_BYTES_MAX, Progress, ReadLog, Record, Replay};
 pub use snapshot::{SnapshotError, SnapshotMeta, SnapshotReader, SnapshotWriter};
 
 /// The Raft group a record belongs to. Several groups share one log and one sync.

@@ -204,9 +204,15 @@ impl Log {
     /// Takes a record into the next batch. Writes nothing.
     ///
     /// # Panics
-    /// If an entry leaves a gap in its group, or replaces a released one: the log would be wrong.
+    /// If an entry leaves a gap in its group, or replaces a released one: the log would be wrong. If its payload is larger than
+    /// [`PAYLOAD_BYTES_MAX`]: whoever makes entries, or takes those of others, refuses such.
     pub fn append(&mut self, record: Record<'_>) {
-        if let Record::Entry { group, index, .. } = record {
+        if let Record::Entry { group, index, payload, .. } = record {
+            assert!(
+                payload.len() <= PAYLOAD_BYTES_MAX,
+                "entry {index} of {} bytes is too large",
+                payload.len()
+            );
             let released = self.groups.released(group);
             assert!(released < Some(index), "entry {index} of group {group} is released up to {released:?}");
         }

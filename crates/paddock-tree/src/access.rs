@@ -31,6 +31,10 @@ fn matches(scheme: &str, id: &str, expression: &str) -> bool {
     }
 }
 
+/// Bytes of identities that take the place of `auth` in one list, at most: enough for all that a client may show with each set of
+/// permissions that there is.
+const EXPANDED_BYTES_MAX: usize = 1 << 20;
+
 /// The list as it is to be stored: without repetitions, `auth` replaced by what the requester has proved to be.
 /// `None` stands for the open ACL.
 pub(crate) fn resolve_acl(list: AclList<'_>, ids: IdList<'_>) -> Result<Option<Vec<Acl>>, ErrorCode> {
@@ -44,8 +48,14 @@ pub(crate) fn resolve_acl(list: AclList<'_>, ids: IdList<'_>) -> Result<Option<V
         return Err(ErrorCode::InvalidAcl);
     }
     let mut resolved = Vec::with_capacity(entries.len());
+    let mut expanded_bytes = 0;
     for entry in entries {
         if entry.id.scheme == "auth" {
+            // A list of many different ones would be a thousand times as large as its request.
+            expanded_bytes += ids.wire().len();
+            if expanded_bytes > EXPANDED_BYTES_MAX {
+                return Err(ErrorCode::InvalidAcl);
+            }
             expand_auth(entry.perms, ids, &mut resolved)?;
         } else if is_world(&entry) || is_valid(&entry.id) {
             resolved.push(entry);
@@ -155,5 +165,23 @@ mod tests {
         assert_eq!(resolve(&of("auth", "")), expected);
         assert_eq!(resolve(&of("x509", "CN=a,O=b")), expected);
         assert_eq!(resolve(&of("x509", "a")), Err(ErrorCode::InvalidAcl));
+    }
+
+    #[test]
+    fn a_list_of_many_auth_entries_does_not_grow_without_end() {
+        let list = |count: i32| {
+            let mut list = count.to_be_bytes().to_vec();
+            (0..count).for_each(|number| acl(Perms::ALL, "auth", &number.to_string()).encode(&mut list));
+            list
+        };
+        let ids: Vec<Id> =
+            (0..64).map(|number| Id::new("digest", format!("{number}:{}", "h".repeat(230)))).collect();
+        let ids = IdList::encode(&ids);
+        let ids = IdList::decode(&mut Reader::new(&ids)).unwrap();
+        let resolve = |list: &[u8]| resolve_acl(AclList::decode(&mut Reader::new(list)).unwrap(), ids);
+        let most = EXPANDED_BYTES_MAX / ids.wire().len();
+        assert!(most > 31, "as many as there are sets of permissions");
+        assert_eq!(resolve(&list(most as i32)).unwrap().unwrap().len(), most * 64);
+        assert_eq!(resolve(&list(most as i32 + 1)), Err(ErrorCode::InvalidAcl));
     }
 }

@@ -32,6 +32,14 @@ impl<'a> Command<'a> {
     /// Offset of the time in the encoded command, so that the leader can stamp it.
     pub const TIME_OFFSET: usize = 8;
 
+    /// Bytes of an encoded command beside its identities and its request's body.
+    const FIXED_BYTES: usize = 8 + 8 + 4;
+
+    /// Size of the wire form.
+    pub fn encoded_len(ids: IdList<'_>, body: &[u8]) -> usize {
+        Command::FIXED_BYTES + ids.wire().len() + body.len()
+    }
+
     /// Appends the wire form: session, time, identities, operation, and the request's body to the end.
     pub fn encode(
         session: SessionId,
@@ -126,6 +134,7 @@ mod tests {
         body.put_i32(-1);
         let mut bytes = Vec::new();
         Command::encode(SessionId(7), 99, ids, OpCode::Delete, &body, &mut bytes);
+        assert_eq!(bytes.len(), Command::encoded_len(ids, &body));
         assert_eq!(bytes[Command::TIME_OFFSET..][..8], 99i64.to_be_bytes());
 
         assert_eq!(Command::request(&bytes), Ok((OpCode::Delete, &body[..])));

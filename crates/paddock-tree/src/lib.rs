@@ -52,7 +52,7 @@ pub use long_removal::{LongRemoval, REMOVED_AT_ONCE};
 pub use origins::Origin;
 pub use outcome::{Change, Changes, Outcome};
 pub use quota::{QuotaLimit, QuotaOverrun, QuotaOverruns, QuotaUse};
-pub use read::{Asker, Guess, Guesses, multi_read};
+pub use read::{Asker, Guess, Guesses, check_reply_bytes, multi_read};
 pub use snapshot::SnapshotScan;
 pub use store::{Znode, ZnodeKind};
 pub use tree::{EphemeralCursor, ExpiryCursor, Tree};

@@ -204,7 +204,7 @@ pub fn multi_read(
 }
 
 /// A reply can be larger than all that is stored, if it tells of the same thing again and again.
-pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), ErrorCode> {
+pub fn check_reply_bytes(bytes: usize) -> Result<(), ErrorCode> {
     if bytes > REPLY_BYTES_MAX { Err(ErrorCode::BadArguments) } else { Ok(()) }
 }
 

@@ -31,6 +31,11 @@ impl<H: Host> Connection<H> {
                 host.on_auth_failed();
                 self.reply_to_auth(xid, Some(ErrorCode::AuthFailed), span, host);
             }
+            Refusal::TooManyIdentities { xid, found } => {
+                self.hit(LimitHit::Identities, host.monotonic_ms(), &found, limits);
+                host.on_auth_failed();
+                self.reply_to_auth(xid, Some(ErrorCode::AuthFailed), span, host);
+            }
             Refusal::SaslFailed { xid, error } => {
                 host.on_auth_failed();
                 self.reply_to_sasl((xid, Some(error)), None, span, host);

@@ -72,7 +72,8 @@ impl<H: Host> Connection<H> {
     pub(crate) fn count_memory(&mut self, moved_bytes: usize, limits: &Limits) {
         let buffers = held_bytes(&self.input) + held_bytes(&self.unpacked) + self.output.held_bytes();
         let long_request = self.long_request.as_ref().map_or(0, |request| request.held_bytes());
-        let held = buffers + self.queue.bytes() + long_request;
+        let identities = self.client().ids_bytes();
+        let held = buffers + self.queue.bytes() + long_request + identities;
         if held > limits.little_bytes || self.holding.is_some() {
             self.count_held(held, moved_bytes, limits);
         }

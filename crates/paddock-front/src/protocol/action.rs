@@ -4,6 +4,7 @@ use paddock_proto::{ErrorCode, OpCode, ReplyHeader, Xid, Zxid};
 use paddock_state::ClientInput;
 
 use crate::LimitHit;
+use crate::identities::TooManyIdentities;
 
 /// Something to be done because of a frame.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(crate) enum Action<'f> {
     Ping,
     /// A write for which the member has no memory: to be answered like a read, with an error.
     Throttle { xid: Xid, op: OpCode, body: &'f [u8] },
+    /// A write that is too large for the log: to be answered like a read, with an error.
+    TooLarge { xid: Xid, op: OpCode, bytes: usize },
     /// A token of SASL, to be answered at once.
     Sasl { xid: Xid, body: &'f [u8] },
     /// The client has shown another identity: the watch table must know, then the reply goes out.
@@ -35,6 +38,11 @@ pub(crate) enum Refusal {
     /// The reply to an auth that proved nothing, at once.
     AuthFailed {
         xid: Xid,
+    },
+    /// The same for an auth that proved more identities than a connection may show.
+    TooManyIdentities {
+        xid: Xid,
+        found: TooManyIdentities,
     },
     /// The reply to a token of SASL that proved nothing, at once.
     SaslFailed {

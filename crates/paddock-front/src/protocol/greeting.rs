@@ -7,6 +7,7 @@ use subtle::ConstantTimeEq;
 use super::action::silently;
 use super::{Action, Context, Phase, Protocol, Refusal};
 use crate::clickhouse::ClickHouse;
+use crate::identities;
 use crate::{LimitHit, Settings};
 
 /// Session timeout of a ClickHouse client that asks for none in particular, in milliseconds, as ClickHouse Keeper has it.
@@ -23,6 +24,10 @@ impl Protocol {
         if request.last_zxid_seen > context.zxid {
             // The client has seen more than this member knows: it would go back in time here.
             return silently("client has seen a newer zxid than this member");
+        }
+        if identities::check(self.client.ids(), &settings.limits).is_err() {
+            // Those of its certificate: it has shown no others yet.
+            return Action::Refuse(Refusal::Limited(LimitHit::Identities));
         }
         self.read_only = request.read_only;
         let mut asked_ms = request.timeout_ms;

@@ -13,6 +13,7 @@ use super::*;
 use crate::{SnapshotOrder, SnapshotWalk, StateLock, Taken};
 
 mod ends;
+mod oversized;
 mod snapshots;
 
 fn conn() -> ConnId {
@@ -161,6 +162,11 @@ impl Stage {
 
     /// Asks for the next znode.
     fn create(&mut self) {
+        self.create_for(IdList::NONE);
+    }
+
+    /// The same for a client with these identities.
+    fn create_for(&mut self, ids: IdList<'_>) {
         let (mut body, mut command) = (Vec::new(), Vec::new());
         body.put_string(&path(self.created));
         body.put_string("some data, so that the log grows");
@@ -168,7 +174,7 @@ impl Stage {
         body.put_i32(0);
         let session = self.shell.session.expect("connected at the start");
         let op = OpCode::Create;
-        Command::encode(session, 0, IdList::NONE, op, &body, &mut command);
+        Command::encode(session, 0, ids, op, &body, &mut command);
         self.member.take(
             &self.shell,
             [Input::Client(ClientInput::Write { conn: conn(), xid: Xid(1), op, command })],

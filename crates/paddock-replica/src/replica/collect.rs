@@ -170,10 +170,9 @@ impl Replica {
         if !self.consensus.takes_proposals() {
             return;
         }
-        if let Some(leading) = &mut self.leading {
-            leading.add_announcements(self.requests.origin(), now.wall_ms);
-        }
-        for batch in self.requests.unsent() {
+        let origin = self.requests.origin();
+        let announced = self.leading.as_mut().map(|leading| leading.take_announcements(origin));
+        for batch in announced.into_iter().flatten().chain(self.requests.unsent()) {
             self.make_room_for(batch.len());
             if let Some(leading) = &mut self.leading {
                 leading.add_own(&batch, now.wall_ms);
@@ -185,16 +184,19 @@ impl Replica {
     pub(super) fn make_room_for(&mut self, bytes: usize) {
         if self.leading.as_ref().is_some_and(|leading| !leading.has_room_for(bytes)) {
             self.propose();
+            if let Some(leading) = &mut self.leading {
+                leading.begin_entry();
+            }
         }
     }
 
-    /// Turns the leader's batches into an entry of the log.
+    /// Turns the leader's batches into entries of the log.
     fn propose(&mut self) {
         let is_ensemble_named = self.membership.has_target() || self.options.founding.members.is_empty();
         let Some(leading) = self.leading.as_mut().filter(|_| self.consensus.takes_proposals()) else {
             return;
         };
-        if let Some(entry) = leading.take_entry(is_ensemble_named) {
+        while let Some(entry) = leading.take_entry(is_ensemble_named) {
             leading.proposals = Some(ProposalSizes::with(leading.proposals, entry.len()));
             self.consensus.propose(entry);
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-use paddock_replica::{Cluster, Input, is_of_log};
+use paddock_replica::{Cluster, Input, LogEntry, is_of_log};
 
 use crate::Config;
 use crate::config::{Ensemble, EnsembleMember, TlsMode};
@@ -13,19 +13,12 @@ use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress
 use crate::shared::Shared;
 use crate::tls::Tls;
 
-/// Bytes of one message between members beside a client's request: Raft's fields, other entries.
-const MESSAGE_RESERVE: usize = 16 << 20;
 /// The work for a larger message, in bytes, takes so long that the links' thread is needed for others meanwhile.
 const QUICK_BYTES_MAX: usize = 4 << 10;
 
-/// The largest request that can travel between members.
-pub(crate) fn frame_bytes_max(config: &Config) -> i32 {
-    let most = (MESSAGE_BYTES_MAX - MESSAGE_RESERVE) as i32;
-    match config.ensemble {
-        Some(_) => config.frame_bytes_max.min(most),
-        None => config.frame_bytes_max,
-    }
-}
+// A command is a part of a batch, which is a part of an entry: both add little.
+const _: () = assert!(Config::COMMAND_BYTES_MAX + (1 << 20) <= LogEntry::PAYLOAD_BYTES_MAX);
+const _: () = assert!(Config::COMMAND_BYTES_MAX + (1 << 20) <= MESSAGE_BYTES_MAX);
 
 /// Links to all other members; `None` for a member alone. Inputs of the engine go to `deliver`, each with true if the engine
 /// may work on the links' thread for it.

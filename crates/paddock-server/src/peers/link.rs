@@ -15,7 +15,7 @@ use super::chunks::Chunks;
 use super::frame::{Decoder, FrameError, FramePosition};
 use super::inflow::{Inflow, Received};
 use super::outbox::Outbox;
-use super::settings::Timing;
+use super::settings::{MESSAGE_BYTES_MAX, Timing};
 use super::stream::Stream;
 
 /// Reasons for the end of a link.
@@ -98,6 +98,10 @@ impl Link {
 
     /// False if there is no room.
     pub(super) fn send(&self, message: Vec<u8>) -> bool {
+        if message.len() > MESSAGE_BYTES_MAX {
+            tracing::error!(bytes = message.len(), address = %self.address, "dropped a message that no link takes");
+            return false;
+        }
         let mut outbox = self.outbox.lock();
         if !outbox.has_room(message.len()) {
             return false;

@@ -8,7 +8,7 @@ use super::frame::{FramePosition, HEADER_BYTES};
 use super::settings::MESSAGE_BYTES_MAX;
 use super::stream::Stream;
 
-/// Bytes that may wait. A single message may be as large.
+/// Bytes that may wait. A single message may be larger.
 pub(super) const QUEUE_BYTES_MAX: usize = 64 << 20;
 /// A larger message is left to the thread: the sender would spend its time on copying it into the socket.
 const WRITTEN_BY_SENDER_MAX: usize = 64 << 10;
@@ -56,7 +56,7 @@ impl Outbox {
         self.waiting = Chunks::default();
     }
 
-    /// True if a message may be pushed.
+    /// True if a message may be pushed. Where it may not, it may later, unless it is larger than `MESSAGE_BYTES_MAX`.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let fits = self.bytes == 0 || self.bytes + HEADER_BYTES + bytes <= QUEUE_BYTES_MAX;
         !self.is_closed && fits && bytes <= MESSAGE_BYTES_MAX
@@ -113,5 +113,23 @@ impl Outbox {
     /// The thread has written so much.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.bytes -= bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_that_may_be_sent_has_room_when_nothing_waits() {
+        let mut outbox = Outbox::new(FramePosition::first(7));
+        for bytes in [1, QUEUE_BYTES_MAX, QUEUE_BYTES_MAX + 1, MESSAGE_BYTES_MAX] {
+            assert!(outbox.has_room(bytes), "{bytes} bytes");
+        }
+        assert!(!outbox.has_room(MESSAGE_BYTES_MAX + 1));
+        outbox.add(vec![0]);
+        assert!(outbox.has_room(1) && !outbox.has_room(QUEUE_BYTES_MAX));
+        outbox.sent(HEADER_BYTES + 1);
+        assert!(outbox.has_room(QUEUE_BYTES_MAX + 1), "it has its turn when the others are gone");
     }
 }

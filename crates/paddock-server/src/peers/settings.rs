@@ -3,10 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use paddock_replica::LogEntry;
+
 use crate::tls::Tls;
 
-/// The largest message between members, in bytes.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// The largest message between members, in bytes: an entry as large as a record of the log may be, and what Raft says with it. What
+/// stands in a log, whoever wrote it, can be sent. Members make no entry nearly as large (`config.rs`).
+pub(crate) const MESSAGE_BYTES_MAX: usize = LogEntry::PAYLOAD_BYTES_MAX + (1 << 20);
 
 /// Address at which another member listens.
 #[derive(Clone, Debug, PartialEq, Eq)]

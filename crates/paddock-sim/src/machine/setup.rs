@@ -147,6 +147,7 @@ impl Settings {
     pub(crate) fn front(&self) -> paddock_front::Settings {
         paddock_front::Settings {
             frame_bytes_max: 1 << 20,
+            command_bytes_max: 1 << 20,
             dialect: None,
             session_timeout_ms_min: 2 * self.tick_ms as u32,
             session_timeout_ms_max: 20 * self.tick_ms as u32,

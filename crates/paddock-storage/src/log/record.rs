@@ -37,6 +37,8 @@ pub(super) const ALIGNMENT: usize = 8;
 
 /// The largest payload of one record: 1 GiB.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
+/// The same packed: what cannot be compressed takes a little more.
+const PACKED_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + PAYLOAD_BYTES_MAX / 128;
 
 /// Record of the log. Payloads are opaque bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +141,7 @@ impl<'a> Stored<'a> {
 
     pub(super) fn encode(&self, key: SegmentKey, durable: u32, out: &mut Vec<u8>) {
         assert!(
-            self.payload.len() <= PAYLOAD_BYTES_MAX,
+            self.payload.len() <= PACKED_BYTES_MAX,
             "payload of {} bytes is too large",
             self.payload.len()
         );
