@@ -39,6 +39,10 @@ impl Calls {
         self.under_way.remove(&id)
     }
 
+    pub(crate) fn has(&self, purpose: Purpose) -> bool {
+        self.under_way.values().any(|other| *other == purpose)
+    }
+
     /// Nobody waits for any answer from now on.
     pub(crate) fn forget_all(&mut self) {
         self.under_way.clear();

@@ -3,10 +3,12 @@
 //! A write is planned on the mirrored state and sent as one transaction with compares on all that its outcome depends on. It
 //! is answered when the state shows it: when the watch stream has brought it back, which its tag tells, or, if etcd's answer
 //! says that it follows on the state, at once. So nothing depends on etcd's answer: a transaction whose answer was lost is sent again as it is, and its own compares see to it that it is carried out once.
-//! Only a transaction that etcd has refused, and that a compare on the mirrored state shows to be outdated, is planned anew.
+//! Only a transaction that will not be carried out any more is planned anew: one that etcd has refused, and that a compare on the
+//! mirrored state shows to be outdated, or one whose lease is gone. Every transaction ends, whatever etcd says (`endings`).
 //!
 //! The engine has no socket and no clock; the state comes with each call, locked for writing.
 
+mod endings;
 mod following;
 mod inputs;
 mod loading;
@@ -19,7 +21,8 @@ use paddock_proto::{SessionId, Xid};
 use paddock_state::{ConnId, Garbage, Now, Outboxes, State, contact_max_ms};
 
 use crate::calls::{Calls, Purpose};
-use crate::contract::{Call, CallError, Effects, Input, WatchOrder};
+use crate::contact::Contact;
+use crate::contract::{Call, Effects, Input, WatchOrder};
 use crate::flights::{Flights, Part};
 use crate::keys::Keys;
 use crate::lanes::Lanes;
@@ -83,7 +86,9 @@ pub struct Engine {
     closing: BTreeMap<SessionId, (ConnId, Xid)>,
     garbage: Garbage,
     probed_ms: u64,
-    confirmed_ms: u64,
+    contact: Contact,
+    /// Time from which on the engine's own writes are tried again, after etcd has refused one, in milliseconds of the monotonic clock.
+    own_writes_from_ms: u64,
     /// Time at which a transaction was completed last, in milliseconds of the monotonic clock.
     progress_ms: u64,
     ticks: u64,
@@ -104,6 +109,9 @@ struct Watching {
     is_open: bool,
     /// Time since which there is none.
     lost_ms: Option<u64>,
+    /// Time at which it was ordered, or said something last.
+    heard_ms: u64,
+    /// The first revision that it has not told.
     first_revision: i64,
 }
 
@@ -114,6 +122,10 @@ impl Engine {
     const PROBE_MS: u64 = 200;
     /// A sync that has waited so long for the watch stream has it write a key of its own, in milliseconds.
     const MARK_MS: u64 = 10;
+    /// An answer of etcd that has waited so long for the watch stream has it write a key of its own, too, in milliseconds.
+    const CONTACT_MARK_MS: u64 = 200;
+    /// A watch stream that has said nothing for so long, though there is something to say, is opened anew, in milliseconds.
+    const STALL_MS: u64 = 5000;
     /// Ticks between two looks for requests that have waited too long.
     const OVERDUE_TICKS: u64 = 10;
 
@@ -136,7 +148,8 @@ impl Engine {
             // Front ends do not all look at the same time: what one has removed the next one does not find.
             garbage: Garbage::new(garbage_interval_ms + front % garbage_interval_ms.max(1), garbage_max, now),
             probed_ms: 0,
-            confirmed_ms: now.monotonic_ms,
+            contact: Contact::new(now.monotonic_ms),
+            own_writes_from_ms: 0,
             progress_ms: now.monotonic_ms,
             ticks: 0,
             counts: EngineCounts::default(),
@@ -157,7 +170,7 @@ impl Engine {
 
     /// Time at which the state was that of etcd for sure, in milliseconds of the monotonic clock.
     pub fn confirmed_ms(&self) -> u64 {
-        if self.options.stale_reads && self.is_following() { u64::MAX } else { self.confirmed_ms }
+        if self.options.stale_reads && self.is_following() { u64::MAX } else { self.contact.confirmed_ms() }
     }
 
     /// Counts until now. The lag of the watch stream is that of what it has not brought back yet, if there is any.
@@ -169,7 +182,7 @@ impl Engine {
 
     /// Time in milliseconds for which nobody has confirmed that the state is that of etcd.
     pub fn state_age_ms(&self, now: Now) -> u64 {
-        now.monotonic_ms.saturating_sub(self.confirmed_ms)
+        now.monotonic_ms.saturating_sub(self.contact.confirmed_ms())
     }
 
     /// Number of transactions that are under way.
@@ -200,9 +213,12 @@ impl Engine {
         self.ticks += 1;
         self.read_if_due(now, effects);
         if self.is_following() {
-            self.watch_if_due(effects);
+            self.leave_stalled_watch(now);
+            self.watch_if_due(now, effects);
             self.resend(now, effects);
-            if !self.syncs.is_asking() && now.monotonic_ms >= self.probed_ms + Engine::PROBE_MS {
+            self.lanes.resume_paused();
+            let is_due = self.syncs.are_waiting() || now.monotonic_ms >= self.probed_ms + Engine::PROBE_MS;
+            if is_due && !self.syncs.is_asking() {
                 self.probe(now, effects);
             }
             self.mark_if_due(now, effects);
@@ -210,7 +226,7 @@ impl Engine {
             self.garbage.tick(now);
         }
         if self.ticks.is_multiple_of(Engine::OVERDUE_TICKS) {
-            self.close_overdue(now, state, out);
+            self.end_overdue(now, state, out);
         }
     }
 
@@ -219,22 +235,38 @@ impl Engine {
         if !self.is_following() {
             return;
         }
-        if !self.space.is_exhausted(now.monotonic_ms) {
+        if self.may_write_own(now) {
             self.end_sessions(state, effects);
             self.remove_garbage(now, state, effects);
         }
         self.schedule(now, state, out, effects);
-        if self.syncs.are_waiting() && !self.syncs.is_asking() {
+        if self.syncs.may_ask() {
             self.probe(now, effects);
         }
     }
 
-    fn watch_if_due(&mut self, effects: &mut Effects) {
+    /// True if the engine's own writes can be tried: ends of sessions and of znodes that have expired, marks in the watch stream.
+    fn may_write_own(&self, now: Now) -> bool {
+        !self.space.is_exhausted(now.monotonic_ms) && now.monotonic_ms >= self.own_writes_from_ms
+    }
+
+    /// Gives up a watch stream that says nothing though etcd has told of revisions that it has not brought.
+    fn leave_stalled_watch(&mut self, now: Now) {
+        let before_ms = now.monotonic_ms.saturating_sub(Engine::STALL_MS);
+        if self.watch.is_ordered && self.watch.heard_ms <= before_ms && self.contact.is_behind(before_ms) {
+            tracing::warn!("the watch stream of etcd says nothing: opening another one");
+            (self.watch.is_ordered, self.watch.is_open) = (false, false);
+            self.watch.lost_ms.get_or_insert(now.monotonic_ms);
+        }
+    }
+
+    fn watch_if_due(&mut self, now: Now, effects: &mut Effects) {
         if self.watch.is_ordered {
             return;
         }
         self.watch.generation += 1;
         self.watch.is_ordered = true;
+        self.watch.heard_ms = now.monotonic_ms;
         self.counts.watch_streams += 1;
         let (start, end) = self.options.keys.range();
         effects.watch = Some(WatchOrder {
@@ -252,11 +284,13 @@ impl Engine {
         self.calls.make(Call::Probe { key }, Purpose::Probe, effects);
     }
 
-    /// Writes a key to see how far the watch stream is, for syncs that wait for it: etcd's revision may be that of somebody
-    /// else's key.
+    /// Writes a key to see how far the watch stream is, for syncs that wait for it, and for contact: etcd's revision may be that of
+    /// somebody else's key.
     fn mark_if_due(&mut self, now: Now, effects: &mut Effects) {
-        let is_due = self.syncs.are_behind(now.monotonic_ms.saturating_sub(Engine::MARK_MS));
-        if !is_due || self.flights.has_mark() || self.space.is_exhausted(now.monotonic_ms) {
+        let before = |ms| now.monotonic_ms.saturating_sub(ms);
+        let is_due = self.syncs.are_behind(before(Engine::MARK_MS))
+            || self.contact.is_behind(before(Engine::CONTACT_MARK_MS));
+        if !is_due || self.flights.has_mark() || !self.may_write_own(now) {
             return;
         }
         let number = self.flights.next_number();
@@ -296,40 +330,11 @@ impl Engine {
         }
     }
 
-    /// Closes the connections of requests that have waited for etcd for too long: those whose transaction it has not answered, and,
-    /// if it has answered none for so long, those that wait for their turn. It is unknown whether their writes are carried out; they
-    /// are not any more once the session is resumed.
-    fn close_overdue(&mut self, now: Now, state: &State, out: &mut Outboxes) {
-        let before_ms = now.monotonic_ms.saturating_sub(self.options.write_timeout_ms);
-        let mut conns = if self.progress_ms < before_ms { self.lanes.overdue(before_ms) } else { Vec::new() };
-        let under_way = self.flights.overdue(before_ms).into_iter();
-        conns.extend(under_way.filter(|conn| !self.lanes.is_closed(*conn)));
-        conns.dedup();
-        if !conns.is_empty() {
-            let timeout_ms = self.options.write_timeout_ms;
-            tracing::warn!(
-                connections = conns.len(),
-                timeout_ms,
-                "closed connections whose requests etcd has not answered in time"
-            );
-        }
-        conns.into_iter().for_each(|conn| self.close(conn, state, out));
-    }
-
     /// Closes a connection; what of it was not begun is dropped.
     fn close(&mut self, conn: ConnId, state: &State, out: &mut Outboxes) {
         state.drop_watches(conn);
         self.leases.serving.end_conn(conn);
         self.lanes.close(conn);
         out.close(conn);
-    }
-
-    fn note_refusal(&mut self, now: Now, error: &CallError) {
-        let is_for_space = *error == CallError::NoSpace;
-        self.counts.refused_for_space += u64::from(is_for_space);
-        // Each write is refused until somebody has made room.
-        if !is_for_space || self.space.refuse(now.monotonic_ms) {
-            tracing::warn!(%error, "etcd did not carry out a transaction");
-        }
     }
 }

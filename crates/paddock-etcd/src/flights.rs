@@ -37,9 +37,9 @@ pub(crate) enum Fate {
     Unknown,
     /// Carried out in this revision.
     Done(i64),
-    /// A compare did not hold. Since a compare that fails never holds again, the transaction will not be carried out any more;
-    /// it may have been carried out before.
-    Refused,
+    /// A compare did not hold in this revision. Since a compare that fails never holds again, the transaction will not be carried
+    /// out any more; it may have been carried out before.
+    Refused(i64),
 }
 
 #[derive(Debug)]
@@ -66,6 +66,16 @@ pub(crate) struct Flights {
     /// Keys that are written, and compared, by how many transactions.
     written: HashMap<Vec<u8>, u32>,
     compared: HashMap<Vec<u8>, u32>,
+}
+
+impl Flight {
+    /// Connections of the clients that wait for it.
+    pub(crate) fn conns(&self) -> impl Iterator<Item = ConnId> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Client { conn, .. } => Some(*conn),
+            _ => None,
+        })
+    }
 }
 
 impl Flights {
@@ -162,14 +172,20 @@ impl Flights {
         self.flights.values().filter_map(|flight| flight.done_ms).min()
     }
 
-    /// Connections of what has been under way since before that time.
-    pub(crate) fn overdue(&self, before_ms: u64) -> Vec<ConnId> {
-        let conn = |part: &Part| match part {
-            Part::Client { conn, .. } => Some(*conn),
-            _ => None,
-        };
-        let is_overdue = |flight: &&Flight| flight.since_ms.is_some_and(|since_ms| since_ms < before_ms);
-        self.flights.values().filter(is_overdue).flat_map(|flight| &flight.parts).filter_map(conn).collect()
+    /// Transactions that have been under way since before that time.
+    pub(crate) fn overdue(&self, before_ms: u64) -> Vec<u32> {
+        let is_overdue = |flight: &Flight| flight.since_ms.is_some_and(|since_ms| since_ms < before_ms);
+        self.iter().filter(|(_, flight)| is_overdue(flight)).map(|(number, _)| number).collect()
+    }
+
+    /// Asserts that the keys which count as written and compared are those of the transactions under way.
+    pub(crate) fn assert_counted(&self) {
+        let mut counted = Flights::default();
+        for (number, flight) in &self.flights {
+            counted.insert(*number, flight.transaction.clone(), Vec::new());
+        }
+        assert!(self.written == counted.written, "keys count as written without a transaction");
+        assert!(self.compared == counted.compared, "keys count as compared without a transaction");
     }
 
     /// Gives all up.

@@ -23,6 +23,8 @@ pub(crate) struct SessionItem {
     pub(crate) session: SessionId,
     pub(crate) timeout_ms: i32,
     pub(crate) command: Vec<u8>,
+    /// The client has asked for a new session, not for one that it had.
+    pub(crate) is_new: bool,
     /// A new session needs a lease first, and so does one that is resumed with a longer timeout.
     pub(crate) has_lease: bool,
     /// The lease that takes the place of the session's former one.
@@ -58,6 +60,8 @@ pub(crate) struct Lanes {
     lanes: HashMap<ConnId, Lane>,
     ready: VecDeque<ConnId>,
     blocked: Vec<ConnId>,
+    /// Lanes that wait for the next tick.
+    paused: Vec<ConnId>,
 }
 
 impl Lanes {
@@ -91,13 +95,6 @@ impl Lanes {
 
     pub(crate) fn take(&mut self, conn: ConnId) -> Option<Waiting> {
         self.lanes.get_mut(&conn)?.items.pop_front()
-    }
-
-    /// The session that the first request resumes needs this lease, which is to be asked for.
-    pub(crate) fn want_lease(&mut self, conn: ConnId, lease: i64) {
-        if let Some(Waiting { item: Item::Session(item), .. }) = self.first(conn) {
-            (item.has_lease, item.next_lease) = (false, Some(lease));
-        }
     }
 
     /// Puts a request back in front of the others, unless the connection was closed meanwhile.
@@ -137,6 +134,20 @@ impl Lanes {
         }
     }
 
+    /// The lane waits for the next tick.
+    pub(crate) fn pause(&mut self, conn: ConnId) {
+        if let Some(lane) = self.lanes.get_mut(&conn) {
+            lane.place = Place::Blocked;
+            self.paused.push(conn);
+        }
+    }
+
+    /// A tick: lanes that have waited for it try again.
+    pub(crate) fn resume_paused(&mut self) {
+        let paused = std::mem::take(&mut self.paused);
+        self.keep_ready(&paused);
+    }
+
     /// Lets the blocked lanes try again, before others.
     pub(crate) fn unblock(&mut self) {
         let blocked = std::mem::take(&mut self.blocked);
@@ -171,9 +182,18 @@ impl Lanes {
     /// Nothing is with etcd any more: lanes that were busy or blocked look again at what is left.
     pub(crate) fn settle(&mut self) {
         self.blocked.clear();
+        self.paused.clear();
         for conn in self.conns() {
             self.free(conn);
         }
+    }
+
+    /// Connections of which something is with etcd, and those that wait for a transaction to end.
+    pub(crate) fn busy_and_blocked(&self) -> (Vec<ConnId>, Vec<ConnId>) {
+        let at =
+            |place| sorted(self.lanes.iter().filter(|(_, lane)| lane.place == place).map(|(conn, _)| *conn));
+        let is_paused = |conn: &ConnId| self.paused.contains(conn);
+        (at(Place::Busy), at(Place::Blocked).into_iter().filter(|conn| !is_paused(conn)).collect())
     }
 
     /// All connections of which something waits.

@@ -6,6 +6,7 @@
 
 mod batch;
 mod calls;
+mod contact;
 mod contract;
 mod engine;
 mod filling;

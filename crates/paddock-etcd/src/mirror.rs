@@ -68,19 +68,25 @@ impl Mirror {
 
     /// The transaction for some commands in their order, with this number. The tree is afterwards as it was before.
     pub fn plan(&self, tree: &mut Tree, commands: &[Command<'_>], number: u32) -> Result<Plan, PlanError> {
+        self.plan_on_leases(tree, commands, number, &BTreeMap::new())
+    }
+
+    /// The same. Keys of sessions that are written are held by these leases from then on.
+    pub fn plan_on_leases(
+        &self,
+        tree: &mut Tree,
+        commands: &[Command<'_>],
+        number: u32,
+        next_leases: &BTreeMap<SessionId, i64>,
+    ) -> Result<Plan, PlanError> {
         let Mirror { keys, revisions, front, limits, leases, .. } = self;
         let tag = Tag { front: *front, number };
-        Planner { keys, revisions, leases, tag, limits: *limits }.plan(tree, commands)
+        Planner { keys, revisions, leases, next_leases, tag, limits: *limits }.plan(tree, commands)
     }
 
     /// The lease that holds a session's key. The first one has the id of the session.
     pub fn lease_of(&self, session: SessionId) -> i64 {
         self.leases.get(&session).copied().unwrap_or(session.0)
-    }
-
-    /// The session's key is held by this lease when it is written next.
-    pub fn move_to_lease(&mut self, session: SessionId, lease: i64) {
-        self.leases.insert(session, lease);
     }
 
     fn note_lease(&mut self, session: SessionId, record: Option<SessionRecord>) {

@@ -1,7 +1,7 @@
 //! One etcd transaction for some writes, with compares on all that their outcomes depend on.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use paddock_proto::{ErrorCode, MultiResult, SessionId, Stat, Write, WriteReply, Zxid, parent_and_name};
 use paddock_tree::{Command, Outcome, QuotaOverrun, Tree};
@@ -132,6 +132,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) revisions: &'a Revisions,
     /// Leases of sessions that have another one than their first.
     pub(crate) leases: &'a HashMap<SessionId, i64>,
+    /// Leases that sessions get instead.
+    pub(crate) next_leases: &'a BTreeMap<SessionId, i64>,
     pub(crate) tag: Tag,
     pub(crate) limits: Limits,
 }
@@ -149,17 +151,31 @@ impl Planner<'_> {
         let mut operations = Vec::new();
         let (outcomes, touched, overruns) = tree.try_out(commands, |tree, outcomes, touched| {
             for (id, before) in sessions_before {
+                if self.has_ended(&depends, id) {
+                    continue;
+                }
                 let is_fence = depends.resumed.contains(&id);
                 operations.extend(self.session_operation(id, before, session_of(tree, id), is_fence));
             }
             operations.extend(touched.iter().map(|path| self.znode_operation(tree, path, pending)));
-            let outcomes = outcomes.into_iter().map(|outcome| PlannedReply::new(outcome, pending));
+            let outcomes = outcomes.into_iter().zip(commands).map(|(outcome, command)| {
+                if self.has_ended(&depends, command.session) {
+                    return PlannedReply { reply: Err(ErrorCode::SessionExpired), pending };
+                }
+                PlannedReply::new(outcome, pending)
+            });
             (outcomes.collect(), touched, tree.quota_overruns().recent().cloned().collect())
         });
         depends.named.extend(touched);
         let transaction = Transaction { compares: self.compares(tree, &depends), operations };
         self.check_limits(&transaction)?;
         Ok(Plan { transaction, outcomes, overruns })
+    }
+
+    /// True if a session is resumed whose key is gone. As long as some of its znodes are there it is in the tree, and does not come
+    /// to life again.
+    fn has_ended(&self, depends: &Dependencies, id: SessionId) -> bool {
+        depends.resumed.contains(&id) && self.revisions.of_session(id) == 0
     }
 
     /// `is_fence`: the key is written even if nothing changes, so that what the session asked before it was resumed finds it
@@ -176,7 +192,7 @@ impl Planner<'_> {
             same if same == before && !(is_fence && same.is_some()) => None,
             None => Some(Operation::Delete { key }),
             Some((timeout_ms, _)) => {
-                let lease = self.leases.get(&id).copied();
+                let lease = self.next_leases.get(&id).or_else(|| self.leases.get(&id)).copied();
                 let value = SessionRecord { timeout_ms, tag: self.tag, lease }.encode();
                 Some(Operation::Put { key, value, lease: Some(lease.unwrap_or(id.0)) })
             }

@@ -166,29 +166,35 @@ pub fn call_error(status: u32, message: String) -> CallError {
         CallError::LeaseExists
     } else if says("database space exceeded") {
         CallError::NoSpace
-    } else if says("too many operations") || says("request is too large") {
+    } else if says("too many operations") || says("request is too large") || says(TOO_LARGE_FOR_GRPC) {
         CallError::TooLarge(message)
-    } else if is_definite(status) && !says("too many requests") {
+    } else if is_definite(status) && !is_of_member(&message) && !is_of_token(&message) {
         CallError::Refused(message)
     } else {
         CallError::Lost(message)
     }
 }
 
+/// gRPC's own words for a request that is so large that etcd does not see it.
+const TOO_LARGE_FOR_GRPC: &str = "received message larger than max";
+
 /// True for a status by which etcd says that it has carried nothing out, and would not the next time: invalid argument, not
-/// found, permission denied, failed precondition, out of range, unimplemented.
+/// found, permission denied, failed precondition, out of range, unimplemented. All others leave it open.
 fn is_definite(status: u32) -> bool {
     matches!(status, 3 | 5 | 7 | 9 | 11 | 12)
 }
 
 /// True for the errors of a token that has expired, or of a user whose rights have changed: a new token helps.
 pub fn is_of_token(message: &str) -> bool {
-    message.contains("invalid auth token") || message.contains("auth: revision in header is old")
+    // The last two are one error, as etcd 3.4 and later ones say it.
+    let all = ["invalid auth token", "auth: revision in header is old", "revision of auth store is old"];
+    all.iter().any(|of| message.contains(of))
 }
 
-/// True for the error of a member that has lost its leader, or was cut off from it.
+/// True for the errors of a member that has lost its leader, or was cut off from it, or is not one that serves: another one may.
 pub fn is_of_member(message: &str) -> bool {
-    message.contains("etcdserver: no leader")
+    let all = ["no leader", "not leader", "not capable", "rpc not supported for learner"];
+    message.strip_prefix("etcdserver: ").is_some_and(|error| all.iter().any(|of| error.starts_with(of)))
 }
 
 fn header_revision(bytes: &[u8]) -> Result<i64, ProtobufError> {
@@ -275,15 +281,72 @@ mod tests {
         assert!((1..events.len()).any(|end| decode_watch(&events[..end]).is_err()));
     }
 
+    /// Texts and codes of etcd 3.4 to 3.6 (`rpctypes/error.go`), and what each means for a transaction.
     #[test]
-    fn errors_are_told_by_what_they_say() {
-        let error = |status, message: &str| call_error(status, message.into());
-        assert_eq!(error(5, "etcdserver: requested lease not found"), CallError::LeaseNotFound);
-        assert_eq!(error(8, "etcdserver: mvcc: database space exceeded"), CallError::NoSpace);
-        let large = error(3, "etcdserver: too many operations in txn request");
-        assert!(large.to_string().contains("--max-txn-ops"), "{large}");
-        assert!(matches!(error(14, "etcdserver: leader changed"), CallError::Lost(_)));
-        assert!(matches!(error(8, "etcdserver: too many requests"), CallError::Lost(_)));
-        assert!(matches!(error(7, "etcdserver: permission denied"), CallError::Refused(_)));
+    fn every_error_of_etcd_has_a_meaning() {
+        let lost = |message: &str| CallError::Lost(message.into());
+        let refused = |message: &str| CallError::Refused(message.into());
+        let large = |message: &str| CallError::TooLarge(message.into());
+        let expect = |status: u32, message: &str, expected: CallError| {
+            assert_eq!(call_error(status, message.into()), expected, "{status} {message}");
+        };
+        expect(5, "etcdserver: requested lease not found", CallError::LeaseNotFound);
+        expect(9, "etcdserver: lease already exists", CallError::LeaseExists);
+        expect(8, "etcdserver: mvcc: database space exceeded", CallError::NoSpace);
+        expect(11, "etcdserver: mvcc: required revision has been compacted", CallError::Compacted);
+        for (status, message) in [
+            (3, "etcdserver: too many operations in txn request"),
+            (3, "etcdserver: request is too large"),
+            (8, "grpc: received message larger than max (3145733 vs. 2097152)"),
+        ] {
+            expect(status, message, large(message));
+        }
+        for (status, message) in [
+            (3, "etcdserver: key is not provided"),
+            (3, "etcdserver: key not found"),
+            (3, "etcdserver: value is provided"),
+            (3, "etcdserver: lease is provided"),
+            (3, "etcdserver: duplicate key given in txn request"),
+            (3, "etcdserver: invalid client api version"),
+            (3, "etcdserver: invalid sort option"),
+            (3, "etcdserver: user name is empty"),
+            (3, "etcdserver: authentication failed, invalid user ID or password"),
+            (3, "etcdserver: invalid auth management"),
+            (7, "etcdserver: permission denied"),
+            (9, "etcdserver: authentication is not enabled"),
+            (9, "etcdserver: user name not found"),
+            (9, "etcdserver: cluster ID mismatch"),
+            (11, "etcdserver: mvcc: required revision is a future revision"),
+            (11, "etcdserver: too large lease TTL"),
+            (12, "unknown service etcdserverpb.KV"),
+        ] {
+            expect(status, message, refused(message));
+        }
+        for (status, message) in [
+            (1, "etcdserver: request canceled"),
+            (1, "etcdserver: watch canceled"),
+            (2, "auth: revision in header is old"),
+            (3, "etcdserver: revision of auth store is old"),
+            (4, "context deadline exceeded"),
+            (8, "etcdserver: too many requests"),
+            (9, "etcdserver: not leader"),
+            (9, "etcdserver: not capable"),
+            (9, "etcdserver: rpc not supported for learner"),
+            (13, "stream terminated by RST_STREAM"),
+            (14, "etcdserver: no leader"),
+            (14, "etcdserver: leader changed"),
+            (14, "etcdserver: server stopped"),
+            (14, "etcdserver: request timed out"),
+            (14, "etcdserver: request timed out, possibly due to previous leader failure"),
+            (14, "etcdserver: request timed out, possibly due to connection lost"),
+            (14, "etcdserver: request timed out, waiting for the applied index took too long"),
+            (14, "etcdserver: unhealthy cluster"),
+            (14, "etcdserver: rpc not supported for learner"),
+            (15, "etcdserver: corrupt cluster"),
+            (16, "etcdserver: invalid auth token"),
+        ] {
+            expect(status, message, lost(message));
+        }
+        assert!(large("").to_string().contains("--max-txn-ops"));
     }
 }

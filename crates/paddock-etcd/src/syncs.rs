@@ -10,6 +10,8 @@ pub(crate) struct Syncs {
     asked: Option<(u64, Vec<ConnId>)>,
     /// etcd was at this revision, and the watch stream has not come as far.
     behind: Vec<Behind>,
+    /// The last question got no answer: the next one waits for a tick.
+    has_failed: bool,
 }
 
 #[derive(Debug)]
@@ -28,12 +30,18 @@ impl Syncs {
         !self.waiting.is_empty()
     }
 
+    /// True if a question can leave at once.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.are_waiting() && !self.is_asking() && !self.has_failed
+    }
+
     pub(crate) fn is_asking(&self) -> bool {
         self.asked.is_some()
     }
 
     /// The question leaves now, for all that wait.
     pub(crate) fn ask(&mut self, now_ms: u64) {
+        self.has_failed = false;
         self.asked = Some((now_ms, std::mem::take(&mut self.waiting)));
     }
 
@@ -48,6 +56,7 @@ impl Syncs {
 
     /// Nothing is known of the question: it is to be asked again.
     pub(crate) fn fail(&mut self) {
+        self.has_failed = true;
         if let Some((_, mut conns)) = self.asked.take() {
             conns.append(&mut self.waiting);
             self.waiting = conns;
@@ -72,6 +81,13 @@ impl Syncs {
     /// True if some have waited for the watch stream since before that time: etcd's revision may be that of a foreign key.
     pub(crate) fn are_behind(&self, before_ms: u64) -> bool {
         self.behind.iter().any(|behind| behind.since_ms <= before_ms)
+    }
+
+    /// True if this connection waits for an answer.
+    pub(crate) fn has(&self, conn: ConnId) -> bool {
+        let asked = self.asked.iter().flat_map(|(_, conns)| conns);
+        let behind = self.behind.iter().flat_map(|behind| &behind.conns);
+        self.waiting.iter().chain(asked).chain(behind).any(|waiting| *waiting == conn)
     }
 
     /// Gives all up.

@@ -281,6 +281,12 @@ impl Mailbox {
         (!mail.is_empty()).then_some(posted)
     }
 
+    /// Keeps everybody from posting and taking while the test holds it.
+    #[cfg(test)]
+    pub(crate) fn hold(&self) -> impl Sized {
+        self.mail.lock()
+    }
+
     pub(crate) async fn woken(&self) {
         self.wake.notified().await;
     }

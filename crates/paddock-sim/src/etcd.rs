@@ -8,6 +8,7 @@
 mod checks;
 mod client;
 mod clients;
+mod faults;
 mod front_end;
 mod healing;
 mod history;

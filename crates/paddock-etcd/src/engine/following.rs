@@ -1,14 +1,14 @@
 //! Following the watch stream: revisions are installed, and whoever waits for one is answered.
 
-use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid};
+use paddock_proto::{OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid};
 use paddock_state::{ConnId, Now, Outboxes, State};
 use paddock_tree::Guess;
 
 use super::Engine;
 use super::loading::error_chain;
 use crate::calls::Purpose;
-use crate::contract::{Call, CallError, Effects, WatchMessage};
-use crate::flights::{Fate, Flight, Part};
+use crate::contract::{Call, Effects, WatchMessage};
+use crate::flights::Part;
 use crate::lanes::{Item, SessionItem, Waiting};
 use crate::mirror::{Installed, Mirror};
 use crate::plan::{PlannedReply, Reply};
@@ -16,8 +16,6 @@ use crate::revisions::KeyEvent;
 
 /// A stream that was away for longer may have missed the renewal of leases, in milliseconds.
 const ABSENCE_MS: u64 = 1000;
-/// Time for which a sync waits for the watch stream if etcd has no space for a mark, in milliseconds.
-const SYNC_WITHOUT_SPACE_MS: u64 = 1000;
 
 impl Engine {
     pub(super) fn on_watch(
@@ -28,6 +26,7 @@ impl Engine {
         out: &mut Outboxes,
         effects: &mut Effects,
     ) {
+        self.watch.heard_ms = now.monotonic_ms;
         match message {
             WatchMessage::Opened => self.on_opened(now, effects),
             WatchMessage::Events { revision, events } => {
@@ -85,6 +84,16 @@ impl Engine {
             self.follow(now, revision, &installed, state, out, effects);
         }
         self.watch.first_revision = self.watch.first_revision.max(revision + 1).max(self.installed + 1);
+        self.note_reached(now);
+    }
+
+    /// Tells contact how far the state is. Without space there is no mark that would show it; then the state changes no more,
+    /// since every change of a znode puts a key, and an open stream has to do.
+    pub(super) fn note_reached(&mut self, now: Now) {
+        self.contact.reached(self.watch.first_revision - 1);
+        if self.watch.is_open && self.space.is_exhausted(now.monotonic_ms) {
+            self.contact.trust();
+        }
     }
 
     /// Installs transactions of this front end that etcd has carried out, as far as they follow on the state: a revision is one
@@ -168,52 +177,7 @@ impl Engine {
         }
     }
 
-    /// Completes transactions that left no tag behind, and plans those anew that have lost a race.
-    pub(super) fn settle_flights(
-        &mut self,
-        now: Now,
-        state: &mut State,
-        out: &mut Outboxes,
-        effects: &mut Effects,
-    ) {
-        let mut done = Vec::new();
-        let mut outdated = Vec::new();
-        for (number, flight) in self.flights.iter() {
-            match flight.fate {
-                Fate::Done(revision) if revision <= self.installed => done.push((number, revision)),
-                Fate::Refused if !self.mirror.holds(state.tree(), &flight.transaction.compares) => {
-                    outdated.push(number);
-                }
-                _ => {}
-            }
-        }
-        for (number, revision) in done {
-            self.complete(now, number, revision, state, out, effects);
-        }
-        for number in outdated {
-            self.counts.races_lost += 1;
-            if let Some(flight) = self.flights.remove(number) {
-                self.try_again(flight);
-            }
-        }
-    }
-
-    /// Puts the requests of a transaction back, each to be tried alone: others need not lose the next race of one.
-    pub(super) fn try_again(&mut self, flight: Flight) {
-        let mut conns: Vec<ConnId> = Vec::new();
-        for part in flight.parts.into_iter().rev() {
-            if let Part::Client { conn, waiting, .. } = part {
-                self.lanes.put_back(conn, Waiting { is_alone: true, ..waiting });
-                conns.push(conn);
-            }
-        }
-        conns.reverse();
-        conns.dedup();
-        self.free_all(conns);
-        self.lanes.unblock();
-    }
-
-    fn free_all(&mut self, mut conns: Vec<ConnId>) {
+    pub(super) fn free_all(&mut self, mut conns: Vec<ConnId>) {
         conns.dedup();
         conns.into_iter().for_each(|conn| self.lanes.free(conn));
     }
@@ -305,62 +269,6 @@ impl Engine {
             }
             self.lanes.free(conn);
         }
-    }
-
-    /// Refuses those who have waited for the watch stream: etcd has no space for the mark that would show how far it is.
-    fn refuse_syncs(&mut self, now: Now, state: &State, out: &mut Outboxes) {
-        for conn in self.syncs.behind_since(now.monotonic_ms.saturating_sub(SYNC_WITHOUT_SPACE_MS)) {
-            if let Some(Waiting { item: Item::Read(read), .. }) = self.lanes.take(conn) {
-                let refusal = Err(ErrorCode::QuotaExceeded);
-                answer_write(conn, read.xid, state.tree().zxid(), &refusal, out);
-            }
-            self.lanes.free(conn);
-        }
-    }
-
-    /// etcd will never carry the transaction out. Its requests are refused, alone or each by itself.
-    pub(super) fn give_up(
-        &mut self,
-        now: Now,
-        number: u32,
-        error: &CallError,
-        state: &State,
-        out: &mut Outboxes,
-    ) {
-        let Some(flight) = self.flights.remove(number) else { return };
-        let clients = flight.parts.iter().filter(|part| matches!(part, Part::Client { .. })).count();
-        if clients > 1 && *error != CallError::NoSpace {
-            return self.try_again(flight);
-        }
-        self.note_refusal(now, error);
-        let is_for_space = *error == CallError::NoSpace;
-        let code = match error {
-            // Of a call without an answer nobody knows whether it was carried out, or will be when there is space again.
-            CallError::NoSpace if flight.has_lost_calls => None,
-            CallError::NoSpace => Some(ErrorCode::QuotaExceeded),
-            CallError::TooLarge(_) => Some(ErrorCode::BadArguments),
-            _ => None,
-        };
-        if is_for_space && flight.parts.iter().any(|part| matches!(part, Part::Mark)) {
-            self.refuse_syncs(now, state, out);
-        }
-        for part in flight.parts {
-            if let Part::Client { conn, waiting, .. } = part {
-                match (waiting.item, code) {
-                    // It ends when there is space again: its client waits for that, or for nothing.
-                    (Item::Write { xid, op: OpCode::CloseSession, command }, _) if is_for_space => {
-                        self.close_session_later(conn, xid, &command);
-                        continue;
-                    }
-                    (Item::Write { xid, .. }, Some(code)) => {
-                        answer_write(conn, xid, state.tree().zxid(), &Err(code), out);
-                    }
-                    _ => self.close(conn, state, out),
-                }
-                self.lanes.free(conn);
-            }
-        }
-        self.lanes.unblock();
     }
 
     /// The lease of a session that has ended is of no use any more.

@@ -44,7 +44,8 @@ impl Engine {
         let mut command = Vec::new();
         Command::encode(session, 0, IdList::NONE, op, &timeout_ms.to_be_bytes(), &mut command);
         let has_lease = op == OpCode::ResumeSession;
-        let item = SessionItem { session, timeout_ms, command, has_lease, next_lease: None };
+        let is_new = op == OpCode::CreateSession;
+        let item = SessionItem { session, timeout_ms, command, is_new, has_lease, next_lease: None };
         self.lanes.push(conn, Item::Session(item), since_ms);
     }
 
@@ -74,24 +75,28 @@ impl Engine {
         state: &State,
         out: &mut Outboxes,
     ) {
-        let taken = matches!(result, Err(CallError::LeaseExists));
-        let next = taken.then(|| self.leases.take_id());
+        let is_lost = matches!(result, Err(CallError::Lost(_)));
+        // Somebody else has the id, or it is ours and the answer was lost: another one is as good. An id is asked for once, so
+        // that a lease which is gone never comes back by a call that arrives late.
+        let is_in_doubt = is_lost || matches!(result, Err(CallError::LeaseExists));
+        let next = is_in_doubt.then(|| self.leases.take_id());
         if let Some(waiting) = self.lanes.first(conn)
             && let Item::Session(item) = &mut waiting.item
         {
             match (&result, next) {
-                (Ok(_), _) => item.has_lease = true,
-                // Somebody else has the id, or an answer was lost and it is ours: another one is as good.
-                (_, Some(next)) if item.next_lease.is_some() => item.next_lease = Some(next.0),
-                (_, Some(session)) => item.rename(session),
-                (Err(CallError::Lost(_)), _) => {}
-                (Err(error), _) => {
+                (_, Some(next)) => item.want_lease(next),
+                (Ok(_), None) => item.has_lease = true,
+                (Err(error), None) => {
                     self.note_refusal(now, error);
                     self.close(conn, state, out);
                 }
             }
         }
-        self.lanes.free(conn);
+        if is_lost {
+            self.lanes.pause(conn);
+        } else {
+            self.lanes.free(conn);
+        }
     }
 
     pub(super) fn ask_lease(&mut self, conn: ConnId, (lease, timeout_ms): (i64, i32), effects: &mut Effects) {
@@ -107,10 +112,9 @@ impl Engine {
         out: &mut Outboxes,
     ) {
         let Ok(Answer::Probed { revision }) = result else { return self.syncs.fail() };
-        if let Some(asked_ms) = self.syncs.answer(revision, now.monotonic_ms)
-            && self.watch.is_open
-        {
-            self.confirmed_ms = self.confirmed_ms.max(asked_ms);
+        if let Some(asked_ms) = self.syncs.answer(revision, now.monotonic_ms) {
+            self.contact.answered(asked_ms, revision);
+            self.note_reached(now);
         }
         self.answer_syncs(self.installed, state, out);
     }
@@ -134,10 +138,9 @@ impl Engine {
                 }
                 self.install_own(now, state, out, effects);
             }
-            Ok(Answer::Transacted { is_done: false, .. }) => flight.fate = Fate::Refused,
+            Ok(Answer::Transacted { is_done: false, revision }) => flight.fate = Fate::Refused(revision),
             Err(CallError::Lost(_)) => (flight.is_lost, flight.has_lost_calls) = (true, true),
-            // The session's key goes with it, which the watch stream tells.
-            Err(CallError::LeaseNotFound) => flight.fate = Fate::Refused,
+            Err(CallError::LeaseNotFound) => return self.renew_lease(now, number, state, out),
             Err(error) => return self.give_up(now, number, &error, state, out),
             Ok(answer) => unreachable!("a transaction is answered by its end, not by {answer:?}"),
         }
@@ -146,9 +149,14 @@ impl Engine {
 }
 
 impl SessionItem {
-    /// Takes another id: this one's is in use.
-    fn rename(&mut self, session: SessionId) {
-        self.session = session;
-        self.command[..8].copy_from_slice(&session.0.to_be_bytes());
+    /// Needs a lease with this id. A new session takes the id, too.
+    pub(super) fn want_lease(&mut self, id: SessionId) {
+        self.has_lease = false;
+        if self.is_new {
+            self.session = id;
+            self.command[..8].copy_from_slice(&id.0.to_be_bytes());
+        } else {
+            self.next_lease = Some(id.0);
+        }
     }
 }

@@ -118,7 +118,7 @@ impl Engine {
         let Loading { state: loaded, revision, asked_ms, .. } = *loading;
         state.replace(loaded.into_tree());
         self.installed = revision;
-        self.confirmed_ms = asked_ms;
+        self.contact.begin(asked_ms);
         self.counts.loads += 1;
         self.watch = Watching {
             generation: self.watch.generation,
@@ -142,6 +142,7 @@ impl Engine {
         let options = &self.options;
         self.mirror = Mirror::new(options.keys.clone(), options.front, options.limits);
         self.calls.forget_all();
+        self.contact.forget();
         self.watch.generation += 1;
         (self.watch.is_ordered, self.watch.is_open) = (true, false);
     }

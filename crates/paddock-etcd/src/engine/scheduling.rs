@@ -1,5 +1,7 @@
 //! Scheduling: requests become transactions, as many at the same time as do not meet.
 
+use std::collections::BTreeMap;
+
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId, Xid};
 use paddock_state::{ConnId, Now, Outboxes, State};
@@ -98,8 +100,10 @@ impl Engine {
                     return Drained::Waits;
                 }
                 Item::Session(item) if needs_longer_lease(item, state.tree()) => {
-                    let next = self.leases.take_id().0;
-                    self.lanes.want_lease(conn, next);
+                    let next = self.leases.take_id();
+                    if let Some(Waiting { item: Item::Session(item), .. }) = self.lanes.first(conn) {
+                        item.want_lease(next);
+                    }
                     continue;
                 }
                 Item::Session(item) => &item.command,
@@ -149,16 +153,17 @@ impl Engine {
         out: &mut Outboxes,
         effects: &mut Effects,
     ) {
+        let mut leases = BTreeMap::new();
         for (_, waiting) in &mut batch.entries {
             stamp(waiting, now.wall_ms);
             if let Item::Session(SessionItem { session, next_lease: Some(lease), .. }) = &waiting.item {
-                self.mirror.move_to_lease(*session, *lease);
+                leases.insert(*session, *lease);
             }
         }
         let commands: Vec<Command<'_>> =
             batch.entries.iter().map(|(_, waiting)| decode(waiting.command())).collect();
         let number = self.flights.next_number();
-        match self.mirror.plan(state.tree_mut(), &commands, number) {
+        match self.mirror.plan_on_leases(state.tree_mut(), &commands, number, &leases) {
             Ok(Plan { transaction, .. }) if self.flights.meets(&transaction) => self.put_back(batch),
             Ok(Plan { transaction, outcomes, overruns }) => {
                 let parts = batch.entries.into_iter().zip(outcomes);

@@ -57,18 +57,7 @@ pub(super) fn run(
         .build()
         .expect("the operating system gives a thread its event queue");
     let (inbox, answers) = unbounded_channel();
-    let stats = shared.etcd.clone().expect("a front end has statistics of etcd");
-    let connection = Rc::new(Connection::new(stats.clone()));
-    if shared.audit.is_some() {
-        shared.state.write().record_deaths();
-    }
-    let engine = Engine::new(options(&shared, &settings), shared.clock.now());
-    let outboxes = Outboxes::new(shared.inner_worker() + 1);
-    let is_loading = Some(is_loading);
-    let quota_report = QuotaReport::new(Instant::now());
-    let watch = None;
-    let runner =
-        Runner { shared, engine, outboxes, connection, inbox, watch, stats, quota_report, is_loading };
+    let runner = Runner::new(shared, &settings, inbox, is_loading);
     LocalSet::new().block_on(&runtime, async {
         let keeping = spawn_local(runner.connection.clone().keep(settings));
         runner.run(messages, answers).await;
@@ -96,6 +85,29 @@ fn options(shared: &Shared, settings: &EtcdSettings) -> EngineOptions {
 }
 
 impl Runner {
+    fn new(
+        shared: Arc<Shared>,
+        settings: &EtcdSettings,
+        inbox: UnboundedSender<Input>,
+        is_loading: Sender<()>,
+    ) -> Runner {
+        let stats = shared.etcd.clone().expect("a front end has statistics of etcd");
+        if shared.audit.is_some() {
+            shared.state.write().record_deaths();
+        }
+        Runner {
+            engine: Engine::new(options(&shared, settings), shared.clock.now()),
+            outboxes: Outboxes::new(shared.inner_worker() + 1),
+            connection: Rc::new(Connection::new(stats.clone())),
+            inbox,
+            watch: None,
+            stats,
+            quota_report: QuotaReport::new(Instant::now()),
+            is_loading: Some(is_loading),
+            shared,
+        }
+    }
+
     async fn run(mut self, mut messages: UnboundedReceiver<Message>, mut answers: UnboundedReceiver<Input>) {
         let mut tick = tokio::time::interval(Duration::from_millis(Engine::TICK_MS));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -127,8 +139,18 @@ impl Runner {
     }
 
     fn round(&mut self, inputs: &mut Vec<Input>) {
-        let now = self.shared.clock.now();
         let has_ticked = inputs.iter().any(|input| matches!(input, Input::Tick));
+        let effects = self.work_locked(inputs);
+        self.shared.set_confirmed(self.engine.confirmed_ms());
+        if has_ticked {
+            self.tell();
+        }
+        self.carry_out(effects);
+    }
+
+    /// Steps the inputs with the state locked. Mail is in the mailboxes before the lock is let go.
+    fn work_locked(&mut self, inputs: &mut Vec<Input>) -> Effects {
+        let now = self.shared.clock.now();
         let mut effects = Effects::default();
         let mut replicated = self.shared.state.write();
         let state = replicated.state_mut();
@@ -142,11 +164,7 @@ impl Runner {
         drop(replicated);
         woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
         audit_deaths(&self.shared, &deaths);
-        self.shared.set_confirmed(self.engine.confirmed_ms());
-        if has_ticked {
-            self.tell();
-        }
-        self.carry_out(effects);
+        effects
     }
 
     /// Tells the other threads whether clients can be served.
@@ -181,3 +199,6 @@ impl Runner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

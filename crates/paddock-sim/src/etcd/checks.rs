@@ -1,5 +1,6 @@
 //! Everything that must be true of front ends on etcd: what each revision may hold, and what clients may be told.
 
+mod contact;
 mod states;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,6 +63,8 @@ pub(crate) struct Checks {
     doomed: BTreeSet<String>,
     /// Everything that watches may tell.
     pub(super) changes: Changes,
+    /// Times at which revisions were made, for the contact that front ends claim.
+    pub(super) contact: contact::Contact,
 }
 
 impl Checks {
@@ -77,6 +80,7 @@ impl Checks {
             last: BTreeMap::new(),
             doomed: BTreeSet::new(),
             changes: Changes::default(),
+            contact: contact::Contact::default(),
         }
     }
 
@@ -114,9 +118,10 @@ impl Checks {
     }
 
     /// Looks at the revisions of the store that are new.
-    pub(crate) fn observe(&mut self, store: &Store) -> Checked {
+    pub(crate) fn observe(&mut self, store: &Store, now_ms: u64) -> Checked {
         while let Some(events) = store.revision_from(self.revision + 1) {
             self.revision = events[0].mod_revision;
+            self.contact.note(self.revision, now_ms);
             self.observe_revision(events)?;
         }
         store.check_leases()
@@ -320,6 +325,16 @@ impl Checks {
                     is_right,
                     OWN_WRITES,
                     "{path} of request {written} is read as {found:?}, error {error}"
+                );
+                Ok(())
+            }
+            Ask::Close if reply.error == 0 => {
+                let session = self.requests[number].session;
+                let left = state.tree().ephemerals_of(session);
+                ensure!(
+                    left.is_empty(),
+                    "sessions",
+                    "session {session} is closed, and {left:?} of it are there"
                 );
                 Ok(())
             }

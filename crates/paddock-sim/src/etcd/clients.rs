@@ -46,7 +46,7 @@ impl World {
             },
             25 if self.chance.one_in(4) => Ask::Close,
             40.. => self.wish_watch(),
-            _ => Ask::Create { directory, is_ephemeral: false },
+            _ => Ask::Create { directory, is_ephemeral: self.chance.one_in(self.weather.hoarding) },
         }
     }
 

@@ -1,5 +1,6 @@
 //! The end of a run: nothing goes wrong any more, and everything that was begun has to come to an end.
 
+use super::front_end::FrontEnd;
 use super::world::{CLIENTS, FRONT_ENDS, World};
 use crate::checks::{Checked, ensure};
 
@@ -19,7 +20,9 @@ impl World {
         self.note(format_args!("nothing goes wrong any more"));
         self.has_faults = false;
         self.store.is_full = false;
-        self.fronts.iter_mut().for_each(|at| (at.asleep, at.cut_off) = (0, 0));
+        for at in &mut self.fronts {
+            (at.asleep, at.cut_off, at.cut_off_until_ms) = (0, 0, 0);
+        }
         while !self.late.is_empty() {
             self.deliver_late()?;
         }
@@ -41,7 +44,8 @@ impl World {
     pub(super) fn round(&mut self) -> Checked {
         for front in 0..FRONT_ENDS {
             for _ in 0..DELIVERIES_MAX {
-                if self.fronts[front].calls.is_empty() && !self.has_events(front) {
+                let FrontEnd { calls, answers, .. } = &self.fronts[front];
+                if calls.is_empty() && answers.is_empty() && !self.has_events(front) {
                     break;
                 }
                 self.deliver_call(front)?;
@@ -59,6 +63,8 @@ impl World {
     fn check_followers(&self) -> Checked {
         for (front, at) in self.fronts.iter().enumerate() {
             let (revision, newest) = (at.state.tree().zxid().0, self.checks.newest());
+            let under_way = at.engine.transactions_under_way();
+            ensure!(under_way == 0, CHECKER, "front end {front} has {under_way} transactions under way");
             let is_following = at.engine.is_following() && revision >= newest;
             ensure!(
                 is_following,

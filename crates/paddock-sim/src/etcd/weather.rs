@@ -2,7 +2,10 @@
 
 use paddock_chance::Chance;
 
-/// Each of these happens in one of so many cases.
+/// Odds of what does not happen in a run.
+const NEVER: u64 = u64::MAX;
+
+/// Each of these happens in one of so many cases, but for the last.
 #[derive(Clone, Debug)]
 pub(crate) struct Weather {
     /// A call is lost on its way to etcd, or its answer on the way back.
@@ -31,6 +34,18 @@ pub(crate) struct Weather {
     pub(crate) foreign: u64,
     /// Time that passes from tick to tick, in milliseconds.
     pub(crate) tick_ms: u64,
+    /// In a step, a front end is cut off from etcd for longer than a lease lives, and both are in half of these.
+    pub(crate) outage: u64,
+    /// In a step, etcd begins to refuse calls, each by one error or another.
+    pub(crate) denial: u64,
+    /// An answer takes its time on the way back.
+    pub(crate) slow_answer: u64,
+    /// In a step, a watch stream says nothing more and does not end.
+    pub(crate) stall: u64,
+    /// A create that would make a znode which stays makes an ephemeral.
+    pub(crate) hoarding: u64,
+    /// Operations of a transaction, at most: few, so that sessions end in several.
+    pub(crate) operations_max: usize,
 }
 
 impl Weather {
@@ -50,6 +65,12 @@ impl Weather {
             connect: *chance.pick(&[1, 1, 8, 60]),
             foreign: *chance.pick(&[30, 300]),
             tick_ms: *chance.pick(&[10, 30, 60]),
+            outage: *chance.pick(&[NEVER, 4000, 1000]),
+            denial: *chance.pick(&[NEVER, 4000, 1000]),
+            slow_answer: *chance.pick(&[NEVER, 40, 6]),
+            stall: *chance.pick(&[NEVER, 2000, 600]),
+            hoarding: *chance.pick(&[NEVER, 4, 1]),
+            operations_max: *chance.pick(&[24, 24, 12, 7]),
         }
     }
 }

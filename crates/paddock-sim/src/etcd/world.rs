@@ -3,9 +3,7 @@
 use std::fmt::Arguments;
 
 use paddock_chance::Chance;
-use paddock_etcd::{
-    Call, CallError, CallId, Input, Keys, Operation, Pending, Tag, WatchMessage, encode_znode,
-};
+use paddock_etcd::{Call, Input, Keys, Operation, Pending, Tag, WatchMessage, encode_znode};
 use paddock_proto::{Acl, SessionId};
 use paddock_state::{ClientInput, Now};
 use paddock_tree::{Znode, ZnodeKind};
@@ -15,7 +13,7 @@ use super::client::Client;
 use super::front_end::FrontEnd;
 use super::store::{Mistakes, Store};
 use super::weather::Weather;
-use crate::checks::Checked;
+use crate::checks::{Checked, ensure};
 use crate::time::{SimDuration, Time};
 use crate::trace::{Telling, Trace};
 use crate::world::Account;
@@ -41,9 +39,11 @@ pub(crate) struct World {
     pub(super) late: Vec<Call>,
     now_ms: u64,
     /// Steps for which etcd has no space.
-    scarce: u64,
+    pub(super) scarce: u64,
+    /// Steps for which etcd refuses every call.
+    pub(super) denying: u64,
     steps: u64,
-    faults: u64,
+    pub(super) faults: u64,
     next_front: u64,
     pub(super) next_conn: u64,
     pub(super) next_request: u64,
@@ -71,6 +71,7 @@ impl World {
             late: Vec::new(),
             now_ms: 10_000,
             scarce: 0,
+            denying: 0,
             steps: 0,
             faults: 0,
             next_front: 1,
@@ -108,9 +109,9 @@ impl World {
         self.store.write(&puts);
     }
 
-    fn new_front(&mut self) -> FrontEnd {
+    pub(super) fn new_front(&mut self) -> FrontEnd {
         self.next_front += 1;
-        FrontEnd::start(self.next_front, &keys(), self.now())
+        FrontEnd::start(self.next_front, &keys(), self.weather.operations_max, self.now())
     }
 
     pub(crate) fn live(mut self) -> (Account, Vec<String>) {
@@ -149,13 +150,6 @@ impl World {
         Now { monotonic_ms: self.now_ms, wall_ms: self.now_ms as i64 }
     }
 
-    /// True if a fault strikes.
-    fn strikes(&mut self, one_in: u64) -> bool {
-        let strikes = self.has_faults && self.chance.one_in(one_in);
-        self.faults += u64::from(strikes);
-        strikes
-    }
-
     fn step(&mut self) -> Checked {
         let front = self.chance.index(FRONT_ENDS);
         match self.chance.below(10) {
@@ -167,40 +161,9 @@ impl World {
         if !self.late.is_empty() && self.chance.one_in(self.weather.late_arrival) {
             self.deliver_late()?;
         }
-        self.go_wrong(front)?;
+        self.go_wrong(front);
         if self.steps.is_multiple_of(COMPARISON_STEPS) {
             self.compare()?;
-        }
-        Ok(())
-    }
-
-    fn go_wrong(&mut self, front: usize) -> Checked {
-        if self.chance.one_in(self.weather.foreign) {
-            self.store.write_elsewhere();
-        }
-        if self.strikes(self.weather.compaction) {
-            self.note(format_args!("etcd compacts"));
-            self.store.compact();
-        }
-        if self.strikes(self.weather.alarm) {
-            self.scarce = self.chance.between(50, 800);
-            self.note(format_args!("etcd has no space"));
-        }
-        self.scarce = self.scarce.saturating_sub(1);
-        self.store.is_full = self.scarce > 0;
-        if self.strikes(self.weather.kill) {
-            self.kill(front);
-        }
-        if self.strikes(self.weather.sleep) {
-            self.fronts[front].asleep = self.chance.between(50, 800);
-            self.note(format_args!("front end {front} sleeps"));
-        }
-        if self.strikes(self.weather.cut) {
-            self.fronts[front].cut_off = self.chance.between(50, 800);
-            self.note(format_args!("front end {front} is cut off"));
-        }
-        for at in &mut self.fronts {
-            (at.asleep, at.cut_off) = (at.asleep.saturating_sub(1), at.cut_off.saturating_sub(1));
         }
         Ok(())
     }
@@ -211,62 +174,50 @@ impl World {
         fronts.try_for_each(|(front, at)| self.checks.check_state(front, at, &self.store))
     }
 
+    /// The contact that a front end claims is true: its state has all that etcd had before that time. It reads the state anew only if
+    /// it could not follow.
+    fn check_contact(&self, front: usize) -> Checked {
+        let at = &self.fronts[front];
+        at.engine.assert_sound();
+        let loads = at.engine.counts(self.now()).loads;
+        ensure!(
+            loads <= 1 + at.compactions,
+            "following",
+            "front end {front} has read the state {loads} times, and was told of {} compactions",
+            at.compactions
+        );
+        let (confirmed_ms, shown) = (at.engine.confirmed_ms(), at.state.tree().zxid().0);
+        self.checks.contact.check(front, confirmed_ms, shown, self.store.refused_ms)
+    }
+
     pub(super) fn input(&mut self, front: usize, input: Input) -> Checked {
         let now = self.now();
-        for lease in self.fronts[front].take(now, input) {
-            self.store.keep_alive(lease, self.now_ms);
+        let renewed = self.fronts[front].take(now, input);
+        if !self.fronts[front].is_cut_off(self.now_ms) {
+            renewed.into_iter().for_each(|lease| self.store.keep_alive(lease, self.now_ms));
         }
+        self.check_contact(front)?;
         self.take_mail(front)
-    }
-
-    /// A call of a front end comes to etcd, and its answer back.
-    pub(super) fn deliver_call(&mut self, front: usize) -> Checked {
-        let FrontEnd { calls, asleep, cut_off, .. } = &mut self.fronts[front];
-        if calls.is_empty() || *asleep > 0 {
-            return Ok(());
-        }
-        let is_cut_off = *cut_off > 0;
-        let (id, call) = calls.swap_remove(self.chance.index(calls.len()));
-        if is_cut_off || self.strikes(self.weather.call_lost) {
-            return self.lose_call(front, id, call);
-        }
-        let answer = self.store.answer(&call, self.now_ms);
-        self.note(format_args!("front end {front}: {call:?}: {answer:?}"));
-        self.checks.observe(&self.store)?;
-        let is_lost = self.strikes(self.weather.call_lost);
-        let answer = if is_lost { Err(CallError::Lost("on its way back".into())) } else { answer };
-        self.input(front, Input::Answer(id, answer))
-    }
-
-    fn lose_call(&mut self, front: usize, id: CallId, call: Call) -> Checked {
-        self.note(format_args!("front end {front}: {call:?} is lost"));
-        if self.chance.one_in(self.weather.call_late) {
-            self.late.push(call);
-        }
-        self.input(front, Input::Answer(id, Err(CallError::Lost("on its way to etcd".into()))))
-    }
-
-    pub(super) fn deliver_late(&mut self) -> Checked {
-        let at = self.chance.index(self.late.len());
-        let call = self.late.swap_remove(at);
-        let answer = self.store.answer(&call, self.now_ms);
-        self.note(format_args!("late: {call:?}: {answer:?}"));
-        self.checks.observe(&self.store)
     }
 
     /// The watch stream tells a front end the next revision, if there is one.
     pub(super) fn deliver_watch(&mut self, front: usize) -> Checked {
-        let FrontEnd { watch, asleep, cut_off, .. } = &self.fronts[front];
+        let FrontEnd { watch, asleep, stalled, .. } = &self.fronts[front];
+        let is_stalled = *stalled > 0;
         let (Some(order), 0) = (watch.clone(), *asleep) else { return Ok(()) };
         let generation = order.generation;
         let tell = |message| Input::Watch { generation, message };
-        if *cut_off > 0 || self.strikes(self.weather.stream_lost) {
+        if self.fronts[front].is_cut_off(self.now_ms) || self.strikes(self.weather.stream_lost) {
             self.fronts[front].watch = None;
             self.note(format_args!("front end {front} loses the watch stream"));
             return self.input(front, tell(WatchMessage::Lost("by chance".into())));
         }
+        if is_stalled {
+            return Ok(());
+        }
         let Ok(next) = self.store.next_revision(order.first_revision) else {
             self.fronts[front].watch = None;
+            self.fronts[front].compactions += 1;
             self.note(format_args!("front end {front} asks for what is compacted"));
             return self.input(front, tell(WatchMessage::Compacted));
         };
@@ -286,15 +237,18 @@ impl World {
 
     /// True if the watch stream has something to tell.
     pub(super) fn has_events(&self, front: usize) -> bool {
+        if self.fronts[front].stalled > 0 {
+            return false;
+        }
         let watch = self.fronts[front].watch.as_ref();
         let next = watch.map(|watch| self.store.next_revision(watch.first_revision));
         matches!(next, Some(Ok(Some(_)) | Err(_)))
     }
 
     pub(super) fn tick(&mut self, front: usize) -> Checked {
-        self.now_ms += self.weather.tick_ms;
+        self.now_ms += self.tick_ms();
         self.store.end_leases(self.now_ms);
-        self.checks.observe(&self.store)?;
+        self.checks.observe(&self.store, self.now_ms)?;
         if self.fronts[front].asleep > 0 {
             return Ok(());
         }
@@ -304,20 +258,5 @@ impl World {
             self.input(front, Input::Client(ClientInput::Touch { session }))?;
         }
         self.input(front, Input::Tick)
-    }
-
-    /// The process of a front end is killed, and another one starts. Some of its calls are still on their way.
-    fn kill(&mut self, front: usize) {
-        self.note(format_args!("front end {front} is killed"));
-        let new = self.new_front();
-        let old = std::mem::replace(&mut self.fronts[front], new);
-        for (_, call) in old.calls {
-            if self.chance.one_in(self.weather.call_late) {
-                self.late.push(call);
-            }
-        }
-        self.clients.iter_mut().filter(|client| client.front == front).for_each(|client| {
-            client.disconnected();
-        });
     }
 }
