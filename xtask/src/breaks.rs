@@ -17,7 +17,7 @@ Examples:
   cargo xtask breaks --check                         only whether the patches still fit
 
 A patch begins with what is wrong, the checkers that may notice it, and within how many seeds one of them does; a line more says
-that these are runs about one thing, which one in thirty-three of all runs is about, and one that they are runs of front ends on etcd:
+that these are runs about one thing, which one in forty-two of all runs is about, and one that they are runs of front ends on etcd:
   what: a follower promises what is not on its disk yet
   found by: committed entries, recovery
   within: 100

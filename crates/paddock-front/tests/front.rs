@@ -10,8 +10,8 @@ use paddock_front::{
 };
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
-    ConnectRequest, CreateMode, ErrorCode, EventKind, Extensions, Id, IdList, OpCode, Password, ReplyHeader,
-    SessionId, SetWatches, WatchEvent, Xid, Zxid, encode, frame,
+    Acl, ConnectRequest, CreateMode, ErrorCode, EventKind, Extensions, Id, IdList, OpCode, Password, Perms,
+    ReplyHeader, SessionId, SetWatches, WatchEvent, Xid, Zxid, encode, frame,
 };
 use paddock_state::{Client, ClientInput, ConnId, Now, Outbox, Outboxes, QueuedRead, State};
 use paddock_tree::{Command, Guess};
@@ -512,6 +512,64 @@ fn memory_of_a_list_that_is_being_copied_is_counted_and_let_go() {
     assert!(buffers.held() > 10_000, "{} bytes", buffers.held());
     stage.front.leave(conn, &stage.around);
     assert_eq!(buffers.held(), 0);
+}
+
+#[test]
+fn a_client_that_may_not_read_a_list_any_more_when_it_is_copied_is_refused() {
+    let mut stage = stage_with_long_list();
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &list(1, OpCode::GetChildren, true));
+    apply(&stage, OpCode::SetAcl, |out| {
+        out.put_string("/a");
+        encode::put_acl(out, &[Acl { perms: Perms::ALL, id: Id::new("digest", "ann:x") }]);
+        out.put_i32(-1);
+    });
+    for _ in 0..2 {
+        stage.front.resume(conn, 0, &stage.around);
+    }
+    assert_eq!(stage.replies(conn), [(1, Some(ErrorCode::NoAuth))]);
+    assert_eq!(stage.around.state.borrow().watch_count(), 0);
+}
+
+#[test]
+fn a_list_whose_tree_is_replaced_while_it_is_copied_is_copied_again() {
+    let mut stage = stage_with_long_list();
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &list(1, OpCode::GetChildren, false));
+    // Everything in it has the same place, and another name.
+    let other = Stage::new(Limits::default());
+    create_znode(&other, "/a");
+    (0..2500).for_each(|number| create_znode(&other, &format!("/a/other-{number}")));
+    let other = other.around.state.take().into_tree();
+    stage.around.state.borrow_mut().replace(other);
+    for _ in 0..2 {
+        stage.front.resume(conn, 0, &stage.around);
+    }
+    assert!(stage.sent(conn) == answered_at_once(&stage, 1, OpCode::GetChildren));
+}
+
+#[test]
+fn a_list_is_not_answered_behind_the_end_of_its_connection() {
+    let mut stage = stage_with_long_list();
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &list(1, OpCode::GetChildren, true));
+    stage.engine(|out| out.close(conn));
+    for _ in 0..3 {
+        stage.front.resume(conn, 0, &stage.around);
+    }
+    assert!(stage.is_closing(conn) && stage.replies(conn).is_empty());
+    assert_eq!(stage.around.state.borrow().watch_count(), 0);
+}
+
+#[test]
+fn a_long_list_asks_the_quorum_where_every_read_does() {
+    let limits = Limits { children_per_turn: 1000, ..Limits::default() };
+    let settings = Settings { linearizable_reads: true, ..Stage::settings(limits) };
+    let mut stage = Stage { front: Front::new(settings), ..stage_with_long_list() };
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &list(1, OpCode::GetChildren, false));
+    assert!(matches!(stage.inputs()[..], [ClientInput::Read(_)]));
+    assert!(stage.replies(conn).is_empty());
 }
 
 /// Limits of a front whose connections share so many bytes, and hold little below 100.

@@ -87,7 +87,7 @@ impl RunPlan {
             weather,
             sync: SimDuration::micros(*chance.pick(&[100, 1000, 10_000, 50_000])),
             mail: theme.mail(),
-            turns: SimDuration::millis(2),
+            turns: theme.turns(),
             length,
             clients,
             has_batteries: !chance.one_in(8),

@@ -38,6 +38,8 @@ pub(crate) enum Theme {
     WrongStates,
     /// A second process is started with the number of a member and a copy of its disk, while others elect.
     Twins,
+    /// Everything takes long: entries of many commands, removals, lists and setWatches in portions, between which others have their turns.
+    Portions,
     /// Observers are there from the beginning, and members learn again what they have lost, more than once.
     Learners,
 }
@@ -61,6 +63,7 @@ impl Theme {
             Theme::OldDisks,
             Theme::WrongStates,
             Theme::Twins,
+            Theme::Portions,
         ])
     }
 
@@ -103,6 +106,13 @@ impl Theme {
                 vec![FaultKind::WrongState, FaultKind::End, FaultKind::Pause, FaultKind::Cut]
             }
             Theme::Twins => vec![FaultKind::Twin, FaultKind::Twin, FaultKind::Twin, FaultKind::End],
+            Theme::Portions => vec![
+                FaultKind::EndWithinEntry,
+                FaultKind::EndWithinEntry,
+                FaultKind::ClientReset,
+                FaultKind::End,
+                FaultKind::SlowDisk,
+            ],
             Theme::Learners => vec![FaultKind::NewDiskAndEnd, FaultKind::NewDisksApart, FaultKind::Pause],
         }
     }
@@ -120,6 +130,11 @@ impl Theme {
         }
     }
 
+    /// Time after which a connection goes on whose turn was cut short, at most.
+    pub(crate) fn turns(self) -> SimDuration {
+        SimDuration::millis(if self == Theme::Portions { 30 } else { 2 })
+    }
+
     /// True if there is somebody who changes members.
     pub(crate) fn changes_members(self, chance: &mut Chance) -> bool {
         match self {
@@ -127,7 +142,7 @@ impl Theme {
             Theme::OldLeaders | Theme::Elections | Theme::LostData | Theme::Beginnings | Theme::CutOff => {
                 false
             }
-            Theme::Leases | Theme::Learners => false,
+            Theme::Leases | Theme::Learners | Theme::Portions => false,
             Theme::ForeignDisks | Theme::OldDisks | Theme::WrongStates | Theme::Twins => false,
             Theme::Moves | Theme::Handovers => true,
         }
@@ -165,6 +180,11 @@ impl Theme {
             }
             // A member that is not heard for long is taken for ended, and its twin for its successor.
             Theme::Twins => *weather = Weather::CALM,
+            Theme::Portions => {
+                (settings.work_at_once, settings.long_list) = (1, 1);
+                (settings.limits.children_per_turn, settings.limits.watches_per_turn) = (1, 1);
+                clients.iter_mut().for_each(|client| client.ask_for_lists(settings.tick_ms));
+            }
             Theme::Learners => {
                 settings.observers = 1;
                 settings.members += 1;

@@ -42,6 +42,8 @@ pub(crate) struct Habits {
     pub(crate) extensions: Extensions,
     /// Some time after it has connected, and not before anything else.
     pub(crate) identifies_late: bool,
+    /// It asks for lists more than for anything else, and changes what they say and who may read them.
+    lists: bool,
     /// It changes who takes part, and knows of so many machines.
     changes_members_of: Option<u8>,
 }
@@ -62,6 +64,7 @@ impl Habits {
             credentials: chance.one_in(3).then_some(names::ANN),
             extensions: Extensions::default(),
             identifies_late: false,
+            lists: false,
             changes_members_of: None,
         }
     }
@@ -88,6 +91,13 @@ impl Habits {
     pub(crate) fn leave_much_behind(&mut self) {
         self.move_all_the_time();
         (self.depth, self.closes) = (16, 10);
+    }
+
+    /// Much is under way, mostly lists, and changes of what they say.
+    pub(crate) fn ask_for_lists(&mut self, tick_ms: u64) {
+        (self.lists, self.writes, self.watches) = (true, self.writes.clamp(100, 500), self.watches.max(300));
+        (self.depth, self.pause) = (self.depth.clamp(4, 16), SimDuration::millis(50));
+        (self.closes, self.timeout_ms) = (30, (10 * tick_ms) as i32);
     }
 
     /// It speaks ClickHouse's dialect, in which events have no zxid: it sets no watches.
@@ -117,19 +127,22 @@ impl Habits {
 
     /// The next thing to ask for. `seen` is what is there now; `mark` is new each time.
     pub(crate) fn ask(&self, chance: &mut Chance, seen: &Model, mark: &str) -> Ask {
-        let mut mind = Mind { chance, seen, mark };
+        let speaks_clickhouse = self.extensions != Extensions::default();
+        let mut mind = Mind { chance, seen, mark, lists: self.lists };
         if let Some(machines) = self.changes_members_of
             && mind.chance.one_in(5)
         {
             return Ask::Write(mind.change_members(machines));
         }
         if mind.chance.permille(self.writes) {
+            if speaks_clickhouse && mind.chance.one_in(20) {
+                return Ask::Write(mind.remove_recursively());
+            }
             return Ask::Write(mind.write());
         }
         if mind.chance.permille(self.syncs) {
             return Ask::Sync;
         }
-        let speaks_clickhouse = self.extensions != Extensions::default();
         match mind.chance.below(100) {
             _ if speaks_clickhouse => mind.read_one(0),
             0..90 => mind.read(self.watches),
@@ -146,10 +159,16 @@ struct Mind<'a> {
     chance: &'a mut Chance,
     seen: &'a Model,
     mark: &'a str,
+    lists: bool,
 }
 
 impl Mind<'_> {
     fn write(&mut self) -> Wish {
+        if self.lists && self.chance.one_in(4) {
+            let acls = [acl(31, "digest", &ann()), Acl::open(), Acl::open()];
+            let (path, acl) = (self.chance.pick(&TOPS).to_string(), vec![self.chance.pick(&acls).clone()]);
+            return Wish::SetAcl { path, acl, version: -1 };
+        }
         match self.chance.below(100) {
             0..12 => {
                 let count = self.chance.below(5);
@@ -160,6 +179,12 @@ impl Mind<'_> {
             17 => Wish::DeleteContainer { path: self.path() },
             _ => self.step(),
         }
+    }
+
+    /// Removes a subtree, unless it is larger than the client expects.
+    fn remove_recursively(&mut self) -> Wish {
+        let path = if self.chance.one_in(2) { self.chance.pick(&TOPS).to_string() } else { self.path() };
+        Wish::RemoveRecursive { path, nodes_max: *self.chance.pick(&[1, 3, 5, 100]) }
     }
 
     /// Some join or get another role, some leave; now and then all are named anew.
@@ -226,6 +251,14 @@ impl Mind<'_> {
     }
 
     fn read(&mut self, watches: u64) -> Ask {
+        if self.lists && self.chance.one_in(2) {
+            let path = self.chance.pick(&TOPS).to_string();
+            let question = match self.chance.one_in(2) {
+                true => Question::GetChildren { path },
+                false => Question::GetChildren2 { path },
+            };
+            return Ask::Read { question, watch: self.chance.permille(watches) };
+        }
         let path = self.path();
         let question = match self.chance.below(20) {
             0..4 => Question::Exists { path },
