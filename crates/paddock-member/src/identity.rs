@@ -3,6 +3,9 @@
 //! A member that took itself for another one would vote twice, and lose what was acknowledged. So the first start writes
 //! its number down, and every later one compares. The id of the ensemble is written before the member promises anything there
 //! (`Cluster`), so that a directory that was put in another one's place is known for what it is before it is read.
+//!
+//! The last line is a checksum of the others: a flipped bit would make the member one of another ensemble, which all others refuse without
+//! an end. Earlier builds wrote none; such a file is read, and written anew.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +16,9 @@ use paddock_storage::disk::{Access, Disk, is_full};
 use crate::Config;
 
 pub(crate) const NAME: &str = "identity";
+
+/// Beginning of the last line.
+const CHECKSUM: &str = "checksum ";
 
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
@@ -25,6 +31,12 @@ pub enum IdentityError {
     },
     #[error("{} says nothing that this version can read; restore it from a backup", path.display())]
     Unreadable { path: PathBuf },
+    #[error(
+        "{} is damaged, its checksum does not fit: restore it from a backup, or start with an empty directory, so that the member \
+         learns from the others",
+        path.display()
+    )]
+    Damaged { path: PathBuf },
     #[error(
         "data directory {} belongs to member {found}, not to member {configured}; check myid and dataDir, or start \
          with an empty directory",
@@ -56,11 +68,13 @@ pub(crate) struct Identity {
 impl Identity {
     fn text(self) -> String {
         let Identity { member, cluster } = self;
-        match cluster {
+        let text = match cluster {
             Cluster::None => format!("member {member}\n"),
             Cluster::Proposed(id) => format!("member {member}\nproposed cluster {id:016x}\n"),
             Cluster::Known(id) => format!("member {member}\ncluster {id:016x}\n"),
-        }
+        };
+        let checksum = crc32c::crc32c(text.as_bytes());
+        format!("{text}{CHECKSUM}{checksum:08x}\n")
     }
 
     fn parse(text: &str) -> Option<Identity> {
@@ -78,14 +92,36 @@ impl Identity {
     }
 }
 
+/// The file as it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) identity: Identity,
+    /// False in a file of an earlier build.
+    pub(crate) has_checksum: bool,
+}
+
 /// The identity in the directory; `None` if it is new. Refuses a directory of another member.
-pub(crate) fn check(disk: &dyn Disk, config: &Config) -> Result<Option<Identity>, IdentityError> {
+pub(crate) fn check(disk: &dyn Disk, config: &Config) -> Result<Option<Found>, IdentityError> {
     let found = read(disk, &config.data_dir)?;
-    if let Some(Identity { member, .. }) = found.filter(|found| found.member != config.member) {
+    let member = found.map(|found| found.identity.member);
+    if let Some(member) = member.filter(|member| *member != config.member) {
         let path = config.data_dir.clone();
         return Err(IdentityError::AnotherMember { path, found: member, configured: config.member });
     }
     Ok(found)
+}
+
+/// Writes the identity into a directory that is new, or that an earlier build has written. On a full disk a file of an earlier build stays
+/// as it is.
+pub(crate) fn settle(disk: &dyn Disk, config: &Config, found: Option<Found>) -> Result<(), IdentityError> {
+    match found {
+        None => write(disk, config, Cluster::None),
+        Some(Found { has_checksum: true, .. }) => Ok(()),
+        Some(Found { identity, .. }) => match write(disk, config, identity.cluster) {
+            Err(error) if error.is_disk_full() => Ok(()),
+            written => written,
+        },
+    }
 }
 
 /// Writes it down, durably, in the place of what was there.
@@ -116,7 +152,7 @@ pub(crate) fn write_to(
     disk.sync_dir(data_dir).map_err(failed("sync directory", data_dir))
 }
 
-fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Identity>, IdentityError> {
+fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Found>, IdentityError> {
     let path = data_dir.join(NAME);
     let file = match disk.open(&path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -124,8 +160,20 @@ fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Identity>, IdentityEr
     };
     let mut bytes = vec![0; 4096];
     let len = file.read_at(&mut bytes, 0).map_err(failed("read", &path))?;
-    let text = std::str::from_utf8(&bytes[..len]).ok();
-    text.and_then(Identity::parse).map(Some).ok_or(IdentityError::Unreadable { path })
+    let bytes = &bytes[..len];
+    let text = std::str::from_utf8(bytes).map_err(|_| IdentityError::Unreadable { path: path.clone() })?;
+    let (said, has_checksum) = match text.rfind(CHECKSUM) {
+        None => (text, false),
+        Some(at) => {
+            let (said, line) = text.split_at(at);
+            if line != format!("{CHECKSUM}{:08x}\n", crc32c::crc32c(said.as_bytes())) {
+                return Err(IdentityError::Damaged { path });
+            }
+            (said, true)
+        }
+    };
+    let identity = Identity::parse(said).ok_or(IdentityError::Unreadable { path })?;
+    Ok(Some(Found { identity, has_checksum }))
 }
 
 pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
@@ -148,7 +196,8 @@ mod tests {
         for cluster in [Cluster::None, Cluster::Proposed(u64::MAX), Cluster::Known(7)] {
             write(&disk, &config(2), cluster).unwrap();
             disk.crash();
-            assert_eq!(check(&disk, &config(2)).unwrap(), Some(Identity { member: 2, cluster }));
+            let identity = Identity { member: 2, cluster };
+            assert_eq!(check(&disk, &config(2)).unwrap(), Some(Found { identity, has_checksum: true }));
         }
         let refused = check(&disk, &config(3)).unwrap_err().to_string();
         assert!(refused.contains("belongs to member 2, not to member 3"), "{refused}");
@@ -169,5 +218,42 @@ mod tests {
             disk.put(Path::new("/data/identity"), text.as_bytes());
             assert!(check(&disk, &Config { member: 2, ..Config::small() }).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_noticed_wherever_it_is() {
+        let config = Config { member: 2, ..Config::small() };
+        let path = Path::new("/data/identity");
+        for cluster in [Cluster::None, Cluster::Proposed(0xAB), Cluster::Known(7)] {
+            let text = Identity { member: 2, cluster }.text();
+            for bit in 0..8 * text.len() {
+                let mut bytes = text.clone().into_bytes();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                let disk = MemDisk::new(1);
+                disk.create_dir(Path::new("/data")).unwrap();
+                disk.put(path, &bytes);
+                let refused = check(&disk, &config).map_err(|error| error.to_string());
+                assert!(
+                    refused.as_ref().is_err_and(|error| error.contains("/data/identity")),
+                    "{:?}: {refused:?}",
+                    String::from_utf8_lossy(&bytes)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_checksum_is_read_and_written_anew() {
+        let config = Config { member: 2, ..Config::small() };
+        let (identity, path) =
+            (Identity { member: 2, cluster: Cluster::Known(7) }, Path::new("/data/identity"));
+        let disk = MemDisk::new(1);
+        disk.create_dir(Path::new("/data")).unwrap();
+        disk.put(path, b"member 2\ncluster 0000000000000007\n");
+        let found = check(&disk, &config).unwrap();
+        assert_eq!(found, Some(Found { identity, has_checksum: false }));
+        settle(&disk, &config, found).unwrap();
+        disk.crash();
+        assert_eq!(check(&disk, &config).unwrap(), Some(Found { identity, has_checksum: true }));
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn recover(
         locks.push(DirLock::acquire(disk.as_ref(), &log_dir)?);
     }
     let identity = identity::check(disk.as_ref(), config)?;
-    let cluster = identity.map_or(Cluster::None, |identity| identity.cluster);
+    let cluster = identity.map_or(Cluster::None, |found| found.identity.cluster);
     let diverged_at = diverged::marked(disk.as_ref(), config)?;
     if let Some(index) = diverged_at {
         let aside = diverged::put_aside(disk.as_ref(), config, index)?;
@@ -122,9 +122,7 @@ pub(crate) fn recover(
     let is_learning = hard_state.silent_until > 0;
     check_ensemble(config, &tree, &entries, cluster, is_learning)?;
     // Everything before this line only looks: a directory that is refused stays as it is.
-    if identity.is_none() {
-        identity::write(disk.as_ref(), config, Cluster::None)?;
-    }
+    identity::settle(disk.as_ref(), config, identity)?;
     let mut log = log.repair()?;
     if begins_anew {
         tracing::info!(index = meta.index.0, "transaction log begins anew behind the installed snapshot");
