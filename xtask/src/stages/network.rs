@@ -22,7 +22,7 @@ const NETWORKS: [(&str, &[&str]); 4] = [
             "net.ipv6.conf.lo.disable_ipv6=1",
         ],
     ),
-    ("short-queues", &["net.core.somaxconn=128"]),
+    ("short-queues", &["net.core.somaxconn=1024"]),
 ];
 
 /// Makes the network of its first arguments, and becomes the program of the rest.
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn networks_are_known_by_their_names() {
-        assert_eq!(settings("short-queues").expect("it is known"), ["net.core.somaxconn=128"]);
+        assert_eq!(settings("short-queues").expect("it is known"), ["net.core.somaxconn=1024"]);
         let error = settings("fast").expect_err("it is not").to_string();
         assert!(error.contains("\"fast\"") && error.contains("without-ipv6"), "{error}");
     }
