@@ -45,14 +45,14 @@ class Stage:
             context.load_cert_chain(certificate, key)
         return context
 
-    def ask(self, path, context=None):
+    def ask(self, path, context=None, method="GET", headers=None, body=None):
         """Status and body of an answer, over HTTPS if there is a context."""
         if context:
             connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=context)
         else:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
-            connection.request("GET", path)
+            connection.request(method, path, body=body, headers=headers or {})
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -110,3 +110,34 @@ def test_a_certificate_is_an_identity(start):
     assert stage.ask("/commands/snapshot", stage.context())[0] == 401
     assert stage.ask("/commands/snapshot", stage.context(name="somebody"))[0] == 403
     assert stage.ask("/commands/snapshot?streaming=false", stage.context(name="root"))[0] == 200
+
+
+@pytest.mark.skipif(not IS_PADDOCK, reason="ZooKeeper takes no certificate for orders")
+def test_no_page_elsewhere_gives_orders_by_a_certificate(start):
+    """A browser shows its owner's certificate to whatever page asks for something."""
+    stage = start({"admin.forceHttps": "true"})
+    root = stage.context(name="root")
+
+    def status(method, path, headers, body=None):
+        return stage.ask(path, root, method, headers, body)[0]
+
+    create = ("POST", "/api/create")
+    body = json.dumps({"path": "/x", "mode": "persistent"})
+    json_type = {"Content-Type": "application/json"}
+    commands = "/api/v1/commands?command="
+    for foreign in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert status(*create, foreign | json_type, body) == 403
+        assert status("POST", "/commands/shed_connections", foreign | json_type, '{"percentage":100}') == 403
+        assert status("GET", commands + "get+/", foreign) == 403
+        assert status("GET", "/commands/snapshot?streaming=false", foreign) == 403
+    for plain in ({}, {"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}):
+        assert status(*create, plain, body) == 403
+        assert status("POST", commands + "create+/x+y", plain) == 403
+    for command in ("create+/x+y", "rm+/zookeeper", "csnp"):
+        assert status("GET", commands + command, {}) == 405
+    assert stage.ask("/api/v1/commands?command=exists+/x", root)[1] == b'{"result":"0\\n"}'
+
+    own = {"Origin": f"https://127.0.0.1:{stage.port}", "Sec-Fetch-Site": "same-origin"}
+    assert status(*create, own | json_type, body) == 200
+    assert status("POST", commands + "rm+/x", {"Paddock-Request": "1"}) == 200
+    assert status("POST", "/api/v1/lead/yield", {"Paddock-Request": "1"}) == 409

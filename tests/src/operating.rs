@@ -115,6 +115,8 @@ const UNKNOWN_WORD: &str =
     "a word that there is not is taken for the length of a request, which is too large";
 const ALONE: &str = "a member alone is a quorum of one; ZooKeeper tells it of ensembles only";
 const DIGEST: &str = "ZooKeeper tells a digest after every 128 transactions, Paddock that of now";
+const BY_POST: &str =
+    "any page can have a browser send a GET: what changes something is for administrators here, by POST";
 const ENVIRONMENT: &str = "Paddock has no properties but what the environment is told by";
 
 /// Fields of words and commands, without metrics that ZooKeeper has alone.
@@ -214,6 +216,11 @@ const FIELDS: &[(&str, Meant, &str)] = &[
     ("/stats server_stats.packets_sent", Values, OWN_CONNECTION),
     ("/stats server_stats.uptime", Chance, TIME),
     ("/stats version", Values, BUILD),
+    ("/*_reset status", Values, BY_POST),
+    ("/*_reset error", Values, BY_POST),
+    ("/set_trace_mask* status", Values, BY_POST),
+    ("/set_trace_mask* error", Values, BY_POST),
+    ("/set_trace_mask?traceMask=2 tracemask", ZooKeeperOnly, BY_POST),
     ("/system_properties *", ZooKeeperOnly, JAVA),
     ("/system_properties host.name", PaddockOnly, ENVIRONMENT),
     ("/system_properties zookeeper.version", PaddockOnly, ENVIRONMENT),

@@ -4,12 +4,14 @@
 //! nothing is counted here.
 
 mod authorization;
+mod browsers;
 mod commands;
 mod ensemble;
 mod health;
 mod hosts;
 mod keeper;
 mod keeper_client;
+mod orders;
 mod page;
 mod parts;
 mod rate_limit;
@@ -17,6 +19,9 @@ mod settings;
 mod shed;
 mod snapshot;
 mod storage;
+#[cfg(test)]
+mod tests;
+mod visibility;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -25,55 +30,57 @@ pub(crate) use parts::Admin;
 pub(crate) use settings::{HttpAddresses, keys, ports};
 
 use hyper::StatusCode;
-use hyper::header::ACCEPT;
+use hyper::header::{ACCEPT, HeaderMap};
 use serde_json::json;
 
 use crate::http::{Context, Request, RequiredProof, Response, Route};
 use crate::observability::metrics::{self, MetricsFormat};
 
-/// All routes. The order counts: the first one that fits answers.
+/// All routes. The order counts: the first one that fits answers. A `GET` changes nothing; what every other method asks for is an order.
 pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::get(health::READY, health::ready).everywhere(),
     Route::get("/alive", health::alive).everywhere(),
     Route::get(settings::METRICS, metrics_page).everywhere(),
     Route::get("/commands", commands::list),
-    Route::post("/commands/restore", commands::refuse_restore).leaves_body(),
-    Route::post("/commands/rest", commands::refuse_restore).leaves_body(),
+    Route::post("/commands/restore", commands::refuse_restore).judges_orders().leaves_body(),
+    Route::post("/commands/rest", commands::refuse_restore).judges_orders().leaves_body(),
     Route::post("/commands/shed_connections", shed::shed_connections).takes(shed::SHARE_BYTES_MAX),
     Route::post("/commands/shed", shed::shed_connections).takes(shed::SHARE_BYTES_MAX),
+    Route::post("/commands/stat_reset", orders::reset_stats),
+    Route::post("/commands/srst", orders::reset_stats),
+    Route::post("/commands/connection_stat_reset", orders::reset_connections),
+    Route::post("/commands/crst", orders::reset_connections),
+    Route::post("/commands/observer_connection_stat_reset", orders::reset_observers),
+    Route::post("/commands/orst", orders::reset_observers),
+    Route::post("/commands/set_trace_mask", orders::set_trace_mask),
+    Route::post("/commands/stmk", orders::set_trace_mask),
     Route::get("/commands/*", commands::run),
     Route::post("/api/v1/lead/yield", yield_lead).for_administrators(),
     Route::post("/api/v1/lead/request", request_lead).for_administrators(),
     Route::post("/api/v1/snapshot", order_snapshot).for_administrators(),
     Route::get("/api/v1/commands", keeper::command),
     Route::get("/api/v1/commands/*", keeper::command),
-    Route::post("/api/v1/commands", keeper::command).takes(keeper::COMMAND_BYTES_MAX),
-    Route::post("/api/v1/commands/*", keeper::command).takes(keeper::COMMAND_BYTES_MAX),
+    Route::post("/api/v1/commands", keeper::command).judges_orders().takes(keeper::COMMAND_BYTES_MAX),
+    Route::post("/api/v1/commands/*", keeper::command).judges_orders().takes(keeper::COMMAND_BYTES_MAX),
     Route::get("/api/v1/storage", storage::get),
     Route::get("/api/v1/storage/*", storage::get),
     Route::post("/api/v1/storage/*", storage::create).for_administrators().takes(page::CHANGE_BYTES_MAX),
     Route::new("PUT", "/api/v1/storage/*", storage::set).for_administrators().takes(page::CHANGE_BYTES_MAX),
     Route::new("DELETE", "/api/v1/storage/*", storage::delete).for_administrators(),
-    Route::get("/", page::page).for_browsers(),
-    Route::get("/dashboard", page::page).for_browsers(),
-    Route::get("/dashboard/content", keeper::dashboard_content).for_browsers(),
-    Route::get("/api/overview", page::overview).for_browsers(),
-    Route::get("/api/children", page::children).for_browsers(),
-    Route::get("/api/znode", page::znode).for_browsers(),
-    Route::get("/api/data", page::data).for_browsers(),
-    Route::get("/api/sessions", page::sessions).for_browsers(),
-    Route::get("/api/session", page::session).for_browsers(),
-    Route::get("/api/activity", page::activity).for_browsers(),
-    Route::get("/api/login", page::login).for_browsers().for_administrators(),
-    Route::post("/api/create", page::create)
-        .for_browsers()
-        .for_administrators()
-        .takes(page::CHANGE_BYTES_MAX),
-    Route::post("/api/set", page::set_data).for_browsers().for_administrators().takes(page::CHANGE_BYTES_MAX),
-    Route::post("/api/delete", page::delete)
-        .for_browsers()
-        .for_administrators()
-        .takes(page::CHANGE_BYTES_MAX),
+    Route::get("/", page::page).for_links(),
+    Route::get("/dashboard", page::page).for_links(),
+    Route::get("/dashboard/content", keeper::dashboard_content),
+    Route::get("/api/overview", page::overview),
+    Route::get("/api/children", page::children),
+    Route::get("/api/znode", page::znode),
+    Route::get("/api/data", page::data),
+    Route::get("/api/sessions", page::sessions),
+    Route::get("/api/session", page::session),
+    Route::get("/api/activity", page::activity),
+    Route::get("/api/login", page::login).for_administrators(),
+    Route::post("/api/create", page::create).for_administrators().takes(page::CHANGE_BYTES_MAX),
+    Route::post("/api/set", page::set_data).for_administrators().takes(page::CHANGE_BYTES_MAX),
+    Route::post("/api/delete", page::delete).for_administrators().takes(page::CHANGE_BYTES_MAX),
 ];
 
 impl Context for Admin {
@@ -85,10 +92,12 @@ impl Context for Admin {
         Duration::from_millis(self.shared.settings().admin.idle_timeout_ms)
     }
 
+    fn admit_host(&self, headers: &HeaderMap) -> Result<(), Response> {
+        hosts::admit(&self.shared, headers)
+    }
+
     fn admit(&self, proof: RequiredProof, request: &Request) -> Result<(), Response> {
-        if proof.own_host {
-            hosts::admit(&self.shared, request)?;
-        }
+        browsers::admit(&self.shared, proof, request)?;
         authorization::admit(&self.shared, proof.access, request)
     }
 }

@@ -13,6 +13,8 @@ mod response;
 mod route;
 mod server;
 mod stall;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tls;
 
 pub(crate) use request::Request;

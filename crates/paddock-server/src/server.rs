@@ -342,6 +342,13 @@ impl Server {
         }
     }
 
+    /// The HTTP interface without a port.
+    #[cfg(test)]
+    pub(crate) fn admin(&self) -> Admin {
+        assert!(self.http.is_none(), "there is one client inside the member");
+        Admin::new(&self.shared, &self.engine)
+    }
+
     /// A leader that is about to stop makes room for another one, so that nobody has to notice that it is gone.
     fn hand_over_lead(&self) {
         if !self.engine.is_member() {

@@ -18,8 +18,13 @@ use tokio::time::timeout;
 fn start_with(settings: AdminSettings) -> (Server, SocketAddr, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let listen = "127.0.0.1:0".parse().ok();
-    let with =
-        Config { admin_listen: listen, admin: settings, words: WordList::All, ..config(directory.path()) };
+    let with = Config {
+        admin_listen: listen,
+        metrics_listen: listen,
+        admin: settings,
+        words: WordList::All,
+        ..config(directory.path())
+    };
     let server = Server::start(with).unwrap();
     let address = server.admin_address().expect("it is served");
     (server, address, directory)
@@ -49,7 +54,10 @@ impl Answer {
 }
 
 async fn ask(address: SocketAddr, request: &str) -> Answer {
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    ask_over(TcpStream::connect(address).await.unwrap(), request).await
+}
+
+async fn ask_over(mut stream: TcpStream, request: &str) -> Answer {
     let _ = stream.write_all(request.as_bytes()).await;
     let mut answer = Vec::new();
     let _ = timeout(2 * PATIENCE, stream.read_to_end(&mut answer)).await.expect("it answers soon");
@@ -147,7 +155,8 @@ async fn clickhouse_keepers_words_are_answered() {
     assert_eq!(word(&server, "gtmk").await, "2");
     let answer = get(address, "/api/v1/commands?command=lgif").await;
     assert_eq!(answer.json()["result"].as_str().map(|text| text.lines().count()), Some(12));
-    assert_eq!(get(address, "/api/v1/commands?command=csnp").await.status, 401);
+    assert_eq!(get(address, "/api/v1/commands?command=csnp").await.status, 405);
+    assert_eq!(send(address, "POST", "/api/v1/commands", JSON, "csnp").await.status, 401);
     assert_eq!(get(address, "/api/v1/commands?command=nope").await.status, 400);
     shutdown(server).await;
 }
@@ -187,11 +196,12 @@ async fn keeper_clients_commands_are_carried_out() {
         ("?command=get+/secret", (403, "")),
         ("?command=get", (400, "")),
         ("?command=find_super_nodes+1", (400, "")),
-        ("?command=create+/x+1", (401, "")),
+        ("?command=create+/x+1", (405, "")),
     ] {
         let (status, text) = result(path).await;
         assert_eq!((status, &*text), expected, "{path}");
     }
+    assert_eq!(send(address, "POST", "/api/v1/commands", JSON, "create /x 1").await.status, 401);
     let order = async |text: &str| send(address, "POST", "/api/v1/commands", ROOT, text).await.status;
     assert_eq!(order("create /x 'it is'").await, 200);
     assert_eq!(client.get_data("/x").await.unwrap().bytes.as_deref(), Some(&b"it is"[..]));
@@ -222,11 +232,12 @@ async fn a_page_of_a_stranger_may_not_ask_in_a_browsers_name() {
         ("/api/children?path=/", "OPS.example:8080", 200),
         ("/", "evil.example", 421),
         ("/api/children?path=/", "evil.example", 421),
-        // Nobody else on this machine has another name for it.
         ("/commands/connections", "evil.example", 421),
-        // Probes ask by names of their own.
-        ("/ready", "member.monitoring.svc", 200),
-        ("/metrics", "member.monitoring.svc", 200),
+        ("/nothing", "evil.example", 421),
+        // Probes ask by names that the member is told of, or at the port for metrics.
+        ("/ready", "ops.example", 200),
+        ("/ready", "member.monitoring.svc", 421),
+        ("/metrics", "member.monitoring.svc", 421),
     ] {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         let answer = ask(address, &request).await;
@@ -235,6 +246,14 @@ async fn a_page_of_a_stranger_may_not_ask_in_a_browsers_name() {
     let refused = ask(address, "GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").await;
     let text = String::from_utf8(refused.body).unwrap();
     assert!(text.contains("\"evil.example\"") && text.contains("admin.hosts"), "{text}");
+    let metrics = server.metrics_address().expect("they are served");
+    for path in ["/ready", "/alive", "/metrics"] {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: member.monitoring.svc\r\nConnection: close\r\n\r\n");
+        assert_eq!(ask(metrics, &request).await.status, 200, "{path} at the port for metrics");
+        let foreign = request.replace("Connection", "Origin: https://evil.example\r\nConnection");
+        assert_eq!(ask(metrics, &foreign).await.status, 403, "{path} for a page");
+    }
     // The list counts at once.
     let mut wanted = server.settings();
     wanted.admin.hosts = vec!["*".into()];
@@ -272,6 +291,7 @@ async fn https_without_keys_is_refused_at_the_start() {
     assert_eq!(Server::start(with).unwrap_err().to_string(), "TLS of the HTTP interface");
 }
 
+const JSON: &str = "Content-Type: application/json\r\n";
 const ROOT: &str = "Authorization: digest root:root_passwd\r\n";
 
 #[tokio::test]
@@ -301,7 +321,8 @@ async fn a_snapshot_is_for_administrators() {
     assert!(!taken.body.is_empty());
     let again = request(address, "GET", "/commands/snapshot", ROOT).await;
     assert_eq!(again.status, 429);
-    assert_eq!(request(address, "POST", "/api/v1/lead/yield", "").await.status, 401);
+    assert_eq!(request(address, "POST", "/api/v1/lead/yield", "").await.status, 403);
+    assert_eq!(request(address, "POST", "/api/v1/lead/yield", JSON).await.status, 401);
     assert_eq!(request(address, "POST", "/api/v1/lead/yield", ROOT).await.status, 409);
     shutdown(server).await;
 }
@@ -432,7 +453,11 @@ async fn znodes_are_reached_as_in_clickhouse_keeper() {
     let storage = "/api/v1/storage/a%20b";
 
     assert_eq!(get(address, storage).await.status, 404);
-    assert_eq!(send(address, "POST", storage, "", "one").await.status, 401, "changes are for administrators");
+    assert_eq!(
+        send(address, "POST", storage, JSON, "one").await.status,
+        401,
+        "changes are for administrators"
+    );
     assert_eq!(get(address, storage).await.status, 404);
     let created = send(address, "POST", storage, ROOT, "one").await;
     assert_eq!((created.status, created.header("location")), (201, Some("/a b")));
@@ -490,7 +515,7 @@ async fn connections_are_shed_on_request() {
         tokio::task::yield_now().await;
     }
     let shed = "/commands/shed_connections";
-    assert_eq!(send(address, "POST", shed, "", r#"{"percentage":50}"#).await.status, 401);
+    assert_eq!(send(address, "POST", shed, JSON, r#"{"percentage":50}"#).await.status, 401);
     for wrong in ["", "{}", r#"{"percentage":101}"#, r#"{"percentage":-1}"#, r#"{"percentage":"all"}"#] {
         assert_eq!(send(address, "POST", shed, ROOT, wrong).await.status, 400, "{wrong}");
     }
@@ -511,5 +536,113 @@ async fn connections_are_shed_on_request() {
         }
     };
     timeout(PATIENCE, served).await.expect("the client finds its session again");
+    shutdown(server).await;
+}
+
+/// ZooKeeper's commands that reset something and set the trace mask.
+#[tokio::test]
+async fn what_is_counted_is_reset_by_administrators_and_by_post() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    client.add_auth("digest", b"root:root_passwd").await.unwrap();
+    let only_root = [Acl { perms: Perms::ALL, id: Id::new("auth", "") }];
+    client.set_acl("/", &only_root, None).await.unwrap();
+    let received =
+        async || get(address, "/commands/stats").await.json()["server_stats"]["packets_received"].as_u64();
+    for command in ["stat_reset", "srst", "crst", "set_trace_mask?traceMask=3", "stmk?traceMask=3"] {
+        let path = format!("/commands/{command}");
+        for headers in ["", ROOT] {
+            let refused = request(address, "GET", &path, headers).await;
+            assert_eq!((refused.status, refused.header("allow")), (405, Some("POST")), "{command}");
+            let error = refused.json()["error"].as_str().unwrap_or_default().to_owned();
+            assert!(error.contains("POST") && error.contains("Authorization"), "{command}: {error}");
+        }
+        let refused = send(address, "POST", &path, JSON, "").await;
+        assert_eq!(
+            (refused.status, refused.json()["error"].as_str()),
+            (401, Some("Auth info is missing for the command")),
+            "{command}"
+        );
+    }
+    assert!(received().await > Some(1));
+    assert_eq!(get(address, "/commands/gtmk").await.json()["tracemask"], 306);
+
+    let reset = send(address, "POST", "/commands/stat_reset", ROOT, "").await;
+    assert_eq!(
+        (reset.status, &reset.json()["error"], &reset.json()["command"]),
+        (200, &Value::Null, &"stat_reset".into())
+    );
+    assert_eq!(received().await, Some(0));
+    let wrong = send(address, "POST", "/commands/set_trace_mask?traceMask=x", ROOT, "").await;
+    assert_eq!(wrong.json()["error"], "setTraceMask requires long traceMask argument, got x");
+    let set = send(address, "POST", "/commands/set_trace_mask?traceMask=3", ROOT, "").await;
+    assert_eq!(set.json()["tracemask"], 3);
+    assert_eq!(send(address, "POST", "/commands/crst", ROOT, "").await.status, 200);
+    assert_eq!(send(address, "POST", "/commands/orst", ROOT, "").await.status, 200);
+    shutdown(server).await;
+}
+
+/// Nobody is told of what is below a znode that it may not read, by whatever list.
+#[tokio::test]
+async fn lists_tell_nobody_of_what_it_may_not_read() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    client.add_auth("digest", b"ann:test").await.unwrap();
+    let only_ann = [Acl { perms: Perms::ALL, id: Id::new("auth", "") }];
+    client.create_with_acl("/hidden", b"12345", &only_ann, CreateMode::Persistent).await.unwrap();
+    client.create("/hidden/lock-of-bob", b"", CreateMode::Ephemeral).await.unwrap();
+    client.create("/open", b"123", CreateMode::Persistent).await.unwrap();
+    client.create("/open/lock", b"", CreateMode::Ephemeral).await.unwrap();
+    for path in ["/hidden", "/hidden/lock-of-bob", "/open"] {
+        let _watch = client.watch_data(path).await.unwrap();
+    }
+    // One that is not there.
+    assert!(client.watch_exists("/hidden/next-of-bob").await.is_err());
+    let session = format!("{:#x}", client.session().0);
+
+    let listed = get(address, "/api/children?path=/").await.json();
+    let child = |name: &str| {
+        let children = listed["children"].as_array().unwrap();
+        children.iter().find(|child| child["name"] == name).unwrap().clone()
+    };
+    assert_eq!(
+        child("open"),
+        serde_json::json!({ "name": "open", "children": 1, "bytes": 3, "ephemeral": false })
+    );
+    assert_eq!(
+        child("hidden"),
+        serde_json::json!({ "name": "hidden", "children": null, "bytes": null, "ephemeral": null })
+    );
+
+    const ANN: &str = "Authorization: digest ann:test\r\n";
+    for path in [
+        "/commands/dump",
+        "/commands/watches",
+        "/commands/wchp",
+        "/api/v1/commands?command=dump",
+        "/api/v1/commands?command=wchc",
+        "/api/v1/commands/wchp",
+        &format!("/api/session?id={session}"),
+        "/api/activity",
+    ] {
+        let told = |answer: Answer| String::from_utf8(answer.body).unwrap();
+        let to_nobody = told(get(address, path).await);
+        assert!(!to_nobody.contains("hidden") && !to_nobody.contains("bob"), "{path}: {to_nobody}");
+        let to_ann = told(request(address, "GET", path, ANN).await);
+        if path != "/api/activity" {
+            assert!(to_nobody.contains("/open"), "{path}: {to_nobody}");
+            assert!(to_ann.contains("/hidden") && to_ann.contains("-of-bob"), "{path}: {to_ann}");
+        }
+    }
+    // A word that the list of words allows is answered as in ZooKeeper.
+    assert!(word(&server, "wchp").await.contains("/hidden/next-of-bob"));
+
+    // An administrator, who may take a snapshot, is told of all.
+    client.add_auth("digest", b"root:root_passwd").await.unwrap();
+    let of_root = Acl { perms: Perms::ALL, id: Id::new("digest", "root:caE840ic2wNgOPaqEOHwZYFR1xk=") };
+    client.set_acl("/", &[of_root, Acl::open()], None).await.unwrap();
+    let to_root = request(address, "GET", "/commands/dump", ROOT).await;
+    let to_root = String::from_utf8(to_root.body).unwrap();
+    assert!(to_root.contains("/hidden/lock-of-bob"), "{to_root}");
     shutdown(server).await;
 }

@@ -85,7 +85,7 @@ pub(super) fn identities(shared: &Shared, request: &Request) -> Result<Vec<Id>, 
 }
 
 /// True for a superuser, and for identities that the root's ACL names with every permission.
-fn is_administrator(shared: &Shared, ids: &[Id]) -> bool {
+pub(super) fn is_administrator(shared: &Shared, ids: &[Id]) -> bool {
     let encoded = IdList::encode(ids);
     let proven = IdList::decode(&mut Reader::new(&encoded)).expect("the list was encoded by IdList::encode");
     let state = shared.state.read();

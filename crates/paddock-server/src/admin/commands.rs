@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hyper::StatusCode;
+use hyper::header::ALLOW;
 use paddock_proto::SessionId;
 use paddock_replica::Role;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use super::authorization::Refusal;
 use super::ensemble::{leader, observers, voting_view, zabstate};
 use super::parts::Admin;
 use super::snapshot;
+use super::visibility::Viewer;
 use crate::http::{Request, Response};
 use crate::observability::four_letter_words::last_operation;
 use crate::observability::stats::ConnStats;
@@ -60,10 +62,10 @@ const fn always(names: &'static [&'static str], answer: Answer) -> Command {
     Command { needs_quorum: false, ..command(names, answer) }
 }
 
-/// ZooKeeper's commands by name, but for `restore`, which is refused.
+/// ZooKeeper's commands by name, as `GET` has them, but for `restore`, which is refused.
 const COMMANDS: &[Command] = &[
     command(&["configuration", "conf", "config"], configuration),
-    command(&["connection_stat_reset", "crst"], connection_stat_reset),
+    command(&["connection_stat_reset", "crst"], refuse_get),
     command(&["connections", "cons"], connections),
     command(&["dirs"], dirs),
     command(&["dump"], dump),
@@ -75,13 +77,13 @@ const COMMANDS: &[Command] = &[
     command(&["last_snapshot", "lsnp"], last_snapshot),
     command(&["leader", "lead"], leader),
     command(&["monitor", "mntr"], monitor),
-    command(&["observer_connection_stat_reset", "orst"], |_, _| Ok(Fields::new())),
+    command(&["observer_connection_stat_reset", "orst"], refuse_get),
     command(&["observers", "obsr"], observers),
     command(&["ruok"], |_, _| Ok(Fields::new())),
     command(&["server_stats", "srvr"], server_stats),
-    always(&["set_trace_mask", "stmk"], set_trace_mask),
+    always(&["set_trace_mask", "stmk"], refuse_get),
     command(&[SNAPSHOT, "snap"], |_, _| Ok(Fields::new())),
-    command(&["stat_reset", "srst"], stat_reset),
+    command(&["stat_reset", "srst"], refuse_get),
     command(&["stats", "stat"], stats),
     always(&["system_properties", "sysp"], system_properties),
     command(&["voting_view"], voting_view),
@@ -100,6 +102,12 @@ pub(super) const SNAPSHOT: &str = "snapshot";
 
 /// ZooKeeper's text where there is no quorum.
 pub(super) const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
+
+/// All names of commands.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().flat_map(|command| command.names).copied()
+}
 
 /// The list of all commands, as a page of links.
 pub(super) fn list(admin: &Admin, _: Request) -> Response {
@@ -135,6 +143,13 @@ pub(super) fn run(admin: &Admin, request: Request) -> Response {
     answer(command.names[0], result)
 }
 
+/// The answer of a command that changes something to a `GET`.
+fn refuse_get(_: &Admin, _: &Request) -> Result<Fields, Failure> {
+    let text = "This command changes something: send it by POST, as an administrator, for example with the header Authorization: \
+                digest USER:PASSWORD";
+    Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, text))
+}
+
 /// A running member takes no other state: what its ensemble has acknowledged since would be lost on it alone.
 pub(super) fn refuse_restore(_: &Admin, _: Request) -> Response {
     let text = "Restore is not offered. Stop all members; make a data directory of the snapshot with: paddock export zookeeper \
@@ -149,7 +164,8 @@ pub(super) fn answer(command: &str, result: Result<Fields, Failure>) -> Response
         Ok(fields) => (fields, StatusCode::OK, None),
         Err(failure) => (Fields::new(), failure.status, Some(failure.text)),
     };
-    Response::pretty_json(&CommandAnswer { fields, command, error }).with_status(status)
+    let response = Response::pretty_json(&CommandAnswer { fields, command, error }).with_status(status);
+    if status == StatusCode::METHOD_NOT_ALLOWED { response.with_header(ALLOW, "POST") } else { response }
 }
 
 #[derive(Serialize)]
@@ -177,11 +193,6 @@ fn configuration(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
         Some((setting.command_name?.to_owned(), value))
     });
     Ok(named.collect())
-}
-
-fn connection_stat_reset(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    admin.shared.stats.reset_conns();
-    Ok(Fields::new())
 }
 
 fn connections(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
@@ -236,12 +247,13 @@ fn dirs(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     fields(json!({ "datadir_size": data, "logdir_size": log }))
 }
 
-fn dump(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+fn dump(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
+    let viewer = Viewer::or_nobody(admin, request);
     let sessions: Fields = status::sessions(&admin.shared)
         .into_iter()
         .map(|(expiry_ms, sessions)| (expiry_ms.to_string(), numbers(sessions)))
         .collect();
-    let ephemerals: Fields = status::ephemerals(&admin.shared)
+    let ephemerals: Fields = status::ephemerals(&admin.shared, &|path| viewer.sees(path))
         .into_iter()
         .map(|(session, paths)| (session.0.to_string(), paths.into()))
         .collect();
@@ -257,18 +269,8 @@ fn environment(_: &Admin, _: &Request) -> Result<Fields, Failure> {
     Ok(status::environment().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect())
 }
 
-fn get_trace_mask(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
+pub(super) fn get_trace_mask(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     fields(json!({ "tracemask": admin.shared.stats.trace_mask.load(Relaxed) }))
-}
-
-fn set_trace_mask(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
-    let wrong = |found: &str| {
-        Failure::new(StatusCode::OK, format!("setTraceMask requires long traceMask argument{found}"))
-    };
-    let mask = request.parameter("traceMask").ok_or_else(|| wrong(""))?;
-    let mask = mask.parse().map_err(|_| wrong(&format!(", got {mask}")))?;
-    admin.shared.stats.trace_mask.store(mask, Relaxed);
-    get_trace_mask(admin, request)
 }
 
 fn hash(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
@@ -358,11 +360,6 @@ fn stats(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
     Ok(all)
 }
 
-fn stat_reset(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    admin.shared.stats.reset();
-    Ok(Fields::new())
-}
-
 /// Java's properties have no counterpart but for those that `environment` tells.
 fn system_properties(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
     environment(admin, request)
@@ -373,16 +370,18 @@ fn watch_summary(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     fields(json!({ "num_connections": s.connections, "num_paths": s.paths, "num_total_watches": s.watches }))
 }
 
-fn watches(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    let all: Fields = status::watches_by_session(&admin.shared)
+fn watches(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
+    let viewer = Viewer::or_nobody(admin, request);
+    let all: Fields = status::watches_by_session(&admin.shared, &|path| viewer.sees(path))
         .into_iter()
         .map(|(session, paths)| (session.0.to_string(), paths.iter().map(|path| &**path).collect()))
         .collect();
     fields(json!({ "session_id_to_watched_paths": all }))
 }
 
-fn watches_by_path(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    let all: Fields = status::watches_by_path(&admin.shared)
+fn watches_by_path(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
+    let viewer = Viewer::or_nobody(admin, request);
+    let all: Fields = status::watches_by_path(&admin.shared, &|path| viewer.sees(path))
         .into_iter()
         .map(|(path, sessions)| (path.to_string(), numbers(sessions)))
         .collect();

@@ -7,29 +7,29 @@ use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::StatusCode;
-use hyper::header::HOST;
+use hyper::header::{HOST, HeaderMap};
 
 use crate::Config;
-use crate::http::{Request, Response};
+use crate::http::Response;
 use crate::shared::Shared;
 
 /// Lets a request pass if it asks for the member by an address or a name of its own, or by no name.
-pub(super) fn admit(shared: &Shared, request: &Request) -> Result<(), Response> {
-    let host = match request.headers.get(HOST) {
-        None => return Ok(()),
-        Some(host) => String::from_utf8_lossy(host.as_bytes()).to_ascii_lowercase(),
-    };
-    let name = without_port(&host);
-    if is_address(name) || is_own(name, &shared.settings()) {
-        return Ok(());
+pub(super) fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Response> {
+    for host in headers.get_all(HOST) {
+        let host = String::from_utf8_lossy(host.as_bytes()).to_ascii_lowercase();
+        let name = without_port(&host);
+        if !is_address(name) && !is_own(name, &shared.settings()) {
+            let text = format!(
+                "This member is not called {name:?}. Ask for it by its address, or add the name to its setting admin.hosts.\n"
+            );
+            return Err(Response::text(StatusCode::MISDIRECTED_REQUEST, text));
+        }
     }
-    let text = format!(
-        "This member is not called {name:?}. Ask for it by its address, or add the name to its setting admin.hosts.\n"
-    );
-    Err(Response::text(StatusCode::MISDIRECTED_REQUEST, text))
+    Ok(())
 }
 
-fn without_port(host: &str) -> &str {
+/// The host of an authority such as `zk1:8080`.
+pub(super) fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,

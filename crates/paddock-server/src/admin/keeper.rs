@@ -1,14 +1,16 @@
 //! ClickHouse Keeper's HTTP control: its four-letter words, and the commands of keeper-client, as `/api/v1/commands?command=TEXT`, or with the
 //! text in the path or as the body.
 //!
-//! There anyone may run every one. Here that is so for those that only tell something; orders are for administrators.
+//! There anyone may run every one. Here that is so for those that only tell something; orders are for administrators, by `POST`.
 
-use hyper::StatusCode;
+use hyper::header::ALLOW;
+use hyper::{Method, StatusCode};
 use serde_json::json;
 
-use super::authorization;
 use super::keeper_client::Order;
 use super::parts::Admin;
+use super::visibility::Viewer;
+use super::{authorization, browsers};
 use crate::http::{Request, Response};
 use crate::observability::four_letter_words;
 use crate::observability::status::Status;
@@ -17,7 +19,7 @@ use crate::observability::version::VERSION;
 /// Bytes of a command that comes as a body.
 pub(super) const COMMAND_BYTES_MAX: usize = 4096;
 /// Words that change something.
-const ORDERS: [&str; 8] = ["csnp", "rqld", "ydld", "rcvr", "srst", "crst", "stmk", "lgrq"];
+pub(super) const ORDERS: [&str; 8] = ["csnp", "rqld", "ydld", "rcvr", "srst", "crst", "stmk", "lgrq"];
 
 pub(super) fn command(admin: &Admin, request: Request) -> Response {
     run(admin, &request).unwrap_or_else(|refused| refused)
@@ -28,20 +30,27 @@ fn run(admin: &Admin, request: &Request) -> Result<Response, Response> {
     let body = || std::str::from_utf8(&request.body).unwrap_or_default();
     let asked = request.parameter("command").or(in_path).unwrap_or_else(body).trim();
     let refused = |status, text: String| Response::json(&json!({ "error": text })).with_status(status);
-    let administrator = || {
+    let may_order = || {
+        if request.method != Method::POST {
+            let text = "This command changes something: send it by POST, as an administrator".to_owned();
+            return Err(refused(StatusCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, "POST"));
+        }
+        browsers::require_intent(request)?;
         let proven = authorization::administrator(&admin.shared, request);
         proven.map_err(|refusal| refused(refusal.status(), refusal.text().to_owned()))
     };
     if ORDERS.contains(&asked) {
-        administrator()?;
+        may_order()?;
     }
-    let result = match four_letter_words::answer_to_administrator(asked, &admin.operator) {
+    let viewer = Viewer::or_nobody(admin, request);
+    let result = match four_letter_words::answer_over_http(asked, &admin.operator, &|path| viewer.sees(path))
+    {
         Some(result) => result,
         None => {
             let order = Order::parse(asked, request.parameter("cwd").unwrap_or("/"));
             let order = order.map_err(|why| refused(StatusCode::BAD_REQUEST, why))?;
             if order.is_change() {
-                administrator()?;
+                may_order()?;
             }
             order.run(admin, request)?
         }

@@ -40,6 +40,16 @@ const COMMANDS: [Command; 11] = [
     changes("rm", 1, 2),
 ];
 
+/// One example of each command.
+#[cfg(test)]
+pub(super) fn examples() -> impl Iterator<Item = String> {
+    COMMANDS.iter().map(|Command { name, arguments: (least, _), .. }| match least {
+        0 => (*name).to_owned(),
+        1 => format!("{name} /a"),
+        _ => format!("{name} /a other"),
+    })
+}
+
 /// A command that was understood.
 pub(super) struct Order {
     command: &'static Command,

@@ -95,11 +95,11 @@ impl Identities {
         Ok(Identities::new(&proven))
     }
 
-    fn new(ids: &[Id]) -> Identities {
+    pub(super) fn new(ids: &[Id]) -> Identities {
         Identities(IdList::encode(ids))
     }
 
-    fn asker(&self) -> Asker<'_> {
+    pub(super) fn asker(&self) -> Asker<'_> {
         let ids = IdList::decode(&mut Reader::new(&self.0)).expect("the list was encoded by IdList::encode");
         Asker { session: SessionId::NONE, ids, dialect: Dialect::ZooKeeper, guess: Guess::NONE }
     }

@@ -47,8 +47,6 @@ pub(super) struct Site<C: 'static> {
 pub(super) struct Caller {
     pub(super) peer: SocketAddr,
     pub(super) surface: Surface,
-    /// The peer is on the same machine.
-    pub(super) is_local: bool,
     /// It speaks plaintext where TLS is required.
     pub(super) is_refused: bool,
     pub(super) certified: Vec<Id>,
@@ -144,10 +142,14 @@ fn accept<C: Context>(
         return Err(Response::text(StatusCode::BAD_REQUEST, text).with_header(header::CONNECTION, "close"));
     }
     let (head, incoming) = request.into_parts();
+    if caller.surface == Surface::Admin {
+        site.context.admit_host(&head.headers)?;
+    }
     let path = site.context.canonical(head.uri.path());
     let (route, rest) = route::find(site.routes, caller.surface, &head.method, &path)?;
     let unreadable = || Response::text(StatusCode::BAD_REQUEST, "The path is no text in UTF-8.\n");
     let request = Request {
+        method: head.method,
         rest: request::decode(rest).ok_or_else(unreadable)?,
         query: request::parameters(&head.uri),
         headers: head.headers,
@@ -155,7 +157,7 @@ fn accept<C: Context>(
         certified: caller.certified.clone(),
         body: Bytes::new(),
     };
-    site.context.admit(route.proof(caller.is_local), &request)?;
+    site.context.admit(route.proof(), &request)?;
     Ok((route, request, incoming))
 }
 

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 
-use hyper::Uri;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName};
+use hyper::{Method, Uri};
 use paddock_proto::Id;
 
 #[derive(Debug)]
 pub(crate) struct Request {
+    pub(crate) method: Method,
     /// Part of the path that a route's `*` stands for, decoded; empty for a route without one.
     pub(crate) rest: String,
     /// Parameters of the query in their order, decoded.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use hyper::header::ALLOW;
+use hyper::header::{ALLOW, HeaderMap};
 use hyper::{Method, StatusCode};
 
 use super::{Request, Response};
@@ -29,8 +29,10 @@ pub(crate) enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequiredProof {
     pub(crate) access: Access,
-    /// The name by which the member is asked has to be its own: a page of somebody else may not ask in a browser's name.
-    pub(crate) own_host: bool,
+    /// The request is an order: it has to show that no page of somebody else has a browser send it.
+    pub(crate) is_order: bool,
+    /// The answer is a page, which a link may lead to from anywhere.
+    pub(crate) is_page: bool,
 }
 
 /// The side that answers, as far as the server has to ask it.
@@ -41,19 +43,24 @@ pub(crate) trait Context: Send + Sync + 'static {
     /// Time after which a connection is closed on which nothing moves.
     fn idle_timeout(&self) -> Duration;
 
+    /// Lets a request pass that asks for the member by a name of its own, or refuses it, whatever stands at its path.
+    fn admit_host(&self, headers: &HeaderMap) -> Result<(), Response>;
+
     /// Lets a request pass, or refuses it. The body has not been read yet.
     fn admit(&self, proof: RequiredProof, request: &Request) -> Result<(), Response>;
 }
 
 /// A line of the table of routes.
 pub(crate) struct Route<C> {
-    method: &'static str,
+    pub(crate) method: &'static str,
     /// A `*` at its end stands for any rest.
-    path: &'static str,
+    pub(crate) path: &'static str,
     pub(super) access: Access,
     surface: Surface,
-    /// Browsers ask for it.
-    is_for_browsers: bool,
+    /// The answer is a page, to which links lead.
+    is_page: bool,
+    /// Its function finds out whether a request changes something, and asks for the proof.
+    judges_orders: bool,
     /// The body of a request is read.
     pub(super) reads_body: bool,
     /// Bytes that the body of a request may have.
@@ -79,7 +86,8 @@ impl<C> Route<C> {
             path,
             access: Access::Anyone,
             surface: Surface::Admin,
-            is_for_browsers: false,
+            is_page: false,
+            judges_orders: false,
             reads_body: true,
             body_bytes_max: 0,
             answer,
@@ -99,15 +107,20 @@ impl<C> Route<C> {
         Route { surface: Surface::Metrics, ..self }
     }
 
-    /// A page asks for it, or is it.
-    pub(crate) const fn for_browsers(self) -> Route<C> {
-        Route { is_for_browsers: true, ..self }
+    /// The answer is a page: it tells nothing but how to ask, so a link may lead to it from anywhere.
+    pub(crate) const fn for_links(self) -> Route<C> {
+        Route { is_page: true, ..self }
     }
 
-    /// The proof that a request needs. Nobody asks a member on the same machine by any name but that of the machine.
-    pub(super) fn proof(&self, is_local: bool) -> RequiredProof {
-        let own_host = self.is_for_browsers || is_local && self.surface == Surface::Admin;
-        RequiredProof { access: self.access, own_host }
+    /// Its requests may change something or only tell, which its function finds out.
+    pub(crate) const fn judges_orders(self) -> Route<C> {
+        Route { judges_orders: true, ..self }
+    }
+
+    /// The proof that a request needs. `GET` changes nothing anywhere; every other method is an order.
+    pub(super) fn proof(&self) -> RequiredProof {
+        let is_order = self.method != "GET" && !self.judges_orders;
+        RequiredProof { access: self.access, is_order, is_page: self.is_page }
     }
 
     pub(crate) const fn for_administrators(self) -> Route<C> {

@@ -89,9 +89,7 @@ async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
             Ok((socket, peer)) => {
                 let place = places.take(peer.ip().to_canonical()).await;
                 let (site, tls) = (site.clone(), tls.clone());
-                let is_local =
-                    socket.local_addr().is_ok_and(|address| address.ip().to_canonical().is_loopback());
-                let caller = Caller { peer, surface, is_local, is_refused: false, certified: Vec::new() };
+                let caller = Caller { peer, surface, is_refused: false, certified: Vec::new() };
                 tokio::spawn(async move {
                     let activity = place.activity();
                     tokio::select! {

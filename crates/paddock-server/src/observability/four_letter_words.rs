@@ -11,7 +11,7 @@ use paddock_front::WordAnswer;
 use paddock_replica::Role;
 
 use super::operator::Operator;
-use super::status::{self, SettingValue};
+use super::status::{self, Sees, SettingValue};
 use crate::shared::Shared;
 
 /// Place where a word is answered, and its function.
@@ -20,9 +20,11 @@ enum Speed {
     Quick(fn(&Shared) -> String),
     /// By the thread for words: it lists something, looks at the disk or gives an order.
     Slow(fn(&Operator) -> String),
+    /// By the same thread: a list with paths of znodes.
+    Paths(fn(&Operator, Sees<'_>) -> String),
 }
 
-use Speed::{Quick, Slow};
+use Speed::{Paths, Quick, Slow};
 
 /// The words that are answered. Any other four bytes are the length of a frame.
 const WORDS: [(&str, Speed); 30] = [
@@ -39,10 +41,10 @@ const WORDS: [(&str, Speed); 30] = [
     ("envi", Slow(|_| environment())),
     ("dirs", Slow(directories)),
     ("hash", Slow(dump::hash)),
-    ("dump", Slow(dump::dump)),
+    ("dump", Paths(dump::dump)),
     ("wchs", Slow(dump::watch_summary)),
-    ("wchc", Slow(dump::watches_by_session)),
-    ("wchp", Slow(dump::watches_by_path)),
+    ("wchc", Paths(dump::watches_by_session)),
+    ("wchp", Paths(dump::watches_by_path)),
     // With a mask behind it.
     ("stmk", Quick(server::trace_mask)),
     ("apiv", Quick(|_| keeper::api_version())),
@@ -59,6 +61,12 @@ const WORDS: [(&str, Speed); 30] = [
     // With an order in JSON behind it, which is not looked at.
     ("rcfg", Quick(|_| keeper::NO_RECONFIGURATION.into())),
 ];
+
+/// All words.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|(name, _)| *name)
+}
 
 /// Sets the trace mask, which stands behind the word.
 const SET_TRACE_MASK: &[u8; 4] = b"stmk";
@@ -78,24 +86,28 @@ pub(crate) fn answer(word: [u8; 4], behind: &[u8], shared: &Shared) -> Option<Wo
     }
     Some(match speed {
         Quick(answer) => WordAnswer::Text(answer(shared)),
-        Slow(_) => WordAnswer::Later,
+        Slow(_) | Paths(_) => WordAnswer::Later,
     })
 }
 
-/// The answer to a word that takes long.
+/// The answer to a word that takes long. A word proves nobody's identity, so whom the list of words lets ask is told all paths.
 pub(crate) fn answer_slowly(word: [u8; 4], operator: &Operator) -> String {
-    match find(word) {
-        Some((_, Slow(answer))) => answer(operator),
-        Some((_, Quick(answer))) => answer(&operator.shared),
-        None => String::new(),
-    }
+    find(word).map_or_else(String::new, |(_, speed)| tell(speed, operator, &|_| true))
 }
 
-/// The answer to a word, whether or not the list of words allows it; `None` if there is no such word.
-pub(crate) fn answer_to_administrator(word: &str, operator: &Operator) -> Option<String> {
-    let word: [u8; 4] = word.as_bytes().try_into().ok()?;
-    find(word)?;
-    Some(answer_slowly(word, operator))
+/// The answer to a word that comes over HTTP, whether or not the list of words allows it, with those paths that the requester sees;
+/// `None` if there is no such word.
+pub(crate) fn answer_over_http(word: &str, operator: &Operator, sees: Sees<'_>) -> Option<String> {
+    let (_, speed) = find(word.as_bytes().try_into().ok()?)?;
+    Some(tell(speed, operator, sees))
+}
+
+fn tell(speed: &Speed, operator: &Operator, sees: Sees<'_>) -> String {
+    match speed {
+        Quick(answer) => answer(&operator.shared),
+        Slow(answer) => answer(operator),
+        Paths(answer) => answer(operator, sees),
+    }
 }
 
 fn find(word: [u8; 4]) -> Option<(&'static str, &'static Speed)> {

@@ -196,6 +196,8 @@ impl Keeper {
                 self.prometheus_port = Some(value::number(value, value::PORT, value::A_PORT)?);
             }
             "prometheus.endpoint" => config.admin.metrics_path = zoo_admin::url(value)?,
+            // A key of Paddock's own.
+            "http_control.hosts" => config.admin.hosts = zoo_admin::hosts(value)?,
             "http_control.readiness.endpoint" => config.admin.ready_path = zoo_admin::url(value)?,
             "server_id" => {
                 let number = value::number(value, value::MEMBER, value::A_MEMBER)?;

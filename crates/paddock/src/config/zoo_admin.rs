@@ -37,6 +37,8 @@ impl ZooAdmin {
             "portUnification" => self.is_unified = zoo_values::boolean(value)?,
             "forceHttps" => self.is_https_forced = zoo_values::boolean(value)?,
             "needClientAuth" => self.settings.tls.needs_certificate = zoo_values::boolean(value)?,
+            // A key of Paddock's own.
+            "hosts" => self.settings.hosts = hosts(value)?,
             "rateLimiterIntervalInMS" => self.settings.rate_limit_ms = value::milliseconds(value)?,
             _ => return Ok(None),
         }
@@ -60,6 +62,15 @@ impl ZooAdmin {
         };
         self.settings
     }
+}
+
+/// Names with commas between them.
+pub(super) fn hosts(value: &Text<'_>) -> Result<Vec<String>, String> {
+    let names: Vec<String> = value.0.split(',').map(|name| name.trim().to_owned()).collect();
+    let are_names = names.iter().all(|name| !name.is_empty() && !name.contains([' ', '/']));
+    are_names
+        .then_some(names)
+        .ok_or_else(|| value::wrong("names such as zk1.example.org,ops.example.org", value))
 }
 
 /// A path such as `/commands`, without a slash at its end.

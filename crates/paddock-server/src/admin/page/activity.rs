@@ -3,9 +3,9 @@
 use paddock_member::Clock as _;
 use serde_json::{Value, json};
 
-use super::tree::readable;
-use super::{Identities, either, hexadecimal};
+use super::{either, hexadecimal};
 use crate::admin::parts::Admin;
+use crate::admin::visibility::{self, Viewer};
 use crate::http::{Request, Response};
 use crate::observability::hot::SlowRequest;
 use crate::observability::request_times::operation_name;
@@ -13,18 +13,18 @@ use crate::observability::request_times::operation_name;
 /// Busiest paths and sessions that are told.
 const TOP: usize = 20;
 
-/// Paths that the requester may not read are `null`.
+/// Paths that the requester may not see are `null`.
 pub(crate) fn activity(admin: &Admin, request: Request) -> Response {
     either(answer(admin, &request))
 }
 
 fn answer(admin: &Admin, request: &Request) -> Result<Response, Response> {
     let shared = &*admin.shared;
-    let ids = Identities::of(admin, request)?;
+    let viewer = Viewer::of(admin, request).map_err(visibility::as_json)?;
     let now = shared.clock.now();
     let (paths, sessions) = shared.hot.top(now.monotonic_ms, TOP);
     let paths = paths.iter().map(|(path, weight)| {
-        json!({ "path": readable(shared, &ids, path), "requests": weight.requests, "bytes": weight.bytes })
+        json!({ "path": viewer.shown(path), "requests": weight.requests, "bytes": weight.bytes })
     });
     let sessions = sessions.iter().map(|(session, weight)| {
         json!({ "id": hexadecimal(session.0), "requests": weight.requests, "bytes": weight.bytes })

@@ -9,9 +9,9 @@ use paddock_proto::SessionId;
 use paddock_tree::EphemeralCursor;
 use serde_json::{Value, json};
 
-use super::tree::readable;
-use super::{Identities, either, hexadecimal, limit_of, refused};
+use super::{either, hexadecimal, limit_of, refused};
 use crate::admin::parts::Admin;
+use crate::admin::visibility::{self, Viewer};
 use crate::http::{Request, Response};
 use crate::observability::request_times::operation_name;
 use crate::observability::stats::ConnStats;
@@ -85,7 +85,7 @@ fn ephemeral_counts(shared: &Shared) -> HashMap<SessionId, usize> {
     }
 }
 
-/// Ephemeral znodes and watches of one session; paths that the requester may not read are `null`.
+/// Ephemeral znodes and watches of one session; paths that the requester may not see are `null`.
 pub(crate) fn session(admin: &Admin, request: Request) -> Response {
     either(held_by(admin, &request))
 }
@@ -94,9 +94,9 @@ fn held_by(admin: &Admin, request: &Request) -> Result<Response, Response> {
     let shared = &*admin.shared;
     let id = request.parameter("id").and_then(session_id);
     let id = id.ok_or_else(|| refused(StatusCode::BAD_REQUEST, "A session is named by its id."))?;
-    let ids = Identities::of(admin, request)?;
+    let viewer = Viewer::of(admin, request).map_err(visibility::as_json)?;
     let shown = |paths: Vec<String>| -> Vec<Option<String>> {
-        paths.iter().take(PATHS_MAX).map(|path| readable(shared, &ids, path)).collect()
+        paths.iter().take(PATHS_MAX).map(|path| viewer.shown(path)).collect()
     };
     let timeout = shared.state.read().state().tree().session_timeout_ms(id);
     Ok(Response::json(&json!({

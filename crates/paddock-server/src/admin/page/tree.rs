@@ -60,7 +60,7 @@ fn list_children(admin: &Admin, request: &Request) -> Result<Response, Response>
         }
     };
     let page = page_of(&mut names, first, limit);
-    let children: Vec<Value> = page.iter().map(|name| child(&admin.shared, path, name)).collect();
+    let children: Vec<Value> = page.iter().map(|name| child(&admin.shared, &ids, path, name)).collect();
     let has_more = first + children.len() < total;
     Ok(Response::json(&json!({
         "path": path, "total": total, "first": first, "children": children, "more": has_more,
@@ -102,15 +102,19 @@ fn encoded_names(shared: &Shared, ids: &Identities, path: &str) -> Result<Vec<u8
     read(shared, ids, &Read::GetChildren { path, watch: false })
 }
 
-/// A child as its parent's list shows it. Its Stat is no secret to whom the list is none.
-fn child(shared: &Shared, parent: &str, name: &str) -> Value {
+/// A child as its parent's list shows it: by its name, and with what its Stat tells if its own ACL gives READ.
+fn child(shared: &Shared, ids: &Identities, parent: &str, name: &str) -> Value {
     let parent = if parent == "/" { "" } else { parent };
-    let stat = shared.state.read().state().tree().stat(&format!("{parent}/{name}"));
+    let path = format!("{parent}/{name}");
+    let state = shared.state.read();
+    let tree = state.state().tree();
+    let may_read = tree.check_list(&path, &ids.asker()).is_ok();
+    let stat = tree.stat(&path).filter(|_| may_read);
     json!({
         "name": name,
-        "children": stat.map_or(0, |stat| stat.num_children),
+        "children": stat.map(|stat| stat.num_children),
         "bytes": stat.map(|stat| stat.data_length),
-        "ephemeral": stat.is_some_and(|stat| stat.ephemeral_owner != SessionId::NONE),
+        "ephemeral": stat.map(|stat| stat.ephemeral_owner != SessionId::NONE),
     })
 }
 
@@ -197,15 +201,6 @@ pub(crate) fn read(shared: &Shared, ids: &Identities, read: &Read<'_>) -> Result
     let state = shared.state.read();
     let answered = state.state().tree().read(read, &ids.asker(), &mut out);
     answered.map(|()| out).map_err(refused_by_state)
-}
-
-/// Paths that whoever asks may read; `None` stands for each of the others.
-pub(super) fn readable(shared: &Shared, ids: &Identities, path: &str) -> Option<String> {
-    let mut out = Vec::new();
-    let state = shared.state.read();
-    let read = Read::Exists { path, watch: false };
-    let is_readable = state.state().tree().read(&read, &ids.asker(), &mut out).is_ok();
-    is_readable.then(|| path.to_owned())
 }
 
 #[cfg(test)]

@@ -10,14 +10,14 @@ use paddock_proto::SessionId;
 use super::NOT_SERVING;
 use crate::observability::operator::Operator;
 use crate::observability::stats::ConnStats;
-use crate::observability::status;
+use crate::observability::status::{self, Sees};
 use crate::observability::version::java_date;
 use crate::shared::Shared;
 
 /// Time in milliseconds for which ZooKeeper keeps a connection that has no session.
 const SESSIONLESS_MS: i64 = 10_000;
 
-pub(super) fn dump(operator: &Operator) -> String {
+pub(super) fn dump(operator: &Operator, sees: Sees<'_>) -> String {
     let shared = &operator.shared;
     if status::mode(shared.role()).is_none() {
         return NOT_SERVING.into();
@@ -25,7 +25,7 @@ pub(super) fn dump(operator: &Operator) -> String {
     let mut out = String::from("SessionTracker dump:\n");
     out += &sessions(shared);
     out += "ephemeral nodes dump:\n";
-    out += &ephemerals(shared);
+    out += &ephemerals(shared, sees);
     out += "Connections dump:\n";
     out += &connections(shared);
     out
@@ -77,8 +77,8 @@ fn expiry_sets<T: Display>(what: &str, sets: Vec<(i64, &[T])>) -> String {
     out
 }
 
-fn ephemerals(shared: &Shared) -> String {
-    let all = status::ephemerals(shared);
+fn ephemerals(shared: &Shared, sees: Sees<'_>) -> String {
+    let all = status::ephemerals(shared, sees);
     let mut out = format!("Sessions with Ephemerals ({}):\n", all.len());
     for (session, paths) in all {
         let _ = writeln!(out, "{session}:");
@@ -94,12 +94,12 @@ pub(super) fn watch_summary(operator: &Operator) -> String {
     format!("{} connections watching {} paths\nTotal watches:{}\n", s.connections, s.paths, s.watches)
 }
 
-pub(super) fn watches_by_session(operator: &Operator) -> String {
-    groups(status::watches_by_session(&operator.shared))
+pub(super) fn watches_by_session(operator: &Operator, sees: Sees<'_>) -> String {
+    groups(status::watches_by_session(&operator.shared, sees))
 }
 
-pub(super) fn watches_by_path(operator: &Operator) -> String {
-    groups(status::watches_by_path(&operator.shared))
+pub(super) fn watches_by_path(operator: &Operator, sees: Sees<'_>) -> String {
+    groups(status::watches_by_path(&operator.shared, sees))
 }
 
 /// Each key in a line, and below it its values.

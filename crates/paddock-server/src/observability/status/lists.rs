@@ -11,11 +11,14 @@ use paddock_tree::EphemeralCursor;
 
 use crate::shared::Shared;
 
+/// Says of a path whether whoever asks is told it.
+pub(crate) type Sees<'a> = &'a dyn Fn(&str) -> bool;
+
 /// Sessions or ephemeral znodes that are read while the state is locked once.
 const PER_SLICE: usize = 512;
 
-/// Sessions that own ephemeral znodes, with their paths in order.
-pub(crate) fn ephemerals(shared: &Shared) -> BTreeMap<SessionId, Vec<String>> {
+/// Sessions that own ephemeral znodes, with those of their paths that are told, in order.
+pub(crate) fn ephemerals(shared: &Shared, sees: Sees<'_>) -> BTreeMap<SessionId, Vec<String>> {
     let mut all: BTreeMap<SessionId, Vec<String>> = BTreeMap::new();
     let mut cursor = EphemeralCursor::default();
     loop {
@@ -23,7 +26,7 @@ pub(crate) fn ephemerals(shared: &Shared) -> BTreeMap<SessionId, Vec<String>> {
         if slice.is_empty() {
             break;
         }
-        for (session, path) in slice {
+        for (session, path) in slice.into_iter().filter(|(_, path)| sees(path)) {
             all.entry(session).or_default().push(path);
         }
     }
@@ -63,25 +66,28 @@ fn heard_ms(shared: &Shared) -> HashMap<SessionId, i64> {
     heard.filter(|(session, _)| *session != SessionId::NONE).collect()
 }
 
-/// Watched znodes and the sessions of this member that watch them.
-pub(crate) fn watches_by_path(shared: &Shared) -> BTreeMap<Arc<str>, BTreeSet<SessionId>> {
+/// Watched znodes that are told, and the sessions of this member that watch them.
+pub(crate) fn watches_by_path(shared: &Shared, sees: Sees<'_>) -> BTreeMap<Arc<str>, BTreeSet<SessionId>> {
     let watchers = watchers(shared);
     let mut all = BTreeMap::new();
     each_watched_path(shared, |path, conns| {
         let sessions: BTreeSet<SessionId> =
             conns.iter().filter_map(|conn| watchers.get(conn).copied()).collect();
-        if !sessions.is_empty() {
+        if !sessions.is_empty() && sees(&path) {
             all.insert(path, sessions);
         }
     });
     all
 }
 
-/// Sessions of this member and the znodes that they watch.
-pub(crate) fn watches_by_session(shared: &Shared) -> BTreeMap<SessionId, BTreeSet<Arc<str>>> {
+/// Sessions of this member and those znodes that they watch which are told.
+pub(crate) fn watches_by_session(shared: &Shared, sees: Sees<'_>) -> BTreeMap<SessionId, BTreeSet<Arc<str>>> {
     let watchers = watchers(shared);
     let mut all: BTreeMap<SessionId, BTreeSet<Arc<str>>> = BTreeMap::new();
     each_watched_path(shared, |path, conns| {
+        if !sees(&path) {
+            return;
+        }
         for session in conns.iter().filter_map(|conn| watchers.get(conn)) {
             all.entry(*session).or_default().insert(path.clone());
         }

@@ -484,6 +484,13 @@ fn prometheus_finds_its_metrics_where_clickhouse_keeper_had_them() {
 }
 
 #[test]
+fn the_http_control_has_names_that_the_file_gives_it() {
+    let control = "<http_control><port>9182</port><hosts>keeper,keeper.example.org</hosts></http_control>";
+    let config = Case::new().load_as(XML, xml(control, "")).unwrap().config;
+    assert_eq!(config.admin.hosts, ["keeper", "keeper.example.org"]);
+}
+
+#[test]
 fn a_secure_port_for_http_is_the_only_one_or_none() {
     let secure = "<http_control><secure_port>9183</secure_port></http_control>";
     let ssl = "<openSSL><server><certificateFile>/c</certificateFile><privateKeyFile>/k</privateKeyFile></server></openSSL>";

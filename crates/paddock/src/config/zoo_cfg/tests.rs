@@ -456,6 +456,16 @@ fn metrics_are_served_where_the_prometheus_provider_listens() {
 }
 
 #[test]
+fn the_http_interface_has_names_that_the_file_gives_it() {
+    let lines = "admin.serverPort=8080\nadmin.hosts=zk1.example.org, ops.example.org\n";
+    assert_eq!(config(lines).admin.hosts, ["zk1.example.org", "ops.example.org"]);
+    check_refused(
+        "admin.hosts=a,,b\n",
+        "zoo.cfg:4: admin.hosts: expected names such as zk1.example.org,ops.example.org, found \"a,,b\"",
+    );
+}
+
+#[test]
 fn the_http_interface_speaks_tls_with_keys_that_are_there() {
     let tls = "secureClientPort=2281\nssl.keyStore.location=/tls/a.pem\nssl.trustStore.location=/tls/ca.pem\nadmin.serverPort=8080\n";
     for (lines, protocol, needs_certificate) in [
