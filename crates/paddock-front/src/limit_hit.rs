@@ -28,10 +28,11 @@ pub enum LimitHit {
     Buffers,
     TlsFailure,
     FailedSasl,
+    FailedLogin,
 }
 
 impl LimitHit {
-    pub const ALL: [LimitHit; 17] = [
+    pub const ALL: [LimitHit; 18] = [
         LimitHit::ConnectionsOfAddress,
         LimitHit::Connections,
         LimitHit::AcceptRate,
@@ -49,6 +50,7 @@ impl LimitHit {
         LimitHit::Buffers,
         LimitHit::TlsFailure,
         LimitHit::FailedSasl,
+        LimitHit::FailedLogin,
     ];
 
     /// The limit's label in metrics.
@@ -71,6 +73,7 @@ impl LimitHit {
             LimitHit::Buffers => "client_buffers",
             LimitHit::TlsFailure => "tls_failure",
             LimitHit::FailedSasl => "failed_sasl",
+            LimitHit::FailedLogin => "failed_login",
         }
     }
 
@@ -106,6 +109,7 @@ impl LimitHit {
             }
             LimitHit::TlsFailure => "rejected a connection to a port for TLS",
             LimitHit::FailedSasl => "client has not proved who it is by SASL",
+            LimitHit::FailedLogin => "refused a request over HTTP",
             LimitHit::Buffers => {
                 "connection closed: it holds memory and does not read, and clients hold nearly as much together as \
                  client_buffers_max allows"

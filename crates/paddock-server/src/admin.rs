@@ -11,6 +11,7 @@ mod health;
 mod hosts;
 mod keeper;
 mod keeper_client;
+mod logins;
 mod orders;
 mod page;
 mod parts;
@@ -98,6 +99,7 @@ impl Context for Admin {
 
     fn admit(&self, proof: RequiredProof, request: &Request) -> Result<(), Response> {
         browsers::admit(&self.shared, proof, request)?;
+        logins::admit(self, request)?;
         authorization::admit(&self.shared, proof.access, request)
     }
 }

@@ -12,7 +12,7 @@ use paddock_proto::{Acl, Id, Perms};
 use paddock_server::{AdminSettings, AdminTls, Config, PortProtocol, Server, WordList};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 fn start_with(settings: AdminSettings) -> (Server, SocketAddr, tempfile::TempDir) {
@@ -579,6 +579,48 @@ async fn what_is_counted_is_reset_by_administrators_and_by_post() {
     assert_eq!(set.json()["tracemask"], 3);
     assert_eq!(send(address, "POST", "/commands/crst", ROOT, "").await.status, 200);
     assert_eq!(send(address, "POST", "/commands/orst", ROOT, "").await.status, 200);
+    shutdown(server).await;
+}
+
+/// Wrong passwords of one address, one after another on one connection, are soon not judged any more.
+#[tokio::test]
+async fn who_guesses_passwords_has_to_wait_and_nobody_else() {
+    let (server, address, _directory) = start();
+    let client = connect(&server).await;
+    client.add_auth("digest", b"root:root_passwd").await.unwrap();
+    let only_root = [Acl { perms: Perms::ALL, id: Id::new("auth", "") }];
+    client.set_acl("/", &only_root, None).await.unwrap();
+    assert_eq!(request(address, "GET", "/api/login", ROOT).await.status, 200);
+    let mut judged = 0;
+    for number in 0..200 {
+        // A znode that one may not read tells as much as a login.
+        let path = if number % 2 == 0 { "/api/login" } else { "/api/data?path=/" };
+        let guess = format!("Authorization: digest root:guess{number}\r\n");
+        let refused = request(address, "GET", path, &guess).await;
+        match refused.status {
+            403 => judged += 1,
+            429 => {
+                let wait: u64 = refused.header("retry-after").and_then(|wait| wait.parse().ok()).unwrap();
+                assert!((1..=60).contains(&wait), "{wait}");
+            }
+            other => panic!("{path}: {other}"),
+        }
+    }
+    // Ten are free, and few have waited for their turn.
+    assert!((10..20).contains(&judged), "{judged} of 200 were judged");
+    let another = "Authorization: digest root:guess\r\n";
+    assert_eq!(request(address, "GET", "/api/login", another).await.status, 429);
+    assert_eq!(request(address, "GET", "/api/login", ROOT).await.status, 200, "whoever is logged in goes on");
+    assert_eq!(get(address, "/commands/ruok").await.status, 200, "and who has no login");
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
+    let elsewhere = socket.connect(address).await.unwrap();
+    let login = format!("GET /api/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{another}\r\n");
+    assert_eq!(ask_over(elsewhere, &login).await.status, 403, "another address is judged");
+    let metrics = String::from_utf8(get(address, "/metrics").await.body).unwrap();
+    let hits = metrics.lines().find(|line| line.contains("limit=\"failed_login\"")).unwrap();
+    let hits: u64 = hits.rsplit(' ').next().and_then(|hits| hits.parse().ok()).unwrap();
+    assert!(hits > 200 - judged, "{hits}");
     shutdown(server).await;
 }
 

@@ -149,3 +149,25 @@ fn http_requests_that_are_wrong_or_ask_for_much() {
         println!("{} requests", count * (REQUESTS.len() as u64 + 2));
     });
 }
+
+/// Logins are guessed, one after another on connections that stay open as long as they are answered.
+#[test]
+fn http_logins_that_are_guessed() {
+    let http = HttpScene::new();
+    http.attack("HTTP logins that are guessed", Goal::BUSY, |_, deadline| {
+        let count = on_threads(4, deadline, |thread| {
+            let Some(mut stream) = call(http.operators) else { return };
+            for number in 0..1000 {
+                let guess = format!(
+                    "GET /api/login HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: digest super:{thread}-{number}\r\n\r\n"
+                );
+                let is_answered = stream.write_all(guess.as_bytes()).is_ok()
+                    && stream.read(&mut [0; 1024]).is_ok_and(|bytes| bytes > 0);
+                if !is_answered || Instant::now() > deadline {
+                    break;
+                }
+            }
+        });
+        println!("{count} times");
+    });
+}

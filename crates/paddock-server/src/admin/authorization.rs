@@ -3,11 +3,13 @@
 //! ZooKeeper lets anyone pass whom the root's ACL gives any permission, which is everybody while it is open. Here an
 //! administrator has to be named in it with every permission: a snapshot shows znodes that their own ACLs hide.
 
+use std::net::IpAddr;
+
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use paddock_front::proven_ids;
+use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use paddock_front::{LimitHit, proven_ids};
 use paddock_proto::jute::Reader;
-use paddock_proto::{Id, IdList, Perms};
+use paddock_proto::{Id, IdList, Perms, SessionId};
 use paddock_tree::allows;
 
 use crate::http::{Access, Request, Response};
@@ -60,7 +62,9 @@ pub(super) fn administrator(shared: &Shared, request: &Request) -> Result<(), Re
     if is_administrator(shared, &ids) {
         Ok(())
     } else {
-        tracing::warn!(client = %request.peer, "refused an HTTP request of somebody who is no administrator");
+        let detail = "an HTTP request for administrators, by somebody else";
+        let now_ms = shared.clock.monotonic_ms();
+        shared.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
         Err(Refusal::NotAuthorized)
     }
 }
@@ -69,19 +73,28 @@ pub(super) fn administrator(shared: &Shared, request: &Request) -> Result<(), Re
 pub(super) fn identities(shared: &Shared, request: &Request) -> Result<Vec<Id>, Refusal> {
     let mut ids = request.certified.clone();
     if let Some(header) = request.headers.get(AUTHORIZATION) {
-        let text = header.to_str().map_err(|_| Refusal::NotAuthenticated)?;
-        let (scheme, data) = text.split_once(' ').unwrap_or((text, ""));
-        let settings = shared.settings().of_front(&shared.limits, None, None);
-        let proven = proven_ids(&scheme.to_ascii_lowercase(), data.as_bytes(), request.peer.ip(), &settings);
-        match proven {
-            Some(proven) => ids.extend(proven),
-            None => {
-                shared.stats.auth_failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                return Err(Refusal::NotAuthenticated);
-            }
-        }
+        let Some(proven) = ids_of_login(shared, header, request.peer.ip()) else {
+            shared.stats.auth_failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            return Err(Refusal::NotAuthenticated);
+        };
+        ids.extend(proven);
     }
     Ok(ids)
+}
+
+/// Identities that the header proves; `None` if it proves nothing.
+fn ids_of_login(shared: &Shared, header: &HeaderValue, address: IpAddr) -> Option<Vec<Id>> {
+    let text = header.to_str().ok()?;
+    let (scheme, data) = text.split_once(' ').unwrap_or((text, ""));
+    let settings = shared.settings().of_front(&shared.limits, None, None);
+    proven_ids(&scheme.to_ascii_lowercase(), data.as_bytes(), address, &settings)
+}
+
+/// True if the header of a request is that of an administrator.
+pub(super) fn is_login_of_administrator(shared: &Shared, request: &Request) -> bool {
+    let header = request.headers.get(AUTHORIZATION);
+    let ids = header.and_then(|header| ids_of_login(shared, header, request.peer.ip()));
+    ids.is_some_and(|ids| is_administrator(shared, &ids))
 }
 
 /// True for a superuser, and for identities that the root's ACL names with every permission.

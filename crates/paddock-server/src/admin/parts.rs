@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::logins::Logins;
 use super::rate_limit::RateLimit;
 use crate::clients::InnerClient;
 use crate::engine::EngineHandle;
@@ -16,6 +17,7 @@ pub(crate) struct Admin {
     pub(crate) shared: Arc<Shared>,
     pub(crate) operator: Operator,
     pub(super) snapshot_limit: RateLimit,
+    pub(super) logins: Mutex<Logins>,
     /// Asks for the changes that an administrator orders on the page.
     pub(super) client: Mutex<InnerClient>,
 }
@@ -26,6 +28,7 @@ impl Admin {
             shared: shared.clone(),
             operator: Operator::new(shared, engine),
             snapshot_limit: RateLimit::default(),
+            logins: Mutex::default(),
             client: Mutex::new(InnerClient::new(shared, engine)),
         }
     }
