@@ -1,5 +1,6 @@
 //! Facts of a certificate that the TLS library does not tell.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ impl<'a> Facts<'a> {
             return None;
         }
         let name = self.0.subject().iter_common_name().next()?;
-        name.as_str().ok().map(str::to_owned)
+        distinguished_name::text_of(name.attr_value()).map(Cow::into_owned)
     }
 
     /// The subject in the form in which ZooKeeper's `x509` scheme has it.
@@ -44,7 +45,7 @@ impl<'a> Facts<'a> {
 impl fmt::Display for Facts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let last_day = self.0.validity().not_after.to_datetime().date();
-        write!(f, "{}, valid until {last_day}", self.0.subject())
+        write!(f, "{}, valid until {last_day}", self.subject())
     }
 }
 
