@@ -13,7 +13,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use paddock_proto::{Acl, ErrorCode, EventKind, Id, SessionId, Stat, WriteReply, Zxid};
+use paddock_proto::{Acl, ErrorCode, EventKind, Id, Perms, SessionId, Stat, WriteReply, Zxid};
 use paddock_tree::{Change, Outcome};
 
 use crate::dump::{Dump, Znode};
@@ -227,6 +227,11 @@ impl Model {
         let num_children = self.names_below(path).len() as i32;
         let cversion = 2 * node.creates - num_children;
         Stat { cversion, num_children, data_length: len(&node.data) as i32, ..node.stat }
+    }
+
+    /// True if a znode is there and somebody with these identities may read it.
+    pub fn may_read(&self, path: &str, ids: &[Id]) -> bool {
+        self.get(path).is_ok_and(|node| self.may(node, Perms::READ.0, ids).is_ok())
     }
 
     pub fn stat(&self, path: &str) -> Option<Stat> {

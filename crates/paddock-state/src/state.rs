@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{
-    ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SessionId, SetWatches, WatchEvent,
+    ErrorCode, EventKind, OpCode, Perms, Read, ReplyHeader, Request, SessionId, SetWatches, WatchEvent,
     WatchRequest, WatcherKind, Write, Xid, Zxid, frame,
 };
 use paddock_tree::{
-    Asker, Command, Guess, InstallError, Installed, LongRemoval, Outcome, Tree, check_reply_bytes, multi_read,
+    Asker, Command, Guess, InstallError, Installed, LongRemoval, Outcome, Tree, allows, check_reply_bytes,
+    multi_read,
 };
 use parking_lot::Mutex;
 
@@ -296,29 +297,35 @@ impl State {
         if found { Ok(()) } else { Err(ErrorCode::NoWatcher) }
     }
 
-    /// Takes over the watches of a client that reconnected; what it missed it is told at once. A client whose watches are more than there may
-    /// be would wait for events in vain: its connection is to be closed.
+    /// Takes over the watches of a client that reconnected; what it missed it is told at once. Of a znode that it may not read it is told
+    /// nothing, as by any event, and its watch is set whatever the znode's zxids are: they are not to be found out by asking. A client whose
+    /// watches are more than there may be would wait for events in vain: its connection is to be closed.
     pub fn set_watches(&self, client: &Client, asked: &SetWatches<'_>, out: &mut Vec<u8>) {
         let mut watches = self.watches.lock();
         let mut all_set = true;
+        let may_read = |path| self.tree.acl(path).is_some_and(|acl| allows(acl, Perms::READ, client.ids()));
         let mut tell = |kind, path| WatchEvent { kind, path, zxid: Zxid::NONE }.encode(out);
         for path in &asked.data {
             match self.tree.stat(path) {
                 None => tell(EventKind::NodeDeleted, path),
-                Some(stat) if stat.mzxid > asked.relative_zxid => tell(EventKind::NodeDataChanged, path),
+                Some(stat) if stat.mzxid > asked.relative_zxid && may_read(path) => {
+                    tell(EventKind::NodeDataChanged, path);
+                }
                 Some(_) => all_set &= watches.restore(client, path, WatcherKind::Data),
             }
         }
         for path in &asked.exist {
             match self.tree.stat(path) {
-                Some(_) => tell(EventKind::NodeCreated, path),
-                None => all_set &= watches.restore(client, path, WatcherKind::Data),
+                Some(_) if may_read(path) => tell(EventKind::NodeCreated, path),
+                _ => all_set &= watches.restore(client, path, WatcherKind::Data),
             }
         }
         for path in &asked.child {
             match self.tree.stat(path) {
                 None => tell(EventKind::NodeDeleted, path),
-                Some(stat) if stat.pzxid > asked.relative_zxid => tell(EventKind::NodeChildrenChanged, path),
+                Some(stat) if stat.pzxid > asked.relative_zxid && may_read(path) => {
+                    tell(EventKind::NodeChildrenChanged, path);
+                }
                 Some(_) => all_set &= watches.restore(client, path, WatcherKind::Children),
             }
         }
@@ -393,3 +400,6 @@ fn who_am_i(client: &Client, out: &mut Vec<u8>) {
         out.put_string(shown);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,16 @@ const ACLS: &[&[Entry]] = &[
     ],
 ];
 
+/// ACLs that let everybody read.
+const READABLE_ACLS: &[&[Entry]] = &[
+    &[(1, Some("world"), Some("anyone"))],
+    &[(15, Some("world"), Some("anyone"))],
+    &[(-1, Some("world"), Some("anyone"))],
+    &[(31, Some("digest"), Some(BOB)), (1, Some("world"), Some("anyone"))],
+    &[(17, Some("digest"), Some(BOB)), (5, Some("world"), Some("anyone"))],
+    &[(1, Some("world"), Some("anyone")), (31, Some("ip"), Some("127.0.0.1"))],
+];
+
 /// ACLs that name who connections prove to be by TLS and SASL, good ones and bad ones.
 const ACLS_OF_IDENTITIES: &[&[Entry]] = &[
     &[(31, Some("x509"), Some("CN=alice"))],
@@ -87,14 +97,17 @@ pub(super) fn null(body: Body) -> Body {
 }
 
 pub(super) fn acl(chance: &mut Chance, body: Body, paths: &Paths) -> Body {
-    if paths.names_identities && chance.percent(40) {
+    if paths.names_identities && !paths.all_may_read && chance.percent(40) {
         return body.list("acl", Some(*chance.pick(ACLS_OF_IDENTITIES)), entry);
     }
     // On the whole tree a closed root would make the rest of the sequence dull.
     let usually_open = if paths.root.is_empty() { 90 } else { 70 };
     match chance.index(100) {
         roll if roll < usually_open => open(body),
-        roll if roll < 95 => body.list("acl", Some(*chance.pick(ACLS)), entry),
+        roll if roll < 95 => {
+            let acls = if paths.all_may_read { READABLE_ACLS } else { ACLS };
+            body.list("acl", Some(*chance.pick(acls)), entry)
+        }
         _ => body.list("acl", Some(*chance.pick(BAD_ACLS)), entry),
     }
 }

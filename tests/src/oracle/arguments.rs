@@ -13,6 +13,9 @@ pub(super) struct Paths {
     pub(super) quotas: Vec<String>,
     /// ACLs name identities that connections prove by TLS and SASL.
     pub(super) names_identities: bool,
+    /// No ACL keeps anybody from reading. Only then may a client bring watches on znodes along: of those that it may not read ZooKeeper
+    /// tells it all the same, which is one of the wanted differences.
+    pub(super) all_may_read: bool,
     pub(super) multis: Multis,
 }
 
@@ -41,10 +44,19 @@ impl Paths {
         let mut znodes: Vec<String> = names.iter().map(|name| format!("{root}{name}")).collect();
         znodes.push(root.to_string());
         let quotas = vec![root.to_string(), format!("{root}/a")];
-        Paths { root, znodes, favourites: Vec::new(), quotas, names_identities: false, multis }
+        Paths {
+            root,
+            znodes,
+            favourites: Vec::new(),
+            quotas,
+            names_identities: false,
+            all_may_read: false,
+            multis,
+        }
     }
 
     pub(super) fn choose_favourites(&mut self, chance: &mut Chance) {
+        self.all_may_read = chance.percent(50);
         self.favourites = (0..2).map(|_| chance.pick(&self.znodes[..5]).clone()).collect();
     }
 

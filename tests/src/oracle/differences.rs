@@ -53,6 +53,22 @@ pub const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        what: "setWatches tells nothing of a znode that the client may not read",
+        why: "nobody finds out its zxids by asking; ZooKeeper tells of it, though no event would",
+        example: || {
+            let body = Body::new().string(Some("/o@@@@@@/secret")).buffer(Some(b""));
+            let body =
+                body.int("entries", 1).int("perms", 31).string(Some("digest")).string(Some("bob:hash"));
+            let create = Call::of("create", OpCode::Create, body.int("flags", 0));
+            let lists: [(&str, &[&str]); 3] =
+                [("data", &[]), ("exist", &["/o@@@@@@/secret"]), ("child", &[])];
+            let body = lists.iter().fold(Body::new().long("zxid", 0), |body, (name, list)| {
+                body.list(name, Some(list), |body, path: &&str| body.string(Some(path)))
+            });
+            calls_in_steps(vec![vec![create], vec![Call::of("setWatches", OpCode::SetWatches, body)]])
+        },
+    },
+    Difference {
         what: "a ping is answered at once",
         why: "a client must hear from a server whose disk or ensemble is slow; ZooKeeper lets it wait in line",
         example: || {

@@ -197,8 +197,11 @@ pub(super) fn set_watches(chance: &mut Chance, paths: &Paths) -> Call {
     let mut body = Body::new().long("zxid", relative_zxid);
     let names = ["data", "exist", "child", "persistent", "recursive"];
     for name in &names[..if second { 5 } else { 3 }] {
-        let mut list: Vec<Option<String>> = (0..chance.index(3)).map(|_| Some(paths.good(chance))).collect();
-        if chance.percent(3) {
+        let may_be_told = matches!(*name, "data" | "exist" | "child");
+        let len_end = if may_be_told && !paths.all_may_read { 1 } else { 3 };
+        let mut list: Vec<Option<String>> =
+            (0..chance.index(len_end)).map(|_| Some(paths.good(chance))).collect();
+        if len_end > 1 && chance.percent(3) {
             list.push(paths.any(chance));
         }
         body = body.list(name, Some(&list), |body, path: &Option<String>| body.string(path.as_deref()));

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use paddock_model::{Call, Model, Wish};
-use paddock_proto::{SessionId, Zxid};
+use paddock_proto::{Id, SessionId, Zxid};
 use paddock_replica::{Batch, LogEntry};
 use paddock_tree::{Change, Command, Origin, Outcome};
 
@@ -218,5 +218,9 @@ impl History for Truth {
     fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps> {
         let stat = self.model_at(zxid)?.stat(path)?;
         Some(Stamps { mzxid: stat.mzxid, pzxid: stat.pzxid })
+    }
+
+    fn may_read_at(&self, zxid: Zxid, path: &str, ids: &[Id]) -> bool {
+        self.model_at(zxid).is_some_and(|model| model.may_read(path, ids))
     }
 }

@@ -23,6 +23,11 @@ pub(crate) trait History {
 
     /// Zxids of a znode as they were at this zxid, or `None` if it was not there.
     fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps>;
+
+    /// True if somebody with these identities may read a znode as it was at this zxid. Without ACLs everybody may.
+    fn may_read_at(&self, _zxid: Zxid, _path: &str, _ids: &[Id]) -> bool {
+        true
+    }
 }
 
 /// Zxids of a znode, by which watches are set again.
@@ -236,23 +241,31 @@ impl Watching {
         let mut left = Table::default();
         let mut expected = Vec::new();
         let mut tell = |kind, path: &String| expected.push((kind, path.clone()));
+        // Nothing is told of a znode that the client may not read, and its watch is set.
+        let may_read = |path: &String| history.may_read_at(now, path, ids);
         for path in &self.known.data {
             match history.stamps_at(now, path) {
                 None => tell(EventKind::NodeDeleted, path),
-                Some(stamps) if stamps.mzxid > relative_zxid => tell(EventKind::NodeDataChanged, path),
+                Some(stamps) if stamps.mzxid > relative_zxid && may_read(path) => {
+                    tell(EventKind::NodeDataChanged, path);
+                }
                 Some(_) => drop(left.data.insert(path.clone())),
             }
         }
         for path in &self.known.exist {
             match history.stamps_at(now, path) {
-                Some(_) => tell(EventKind::NodeCreated, path),
+                Some(_) if may_read(path) => tell(EventKind::NodeCreated, path),
+                // It watches the data of a znode that is there.
+                Some(_) => drop(left.data.insert(path.clone())),
                 None => drop(left.exist.insert(path.clone())),
             }
         }
         for path in &self.known.children {
             match history.stamps_at(now, path) {
                 None => tell(EventKind::NodeDeleted, path),
-                Some(stamps) if stamps.pzxid > relative_zxid => tell(EventKind::NodeChildrenChanged, path),
+                Some(stamps) if stamps.pzxid > relative_zxid && may_read(path) => {
+                    tell(EventKind::NodeChildrenChanged, path);
+                }
                 Some(_) => drop(left.children.insert(path.clone())),
             }
         }

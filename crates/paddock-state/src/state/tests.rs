@@ -1,0 +1,100 @@
+//! Watches that a client brings along from an earlier connection.
+
+use paddock_proto::{Acl, CreateMode, Id, IdList, encode};
+use paddock_tree::Tree;
+
+use super::*;
+
+/// Zxid of a client that has seen everything.
+const ALL: Zxid = Zxid(1000);
+/// Length of the header in front of an event.
+const HEADER_BYTES: usize = 16;
+
+/// A state with `/open` and `/secret`, which `owner` alone may read, each with a child and new data.
+fn state() -> State {
+    let mut state = State::new(Tree::new());
+    let owners = [Acl { perms: Perms::ALL, id: owner() }];
+    for (path, acl) in [("/open", &[Acl::open()][..]), ("/secret", &owners)] {
+        apply(&mut state, OpCode::Create, |out| {
+            encode::create(out, path, None, acl, CreateMode::Persistent);
+        });
+        apply(&mut state, OpCode::Create, |out| {
+            encode::create(out, &format!("{path}/child"), None, acl, CreateMode::Persistent);
+        });
+        apply(&mut state, OpCode::SetData, |out| encode::set_data(out, path, Some(b"new"), -1));
+    }
+    state
+}
+
+fn owner() -> Id {
+    Id::new("digest", "owner:hash")
+}
+
+fn apply(state: &mut State, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) {
+    let (mut bytes, mut command) = (Vec::new(), Vec::new());
+    body(&mut bytes);
+    let ids = IdList::encode(&[owner()]);
+    let ids = IdList::decode(&mut paddock_proto::jute::Reader::new(&ids)).unwrap();
+    Command::encode(SessionId::NONE, 1_700_000_000_000, ids, op, &bytes, &mut command);
+    let outcome = state.apply(&Command::decode(&command).unwrap(), &mut Outboxes::new(1));
+    assert!(outcome.result.is_ok(), "{op:?}: {:?}", outcome.result);
+}
+
+fn client(number: u64, ids: &[Id]) -> Client {
+    Client::new(ConnId::new(0, number), SessionId(7), ids)
+}
+
+/// Kinds and paths of the events that a client is told at once.
+fn told(state: &State, client: &Client, asked: &SetWatches<'_>) -> Vec<(EventKind, String)> {
+    let mut out = Vec::new();
+    state.set_watches(client, asked, &mut out);
+    let mut events = Vec::new();
+    let mut rest = &out[..];
+    while let Some((frame, len)) = frame::split(rest, i32::MAX).unwrap() {
+        let event = WatchEvent::decode(Zxid::NONE, &frame[HEADER_BYTES..]).unwrap();
+        events.push((event.kind, event.path.to_owned()));
+        rest = &rest[len..];
+    }
+    events
+}
+
+/// All three lists about one path.
+fn asked(path: &str, relative_zxid: Zxid) -> SetWatches<'_> {
+    SetWatches {
+        relative_zxid,
+        data: vec![path],
+        exist: vec![path],
+        child: vec![path],
+        ..SetWatches::default()
+    }
+}
+
+#[test]
+fn a_client_is_told_what_it_missed_of_what_it_may_read() {
+    use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
+    let state = state();
+    for (number, path) in ["/open", "/secret"].into_iter().enumerate() {
+        let event = |kind| (kind, path.to_owned());
+        let owner = client(number as u64, &[owner()]);
+        let old = told(&state, &owner, &asked(path, Zxid(0)));
+        assert_eq!(old, [event(NodeDataChanged), event(NodeCreated), event(NodeChildrenChanged)]);
+        assert_eq!(told(&state, &owner, &asked(path, ALL)), [event(NodeCreated)]);
+    }
+    let gone = told(&state, &client(9, &[]), &asked("/none", Zxid(0)));
+    assert_eq!(gone, [(NodeDeleted, "/none".to_owned()), (NodeDeleted, "/none".to_owned())]);
+}
+
+/// Neither an event nor a watch that is there or not tells where the zxids of the znode lie.
+#[test]
+fn a_client_learns_no_zxid_of_a_znode_that_it_may_not_read() {
+    let state = state();
+    let newest = state.tree().zxid().0;
+    for relative in 0..=newest + 1 {
+        let stranger = client(relative as u64, &[Id::new("digest", "stranger:hash")]);
+        assert_eq!(told(&state, &stranger, &asked("/secret", Zxid(relative))), [], "as of {relative}");
+        for kind in [WatcherKind::Data, WatcherKind::Children] {
+            let is_set = state.watches.lock().contains(stranger.conn, "/secret", kind);
+            assert!(is_set, "{kind:?} as of {relative}");
+        }
+    }
+}
