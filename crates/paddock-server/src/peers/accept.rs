@@ -128,6 +128,8 @@ impl From<io::Error> for HelloError {
 async fn take_hello(hub: &Rc<Hub>, stream: Stream, address: SocketAddr, bytes: &[u8; GREETING_BYTES]) {
     let (hello, verdict) = match Hello::decode(bytes) {
         Ok(hello) => (Some(hello), judge_caller(hub, &stream, address, &hello)),
+        // Whatever version it speaks, it has to show with TLS that it is a member.
+        Err(GreetingError::OtherVersion(_)) if lacks_tls(hub, &stream) => (None, Verdict::TlsNeeded),
         Err(GreetingError::OtherVersion(_)) => (None, Verdict::OtherVersion),
         Err(error) => return hub.strangers.borrow_mut().log(Some(address), &error),
     };
@@ -136,10 +138,13 @@ async fn take_hello(hub: &Rc<Hub>, stream: Stream, address: SocketAddr, bytes: &
         None => None,
     };
     let verdict = if first_at.is_some() { Verdict::OtherProcess } else { verdict };
-    // Without the TLS that it needs, a caller has not shown that it is a member.
-    let cluster = if verdict == Verdict::TlsNeeded { 0 } else { hub.cluster() };
-    let (from, nonce, process) = (hub.own(), hub.nonce(), hub.process());
-    let answer = Answer { from, verdict, cluster, nonce, process, first_at }.encode();
+    // Without the TLS that it needs, a caller has not shown that it is a member: the verdict is all that it is told.
+    let answer = if verdict == Verdict::TlsNeeded {
+        Answer { from: 0, verdict, cluster: 0, nonce: 0, process: 0, first_at: None }.encode()
+    } else {
+        let (from, cluster, nonce, process) = (hub.own(), hub.cluster(), hub.nonce(), hub.process());
+        Answer { from, verdict, cluster, nonce, process, first_at }.encode()
+    };
     let is_told = timeout(hub.timing().greeting, stream.write_all(&answer)).await;
     // The list of peers may have changed meanwhile.
     match (verdict, hello.and_then(|hello| Some((hello, hub.peer(hello.from)?))), is_told) {
@@ -169,13 +174,20 @@ struct Refusal {
     first_at: Option<SocketAddr>,
 }
 
+/// True if members must have TLS, and the other end of the connection has shown no certificate.
+fn lacks_tls(hub: &Hub, stream: &Stream) -> bool {
+    hub.tls().is_some_and(|tls| tls.mode() == TlsMode::Required) && stream.certificate().is_none()
+}
+
 /// Judges a hello by what it says and by what the connection has shown.
 fn judge_caller(hub: &Hub, stream: &Stream, address: SocketAddr, hello: &Hello) -> Verdict {
+    if lacks_tls(hub, stream) {
+        return Verdict::TlsNeeded;
+    }
     let peer = hub.peer(hello.from);
     let verdict = judge(hello, hub.own(), hub.cluster(), peer.is_some());
     let (Some(tls), certificate) = (hub.tls(), stream.certificate()) else { return verdict };
     match (certificate, peer) {
-        (None, _) if tls.mode() == TlsMode::Required => Verdict::TlsNeeded,
         (Some(certificate), Some(peer)) if matches!(verdict, Verdict::Welcome | Verdict::WillCall) => {
             let Err(failure) = tls.check_caller(&certificate, host(&peer.address())) else { return verdict };
             hub.strangers.borrow_mut().log(Some(address), &failure);

@@ -15,7 +15,7 @@ use super::node::{CLUSTER, Node, PATIENCE, TIMING, any_port, link};
 use super::speaker::{HELLO, connect, read_answer, read_to_end};
 use crate::peers::Timing;
 use crate::peers::accept::STRANGERS_MAX;
-use crate::peers::greeting::{Answer, GREETING_BYTES, Verdict, first_places};
+use crate::peers::greeting::{Answer, GREETING_BYTES, Hello, VERSION, Verdict, first_places};
 use crate::tls::Tls;
 use crate::tls::testing::for_loopback;
 
@@ -48,11 +48,19 @@ fn strangers_without_tls_are_told_nothing() {
 #[test]
 fn a_member_without_tls_is_told_why_and_no_more() {
     let one = expecting(&Certificates::new());
-    let mut socket = connect(one.address());
-    socket.write_all(&HELLO.encode()).unwrap();
-    let answer = Answer::decode(&read_answer(&socket)).unwrap();
-    assert_eq!((answer.from, answer.verdict, answer.cluster), (1, Verdict::TlsNeeded, 0));
-    assert_eq!(read_to_end(&socket), b"");
+    let mut other_version = HELLO.encode();
+    other_version[8..10].copy_from_slice(&(VERSION + 1).to_le_bytes());
+    let other_ensemble = Hello { cluster: CLUSTER + 1, ..HELLO }.encode();
+    let unknown = Hello { from: 4, to: 3, ..HELLO }.encode();
+    for hello in [HELLO.encode(), other_version, other_ensemble, unknown] {
+        let mut socket = connect(one.address());
+        socket.write_all(&hello).unwrap();
+        let answer = Answer::decode(&read_answer(&socket)).unwrap();
+        let verdict = Verdict::TlsNeeded;
+        let nothing = Answer { from: 0, verdict, cluster: 0, nonce: 0, process: 0, first_at: None };
+        assert_eq!(answer, nothing);
+        assert_eq!(read_to_end(&socket), b"");
+    }
     assert!(one.events.is_empty());
 }
 
