@@ -106,7 +106,7 @@ pub enum Problem {
     Signature,
     #[error("data behind the end of the snapshot")]
     Trailing,
-    #[error("compressed data are damaged: {0}")]
+    #[error("compressed data cannot be read: {0}")]
     Compression(String),
     #[error("transaction cannot be read: {0}")]
     Transaction(DecodeError),

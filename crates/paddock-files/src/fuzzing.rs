@@ -3,7 +3,6 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
 use paddock_proto::Zxid;
 use paddock_tree::Draft;
 
@@ -21,7 +20,7 @@ pub fn zookeeper_snapshot(data: &[u8]) {
     let Some((form, bytes)) = data.split_first() else { return };
     let read = match form % 3 {
         0 => snapshot::read_from(bytes, &mut |_| {}),
-        1 => snapshot::read_from(MultiGzDecoder::new(bytes), &mut |_| {}),
+        1 => snapshot::read_from(snapshot::gzip(bytes), &mut |_| {}),
         _ => snapshot::read_from(SnappyReader::new(bytes), &mut |_| {}),
     };
     let Ok(read) = read else { return };

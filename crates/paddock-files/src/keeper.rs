@@ -27,6 +27,8 @@ use entry::Entry;
 use names::LogFile;
 use snapshot::KeeperSnapshot;
 use state::KeeperState;
+#[cfg(test)]
+pub(crate) use {snapshot::blocks, zstd_reader::zstd};
 
 /// Requests between two reports of progress.
 const REPORT_REQUESTS: u64 = 1 << 16;

@@ -20,6 +20,7 @@ mod keeper;
 mod learner;
 mod load;
 mod owner;
+mod proportion;
 mod replay;
 mod snappy;
 mod snapshot;

@@ -7,6 +7,7 @@ const HEADER_BYTES: usize = 16;
 const MAGIC: &[u8; 8] = b"\x82SNAPPY\0";
 /// A byte of Snappy stands for so many at most.
 const EXPANSION_MAX: usize = 64;
+/// A block may take so many bytes, packed or unpacked. ZooKeeper's have 32 KiB.
 const BLOCK_BYTES_MAX: u32 = 64 << 20;
 
 pub(crate) struct SnappyReader<R> {
@@ -49,7 +50,7 @@ impl<R: Read> SnappyReader<R> {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let content = snap::raw::decompress_len(&compressed).map_err(|error| invalid(&error.to_string()))?;
-        if content > compressed.len() * EXPANSION_MAX {
+        if content > compressed.len() * EXPANSION_MAX || content > BLOCK_BYTES_MAX as usize {
             return Err(invalid("a Snappy block claims more than its bytes can hold"));
         }
         let block = snap::raw::Decoder::new().decompress_vec(&compressed);

@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use paddock_proto::{Acl, Id, Perms, SessionId, Zxid};
 use paddock_tree::{Draft, DraftAcl, Facts};
 
 use crate::error::{FileError, Problem, failed};
 use crate::jute_stream::JuteStream;
 use crate::owner::kind_of;
+use crate::proportion::Proportionate;
 use crate::snappy::SnappyReader;
 
 /// `ZKSN`
@@ -45,7 +46,7 @@ pub(crate) struct WrittenDigest {
 pub(crate) fn read(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Snapshot, FileError> {
     let file = File::open(path).map_err(failed("open", path))?;
     let input: Box<dyn Read> = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("gz") => Box::new(MultiGzDecoder::new(file)),
+        Some("gz") => Box::new(gzip(file)),
         Some("snappy") => Box::new(SnappyReader::new(file)),
         _ => Box::new(file),
     };
@@ -53,6 +54,11 @@ pub(crate) fn read(path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Snapsho
         Problem::Io(source) => failed("read", path)(source),
         problem => FileError::Damaged { path: path.to_owned(), offset, problem },
     })
+}
+
+/// Content of a stream of gzip.
+pub(crate) fn gzip(input: impl Read) -> impl Read {
+    Proportionate::new(input, MultiGzDecoder::new)
 }
 
 /// The same from a stream; an error comes with its offset.

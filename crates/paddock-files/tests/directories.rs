@@ -121,9 +121,9 @@ fn what_is_no_data_directory_is_refused() {
     fs::write(version.join("snapshot.1"), b"SQLite format 3\0").unwrap();
     check_refused(dir.path(), "this is not a ZooKeeper snapshot");
     fs::write(version.join("snapshot.2.gz"), b"this is no gzip and long enough to tell").unwrap();
-    check_refused(dir.path(), "compressed data are damaged");
+    check_refused(dir.path(), "compressed data cannot be read");
     fs::write(version.join("snapshot.3.snappy"), [0; 40]).unwrap();
-    check_refused(dir.path(), "compressed data are damaged");
+    check_refused(dir.path(), "compressed data cannot be read");
 }
 
 /// The entry of a failed request: nothing but a zxid.

@@ -410,7 +410,7 @@ fn what_is_no_snapshot_of_a_keeper_is_refused() {
     };
     write(b"", "ends before its last field");
     write(&whole[..whole.len() - 1], "ends before its last field");
-    write(b"ZKSN and something of ZooKeeper's", "compressed data are damaged");
+    write(b"ZKSN and something of ZooKeeper's", "compressed data cannot be read");
     write(b"CKFS in chunks", "snapshot format version 8 is unknown (known: 0 to 7)");
     write(&packed(&[9]), "snapshot format version 9 is unknown");
     let mut damaged = whole.clone();
@@ -487,7 +487,7 @@ fn what_is_no_log_of_a_keeper_is_refused() {
     let file = dirs.source.log.join("changelog_61_160.bin");
     fs::remove_file(&file).unwrap();
     fs::write(file.with_extension("bin.zstd"), b"no zstd at all").unwrap();
-    dirs.refuse("compressed data are damaged");
+    dirs.refuse("compressed data cannot be read");
     fs::remove_file(file.with_extension("bin.zstd")).unwrap();
     fs::create_dir(&file).unwrap();
     dirs.refuse("directory");

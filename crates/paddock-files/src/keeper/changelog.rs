@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::names::LogFile;
 use super::sip_hash::SipHash;
 use super::stream::ByteStream;
-use super::zstd_reader::ZstdReader;
+use super::zstd_reader::zstd;
 use crate::error::{FileError, Problem, failed};
 
 /// Newest version of a record that is known.
@@ -45,11 +45,8 @@ impl<'i> ChangelogReader<'i> {
     pub(super) fn open(path: &Path) -> Result<ChangelogReader<'i>, FileError> {
         let file = File::open(path).map_err(failed("open", path))?;
         let is_compressed = path.extension().is_some_and(|extension| extension == "zstd");
-        let input: Box<dyn Read> = if is_compressed {
-            Box::new(ZstdReader::new(file).map_err(failed("read", path))?)
-        } else {
-            Box::new(file)
-        };
+        let input: Box<dyn Read> =
+            if is_compressed { zstd(file).map_err(failed("read", path))? } else { Box::new(file) };
         Ok(ChangelogReader::new(path, input))
     }
 

@@ -12,8 +12,9 @@ use super::blocks::BlockReader;
 use super::digest::Counters;
 use super::state::{KeeperState, counter, is_computed};
 use super::stream::ByteStream;
-use super::zstd_reader::ZstdReader;
+use super::zstd_reader::zstd;
 use crate::error::{FileError, Problem, failed};
+use crate::proportion::Proportionate;
 
 /// Newest version that is known, and those with which the form changed.
 const VERSION_MAX: u8 = 7;
@@ -67,10 +68,15 @@ pub(super) fn read_from<'i>(
     let input = Cursor::new(magic).chain(input);
     let content: Box<dyn Read + 'i> = match magic {
         CHUNKED => return Err((0, Problem::KeeperSnapshotVersion(CHUNKED_VERSION))),
-        ZSTD => Box::new(ZstdReader::new(input).map_err(|error| (0, error.into()))?),
-        _ => Box::new(BlockReader::new(input)),
+        ZSTD => zstd(input).map_err(|error| (0, error.into()))?,
+        _ => Box::new(blocks(input)),
     };
     parsed(content, index, progress)
+}
+
+/// Content of a file of blocks.
+pub(crate) fn blocks(input: impl Read) -> impl Read {
+    Proportionate::new(input, BlockReader::new)
 }
 
 /// Reads what was compressed.

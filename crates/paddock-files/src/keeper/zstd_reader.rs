@@ -1,18 +1,25 @@
 //! A Zstandard stream whose damages look like those of the other compressions.
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, Read};
 
 use zstd::stream::read::Decoder;
 
-pub(super) struct ZstdReader<R: Read>(Decoder<'static, BufReader<R>>);
+use crate::proportion::Proportionate;
 
-impl<R: Read> ZstdReader<R> {
+pub(super) struct ZstdReader<R: BufRead>(Decoder<'static, R>);
+
+impl<R: BufRead> ZstdReader<R> {
     pub(super) fn new(input: R) -> io::Result<ZstdReader<R>> {
-        Decoder::new(input).map(ZstdReader)
+        Decoder::with_buffer(input).map(ZstdReader)
     }
 }
 
-impl<R: Read> Read for ZstdReader<R> {
+/// Content of a stream that may be of any length.
+pub(crate) fn zstd<'i>(input: impl Read + 'i) -> io::Result<Box<dyn Read + 'i>> {
+    Ok(Box::new(Proportionate::try_new(input, ZstdReader::new)?))
+}
+
+impl<R: BufRead> Read for ZstdReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::Other => io::Error::new(io::ErrorKind::InvalidData, error),
