@@ -3,6 +3,7 @@
 //! A write is remembered when it goes to the engine and written down with its answer, at the member whose client it is. If
 //! there is no audit log, nothing is remembered.
 
+mod escape;
 mod event;
 mod outcome;
 
