@@ -1,9 +1,13 @@
 //! Logs go to standard error: readable lines, or JSON for a collector.
 
+mod one_line;
+
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
+use one_line::OneLine;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -42,14 +46,24 @@ impl LogFilter {
 
 /// Starts logging. `filter` is what the command line asked for; the error is one line.
 pub(crate) fn start(format: Format, filter: Option<&str>) -> Result<LogFilter, String> {
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
-    let lines = match format {
-        Format::Text => lines.compact().with_ansi(colours_wanted()).boxed(),
-        Format::Json => lines.json().flatten_event(true).boxed(),
-    };
+    let has_colours = format == Format::Text && colours_wanted();
+    let lines = lines(format, has_colours, move || OneLine::new(io::stderr(), format, has_colours));
     let (chosen, handle) = reload::Layer::new(chosen_filter(filter)?);
     tracing_subscriber::registry().with(lines.with_filter(chosen)).init();
     Ok(LogFilter { handle, is_fixed: filter.is_some() })
+}
+
+/// Makes lines of events.
+fn lines<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(
+    format: Format,
+    has_colours: bool,
+    writer: W,
+) -> Box<dyn Layer<Registry> + Send + Sync> {
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer);
+    match format {
+        Format::Text => lines.compact().with_ansi(has_colours).boxed(),
+        Format::Json => lines.json().flatten_event(true).boxed(),
+    }
 }
 
 /// Tells why the process ends. The last line of a JSON log is JSON too.
