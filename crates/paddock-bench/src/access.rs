@@ -15,7 +15,7 @@ pub struct Access {
 }
 
 /// An identity by its scheme, and the proof of it: `digest` and `user:password`.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     pub scheme: String,
     pub auth: String,

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use paddock_bench::{Access, Identity, Tls, TlsFiles};
+use paddock_bench::{Access, Tls, TlsFiles};
 use paddock_client::TlsError;
 use paddock_sasl::Login;
+
+use crate::identity_source::{IdentityError, IdentitySource, parse_identity, read_identities};
 
 /// The options, for a command's own to be followed by.
 #[derive(Debug, clap::Args)]
@@ -25,9 +27,10 @@ pub(crate) struct AccessArgs {
     /// Log in to servers by SASL (DIGEST-MD5) as this user; the only line of FILE is its password
     #[arg(long, value_name = "USER:FILE", value_parser = parse_login)]
     sasl: Option<LoginFile>,
-    /// Identity to show to servers; may be repeated
-    #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity)]
-    auth: Vec<Identity>,
+    /// Identity to show to servers, such as digest:USER:PASSWORD: the only line of FILE (@- is standard input), or env:NAME for what a
+    /// variable of the environment holds; may be repeated
+    #[arg(long, value_name = "@FILE", value_parser = parse_identity)]
+    auth: Vec<IdentitySource>,
 }
 
 /// A command cannot connect as it was told to.
@@ -41,6 +44,8 @@ pub(crate) enum AccessError {
     ReadPassword { file: PathBuf, error: io::Error },
     #[error("{}: expected one line, the password", file.display())]
     NoPassword { file: PathBuf },
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
 }
 
 /// A user of SASL, and the file whose only line is its password: a command line is for everybody to read.
@@ -88,7 +93,8 @@ impl AccessArgs {
         };
         let tls = if is_wanted { Some(Tls::load(&files)?) } else { None };
         let login = self.sasl.as_ref().map(LoginFile::read).transpose()?;
-        Ok(Access { tls, login, identities: self.auth.clone() })
+        let identities = read_identities("--auth", &self.auth)?;
+        Ok(Access { tls, login, identities })
     }
 }
 
@@ -104,9 +110,4 @@ pub(crate) fn tls_of(
         ..TlsFiles::default()
     };
     Ok(Some(Tls::load(&files)?))
-}
-
-pub(crate) fn parse_identity(text: &str) -> Result<Identity, String> {
-    let (scheme, auth) = text.split_once(':').ok_or("expected SCHEME:AUTH, as in digest:user:password")?;
-    Ok(Identity { scheme: scheme.to_owned(), auth: auth.to_owned() })
 }

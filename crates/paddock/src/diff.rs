@@ -21,8 +21,8 @@ const EXAMPLES: &str = "\
 Examples:
   paddock diff zk1:2181 paddock1:2181
       two servers that run
-  paddock diff --auth digest:admin:secret zk1:2181 /var/lib/paddock
-      a server, and the data directory of a member that is stopped
+  paddock diff --auth @identity zk1:2181 /var/lib/paddock
+      a server, and the data directory of a member that is stopped; the only line of the file is digest:USER:PASSWORD
   paddock diff --tls-ca ca.pem zk1:2281 paddock1:2281
       two servers, over TLS
   paddock diff --sasl admin:/etc/paddock/password zk1:2181 paddock1:2181

@@ -7,20 +7,20 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use paddock_bench::Identity;
 use paddock_storage::OsDisk;
 use paddock_tree::Tree;
 
-use crate::access::{parse_identity, tls_of};
+use crate::access::{AccessError, tls_of};
+use crate::identity_source::{IdentitySource, parse_identity, read_identities};
 use crate::moving::{self, Failure, ProgressLine};
 
 const EXAMPLES: &str = "\
 Examples:
   paddock export zookeeper --data-dir /var/lib/paddock --to /var/lib/zookeeper
       then start Apache ZooKeeper with dataDir=/var/lib/zookeeper
-  paddock export zookeeper --from http://paddock1:8080 --auth digest:root:secret --to /tmp/copy
-      a member that runs, and goes on: as of one moment, for a trial
-  paddock export zookeeper --from https://paddock1:8443 --tls-ca ca.pem --auth digest:root:secret --to /tmp/copy
+  paddock export zookeeper --from http://paddock1:8080 --auth @identity --to /tmp/copy
+      a member that runs, and goes on: as of one moment, for a trial; the only line of the file is digest:USER:PASSWORD
+  paddock export zookeeper --from https://paddock1:8443 --tls-ca ca.pem --auth @identity --to /tmp/copy
   paddock export zookeeper --snapshot /backup/snapshot-00000000000004d2 --to /tmp/copy
 
 To move, stop all members first, and take the directory of the last leader: what is written after a snapshot is not in it. Nothing that
@@ -64,9 +64,10 @@ struct ZooKeeper {
     /// Own certificate to show, with its private key (PEM); it may be an administrator's
     #[arg(long, value_name = "FILE", requires = "tls_ca")]
     tls_cert: Option<PathBuf>,
-    /// Identity of an administrator, for --from
-    #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity, requires = "from")]
-    auth: Option<Identity>,
+    /// Identity of an administrator, for --from, such as digest:USER:PASSWORD: the only line of FILE (@- is standard input), or env:NAME
+    /// for what a variable of the environment holds
+    #[arg(long, value_name = "@FILE", value_parser = parse_identity, requires = "from")]
+    auth: Option<IdentitySource>,
     /// New dataDir of ZooKeeper
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
@@ -101,8 +102,9 @@ fn read_running(url: &str, args: &ZooKeeper) -> Result<Tree, Failure> {
     let mut name = args.to.as_os_str().to_owned();
     name.push(".snapshot");
     let path = PathBuf::from(name);
+    let identities = read_identities("--auth", args.auth.as_slice()).map_err(AccessError::from)?;
     let mut line = ProgressLine::start();
-    let downloaded = download::download(url, tls.as_ref(), args.auth.as_ref(), &path, &mut line);
+    let downloaded = download::download(url, tls.as_ref(), identities.first(), &path, &mut line);
     line.end();
     // A file that was there before is not ours to remove.
     let is_ours = !matches!(downloaded, Err(download::DownloadError::Exists { .. }));

@@ -9,6 +9,7 @@ mod config;
 mod diff;
 mod etcd_access;
 mod export;
+mod identity_source;
 mod import;
 mod logs;
 mod moving;

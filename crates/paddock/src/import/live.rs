@@ -15,12 +15,13 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use paddock_bench::{Access, Identity};
+use paddock_bench::Access;
 use paddock_client::Event;
 use tokio::time::{sleep, sleep_until};
 
-use crate::access::{LoginFile, parse_identity, parse_login, tls_of};
+use crate::access::{AccessError, LoginFile, parse_login, tls_of};
 use crate::diff::seen;
+use crate::identity_source::{IdentitySource, parse_identity, read_identities};
 use crate::moving::ProgressLine;
 use crate::signals::EndSignals;
 use failure::LiveFailure;
@@ -35,7 +36,8 @@ Examples:
       end when nobody has written for five seconds and both are equal
   paddock import live --from keeper1:9181 --to paddock1:2181 --once
   paddock import live --from keeper1:9281 --from-tls-ca ca.pem --to paddock1:2181
-  paddock import live --from keeper1:9181 --from-auth digest:super:secret --to paddock1:2181 --to-auth digest:super:other
+  paddock import live --from keeper1:9181 --from-auth @identity --to paddock1:2181 --to-auth @other
+      with identities: the only line of each file is digest:USER:PASSWORD
   paddock import live --from zk1:2181 --from-sasl admin:/etc/paddock/password --to paddock1:2181
 
 Stop those who write to the source before the end: a copy is equal only to a tree that rests.
@@ -71,9 +73,10 @@ pub(super) struct Args {
     /// Servers to copy to
     #[arg(long, value_name = "HOST:PORT,…")]
     to: String,
-    /// Identity to show to the source
-    #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity)]
-    from_auth: Vec<Identity>,
+    /// Identity to show to the source, such as digest:USER:PASSWORD: the only line of FILE (@- is standard input), or env:NAME for what
+    /// a variable of the environment holds
+    #[arg(long, value_name = "@FILE", value_parser = parse_identity)]
+    from_auth: Vec<IdentitySource>,
     /// Log in to the source by SASL (DIGEST-MD5) as this user; the only line of FILE is its password
     #[arg(long, value_name = "USER:FILE", value_parser = parse_login)]
     from_sasl: Option<LoginFile>,
@@ -83,9 +86,9 @@ pub(super) struct Args {
     /// Own certificate to show to the source, with its private key (PEM)
     #[arg(long, value_name = "FILE", requires = "from_tls_ca")]
     from_tls_cert: Option<PathBuf>,
-    /// Identity to show to the target
-    #[arg(long, value_name = "SCHEME:AUTH", value_parser = parse_identity)]
-    to_auth: Vec<Identity>,
+    /// Identity to show to the target, in the same forms
+    #[arg(long, value_name = "@FILE", value_parser = parse_identity)]
+    to_auth: Vec<IdentitySource>,
     /// Log in to the target by SASL as this user
     #[arg(long, value_name = "USER:FILE", value_parser = parse_login)]
     to_sasl: Option<LoginFile>,
@@ -137,11 +140,13 @@ impl Args {
         let to_tls = tls_of(self.to_tls_ca.as_deref(), self.to_tls_cert.as_deref())?;
         let from_login = self.from_sasl.as_ref().map(LoginFile::read).transpose()?;
         let to_login = self.to_sasl.as_ref().map(LoginFile::read).transpose()?;
+        let from_identities = read_identities("--from-auth", &self.from_auth).map_err(AccessError::from)?;
+        let to_identities = read_identities("--to-auth", &self.to_auth).map_err(AccessError::from)?;
         Ok(Places {
             from: self.from.clone(),
             to: self.to.clone(),
-            from_access: Access { tls: from_tls, login: from_login, identities: self.from_auth.clone() },
-            to_access: Access { tls: to_tls, login: to_login, identities: self.to_auth.clone() },
+            from_access: Access { tls: from_tls, login: from_login, identities: from_identities },
+            to_access: Access { tls: to_tls, login: to_login, identities: to_identities },
             exclude: self.exclude.clone(),
         })
     }
