@@ -9,6 +9,9 @@ use crate::error::ServerError;
 #[cfg(feature = "kerberos")]
 pub(crate) fn open(settings: Option<&KerberosSettings>) -> Result<Option<Kerberos>, ServerError> {
     let Some(KerberosSettings { principal, keytab, names }) = settings else { return Ok(None) };
+    if let Some(keytab) = keytab {
+        crate::permissions::warn_of_readable_file(keytab, "the keys of Kerberos");
+    }
     let acceptor = library::open(principal, keytab.as_deref())
         .map_err(|source| ServerError::Kerberos { principal: principal.clone(), source })?;
     Ok(Some(Kerberos { acceptor, names: std::sync::Arc::new(names.clone()) }))

@@ -47,5 +47,6 @@ pub use etcd::EtcdClient;
 pub use mirror::{Held, Mirror, MirrorMode, SourceLink, SourceRequest};
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use peers::LinkError;
+pub use permissions::warn_of_readable_file;
 pub use server::Server;
 pub use tls::{QuorumTls, StoreError, TlsError, TlsSocket, TlsWriter};

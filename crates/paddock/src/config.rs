@@ -23,6 +23,7 @@ mod paddock_toml;
 mod properties;
 mod remark;
 mod sasl;
+mod secret_files;
 mod shown;
 mod source;
 mod value;
@@ -48,6 +49,7 @@ pub(crate) use etcd::{EngineName, EtcdDraft, parse_endpoints};
 pub(crate) use overrides::Overrides;
 use remark::Location;
 pub(crate) use remark::{ConfigError, Remark};
+pub(crate) use secret_files::SecretFiles;
 pub(crate) use shown::shown;
 use source::Source;
 
@@ -57,6 +59,7 @@ pub(crate) struct Loaded {
     pub(crate) remarks: Vec<Remark>,
     /// The filter of the log, as `--log` takes it.
     pub(crate) log: Option<String>,
+    pub(crate) secret_files: SecretFiles,
 }
 
 /// Reads `file`, or what stands in for it: a file that the environment names, or its variables.
@@ -85,11 +88,13 @@ pub(crate) fn load(
         }
         (None, None) => (Location::new(Path::new("command line")), Draft::default()),
     };
+    let mut secret_files = SecretFiles::of_draft(&draft, overrides);
     std::mem::take(&mut draft.sasl).settle(&place, &mut draft.config)?;
     draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, &mut remarks);
     let log = draft.log.take();
     let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
-    Ok(Loaded { config, remarks, log })
+    secret_files.settle(file, &config);
+    Ok(Loaded { config, remarks, log, secret_files })
 }
 
 /// Settings of TLS between members, as a `zoo.cfg` says them; all else in it is passed over.

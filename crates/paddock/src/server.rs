@@ -207,6 +207,7 @@ impl Prepared {
         for remark in &self.loaded.remarks {
             remark.log();
         }
+        self.loaded.secret_files.warn();
         self.loaded.config.clone()
     }
 
@@ -399,6 +400,7 @@ impl Reloading {
         for remark in &loaded.remarks {
             remark.log();
         }
+        loaded.secret_files.warn();
         match server.reload(&loaded.config) {
             Ok(_) => self.logs.follow(loaded.log.as_deref()),
             Err(error) => unused(Failure::Server(error).line()),

@@ -12,11 +12,13 @@ use super::error::{StoreError, TlsError};
 use super::key_entry::KeyEntry;
 use super::{jks, pem, pkcs12};
 use crate::config::{Password, Store};
+use crate::permissions::warn_of_readable_file;
 
 /// The private key of a store. If there are more, the first one counts. Its certificates may be in a file of their own,
 /// if both are PEM.
 pub(super) fn read_key_entry(store: &Store, certificates: Option<&Path>) -> Result<KeyEntry, TlsError> {
     let (mut bytes, password) = open(store)?;
+    warn_of_readable_file(&store.path, "a private key");
     if let Some(path) = certificates.filter(|path| *path != store.path) {
         bytes.push(b'\n');
         bytes.extend(read(path)?);
@@ -69,6 +71,7 @@ fn open(store: &Store) -> Result<(Vec<u8>, Option<String>), TlsError> {
         None => None,
         Some(Password::Text(text)) => Some(text.reveal().to_owned()),
         Some(Password::File(path)) => {
+            warn_of_readable_file(path, "the password of a key store");
             let text =
                 String::from_utf8(read(path)?).map_err(|_| TlsError::PasswordText { path: path.clone() })?;
             let line = text.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
