@@ -175,9 +175,8 @@ async fn an_expired_session_says_so() {
 }
 
 fn close_session_of(client: &Client, mut connection: paddock_tests::oracle::connection::RawConnection) {
-    use paddock_proto::{Password, RequestHeader, Xid, frame};
-    let session = client.session();
-    let password = Password::of(session);
+    use paddock_proto::{RequestHeader, Xid, frame};
+    let (session, password) = (client.session(), client.session_password());
     let mut bytes = paddock_tests::oracle::connection::greeting(session, &password, 30_000, false);
     let close = RequestHeader { xid: Xid(1), op: OpCode::CloseSession.code() };
     frame::write(&mut bytes, |out| close.encode(out));

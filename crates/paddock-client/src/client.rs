@@ -1,10 +1,10 @@
 //! The handle of a session.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use paddock_proto::{OpCode, SessionId, Zxid};
+use paddock_proto::{OpCode, Password, SessionId, Zxid};
 
 use crate::connection::Connection;
 use crate::outbox::{Intent, Outbox};
@@ -28,6 +28,7 @@ struct Handle {
 pub(crate) struct Shared {
     pub outbox: Outbox,
     pub session: AtomicI64,
+    pub password: OnceLock<Password>,
     pub last_zxid: AtomicI64,
     pub timeout_ms: AtomicU64,
 }
@@ -54,6 +55,11 @@ impl Client {
 
     pub fn session(&self) -> SessionId {
         SessionId(self.shared().session.load(Ordering::Acquire))
+    }
+
+    /// The password with which the session can be resumed: whoever has it can take the session over.
+    pub fn session_password(&self) -> Password {
+        *self.shared().password.get().expect("it came with the session")
     }
 
     /// The session timeout that the server granted, which may differ from the one that was asked for.

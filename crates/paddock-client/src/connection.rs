@@ -121,6 +121,7 @@ impl Connection {
             outgoing: Vec::new(),
             incoming: granted.rest,
         };
+        connection.shared.password.get_or_init(|| response.password);
         connection.publish(&response);
         connection
     }

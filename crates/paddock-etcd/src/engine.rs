@@ -17,7 +17,7 @@ mod scheduling;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use paddock_proto::{SessionId, Xid};
+use paddock_proto::{SessionId, SessionSecret, Xid};
 use paddock_state::{ConnId, Garbage, Now, Outboxes, State, contact_max_ms};
 
 use crate::calls::{Calls, Purpose};
@@ -28,8 +28,8 @@ use crate::keys::Keys;
 use crate::lanes::Lanes;
 use crate::leases::Leases;
 use crate::mirror::Mirror;
-use crate::plan::{Limits, Operation, Transaction};
-use crate::record::{Tag, encode_mark};
+use crate::plan::{Compare, Limits, Operation, Transaction};
+use crate::record::{Tag, encode_mark, encode_secret};
 use crate::space::Space;
 use crate::syncs::Syncs;
 use loading::Loading;
@@ -40,6 +40,8 @@ pub struct EngineOptions {
     /// A number that no other front end has, drawn when this one starts.
     pub front: u64,
     pub limits: Limits,
+    /// Secret for passwords of sessions, which becomes that of all front ends if there is none yet; drawn when this one starts.
+    pub secret: SessionSecret,
     /// The unit of session expiry, in milliseconds.
     pub tick_ms: u64,
     /// A request that has waited for etcd for so long ends its connection, in milliseconds.
@@ -85,6 +87,8 @@ pub struct Engine {
     /// Sessions that their clients close, with more ephemerals than one transaction removes: who waits for the last one.
     closing: BTreeMap<SessionId, (ConnId, Xid)>,
     garbage: Garbage,
+    /// Time at which a secret was written last, in milliseconds of the monotonic clock.
+    secret_ms: Option<u64>,
     probed_ms: u64,
     contact: Contact,
     /// Time from which on the engine's own writes are tried again, after etcd has refused one, in milliseconds of the monotonic clock.
@@ -126,6 +130,8 @@ impl Engine {
     const CONTACT_MARK_MS: u64 = 200;
     /// A watch stream that has said nothing for so long, though there is something to say, is opened anew, in milliseconds.
     const STALL_MS: u64 = 5000;
+    /// Time before a secret that was not written is written again, in milliseconds.
+    const SECRET_MS: u64 = 500;
     /// Ticks between two looks for requests that have waited too long.
     const OVERDUE_TICKS: u64 = 10;
 
@@ -147,6 +153,7 @@ impl Engine {
             closing: BTreeMap::new(),
             // Front ends do not all look at the same time: what one has removed the next one does not find.
             garbage: Garbage::new(garbage_interval_ms + front % garbage_interval_ms.max(1), garbage_max, now),
+            secret_ms: None,
             probed_ms: 0,
             contact: Contact::new(now.monotonic_ms),
             own_writes_from_ms: 0,
@@ -235,6 +242,10 @@ impl Engine {
         if !self.is_following() {
             return;
         }
+        if !state.tree().has_secret() {
+            // No session begins without it.
+            return self.make_secret(now, effects);
+        }
         if self.may_write_own(now) {
             self.end_sessions(state, effects);
             self.remove_garbage(now, state, effects);
@@ -299,6 +310,21 @@ impl Engine {
         let mark = Operation::Put { key: self.options.keys.front(front), value, lease: None };
         let transaction = Transaction { compares: Vec::new(), operations: vec![mark] };
         self.launch(number, transaction, vec![Part::Mark], effects);
+    }
+
+    /// Writes the secret for passwords of sessions, if nobody has. The watch stream tells which one it became.
+    fn make_secret(&mut self, now: Now, effects: &mut Effects) {
+        let is_due = self.secret_ms.is_none_or(|asked_ms| now.monotonic_ms >= asked_ms + Engine::SECRET_MS);
+        let key = self.options.keys.secret();
+        if !is_due || self.flights.is_written(&key) {
+            return;
+        }
+        self.secret_ms = Some(now.monotonic_ms);
+        let compares = vec![Compare { key: key.clone(), mod_revision: 0 }];
+        let value = encode_secret(&self.options.secret);
+        let operations = vec![Operation::Put { key, value, lease: None }];
+        let number = self.flights.next_number();
+        self.launch(number, Transaction { compares, operations }, vec![Part::Secret], effects);
     }
 
     fn launch(&mut self, number: u32, transaction: Transaction, parts: Vec<Part>, effects: &mut Effects) {

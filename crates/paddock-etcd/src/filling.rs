@@ -40,9 +40,10 @@ pub fn fill_znodes(keys: &Keys, tree: &Tree, limits: Limits) -> Vec<Transaction>
     transactions
 }
 
-/// The transaction that writes the key of a session whose id is that of its lease.
+/// The transaction that writes the key of a session of another system whose id is that of its lease.
 pub fn fill_session(keys: &Keys, session: SessionId, timeout_ms: i32) -> Transaction {
-    let record = SessionRecord { timeout_ms, tag: Tag::default(), lease: None };
+    // Its client has a password that is not known here, and comes back with none.
+    let record = SessionRecord { is_keyed: true, ..SessionRecord::of_zookeeper(timeout_ms) };
     let mut transaction = Transaction::default();
     put(keys.session(session), record.encode(), Some(session.0), &mut transaction);
     transaction

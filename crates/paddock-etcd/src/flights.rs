@@ -28,6 +28,8 @@ pub(crate) enum Part {
     },
     /// A znode that has expired goes.
     Garbage,
+    /// The secret for passwords of sessions.
+    Secret,
     /// Nothing but the revision: the watch stream has come as far.
     Mark,
 }

@@ -1,4 +1,4 @@
-//! Names of keys: one for each znode, one for each session and one for each front end, below a prefix.
+//! Names of keys: one for each znode, one for each session, one for each front end and one for the secret, below a prefix.
 
 use paddock_proto::{SessionId, validate_path};
 
@@ -13,11 +13,14 @@ pub struct Keys {
 pub enum Key<'a> {
     Znode(&'a str),
     Session(SessionId),
+    /// The secret for passwords of sessions.
+    Secret,
     /// A key that a front end writes to see how far the watch stream has come.
     Front(u64),
 }
 
 const FRONTS: &str = "/fronts/";
+const SECRET: &str = "/secret";
 const ZNODES: &str = "/znodes";
 const SESSIONS: &str = "/sessions/";
 
@@ -35,6 +38,10 @@ impl Keys {
         format!("{}{SESSIONS}{:016x}", self.prefix, session.0).into_bytes()
     }
 
+    pub fn secret(&self) -> Vec<u8> {
+        format!("{}{SECRET}", self.prefix).into_bytes()
+    }
+
     pub fn front(&self, front: u64) -> Vec<u8> {
         format!("{}{FRONTS}{front:016x}", self.prefix).into_bytes()
     }
@@ -50,6 +57,9 @@ impl Keys {
         let rest = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?;
         if let Some(path) = rest.strip_prefix(ZNODES) {
             return validate_path(path).is_ok().then_some(Key::Znode(path));
+        }
+        if rest == SECRET {
+            return Some(Key::Secret);
         }
         match rest.strip_prefix(SESSIONS) {
             Some(number) => Some(Key::Session(SessionId(plain_number(number)? as i64))),
@@ -78,7 +88,15 @@ mod tests {
             assert_eq!(keys.parse(&keys.session(SessionId(id))), Some(Key::Session(SessionId(id))));
         }
         assert_eq!(keys.parse(&keys.front(u64::MAX - 1)), Some(Key::Front(u64::MAX - 1)));
-        for stranger in ["/paddock/znodes", "/paddock/znodesa", "/paddock/znodes/a/", "/other/znodes/a"] {
+        assert_eq!(keys.parse(&keys.secret()), Some(Key::Secret));
+        for stranger in [
+            "/paddock/secrets",
+            "/paddock/secret/",
+            "/paddock/znodes",
+            "/paddock/znodesa",
+            "/paddock/znodes/a/",
+            "/other/znodes/a",
+        ] {
             assert_eq!(keys.parse(stranger.as_bytes()), None, "{stranger}");
         }
         for number in ["1", "000000000000000A", "+00000000000000a"] {
@@ -94,6 +112,7 @@ mod tests {
         let ordered = [
             first,
             keys.front(7),
+            keys.secret(),
             keys.session(SessionId(0)),
             keys.session(SessionId(-1)),
             keys.znode("/"),

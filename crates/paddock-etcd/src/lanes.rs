@@ -11,8 +11,16 @@ use paddock_state::{ConnId, QueuedRead};
 /// A request of a connection.
 #[derive(Debug)]
 pub(crate) enum Item {
-    Write { xid: Xid, op: OpCode, command: Vec<u8> },
+    Write {
+        xid: Xid,
+        op: OpCode,
+        command: Vec<u8>,
+    },
     Session(SessionItem),
+    /// The client of a session has proved who it is. Nobody waits for an answer.
+    Bind {
+        command: Vec<u8>,
+    },
     Read(QueuedRead),
     Disconnect,
 }
@@ -25,6 +33,8 @@ pub(crate) struct SessionItem {
     pub(crate) command: Vec<u8>,
     /// The client has asked for a new session, not for one that it had.
     pub(crate) is_new: bool,
+    /// The client only asks if the session that it is to resume lives.
+    pub(crate) is_asking: bool,
     /// A new session needs a lease first, and so does one that is resumed with a longer timeout.
     pub(crate) has_lease: bool,
     /// The lease that takes the place of the session's former one.

@@ -32,7 +32,8 @@ pub use mirror::{Installed, Mirror, MirrorError};
 pub use page_size::PageSize;
 pub use plan::{Compare, Limits, Operation, Plan, PlanError, PlannedReply, Reply, Transaction};
 pub use record::{
-    Pending, RecordError, SessionRecord, Tag, decode_mark, decode_znode, encode_mark, encode_znode,
+    Pending, RecordError, SessionRecord, Tag, decode_mark, decode_secret, decode_znode, encode_mark,
+    encode_secret, encode_znode,
 };
 pub use revisions::KeyEvent;
 pub use zetcd::{Pair, Zetcd, ZetcdError, ZetcdReport};

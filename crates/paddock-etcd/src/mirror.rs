@@ -11,7 +11,7 @@ use paddock_tree::{Command, InstallError, Tree, Znode};
 
 use crate::keys::{Key, Keys};
 use crate::plan::{Compare, Limits, Plan, PlanError, Planner};
-use crate::record::{RecordError, SessionRecord, Tag, decode_mark, decode_znode};
+use crate::record::{RecordError, SessionRecord, Tag, decode_mark, decode_secret, decode_znode};
 use crate::revisions::{KeyEvent, Revisions};
 
 /// Reason why the keys below the prefix are no state. The mirror is to be thrown away and read again.
@@ -89,7 +89,7 @@ impl Mirror {
         self.leases.get(&session).copied().unwrap_or(session.0)
     }
 
-    fn note_lease(&mut self, session: SessionId, record: Option<SessionRecord>) {
+    fn note_lease(&mut self, session: SessionId, record: Option<&SessionRecord>) {
         match record.and_then(|record| record.lease) {
             Some(lease) => self.leases.insert(session, lease),
             None => self.leases.remove(&session),
@@ -110,6 +110,8 @@ impl Mirror {
         compares.iter().all(|compare| match self.keys.parse(&compare.key) {
             Some(Key::Znode(path)) => self.revisions.of_znode(tree, path) == compare.mod_revision,
             Some(Key::Session(id)) => self.revisions.of_session(id) == compare.mod_revision,
+            // It is made once, if there is none.
+            Some(Key::Secret) => !tree.has_secret(),
             Some(Key::Front(_)) | None => true,
         })
     }
@@ -149,9 +151,15 @@ impl Mirror {
                     let session = event.value.as_deref().map(SessionRecord::decode);
                     let session: Option<SessionRecord> = session.transpose().map_err(wrong)?;
                     session.iter().for_each(|session| note(session.tag));
-                    self.revisions.note_session(id, session.map(|_| event.mod_revision));
-                    self.note_lease(id, session);
+                    self.revisions.note_session(id, session.as_ref().map(|_| event.mod_revision));
+                    self.note_lease(id, session.as_ref());
                     sessions.insert(id, session);
+                }
+                // Without it no session begins and none is resumed; one that was known stays in force until it is written again.
+                Some(Key::Secret) => {
+                    if let Some(value) = event.value.as_deref() {
+                        state.tree_mut().install_secret(decode_secret(value).map_err(wrong)?);
+                    }
                 }
                 Some(Key::Front(_)) => {
                     let tag = event.value.as_deref().map(decode_mark).transpose().map_err(wrong)?;
@@ -190,17 +198,18 @@ impl Mirror {
     fn begin_sessions(&mut self, tree: &mut Tree, sessions: &BTreeMap<SessionId, Option<SessionRecord>>) {
         for (&id, session) in sessions {
             match session {
-                Some(SessionRecord { timeout_ms, tag, .. }) => {
+                Some(SessionRecord { timeout_ms, is_keyed, proven, tag, .. }) => {
                     let member = if tag.front == self.front { THIS_FRONT } else { OTHER_FRONT };
                     self.ended.remove(&id);
-                    tree.install_session(id, *timeout_ms, member);
+                    tree.install_own_session(id, *timeout_ms, member, *is_keyed, proven.clone());
                 }
                 None => drop(self.ended.insert(id)),
             }
         }
         for &id in &self.ended {
             let timeout_ms = tree.session_timeout_ms(id).unwrap_or(0);
-            tree.install_session(id, timeout_ms, NO_FRONT);
+            let (is_keyed, proven) = (tree.is_session_keyed(id), tree.session_identity(id).cloned());
+            tree.install_own_session(id, timeout_ms, NO_FRONT, is_keyed, proven);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use paddock_proto::{ErrorCode, MultiResult, SessionId, Stat, Write, WriteReply, Zxid, parent_and_name};
+use paddock_proto::{ErrorCode, Id, MultiResult, SessionId, Stat, Write, WriteReply, Zxid, parent_and_name};
 use paddock_tree::{Command, Outcome, QuotaOverrun, Tree};
 
 use crate::keys::Keys;
@@ -150,11 +150,12 @@ impl Planner<'_> {
 
         let mut operations = Vec::new();
         let (outcomes, touched, overruns) = tree.try_out(commands, |tree, outcomes, touched| {
+            let resumed = resumed_sessions(commands, &outcomes);
             for (id, before) in sessions_before {
                 if self.has_ended(&depends, id) {
                     continue;
                 }
-                let is_fence = depends.resumed.contains(&id);
+                let is_fence = resumed.contains(&id);
                 operations.extend(self.session_operation(id, before, session_of(tree, id), is_fence));
             }
             operations.extend(touched.iter().map(|path| self.znode_operation(tree, path, pending)));
@@ -183,17 +184,17 @@ impl Planner<'_> {
     fn session_operation(
         &self,
         id: SessionId,
-        before: Option<(i32, u8)>,
-        after: Option<(i32, u8)>,
+        before: Option<PlannedSession>,
+        after: Option<PlannedSession>,
         is_fence: bool,
     ) -> Option<Operation> {
         let key = self.keys.session(id);
         match after {
             same if same == before && !(is_fence && same.is_some()) => None,
             None => Some(Operation::Delete { key }),
-            Some((timeout_ms, _)) => {
+            Some(PlannedSession { timeout_ms, is_keyed, proven, .. }) => {
                 let lease = self.next_leases.get(&id).or_else(|| self.leases.get(&id)).copied();
-                let value = SessionRecord { timeout_ms, tag: self.tag, lease }.encode();
+                let value = SessionRecord { timeout_ms, is_keyed, proven, tag: self.tag, lease }.encode();
                 Some(Operation::Put { key, value, lease: Some(lease.unwrap_or(id.0)) })
             }
         }
@@ -292,6 +293,8 @@ impl Dependencies {
             Write::CreateSession { .. }
             | Write::CloseSession
             | Write::ResumeSession { .. }
+            | Write::BindSession
+            | Write::SetSecret { .. }
             | Write::Reconfig(_)
             | Write::FoundEnsemble { .. }
             | Write::SettleReconfig { .. } => {}
@@ -319,8 +322,28 @@ fn is_membership(command: &Command<'_>) -> bool {
     matches!(command.write, Ok(Reconfig(_) | FoundEnsemble { .. } | SettleReconfig { .. }))
 }
 
-fn session_of(tree: &Tree, id: SessionId) -> Option<(i32, u8)> {
-    tree.session_timeout_ms(id).zip(tree.session_owner(id))
+/// A session as a transaction finds or leaves it.
+#[derive(Debug, PartialEq)]
+struct PlannedSession {
+    timeout_ms: i32,
+    owner: u8,
+    is_keyed: bool,
+    proven: Option<Id>,
+}
+
+fn session_of(tree: &Tree, id: SessionId) -> Option<PlannedSession> {
+    let (timeout_ms, owner) = tree.session_timeout_ms(id).zip(tree.session_owner(id))?;
+    let (is_keyed, proven) = (tree.is_session_keyed(id), tree.session_identity(id).cloned());
+    Some(PlannedSession { timeout_ms, owner, is_keyed, proven })
+}
+
+/// Sessions that their clients resume, and may.
+fn resumed_sessions(commands: &[Command<'_>], outcomes: &[Outcome<'_>]) -> BTreeSet<SessionId> {
+    let is_resumed =
+        |command: &Command<'_>| matches!(command.write, Ok(Write::ResumeSession { is_asking: false, .. }));
+    let all = commands.iter().zip(outcomes);
+    let resumed = all.filter(|(command, outcome)| is_resumed(command) && outcome.result.is_ok());
+    resumed.map(|(command, _)| command.session).collect()
 }
 
 fn owned(reply: WriteReply<'_>) -> WriteReply<'static> {

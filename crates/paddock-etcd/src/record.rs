@@ -3,7 +3,7 @@
 //! A value is written before anybody knows the revision that it gets, so a field that holds this revision holds a mark.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{Acl, DecodeError, SessionId};
+use paddock_proto::{Acl, DecodeError, Id, SessionId, SessionSecret};
 use paddock_tree::{Znode, ZnodeKind};
 
 /// First byte of every value.
@@ -58,6 +58,8 @@ pub enum RecordError {
     Format(u8),
     #[error("value is followed by {0} bytes of something else")]
     Trailing(usize),
+    #[error("secret has {0} bytes, not {want}", want = SessionSecret::BYTES)]
+    Secret(usize),
     #[error("value has the zxid {0}, which is not before its own revision")]
     Zxid(i64),
 }
@@ -144,10 +146,30 @@ pub fn decode_znode(value: &[u8], revision: i64) -> Result<(Znode, Tag), RecordE
     Ok((znode, tag))
 }
 
+/// First byte of a session's value. Sessions of builds that knew ZooKeeper's passwords only begin like every value.
+const SESSION_FORMAT: u8 = 2;
+const HAS_LEASE: u8 = 1;
+const IS_KEYED: u8 = 2;
+const IS_BOUND: u8 = 4;
+
+/// Value of the key that holds the secret.
+pub fn encode_secret(secret: &SessionSecret) -> Vec<u8> {
+    [&[FORMAT], &secret.0[..]].concat()
+}
+
+pub fn decode_secret(value: &[u8]) -> Result<SessionSecret, RecordError> {
+    let rest = open(value)?.rest();
+    SessionSecret::from_bytes(rest).ok_or(RecordError::Secret(rest.len()))
+}
+
 /// A session, as all front ends know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
     pub timeout_ms: i32,
+    /// Its password is made from the secret; else it is ZooKeeper's.
+    pub is_keyed: bool,
+    /// The identity that it is bound to.
+    pub proven: Option<Id>,
     /// The transaction that wrote it last, which is one of the front end that serves the session.
     pub tag: Tag,
     /// Id of the lease that holds the key, if it is not that of the session: a client has come back with a longer timeout, and the
@@ -156,21 +178,47 @@ pub struct SessionRecord {
 }
 
 impl SessionRecord {
+    /// A session with ZooKeeper's password, which nobody serves.
+    pub fn of_zookeeper(timeout_ms: i32) -> SessionRecord {
+        SessionRecord { timeout_ms, is_keyed: false, proven: None, tag: Tag::default(), lease: None }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![FORMAT];
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        let mut out = vec![SESSION_FORMAT];
         out.put_i32(self.timeout_ms);
         self.tag.encode(&mut out);
-        self.lease.into_iter().for_each(|lease| out.put_i64(lease));
+        out.push(
+            flag(self.lease.is_some(), HAS_LEASE)
+                | flag(self.is_keyed, IS_KEYED)
+                | flag(self.proven.is_some(), IS_BOUND),
+        );
+        self.lease.iter().for_each(|lease| out.put_i64(*lease));
+        self.proven.iter().for_each(|id| id.encode(&mut out));
         out
     }
 
     pub fn decode(value: &[u8]) -> Result<SessionRecord, RecordError> {
+        if value.first() != Some(&SESSION_FORMAT) {
+            return SessionRecord::decode_of_zookeeper(value);
+        }
+        let mut r = Reader::new(&value[1..]);
+        let (timeout_ms, tag, flags) = (r.i32()?, Tag::decode(&mut r)?, r.u8()?);
+        if flags & !(HAS_LEASE | IS_KEYED | IS_BOUND) != 0 {
+            return Err(DecodeError::UnknownValue { field: "flags of a session", value: flags.into() }.into());
+        }
+        let lease = if flags & HAS_LEASE != 0 { Some(r.i64()?) } else { None };
+        let proven = if flags & IS_BOUND != 0 { Some(Id::decode(&mut r)?) } else { None };
+        close(&r)?;
+        Ok(SessionRecord { timeout_ms, is_keyed: flags & IS_KEYED != 0, proven, tag, lease })
+    }
+
+    fn decode_of_zookeeper(value: &[u8]) -> Result<SessionRecord, RecordError> {
         let mut r = open(value)?;
         let (timeout_ms, tag) = (r.i32()?, Tag::decode(&mut r)?);
         let lease = if r.is_empty() { None } else { Some(r.i64()?) };
-        let session = SessionRecord { timeout_ms, tag, lease };
         close(&r)?;
-        Ok(session)
+        Ok(SessionRecord { tag, lease, ..SessionRecord::of_zookeeper(timeout_ms) })
     }
 }
 
@@ -242,13 +290,37 @@ mod tests {
 
     #[test]
     fn a_session_comes_back_as_written() {
-        let session = SessionRecord { timeout_ms: 4000, tag: TAG, lease: None };
-        assert_eq!(SessionRecord::decode(&session.encode()), Ok(session));
-        let moved = SessionRecord { lease: Some(i64::MAX), ..session };
-        assert_eq!(SessionRecord::decode(&moved.encode()), Ok(moved));
-        assert!(SessionRecord::decode(&moved.encode()[..20]).is_err());
-        assert!(SessionRecord::decode(&session.encode()[..12]).is_err());
+        let session = SessionRecord { tag: TAG, ..SessionRecord::of_zookeeper(4000) };
+        let moved = SessionRecord { lease: Some(i64::MAX), ..session.clone() };
+        let keyed = SessionRecord { is_keyed: true, ..session.clone() };
+        let bound = SessionRecord { proven: Some(Id::new("sasl", "ann")), is_keyed: true, ..moved.clone() };
+        for session in [session, moved, keyed, bound] {
+            let value = session.encode();
+            assert_eq!(SessionRecord::decode(&value), Ok(session));
+            assert!((0..value.len()).all(|end| SessionRecord::decode(&value[..end]).is_err()));
+            assert!(SessionRecord::decode(&[&value[..], b"x"].concat()).is_err());
+        }
         assert_eq!(decode_mark(&encode_mark(TAG)), Ok(TAG));
+    }
+
+    /// As builds wrote them that knew ZooKeeper's passwords only.
+    #[test]
+    fn a_session_of_before_is_read() {
+        let mut value = vec![FORMAT];
+        value.put_i32(4000);
+        TAG.encode(&mut value);
+        let expected = SessionRecord { tag: TAG, ..SessionRecord::of_zookeeper(4000) };
+        assert_eq!(SessionRecord::decode(&value), Ok(expected.clone()));
+        value.put_i64(77);
+        assert_eq!(SessionRecord::decode(&value), Ok(SessionRecord { lease: Some(77), ..expected }));
+        assert!(SessionRecord::decode(&value[..20]).is_err());
+    }
+
+    #[test]
+    fn a_secret_comes_back_as_written() {
+        let secret = SessionSecret([5; SessionSecret::BYTES]);
+        assert_eq!(decode_secret(&encode_secret(&secret)), Ok(secret));
+        assert_eq!(decode_secret(&encode_secret(&secret)[..20]), Err(RecordError::Secret(19)));
     }
 
     proptest! {

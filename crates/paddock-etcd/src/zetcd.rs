@@ -180,7 +180,8 @@ impl Zetcd {
                 Err(error) => return Err(ZetcdError::Znode { path, error }),
             }
         }
-        let (tree, repairs) = draft.finish(Zxid(revision), member);
+        let (mut tree, repairs) = draft.finish(Zxid(revision), member);
+        tree.withdraw_passwords();
         report.repairs = repairs;
         Ok((tree, report))
     }

@@ -246,7 +246,8 @@ impl Loader {
             report.dropped_sessions = draft.sessions().len();
             report.dropped = close_all_sessions(&mut draft, zxid);
         }
-        let (tree, repairs) = draft.finish(zxid, self.options.member);
+        let (mut tree, repairs) = draft.finish(zxid, self.options.member);
+        tree.withdraw_passwords();
         report.repairs = repairs;
         Ok(KeeperLoaded { tree, report: self.report })
     }

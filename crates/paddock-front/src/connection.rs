@@ -18,7 +18,7 @@ use crate::clickhouse::Packet;
 use crate::host::{Answered, Host, Received, TracedRequest};
 use crate::long_request::{ListToCopy, LongRequest};
 use crate::output::{Output, SharedEvent};
-use crate::protocol::Protocol;
+use crate::protocol::{Granted, Protocol};
 use crate::queue::Queue;
 use crate::watches::{Portion, WatchesToSet};
 use crate::{AuditLog, Condition, LimitHit, Limits, Settings};
@@ -274,10 +274,10 @@ impl<H: Host> Connection<H> {
         settings: &Settings,
     ) -> bool {
         let limits = &settings.limits;
-        if let (Parcel::Connected { timeout_ms, read_only: false, .. }, Some(waiting)) =
-            (parcel, self.queue.oldest())
+        if let (Parcel::Connected(connected, _), Some(waiting)) = (parcel, self.queue.oldest())
+            && !connected.read_only
         {
-            (self.session_since_ms, self.session_timeout_ms) = (waiting.since_ms, timeout_ms);
+            (self.session_since_ms, self.session_timeout_ms) = (waiting.since_ms, connected.timeout_ms);
         }
         if self.ending == Ending::Silenced || self.close_without_contact(now.monotonic_ms, host) {
             return false;
@@ -309,14 +309,23 @@ impl<H: Host> Connection<H> {
                     host.on_event(&self.stats, bytes.len());
                 }
             }
-            Parcel::Connected { session, timeout_ms, read_only } => {
-                let response = self.protocol.on_connected(session, timeout_ms, read_only);
-                host.on_session(&self.stats, session, timeout_ms);
-                self.greet(&response, now, host, limits);
+            Parcel::Connected(connected, password) => {
+                let granted = self.protocol.on_connected(connected, password);
+                if self.session() == connected.session {
+                    host.on_session(&self.stats, connected.session, connected.timeout_ms);
+                }
+                match granted {
+                    Granted::Greet(response) => self.greet(Some(&response), now, host, limits),
+                    Granted::Known => self.greet(None, now, host, limits),
+                    Granted::OtherMode => {
+                        self.greet(None, now, host, limits);
+                        self.close();
+                    }
+                }
             }
             Parcel::Expired => {
                 let response = self.protocol.on_expired();
-                self.greet(&response, now, host, limits);
+                self.greet(response.as_ref(), now, host, limits);
                 self.close();
             }
             Parcel::Close => {
@@ -328,7 +337,7 @@ impl<H: Host> Connection<H> {
                 self.has_changed = true;
             }
         }
-        matches!(parcel, Parcel::Reply(_) | Parcel::Connected { .. } | Parcel::Expired)
+        matches!(parcel, Parcel::Reply(_) | Parcel::Connected(..) | Parcel::Expired)
     }
 
     /// The oldest request with the engine has been answered. Returns it as the audit log wants it.

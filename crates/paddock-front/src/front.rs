@@ -19,7 +19,7 @@ use crate::long_request::{ListToCopy, LongRequest};
 use crate::output::{SharedEvent, clear};
 use crate::outstanding::FrontOutstanding;
 use crate::prefetch;
-use crate::protocol::{Action, BadInput, Context, SaslReply};
+use crate::protocol::{Action, BadInput, Context, Identified, SaslReply};
 use crate::watches::{self, WatchesToSet};
 use crate::{Condition, LimitHit, Settings};
 
@@ -458,16 +458,15 @@ impl<'a, H: Host> Turn<'a, H> {
         let span = connection.begin_span(frame, trace, host);
         let conn = connection.client().conn;
         let op = connection.hear(frame, host, || self.front.heard.push(conn));
-        let context = if connection.protocol.is_greeting() {
-            let (zxid, sessions) = {
-                let state = host.lock_state();
-                (state.tree().zxid(), state.tree().session_count())
-            };
-            Context { zxid, is_looking: host.is_looking(), sessions, now_ms: self.since_ms }
+        let action = if connection.protocol.is_greeting() {
+            let state = host.lock_state();
+            let (tree, is_looking, now_ms) = (Some(state.tree()), host.is_looking(), self.since_ms);
+            let context = Context { tree, is_looking, now_ms };
+            connection.protocol.on_frame(frame, &context, &self.front.settings)
         } else {
-            Context::default()
+            connection.protocol.on_frame(frame, &Context::default(), &self.front.settings)
         };
-        match connection.protocol.on_frame(frame, &context, &self.front.settings) {
+        match action {
             Action::Submit(input) => {
                 if matches!(input, ClientInput::Resume { .. }) {
                     host.on_resumption();
@@ -510,6 +509,7 @@ impl<'a, H: Host> Turn<'a, H> {
                 self.lock(connection).identify(connection.client());
                 connection.reply_to_auth(xid, None, span, host);
                 self.replies += 1;
+                self.follow_identity(connection);
             }
             Action::Sasl { xid, body } => self.take_token(connection, xid, body, span),
             Action::Refuse(refusal) => {
@@ -613,6 +613,30 @@ impl<'a, H: Host> Turn<'a, H> {
         };
         connection.reply_to_sasl((xid, None), token.as_deref(), span, host);
         self.replies += 1;
+        self.follow_identity(connection);
+    }
+
+    /// Binds the session to an identity that its client has shown, or resumes it for who has come back.
+    fn follow_identity(&mut self, connection: &mut Connection<H>) {
+        let host = self.host;
+        self.lock(connection);
+        if connection.is_silenced() {
+            return;
+        }
+        let tree = self.state.as_ref().expect("it was just locked").tree();
+        match connection.protocol.on_identified(tree, &self.front.settings) {
+            None => {}
+            Some(Identified::Bind(input)) => self.front.inputs.push(input),
+            Some(Identified::Resume(input)) => {
+                self.submit(connection, (OpCode::CreateSession.code(), 0), input, None);
+            }
+            Some(Identified::Stranger) => {
+                let client = connection.protocol.address();
+                tracing::info!(%client, "connection closed: its client is not the one that the session is bound to");
+                host.on_auth_failed();
+                connection.close();
+            }
+        }
     }
 
     /// Hands a request of an operation and so many bytes to the engine, which will answer.

@@ -5,6 +5,7 @@
 
 mod action;
 mod greeting;
+mod returning;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ use paddock_proto::{
     Write, Xid, Zxid,
 };
 use paddock_state::{Client, ClientInput, ConnId};
-use paddock_tree::Command;
+use paddock_tree::{Command, Tree};
 
 use crate::auth;
 use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
@@ -27,6 +28,8 @@ use crate::sasl::{SaslAnswer, SaslExchange};
 use crate::{Host, LimitHit, Settings};
 pub(crate) use action::{Action, Refusal};
 use action::{reply_and_close, silently, unimplemented};
+use returning::Returning;
+pub(crate) use returning::{Granted, Identified};
 
 /// The largest connect request, in bytes: a client without a session cannot make the member wait for gigabytes.
 const GREETING_BYTES_MAX: i32 = 64 << 10;
@@ -37,6 +40,8 @@ enum Phase {
     Word([u8; 4]),
     /// The connect request is with the engine. What comes behind it has to wait.
     Connecting,
+    /// The client knows that its session lives, and has yet to show who it is before it is served.
+    Proving,
     Serving,
     /// Nothing more is read.
     Ended,
@@ -63,13 +68,11 @@ pub(crate) enum BadInput {
 
 /// The member as a greeting finds it.
 #[derive(Debug, Default)]
-pub(crate) struct Context {
-    /// The newest zxid applied here.
-    pub(crate) zxid: Zxid,
+pub(crate) struct Context<'t> {
+    /// `None` for requests behind the greeting, which do not ask.
+    pub(crate) tree: Option<&'t Tree>,
     /// True while the member knows of no leader.
     pub(crate) is_looking: bool,
-    /// Sessions in the ensemble.
-    pub(crate) sessions: usize,
     /// Monotonic time in milliseconds.
     pub(crate) now_ms: u64,
 }
@@ -82,8 +85,15 @@ pub(crate) struct Protocol {
     client: Client,
     /// `None` for a client that speaks ZooKeeper's dialect.
     clickhouse: Option<Box<ClickHouse>>,
-    /// Begun with the client's first token of SASL.
-    sasl: Option<Box<SaslExchange>>,
+    /// Present once the client has sent a token of SASL, or has to show who it is.
+    identifying: Option<Box<Identifying>>,
+}
+
+#[derive(Debug, Default)]
+struct Identifying {
+    sasl: SaslExchange,
+    /// Present until a client that comes back has shown who it is, if it has to.
+    returning: Option<Returning>,
 }
 
 /// Reply to a token of SASL.
@@ -100,7 +110,14 @@ impl Protocol {
         let ids: Vec<Id> =
             std::iter::once(auth::address_id(address.ip())).chain(proven.iter().cloned()).collect();
         let client = Client::new(conn, SessionId::NONE, &ids);
-        Protocol { address, phase: Phase::Greeting, read_only: None, client, clickhouse: None, sasl: None }
+        Protocol {
+            address,
+            phase: Phase::Greeting,
+            read_only: None,
+            client,
+            clickhouse: None,
+            identifying: None,
+        }
     }
 
     #[inline]
@@ -139,7 +156,7 @@ impl Protocol {
     /// True if frames are taken in this phase.
     #[inline]
     pub(crate) fn takes_frames(&self) -> bool {
-        matches!(self.phase, Phase::Greeting | Phase::Serving)
+        matches!(self.phase, Phase::Greeting | Phase::Proving | Phase::Serving)
     }
 
     /// The first frame of `bytes` with what belongs to it, or `None` while it is incomplete.
@@ -204,12 +221,12 @@ impl Protocol {
     pub(crate) fn on_frame<'f>(
         &mut self,
         frame: &'f [u8],
-        context: &Context,
+        context: &Context<'_>,
         settings: &Settings,
     ) -> Action<'f> {
         let action = match self.phase {
             Phase::Greeting => self.on_greeting(frame, context, settings),
-            Phase::Serving => self.on_request(frame, settings),
+            Phase::Proving | Phase::Serving => self.on_request(frame, settings),
             Phase::Word(_) | Phase::Connecting | Phase::Ended => {
                 unreachable!("frames are taken only while takes_frames() says so")
             }
@@ -247,7 +264,8 @@ impl Protocol {
             }
         }
         let shows_identity = matches!(op, OpCode::Auth | OpCode::Sasl);
-        if !shows_identity && !self.has_required_identity(settings) {
+        let is_too_early = self.phase == Phase::Proving && op != OpCode::Ping;
+        if !shows_identity && (is_too_early || !self.has_required_identity(settings)) {
             return reply_and_close(xid, Zxid(0), ErrorCode::SessionClosedRequireSaslAuth);
         }
         match op {
@@ -260,6 +278,8 @@ impl Protocol {
             | OpCode::ExpireSession
             | OpCode::FoundEnsemble
             | OpCode::SettleReconfig
+            | OpCode::SetSecret
+            | OpCode::BindSession
             | OpCode::DeleteContainer => unimplemented(xid),
             // The state refuses it in its turn.
             OpCode::Reconfig if !settings.may_reconfig => Action::Read { xid, op, body },
@@ -327,7 +347,7 @@ impl Protocol {
         };
         // As ZooKeeper without SASL: the client goes on without an identity, if it likes.
         let Some(users) = &settings.sasl else { return Ok(SaslReply::Token(None)) };
-        let exchange = self.sasl.get_or_insert_default();
+        let exchange = &mut self.identifying.get_or_insert_default().sasl;
         match exchange.take(token.unwrap_or_default(), users, settings.kerberos.as_ref(), || host.nonce()) {
             Ok(SaslAnswer::Challenge(token)) => Ok(SaslReply::Token(Some(token))),
             Ok(SaslAnswer::Proven { ids, proof }) => {

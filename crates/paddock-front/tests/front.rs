@@ -13,7 +13,7 @@ use paddock_proto::{
     Acl, ConnectRequest, CreateMode, ErrorCode, EventKind, Extensions, Id, IdList, OpCode, Password, Perms,
     ReplyHeader, SessionId, SetWatches, WatchEvent, Xid, Zxid, encode, frame,
 };
-use paddock_state::{Client, ClientInput, ConnId, Now, Outbox, Outboxes, QueuedRead, State};
+use paddock_state::{Client, ClientInput, ConnId, Connected, Now, Outbox, Outboxes, QueuedRead, State};
 use paddock_tree::{Command, Guess};
 
 const FIRST: SessionId = SessionId(0x101);
@@ -114,14 +114,15 @@ impl Stage {
             last_zxid_seen: Zxid(0),
             timeout_ms: 10_000,
             session,
-            password: Some(&Password::of(session).0),
+            password: Some(&Password::of_zookeeper(session).0),
             read_only: Some(false),
         };
         let mut bytes = Vec::new();
         request.encode(&mut bytes);
         self.receive(conn, &bytes);
         assert!(matches!(self.inputs()[..], [ClientInput::Resume { .. }]));
-        self.engine(|out| out.connected(conn, session, 10_000, false));
+        let connected = Connected { session, timeout_ms: 10_000, read_only: false };
+        self.engine(|out| out.connected(conn, connected, &Password::of_zookeeper(session)));
         self.front.deliver(&self.around);
         self.sent(conn);
         conn
@@ -788,7 +789,17 @@ fn who_has_to_show_who_it_is_may_ask_for_nothing_before() {
         out.put_buffer(Some(b"ann:pw"));
     });
     stage.receive(conn, &[auth, read(1)].concat());
-    assert_eq!(stage.replies(conn), [(Xid::AUTH.0, None), (1, None)]);
+    assert_eq!(stage.replies(conn), [(Xid::AUTH.0, None)]);
+    // Only now is its session resumed; until then it was only asked for, and what came behind it waits.
+    let inputs = stage.inputs();
+    let [ClientInput::Resume { resumption, .. }] = &inputs[..] else { panic!("{inputs:?}") };
+    assert!(!resumption.is_asking && stage.front.session(conn) == SessionId::NONE);
+    let connected = Connected { session: FIRST, timeout_ms: 10_000, read_only: false };
+    stage.engine(|out| out.connected(conn, connected, &Password::of_zookeeper(FIRST)));
+    stage.front.deliver(&stage.around);
+    stage.front.resume(conn, stage.around.now.get().monotonic_ms, &stage.around);
+    assert_eq!(stage.replies(conn), [(1, None)], "it is greeted once");
+    assert_eq!(stage.front.session(conn), FIRST);
 }
 
 /// A create of a znode with so many bytes.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use paddock_proto::SessionSecret;
 use paddock_replica::Founding;
 #[cfg(test)]
 use paddock_replica::Membership;
@@ -61,6 +62,8 @@ pub struct Config {
     /// Milliseconds in a second by which clocks may drift apart, if leaders may answer without asking. See
     /// `ReplicaOptions`.
     pub lease_clock_bound_ms: Option<u64>,
+    /// Secret for passwords of sessions, for an ensemble that has none: a new one at each start.
+    pub secret: SessionSecret,
     /// Seed of the election timeouts and of the number that tells this process from all others: the same seed makes the same
     /// choices.
     pub seed: u64,
@@ -105,6 +108,7 @@ impl Config {
             entry_bytes_kept: 1000,
             linearizable_reads: false,
             lease_clock_bound_ms: None,
+            secret: SessionSecret([7; SessionSecret::BYTES]),
             seed: 1,
         }
     }

@@ -418,6 +418,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         linearizable_reads: config.linearizable_reads,
         lease_clock_bound_ms: config.lease_clock_bound_ms,
         seed: config.seed,
+        secret: config.secret,
         process: config.process(),
     }
 }

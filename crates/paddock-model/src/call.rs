@@ -2,7 +2,8 @@
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
-    Acl, DecodeError, ErrorCode, Id, IdList, OpCode, Perms, Reconfig, SessionId, Stat, Write, encode,
+    Acl, DecodeError, ErrorCode, Id, IdList, OpCode, Perms, Reconfig, SessionId, SessionSecret, Stat, Write,
+    encode,
 };
 use paddock_tree::{Command, Tree};
 
@@ -14,6 +15,12 @@ pub enum Wish {
     },
     ResumeSession {
         timeout_ms: i32,
+        is_keyed: bool,
+        is_asking: bool,
+    },
+    BindSession,
+    SetSecret {
+        secret: SessionSecret,
     },
     ExpireSession {
         session: SessionId,
@@ -96,7 +103,11 @@ impl Wish {
     fn of_single(write: &Write<'_>) -> Wish {
         match *write {
             Write::CreateSession { timeout_ms } => Wish::CreateSession { timeout_ms },
-            Write::ResumeSession { timeout_ms } => Wish::ResumeSession { timeout_ms },
+            Write::ResumeSession { timeout_ms, is_keyed, is_asking } => {
+                Wish::ResumeSession { timeout_ms, is_keyed, is_asking }
+            }
+            Write::BindSession => Wish::BindSession,
+            Write::SetSecret { secret } => Wish::SetSecret { secret },
             Write::ExpireSession { session } => Wish::ExpireSession { session },
             Write::CloseSession => Wish::CloseSession,
             Write::Create(create) => Wish::Create {
@@ -144,6 +155,8 @@ impl Wish {
         match self {
             Wish::CreateSession { .. } => OpCode::CreateSession,
             Wish::ResumeSession { .. } => OpCode::ResumeSession,
+            Wish::BindSession => OpCode::BindSession,
+            Wish::SetSecret { .. } => OpCode::SetSecret,
             Wish::ExpireSession { .. } => OpCode::ExpireSession,
             Wish::CloseSession => OpCode::CloseSession,
             Wish::Create { op, .. } => *op,
@@ -166,11 +179,13 @@ impl Wish {
     /// Appends the body of the request.
     pub fn put_body(&self, out: &mut Vec<u8>) {
         match self {
-            Wish::CreateSession { timeout_ms } | Wish::ResumeSession { timeout_ms } => {
-                out.put_i32(*timeout_ms);
+            Wish::CreateSession { timeout_ms } => out.put_i32(*timeout_ms),
+            Wish::ResumeSession { timeout_ms, is_keyed, is_asking } => {
+                encode::resume_session(out, *timeout_ms, *is_keyed, *is_asking);
             }
+            Wish::SetSecret { secret } => encode::secret(out, secret),
             Wish::ExpireSession { session } => out.put_i64(session.0),
-            Wish::CloseSession => {}
+            Wish::CloseSession | Wish::BindSession => {}
             Wish::Broken => out.put_i32(5),
             Wish::Create { op, path, data, acl, flags, ttl_ms } => {
                 out.put_string(path);

@@ -12,6 +12,8 @@ pub struct Dump {
     pub znodes: BTreeMap<String, Znode>,
     /// Each with its timeout and the member that serves it.
     pub sessions: Vec<(SessionId, i32, u8)>,
+    /// Of each session: a password of the ensemble's own, and the identity that it is bound to.
+    pub rights: Vec<(SessionId, bool, Option<Id>)>,
     pub ephemerals: Vec<(SessionId, Vec<String>)>,
     /// `Tree::node_count`, `ephemeral_count`, `data_bytes`.
     pub counts: (usize, usize, u64),
@@ -40,10 +42,15 @@ pub fn dump(tree: &Tree) -> Dump {
         zxid: tree.zxid(),
         znodes,
         sessions: tree.sessions().map(|(id, timeout_ms)| (id, timeout_ms, owner(tree, id))).collect(),
+        rights: tree.sessions().map(|(id, _)| rights(tree, id)).collect(),
         ephemerals: tree.ephemerals().collect(),
         counts: (tree.node_count(), tree.ephemeral_count(), tree.data_bytes()),
         perishable,
     }
+}
+
+fn rights(tree: &Tree, session: SessionId) -> (SessionId, bool, Option<Id>) {
+    (session, tree.is_session_keyed(session), tree.session_identity(session).cloned())
 }
 
 fn owner(tree: &Tree, session: SessionId) -> u8 {

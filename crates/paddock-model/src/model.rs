@@ -32,13 +32,17 @@ pub struct Model {
     nodes: BTreeMap<Rc<str>, Rc<Node>>,
     sessions: BTreeMap<SessionId, Session>,
     ensemble: Option<Ensemble>,
+    has_secret: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Session {
     timeout_ms: i32,
     /// The member that serves it.
     owner: u8,
+    /// It began when there was a secret.
+    is_keyed: bool,
+    proven: Option<Id>,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +61,11 @@ enum ZnodeKind {
     Ephemeral(SessionId),
     Container,
     Ttl(i64),
+}
+
+/// The identity that a session is bound to, of those that its client has shown.
+fn proven(ids: &[Id]) -> Option<Id> {
+    ids.iter().find(|id| id.scheme == "sasl" || id.scheme == "x509").cloned()
 }
 
 impl Default for Model {
@@ -82,7 +91,7 @@ impl Model {
         let mut config = node(acl(1, "world", "anyone"));
         config.stat.aversion = -1;
         nodes.insert("/zookeeper/config".into(), Rc::new(config));
-        Model { zxid: 0, nodes, sessions: BTreeMap::new(), ensemble: None }
+        Model { zxid: 0, nodes, sessions: BTreeMap::new(), ensemble: None, has_secret: false }
     }
 
     pub fn zxid(&self) -> Zxid {
@@ -108,11 +117,18 @@ impl Model {
         self.sessions.contains_key(&id)
     }
 
-    /// Carries out one write, or refuses it. Only the return of a client takes no zxid.
+    /// Carries out one write, or refuses it. Only what concerns the right to a session takes no zxid.
     pub fn apply(&mut self, call: &Call) -> Outcome<'static> {
         let mut changes = Vec::new();
         let result = match &call.wish {
-            Wish::ResumeSession { timeout_ms } => self.resume(call, *timeout_ms),
+            Wish::ResumeSession { timeout_ms, is_keyed, is_asking } => {
+                self.resume(call, *timeout_ms, *is_keyed, *is_asking)
+            }
+            Wish::BindSession => self.bind(call),
+            Wish::SetSecret { .. } if call.session == SessionId::NONE => {
+                self.has_secret = true;
+                Ok(WriteReply::Done)
+            }
             _ => {
                 self.zxid += 1;
                 self.answer(call, &mut changes)
@@ -159,7 +175,8 @@ impl Model {
                 if is_service || owner.is_some() {
                     return Err(ErrorCode::BadArguments);
                 }
-                let session = Session { timeout_ms: *timeout_ms, owner: call.member };
+                let (is_keyed, proven) = (self.has_secret, proven(&call.ids));
+                let session = Session { timeout_ms: *timeout_ms, owner: call.member, is_keyed, proven };
                 self.sessions.insert(call.session, session);
                 return Ok(WriteReply::Done);
             }
@@ -174,6 +191,7 @@ impl Model {
         }
         match &call.wish {
             Wish::Check { .. } => Err(ErrorCode::Unimplemented),
+            Wish::SetSecret { .. } => Err(ErrorCode::BadArguments),
             Wish::Reconfig { .. } => self.reconfig(call),
             // Only the service says so.
             Wish::FoundEnsemble { .. } | Wish::SettleReconfig { .. } if !is_service => {
@@ -187,9 +205,32 @@ impl Model {
         }
     }
 
-    fn resume(&mut self, call: &Call, timeout_ms: i32) -> Reply {
+    fn resume(&mut self, call: &Call, timeout_ms: i32, is_keyed: bool, is_asking: bool) -> Reply {
+        let Some(session) = self.sessions.get_mut(&call.session) else {
+            return Err(ErrorCode::SessionExpired);
+        };
+        if session.is_keyed != is_keyed {
+            return Err(ErrorCode::SessionExpired);
+        }
+        if !is_asking {
+            if session.proven.as_ref().is_some_and(|proven| !call.ids.contains(proven)) {
+                return Err(ErrorCode::NoAuth);
+            }
+            session.timeout_ms = timeout_ms;
+            session.owner = call.member;
+        }
+        Ok(WriteReply::Done)
+    }
+
+    fn bind(&mut self, call: &Call) -> Reply {
+        if call.session == SessionId::NONE {
+            return Err(ErrorCode::BadArguments);
+        }
         let session = self.sessions.get_mut(&call.session).ok_or(ErrorCode::SessionExpired)?;
-        *session = Session { timeout_ms, owner: call.member };
+        if session.owner != call.member {
+            return Err(ErrorCode::SessionMoved);
+        }
+        session.proven = session.proven.take().or_else(|| proven(&call.ids));
         Ok(WriteReply::Done)
     }
 
@@ -260,6 +301,7 @@ impl Model {
             zxid: self.zxid(),
             znodes: self.nodes.iter().map(znode).collect(),
             sessions: self.sessions.iter().map(|(&id, s)| (id, s.timeout_ms, s.owner)).collect(),
+            rights: self.sessions.iter().map(|(&id, s)| (id, s.is_keyed, s.proven.clone())).collect(),
             counts: (self.nodes.len() + 1, ephemerals.values().map(Vec::len).sum(), bytes),
             ephemerals: ephemerals.into_iter().collect(),
             perishable: self.nodes.iter().filter(is_perishable).map(|(path, _)| path.to_string()).collect(),

@@ -9,9 +9,6 @@ use crate::{SessionId, Zxid};
 pub const PASSWORD_BYTES: usize = 16;
 
 /// Password with which a client resumes its session.
-///
-/// ZooKeeper derives it from the session's id with Java's `Random`; so do we, so that the sessions of an imported
-/// ensemble live on and any member can check it. It is an identifier, not a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Password(pub [u8; PASSWORD_BYTES]);
 
@@ -19,8 +16,9 @@ impl Password {
     /// Password in the answer to a refused client.
     pub const ZERO: Password = Password([0; PASSWORD_BYTES]);
 
-    /// The password of session `id`: `new Random(id ^ 0xB3415C00L).nextBytes(passwd)`.
-    pub fn of(id: SessionId) -> Password {
+    /// The password that ZooKeeper gives session `id`: `new Random(id ^ 0xB3415C00L).nextBytes(passwd)`. Whoever knows the id can
+    /// tell it.
+    pub fn of_zookeeper(id: SessionId) -> Password {
         const MASK: u64 = (1 << 48) - 1;
         const MULTIPLIER: u64 = 0x5DEE_CE66D;
         let mut seed = ((id.0 as u64) ^ 0xB341_5C00 ^ MULTIPLIER) & MASK;
@@ -36,6 +34,25 @@ impl Password {
 impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password(..)")
+    }
+}
+
+/// Key of an ensemble from which the passwords of its sessions are made. Nobody but its members may see it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SessionSecret(pub [u8; SessionSecret::BYTES]);
+
+impl SessionSecret {
+    pub const BYTES: usize = 32;
+
+    /// `None` if the bytes are too many or too few.
+    pub fn from_bytes(bytes: &[u8]) -> Option<SessionSecret> {
+        bytes.try_into().ok().map(SessionSecret)
+    }
+}
+
+impl fmt::Debug for SessionSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionSecret(..)")
     }
 }
 
@@ -219,7 +236,7 @@ mod tests {
     fn the_password_is_javas() {
         // Printed by `new java.util.Random(0x100000001L ^ 0xB3415C00L).nextBytes(b)`.
         let expected = [5, 76, 90, 100, 55, 50, 20, 168, 21, 231, 77, 29, 12, 115, 223, 166];
-        assert_eq!(Password::of(SessionId(0x1_0000_0001)).0, expected);
+        assert_eq!(Password::of_zookeeper(SessionId(0x1_0000_0001)).0, expected);
     }
 
     #[test]

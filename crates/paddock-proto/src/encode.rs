@@ -1,7 +1,8 @@
 //! The bodies of requests, as a client writes them.
 
 use crate::jute::Writer;
-use crate::{Acl, AclList, AddWatchMode, CreateMode, OpCode, SetWatches, WatcherKind};
+use crate::request::{RESUME_ASKING, RESUME_KEYED};
+use crate::{Acl, AclList, AddWatchMode, CreateMode, OpCode, SessionSecret, SetWatches, WatcherKind};
 
 /// The operation that makes a znode of this kind and answers with its path alone.
 pub fn create_op(mode: CreateMode) -> OpCode {
@@ -9,6 +10,17 @@ pub fn create_op(mode: CreateMode) -> OpCode {
         CreateMode::Container => OpCode::CreateContainer,
         _ => OpCode::Create,
     }
+}
+
+/// The flags of a `Write::ResumeSession` go behind the timeout.
+pub fn resume_session(out: &mut Vec<u8>, timeout_ms: i32, is_keyed: bool, is_asking: bool) {
+    out.put_i32(timeout_ms);
+    let keyed = if is_keyed { RESUME_KEYED } else { 0 };
+    out.push(keyed | if is_asking { RESUME_ASKING } else { 0 });
+}
+
+pub fn secret(out: &mut Vec<u8>, secret: &SessionSecret) {
+    out.put_buffer(Some(&secret.0));
 }
 
 /// A create whose znode is open to everybody.

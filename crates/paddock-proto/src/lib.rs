@@ -22,7 +22,7 @@ mod stat;
 mod watch;
 
 pub use acl::{Acl, AclList, Id, IdList, Perms};
-pub use connect::{ConnectRequest, ConnectResponse, Extensions, PASSWORD_BYTES, Password};
+pub use connect::{ConnectRequest, ConnectResponse, Extensions, PASSWORD_BYTES, Password, SessionSecret};
 pub use dialect::Dialect;
 pub use error::ErrorCode;
 pub use ids::{SessionId, Xid, Zxid};

@@ -67,6 +67,8 @@ op_codes! {
     ExpireSession = -13, "CLOS";
     FoundEnsemble = -14, "RECO";
     SettleReconfig = -15, "RECO";
+    SetSecret = -16, "NA";
+    BindSession = -17, "SESS";
 }
 
 impl OpCode {

@@ -4,7 +4,9 @@
 //! member; a `Read` and a `WatchRequest` are answered by the member itself; the rest concerns the connection.
 
 use crate::jute::{DecodeError, Reader, Writer};
-use crate::{AclList, AddWatchMode, Dialect, ErrorCode, OpCode, SessionId, Stat, WatcherKind, Xid, Zxid};
+use crate::{
+    AclList, AddWatchMode, Dialect, ErrorCode, OpCode, SessionId, SessionSecret, Stat, WatcherKind, Xid, Zxid,
+};
 
 /// In front of every request but the first. The operation is a bare number here: an unknown one must be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,18 @@ pub enum Write<'a> {
     /// takes no zxid.
     ResumeSession {
         timeout_ms: i32,
+        /// The client has shown a password that was made from the ensemble's secret, and not ZooKeeper's.
+        is_keyed: bool,
+        /// The client has yet to show an identity: it is only asked if the session lives.
+        is_asking: bool,
+    },
+    /// The client of a session has proved who it is: from now on nobody else resumes it. Refused from clients, and no
+    /// transaction: it takes no zxid.
+    BindSession,
+    /// The service's own secret for passwords of sessions, which counts if there is none yet; refused from clients, and no
+    /// transaction: it takes no zxid.
+    SetSecret {
+        secret: SessionSecret,
     },
     /// The service's own end of a session that was silent for too long; refused from clients.
     ExpireSession {
@@ -334,6 +348,16 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Flags of a session that is resumed.
+pub(crate) const RESUME_KEYED: u8 = 1;
+pub(crate) const RESUME_ASKING: u8 = 2;
+
+fn decode_secret(r: &mut Reader<'_>) -> Result<SessionSecret, DecodeError> {
+    let bytes = r.buffer()?.unwrap_or_default();
+    let wrong = DecodeError::UnknownValue { field: "length of a secret", value: bytes.len() as i32 };
+    SessionSecret::from_bytes(bytes).ok_or(wrong)
+}
+
 /// True if the operation changes the replicated state.
 fn is_write(op: OpCode) -> bool {
     matches!(
@@ -360,6 +384,8 @@ fn is_write(op: OpCode) -> bool {
             | OpCode::Reconfig
             | OpCode::FoundEnsemble
             | OpCode::SettleReconfig
+            | OpCode::SetSecret
+            | OpCode::BindSession
     )
 }
 
@@ -412,13 +438,29 @@ impl<'a> Write<'a> {
             }
             OpCode::CreateSession => Write::CreateSession { timeout_ms: r.i32()? },
             OpCode::CloseSession => Write::CloseSession,
-            OpCode::ResumeSession => Write::ResumeSession { timeout_ms: r.i32()? },
+            OpCode::ResumeSession => Write::decode_resume(r)?,
+            OpCode::BindSession => Write::BindSession,
+            OpCode::SetSecret => Write::SetSecret { secret: decode_secret(r)? },
             OpCode::ExpireSession => Write::ExpireSession { session: SessionId(r.i64()?) },
             OpCode::Reconfig => Write::Reconfig(Reconfig::decode(r)?),
             OpCode::FoundEnsemble => Write::FoundEnsemble { cluster: r.i64()? as u64, members: r.string()? },
             OpCode::SettleReconfig => Write::SettleReconfig { error: ErrorCode::from_code(r.i32()?) },
             other => return Err(DecodeError::UnknownValue { field: "write operation", value: other.code() }),
         })
+    }
+
+    fn decode_resume(r: &mut Reader<'a>) -> Result<Write<'a>, DecodeError> {
+        let timeout_ms = r.i32()?;
+        // Builds that knew ZooKeeper's passwords only wrote no flags.
+        let flags = if r.is_empty() { 0 } else { r.u8()? };
+        if flags & !(RESUME_KEYED | RESUME_ASKING) != 0 {
+            return Err(DecodeError::UnknownValue {
+                field: "flags of a resumed session",
+                value: flags.into(),
+            });
+        }
+        let (is_keyed, is_asking) = (flags & RESUME_KEYED != 0, flags & RESUME_ASKING != 0);
+        Ok(Write::ResumeSession { timeout_ms, is_keyed, is_asking })
     }
 
     fn decode_in_multi(op: OpCode, r: &mut Reader<'a>) -> Result<Write<'a>, DecodeError> {

@@ -4,12 +4,12 @@
 //! `cargo xtask instructions` counts them; docs/testing.md says what the figures depend on.
 
 use gungraun::prelude::*;
-use paddock_proto::{CreateMode, IdList, OpCode, SessionId, Xid, encode};
+use paddock_proto::{CreateMode, IdList, OpCode, SessionId, SessionSecret, Xid, encode};
 use paddock_replica::{
     Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions,
     Replicated, WORK_AT_ONCE,
 };
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 const WRITES: usize = 100;
@@ -29,6 +29,7 @@ fn options() -> ReplicaOptions {
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
         lease_clock_bound_ms: None,
+        secret: SessionSecret([7; SessionSecret::BYTES]),
         seed: 1,
         process: 1,
     }
@@ -83,12 +84,17 @@ impl Member {
     fn connect(&mut self) -> SessionId {
         self.replica.step(
             NOW,
-            Input::Client(ClientInput::Connect { conn: conn(), timeout_ms: 30_000, may_only_read: false }),
+            Input::Client(ClientInput::Connect {
+                conn: conn(),
+                timeout_ms: 30_000,
+                may_only_read: false,
+                ids: ProvenIds::default(),
+            }),
         );
         self.settle();
         let (_, outbox) = self.out.iter_mut().next().expect("there is a worker");
         let session = outbox.iter().find_map(|(_, parcel)| match parcel {
-            Parcel::Connected { session, .. } => Some(session),
+            Parcel::Connected(connected, _) => Some(connected.session),
             _ => None,
         });
         session.expect("a member alone gives everyone a session")

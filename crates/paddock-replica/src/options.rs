@@ -1,5 +1,7 @@
 //! Settings of a member.
 
+use paddock_proto::SessionSecret;
+
 use crate::Membership;
 
 /// Settings of one member. They stay the same as long as its process runs.
@@ -28,6 +30,8 @@ pub struct ReplicaOptions {
     pub work_at_once: usize,
     /// Seed of the election timeouts: the same seed makes the same choices.
     pub seed: u64,
+    /// Secret for passwords of sessions, drawn at each start: it becomes the ensemble's if this member leads one that has none.
+    pub secret: SessionSecret,
     /// Number of this process of the member, which no other process has, here or elsewhere.
     pub process: u64,
 }

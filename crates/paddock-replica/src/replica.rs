@@ -13,8 +13,10 @@ mod collect;
 mod peers;
 mod standing;
 
-use paddock_proto::{IdList, OpCode, SessionId};
-use paddock_state::{ClientInput, ConnId, Garbage, Now, Outboxes, Serving, TOUCH_DELAY_MS};
+use paddock_proto::{OpCode, SessionId};
+use paddock_state::{
+    ClientInput, ConnId, Garbage, Now, Outboxes, ProvenIds, Resumption, Serving, TOUCH_DELAY_MS,
+};
 use paddock_tree::{Command, Origin, Tree};
 
 use crate::applied_position::AppliedPosition;
@@ -72,6 +74,8 @@ pub struct Replica {
     sessions: Sessions,
     contact: Contact,
     gates: Gates,
+    /// The state has a secret for passwords of sessions.
+    has_secret: bool,
     read_only: ReadOnly,
     joining: Joining,
     cluster: OwnCluster,
@@ -116,6 +120,7 @@ impl Replica {
             sessions: Sessions::new(options.tick_ms, options.member, incarnation),
             contact: Contact::new(now.monotonic_ms),
             gates: Gates::default(),
+            has_secret: false,
             read_only: ReadOnly::default(),
             joining: Joining::new(options.member, silent_until),
             processes: Processes::default(),
@@ -238,12 +243,15 @@ impl Replica {
                 self.requests.submit(&command, QueuedItem::Write { conn, xid });
             }
             ClientInput::Read(read) => self.requests.push(QueuedItem::Read(read)),
-            ClientInput::Connect { conn, timeout_ms, .. } => {
+            ClientInput::Connect { conn, timeout_ms, ids, .. } => {
                 let session = self.sessions.take_id();
-                self.submit_session(session, OpCode::CreateSession, timeout_ms, conn);
+                self.submit_session(session, OpCode::CreateSession, &ids, &timeout_ms.to_be_bytes(), conn);
             }
-            ClientInput::Resume { conn, session, timeout_ms, .. } => {
-                self.on_resume(now, conn, session, timeout_ms);
+            ClientInput::Resume { conn, resumption, .. } => self.on_resume(now, conn, &resumption),
+            ClientInput::Bind { session, ids, .. } => {
+                let command = session_command(session, OpCode::BindSession, &ids, &[]);
+                // Nobody waits for it.
+                self.requests.submit(&command, QueuedItem::Abandoned);
             }
             ClientInput::Disconnect { conn } => self.requests.disconnect(conn),
             ClientInput::Touch { session } => self.hear(now, session),
@@ -261,11 +269,16 @@ impl Replica {
                 ReadOnlyRequest::Refused { conn: read.client.conn, xid: read.xid }
             }
             ClientInput::Read(read) => ReadOnlyRequest::Read(read),
-            ClientInput::Connect { conn, timeout_ms, may_only_read } => {
+            ClientInput::Connect { conn, timeout_ms, may_only_read, .. } => {
                 ReadOnlyRequest::Connect { conn, session: None, timeout_ms, may_only_read }
             }
-            ClientInput::Resume { conn, session, timeout_ms, may_only_read } => {
-                self.hear(now, session);
+            // The client proves the same when it comes back.
+            ClientInput::Bind { .. } => return,
+            ClientInput::Resume { conn, resumption, may_only_read } => {
+                let Resumption { session, timeout_ms, is_asking, .. } = resumption;
+                if !is_asking {
+                    self.hear(now, session);
+                }
                 ReadOnlyRequest::Connect { conn, session: Some(session), timeout_ms, may_only_read }
             }
             ClientInput::Disconnect { conn } => {
@@ -283,20 +296,23 @@ impl Replica {
     }
 
     /// Submits the command for a session that a client waits for, who has not sent it in this form.
-    fn submit_session(&mut self, session: SessionId, op: OpCode, timeout_ms: i32, conn: ConnId) {
-        let mut command = Vec::new();
-        Command::encode(session, 0, IdList::NONE, op, &timeout_ms.to_be_bytes(), &mut command);
+    fn submit_session(&mut self, session: SessionId, op: OpCode, ids: &ProvenIds, body: &[u8], conn: ConnId) {
+        let command = session_command(session, op, ids, body);
         self.requests.submit_session(&command, conn);
     }
 
     /// A client comes back. That goes through the log too: what the session has on its way on another member, or on another
     /// connection here, must not come after what it asks from now on.
-    fn on_resume(&mut self, now: Now, conn: ConnId, session: SessionId, timeout_ms: i32) {
-        self.hear(now, session);
-        if let Some(former) = self.sessions.conn(session) {
-            self.gates.close_forever(former);
+    fn on_resume(&mut self, now: Now, conn: ConnId, resumption: &Resumption) {
+        let session = resumption.session;
+        // A client that has not shown who it is changes nothing for the one that is served.
+        if !resumption.is_asking {
+            self.hear(now, session);
+            if let Some(former) = self.sessions.conn(session) {
+                self.gates.close_forever(former);
+            }
         }
-        self.submit_session(session, OpCode::ResumeSession, timeout_ms, conn);
+        self.submit_session(session, OpCode::ResumeSession, &resumption.ids, &resumption.body(), conn);
     }
 
     fn hear(&mut self, now: Now, session: SessionId) {
@@ -388,6 +404,7 @@ impl Replica {
         self.ask_questions(now);
         self.change_membership();
         if self.consensus.takes_proposals() && !self.read_only.is_active() {
+            self.propose_secret(now);
             self.renew_offers();
             self.expire_sessions(now);
             self.garbage.tick(now);
@@ -443,6 +460,7 @@ impl Replica {
 
     /// Takes the members of the ensemble from the state.
     fn follow_ensemble(&mut self, tree: &Tree) {
+        self.has_secret = tree.has_secret();
         self.membership.follow(self.options.member, tree, self.applied.index());
         if let Some(ensemble) = tree.ensemble() {
             self.cluster.note_state(ensemble.cluster);
@@ -473,6 +491,13 @@ impl Replica {
         self.follow_ensemble(state.tree());
         self.sessions.adopt(state.tree(), now.monotonic_ms);
     }
+}
+
+/// The command of a client's session, which it has not sent in this form.
+fn session_command(session: SessionId, op: OpCode, ids: &ProvenIds, body: &[u8]) -> Vec<u8> {
+    let mut command = Vec::new();
+    ids.with(|ids| Command::encode(session, 0, ids, op, body, &mut command));
+    command
 }
 
 #[cfg(test)]

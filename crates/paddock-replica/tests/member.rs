@@ -2,12 +2,16 @@
 //! scripts (`scripts/member/`).
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, WatchEvent, Xid, encode, frame};
+use paddock_proto::{
+    Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, SessionSecret, WatchEvent, Xid, encode, frame,
+};
 use paddock_replica::{
     Effects, Founding, HardState, Input, LogEntry, Membership, OwnState, Recovered, Replica, ReplicaOptions,
     Replicated, WORK_AT_ONCE,
 };
-use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead};
+use paddock_state::{
+    Client, ClientInput, ConnId, Connected, Now, Outboxes, Parcel, ProvenIds, QueuedRead, Resumption,
+};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 #[path = "member/script.rs"]
@@ -27,6 +31,7 @@ fn options() -> ReplicaOptions {
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
         lease_clock_bound_ms: None,
+        secret: SessionSecret([7; SessionSecret::BYTES]),
         seed: 1,
         process: 1,
     }
@@ -100,7 +105,12 @@ impl Member {
 
     fn connect(&mut self, number: u64, timeout_ms: i32) -> Client {
         let conn = conn(number);
-        self.step(Input::Client(ClientInput::Connect { conn, timeout_ms, may_only_read: false }));
+        self.step(Input::Client(ClientInput::Connect {
+            conn,
+            timeout_ms,
+            may_only_read: false,
+            ids: ProvenIds::default(),
+        }));
         self.replica.collect(self.now, &mut self.effects);
         let mut session = None;
         while !self.effects.is_empty() {
@@ -108,7 +118,7 @@ impl Member {
             self.persist();
             for (_, outbox) in self.out.iter_mut() {
                 for (_, parcel) in outbox.iter() {
-                    if let Parcel::Connected { session: given, .. } = parcel {
+                    if let Parcel::Connected(Connected { session: given, .. }, _) = parcel {
                         session = Some(given);
                     }
                 }
@@ -163,7 +173,7 @@ fn conn(number: u64) -> ConnId {
 
 /// One line for each packet of a parcel.
 fn tell(conn: ConnId, parcel: Parcel<'_>) -> Vec<String> {
-    let who = (1..9).find(|n| conn == self::conn(*n)).expect("tests use small numbers");
+    let who = (1..=9).find(|n| conn == self::conn(*n)).expect("tests use small numbers");
     match parcel {
         Parcel::Reply(mut bytes) | Parcel::Event(mut bytes) | Parcel::SharedEvent(mut bytes) => {
             let mut lines = Vec::new();
@@ -173,7 +183,9 @@ fn tell(conn: ConnId, parcel: Parcel<'_>) -> Vec<String> {
             }
             lines
         }
-        Parcel::Connected { timeout_ms, .. } => vec![format!("{who}: connected for {timeout_ms} ms")],
+        Parcel::Connected(Connected { timeout_ms, .. }, _) => {
+            vec![format!("{who}: connected for {timeout_ms} ms")]
+        }
         Parcel::Expired => vec![format!("{who}: expired")],
         Parcel::Close => vec![format!("{who}: close")],
     }

@@ -279,7 +279,7 @@ impl Client {
 
 fn greet(out: &mut Vec<u8>) {
     let session = SessionId(1);
-    let password = Password::of(session);
+    let password = Password::of_zookeeper(session);
     ConnectResponse { protocol_version: 0, timeout_ms: 30_000, session, password, read_only: Some(false) }
         .encode(out);
 }

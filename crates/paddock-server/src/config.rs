@@ -26,6 +26,7 @@ use paddock_front::{
     AuditLog, ClientBuffers, ConnectThrottle, Kerberos, Limits, MemoryLimit, OutstandingLimit, Settings,
 };
 pub use paddock_front::{ConnectRate, DigestAlgorithm, PrincipalNames, SaslUsers};
+use paddock_proto::SessionSecret;
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE};
 use paddock_state::{MemberFacts, WatchLimits};
@@ -34,6 +35,7 @@ pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersion
 pub use tracing::{EndpointError, TracesEndpoint, Tracing};
 
 use crate::memory;
+use crate::random::random_bytes;
 
 /// Bytes of applied entries that are kept in memory.
 const ENTRY_BYTES_KEPT: usize = 8 << 20;
@@ -281,6 +283,7 @@ impl Config {
             entry_bytes_kept: if self.ensemble.is_some() { ENTRY_BYTES_KEPT } else { 0 },
             linearizable_reads: self.has_linearizable_reads(),
             lease_clock_bound_ms: self.ensemble.as_ref().and_then(|ensemble| ensemble.lease_clock_bound_ms),
+            secret: SessionSecret(random_bytes()),
             // The standard library's hash tables are seeded by the system's chance.
             seed: RandomState::new().hash_one(()),
         }

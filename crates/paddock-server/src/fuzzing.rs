@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use paddock_front::{Front, Host, WordAnswer};
 use paddock_proto::jute::Writer;
 use paddock_proto::{
-    ConnectRequest, Dialect, Extensions, OpCode, RequestHeader, SessionId, Xid, Zxid, frame,
+    ConnectRequest, Dialect, Extensions, OpCode, RequestHeader, SessionId, SessionSecret, Xid, Zxid, frame,
 };
 use paddock_replica::{
     Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions,
@@ -36,6 +36,7 @@ fn options() -> ReplicaOptions {
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
         lease_clock_bound_ms: None,
+        secret: SessionSecret([7; SessionSecret::BYTES]),
         seed: 1,
         process: 1,
     }

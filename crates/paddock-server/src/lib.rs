@@ -28,6 +28,7 @@ mod mirror;
 mod observability;
 mod peers;
 mod permissions;
+mod random;
 mod server;
 mod shared;
 mod socket;

@@ -16,7 +16,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use paddock_member::Clock as _;
 use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId};
 use paddock_replica::Role;
-use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, Serving, State};
+use paddock_state::{ClientInput, ConnId, Connected, Outboxes, QueuedRead, Resumption, Serving, State};
 use paddock_tree::{AppliedTransaction, Guess, InstallError, Tree, Znode};
 use parking_lot::RwLock;
 
@@ -337,14 +337,15 @@ impl MirrorEngine {
 
     fn answer(&mut self, input: ClientInput, state: &State) {
         match input {
-            ClientInput::Connect { conn, timeout_ms, may_only_read } => {
+            ClientInput::Connect { conn, timeout_ms, may_only_read, .. } => {
                 let session = SessionId(self.next_session);
                 self.next_session += 1;
-                self.connect(conn, session, timeout_ms, may_only_read);
+                self.connect(conn, session, timeout_ms, may_only_read, state);
             }
-            ClientInput::Resume { conn, session, timeout_ms, may_only_read } => {
+            ClientInput::Resume { conn, resumption, may_only_read } => {
+                let Resumption { session, timeout_ms, .. } = resumption;
                 match state.tree().session_timeout_ms(session) {
-                    Some(_) => self.connect(conn, session, timeout_ms, may_only_read),
+                    Some(_) => self.connect(conn, session, timeout_ms, may_only_read, state),
                     None => self.outboxes.expired(conn),
                 }
             }
@@ -368,14 +369,22 @@ impl MirrorEngine {
                 self.conns.remove(&conn);
                 state.drop_watches(conn);
             }
-            ClientInput::Touch { .. } => {}
+            ClientInput::Touch { .. } | ClientInput::Bind { .. } => {}
         }
     }
 
-    fn connect(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32, may_only_read: bool) {
+    fn connect(
+        &mut self,
+        conn: ConnId,
+        session: SessionId,
+        timeout_ms: i32,
+        may_only_read: bool,
+        state: &State,
+    ) {
         if may_only_read {
             self.conns.insert(conn);
-            self.outboxes.connected(conn, session, timeout_ms, true);
+            let connected = Connected { session, timeout_ms, read_only: true };
+            self.outboxes.connected(conn, connected, &state.tree().password(session));
         } else {
             self.outboxes.close(conn);
         }

@@ -91,7 +91,7 @@ async fn a_clickhouse_session_goes_on_in_another_connection() {
         first.send(&first.request(1, 1, NO_TRACE, create)).await;
         assert_eq!(first.receive().await.expect("a reply").error, 0);
 
-        let mut second = ClickHouse::resume(&server, version, extensions, first.session).await;
+        let mut second = ClickHouse::resume(&server, version, extensions, &first).await;
         assert_eq!((second.session, first.receive().await), (first.session, None));
         let owner = client.exists("/mine").await.unwrap().ephemeral_owner;
         assert_eq!(owner, second.session);

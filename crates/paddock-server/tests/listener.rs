@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use common::clickhouse::{ClickHouse, greeting};
 use common::{Stranger, config, connect, get_data, request, shutdown};
 use paddock_client::CreateMode;
-use paddock_proto::{Extensions, SessionId, encode};
+use paddock_proto::{Extensions, Password, SessionId, encode};
 use paddock_server::{Config, Dialect, Ensemble, EnsembleMember, Role, Server};
 
 const COMPRESSED: Extensions = Extensions { wide_xids: false, compression: true, tracing: false };
@@ -49,7 +49,7 @@ async fn a_listener_for_zookeeper_knows_nothing_of_clickhouse() {
     let (server, _directory) = start(|config| config.dialect = Some(Dialect::ZooKeeper));
     let client = connect(&server).await;
     let mut stranger = Stranger::connect(&server).await;
-    stranger.send(&greeting(10, COMPRESSED, SessionId::NONE, 0)).await;
+    stranger.send(&greeting(10, COMPRESSED, (SessionId::NONE, &Password::ZERO), 0)).await;
     assert_eq!(stranger.receive().await, None, "closed without an answer");
 
     let mut stranger = Stranger::with_session(&server).await;
@@ -70,7 +70,7 @@ async fn a_listener_for_zookeeper_knows_nothing_of_clickhouse() {
 async fn who_asks_for_no_timeout_gets_what_its_dialect_gives() {
     let (server, _directory) = start(|_| {});
     for (version, extensions, timeout_ms) in [(10, COMPRESSED, 30_000), (0, Extensions::default(), 4000)] {
-        let client = ClickHouse::greet(&server, version, extensions, SessionId::NONE, 0).await;
+        let client = ClickHouse::greet(&server, version, extensions, None, 0).await;
         assert_eq!(granted(&client.greeting), (version, timeout_ms));
     }
     shutdown(server).await;
@@ -113,7 +113,7 @@ async fn without_a_leader_clickhouse_is_told_to_go_elsewhere() {
 
     // The answer is one that a client of ZooKeeper would take for a session's: it gets none.
     let mut stranger = Stranger::connect(&server).await;
-    stranger.send(&greeting(0, Extensions::default(), SessionId::NONE, 30_000)).await;
+    stranger.send(&greeting(0, Extensions::default(), (SessionId::NONE, &Password::ZERO), 30_000)).await;
     assert_eq!(stranger.receive().await, None);
     shutdown(server).await;
 }

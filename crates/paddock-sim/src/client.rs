@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use paddock_model::Wish;
-use paddock_proto::{Id, OpCode, SessionId, Xid, Zxid, encode};
+use paddock_proto::{Id, OpCode, Password, SessionId, Xid, Zxid, encode};
 use paddock_state::ConnId;
 
 use crate::checks::Checks;
@@ -27,6 +27,9 @@ const READ_ONLY: SimDuration = SimDuration::seconds(5);
 
 /// One of so many times a client that has not said who it is does so, instead of asking for something.
 const LATE_IDENTITIES: u64 = 8;
+
+/// One of so many times a client tries to take over a session instead of going on with its own.
+const CLAIMS: u64 = 12;
 
 /// Deed that a client wants done.
 #[derive(Debug)]
@@ -71,6 +74,11 @@ pub(crate) struct Client {
     member: u8,
     is_gone: bool,
     session: SessionId,
+    password: Password,
+    /// Dice for trying to take over sessions of others: those of everything else fall as they would without.
+    claims: Chance,
+    /// The session of another client that it tries to take over on this connection.
+    claimed: Option<SessionId>,
     /// The session is known to one member, and ends with the connection.
     is_temporary: bool,
     /// Nothing is written on this connection.
@@ -102,6 +110,9 @@ impl Client {
     pub(crate) fn new(number: usize, habits: Habits, chance: Chance) -> Client {
         Client {
             number,
+            claims: chance.clone(),
+            claimed: None,
+            password: Password::ZERO,
             chance,
             habits,
             phase: Phase::Away,
@@ -207,7 +218,7 @@ impl Client {
         let silence = now - self.heard;
         let read_only_acts = READ_ONLY.0 / self.habits.pause.0 + 1;
         match self.phase {
-            Phase::Away => self.connect(now, machines),
+            Phase::Away => self.connect(now, machines, checks),
             _ if silence >= self.patience() || self.has_enough => self.leave(),
             Phase::Greeting | Phase::Identifying => Vec::new(),
             // Meanwhile it has found a member that writes, or thinks so.
@@ -217,7 +228,7 @@ impl Client {
         }
     }
 
-    fn connect(&mut self, now: Time, machines: u8) -> Vec<Deed> {
+    fn connect(&mut self, now: Time, machines: u8, checks: &Checks) -> Vec<Deed> {
         self.member = self.chance.between(1, u64::from(machines)) as u8;
         self.phase = Phase::Greeting;
         self.heard = now;
@@ -225,10 +236,23 @@ impl Client {
         self.seen = self.last_zxid;
         self.watching.lose_connection();
         (self.ids, self.unconfirmed) = (vec![self.address_id()], None);
-        let (session, last_zxid) = (self.session, self.last_zxid);
+        let (mut session, mut password, last_zxid) = (self.session, self.password, self.last_zxid);
+        self.claimed = self.session_to_claim(checks);
+        if let Some(claimed) = self.claimed {
+            (session, password) = (claimed, Password::of_zookeeper(claimed));
+        }
         let Habits { timeout_ms, may_only_read, extensions, .. } = self.habits;
-        let greeting = Frame::Greet { session, last_zxid, timeout_ms, may_only_read, extensions };
+        let greeting = Frame::Greet { session, password, last_zxid, timeout_ms, may_only_read, extensions };
         vec![Deed::Connect { member: self.member, greeting }]
+    }
+
+    /// Now and then a session that it sees, to be taken over with the password that anybody can tell from its id.
+    fn session_to_claim(&mut self, checks: &Checks) -> Option<SessionId> {
+        if !self.claims.one_in(CLAIMS) {
+            return None;
+        }
+        let others: Vec<SessionId> = checks.truth.model().sessions().map(|(session, _)| session).collect();
+        (!others.is_empty()).then(|| *self.claims.pick(&others))
     }
 
     /// The world has made the connection.
@@ -248,7 +272,7 @@ impl Client {
         self.phase = Phase::Away;
         self.asked.clear();
         self.pings = 0;
-        self.has_enough = false;
+        (self.has_enough, self.claimed) = (false, None);
         if std::mem::take(&mut self.is_temporary) {
             self.session = SessionId::NONE;
             self.watching = Watching::default();

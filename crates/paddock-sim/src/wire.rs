@@ -14,6 +14,7 @@ pub(crate) enum Frame {
     Greet {
         /// `SessionId::NONE` for a new one.
         session: SessionId,
+        password: Password,
         last_zxid: Zxid,
         timeout_ms: i32,
         may_only_read: bool,
@@ -38,6 +39,7 @@ pub(crate) enum Frame {
 pub(crate) enum Packet {
     Connected {
         session: SessionId,
+        password: Password,
         timeout_ms: i32,
         read_only: bool,
     },
@@ -55,14 +57,14 @@ impl Frame {
     pub(crate) fn encode(&self, extensions: Extensions) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
-            Frame::Greet { session, last_zxid, timeout_ms, may_only_read, .. } => {
+            Frame::Greet { session, password, last_zxid, timeout_ms, may_only_read, .. } => {
                 let request = ConnectRequest {
                     protocol_version: extensions.version(),
                     extensions,
                     last_zxid_seen: *last_zxid,
                     timeout_ms: *timeout_ms,
                     session: *session,
-                    password: Some(&Password::of(*session).0),
+                    password: Some(&password.0),
                     read_only: Some(*may_only_read),
                 };
                 request.encode(&mut bytes);
@@ -104,21 +106,22 @@ fn put_request(xid: Xid, op: OpCode, body: &[u8], extensions: Extensions, out: &
 impl Packet {
     /// The answer to a greeting; nothing for a client that is told to try another server.
     pub(crate) fn of_greeting(response: &ConnectResponse) -> Option<Packet> {
-        let ConnectResponse { session, timeout_ms, read_only, protocol_version, .. } = *response;
+        let ConnectResponse { session, password, timeout_ms, read_only, protocol_version } = *response;
         if protocol_version == ConnectResponse::no_leader().protocol_version {
             return None;
         }
         if session == SessionId::NONE {
             return Some(Packet::Expired);
         }
-        Some(Packet::Connected { session, timeout_ms, read_only: read_only.unwrap_or_default() })
+        let read_only = read_only.unwrap_or_default();
+        Some(Packet::Connected { session, password, timeout_ms, read_only })
     }
 }
 
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Frame::Greet { session, last_zxid, timeout_ms, may_only_read, extensions } => {
+            Frame::Greet { session, last_zxid, timeout_ms, may_only_read, extensions, .. } => {
                 let may = if *may_only_read { ", may only read" } else { "" };
                 let dialect = if extensions.version() == 0 { "" } else { ", as ClickHouse" };
                 write!(
@@ -136,7 +139,7 @@ impl fmt::Display for Frame {
 impl fmt::Display for Packet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Packet::Connected { session, timeout_ms, read_only } => {
+            Packet::Connected { session, timeout_ms, read_only, .. } => {
                 let only = if *read_only { ", only to read" } else { "" };
                 write!(f, "session {session}, timeout {timeout_ms} ms{only}")
             }

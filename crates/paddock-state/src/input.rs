@@ -1,6 +1,8 @@
 //! Inputs of an engine that come from this member's clients.
 
-use paddock_proto::{OpCode, SessionId, Xid};
+use paddock_proto::jute::Reader;
+use paddock_proto::{Id, IdList, OpCode, SessionId, Xid, encode};
+use paddock_tree::is_proof;
 
 use crate::{Client, ConnId};
 
@@ -15,14 +17,69 @@ pub enum ClientInput {
     Write { conn: ConnId, xid: Xid, op: OpCode, command: Vec<u8> },
     /// A request without a write that has to wait for the connection's writes, or for the quorum's word.
     Read(QueuedRead),
-    /// A client wants a new session. `may_only_read`: it takes one that only reads while nothing can be written.
-    Connect { conn: ConnId, timeout_ms: i32, may_only_read: bool },
+    /// A client wants a new session. `may_only_read`: it takes one that only reads while nothing can be written. The session is bound
+    /// to the first of `ids`.
+    Connect { conn: ConnId, timeout_ms: i32, may_only_read: bool, ids: ProvenIds },
     /// A client with the right password wants its session back.
-    Resume { conn: ConnId, session: SessionId, timeout_ms: i32, may_only_read: bool },
+    Resume { conn: ConnId, resumption: Resumption, may_only_read: bool },
+    /// The client of a session has proved these identities. Nobody waits for an answer.
+    Bind { conn: ConnId, session: SessionId, ids: ProvenIds },
     /// The connection is gone. Nothing follows on it.
     Disconnect { conn: ConnId },
     /// The session was heard on a connection of this member, at most [`crate::TOUCH_DELAY_MS`] ago.
     Touch { session: SessionId },
+}
+
+/// The session that a client wants back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumption {
+    pub session: SessionId,
+    pub timeout_ms: i32,
+    /// The password was made from the ensemble's secret; else it is ZooKeeper's.
+    pub is_keyed: bool,
+    /// The client has yet to show an identity. It is told by `Connected` that the session lives, and nothing changes for whoever is
+    /// served on it; with the identity it is resumed by another input.
+    pub is_asking: bool,
+    pub ids: ProvenIds,
+}
+
+impl Resumption {
+    /// By a client with a keyed password, which has nothing else to show.
+    pub fn keyed(session: SessionId, timeout_ms: i32) -> Resumption {
+        let (is_keyed, is_asking, ids) = (true, false, ProvenIds::default());
+        Resumption { session, timeout_ms, is_keyed, is_asking, ids }
+    }
+
+    /// Body of the command.
+    pub fn body(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        encode::resume_session(&mut body, self.timeout_ms, self.is_keyed, self.is_asking);
+        body
+    }
+}
+
+/// Identities that a client has proved, as a jute vector; empty bytes for none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProvenIds(Vec<u8>);
+
+impl ProvenIds {
+    /// Those of a client's identities that are proofs.
+    pub fn of(ids: IdList<'_>) -> ProvenIds {
+        let is_proven = |&(scheme, _): &(&str, &str)| is_proof(scheme);
+        let ids: Vec<Id> = ids.iter().filter(is_proven).map(|(scheme, id)| Id::new(scheme, id)).collect();
+        if ids.is_empty() { ProvenIds::default() } else { ProvenIds(IdList::encode(&ids)) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn with<T>(&self, take: impl FnOnce(IdList<'_>) -> T) -> T {
+        if self.is_empty() {
+            return take(IdList::NONE);
+        }
+        take(IdList::decode(&mut Reader::new(&self.0)).expect("ids come back as encoded"))
+    }
 }
 
 /// A request that is answered from the state once all that its connection has asked before has been answered.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use paddock_proto::{ReplyHeader, SessionId, WatchEvent, frame};
+use paddock_proto::{Password, ReplyHeader, SessionId, WatchEvent, frame};
 
 use crate::ConnId;
 
@@ -20,12 +20,20 @@ pub enum Parcel<'a> {
     Event(&'a [u8]),
     /// A long watch event that an earlier parcel of the same box has, too: a whole frame, in the same place of the box.
     SharedEvent(&'a [u8]),
-    /// The connection now serves this session.
-    Connected { session: SessionId, timeout_ms: i32, read_only: bool },
+    /// The connection now serves this session, whose client resumes it with the password.
+    Connected(Connected, Password),
     /// The session it asked for is gone.
     Expired,
     /// To be closed when what was sent before has left.
     Close,
+}
+
+/// The session that a connection was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connected {
+    pub session: SessionId,
+    pub timeout_ms: i32,
+    pub read_only: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +41,8 @@ enum ParcelKind {
     Reply,
     Event,
     SharedEvent,
-    Connected { session: SessionId, timeout_ms: i32, read_only: bool },
+    /// Its bytes are the password.
+    Connected(Connected),
     Expired,
     Close,
 }
@@ -87,8 +96,8 @@ impl Outbox {
                 ParcelKind::Reply => Parcel::Reply(bytes),
                 ParcelKind::Event => Parcel::Event(bytes),
                 ParcelKind::SharedEvent => Parcel::SharedEvent(bytes),
-                ParcelKind::Connected { session, timeout_ms, read_only } => {
-                    Parcel::Connected { session, timeout_ms, read_only }
+                ParcelKind::Connected(connected) => {
+                    Parcel::Connected(connected, Password(bytes.try_into().expect("it was sealed like that")))
                 }
                 ParcelKind::Expired => Parcel::Expired,
                 ParcelKind::Close => Parcel::Close,
@@ -203,9 +212,12 @@ impl Outboxes {
         EventMail { outboxes: self, event, encoded: None }
     }
 
-    #[inline]
-    pub fn connected(&mut self, conn: ConnId, session: SessionId, timeout_ms: i32, read_only: bool) {
-        self.of(conn).seal_empty(conn, ParcelKind::Connected { session, timeout_ms, read_only });
+    pub fn connected(&mut self, conn: ConnId, connected: Connected, password: &Password) {
+        let outbox = self.of(conn);
+        let start = outbox.bytes.len();
+        outbox.bytes.extend_from_slice(&password.0);
+        let end = outbox.bytes.len();
+        outbox.seal(conn, ParcelKind::Connected(connected), start..end);
     }
 
     #[inline]

@@ -286,16 +286,15 @@ impl Draft {
         held.into_iter().for_each(|acl| store.release_acl(acl));
         assert!(store.weigh(), "every znode of a draft is below its root");
         let quota = store.find(QUOTA).expect("the system znodes were added");
-        let sessions = sessions
-            .into_iter()
-            .map(|(id, timeout_ms)| (id, Session { timeout_ms, owner: member }))
-            .collect();
+        let sessions =
+            sessions.into_iter().map(|(id, timeout_ms)| (id, Session::new(timeout_ms, member))).collect();
         let mut tree = Tree {
             zxid,
             store,
             sessions,
             origins: Origins::default(),
             ensemble: None,
+            secret: None,
             quota,
             overruns: QuotaOverruns::default(),
         };

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use paddock_proto::{ErrorCode, EventKind, SessionId, Zxid, parent_and_name, validate_path};
+use paddock_proto::{ErrorCode, EventKind, Id, SessionId, Zxid, parent_and_name, validate_path};
 
 use crate::session::Session;
 use crate::store::{NewNode, NodeId, ZnodeKind};
@@ -91,9 +91,22 @@ impl Tree {
         Ok(told.changes)
     }
 
-    /// A session that began or moved. `member` is the one that serves it.
+    /// A session of ZooKeeper that began or moved. `member` is the one that serves it.
     pub fn install_session(&mut self, session: SessionId, timeout_ms: i32, member: u8) {
-        self.sessions.insert(session, Session { timeout_ms, owner: member });
+        self.install_own_session(session, timeout_ms, member, false, None);
+    }
+
+    /// The same for a session that may have a keyed password, and be bound to an identity.
+    pub fn install_own_session(
+        &mut self,
+        session: SessionId,
+        timeout_ms: i32,
+        member: u8,
+        is_keyed: bool,
+        proven: Option<Id>,
+    ) {
+        let proven = proven.map(Box::new);
+        self.sessions.insert(session, Session { timeout_ms, owner: member, is_keyed, proven });
     }
 
     /// A session that ended; false, and nothing done, while it still owns znodes.

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, DecodeError, SessionId, Zxid, validate_path};
+use paddock_proto::{Acl, DecodeError, Id, SessionId, SessionSecret, Zxid, validate_path};
 
 use crate::Tree;
 use crate::ensemble::{Ensemble, parse_members};
 use crate::origins::Origins;
 use crate::quota::QuotaOverruns;
 use crate::session::Session;
-use crate::snapshot::{FORMAT, HEADER_BLOCK, ZNODE_BLOCK};
+use crate::snapshot::{FORMAT, FORMAT_WITHOUT_SECRET, HEADER_BLOCK, ZNODE_BLOCK};
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
 
@@ -35,6 +35,8 @@ pub enum LoadError {
     Trailing(usize),
     #[error("session {0} is there twice")]
     RepeatedSession(SessionId),
+    #[error("secret has {0} bytes, not {want}", want = SessionSecret::BYTES)]
+    Secret(usize),
     #[error("member {0} is there twice")]
     RepeatedMember(u8),
     #[error("ACL {0} is there twice")]
@@ -84,6 +86,7 @@ struct Header {
     sessions: BTreeMap<SessionId, Session>,
     origins: Origins,
     ensemble: Option<Ensemble>,
+    secret: Option<SessionSecret>,
     /// The ACL that each number means.
     acls: BTreeMap<u32, AclId>,
 }
@@ -140,23 +143,29 @@ impl TreeLoader {
             return Err(LoadError::NoSystemNode(missing));
         }
         let quota = store.find(QUOTA).expect("the system znodes are there");
-        let Header { zxid, sessions, origins, ensemble, .. } = header;
-        Ok(Tree { zxid, store, sessions, origins, ensemble, quota, overruns: QuotaOverruns::default() })
+        let Header { zxid, sessions, origins, ensemble, secret, .. } = header;
+        let overruns = QuotaOverruns::default();
+        Ok(Tree { zxid, store, sessions, origins, ensemble, secret, quota, overruns })
     }
 
     fn read_header(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {
         if self.header.is_some() {
             return Err(LoadError::Header);
         }
-        match r.i32()? {
-            FORMAT => {}
+        let has_secret = match r.i32()? {
+            FORMAT => true,
+            FORMAT_WITHOUT_SECRET => false,
             other => return Err(LoadError::UnknownFormat(other)),
-        }
+        };
         let (zxid, nodes, digest) = (Zxid(r.i64()?), r.i64()?, r.i64()? as u64);
         let mut sessions = BTreeMap::new();
         for _ in 0..r.count()? {
-            let (session, timeout_ms, owner) = (SessionId(r.i64()?), r.i32()?, r.u8()?);
-            if sessions.insert(session, Session { timeout_ms, owner }).is_some() {
+            let (session, mut known) = (SessionId(r.i64()?), Session::new(r.i32()?, r.u8()?));
+            if has_secret {
+                known.is_keyed = r.bool()?;
+                known.proven = if r.bool()? { Some(Box::new(Id::decode(r)?)) } else { None };
+            }
+            if sessions.insert(session, known).is_some() {
                 return Err(LoadError::RepeatedSession(session));
             }
         }
@@ -168,6 +177,7 @@ impl TreeLoader {
             }
         }
         let ensemble = read_ensemble(r)?;
+        let secret = if has_secret { read_secret(r)? } else { None };
         let mut acls = BTreeMap::new();
         for _ in 0..r.count()? {
             let (number, list) = (r.i32()? as u32, r.list(Acl::decode)?);
@@ -178,7 +188,7 @@ impl TreeLoader {
         if !r.is_empty() {
             return Err(LoadError::Trailing(r.rest().len()));
         }
-        self.header = Some(Header { zxid, nodes, digest, sessions, origins, ensemble, acls });
+        self.header = Some(Header { zxid, nodes, digest, sessions, origins, ensemble, secret, acls });
         Ok(())
     }
 
@@ -232,6 +242,11 @@ fn read_ensemble(r: &mut Reader<'_>) -> Result<Option<Ensemble>, LoadError> {
     let (cluster, members_now, version) = (r.i64()? as u64, members(r)?, r.i64()?);
     let target = if r.bool()? { Some(members(r)?) } else { None };
     Ok(Some(Ensemble { cluster, members: members_now, version, target }))
+}
+
+fn read_secret(r: &mut Reader<'_>) -> Result<Option<SessionSecret>, LoadError> {
+    let secret = r.buffer()?;
+    secret.map(|bytes| SessionSecret::from_bytes(bytes).ok_or(LoadError::Secret(bytes.len()))).transpose()
 }
 
 fn check_record(record: &Record<'_>, header: &Header, last: Option<u32>) -> Result<(), LoadError> {

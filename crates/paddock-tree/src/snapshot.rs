@@ -9,7 +9,9 @@ use crate::Tree;
 use crate::ensemble::{Ensemble, lines};
 
 /// In front of the header; the number grows when an older member could not read the rest.
-pub(crate) const FORMAT: i32 = 3;
+pub(crate) const FORMAT: i32 = 4;
+/// The number of snapshots of builds that knew ZooKeeper's passwords only, which are read.
+pub(crate) const FORMAT_WITHOUT_SECRET: i32 = 3;
 pub(crate) const HEADER_BLOCK: u8 = b'H';
 pub(crate) const ZNODE_BLOCK: u8 = b'Z';
 
@@ -55,6 +57,9 @@ impl Tree {
             out.put_i64(id.0);
             out.put_i32(session.timeout_ms);
             out.push(session.owner);
+            out.put_bool(session.is_keyed);
+            out.put_bool(session.proven.is_some());
+            session.proven.iter().for_each(|id| id.encode(&mut out));
         }
         out.put_count(self.origins.last.len());
         for (&member, &(incarnation, number)) in &self.origins.last {
@@ -63,6 +68,7 @@ impl Tree {
             out.put_i64(number as i64);
         }
         put_ensemble(self.ensemble.as_ref(), &mut out);
+        out.put_buffer(self.secret.as_ref().map(|secret| &secret.0[..]));
         out.put_count(self.store.acls().count());
         for (id, list) in self.store.acls() {
             out.put_i32(id as i32);

@@ -5,11 +5,12 @@ mod sessions;
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{Acl, ErrorCode, IdList, Perms, SessionId, Stat, Write, WriteReply, Zxid};
+use paddock_proto::{Acl, ErrorCode, IdList, Perms, SessionId, SessionSecret, Stat, Write, WriteReply, Zxid};
 
 use crate::access::{allows, world_readable};
 use crate::ensemble::Ensemble;
 use crate::origins::{Origin, Origins};
+use crate::passwords::secret_digest;
 use crate::quota::QuotaOverruns;
 use crate::session::Session;
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
@@ -30,6 +31,8 @@ pub struct Tree {
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     pub(crate) origins: Origins,
     pub(crate) ensemble: Option<Ensemble>,
+    /// Of which passwords of sessions are made. A leader gives one to a state that has none.
+    pub(crate) secret: Option<SessionSecret>,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
     /// Only this member's: what its operators are told.
@@ -77,7 +80,7 @@ impl Tree {
         assert!(adopted.is_ok() && store.weigh(), "the system znodes are a tree");
         let (sessions, origins) = (BTreeMap::new(), Origins::default());
         let overruns = QuotaOverruns::default();
-        Tree { zxid: Zxid(0), store, sessions, origins, ensemble: None, quota, overruns }
+        Tree { zxid: Zxid(0), store, sessions, origins, ensemble: None, secret: None, quota, overruns }
     }
 
     /// Refuses those who have none of the wanted permissions for a znode.
@@ -104,10 +107,20 @@ impl Tree {
         self.origins.incarnation(member)
     }
 
-    /// Carries out one write, or refuses it. Either takes the next zxid; only the return of a client takes none.
+    /// Carries out one write, or refuses it. Either takes the next zxid; only what concerns the right to resume a session takes
+    /// none: ZooKeeper has no transactions for that.
     pub fn apply<'a>(&mut self, command: &Command<'a>) -> Outcome<'a> {
-        if let Ok(Write::ResumeSession { timeout_ms }) = command.write {
-            let result = self.resume_session(command.session, command.member, timeout_ms);
+        let without_zxid = match command.write {
+            Ok(Write::ResumeSession { timeout_ms, is_keyed, is_asking }) => {
+                Some(self.resume_session(command, timeout_ms, is_keyed, is_asking))
+            }
+            Ok(Write::BindSession) => Some(self.bind_session(command)),
+            Ok(Write::SetSecret { secret }) if command.session == SessionId::NONE => {
+                Some(self.set_secret(secret))
+            }
+            _ => None,
+        };
+        if let Some(result) = without_zxid {
             return Outcome { zxid: self.zxid, result, changes: Changes::new() };
         }
         self.zxid = self.zxid.next();
@@ -132,7 +145,7 @@ impl Tree {
         };
         match write {
             Write::CreateSession { timeout_ms } => {
-                return self.create_session(at.session, command.member, *timeout_ms);
+                return self.create_session(at.session, command.member, at.ids, *timeout_ms);
             }
             Write::ExpireSession { session } => return Ok(self.close_session(*session, at.zxid, changes)),
             Write::CloseSession if self.may_close(command) => {
@@ -146,6 +159,8 @@ impl Tree {
             Write::FoundEnsemble { cluster, members } => self.found_ensemble(&at, *cluster, members, changes),
             Write::SettleReconfig { error } => self.settle_reconfig(&at, *error, changes),
             Write::DeleteContainer { path } => self.delete_container(&at, path, changes),
+            // The service's own, and no session's.
+            Write::SetSecret { .. } => Err(ErrorCode::BadArguments),
             Write::Multi(writes) => self.multi(&at, writes, changes),
             // Alone it is refused before it gets a zxid; a member that lets it through is told so.
             Write::Check { .. } => Err(ErrorCode::Unimplemented),
@@ -195,7 +210,8 @@ impl Tree {
     /// heard from which member.
     pub fn digest(&self) -> u64 {
         let sessions = self.sessions.iter().map(|(id, session)| session.digest(*id));
-        let ensemble = self.ensemble.as_ref().map_or(0, Ensemble::digest);
+        let ensemble =
+            self.ensemble.as_ref().map_or(0, Ensemble::digest) ^ secret_digest(self.secret.as_ref());
         sessions.fold(self.store.digest() ^ ensemble ^ self.zxid.0 as u64, u64::wrapping_add)
     }
 

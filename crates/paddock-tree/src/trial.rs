@@ -20,11 +20,11 @@ impl Tree {
         commands: &[Command<'a>],
         look: impl FnOnce(&Tree, Vec<Outcome<'a>>, Touched) -> T,
     ) -> T {
-        let (zxid, ensemble) = (self.zxid, self.ensemble.clone());
+        let (zxid, ensemble, secret) = (self.zxid, self.ensemble.clone(), self.secret);
         // `look` finds those of the trial.
         let overruns = std::mem::take(&mut self.overruns);
         let ids: BTreeSet<SessionId> = commands.iter().flat_map(sessions_of).collect();
-        let sessions: Vec<_> = ids.into_iter().map(|id| (id, self.sessions.get(&id).copied())).collect();
+        let sessions: Vec<_> = ids.into_iter().map(|id| (id, self.sessions.get(&id).cloned())).collect();
 
         self.store.open_journal();
         let outcomes: Vec<Outcome<'a>> = commands.iter().map(|command| self.apply(command)).collect();
@@ -32,7 +32,7 @@ impl Tree {
         let result = look(self, outcomes, touched);
         self.store.roll_back_journal();
 
-        (self.zxid, self.ensemble, self.overruns) = (zxid, ensemble, overruns);
+        (self.zxid, self.ensemble, self.secret, self.overruns) = (zxid, ensemble, secret, overruns);
         for (id, before) in sessions {
             match before {
                 Some(session) => self.sessions.insert(id, session),

@@ -40,7 +40,7 @@ enum Command {
 
 /// Write a data directory from which Apache ZooKeeper starts
 ///
-/// Znodes keep their Stats and ACLs, and sessions go on. ZooKeeper has to be told zookeeper.extendedTypesEnabled=true if there are
+/// Znodes keep their Stats and ACLs. Sessions that came from ZooKeeper go on; those that began here are no longer resumed, and end with their timeout. ZooKeeper has to be told zookeeper.extendedTypesEnabled=true if there are
 /// TTL znodes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -80,8 +80,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     // The work is done, whether or not anybody reads about it.
     let _ = moving::print_state(&tree, &mut out)
-        .and_then(|()| writeln!(out, "written   {}", exported.snapshot.display()));
+        .and_then(|()| writeln!(out, "written   {}", exported.snapshot.display()))
+        .and_then(|()| tell_of_sessions(&tree, &mut out));
     Ok(())
+}
+
+/// Says what becomes of sessions whose clients have passwords that ZooKeeper does not give.
+fn tell_of_sessions(tree: &Tree, out: &mut impl Write) -> io::Result<()> {
+    match tree.keyed_sessions() {
+        0 => Ok(()),
+        keyed => writeln!(
+            out,
+            "sessions  {keyed} cannot be resumed at ZooKeeper, whose passwords are others: their clients make new ones, and their \
+             ephemerals go with the session timeout"
+        ),
+    }
 }
 
 fn read(args: &ZooKeeper) -> Result<Tree, Failure> {

@@ -7,8 +7,10 @@
 //! - the order of children, of ephemerals, of whoAmI's identities and of the entries into which ZooKeeper expands the
 //!   `auth` scheme: it keeps them in hash tables.
 
+use std::collections::BTreeMap;
+
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, DecodeError, ErrorCode, Id, OpCode, Stat, Zxid};
+use paddock_proto::{Acl, DecodeError, ErrorCode, Id, OpCode, Password, Stat, Zxid};
 
 /// Names that one server gave out and that are taken out of its answers.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +19,8 @@ pub struct Names {
     pub base: i64,
     /// The ids of the sessions in the order in which the sequence opened them.
     pub sessions: Vec<i64>,
+    /// The passwords that their clients were given.
+    pub passwords: BTreeMap<i64, Password>,
     /// The zxid after each step so far, if zxids that clients tell the server go by steps; otherwise they are distances.
     pub steps: Option<Vec<i64>>,
 }

@@ -1,7 +1,7 @@
 //! Following the watch stream: revisions are installed, and whoever waits for one is answered.
 
-use paddock_proto::{OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid};
-use paddock_state::{ConnId, Now, Outboxes, State};
+use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid};
+use paddock_state::{ConnId, Connected, Now, Outboxes, State};
 use paddock_tree::Guess;
 
 use super::Engine;
@@ -230,9 +230,8 @@ impl Engine {
                 self.close(conn, state, out);
             }
             Item::Write { xid, .. } => answer_write(conn, xid, zxid, &reply, out),
-            Item::Session(item) => {
-                self.answer_session(now, conn, (&item, reply.is_ok()), state, out, effects)
-            }
+            Item::Session(item) => self.answer_session(now, conn, (&item, &reply), state, out, effects),
+            Item::Bind { .. } => {}
             Item::Read(_) | Item::Disconnect => unreachable!("only writes are part of a transaction"),
         }
     }
@@ -241,13 +240,20 @@ impl Engine {
         &mut self,
         now: Now,
         conn: ConnId,
-        (item, is_served): (&SessionItem, bool),
+        (item, reply): (&SessionItem, &Reply),
         state: &State,
         out: &mut Outboxes,
         effects: &mut Effects,
     ) {
-        if !is_served {
-            return out.expired(conn);
+        let SessionItem { session, timeout_ms, .. } = *item;
+        let connected = Connected { session, timeout_ms, read_only: false };
+        let password = state.tree().password(session);
+        match reply {
+            // It is bound to an identity that was not known where the client was let in.
+            Err(ErrorCode::NoAuth) => return self.close(conn, state, out),
+            Err(_) => return out.expired(conn),
+            Ok(_) if item.is_asking => return out.connected(conn, connected, &password),
+            Ok(_) => {}
         }
         if let Some(former) = self.leases.serving.begin(item.session, conn) {
             state.drop_watches(former);
@@ -256,7 +262,7 @@ impl Engine {
         }
         self.leases.liveness.touch(item.session, now.monotonic_ms);
         effects.keep_alive.push(self.mirror.lease_of(item.session));
-        out.connected(conn, item.session, item.timeout_ms, false);
+        out.connected(conn, connected, &password);
     }
 
     /// Answers those who wait for a state of this revision.

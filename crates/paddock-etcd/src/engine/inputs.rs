@@ -1,7 +1,7 @@
 //! Inputs of clients, and etcd's answers.
 
-use paddock_proto::{IdList, OpCode, SessionId};
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, State};
+use paddock_proto::{OpCode, SessionId};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, ProvenIds, Resumption, State};
 use paddock_tree::Command;
 
 use super::Engine;
@@ -18,18 +18,36 @@ impl Engine {
                 self.lanes.push(conn, Item::Write { xid, op, command }, since_ms);
             }
             ClientInput::Read(read) => self.lanes.push(read.client.conn, Item::Read(read), since_ms),
-            ClientInput::Connect { conn, timeout_ms, .. } => {
-                let session = self.leases.take_id();
-                self.push_session(conn, session, OpCode::CreateSession, timeout_ms, since_ms);
+            ClientInput::Connect { conn, timeout_ms, ids, .. } => {
+                let (session, body) = (self.leases.take_id(), timeout_ms.to_be_bytes());
+                let command = session_command(session, OpCode::CreateSession, &ids, &body);
+                let item = SessionItem {
+                    session,
+                    timeout_ms,
+                    command,
+                    is_new: true,
+                    is_asking: false,
+                    has_lease: false,
+                    next_lease: None,
+                };
+                self.lanes.push(conn, Item::Session(item), since_ms);
             }
-            ClientInput::Resume { conn, session, timeout_ms, .. } => {
+            ClientInput::Bind { conn, session, ids } => {
+                let command = session_command(session, OpCode::BindSession, &ids, &[]);
+                self.lanes.push(conn, Item::Bind { command }, since_ms);
+            }
+            ClientInput::Resume { conn, resumption, .. } if resumption.is_asking => {
+                self.push_resumption(conn, &resumption, since_ms);
+            }
+            ClientInput::Resume { conn, resumption, .. } => {
+                let session = resumption.session;
                 // What the session has asked before on another connection must not come after what it asks from now on.
                 if let Some(former) = self.leases.serving.conn(session) {
                     self.lanes.close(former);
                 }
                 self.leases.liveness.touch(session, since_ms);
                 effects.keep_alive.push(self.mirror.lease_of(session));
-                self.push_session(conn, session, OpCode::ResumeSession, timeout_ms, since_ms);
+                self.push_resumption(conn, &resumption, since_ms);
             }
             ClientInput::Disconnect { conn } => self.lanes.push(conn, Item::Disconnect, since_ms),
             ClientInput::Touch { session } => {
@@ -40,12 +58,11 @@ impl Engine {
         }
     }
 
-    fn push_session(&mut self, conn: ConnId, session: SessionId, op: OpCode, timeout_ms: i32, since_ms: u64) {
-        let mut command = Vec::new();
-        Command::encode(session, 0, IdList::NONE, op, &timeout_ms.to_be_bytes(), &mut command);
-        let has_lease = op == OpCode::ResumeSession;
-        let is_new = op == OpCode::CreateSession;
-        let item = SessionItem { session, timeout_ms, command, is_new, has_lease, next_lease: None };
+    fn push_resumption(&mut self, conn: ConnId, resumption: &Resumption, since_ms: u64) {
+        let &Resumption { session, timeout_ms, is_asking, ref ids, .. } = resumption;
+        let command = session_command(session, OpCode::ResumeSession, ids, &resumption.body());
+        let (is_new, has_lease, next_lease) = (false, true, None);
+        let item = SessionItem { session, timeout_ms, command, is_new, is_asking, has_lease, next_lease };
         self.lanes.push(conn, Item::Session(item), since_ms);
     }
 
@@ -146,6 +163,13 @@ impl Engine {
         }
         self.settle_flights(now, state, out, effects);
     }
+}
+
+/// The command of a client's session, which it has not sent in this form.
+fn session_command(session: SessionId, op: OpCode, ids: &ProvenIds, body: &[u8]) -> Vec<u8> {
+    let mut command = Vec::new();
+    ids.with(|ids| Command::encode(session, 0, ids, op, body, &mut command));
+    command
 }
 
 impl SessionItem {

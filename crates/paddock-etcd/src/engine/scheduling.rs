@@ -107,7 +107,7 @@ impl Engine {
                     continue;
                 }
                 Item::Session(item) => &item.command,
-                Item::Write { command, .. } => command,
+                Item::Write { command, .. } | Item::Bind { command } => command,
             };
             let bytes = command.len();
             let command = decode(command);
@@ -141,7 +141,9 @@ impl Engine {
                 self.leases.serving.end_conn(conn);
                 self.lanes.remove(conn);
             }
-            Some(Item::Write { .. } | Item::Session(_)) | None => unreachable!("it is a read or the end"),
+            Some(Item::Write { .. } | Item::Bind { .. } | Item::Session(_)) | None => {
+                unreachable!("it is a read or the end")
+            }
         }
     }
 
@@ -336,7 +338,7 @@ impl Engine {
 impl Waiting {
     fn command(&self) -> &[u8] {
         match &self.item {
-            Item::Write { command, .. } => command,
+            Item::Write { command, .. } | Item::Bind { command } => command,
             Item::Session(item) => &item.command,
             Item::Read(_) | Item::Disconnect => unreachable!("only writes are part of a batch"),
         }
@@ -346,7 +348,7 @@ impl Waiting {
 /// Writes the time into a command, each time it is planned.
 fn stamp(waiting: &mut Waiting, wall_ms: i64) {
     let command = match &mut waiting.item {
-        Item::Write { command, .. } => command,
+        Item::Write { command, .. } | Item::Bind { command } => command,
         Item::Session(item) => &mut item.command,
         Item::Read(_) | Item::Disconnect => unreachable!("only writes are part of a batch"),
     };
@@ -356,7 +358,9 @@ fn stamp(waiting: &mut Waiting, wall_ms: i64) {
 /// True if a session is resumed with a longer timeout than its lease was granted for.
 fn needs_longer_lease(item: &SessionItem, tree: &Tree) -> bool {
     let granted_ms = tree.session_timeout_ms(item.session);
-    item.next_lease.is_none() && granted_ms.is_some_and(|granted_ms| item.timeout_ms > granted_ms)
+    !item.is_asking
+        && item.next_lease.is_none()
+        && granted_ms.is_some_and(|granted_ms| item.timeout_ms > granted_ms)
 }
 
 fn decode(bytes: &[u8]) -> Command<'_> {

@@ -2,7 +2,7 @@
 
 use paddock_etcd::{CallError, Engine, Input, Keys, Operation, Transaction};
 use paddock_proto::{ErrorCode, OpCode, SessionId};
-use paddock_state::{ClientInput, ConnId};
+use paddock_state::{ClientInput, ConnId, Resumption};
 
 use crate::front::{Front, PERSISTENT, SESSION_TIMEOUT_MS, WRITE_TIMEOUT_MS, create_body};
 
@@ -68,7 +68,11 @@ fn a_longer_lease_that_is_gone_is_replaced() {
     let mut front = Front::new();
     let (conn, session) = (other(), front.session);
     let timeout_ms = 2 * SESSION_TIMEOUT_MS;
-    front.input(Input::Client(ClientInput::Resume { conn, session, timeout_ms, may_only_read: false }));
+    front.input(Input::Client(ClientInput::Resume {
+        conn,
+        resumption: Resumption::keyed(session, timeout_ms),
+        may_only_read: false,
+    }));
     let (grant, longer) = front.asked_lease();
     front.input(Input::Answer(grant, Ok(paddock_etcd::Answer::Granted)));
     let (id, resume) = front.sent().expect("the session is resumed");
@@ -89,14 +93,22 @@ fn a_plain_resume_after_a_longer_lease_was_lost_goes_by_the_old_one() {
     let mut front = Front::new();
     let (conn, session) = (other(), front.session);
     let timeout_ms = 2 * SESSION_TIMEOUT_MS;
-    front.input(Input::Client(ClientInput::Resume { conn, session, timeout_ms, may_only_read: false }));
+    front.input(Input::Client(ClientInput::Resume {
+        conn,
+        resumption: Resumption::keyed(session, timeout_ms),
+        may_only_read: false,
+    }));
     let (grant, _) = front.asked_lease();
     front.input(Input::Answer(grant, Ok(paddock_etcd::Answer::Granted)));
     let (id, _) = front.sent().expect("the session is resumed");
     front.fail(id, CallError::Refused("permission denied".to_owned()));
     assert!(front.closed.contains(&other()));
     let (conn, timeout_ms) = (ConnId::new(0, 3), SESSION_TIMEOUT_MS);
-    front.input(Input::Client(ClientInput::Resume { conn, session, timeout_ms, may_only_read: false }));
+    front.input(Input::Client(ClientInput::Resume {
+        conn,
+        resumption: Resumption::keyed(session, timeout_ms),
+        may_only_read: false,
+    }));
     let (_, resume) = front.sent().expect("the session is resumed");
     assert_eq!(lease_of(&resume, session), Some(session.0));
 }

@@ -7,8 +7,10 @@ use paddock_etcd::{
     Operation, Transaction, WatchMessage,
 };
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{Acl, IdList, OpCode, ReplyHeader, SessionId, WatchEvent, Xid, Zxid, frame};
-use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, QueuedRead, State};
+use paddock_proto::{
+    Acl, IdList, OpCode, ReplyHeader, SessionId, SessionSecret, WatchEvent, Xid, Zxid, frame,
+};
+use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, QueuedRead, State};
 use paddock_tree::Command;
 
 pub(crate) const WRITE_TIMEOUT_MS: u64 = 10_000;
@@ -50,6 +52,7 @@ impl Front {
             keys: Keys::new("/p"),
             front: 1 << 32,
             limits: Limits::default(),
+            secret: SessionSecret([7; SessionSecret::BYTES]),
             tick_ms: 2000,
             write_timeout_ms: WRITE_TIMEOUT_MS,
             stale_reads: false,
@@ -84,6 +87,8 @@ impl Front {
         front.answer_others();
         front.tick();
         front.watched(WatchMessage::Opened);
+        let secret = front.sent().expect("the secret is written");
+        front.carry_out(secret);
         front.session = front.connect(front.conn);
         front
     }
@@ -99,7 +104,12 @@ impl Front {
 
     pub(crate) fn ask_to_connect(&mut self, conn: ConnId) {
         let timeout_ms = SESSION_TIMEOUT_MS;
-        self.input(Input::Client(ClientInput::Connect { conn, timeout_ms, may_only_read: false }));
+        self.input(Input::Client(ClientInput::Connect {
+            conn,
+            timeout_ms,
+            may_only_read: false,
+            ids: ProvenIds::default(),
+        }));
     }
 
     pub(crate) fn input(&mut self, input: Input) {
@@ -121,7 +131,7 @@ impl Front {
         for (_, outbox) in self.out.iter_mut() {
             for (conn, parcel) in outbox.iter() {
                 match parcel {
-                    Parcel::Connected { session, .. } => drop(self.sessions.insert(conn, session)),
+                    Parcel::Connected(connected, _) => drop(self.sessions.insert(conn, connected.session)),
                     Parcel::Close => {
                         self.closed.push(conn);
                         self.is_closed |= conn == self.conn;

@@ -2,7 +2,7 @@
 
 use paddock_etcd::{CallError, Input, Keys, Operation};
 use paddock_proto::{OpCode, SetWatches, Zxid, encode};
-use paddock_state::{ClientInput, ConnId};
+use paddock_state::{ClientInput, ConnId, Resumption};
 
 use crate::front::{EPHEMERAL, Front, SESSION_TIMEOUT_MS};
 
@@ -127,7 +127,11 @@ fn a_session_that_is_resumed_between_portions_has_expired() {
             front.carry_out(portion);
         }
         let conn = ConnId::new(0, 3);
-        front.input(Input::Client(ClientInput::Resume { conn, session, timeout_ms, may_only_read: false }));
+        front.input(Input::Client(ClientInput::Resume {
+            conn,
+            resumption: Resumption::keyed(session, timeout_ms),
+            may_only_read: false,
+        }));
         for _ in 0..20 {
             front.pass(50);
             while let Some(sent) = front.sent_next() {

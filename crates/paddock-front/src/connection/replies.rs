@@ -163,8 +163,11 @@ impl<H: Host> Connection<H> {
         response.encode(self.output.greeting(self.protocol.is_compressed()));
     }
 
-    pub(super) fn greet(&mut self, response: &ConnectResponse, now: Now, host: &H, limits: &Limits) {
-        self.send_greeting(response);
+    /// Answers who waits for its session, by a packet unless it has had one.
+    pub(super) fn greet(&mut self, response: Option<&ConnectResponse>, now: Now, host: &H, limits: &Limits) {
+        if let Some(response) = response {
+            self.send_greeting(response);
+        }
         // A greeting is no write.
         let _ = self.answered(&[], now, host, limits);
         self.has_changed = true;

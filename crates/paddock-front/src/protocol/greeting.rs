@@ -1,8 +1,7 @@
 //! The greeting of a connection: its dialect, and the session that it asks for.
 
-use paddock_proto::{ConnectRequest, ConnectResponse, Dialect, Extensions, Password, SessionId};
-use paddock_state::ClientInput;
-use subtle::ConstantTimeEq;
+use paddock_proto::{ConnectRequest, Dialect, Extensions, SessionId};
+use paddock_state::{ClientInput, ProvenIds};
 
 use super::action::silently;
 use super::{Action, Context, Phase, Protocol, Refusal};
@@ -17,11 +16,12 @@ impl Protocol {
     pub(super) fn on_greeting<'f>(
         &mut self,
         frame: &'f [u8],
-        context: &Context,
+        context: &Context<'_>,
         settings: &Settings,
     ) -> Action<'f> {
         let Ok(request) = ConnectRequest::decode(frame) else { return silently("malformed connect request") };
-        if request.last_zxid_seen > context.zxid {
+        let tree = context.tree.expect("a greeting finds the state");
+        if request.last_zxid_seen > tree.zxid() {
             // The client has seen more than this member knows: it would go back in time here.
             return silently("client has seen a newer zxid than this member");
         }
@@ -53,48 +53,16 @@ impl Protocol {
             return Action::Refuse(Refusal::Limited(LimitHit::ConnectRate));
         }
         if session == SessionId::NONE {
-            if context.sessions >= limits.sessions_max {
+            if tree.session_count() >= limits.sessions_max {
                 return Action::Refuse(Refusal::Limited(LimitHit::Sessions));
             }
-            return Action::Submit(ClientInput::Connect { conn, timeout_ms, may_only_read });
+            let ids = ProvenIds::of(self.client.ids());
+            return Action::Submit(ClientInput::Connect { conn, timeout_ms, may_only_read, ids });
         }
-        let password = request.password.unwrap_or_default();
-        // The time that it takes tells nothing of a password.
-        if !bool::from(password.ct_eq(&Password::of(session).0)) {
-            return Action::Refuse(Refusal::Expired { read_only: self.read_only });
-        }
-        Action::Submit(ClientInput::Resume { conn, session, timeout_ms, may_only_read })
+        self.on_return((session, request.password.unwrap_or_default()), timeout_ms, tree, settings)
     }
 
-    /// The engine gave the connection its session. Returns the packet that tells the client.
-    pub(crate) fn on_connected(
-        &mut self,
-        session: SessionId,
-        timeout_ms: i32,
-        read_only: bool,
-    ) -> ConnectResponse {
-        assert!(self.phase == Phase::Connecting, "a session for a connection that did not ask");
-        self.phase = Phase::Serving;
-        self.client = self.client.clone().with_session(session);
-        let read_only = self.read_only.map(|_| read_only);
-        let password = Password::of(session);
-        ConnectResponse { protocol_version: self.version(), timeout_ms, session, password, read_only }
-    }
-
-    /// The session that the client asked for is gone. Returns the packet that tells it.
-    pub(crate) fn on_expired(&mut self) -> ConnectResponse {
-        self.phase = Phase::Ended;
-        let response = ConnectResponse::expired(self.read_only.map(|_| false));
-        ConnectResponse { protocol_version: self.version(), ..response }
-    }
-
-    /// Tells a client that waits for its session that there is none to be had here now, if its dialect has a packet for that.
-    pub(crate) fn on_turned_away(&self) -> Option<ConnectResponse> {
-        let is_told = self.phase == Phase::Connecting && self.clickhouse.is_some();
-        is_told.then(ConnectResponse::no_leader)
-    }
-
-    fn version(&self) -> i32 {
+    pub(super) fn version(&self) -> i32 {
         self.clickhouse.as_ref().map_or(0, |clickhouse| clickhouse.version)
     }
 }

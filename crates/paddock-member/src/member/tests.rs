@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds};
 use paddock_storage::disk::DiskFault;
 use paddock_storage::{MemDisk, SnapshotError};
 use paddock_tree::Command;
@@ -91,7 +91,7 @@ impl Shell for TestShell {
         for (_, outbox) in self.outboxes.iter_mut() {
             for (_, parcel) in outbox.iter() {
                 match parcel {
-                    Parcel::Connected { session, .. } => self.session = Some(session),
+                    Parcel::Connected(connected, _) => self.session = Some(connected.session),
                     Parcel::Reply(reply) if is_refusal(reply) => self.refusals += 1,
                     Parcel::Reply(_) => self.replies += 1,
                     Parcel::Close => self.closed += 1,
@@ -149,7 +149,12 @@ impl Stage {
         stage.settle()?;
         stage.member.take(
             &stage.shell,
-            [Input::Client(ClientInput::Connect { conn: conn(), timeout_ms: 60_000, may_only_read: false })],
+            [Input::Client(ClientInput::Connect {
+                conn: conn(),
+                timeout_ms: 60_000,
+                may_only_read: false,
+                ids: ProvenIds::default(),
+            })],
         );
         stage.settle()?;
         Ok(stage)

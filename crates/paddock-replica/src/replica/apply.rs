@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid};
-use paddock_state::{ConnId, Now, Outboxes, QueuedRead, State};
+use paddock_state::{ConnId, Connected, Now, Outboxes, QueuedRead, State};
 use paddock_tree::{Command, Guess, Outcome, Tree};
 
 use super::Replica;
@@ -259,15 +259,47 @@ impl Replica {
     ) {
         match (&command.write, &outcome.result) {
             (
-                Ok(Write::CreateSession { timeout_ms } | Write::ResumeSession { timeout_ms }),
+                Ok(
+                    Write::CreateSession { timeout_ms }
+                    | Write::ResumeSession { timeout_ms, is_asking: false, .. },
+                ),
                 Ok(WriteReply::Done),
             ) => {
                 self.serve(conn, command.session, state, out);
-                out.connected(conn, command.session, *timeout_ms, false);
+                self.connect(conn, command.session, *timeout_ms, false, state, out);
             }
             // It was withdrawn when its connection was gone.
             _ if command.session == SessionId::NONE => out.close(conn),
-            _ => out.expired(conn),
+            (Ok(Write::ResumeSession { timeout_ms, is_asking: true, .. }), Ok(WriteReply::Done)) => {
+                self.connect(conn, command.session, *timeout_ms, false, state, out);
+            }
+            (_, refusal) => {
+                self.close_former(command.session, state, out);
+                // The session lives, and is bound to an identity that was not known where the client was let in.
+                let lives = matches!(refusal, Err(ErrorCode::NoAuth));
+                if lives { out.close(conn) } else { out.expired(conn) }
+            }
+        }
+    }
+
+    fn connect(
+        &self,
+        conn: ConnId,
+        session: SessionId,
+        timeout_ms: i32,
+        read_only: bool,
+        state: &State,
+        out: &mut Outboxes,
+    ) {
+        out.connected(conn, Connected { session, timeout_ms, read_only }, &state.tree().password(session));
+    }
+
+    /// A connection whose gate was closed for a client that may not have the session: nothing of it is taken any more, and its own
+    /// client comes back.
+    fn close_former(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
+        let is_behind_gate = |conn: &ConnId| self.gates.closed_forever().any(|closed| closed == *conn);
+        if self.sessions.conn(session).filter(is_behind_gate).is_some() {
+            self.end_serving(session, state, out);
         }
     }
 
@@ -277,7 +309,8 @@ impl Replica {
             Ok(Write::CreateSession { timeout_ms }) => {
                 self.sessions.add(command.session, timeout_ms, now.monotonic_ms);
             }
-            Ok(Write::ResumeSession { timeout_ms }) => {
+            Ok(Write::SetSecret { .. }) => self.has_secret = true,
+            Ok(Write::ResumeSession { timeout_ms, is_asking: false, .. }) => {
                 self.sessions.liveness.resume(command.session, timeout_ms, now.monotonic_ms);
                 if u64::from(command.member) != self.options.member {
                     // It is served elsewhere now: the connection here is one that its client has given up.
@@ -328,7 +361,7 @@ impl Replica {
                 }
                 ReadOnlyRequest::Connect { conn, session, timeout_ms, may_only_read } => {
                     let session = self.read_only_session(session, may_only_read, state);
-                    self.connect_read_only(conn, session, timeout_ms, out);
+                    self.connect_read_only(conn, session, timeout_ms, state, out);
                 }
             }
         }
@@ -355,12 +388,13 @@ impl Replica {
         conn: ConnId,
         session: Option<SessionId>,
         timeout_ms: i32,
+        state: &State,
         out: &mut Outboxes,
     ) {
         match session {
             Some(session) => {
                 self.read_only.add_conn(conn);
-                out.connected(conn, session, timeout_ms, true);
+                self.connect(conn, session, timeout_ms, true, state, out);
             }
             None => out.close(conn),
         }

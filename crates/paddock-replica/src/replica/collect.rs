@@ -1,5 +1,6 @@
 //! Collecting what is to be done: batches and reports for the leader, rounds of the Raft library, messages, questions.
 
+use paddock_proto::{OpCode, encode};
 use paddock_state::Now;
 
 use super::{ProposalSizes, Replica};
@@ -148,6 +149,7 @@ impl Replica {
         self.leadership = leadership;
         let lease_clock_bound_ms = self.options.lease_clock_bound_ms;
         self.leading = self.consensus.is_leader().then(|| Leading::new(lease_clock_bound_ms));
+        self.propose_secret(now);
         self.contact.make_due();
         self.receiver.forget_unless_of(leadership.term);
         self.requests.send_all_again();
@@ -155,6 +157,22 @@ impl Replica {
         self.membership.reconsider();
         // What a former leader heard is not known here.
         self.sessions.liveness.renew_all(now.monotonic_ms);
+    }
+
+    /// Proposes a secret for passwords of sessions, if the state has none, in front of everything that is still to come into the log:
+    /// no session begins without it. If another one comes into the log before, that one counts.
+    pub(super) fn propose_secret(&mut self, now: Now) {
+        if self.has_secret {
+            return;
+        }
+        if let Some(leading) = &mut self.leading {
+            let mut body = Vec::new();
+            encode::secret(&mut body, &self.options.secret);
+            leading.announce(OpCode::SetSecret, &body);
+            for batch in leading.take_announcements(self.requests.origin()) {
+                leading.add_own(&batch, now.wall_ms);
+            }
+        }
     }
 
     /// Sends outstanding batches to the leader: new ones, or all if it is another leader or nothing came back.

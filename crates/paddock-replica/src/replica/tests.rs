@@ -1,7 +1,7 @@
 //! Tests of parts together.
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{Acl, IdList, OpCode, SessionId, Xid, Zxid, encode};
+use paddock_proto::{Acl, IdList, OpCode, SessionId, SessionSecret, Xid, Zxid, encode};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 use crate::message::{Condition, Envelope, FoundOnDisk, Greeting, PeerMessage, Purpose, Ruling};
@@ -9,7 +9,7 @@ use crate::{
     Cluster, Effects, Founding, HardState, HeldState, Input, Membership, OwnState, Recovered, Replica,
     ReplicaOptions, Replicated, WORK_AT_ONCE,
 };
-use paddock_state::{ClientInput, ConnId, Now, Outboxes};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, ProvenIds, Resumption};
 
 const NOW: Now = Now { monotonic_ms: 1000, wall_ms: 1_000_000 };
 
@@ -25,6 +25,7 @@ fn options(voters: Vec<u64>) -> ReplicaOptions {
         entry_bytes_kept: 2000,
         linearizable_reads: false,
         lease_clock_bound_ms: None,
+        secret: SessionSecret([7; SessionSecret::BYTES]),
         seed: 1,
         process: 1,
     }
@@ -62,7 +63,12 @@ fn no_gate_is_left_for_a_connection_that_was_gone_when_its_session_came_back() {
     let (first, second) = (ConnId::new(0, 1), ConnId::new(0, 2));
     replica.step(
         NOW,
-        Input::Client(ClientInput::Connect { conn: first, timeout_ms: 10_000, may_only_read: false }),
+        Input::Client(ClientInput::Connect {
+            conn: first,
+            timeout_ms: 10_000,
+            may_only_read: false,
+            ids: ProvenIds::default(),
+        }),
     );
     settle(&mut replica, &mut state);
     let session = state.tree().sessions().map(|(session, _)| session).next();
@@ -74,8 +80,7 @@ fn no_gate_is_left_for_a_connection_that_was_gone_when_its_session_came_back() {
         NOW,
         Input::Client(ClientInput::Resume {
             conn: second,
-            session,
-            timeout_ms: 10_000,
+            resumption: Resumption::keyed(session, 10_000),
             may_only_read: false,
         }),
     );
@@ -116,7 +121,12 @@ fn others_have_the_state_between_the_commands_of_one_entry() {
         let conn = ConnId::new(0, number);
         replica.step(
             NOW,
-            Input::Client(ClientInput::Connect { conn, timeout_ms: 10_000, may_only_read: false }),
+            Input::Client(ClientInput::Connect {
+                conn,
+                timeout_ms: 10_000,
+                may_only_read: false,
+                ids: ProvenIds::default(),
+            }),
         );
     }
     let (mut effects, mut out) = (Effects::default(), Outboxes::new(1));
@@ -142,7 +152,15 @@ fn others_have_the_state_while_a_session_with_many_ephemerals_ends() {
     let mut replica = alone(&state);
     settle(&mut replica, &mut state);
     let conn = ConnId::new(0, 1);
-    replica.step(NOW, Input::Client(ClientInput::Connect { conn, timeout_ms: 10_000, may_only_read: false }));
+    replica.step(
+        NOW,
+        Input::Client(ClientInput::Connect {
+            conn,
+            timeout_ms: 10_000,
+            may_only_read: false,
+            ids: ProvenIds::default(),
+        }),
+    );
     settle(&mut replica, &mut state);
     let session = state.tree().sessions().map(|(session, _)| session).next().expect("it was just created");
     for number in 0..ephemerals {
@@ -225,7 +243,15 @@ fn a_start_that_has_sent_a_batch_gets_another_number_when_the_member_has_learned
     replica.number_this_start_anew();
     assert_eq!(replica.requests.origin(), before, "nothing was sent under it");
     let conn = ConnId::new(0, 1);
-    replica.step(NOW, Input::Client(ClientInput::Connect { conn, timeout_ms: 10_000, may_only_read: false }));
+    replica.step(
+        NOW,
+        Input::Client(ClientInput::Connect {
+            conn,
+            timeout_ms: 10_000,
+            may_only_read: false,
+            ids: ProvenIds::default(),
+        }),
+    );
     replica.requests.close_batch();
     replica.number_this_start_anew();
     assert!(replica.requests.origin().incarnation > before.incarnation, "its first batch may be under way");

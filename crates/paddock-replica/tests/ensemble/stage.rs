@@ -10,12 +10,12 @@ mod packets;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use paddock_proto::SessionId;
+use paddock_proto::{SessionId, SessionSecret};
 use paddock_replica::{
     Effects, Founding, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated, Role,
     WORK_AT_ONCE,
 };
-use paddock_state::{ConnId, Now, Outboxes, Parcel};
+use paddock_state::{ConnId, Connected, Now, Outboxes, Parcel};
 use paddock_tree::{REMOVED_AT_ONCE, Tree};
 
 pub(crate) use self::clients::Guest;
@@ -105,6 +105,7 @@ impl Stage {
             entry_bytes_kept: 2000,
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,
+            secret: SessionSecret([member as u8; SessionSecret::BYTES]),
             seed: self.seed,
             // Another one in every stage.
             process: self.seed * 1_000_000 + self.starts,
@@ -235,7 +236,7 @@ impl Stage {
         }
         for (_, outbox) in member.out.iter_mut() {
             for (conn, parcel) in outbox.iter() {
-                if let Parcel::Connected { session, .. } = parcel {
+                if let Parcel::Connected(Connected { session, .. }, _) = parcel {
                     self.sessions.insert((number, conn), session);
                 }
                 self.stories.entry((number, conn)).or_default().extend(tell(parcel));

@@ -42,6 +42,12 @@ impl Script {
                 self.clients.insert(connection, client);
             }
             "resume" => self.resume(number(1) as u64, number(2) as u64, number(3) as i32),
+            "claim" => self.claim(&words),
+            "bind" => {
+                let (conn, session) = (conn(number(1) as u64), client(self).session);
+                let ids = proven(words[2]);
+                self.member.step(Input::Client(ClientInput::Bind { conn, session, ids }));
+            }
             "disconnect" => {
                 self.member.step(Input::Client(ClientInput::Disconnect { conn: conn(number(1) as u64) }));
             }
@@ -109,13 +115,35 @@ impl Script {
 
     /// Connection `number` wants the session back that connection `former` had.
     fn resume(&mut self, number: u64, former: u64, timeout_ms: i32) {
-        let (conn, session) = (conn(number), self.clients[&former].session);
-        self.clients.insert(number, Client::new(conn, session, &[]));
-        self.member.step(Input::Client(ClientInput::Resume {
-            conn,
-            session,
-            timeout_ms,
-            may_only_read: false,
-        }));
+        let (is_keyed, is_asking, ids) = (true, false, ProvenIds::default());
+        let session = self.clients[&former].session;
+        self.resume_as(number, Resumption { session, timeout_ms, is_keyed, is_asking, ids });
     }
+
+    fn resume_as(&mut self, number: u64, resumption: Resumption) {
+        let conn = conn(number);
+        self.clients.insert(number, Client::new(conn, resumption.session, &[]));
+        self.member.step(Input::Client(ClientInput::Resume { conn, resumption, may_only_read: false }));
+    }
+
+    /// `claim CONNECTION FORMER [USER] [asking] [zookeeper]`: a client wants the session of connection FORMER, as a user of SASL or
+    /// before it has shown who it is, with a keyed password or ZooKeeper's.
+    fn claim(&mut self, words: &[&str]) {
+        let number = |at: usize| words[at].parse().expect("a number");
+        let is_option = |word: &&&str| ["asking", "zookeeper"].contains(*word);
+        let user = words[3..].iter().find(|word| !is_option(word));
+        let resumption = Resumption {
+            session: self.clients[&number(2)].session,
+            timeout_ms: 4000,
+            is_keyed: !words.contains(&"zookeeper"),
+            is_asking: words.contains(&"asking"),
+            ids: user.map(|user| proven(user)).unwrap_or_default(),
+        };
+        self.resume_as(number(1), resumption);
+    }
+}
+
+fn proven(user: &str) -> ProvenIds {
+    let ids = IdList::encode(&[Id::new("sasl", user)]);
+    ProvenIds::of(IdList::decode(&mut Reader::new(&ids)).expect("ids come back as encoded"))
 }

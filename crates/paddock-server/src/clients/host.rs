@@ -17,6 +17,7 @@ use crate::observability::hot::{self, SlowRequest};
 use crate::observability::request_times::{Recorder, Stage, TurnOperations};
 use crate::observability::spans::{Ending, Span, TraceContext};
 use crate::observability::stats::{ConnStats, Traffic};
+use crate::random::random_bytes;
 use crate::shared::Shared;
 
 /// Bytes of a frame that say how long it is. They are no part of a reply's size, as in ZooKeeper.
@@ -121,12 +122,7 @@ impl Host for WorkerHost {
     }
 
     fn nonce(&self) -> u128 {
-        let mut bytes = [0; 16];
-        rustls::crypto::aws_lc_rs::default_provider()
-            .secure_random
-            .fill(&mut bytes)
-            .expect("the system has random numbers");
-        u128::from_be_bytes(bytes)
+        u128::from_be_bytes(random_bytes())
     }
 
     fn answer_word(&self, word: [u8; 4], behind: &[u8]) -> Option<WordAnswer> {

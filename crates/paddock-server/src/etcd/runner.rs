@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 use paddock_etcd::{Effects, Engine, EngineOptions, Input, Keys, Limits};
 use paddock_member::Clock as _;
+use paddock_proto::SessionSecret;
 use paddock_replica::Role;
 use paddock_state::{ClientInput, Outboxes};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -19,6 +20,7 @@ use super::connection::Connection;
 use crate::config::EtcdSettings;
 use crate::engine::{QuotaReport, audit_deaths, post};
 use crate::observability::etcd_metrics::{EtcdReport, EtcdStats};
+use crate::random::random_bytes;
 use crate::shared::Shared;
 
 /// Inputs that are stepped under one lock, at most.
@@ -76,6 +78,7 @@ fn options(shared: &Shared, settings: &EtcdSettings) -> EngineOptions {
             bytes_max: settings.request_bytes_max.saturating_sub(REQUEST_RESERVE),
             writes_max: if settings.separate_writes { 1 } else { Limits::WRITES_MAX },
         },
+        secret: SessionSecret(random_bytes()),
         tick_ms: u64::from(config.tick_ms),
         write_timeout_ms: settings.write_timeout_ms,
         stale_reads: settings.stale_reads,

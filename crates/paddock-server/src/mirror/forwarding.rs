@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::mpsc::Sender;
 
 use paddock_proto::{ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
-use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, Serving, State};
+use paddock_state::{ClientInput, ConnId, Connected, Outboxes, QueuedRead, Resumption, Serving, State};
 use paddock_tree::{AppliedTransaction, Command, Guess};
 
 /// A request for the source.
@@ -185,7 +185,20 @@ impl Forwarding {
                 out.close(conn);
             }
             ClientInput::Connect { conn, timeout_ms, .. } => self.begin_session(conn, timeout_ms),
-            ClientInput::Resume { conn, session, timeout_ms, .. } => {
+            // The source knows no identities: who has shown none yet is only told that the session lives.
+            ClientInput::Resume { conn, resumption, .. } if resumption.is_asking => {
+                let Resumption { session, timeout_ms, .. } = resumption;
+                if state.tree().session_timeout_ms(session).is_some() {
+                    self.conns.insert(conn);
+                    let connected = Connected { session, timeout_ms, read_only: false };
+                    out.connected(conn, connected, &state.tree().password(session));
+                } else {
+                    out.expired(conn);
+                }
+            }
+            ClientInput::Bind { .. } => {}
+            ClientInput::Resume { conn, resumption, .. } => {
+                let Resumption { session, timeout_ms, .. } = resumption;
                 self.conns.insert(conn);
                 self.revalidations.push((session, conn, timeout_ms));
                 self.outgoing.push(SourceRequest::Revalidate { session, timeout_ms });
@@ -360,7 +373,8 @@ impl Forwarding {
         }
         self.timeouts.insert(session, timeout_ms);
         self.outgoing.push(SourceRequest::Touch { session, timeout_ms });
-        out.connected(conn, session, timeout_ms, false);
+        let connected = Connected { session, timeout_ms, read_only: false };
+        out.connected(conn, connected, &state.tree().password(session));
     }
 
     fn close(&mut self, conn: ConnId, state: &State, out: &mut Outboxes) {

@@ -1,7 +1,7 @@
 //! A client that sends what ClickHouse sends, byte by byte.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{ConnectRequest, Extensions, Password, SessionId, Zxid, frame};
+use paddock_proto::{ConnectRequest, ConnectResponse, Extensions, Password, SessionId, Zxid, frame};
 use paddock_server::Server;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -34,29 +34,33 @@ pub(crate) struct Packet {
 
 impl ClickHouse {
     pub(crate) async fn connect(server: &Server, version: i32, extensions: Extensions) -> ClickHouse {
-        ClickHouse::resume(server, version, extensions, SessionId::NONE).await
+        ClickHouse::greet(server, version, extensions, None, 30_000).await
     }
 
+    /// Comes back to the session of another connection.
     pub(crate) async fn resume(
         server: &Server,
         version: i32,
         extensions: Extensions,
-        session: SessionId,
+        former: &ClickHouse,
     ) -> ClickHouse {
-        ClickHouse::greet(server, version, extensions, session, 30_000).await
+        let response = ConnectResponse::decode(&former.greeting).expect("the greeting was answered");
+        let resumed = Some((former.session, response.password));
+        ClickHouse::greet(server, version, extensions, resumed, 30_000).await
     }
 
     pub(crate) async fn greet(
         server: &Server,
         version: i32,
         extensions: Extensions,
-        session: SessionId,
+        resumed: Option<(SessionId, Password)>,
         timeout_ms: i32,
     ) -> ClickHouse {
         let stream = TcpStream::connect(server.address()).await.expect("connect");
         let (received, incoming) = (Vec::new(), Vec::new());
+        let (session, password) = resumed.unwrap_or((SessionId::NONE, Password::ZERO));
         let mut client = ClickHouse { stream, extensions, received, incoming, greeting: Vec::new(), session };
-        client.send_bytes(&greeting(version, extensions, session, timeout_ms)).await;
+        client.send_bytes(&greeting(version, extensions, (session, &password), timeout_ms)).await;
         while client.received.len() < 4 || client.received.len() < 4 + client.received[3] as usize {
             assert!(client.read().await, "closed before the greeting was answered");
         }
@@ -136,8 +140,12 @@ impl ClickHouse {
 }
 
 /// First packet of ClickHouse, which would never ask for a session that it had.
-pub(crate) fn greeting(version: i32, extensions: Extensions, session: SessionId, timeout_ms: i32) -> Vec<u8> {
-    let password = if session == SessionId::NONE { Password::ZERO } else { Password::of(session) };
+pub(crate) fn greeting(
+    version: i32,
+    extensions: Extensions,
+    (session, password): (SessionId, &Password),
+    timeout_ms: i32,
+) -> Vec<u8> {
     let mut bytes = Vec::new();
     ConnectRequest {
         protocol_version: version,

@@ -154,7 +154,7 @@ impl Sessions {
                 ensure!(is_new, CHECKER, "the id {session} is given to a session, and was to another before");
                 self.timeouts_ms.insert(session, timeout_ms as u64);
             }
-            Wish::ResumeSession { timeout_ms } => {
+            Wish::ResumeSession { timeout_ms, is_asking: false, .. } => {
                 self.timeouts_ms.insert(session, timeout_ms as u64);
             }
             Wish::CloseSession => self.end(session),

@@ -91,8 +91,10 @@ impl Truth {
             }
         }
         let began = |happened: &&Rc<Happened>| {
-            let is_begin =
-                matches!(happened.call.wish, Wish::CreateSession { .. } | Wish::ResumeSession { .. });
+            let is_begin = matches!(
+                happened.call.wish,
+                Wish::CreateSession { .. } | Wish::ResumeSession { is_asking: false, .. }
+            );
             is_begin && happened.outcome.result.is_ok()
         };
         let begun = all.iter().filter(began).map(|happened| happened.call.session).collect();

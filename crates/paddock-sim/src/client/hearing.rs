@@ -20,7 +20,17 @@ impl Client {
     pub(crate) fn receive(&mut self, now: Time, packet: Packet, checks: &mut Checks) -> Checked<Vec<Deed>> {
         self.heard = now;
         match packet {
-            Packet::Connected { session, timeout_ms, read_only } => {
+            Packet::Connected { session, .. } if self.claimed.is_some() => {
+                ensure!(
+                    false,
+                    CHECKER,
+                    "session {session} was given to a client that had only ZooKeeper's password for it"
+                );
+                Ok(Vec::new())
+            }
+            Packet::Expired if self.claimed.take().is_some() => Ok(Vec::new()),
+            Packet::Connected { session, password, timeout_ms, read_only } => {
+                self.password = password;
                 self.only_reads = read_only;
                 self.is_temporary = read_only && self.session == SessionId::NONE;
                 if !self.is_temporary {

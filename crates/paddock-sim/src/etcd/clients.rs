@@ -2,7 +2,7 @@
 
 use paddock_etcd::Input;
 use paddock_proto::{SessionId, Xid};
-use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead};
+use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, ProvenIds, QueuedRead, Resumption};
 use paddock_tree::Guess;
 
 use super::client::{Ask, Owned, Waiting};
@@ -64,8 +64,11 @@ impl World {
         (client.front, client.conn) = (front, Some(conn));
         let may_only_read = false;
         let input = match client.session {
-            Some(session) => ClientInput::Resume { conn, session, timeout_ms, may_only_read },
-            None => ClientInput::Connect { conn, timeout_ms, may_only_read },
+            Some(session) => {
+                let resumption = Resumption::keyed(session, timeout_ms);
+                ClientInput::Resume { conn, resumption, may_only_read }
+            }
+            None => ClientInput::Connect { conn, timeout_ms, may_only_read, ids: ProvenIds::default() },
         };
         self.note(format_args!("client {at} at front end {front}: {input:?}"));
         self.input(front, Input::Client(input))
@@ -211,7 +214,7 @@ impl Mail {
     fn of(parcel: Parcel<'_>) -> Mail {
         match parcel {
             Parcel::Reply(frame) => Mail::Reply(frame.to_vec()),
-            Parcel::Connected { session, .. } => Mail::Connected(session),
+            Parcel::Connected(connected, _) => Mail::Connected(connected.session),
             Parcel::Expired => Mail::Expired,
             Parcel::Close => Mail::Close,
             Parcel::Event(frame) | Parcel::SharedEvent(frame) => Mail::Event(frame.to_vec()),

@@ -3,6 +3,7 @@
 use paddock_etcd::{
     Answer, Call, CallError, CallId, Effects, Engine, EngineOptions, Input, Keys, Limits, WatchOrder,
 };
+use paddock_proto::SessionSecret;
 use paddock_state::{Now, Outboxes, State};
 
 #[derive(Debug)]
@@ -42,6 +43,7 @@ impl FrontEnd {
             keys: keys.clone(),
             front: number << 32,
             limits: Limits { operations_max, ..Limits::default() },
+            secret: SessionSecret([number as u8; SessionSecret::BYTES]),
             tick_ms: 2000,
             write_timeout_ms: 8000,
             stale_reads: false,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paddock_front::{ClientBuffers, DigestAlgorithm, Limits};
 use paddock_member::Config;
-use paddock_proto::MemberRole;
+use paddock_proto::{MemberRole, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE};
 use paddock_tree::Tree;
 
@@ -117,6 +117,7 @@ impl Settings {
 
     /// The configuration of a member that is started with dice of its own.
     pub(crate) fn config(&self, member: u8, seed: u64) -> Config {
+        let mut secret = Chance::of(seed, "secret");
         Config {
             data_dir: DATA_DIR.into(),
             log_dir: None,
@@ -139,6 +140,7 @@ impl Settings {
             entry_bytes_kept: self.entry_bytes_kept,
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,
+            secret: SessionSecret(std::array::from_fn(|at| secret.below(256) as u8 ^ at as u8)),
             seed,
         }
     }

@@ -5,12 +5,12 @@
 
 use std::ops::Bound;
 
-use paddock_proto::{ErrorCode, SessionId, WriteReply, Zxid};
+use paddock_proto::{ErrorCode, Id, IdList, SessionId, WriteReply, Zxid};
 
 use super::Tree;
 use crate::Command;
 use crate::outcome::Changes;
-use crate::session::Session;
+use crate::session::{Session, first_proven};
 
 impl Tree {
     pub fn session_timeout_ms(&self, id: SessionId) -> Option<i32> {
@@ -58,25 +58,61 @@ impl Tree {
         &mut self,
         session: SessionId,
         member: u8,
+        ids: IdList<'_>,
         timeout_ms: i32,
     ) -> Result<WriteReply<'a>, ErrorCode> {
         if session == SessionId::NONE || self.sessions.contains_key(&session) {
             return Err(ErrorCode::BadArguments);
         }
-        self.sessions.insert(session, Session { timeout_ms, owner: member });
+        let proven = first_proven(ids).map(Box::new);
+        let is_keyed = self.secret.is_some();
+        self.sessions.insert(session, Session { timeout_ms, owner: member, is_keyed, proven });
         Ok(WriteReply::Done)
     }
 
-    /// From now on the session is served by `member`.
+    /// From now on the session is served by the member of the command. One that is only asked for stays where it is.
     pub(crate) fn resume_session<'a>(
         &mut self,
-        session: SessionId,
-        member: u8,
+        command: &Command<'_>,
         timeout_ms: i32,
+        is_keyed: bool,
+        is_asking: bool,
     ) -> Result<WriteReply<'a>, ErrorCode> {
-        let known = self.sessions.get_mut(&session).ok_or(ErrorCode::SessionExpired)?;
-        *known = Session { timeout_ms, owner: member };
+        let known = self.sessions.get_mut(&command.session);
+        let known = known.filter(|known| known.is_keyed == is_keyed).ok_or(ErrorCode::SessionExpired)?;
+        if is_asking {
+            return Ok(WriteReply::Done);
+        }
+        if !known.admits(command.ids) {
+            return Err(ErrorCode::NoAuth);
+        }
+        (known.timeout_ms, known.owner) = (timeout_ms, command.member);
         Ok(WriteReply::Done)
+    }
+
+    /// The session is bound to the first identity that its client has proved.
+    pub(crate) fn bind_session<'a>(&mut self, command: &Command<'_>) -> Result<WriteReply<'a>, ErrorCode> {
+        self.check_session(command.session, command.member)?;
+        let known = self.sessions.get_mut(&command.session).ok_or(ErrorCode::BadArguments)?;
+        if known.proven.is_none() {
+            known.proven = first_proven(command.ids).map(Box::new);
+        }
+        Ok(WriteReply::Done)
+    }
+
+    /// The identity that the session is bound to.
+    pub fn session_identity(&self, id: SessionId) -> Option<&Id> {
+        self.sessions.get(&id).and_then(|session| session.proven.as_deref())
+    }
+
+    /// True if the session's password is made from the secret.
+    pub fn is_session_keyed(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).is_some_and(|session| session.is_keyed)
+    }
+
+    /// True if a client with these identities may resume the session, as far as is known here.
+    pub fn admits(&self, id: SessionId, ids: IdList<'_>) -> bool {
+        self.sessions.get(&id).is_none_or(|session| session.admits(ids))
     }
 
     /// Ends a session, with its ephemerals. One that has ended already is no error: its client and the leader may both

@@ -133,7 +133,8 @@ fn install(tree: &Tree, copy: &mut Tree, znodes: &[(String, Option<Znode>)]) -> 
     let sessions = (1..=3).map(SessionId);
     for id in sessions.clone() {
         if let (Some(timeout_ms), Some(owner)) = (tree.session_timeout_ms(id), tree.session_owner(id)) {
-            copy.install_session(id, timeout_ms, owner);
+            let proven = tree.session_identity(id).cloned();
+            copy.install_own_session(id, timeout_ms, owner, tree.is_session_keyed(id), proven);
         }
     }
     let znodes: Vec<_> = znodes.iter().map(|(path, znode)| (path.as_str(), znode.clone())).collect();
@@ -188,5 +189,11 @@ fn a_multi_that_writes_a_znode_twice_tells_both() {
 }
 
 fn is_of_the_ensemble(wish: &Wish) -> bool {
-    matches!(wish, Wish::FoundEnsemble { .. } | Wish::Reconfig { .. } | Wish::SettleReconfig { .. })
+    matches!(
+        wish,
+        Wish::FoundEnsemble { .. }
+            | Wish::Reconfig { .. }
+            | Wish::SettleReconfig { .. }
+            | Wish::SetSecret { .. }
+    )
 }

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod installed;
+mod older;
 mod random;
 mod saved;
 mod script;

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use paddock_model::{self as model, Call, Model, Question, Wish, acl, dump};
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, Dialect, ErrorCode, Id, IdList, OpCode, Request, SessionId, Stat, Zxid};
+use paddock_proto::{
+    Acl, Dialect, ErrorCode, Id, IdList, OpCode, Request, SessionId, SessionSecret, Stat, Zxid,
+};
 use paddock_tree::{Asker, Command, Outcome, Tree};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -192,6 +194,8 @@ fn ids() -> impl Strategy<Value = Vec<Id>> {
         vec![ip(), Id::new("digest", "ann:1")],
         vec![ip(), Id::new("digest", "ann:1"), Id::new("digest", "bob:2")],
         vec![Id::new("super", "")],
+        vec![ip(), Id::new("sasl", "ann")],
+        vec![Id::new("x509", "CN=bob"), Id::new("sasl", "bob")],
     ])
 }
 
@@ -204,7 +208,13 @@ fn wish() -> impl Strategy<Value = Wish> {
         2 => path().prop_map(|path| Wish::DeleteContainer { path }),
         1 => Just(Wish::CreateSession { timeout_ms: 3000 }),
         1 => Just(Wish::CloseSession),
-        2 => Just(Wish::ResumeSession { timeout_ms: 2000 }),
+        2 => (any::<bool>(), any::<bool>()).prop_map(|(is_keyed, is_asking)| Wish::ResumeSession {
+            timeout_ms: 2000,
+            is_keyed,
+            is_asking,
+        }),
+        1 => Just(Wish::BindSession),
+        1 => any::<u8>().prop_map(|byte| Wish::SetSecret { secret: SessionSecret([byte; 32]) }),
         2 => members(),
         1 => (1..=3i64).prop_map(|id| Wish::ExpireSession { session: SessionId(id) }),
         1 => Just(Wish::Broken),

@@ -11,8 +11,8 @@ use std::path::Path;
 use paddock_model::{Call, Wish, dump};
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    Acl, ChildFilter, ErrorCode, EventKind, Id, IdList, MultiResult, OpCode, Perms, Read, SessionId, Stat,
-    WriteReply, Zxid,
+    Acl, ChildFilter, ErrorCode, EventKind, Id, IdList, MultiResult, OpCode, Perms, Read, SessionId,
+    SessionSecret, Stat, WriteReply, Zxid,
 };
 use paddock_tree::{Asker, Change, Command, Outcome, Tree};
 
@@ -111,6 +111,13 @@ impl Stage {
             "sessions" => {
                 for (session, timeout_ms) in self.tree.sessions() {
                     put(out, format_args!("session {} timeout={timeout_ms}", session.0));
+                }
+            }
+            "rights" => {
+                for (session, is_keyed, proven) in dump(&self.tree).rights {
+                    let password = if is_keyed { "keyed" } else { "zookeeper's" };
+                    let proven = proven.map(|id| format!(" {}:{}", id.scheme, id.id)).unwrap_or_default();
+                    put(out, format_args!("session {} {password}{proven}", session.0));
                 }
             }
             "owners" => {
@@ -265,6 +272,15 @@ impl Line {
         match self.verb() {
             "open" => Wish::CreateSession { timeout_ms: self.number("timeout", 30000) },
             "close" => Wish::CloseSession,
+            "resume" => Wish::ResumeSession {
+                timeout_ms: self.number("timeout", 30000),
+                is_keyed: self.0.iter().any(|word| word == "keyed"),
+                is_asking: self.0.iter().any(|word| word == "asking"),
+            },
+            "bind" => Wish::BindSession,
+            "secret" => {
+                Wish::SetSecret { secret: SessionSecret([self.number("byte", 1); SessionSecret::BYTES]) }
+            }
             "create" | "create2" | "container" | "ttl" | "create-if-not-exists" => Wish::Create {
                 op: match self.verb() {
                     "create" => OpCode::Create,

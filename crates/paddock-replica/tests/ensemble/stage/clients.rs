@@ -3,7 +3,7 @@
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, Id, IdList, OpCode, Xid};
 use paddock_replica::Input;
-use paddock_state::{Client, ClientInput, ConnId, QueuedRead};
+use paddock_state::{Client, ClientInput, ConnId, ProvenIds, QueuedRead, Resumption};
 use paddock_tree::Command;
 
 use super::Stage;
@@ -26,19 +26,26 @@ impl Stage {
         let conn = ConnId::new(0, number);
         self.step(
             member,
-            Input::Client(ClientInput::Connect { conn, timeout_ms: SESSION_TIMEOUT_MS, may_only_read }),
+            Input::Client(ClientInput::Connect {
+                conn,
+                timeout_ms: SESSION_TIMEOUT_MS,
+                may_only_read,
+                ids: ProvenIds::default(),
+            }),
         );
         self.settle();
     }
 
     pub(crate) fn submit_resume(&mut self, member: u64, number: u64, former: &Guest) -> ConnId {
         let (conn, session) = (ConnId::new(0, number), former.client.session);
-        let resume = Input::Client(ClientInput::Resume {
-            conn,
+        let resumption = Resumption {
             session,
             timeout_ms: SESSION_TIMEOUT_MS,
-            may_only_read: false,
-        });
+            is_keyed: true,
+            is_asking: false,
+            ids: ProvenIds::default(),
+        };
+        let resume = Input::Client(ClientInput::Resume { conn, resumption, may_only_read: false });
         self.step(member, resume);
         conn
     }

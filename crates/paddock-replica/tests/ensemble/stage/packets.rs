@@ -19,8 +19,8 @@ pub(super) fn tell(parcel: Parcel<'_>) -> Vec<String> {
             }
             lines
         }
-        Parcel::Connected { read_only: true, .. } => vec!["connected to read".into()],
-        Parcel::Connected { .. } => vec!["connected".into()],
+        Parcel::Connected(connected, _) if connected.read_only => vec!["connected to read".into()],
+        Parcel::Connected(..) => vec!["connected".into()],
         Parcel::Expired => vec!["expired".into()],
         Parcel::Close => vec!["close".into()],
     }

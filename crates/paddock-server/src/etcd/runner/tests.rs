@@ -6,7 +6,7 @@ use std::thread;
 use paddock_etcd::{Answer, Call, WatchMessage};
 use paddock_proto::Zxid;
 use paddock_replica::{Membership, Replicated};
-use paddock_state::{ConnId, Outbox};
+use paddock_state::{ConnId, Outbox, ProvenIds};
 use paddock_tree::Tree;
 
 use super::*;
@@ -68,7 +68,8 @@ fn mail_is_left_before_the_state_is_let_go() {
             let effects = runner.work_locked(&mut vec![Input::Tick]);
             settle(&mut runner, effects);
             let (conn, timeout_ms) = (ConnId::new(0, 1), 4000);
-            let connect = ClientInput::Connect { conn, timeout_ms, may_only_read: false };
+            let connect =
+                ClientInput::Connect { conn, timeout_ms, may_only_read: false, ids: ProvenIds::default() };
             let effects = runner.work_locked(&mut vec![Input::Client(connect)]);
             assert!(settle(&mut runner, effects), "the session is written");
             told.send(()).expect("the test waits");

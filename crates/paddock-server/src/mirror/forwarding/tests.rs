@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use paddock_proto::{Dialect, Zxid};
-use paddock_state::{Client, Parcel};
+use paddock_state::{Client, Parcel, ProvenIds, Resumption};
 use paddock_tree::Tree;
 
 use super::*;
@@ -34,8 +34,7 @@ impl Story {
         story.forwarding.begin_link(link, 0);
         story.take(ClientInput::Resume {
             conn: conn(),
-            session: SESSION,
-            timeout_ms: 4000,
+            resumption: Resumption::keyed(SESSION, 4000),
             may_only_read: false,
         });
         assert_eq!(story.sent(), [SourceRequest::Revalidate { session: SESSION, timeout_ms: 4000 }]);
@@ -104,7 +103,7 @@ impl Story {
                         let number = |at: usize| i32::from_be_bytes(*frame[at..].first_chunk().unwrap());
                         format!("reply {} error {}", number(4), number(16))
                     }
-                    Parcel::Connected { session, .. } => format!("connected {session}"),
+                    Parcel::Connected(connected, _) => format!("connected {}", connected.session),
                     Parcel::Close => "close".to_owned(),
                     other => format!("{other:?}"),
                 });
@@ -163,7 +162,12 @@ fn clients_are_closed_when_the_source_is_lost() {
     assert_eq!(story.parcels(), ["close"]);
     story.write(2);
     assert!(story.parcels().is_empty(), "it has not heard of its end yet");
-    story.take(ClientInput::Connect { conn: conn(), timeout_ms: 4000, may_only_read: false });
+    story.take(ClientInput::Connect {
+        conn: conn(),
+        timeout_ms: 4000,
+        may_only_read: false,
+        ids: ProvenIds::default(),
+    });
     assert_eq!(story.parcels(), ["close"], "nobody can give it a session");
 }
 

@@ -122,6 +122,8 @@ fn begins_with_path(op: OpCode) -> bool {
             | OpCode::ExpireSession
             | OpCode::FoundEnsemble
             | OpCode::SettleReconfig
+            | OpCode::SetSecret
+            | OpCode::BindSession
     )
 }
 

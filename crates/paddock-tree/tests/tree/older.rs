@@ -1,0 +1,39 @@
+//! Snapshots of earlier builds.
+
+use paddock_model::{Call, Wish, dump};
+use paddock_proto::SessionId;
+use paddock_tree::Tree;
+
+use crate::saved::{load, snapshot};
+
+/// Bytes of a header in front of the first session, and of a session without its password's kind and its identity.
+const BEFORE_SESSIONS: usize = 1 + 4 + 3 * 8 + 4;
+const SESSION: usize = 8 + 4 + 1;
+/// Count of members that have written, and that there is no ensemble.
+const ORIGINS_AND_ENSEMBLE: usize = 4 + 1;
+
+/// Format 3: sessions had ZooKeeper's passwords, and there was no secret.
+#[test]
+fn a_snapshot_without_a_secret_is_read() {
+    let mut tree = Tree::new();
+    let session = Call {
+        session: SessionId(7),
+        wish: Wish::CreateSession { timeout_ms: 4000 },
+        ..Call::plain_create("/unused")
+    };
+    session.must(&mut tree);
+    Call::plain_create("/a").must(&mut tree);
+    let mut blocks = snapshot(&mut tree, 10, |_| {});
+    let header = &blocks[0];
+    assert_eq!(header[1..5], 4i32.to_be_bytes());
+    let (known, rest) = header[5..].split_at(BEFORE_SESSIONS - 5 + SESSION);
+    let (rights, rest) = rest.split_at(2);
+    assert_eq!(rights, [0, 0], "ZooKeeper's password, and no identity");
+    let (origins_and_ensemble, rest) = rest.split_at(ORIGINS_AND_ENSEMBLE);
+    let (secret, acls) = rest.split_at(4);
+    assert_eq!(secret, (-1i32).to_be_bytes(), "no secret");
+    blocks[0] = [b"H\0\0\0\x03", known, origins_and_ensemble, acls].concat();
+    let loaded = load(&blocks);
+    assert_eq!(dump(&loaded), dump(&tree));
+    assert!(!loaded.has_secret() && !loaded.is_session_keyed(SessionId(7)));
+}
