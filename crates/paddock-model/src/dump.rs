@@ -12,7 +12,7 @@ pub struct Dump {
     pub znodes: BTreeMap<String, Znode>,
     /// Each with its timeout and the member that serves it.
     pub sessions: Vec<(SessionId, i32, u8)>,
-    /// Of each session: a password of the ensemble's own, and the identity that it is bound to.
+    /// Sessions with a password of the ensemble's own, or an identity that they are bound to.
     pub rights: Vec<(SessionId, bool, Option<Id>)>,
     pub ephemerals: Vec<(SessionId, Vec<String>)>,
     /// `Tree::node_count`, `ephemeral_count`, `data_bytes`.

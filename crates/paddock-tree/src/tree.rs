@@ -31,7 +31,7 @@ pub struct Tree {
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     pub(crate) origins: Origins,
     pub(crate) ensemble: Option<Ensemble>,
-    /// Of which passwords of sessions are made. A leader gives one to a state that has none.
+    /// Secret that passwords of sessions are made of. A leader gives one to a state that has none.
     pub(crate) secret: Option<SessionSecret>,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
