@@ -107,6 +107,18 @@ impl Lanes {
         self.lanes.get_mut(&conn)?.items.pop_front()
     }
 
+    /// Takes the read that the lane waits for. A lane that was closed meanwhile has none: what is first then is its end.
+    pub(crate) fn take_read(&mut self, conn: ConnId) -> Option<QueuedRead> {
+        let items = &mut self.lanes.get_mut(&conn)?.items;
+        match items.pop_front()? {
+            Waiting { item: Item::Read(read), .. } => Some(read),
+            other => {
+                items.push_front(other);
+                None
+            }
+        }
+    }
+
     /// Puts a request back in front of the others, unless the connection was closed meanwhile.
     pub(crate) fn put_back(&mut self, conn: ConnId, waiting: Waiting) {
         if let Some(lane) = self.lanes.get_mut(&conn).filter(|lane| !lane.is_closed) {

@@ -162,7 +162,7 @@ impl Engine {
     /// Refuses those who have waited for the watch stream: etcd has no space for the mark that would show how far it is.
     fn refuse_syncs(&mut self, now: Now, state: &State, out: &mut Outboxes) {
         for conn in self.syncs.behind_since(now.monotonic_ms.saturating_sub(SYNC_WITHOUT_SPACE_MS)) {
-            if let Some(Waiting { item: Item::Read(read), .. }) = self.lanes.take(conn) {
+            if let Some(read) = self.lanes.take_read(conn) {
                 let refusal = Err(ErrorCode::QuotaExceeded);
                 answer_write(conn, read.xid, state.tree().zxid(), &refusal, out);
             }

@@ -268,7 +268,7 @@ impl Engine {
     /// Answers those who wait for a state of this revision.
     pub(super) fn answer_syncs(&mut self, revision: i64, state: &State, out: &mut Outboxes) {
         for conn in self.syncs.reached(revision) {
-            if let Some(Waiting { item: Item::Read(read), .. }) = self.lanes.take(conn) {
+            if let Some(read) = self.lanes.take_read(conn) {
                 out.reply(conn, |out| {
                     state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, out)
                 });

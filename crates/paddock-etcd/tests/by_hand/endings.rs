@@ -1,7 +1,7 @@
 //! Ends of transactions, whatever etcd answers: none holds a key for ever.
 
 use paddock_etcd::{CallError, Engine, Input, Keys, Operation, Transaction};
-use paddock_proto::{ErrorCode, OpCode, SessionId};
+use paddock_proto::{ErrorCode, OpCode, SessionId, encode};
 use paddock_state::{ClientInput, ConnId, Resumption};
 
 use crate::front::{Front, PERSISTENT, SESSION_TIMEOUT_MS, WRITE_TIMEOUT_MS, create_body};
@@ -210,4 +210,33 @@ fn a_state_that_etcd_contradicts_is_read_anew() {
         front.tick();
     }
     assert!(front.is_closed && !front.engine.is_following());
+}
+
+/// The session goes on elsewhere while its former connection waits for a sync, and that is refused; then the former connection ends.
+#[test]
+fn the_end_of_a_connection_that_waited_for_a_sync_takes_its_watches() {
+    let mut front = Front::new();
+    front.pass(5000);
+    let mut body = Vec::new();
+    encode::path_and_watch(&mut body, "/", true);
+    front.read_of(front.conn, OpCode::GetChildren, body);
+    assert_eq!(front.state.watch_count(), 1);
+    // The newest revision is that of somebody else's key: the sync waits for a mark.
+    front.revision += 1;
+    front.read_of(front.conn, OpCode::Sync, b"\0\0\0\x01/".to_vec());
+    front.answer_others();
+    let (conn, former, session) = (other(), front.conn, front.session);
+    let timeout_ms = SESSION_TIMEOUT_MS;
+    front.input(Input::Client(ClientInput::Resume {
+        conn,
+        resumption: Resumption::keyed(session, timeout_ms),
+        may_only_read: false,
+    }));
+    let (id, _) = front.sent().expect("the session is resumed");
+    front.fail(id, CallError::Refused("permission denied".to_owned()));
+    front.input(Input::Client(ClientInput::Disconnect { conn: former }));
+    front.pass(500);
+    let mark = front.sent().expect("a mark is sent");
+    front.carry_out(mark);
+    assert_eq!(front.state.watch_count(), 0);
 }
