@@ -1,9 +1,10 @@
 //! A member alone on a disk in memory: whatever fails, what was acknowledged is there again.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
+use paddock_replica::HeldState;
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds};
 use paddock_storage::disk::DiskFault;
 use paddock_storage::{MemDisk, SnapshotError};
@@ -15,6 +16,7 @@ use crate::{SnapshotOrder, SnapshotWalk, StateLock, Taken};
 mod ends;
 mod oversized;
 mod snapshots;
+mod within_entry;
 
 fn conn() -> ConnId {
     ConnId::new(0, 1)
@@ -34,6 +36,11 @@ struct TestShell {
     state: Locked,
     outboxes: Outboxes,
     walk: Option<SnapshotWalk>,
+    /// Orders of snapshots are kept here until somebody else than the engine has the state.
+    keeps_orders: bool,
+    order: Option<SnapshotOrder>,
+    /// Times that an order was refused, as it was not the time.
+    refused_orders: usize,
     finished: Option<Result<Taken, SnapshotError>>,
     session: Option<SessionId>,
     replies: usize,
@@ -51,6 +58,9 @@ impl TestShell {
             state,
             outboxes,
             walk: None,
+            keeps_orders: false,
+            order: None,
+            refused_orders: 0,
             finished: None,
             session: None,
             replies: 0,
@@ -61,13 +71,45 @@ impl TestShell {
     }
 
     fn walk(&mut self) {
-        if let Some(mut walk) = self.walk.take() {
+        if let Some(order) = self.order.take() {
+            self.walk = Some(order.begin(&self.state, &self.now).expect("no entry is being applied"));
+        } else if let Some(mut walk) = self.walk.take() {
             if walk.step(&self.state) {
                 self.walk = Some(walk);
             } else {
                 self.finished = Some(walk.finish(&self.state, &self.now));
             }
         }
+    }
+}
+
+/// The state in the engine's hands. While others have it, a snapshot that was ordered wants to begin.
+struct LockedState<'a> {
+    lock: &'a Locked,
+    state: Option<RefMut<'a, Replicated>>,
+    outboxes: &'a mut Outboxes,
+    now: Now,
+    order: &'a mut Option<SnapshotOrder>,
+    refused_orders: &'a mut usize,
+    walk: &'a mut Option<SnapshotWalk>,
+}
+
+impl HeldState for LockedState<'_> {
+    fn parts(&mut self) -> (&mut Replicated, &mut Outboxes) {
+        (self.state.as_mut().expect("the engine has the state"), self.outboxes)
+    }
+
+    fn yield_to_others(&mut self) {
+        self.state = None;
+        match self.order.take().map(|order| order.begin(self.lock, &self.now)) {
+            Some(Ok(walk)) => *self.walk = Some(walk),
+            Some(Err(early)) => {
+                *self.order = Some(early);
+                *self.refused_orders += 1;
+            }
+            None => {}
+        }
+        self.state = Some(self.lock.0.borrow_mut());
     }
 }
 
@@ -103,6 +145,13 @@ impl Shell for TestShell {
         result
     }
 
+    fn apply(&mut self, apply: &mut dyn FnMut(&mut dyn HeldState)) {
+        let TestShell { now, state: lock, outboxes, walk, order, refused_orders, .. } = self;
+        let (now, state) = (*now, Some(lock.0.borrow_mut()));
+        apply(&mut LockedState { lock, state, outboxes, now, order, refused_orders, walk });
+        self.change(|_, _| {});
+    }
+
     fn members_changed(&mut self) {}
 
     fn raise_alarm(&mut self, member: u64) {
@@ -110,7 +159,10 @@ impl Shell for TestShell {
     }
 
     fn begin_snapshot(&mut self, order: SnapshotOrder) {
-        self.walk = Some(order.begin(&self.state, &self.now).expect("no entry is being applied"));
+        self.order = Some(order);
+        if !self.keeps_orders {
+            self.walk();
+        }
     }
 
     fn finished_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {
@@ -118,7 +170,7 @@ impl Shell for TestShell {
     }
 
     fn await_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {
-        while self.walk.is_some() {
+        while self.order.is_some() || self.walk.is_some() {
             self.walk();
         }
         self.finished.take()
