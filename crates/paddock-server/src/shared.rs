@@ -264,6 +264,12 @@ impl Mailbox {
         self.has_mail.store(true, Ordering::Release);
     }
 
+    /// Nothing is put into the box or taken out as long as this is held.
+    #[cfg(test)]
+    pub(crate) fn hold(&self) -> impl Sized + '_ {
+        self.mail.lock()
+    }
+
     pub(crate) fn wake(&self) {
         self.wake.notify_one();
     }
@@ -279,12 +285,6 @@ impl Mailbox {
         std::mem::swap(&mut waiting.outbox, mail);
         let posted = waiting.posted.take();
         (!mail.is_empty()).then_some(posted)
-    }
-
-    /// Keeps everybody from posting and taking while the test holds it.
-    #[cfg(test)]
-    pub(crate) fn hold(&self) -> impl Sized {
-        self.mail.lock()
     }
 
     pub(crate) async fn woken(&self) {

@@ -81,11 +81,7 @@ impl Shell for MemberShell {
         let mut state = self.shared.state.write();
         let result = change(&mut state, &mut self.outboxes);
         let applied = started.map(|started| note_applied(&self.shared, started));
-        let woken = post(&self.shared, &mut self.outboxes, applied);
-        let deaths = state.take_deaths();
-        drop(state);
-        woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
-        audit_deaths(&self.shared, &deaths);
+        let_go(&self.shared, state, &mut self.outboxes, applied);
         result
     }
 
@@ -94,13 +90,9 @@ impl Shell for MemberShell {
         let state = self.shared.state.write();
         let mut locked = LockedState { shared: &self.shared, state, outboxes: &mut self.outboxes };
         apply(&mut locked);
-        let LockedState { shared, mut state, outboxes } = locked;
+        let LockedState { shared, state, outboxes } = locked;
         let applied = started.map(|started| note_applied(shared, started));
-        let woken = post(shared, outboxes, applied);
-        let deaths = state.take_deaths();
-        drop(state);
-        woken.into_iter().for_each(|worker| shared.mailbox(worker).wake());
-        audit_deaths(shared, &deaths);
+        let_go(shared, state, outboxes, applied);
     }
 
     fn members_changed(&mut self) {
@@ -151,6 +143,20 @@ impl HeldState for LockedState<'_> {
     }
 }
 
+/// Delivers what is in the outboxes, and lets the state go: in this order, so that whoever gets the state finds its mail.
+fn let_go(
+    shared: &Shared,
+    mut state: RwLockWriteGuard<'_, Replicated>,
+    outboxes: &mut Outboxes,
+    applied: Option<Instant>,
+) {
+    let woken = post(shared, outboxes, applied);
+    let deaths = state.take_deaths();
+    drop(state);
+    woken.into_iter().for_each(|worker| shared.mailbox(worker).wake());
+    audit_deaths(shared, &deaths);
+}
+
 /// Notes how long a change took that began then, and returns the time now.
 fn note_applied(shared: &Shared, started: Instant) -> Instant {
     let now = Instant::now();
@@ -177,3 +183,6 @@ pub(crate) fn post(shared: &Shared, outboxes: &mut Outboxes, now: Option<Instant
     }
     woken
 }
+
+#[cfg(test)]
+mod tests;
