@@ -13,6 +13,7 @@ use paddock_proto::SessionId;
 pub enum LimitHit {
     ConnectionsOfAddress,
     Connections,
+    Descriptors,
     AcceptRate,
     Handshakes,
     ConnectRate,
@@ -32,9 +33,10 @@ pub enum LimitHit {
 }
 
 impl LimitHit {
-    pub const ALL: [LimitHit; 18] = [
+    pub const ALL: [LimitHit; 19] = [
         LimitHit::ConnectionsOfAddress,
         LimitHit::Connections,
+        LimitHit::Descriptors,
         LimitHit::AcceptRate,
         LimitHit::Handshakes,
         LimitHit::ConnectRate,
@@ -58,6 +60,7 @@ impl LimitHit {
         match self {
             LimitHit::ConnectionsOfAddress => "connections_per_address",
             LimitHit::Connections => "connections",
+            LimitHit::Descriptors => "descriptors",
             LimitHit::AcceptRate => "accept_rate",
             LimitHit::Handshakes => "handshakes",
             LimitHit::ConnectRate => "connect_rate",
@@ -83,6 +86,10 @@ impl LimitHit {
                 "connection refused: its address has as many as connections_per_address_max allows"
             }
             LimitHit::Connections => "connection refused: there are as many as connections_max allows",
+            LimitHit::Descriptors => {
+                "connection refused: the process has as many descriptors open as it may (ulimit -n), but for those that the \
+                 member keeps for itself"
+            }
             LimitHit::AcceptRate => "connections have to wait: more come than accepts_per_second_max allows",
             LimitHit::Handshakes => {
                 "connection refused: as many TLS handshakes are under way as handshakes_max allows"

@@ -3,6 +3,7 @@
 //! The mark comes first, durably, and the member stops. At the next start the log and the snapshots get other names, the member
 //! writes down that it has to learn before it votes, and then the mark goes.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use paddock_storage::disk::Disk;
@@ -19,7 +20,11 @@ fn mark_path(config: &Config, index: u64) -> PathBuf {
 /// Notes that the state after entry `index` was found to be wrong.
 pub(crate) fn mark(disk: &dyn Disk, config: &Config, index: u64) -> Result<(), IdentityError> {
     let path = mark_path(config, index);
-    disk.create(&path).map_err(failed("create", &path))?;
+    match disk.create(&path) {
+        // An earlier call came so far, and then found no descriptor.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        created => drop(created.map_err(failed("create", &path))?),
+    }
     disk.sync_dir(&config.data_dir).map_err(failed("sync directory", &config.data_dir))
 }
 

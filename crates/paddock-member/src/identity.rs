@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use paddock_replica::Cluster;
-use paddock_storage::disk::{Access, Disk, is_full};
+use paddock_storage::disk::{Access, Disk, is_exhausted, is_full};
 
 use crate::Config;
 
@@ -55,6 +55,11 @@ impl IdentityError {
     /// True if there was no room, which passes when someone makes room.
     pub(crate) fn is_disk_full(&self) -> bool {
         matches!(self, IdentityError::File { source, .. } if is_full(source))
+    }
+
+    /// True if the system had no descriptor for a file: the same call may succeed later.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        matches!(self, IdentityError::File { source, .. } if is_exhausted(source))
     }
 }
 

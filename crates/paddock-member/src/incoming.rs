@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paddock_replica::{Install, SnapshotRead, SnapshotWrite};
-use paddock_storage::disk::{Access, Disk, DiskFile};
+use paddock_storage::disk::{Access, Disk, DiskFile, is_exhausted};
 use paddock_storage::snapshot::{self, snapshot_path};
 use paddock_storage::{Index, Log, LogError, Record, SnapshotError, Term};
 
@@ -36,6 +36,18 @@ pub enum IncomingError {
     AnotherIndex { path: PathBuf, found: Index, expected: Index },
     #[error("a piece of a snapshot that was not begun")]
     NotBegun,
+}
+
+impl IncomingError {
+    /// True if the system had no descriptor for a file: the same call may succeed later.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        match self {
+            IncomingError::File { source, .. } => is_exhausted(source),
+            IncomingError::Snapshot(error) => error.is_exhausted(),
+            IncomingError::Log(LogError::Exhausted { .. }) => true,
+            _ => false,
+        }
+    }
 }
 
 fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IncomingError {
@@ -101,18 +113,33 @@ impl Incoming {
         Ok(())
     }
 
-    /// Puts the snapshot that has come in the place of the log. Returns its file.
+    /// Puts the snapshot that has come in the place of the log. Returns its file. After [`IncomingError::is_exhausted`] it goes on
+    /// where it was when it is called again.
     pub(crate) fn install(&self, install: &Install, log: &mut Log) -> Result<PathBuf, IncomingError> {
         let index = Index(install.index);
         let mark = mark_path(&self.dir, index);
-        self.disk.create(&mark).map_err(file("create", &mark))?;
+        match self.disk.create(&mark) {
+            // An earlier call came so far.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => drop(created.map_err(file("create", &mark))?),
+        }
         self.sync_dir()?;
         let (from, to) = (self.temporary(install.index), snapshot_path(&self.dir, index));
-        self.disk.rename(&from, &to).map_err(file("rename", &from))?;
+        match self.disk.rename(&from, &to) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_there(&to)? => {}
+            renamed => renamed.map_err(file("rename", &from))?,
+        }
         self.sync_dir()?;
         begin_log_behind(log, index, Term(install.term))?;
         remove_mark(self.disk.as_ref(), &self.dir, index)?;
         Ok(to)
+    }
+
+    fn is_there(&self, path: &Path) -> Result<bool, IncomingError> {
+        match self.disk.open(path, Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            opened => Ok(opened.map(|_| true).map_err(file("open", path))?),
+        }
     }
 
     fn sync_dir(&self) -> Result<(), IncomingError> {
@@ -139,7 +166,11 @@ pub(crate) fn unfinished(disk: &dyn Disk, dir: &Path) -> Result<Option<Index>, I
 
 pub(crate) fn remove_mark(disk: &dyn Disk, dir: &Path, index: Index) -> Result<(), IncomingError> {
     let mark = mark_path(dir, index);
-    disk.remove(&mark).map_err(file("remove", &mark))?;
+    match disk.remove(&mark) {
+        // An earlier call came so far.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        removed => removed.map_err(file("remove", &mark))?,
+    }
     disk.sync_dir(dir).map_err(file("sync directory", dir))
 }
 

@@ -26,14 +26,16 @@ const _: () = assert!(LogEntry::PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 /// After so long without a write, what is on disk is marked as whole.
 const QUIET_MS: u64 = 500;
 
-/// Time in milliseconds before a full disk is tried again.
-const DISK_FULL_PAUSE_MS: u64 = 1000;
+/// Time in milliseconds before a full disk is tried again, or a file for which there was no descriptor.
+const SHORTAGE_PAUSE_MS: u64 = 1000;
 
-/// Since when a disk is full, and when it is tried again.
+/// Since when a disk is full, or descriptors are lacking, and when it is tried again.
 #[derive(Clone, Copy, Debug)]
-struct Full {
+struct Shortage {
     since_ms: u64,
     retry_at_ms: u64,
+    /// Message for the log when it has passed.
+    passed: &'static str,
 }
 
 /// Reason for which a member has to stop.
@@ -53,11 +55,23 @@ pub enum MemberError {
 }
 
 impl MemberError {
-    /// True if there was no room, which passes when someone makes room.
-    fn is_disk_full(&self) -> bool {
-        match self {
+    /// True if there was no room or no descriptor, which passes when someone makes room.
+    fn is_passing(&self) -> bool {
+        let is_full = match self {
             MemberError::Log(LogError::DiskFull { .. }) => true,
             MemberError::Recovery(RecoveryError::Identity(error)) => error.is_disk_full(),
+            _ => false,
+        };
+        is_full || self.is_exhausted()
+    }
+
+    /// True if the system had no descriptor or no memory for a file.
+    fn is_exhausted(&self) -> bool {
+        match self {
+            MemberError::Log(LogError::Exhausted { .. }) => true,
+            MemberError::Recovery(RecoveryError::Identity(error)) => error.is_exhausted(),
+            MemberError::Recovery(RecoveryError::Snapshot(error)) => error.is_exhausted(),
+            MemberError::Incoming(error) => error.is_exhausted(),
             _ => false,
         }
     }
@@ -70,9 +84,9 @@ pub enum Work {
     Done,
     /// There was nothing to do.
     Nothing,
-    /// There was nothing to do but to wait for room on the disk, which is tried again later. What waits for it was promised
-    /// to nobody.
-    DiskFull,
+    /// There was nothing to do but to wait for room on the disk, or for a descriptor, which is tried again later. What waits for
+    /// it was promised to nobody.
+    Shortage,
 }
 
 #[derive(Debug)]
@@ -86,8 +100,8 @@ pub struct Member {
     effects: Effects,
     /// A round whose records are in the log's buffer and not on disk.
     unsynced: Option<u64>,
-    /// While the disk is full: when it is tried again, and since when it is.
-    full: Option<Full>,
+    /// While the disk is full, or descriptors are lacking.
+    shortage: Option<Shortage>,
     /// The ensemble that the directory is known to belong to.
     cluster: Cluster,
     /// Number of times the log was synced.
@@ -125,7 +139,7 @@ impl Member {
             disk,
             effects: Effects::default(),
             unsynced: None,
-            full: None,
+            shortage: None,
             cluster,
             syncs: 0,
             zxid,
@@ -221,21 +235,31 @@ impl Member {
     fn mark(&mut self) -> Result<(), MemberError> {
         self.unmarked_since_ms = None;
         match self.log.mark() {
-            Err(LogError::DiskFull { .. }) => Ok(()),
+            Err(error) if error.is_passing() => Ok(()),
             result => Ok(result?),
         }
     }
 
     /// Carries out a round of what the replica asks for. To be called until there is nothing to do.
     pub fn work(&mut self, shell: &mut impl Shell) -> Result<Work, MemberError> {
-        self.replica.collect(shell.now(), &mut self.effects);
-        if self.effects.is_empty() && self.unsynced.is_none() {
+        let is_held_up = self.effects.install.is_some() || self.effects.diverged_at.is_some();
+        if is_held_up && self.has_to_wait(shell) {
+            return Ok(Work::Shortage);
+        }
+        if !is_held_up {
+            self.replica.collect(shell.now(), &mut self.effects);
+        }
+        if self.effects.is_empty() && self.effects.install.is_none() && self.unsynced.is_none() {
             self.end_replay(shell);
             return Ok(Work::Nothing);
         }
         if let Some(index) = self.effects.diverged_at {
-            diverged::mark(self.disk.as_ref(), &self.config, index).map_err(RecoveryError::from)?;
-            return Err(MemberError::Diverged { index });
+            let marked = diverged::mark(self.disk.as_ref(), &self.config, index);
+            return match marked.map_err(|error| MemberError::from(RecoveryError::from(error))) {
+                Err(error) if error.is_passing() => Ok(self.run_short(shell, &error)),
+                Err(error) => Err(error),
+                Ok(()) => Err(MemberError::Diverged { index }),
+            };
         }
         let is_idle = self.effects.is_empty();
         if self.effects.can_answer_first() {
@@ -244,7 +268,14 @@ impl Member {
         }
         self.talk(shell);
         if let Some(install) = self.effects.install.take() {
-            self.install(shell, &install)?;
+            match self.install(shell, &install) {
+                Err(error) if error.is_passing() => {
+                    self.effects.install = Some(install);
+                    return Ok(self.run_short(shell, &error));
+                }
+                result => result?,
+            }
+            self.end_shortage(shell);
         }
         self.apply(shell);
         if let Some(round) = self.effects.round.take() {
@@ -252,7 +283,7 @@ impl Member {
             self.unsynced = Some(round);
         }
         self.persist(shell)?;
-        Ok(if is_idle && self.full.is_some() { Work::DiskFull } else { Work::Done })
+        Ok(if is_idle && self.shortage.is_some() { Work::Shortage } else { Work::Done })
     }
 
     /// Carries out the effects that concern other members and need not wait for the disk.
@@ -318,34 +349,54 @@ impl Member {
 
     /// Waits until they are on disk. Nothing is acknowledged before.
     fn persist(&mut self, shell: &impl Shell) -> Result<(), MemberError> {
-        let now_ms = shell.now().monotonic_ms;
-        let Some(round) = self.unsynced.filter(|_| self.full.is_none_or(|full| now_ms >= full.retry_at_ms))
-        else {
-            return Ok(());
-        };
+        let Some(round) = self.unsynced.filter(|_| !self.has_to_wait(shell)) else { return Ok(()) };
         self.syncs += 1;
         match self.write_down() {
-            Err(error) if error.is_disk_full() => {
-                if self.full.is_none() {
-                    tracing::error!(%error, "disk full: refusing writes; free some space");
-                    self.replica.step(shell.now(), Input::DiskFull(true));
-                }
-                let since_ms = self.full.map_or(now_ms, |full| full.since_ms);
-                self.full = Some(Full { since_ms, retry_at_ms: now_ms + DISK_FULL_PAUSE_MS });
+            Err(error) if error.is_passing() => {
+                self.run_short(shell, &error);
                 return Ok(());
             }
             result => result?,
         }
         self.unsynced = None;
         self.replica.step(shell.now(), Input::Persisted { round });
-        if let Some(full) = self.full.take() {
-            tracing::info!(
-                seconds = (now_ms - full.since_ms) / 1000,
-                "disk has room again: accepting writes"
-            );
-            self.replica.step(shell.now(), Input::DiskFull(false));
-        }
+        self.end_shortage(shell);
         Ok(())
+    }
+
+    /// True while it is too early to try again what found no room or no descriptor.
+    fn has_to_wait(&self, shell: &impl Shell) -> bool {
+        self.shortage.is_some_and(|shortage| shell.now().monotonic_ms < shortage.retry_at_ms)
+    }
+
+    /// What had to wait is done.
+    fn end_shortage(&mut self, shell: &impl Shell) {
+        if let Some(shortage) = self.shortage.take() {
+            let now = shell.now();
+            tracing::info!(seconds = (now.monotonic_ms - shortage.since_ms) / 1000, "{}", shortage.passed);
+            self.replica.step(now, Input::DiskFull(false));
+        }
+    }
+
+    /// Something found no room or no descriptor, which is tried again later. Until then writes are refused.
+    fn run_short(&mut self, shell: &impl Shell, error: &MemberError) -> Work {
+        let now = shell.now();
+        let retry_at_ms = now.monotonic_ms + SHORTAGE_PAUSE_MS;
+        if let Some(shortage) = &mut self.shortage {
+            shortage.retry_at_ms = retry_at_ms;
+            return Work::Shortage;
+        }
+        let passed = if error.is_exhausted() {
+            let cause = std::error::Error::source(error).map(tracing::field::display);
+            tracing::error!(%error, cause, "out of file descriptors or memory: refusing writes; raise the limit");
+            "files can be opened again: accepting writes"
+        } else {
+            tracing::error!(%error, "disk full: refusing writes; free some space");
+            "disk has room again: accepting writes"
+        };
+        self.shortage = Some(Shortage { since_ms: now.monotonic_ms, retry_at_ms, passed });
+        self.replica.step(now, Input::DiskFull(true));
+        Work::Shortage
     }
 
     /// Makes durable what the round promises: first in which ensemble, then the rest.

@@ -180,7 +180,7 @@ fn check_ensemble(
 fn write_down(log: &mut Log, hard_state: &HardState) -> Result<(), LogError> {
     log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
     match log.sync() {
-        Err(LogError::DiskFull { .. }) => Ok(()),
+        Err(error) if error.is_passing() => Ok(()),
         synced => synced,
     }
 }

@@ -14,6 +14,7 @@ mod clients;
 mod clock;
 mod config;
 mod cross_check;
+mod descriptors;
 mod engine;
 mod error;
 mod etcd;
@@ -21,6 +22,7 @@ mod etcd;
 pub mod fuzzing;
 mod http;
 mod kerberos;
+mod limiter;
 mod live;
 mod memory;
 mod memory_watch;
@@ -43,6 +45,7 @@ pub use config::{
     PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions,
     TracesEndpoint, Tracing, WordList,
 };
+pub use descriptors::raise_descriptor_limit;
 pub use error::ServerError;
 pub use etcd::EtcdClient;
 pub use mirror::{Held, Mirror, MirrorMode, SourceLink, SourceRequest};

@@ -22,7 +22,6 @@ mod frame;
 mod greeting;
 mod hub;
 mod inflow;
-mod limiter;
 mod link;
 mod links;
 mod outbox;

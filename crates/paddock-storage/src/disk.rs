@@ -18,6 +18,8 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
+
 pub use mem::{DiskFault, MemDisk};
 pub use os::OsDisk;
 
@@ -93,4 +95,22 @@ pub trait DiskFile: Debug + Send {
 /// True if an error says that there is no room, which passes when someone makes room.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// True if a call of [`Disk`] has done nothing because the system had no descriptor or no memory for it, which passes when
+/// somebody gives some back. A failed sync never says so, whatever its reason: it must not be tried again.
+pub fn is_exhausted(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Exhausted>())
+}
+
+/// Reason of an error for which `is_exhausted` is true.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Exhausted(io::Error);
+
+/// For the error of a call that takes a descriptor, or memory, and has done nothing when it finds none. Not for syncs.
+pub(crate) fn unless_exhausted(error: io::Error) -> io::Error {
+    const PASSING: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
+    let is_passing = Errno::from_io_error(&error).is_some_and(|errno| PASSING.contains(&errno));
+    if is_passing { io::Error::other(Exhausted(error)) } else { error }
 }

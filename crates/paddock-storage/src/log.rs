@@ -23,7 +23,8 @@
 //!
 //! After a failed write or sync the log is poisoned: nobody knows what the disk has, and asking it again may give a
 //! wrong answer, so the process has to end. The next `open` writes the last batch again before it trusts it. A full disk is
-//! different: room is taken before anything is written, so [`LogError::DiskFull`] leaves the log as it was.
+//! different: room is taken before anything is written, so [`LogError::DiskFull`] leaves the log as it was. It is the same with
+//! [`LogError::Exhausted`], for want of a descriptor: it comes before a segment is written, and never from a sync.
 
 mod batch;
 mod error;
@@ -228,15 +229,23 @@ impl Log {
 
     /// Makes everything durable that was appended. Nothing of it may be acknowledged before this returns `Ok`.
     ///
-    /// After [`LogError::DiskFull`] nothing was written and the batch is still there: call again when there is room.
+    /// After an error that passes ([`LogError::is_passing`]) what is not written is still there: call again, later.
     pub fn sync(&mut self) -> Result<(), LogError> {
         if self.poisoned {
             return Err(LogError::Poisoned);
         }
         let mut spares = self.take_spares()?;
         while let Some(chunk) = self.pending.pop_front() {
-            let spare = if chunk.starts_segment() { spares.pop_front() } else { None };
-            if let Err(error) = self.write(chunk, spare) {
+            if chunk.starts_segment() {
+                let spare = spares.pop_front().expect("a spare was taken for each new segment");
+                if let Err(error) = self.adopt(&chunk, spare) {
+                    self.poisoned = !error.is_passing();
+                    self.pending.push_front(chunk);
+                    spares.into_iter().rev().for_each(|spare| self.housekeeper.put_back(spare));
+                    return Err(error);
+                }
+            }
+            if let Err(error) = self.write(chunk) {
                 self.poisoned = true;
                 return Err(error);
             }

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use paddock_server::{Config, Server, ServerError};
+use paddock_server::{Config, Server, ServerError, raise_descriptor_limit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -21,6 +21,8 @@ use origin::{Origin, Watch};
 
 /// Time between two questions to a member whether it has stopped by itself.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
+/// The thread on which the member starts is kept for its end, when the system may have no other to give.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// Exit code that a shell reports for a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
@@ -204,6 +206,7 @@ impl Prepared {
     /// The settings, for somebody who starts the server and then lets it go on by `serve_on`.
     pub(crate) fn begin(&self) -> Config {
         self.logs.follow(self.loaded.log.as_deref());
+        raise_descriptor_limit();
         for remark in &self.loaded.remarks {
             remark.log();
         }
@@ -218,7 +221,8 @@ impl Prepared {
 
     fn run(self, running: Option<Server>) -> Result<(), Failure> {
         let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Wait)?;
+            tokio::runtime::Builder::new_current_thread().enable_all().thread_keep_alive(FOR_EVER).build();
+        let runtime = runtime.map_err(Failure::Wait)?;
         let reloading = Reloading { watch: self.origin.watch(), origin: self.origin, logs: self.logs };
         let ended = runtime.block_on(serve_on(self.loaded.config, reloading, running));
         // A member that was still loading is left where it is: it has promised nothing yet.

@@ -213,8 +213,13 @@ impl Stage {
     }
 
     fn settle(&mut self) -> Result<(), MemberError> {
-        while !matches!(self.member.work(&mut self.shell)?, Work::Nothing) {}
-        Ok(())
+        loop {
+            match self.member.work(&mut self.shell)? {
+                Work::Done => {}
+                Work::Nothing => return Ok(()),
+                Work::Shortage => self.shell.now.monotonic_ms += 1000,
+            }
+        }
     }
 
     /// Asks for the next znode.
@@ -243,7 +248,10 @@ impl Stage {
     fn pass_time(&mut self) -> Result<(), MemberError> {
         self.shell.now.monotonic_ms += Member::TICK_MS;
         self.shell.walk();
-        self.member.housekeeper().run()?;
+        match self.member.housekeeper().run() {
+            Err(error) if error.is_passing() => {}
+            result => drop(result?),
+        }
         self.member.tick(&mut self.shell)?;
         self.settle()
     }
@@ -293,18 +301,46 @@ fn whatever_fails_what_was_acknowledged_is_there_again() {
 }
 
 #[test]
+fn a_lack_of_descriptors_passes_and_loses_nothing() {
+    let mut refusals = 0;
+    for faults in 0..120 {
+        let disk = MemDisk::new(faults);
+        let mut stage = Stage::start(&disk).unwrap();
+        let mut acknowledged = Vec::new();
+        for number in 0..40 {
+            if number % 8 == 0 {
+                disk.fail_after(DiskFault::Descriptor, faults % 24);
+            }
+            let replies = stage.shell.replies;
+            let lived = stage.live(1);
+            lived.unwrap_or_else(|error| panic!("after {faults} others: {error}"));
+            acknowledged.extend((stage.shell.replies > replies).then_some(number));
+        }
+        refusals += stage.shell.refusals + stage.shell.closed;
+        assert!(acknowledged.len() >= 20, "after {faults} others: {acknowledged:?}");
+        drop(stage);
+        disk.clear_faults();
+        disk.crash();
+        let again = Stage::start(&disk).unwrap_or_else(|error| panic!("after {faults} others: {error}"));
+        let lost: Vec<usize> = acknowledged.into_iter().filter(|&number| !again.has(number)).collect();
+        assert!(lost.is_empty(), "after {faults} others: {lost:?}");
+    }
+    assert!(refusals > 0, "the log itself has lacked a descriptor");
+}
+
+#[test]
 fn a_full_disk_refuses_writes_until_there_is_room() {
     let disk = MemDisk::new(1);
     let mut stage = Stage::start(&disk).unwrap();
     disk.set_capacity(Some(disk.used_bytes()));
     while stage.shell.closed == 0 {
         stage.create();
-        while !matches!(stage.member.work(&mut stage.shell).unwrap(), Work::Nothing | Work::DiskFull) {}
+        while !matches!(stage.member.work(&mut stage.shell).unwrap(), Work::Nothing | Work::Shortage) {}
     }
     let (replies, waited) = (stage.shell.replies, stage.created - 1);
     assert_eq!(replies, waited, "the write that found no room was answered");
     stage.create();
-    while !matches!(stage.member.work(&mut stage.shell).unwrap(), Work::DiskFull) {}
+    while !matches!(stage.member.work(&mut stage.shell).unwrap(), Work::Shortage) {}
     assert_eq!((stage.shell.replies, stage.shell.refusals), (replies, 1));
 
     disk.set_capacity(None);

@@ -13,7 +13,7 @@ use super::authorization;
 use super::commands::Failure;
 use super::parts::Admin;
 use crate::http::{Request, Response};
-use crate::threads::spawn;
+use crate::threads::try_spawn;
 
 const LAST_ZXID: HeaderName = HeaderName::from_static("last_zxid");
 const SNAPSHOT_SIZE: HeaderName = HeaderName::from_static("snapshot_size");
@@ -41,21 +41,25 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let is_streamed =
         request.parameter("streaming").is_none_or(|streaming| streaming.eq_ignore_ascii_case("true"));
-    let response = if is_streamed { stream(file) } else { Response::of("application/octet-stream", "") };
+    let response = if is_streamed {
+        stream(file).map_err(|_| failed("The system has no thread to send the snapshot"))?
+    } else {
+        Response::of("application/octet-stream", "")
+    };
     let response = response.with_header(LAST_ZXID, &format!("0x{:x}", taken.zxid));
     Ok(response.with_header(SNAPSHOT_SIZE, &bytes.to_string()))
 }
 
 /// A response whose body is the file.
-fn stream(mut file: File) -> Response {
+fn stream(mut file: File) -> io::Result<Response> {
     let (mut body, response) = Response::stream("application/octet-stream");
-    spawn("http-snapshot", move || match io::copy(&mut file, &mut body) {
+    try_spawn("http-snapshot", move || match io::copy(&mut file, &mut body) {
         Ok(_) => body.finish(),
         Err(error) => {
             tracing::warn!(%error, "snapshot not sent to the end over HTTP");
             body.abort(error);
             Ok(())
         }
-    });
-    response
+    })?;
+    Ok(response)
 }

@@ -12,7 +12,9 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::tasks;
 use crate::config::PortProtocol;
+use crate::descriptors::{Caller, is_in_reserve};
 use crate::engine::EngineHandle;
+use crate::limiter::Limiter;
 use crate::observability::operator::Operator;
 use crate::observability::word_thread::WordThread;
 use crate::shared::Shared;
@@ -107,8 +109,13 @@ async fn accept(port: &Port, workers: &[UnboundedSender<Accepted>], shared: &Sha
     let listener = async_listener(&port.listener).expect("a listening socket can be polled");
     let mut next = workers.iter().cycle();
     let mut pace = Pace::new(0);
+    let mut log = Limiter::default();
     loop {
         match listener.accept().await.and_then(|(socket, client)| Ok((socket.into_std()?, client))) {
+            Ok((socket, client)) if is_in_reserve(&socket, Caller::Client) => {
+                let now_ms = shared.clock.monotonic_ms();
+                shared.hits.hit(LimitHit::Descriptors, Some(client), SessionId::NONE, now_ms, &"");
+            }
             Ok((socket, client)) => {
                 pace.per_second_max = shared.settings().client_limits.accepts_per_second_max;
                 if let Some(pause) = pace.pause(Instant::now()) {
@@ -121,7 +128,9 @@ async fn accept(port: &Port, workers: &[UnboundedSender<Accepted>], shared: &Sha
                 let _ = next.next().expect("there is at least one worker").send(accepted);
             }
             Err(error) => {
-                tracing::warn!(%error, "client connection not accepted");
+                if let Some(others) = log.pass(Instant::now()) {
+                    tracing::warn!(%error, others, "client connection not accepted");
+                }
                 tokio::time::sleep(EXHAUSTED_PAUSE).await;
             }
         }

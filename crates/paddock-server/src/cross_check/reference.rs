@@ -17,6 +17,7 @@ use super::checker::{Checker, Effect};
 use super::pair::FRAME_BYTES_MAX;
 use super::{Piece, Queue};
 use crate::observability::cross_check_metrics::CrossCheckStats;
+use crate::threads::runtime_with_helpers;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(20);
@@ -44,10 +45,7 @@ pub(super) fn run(
     pieces: Receiver<Piece>,
     (queue, stats): (Arc<Queue>, Arc<CrossCheckStats>),
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("the operating system gives a thread its event queue");
+    let runtime = runtime_with_helpers(&mut tokio::runtime::Builder::new_current_thread());
     let (ears, heard) = unbounded_channel();
     let shell = Shell { reference, checker: Checker::new(stats), twins: HashMap::new(), ears, queue };
     LocalSet::new().block_on(&runtime, shell.run(pieces, heard));

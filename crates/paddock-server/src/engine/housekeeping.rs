@@ -10,7 +10,7 @@ use crate::threads::spawn;
 
 /// Pause of the housekeeper when there was nothing to do.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Pause of the housekeeper when there was no room on the disk.
+/// Pause of the housekeeper when there was no room on the disk, or no descriptor.
 const PAUSE_FULL: Duration = Duration::from_secs(5);
 
 /// The housekeeper's thread.
@@ -49,9 +49,9 @@ fn keep_house(housekeeper: &Housekeeper, stop: &Receiver<()>) -> Result<(), LogE
                 continue;
             }
             Ok(false) => {}
-            Err(LogError::DiskFull { .. }) if full => {}
-            Err(error @ LogError::DiskFull { .. }) => {
-                tracing::warn!(%error, "no room for a segment ahead of time");
+            Err(error) if error.is_passing() && full => {}
+            Err(error) if error.is_passing() => {
+                tracing::warn!(%error, cause = ?std::error::Error::source(&error), "no room or no descriptor for a segment ahead of time");
                 full = true;
             }
             Err(error) => return Err(error),

@@ -9,7 +9,7 @@ use paddock_storage::SnapshotError;
 
 use crate::observability::snapshot_board::SnapshotTaken;
 use crate::shared::Shared;
-use crate::threads::spawn;
+use crate::threads::try_spawn;
 
 /// Priority of the thread, as `nice` counts it.
 const LOW_PRIORITY: i32 = 10;
@@ -21,14 +21,17 @@ const WITHIN_ENTRY_PAUSE: Duration = Duration::from_micros(100);
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotThread {
     under_way: Option<JoinHandle<Result<Taken, SnapshotError>>>,
+    /// A snapshot that has failed before it began.
+    failed: Option<SnapshotError>,
 }
 
 impl SnapshotThread {
     pub(crate) fn begin(&mut self, shared: &Arc<Shared>, order: SnapshotOrder) {
         assert!(self.under_way.is_none(), "two snapshots at the same time");
-        let shared = shared.clone();
         shared.snapshots.begin();
-        self.under_way = Some(spawn("snapshot", move || {
+        let of_thread = shared.clone();
+        let thread = try_spawn("snapshot", move || {
+            let shared = of_thread;
             step_back();
             let started = Instant::now();
             let result =
@@ -42,17 +45,29 @@ impl SnapshotThread {
             }
             shared.snapshots.end(taken);
             result
-        }));
+        });
+        match thread {
+            Ok(thread) => self.under_way = Some(thread),
+            Err(source) => {
+                shared.snapshots.end(None);
+                let path = shared.config.data_dir.clone();
+                self.failed =
+                    Some(SnapshotError::Io { action: "start a thread for a snapshot of", path, source });
+            }
+        }
     }
 
     /// The snapshot, once it is taken or has failed.
     pub(crate) fn finished(&mut self) -> Option<Result<Taken, SnapshotError>> {
-        self.under_way.take_if(|thread| thread.is_finished()).map(join)
+        self.failed
+            .take()
+            .map(Err)
+            .or_else(|| self.under_way.take_if(|thread| thread.is_finished()).map(join))
     }
 
     /// Waits until the snapshot is taken or has failed.
     pub(crate) fn wait(&mut self) -> Option<Result<Taken, SnapshotError>> {
-        self.under_way.take().map(join)
+        self.failed.take().map(Err).or_else(|| self.under_way.take().map(join))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::engine::{QuotaReport, audit_deaths, post};
 use crate::observability::etcd_metrics::{EtcdReport, EtcdStats};
 use crate::random::random_bytes;
 use crate::shared::Shared;
+use crate::threads::runtime_with_helpers;
 
 /// Inputs that are stepped under one lock, at most.
 const INPUTS_PER_ROUND: usize = 1024;
@@ -54,10 +55,7 @@ pub(super) fn run(
     messages: UnboundedReceiver<Message>,
     is_loading: Sender<()>,
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("the operating system gives a thread its event queue");
+    let runtime = runtime_with_helpers(&mut tokio::runtime::Builder::new_current_thread());
     let (inbox, answers) = unbounded_channel();
     let runner = Runner::new(shared, &settings, inbox, is_loading);
     LocalSet::new().block_on(&runtime, async {

@@ -4,16 +4,19 @@ use std::error::Error;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
+use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::connection::{Caller, Site, serve};
 use super::places::{Activity, Places};
 use super::tls::{HttpTls, Opened};
 use super::{Context, Route, Surface};
-use crate::threads::spawn;
+use crate::descriptors::{self, is_in_reserve};
+use crate::limiter::Limiter;
+use crate::threads::{runtime_with_helpers, spawn};
 
 /// Connections of one port that are served at a time.
 const CONNECTIONS_MAX: usize = 64;
@@ -64,12 +67,8 @@ impl HttpServer {
 }
 
 fn run<C: Context>(ports: Vec<HttpPort>, site: &Arc<Site<C>>, stopped: oneshot::Receiver<()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(ANSWERS_MAX)
-        .thread_name("http-answer")
-        .build()
-        .expect("the operating system gives the HTTP server its event queue");
+    let mut builder = Builder::new_current_thread();
+    let runtime = runtime_with_helpers(builder.max_blocking_threads(ANSWERS_MAX).thread_name("http-answer"));
     runtime.block_on(async {
         for port in ports {
             tokio::spawn(accept(port, site.clone()));
@@ -84,8 +83,17 @@ async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
     let listener = listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
     let listener = listener.expect("a listening socket can be polled");
     let places = Places::new(CONNECTIONS_MAX);
+    let mut log = Limiter::default();
     loop {
         match listener.accept().await {
+            Ok((socket, _)) if is_in_reserve(&socket, descriptors::Caller::Http) => {
+                if let Some(others) = log.pass(Instant::now()) {
+                    tracing::warn!(
+                        others,
+                        "connection to an HTTP port refused: the last descriptors are the member's own"
+                    );
+                }
+            }
             Ok((socket, peer)) => {
                 let place = places.take(peer.ip().to_canonical()).await;
                 let (site, tls) = (site.clone(), tls.clone());
@@ -101,7 +109,9 @@ async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "connection to an HTTP port not accepted");
+                if let Some(others) = log.pass(Instant::now()) {
+                    tracing::warn!(%error, others, "connection to an HTTP port not accepted");
+                }
                 tokio::time::sleep(EXHAUSTED_PAUSE).await;
             }
         }

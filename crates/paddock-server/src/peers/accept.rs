@@ -20,11 +20,11 @@ use super::greeting::{
     check_magic, check_version, first_places, judge,
 };
 use super::hub::Hub;
-use super::limiter::Limiter;
 use super::link::Greeted;
 use super::peer::host;
 use super::stream::Stream;
 use crate::config::TlsMode;
+use crate::limiter::Limiter;
 use crate::tls::{Tls, TlsFailure};
 
 /// Number of connections that may be without a greeting.

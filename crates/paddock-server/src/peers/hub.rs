@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tokio::runtime::Builder;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
 
@@ -17,6 +18,7 @@ use super::link::{Greeted, Link, LinkEnd, LinkThread};
 use super::peer::Peer;
 use super::settings::{PeerAddress, Timing};
 use super::shared::{LinkEvent, Order, PeersShared};
+use crate::threads::runtime_with_helpers;
 use crate::tls::Tls;
 
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -40,10 +42,7 @@ pub(super) fn run(
     mut orders: UnboundedReceiver<Order>,
     seed: u64,
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("the operating system gives the links their event queue");
+    let runtime = runtime_with_helpers(&mut Builder::new_current_thread());
     let hub = Rc::new(Hub {
         shared,
         random: RefCell::new(fastrand::Rng::with_seed(seed)),

@@ -129,7 +129,7 @@ impl Process {
             if self.is_carrying {
                 let synced = member.syncs();
                 match member.work(&mut shell)? {
-                    Work::Nothing | Work::DiskFull => self.is_carrying = false,
+                    Work::Nothing | Work::Shortage => self.is_carrying = false,
                     Work::Done if member.syncs() > synced => return Ok(Next::Synced),
                     Work::Done => {}
                 }
@@ -153,7 +153,7 @@ impl Process {
     /// The housekeeper's thread. A disk without room is no reason to end.
     pub(crate) fn keep_house(&mut self) -> Result<(), MemberError> {
         match self.member.housekeeper().run() {
-            Ok(_) | Err(LogError::DiskFull { .. }) => Ok(()),
+            Ok(_) | Err(LogError::DiskFull { .. } | LogError::Exhausted { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -12,9 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{Access, Disk, DiskFile};
+use super::{Access, Disk, DiskFile, unless_exhausted};
 use contents::Contents;
 use paddock_chance::Chance;
+use rustix::io::Errno;
 
 /// An operation that can be told to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +30,8 @@ pub enum DiskFault {
     SyncDir,
     /// Renaming a file. The name does not change.
     Rename,
+    /// Any call that needs a new descriptor, for a file or a directory: the process has as many as it may. Nothing changes.
+    Descriptor,
 }
 
 /// A disk in memory. Clones share it.
@@ -150,13 +153,15 @@ impl MemDisk {
 
 impl Disk for MemDisk {
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn DiskFile>> {
-        let state = self.lock_state();
+        let mut state = self.lock_state();
+        state.take_fault(DiskFault::Descriptor)?;
         let inode = state.names.get(path).ok_or(io::ErrorKind::NotFound)?.clone();
         Ok(Box::new(MemFile { disk: self.clone(), epoch: state.epoch, inode, access }))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let mut state = self.lock_state();
+        state.take_fault(DiskFault::Descriptor)?;
         let dir = parent(path);
         if !state.dirs.contains(&dir) {
             return Err(io::ErrorKind::NotFound.into());
@@ -205,7 +210,8 @@ impl Disk for MemDisk {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let state = self.lock_state();
+        let mut state = self.lock_state();
+        state.take_fault(DiskFault::Descriptor)?;
         if !state.dirs.contains(dir) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -220,6 +226,7 @@ impl Disk for MemDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
+        state.take_fault(DiskFault::Descriptor)?;
         state.take_fault(DiskFault::SyncDir)?;
         for change in state.unsynced_names.remove(dir).unwrap_or_default() {
             state.make_durable(change);
@@ -275,6 +282,9 @@ impl MemDiskState {
             None => Ok(()),
             Some(0) => {
                 self.faults.remove(&fault);
+                if fault == DiskFault::Descriptor {
+                    return Err(unless_exhausted(Errno::MFILE.into()));
+                }
                 Err(io::Error::other(format!("injected fault: {fault:?}")))
             }
             Some(successes) => {

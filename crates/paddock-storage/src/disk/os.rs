@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::direct::Direct;
-use super::{Access, Disk, DiskFile};
+use super::{Access, Disk, DiskFile, unless_exhausted};
 
 /// Bytes of a removed file that go at a time.
 const GIVEN_BACK_BYTES: u64 = 4 << 20;
@@ -23,7 +23,8 @@ pub struct OsDisk;
 
 impl Disk for OsDisk {
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(access == Access::ReadWrite).open(path)?;
+        let file = OpenOptions::new().read(true).write(access == Access::ReadWrite).open(path);
+        let file = file.map_err(unless_exhausted)?;
         let direct = match access {
             // It would be opened once more, and for writing.
             Access::Read => Direct::Never,
@@ -33,12 +34,13 @@ impl Disk for OsDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path);
+        let file = file.map_err(unless_exhausted)?;
         Ok(Box::new(OsFile { file, direct: RefCell::new(Direct::Untried) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        fs::rename(from, to).map_err(unless_exhausted)
     }
 
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -49,7 +51,7 @@ impl Disk for OsDisk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(path);
-        fs::remove_file(path)?;
+        fs::remove_file(path).map_err(unless_exhausted)?;
         // Nobody needs what was in it, so nobody needs to know if it does not go piece by piece.
         let _ = file.and_then(|file| give_back(&file));
         Ok(())
@@ -57,7 +59,7 @@ impl Disk for OsDisk {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(dir)? {
+        for entry in fs::read_dir(dir).map_err(unless_exhausted)? {
             // All names of ours are ASCII; another one cannot be ours.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
@@ -83,13 +85,13 @@ impl Disk for OsDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        File::open(dir)?.sync_all()
+        File::open(dir).map_err(unless_exhausted)?.sync_all()
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Any + Send>>> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
-        let file = options.open(path)?;
+        let file = options.open(path).map_err(unless_exhausted)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -3,19 +3,28 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk::is_full;
+use crate::disk::{is_exhausted, is_full};
 use crate::{Group, Index};
 
 const REBUILD: &str =
     "restore a backup, or give this member an empty data directory and let the ensemble rebuild it";
 
-/// Errors after which the log cannot go on. Only [`LogError::DiskFull`] passes; after any other error the process has to end.
+/// Errors after which the log cannot go on. Some pass ([`LogError::is_passing`]); after any other error the process has to end.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// There is no room for the next segment. Nothing of what is buffered was written, and nothing was forgotten: the
     /// same call succeeds when there is room again.
     #[error("no room on disk for {} of {needed_bytes} bytes", path.display())]
     DiskFull { path: PathBuf, needed_bytes: u64 },
+
+    /// The system had no descriptor or no memory for a file. It is as with a full disk: the same call may succeed later.
+    #[error("{action} {}", path.display())]
+    Exhausted {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
 
     /// The disk does not hold what was written. Opening changes nothing in this case.
     #[error("log segment {} is damaged at offset {offset}: {what}; {REBUILD}", path.display())]
@@ -68,8 +77,28 @@ pub enum Damage {
 }
 
 impl LogError {
+    /// True if the log is as it was, and the same call may succeed later.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::DiskFull { .. } | Self::Exhausted { .. })
+    }
+
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { action, path: path.to_owned(), source }
+        move |source| {
+            let path = path.to_owned();
+            if is_exhausted(&source) {
+                Self::Exhausted { action, path, source }
+            } else {
+                Self::Io { action, path, source }
+            }
+        }
+    }
+
+    /// The same for a call after whose failure nothing is as it was.
+    pub(super) fn for_good(self) -> Self {
+        match self {
+            Self::Exhausted { action, path, source } => Self::Io { action, path, source },
+            other => other,
+        }
     }
 
     /// For the writes that take new room.
@@ -78,7 +107,7 @@ impl LogError {
             if is_full(&source) {
                 Self::DiskFull { path: path.to_owned(), needed_bytes }
             } else {
-                Self::Io { action: "allocate log segment", path: path.to_owned(), source }
+                Self::io("allocate log segment", path)(source)
             }
         }
     }

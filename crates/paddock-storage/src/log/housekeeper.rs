@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::LogError;
 use super::segment::spare_path;
-use crate::disk::{Access, Disk, DiskFile};
+use crate::disk::{Access, Disk, DiskFile, unless_exhausted};
 
 /// Zeros are written and synced in pieces of this size, so that a sync of the log never waits for more than one.
 const SLICE_BYTES: usize = 1 << 20;
@@ -45,6 +45,8 @@ struct Stock {
     /// Segments under their own names, the oldest first.
     released: VecDeque<PathBuf>,
     next_number: u64,
+    /// The directory has changes that are not synced, for want of a descriptor.
+    is_name_unsynced: bool,
 }
 
 /// A file that is allocated, zero and synced.
@@ -65,7 +67,8 @@ impl Housekeeper {
     ) -> Self {
         let used = spares.iter().map(|number| spare_path(dir, *number)).collect();
         let next_number = spares.last().map_or(0, |last| last + 1);
-        let stock = Stock { ready: VecDeque::new(), used, released: VecDeque::new(), next_number };
+        let (ready, released) = Default::default();
+        let stock = Stock { ready, used, released, next_number, is_name_unsynced: false };
         let shared = Shared {
             disk,
             dir: dir.to_owned(),
@@ -79,10 +82,11 @@ impl Housekeeper {
 
     /// Does one piece of work, which may take as long as writing a segment does. `false`: there was nothing to do.
     ///
-    /// [`LogError::DiskFull`] means that no spare can be made now; try again later. After another error the process
-    /// has to end, as after one of the log.
+    /// After an error that passes ([`LogError::is_passing`]), try again later. After another one the process has to end, as
+    /// after one of the log.
     pub fn run(&self) -> Result<bool, LogError> {
         let _working = lock(&self.shared.work);
+        self.finish_names()?;
         let (ready, used, released) = self.counts();
         if released > 0 {
             return self.retire(ready + used < self.shared.spares_kept).map(|()| true);
@@ -126,6 +130,7 @@ impl Housekeeper {
     pub(super) fn take(&self, capacity: u64) -> Result<Spare, LogError> {
         if capacity != self.shared.segment_bytes {
             let _working = lock(&self.shared.work);
+            self.finish_names()?;
             return self.create(capacity);
         }
         loop {
@@ -133,6 +138,7 @@ impl Housekeeper {
                 return Ok(spare);
             }
             let _working = lock(&self.shared.work);
+            self.finish_names()?;
             let (ready, used, released) = self.counts();
             if ready > 0 {
                 continue;
@@ -148,20 +154,21 @@ impl Housekeeper {
     fn retire(&self, keep: bool) -> Result<(), LogError> {
         let path = self.stock().released.front().expect("the caller has seen one").clone();
         if keep {
-            self.rename_to_spare(&path)?;
-        } else {
-            self.remove(&path)?;
+            return self.rename_to_spare(&path);
         }
+        self.remove(&path)?;
         self.stock().released.pop_front();
-        Ok(())
+        self.sync_dir()
     }
 
     fn rename_to_spare(&self, path: &Path) -> Result<(), LogError> {
         let spare = self.new_path();
         self.shared.disk.rename(path, &spare).map_err(LogError::io("retire log segment", path))?;
-        self.sync_dir()?;
-        self.stock().used.push_back(spare);
-        Ok(())
+        let mut stock = self.stock();
+        stock.used.push_back(spare);
+        stock.released.retain(|released| released != path);
+        drop(stock);
+        self.sync_dir()
     }
 
     /// Makes one spare ready: one of the used files if there is one, else a new file.
@@ -196,6 +203,7 @@ impl Housekeeper {
         if let Err(error) = write_zeros(file.as_ref(), &path, capacity) {
             // What was written of it is room that others may need.
             self.remove(&path)?;
+            self.sync_dir()?;
             return Err(error);
         }
         Ok(Spare { path, file, capacity })
@@ -205,16 +213,25 @@ impl Housekeeper {
         let path = self.stock().used.front().expect("the caller has seen one").clone();
         self.remove(&path)?;
         self.stock().used.pop_front();
-        Ok(())
-    }
-
-    fn remove(&self, path: &Path) -> Result<(), LogError> {
-        self.shared.disk.remove(path).map_err(LogError::io("remove", path))?;
         self.sync_dir()
     }
 
+    fn remove(&self, path: &Path) -> Result<(), LogError> {
+        self.shared.disk.remove(path).map_err(LogError::io("remove", path))
+    }
+
+    /// Makes changed names durable. If that has to wait for a descriptor, it is the first thing that is done next time: a
+    /// retired segment must not lose its contents before it has lost its name.
     fn sync_dir(&self) -> Result<(), LogError> {
-        self.shared.disk.sync_dir(&self.shared.dir).map_err(LogError::io("sync directory", &self.shared.dir))
+        self.stock().is_name_unsynced = true;
+        let synced = self.shared.disk.sync_dir(&self.shared.dir);
+        synced.map_err(LogError::io("sync directory", &self.shared.dir))?;
+        self.stock().is_name_unsynced = false;
+        Ok(())
+    }
+
+    fn finish_names(&self) -> Result<(), LogError> {
+        if self.stock().is_name_unsynced { self.sync_dir() } else { Ok(()) }
     }
 
     fn new_path(&self) -> PathBuf {
@@ -239,7 +256,8 @@ fn write_zeros(file: &dyn DiskFile, path: &Path, length: u64) -> Result<(), LogE
     let mut offset = 0;
     while offset < length {
         let slice = zeros.len().min((length - offset) as usize);
-        file.write_at(&zeros[..slice], offset).map_err(LogError::allocating(path, length))?;
+        let written = file.write_at(&zeros[..slice], offset).map_err(unless_exhausted);
+        written.map_err(LogError::allocating(path, length))?;
         file.sync_data().map_err(LogError::allocating(path, length))?;
         offset += slice as u64;
     }

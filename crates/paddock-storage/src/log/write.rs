@@ -80,7 +80,7 @@ impl Log {
                 Ok(spare) => spares.push_back(spare),
                 Err(error) => {
                     spares.into_iter().for_each(|spare| self.housekeeper.put_back(spare));
-                    self.poisoned = !matches!(error, LogError::DiskFull { .. });
+                    self.poisoned = !error.is_passing();
                     return Err(error);
                 }
             }
@@ -88,10 +88,8 @@ impl Log {
         Ok(spares)
     }
 
-    pub(super) fn write(&mut self, chunk: Chunk, spare: Option<Spare>) -> Result<(), LogError> {
-        if let Some(spare) = spare {
-            self.adopt(&chunk, spare)?;
-        }
+    /// Writes a chunk into the segment that it is for, which is there by now.
+    pub(super) fn write(&mut self, chunk: Chunk) -> Result<(), LogError> {
         let segment = self.segments.back_mut().expect("the first chunk brings the first segment");
         let file = self.file.as_ref().expect("there is a file with every segment");
         assert!(
@@ -109,10 +107,23 @@ impl Log {
     }
 
     /// Gives a spare the name of the next segment. The one before is synced by now, which recovery relies on.
-    fn adopt(&mut self, chunk: &Chunk, spare: Spare) -> Result<(), LogError> {
+    /// After an error that passes it has its old name again.
+    pub(super) fn adopt(&mut self, chunk: &Chunk, spare: Spare) -> Result<(), LogError> {
         let path = segment_path(&self.dir, chunk.number);
-        self.disk.rename(&spare.path, &path).map_err(LogError::io("name log segment", &path))?;
-        self.disk.sync_dir(&self.dir).map_err(LogError::io("sync directory", &self.dir))?;
+        let rename = |from, to| self.disk.rename(from, to).map_err(LogError::io("name log segment", &path));
+        let mut named = rename(&spare.path, &path);
+        if named.is_ok() {
+            named = self.disk.sync_dir(&self.dir).map_err(LogError::io("sync directory", &self.dir));
+            if named.as_ref().is_err_and(LogError::is_passing) {
+                rename(&path, &spare.path).map_err(LogError::for_good)?;
+            }
+        }
+        if let Err(error) = named {
+            if error.is_passing() {
+                self.housekeeper.put_back(spare);
+            }
+            return Err(error);
+        }
         let Chunk { number, capacity, .. } = *chunk;
         self.segments.push_back(Segment { number, path, capacity, end: 0, ranges: Ranges::default() });
         self.file = Some(spare.file);

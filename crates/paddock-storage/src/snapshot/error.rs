@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk::is_full;
+use crate::disk::{is_exhausted, is_full};
 
 /// Errors for which a snapshot could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,11 @@ pub enum SnapshotDamage {
 }
 
 impl SnapshotError {
+    /// True if the system had no descriptor for a file: the same call may succeed later.
+    pub fn is_exhausted(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if is_exhausted(source))
+    }
+
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             if is_full(&source) {
