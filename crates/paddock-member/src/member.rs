@@ -369,7 +369,7 @@ impl Member {
         self.shortage.is_some_and(|shortage| shell.now().monotonic_ms < shortage.retry_at_ms)
     }
 
-    /// What had to wait is done.
+    /// Ends the wait: everything that was held back has been done.
     fn end_shortage(&mut self, shell: &impl Shell) {
         if let Some(shortage) = self.shortage.take() {
             let now = shell.now();
