@@ -228,12 +228,14 @@ impl World {
         }
         self.plan_turns(member);
         self.look_at_role(member);
+        // Memory that was damaged may be right again at the end of the entry, and was not within it.
+        let was_wrong = self.machine(member).wrong.is_some();
         self.reap(member, harvest, local.monotonic_ms)?;
         // What the engine said in this turn it said without knowing of them.
         for session in heard {
             self.checks.sessions.heard(member, session, local.monotonic_ms);
         }
-        for seen in passed.iter().filter(|_| self.machines[usize::from(member) - 1].wrong.is_none()) {
+        for seen in passed.iter().filter(|_| !was_wrong) {
             agreement::check_passed(member, seen, &self.checks.truth)?;
         }
         self.look_after(member, next.map(drop))
