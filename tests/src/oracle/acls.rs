@@ -63,6 +63,10 @@ const ACLS_OF_IDENTITIES: &[&[Entry]] = &[
     &[(31, Some("sasl"), Some("nobody"))],
 ];
 
+/// ACLs that look wrong and are taken: nobody has such an identity.
+const NOBODYS_ACLS: &[&[Entry]] =
+    &[&[(31, Some("digest"), Some(":b"))], &[(31, Some("digest"), Some("a:b:"))]];
+
 const BAD_ACLS: &[&[Entry]] = &[
     &[],
     &[(31, Some("world"), Some("someone"))],
@@ -71,8 +75,6 @@ const BAD_ACLS: &[&[Entry]] = &[
     &[(31, Some("digest"), Some("alice"))],
     &[(31, Some("digest"), Some("a:b:c"))],
     &[(31, Some("digest"), Some("a:"))],
-    &[(31, Some("digest"), Some(":b"))],
-    &[(31, Some("digest"), Some("a:b:"))],
     &[(31, Some("ip"), Some("127.0.0"))],
     &[(31, Some("ip"), Some("127.0.0.256"))],
     &[(31, Some("ip"), Some("127.0.0.1/33"))],
@@ -107,6 +109,9 @@ pub(super) fn acl(chance: &mut Chance, body: Body, paths: &Paths) -> Body {
         roll if roll < 95 => {
             let acls = if paths.all_may_read { READABLE_ACLS } else { ACLS };
             body.list("acl", Some(*chance.pick(acls)), entry)
+        }
+        _ if !paths.all_may_read && chance.percent(12) => {
+            body.list("acl", Some(*chance.pick(NOBODYS_ACLS)), entry)
         }
         _ => body.list("acl", Some(*chance.pick(BAD_ACLS)), entry),
     }

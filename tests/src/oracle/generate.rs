@@ -66,6 +66,8 @@ struct Generator {
 struct SlotState {
     open: bool,
     session: Option<usize>,
+    /// Identity of the session's client. Paddock gives the session to no other, which is one of the wanted differences.
+    identity: Identity,
 }
 
 #[derive(Clone, Copy)]
@@ -228,7 +230,8 @@ impl Generator {
         if self.chance.percent(30) {
             connect.then.push(acls::good_auth(&mut self.chance));
         }
-        self.slots[slot] = SlotState { open: true, session: Some(self.sessions_opened) };
+        let identity = connect.identity;
+        self.slots[slot] = SlotState { open: true, session: Some(self.sessions_opened), identity };
         self.sessions_opened += 1;
         self.steps.push(Step::Connect { slot, connect });
     }
@@ -246,10 +249,11 @@ impl Generator {
 
     /// Goes on in `slot` with the session of `from`, as a client does that lost its connection.
     fn resume(&mut self, slot: Slot, from: Slot) {
-        let Some(session) = self.slots[from].session else { return self.open(slot) };
+        let SlotState { session, identity, .. } = self.slots[from];
+        let Some(session) = session else { return self.open(slot) };
         let mut connect = Connect { session: WantedSession::Opened(session), ..Connect::new_session() };
         connect.last_zxid = *self.chance.pick(&[Seen::Nothing, Seen::Newest]);
-        connect.identity = self.identity();
+        connect.identity = identity;
         if self.chance.percent(30) {
             connect.then.push(acls::good_auth(&mut self.chance));
         }
@@ -261,7 +265,7 @@ impl Generator {
             .iter_mut()
             .filter(|state| state.session == Some(session))
             .for_each(|state| state.open = false);
-        self.slots[slot] = SlotState { open: true, session: Some(session) };
+        self.slots[slot] = SlotState { open: true, session: Some(session), identity };
         self.steps.push(Step::Connect { slot, connect });
     }
 
