@@ -36,7 +36,7 @@ impl SecretFiles {
         }
         let has_passwords = config.super_digest.is_some() || stores(config).any(has_text);
         if let Some(file) = file.filter(|_| self.is_in_main_file || has_passwords) {
-            self.files.push((file.to_owned(), "the passwords in the configuration"));
+            self.files.push((file.to_owned(), "the secrets in the configuration"));
         }
     }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn files_with_passwords_are_known() {
-        const MAIN: &str = "the passwords in the configuration";
+        const MAIN: &str = "the secrets in the configuration";
         check("none.toml", "data_dir = \"DIR/data\"\n", &[]);
         check("zoo.cfg", "dataDir=DIR/data\nclientPort=2181\n", &[]);
         check("users.toml", "[sasl.users]\nbob = \"b\"\n", &[("users.toml", MAIN)]);
