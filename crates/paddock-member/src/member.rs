@@ -110,7 +110,7 @@ pub struct Member {
     zxid: i64,
     /// Time at which something was written that has not been marked, in milliseconds of the monotonic clock.
     unmarked_since_ms: Option<u64>,
-    /// While the log is replayed.
+    /// While the log is replayed, if it holds anything behind the snapshot.
     replay: Option<Report>,
     /// Last, so that the directories stay ours until nothing else of the member is left.
     _locks: Vec<DirLock>,
@@ -130,6 +130,7 @@ impl Member {
         let Found { state, recovered, log, cluster, locks } =
             recovery::recover(disk.clone(), &config, clock)?;
         let zxid = state.tree().zxid().0;
+        let replay = (!recovered.entries.is_empty()).then(|| Report::start("replaying log", "writes", clock));
         let member = Member {
             snapshots: Snapshots::new(zxid),
             replica: Replica::new(replica_options(&config), recovered, &state, clock.now()),
@@ -144,7 +145,7 @@ impl Member {
             syncs: 0,
             zxid,
             unmarked_since_ms: None,
-            replay: Some(Report::start("replaying log", "writes", clock)),
+            replay,
             _locks: locks,
         };
         Ok((member, state))
