@@ -302,6 +302,13 @@ async fn back_from_a_member_that_runs() {
     let mut back = Server::prepare(ServerKind::ZooKeeper, &[("maxSessionTimeout", "120000")]);
     let to = back.data_directory();
     let url = format!("http://127.0.0.1:{port}");
+    // Behind --auth itself a secret would be warned of.
+    let identity = |password: &str| {
+        let file = stores.path().join(password);
+        fs::write(&file, format!("digest:owner:{password}")).expect("write an identity");
+        format!("@{}", text(&file))
+    };
+    let (owner, stranger) = (identity("secret"), identity("wrong"));
     let export = |source: &[&str]| {
         let output = paddock(&[&["export", "zookeeper", "--to", text(&to)], source].concat());
         (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
@@ -312,7 +319,7 @@ async fn back_from_a_member_that_runs() {
         assert!(printed.contains(words) && printed.lines().count() == 1, "{words} is not in {printed}");
     };
     refused(&["--from", &url], "show an identity with --auth that the ACL of / names");
-    refused(&["--from", &url, "--auth", "digest:owner:wrong"], "is no administrator");
+    refused(&["--from", &url, "--auth", &stranger], "is no administrator");
     refused(&["--from", &format!("http://{}", paddock_server.address())], "for a snapshot");
     refused(&["--from", "127.0.0.1:1"], "expected http://host:port");
     let secure = url.replace("http:", "https:");
@@ -322,15 +329,14 @@ async fn back_from_a_member_that_runs() {
     let others = stores.path().join("others/trust.pem");
     refused(&["--from", &secure, "--tls-ca", text(&others)], "connect to 127.0.0.1");
 
-    let (code, printed) =
-        export(&["--from", &secure, "--tls-ca", text(&trusted), "--auth", "digest:owner:secret"]);
+    let (code, printed) = export(&["--from", &secure, "--tls-ca", text(&trusted), "--auth", &owner]);
     assert_eq!(code, Some(0), "{printed}");
     back.restart();
     let theirs = dump(back.address()).await;
     check_same(&ours, &theirs);
     assert!(theirs.contains_key("/ephemeral"), "the session is in it");
     back.kill();
-    refused(&["--from", &url, "--auth", "digest:owner:secret"], "not empty");
+    refused(&["--from", &url, "--auth", &owner], "not empty");
 
     // The file that the member took for it.
     let directory =
@@ -342,8 +348,7 @@ async fn back_from_a_member_that_runs() {
     let (code, printed) = diff(&[text(&to), text(&again)]);
     assert_eq!(code, Some(0), "{printed}");
     let elsewhere = other.path().join("elsewhere");
-    let soon =
-        ["export", "zookeeper", "--from", &url, "--auth", "digest:owner:secret", "--to", text(&elsewhere)];
+    let soon = ["export", "zookeeper", "--from", &url, "--auth", &owner, "--to", text(&elsewhere)];
     let soon = String::from_utf8(paddock(&soon).stderr).unwrap();
     assert!(soon.contains("try again later"), "{soon}");
     assert!(!elsewhere.with_extension("snapshot").exists(), "nothing is left behind");

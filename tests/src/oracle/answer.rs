@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, DecodeError, ErrorCode, Id, OpCode, Password, Stat, Zxid};
 
+use super::identities::Identity;
+
 /// Names that one server gave out and that are taken out of its answers.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
@@ -21,6 +23,8 @@ pub struct Names {
     pub sessions: Vec<i64>,
     /// The passwords that their clients were given.
     pub passwords: BTreeMap<i64, Password>,
+    /// The identities of their clients: Paddock gives a session to nobody else.
+    pub identities: BTreeMap<i64, Identity>,
     /// The zxid after each step so far, if zxids that clients tell the server go by steps; otherwise they are distances.
     pub steps: Option<Vec<i64>>,
 }

@@ -75,6 +75,7 @@ impl Line {
         let id = response.session.0;
         if id != 0 && !names.sessions.contains(&id) {
             names.sessions.push(id);
+            names.identities.insert(id, connect.identity);
         }
         let is_granted = response.timeout_ms > 0;
         line.session = if is_granted { id } else { 0 };

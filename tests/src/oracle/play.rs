@@ -185,7 +185,9 @@ impl Player<'_> {
     fn close_all(&mut self) {
         (0..self.lines.len()).for_each(|slot| self.end(slot));
         for number in 0..self.names.sessions.len() {
-            let connect = Connect { session: WantedSession::Opened(number), ..Connect::new_session() };
+            let identity = self.names.identities[&self.names.sessions[number]];
+            let session = WantedSession::Opened(number);
+            let connect = Connect { session, identity, ..Connect::new_session() };
             let (line, _) = Line::connect(&self.entrance, &connect, &mut self.names, "");
             if let Some(mut line) = line {
                 line.connection.write(&request(1, OpCode::CloseSession.code(), &[]));
