@@ -231,6 +231,8 @@ impl Engine {
             self.mark_if_due(now, effects);
             self.expire_sessions(now, state);
             self.garbage.tick(now);
+        } else {
+            self.garbage.rest(now);
         }
         if self.ticks.is_multiple_of(Engine::OVERDUE_TICKS) {
             self.end_overdue(now, state, out);
@@ -361,6 +363,7 @@ impl Engine {
         state.drop_watches(conn);
         self.leases.serving.end_conn(conn);
         self.lanes.close(conn);
+        self.lanes.release(conn);
         out.close(conn);
     }
 }

@@ -10,7 +10,7 @@ use paddock_proto::SessionId;
 use paddock_state::ConnId;
 use paddock_tree::QuotaOverrun;
 
-use crate::lanes::Waiting;
+use crate::lanes::{Item, Waiting};
 use crate::plan::{Operation, PlannedReply, Transaction};
 use crate::revisions::KeyEvent;
 
@@ -163,6 +163,12 @@ impl Flights {
 
     pub(crate) fn is_ending(&self, ending: SessionId) -> bool {
         self.parts().any(|part| matches!(part, Part::End { session } if *session == ending))
+    }
+
+    /// True if a resume of this connection is under way.
+    pub(crate) fn is_resuming(&self, by: ConnId) -> bool {
+        let is_resume = |part: &Part| matches!(part, Part::Client { conn, waiting: Waiting { item: Item::Session(_), .. }, .. } if *conn == by);
+        self.parts().any(is_resume)
     }
 
     pub(crate) fn has_mark(&self) -> bool {

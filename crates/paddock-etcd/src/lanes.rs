@@ -1,7 +1,7 @@
 //! Lanes: for each connection, in their order, the requests that wait for their turn.
 //!
-//! A lane is ready if its first request may be looked at, busy while something of it is with etcd, and blocked while it meets
-//! a transaction that is under way.
+//! A lane is ready if its first request may be looked at, busy while something of it is with etcd, blocked while it meets
+//! a transaction that is under way, and held while another connection resumes its session: if that is refused, it goes on.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -35,7 +35,7 @@ pub(crate) struct SessionItem {
     pub(crate) is_new: bool,
     /// The client only asks if the session that it is to resume lives.
     pub(crate) is_asking: bool,
-    /// A new session needs a lease first, and so does one that is resumed with a longer timeout.
+    /// A new session needs a lease first, and so does one that is resumed with another timeout.
     pub(crate) has_lease: bool,
     /// The lease that takes the place of the session's former one.
     pub(crate) next_lease: Option<i64>,
@@ -55,6 +55,7 @@ enum Place {
     Ready,
     Busy,
     Blocked,
+    Held,
 }
 
 #[derive(Debug)]
@@ -63,6 +64,8 @@ struct Lane {
     place: Place,
     /// The connection was told to close: what it asks is not carried out any more.
     is_closed: bool,
+    /// Number of connections that resume its session.
+    holders: usize,
 }
 
 #[derive(Debug, Default)]
@@ -72,14 +75,30 @@ pub(crate) struct Lanes {
     blocked: Vec<ConnId>,
     /// Lanes that wait for the next tick.
     paused: Vec<ConnId>,
+    /// Connections that resume a session, and those that serve it until then.
+    resuming: HashMap<ConnId, ConnId>,
+}
+
+impl Lane {
+    fn new() -> Lane {
+        Lane { items: VecDeque::new(), place: Place::Idle, is_closed: false, holders: 0 }
+    }
+
+    /// True if the connection is gone.
+    fn has_end(&self) -> bool {
+        self.items.iter().any(|waiting| matches!(waiting.item, Item::Disconnect))
+    }
 }
 
 impl Lanes {
     pub(crate) fn push(&mut self, conn: ConnId, item: Item, since_ms: u64) {
-        let new = || Lane { items: VecDeque::new(), place: Place::Idle, is_closed: false };
-        let lane = self.lanes.entry(conn).or_insert_with(new);
+        let lane = self.lanes.entry(conn).or_insert_with(Lane::new);
         if lane.is_closed && !matches!(item, Item::Disconnect) {
             return;
+        }
+        if matches!(item, Item::Disconnect) {
+            // Its client may have the session elsewhere by now.
+            lane.items.retain(|waiting| !matches!(waiting.item, Item::Session(_)));
         }
         lane.items.push_back(Waiting { item, since_ms, is_alone: false });
         if lane.place == Place::Idle {
@@ -119,11 +138,50 @@ impl Lanes {
         }
     }
 
-    /// Puts a request back in front of the others, unless the connection was closed meanwhile.
+    /// Puts a request back in front of the others, unless the connection was closed meanwhile. One for a session is dropped if the
+    /// connection is gone.
     pub(crate) fn put_back(&mut self, conn: ConnId, waiting: Waiting) {
-        if let Some(lane) = self.lanes.get_mut(&conn).filter(|lane| !lane.is_closed) {
-            lane.items.push_front(waiting);
+        let is_for_session = matches!(waiting.item, Item::Session(_));
+        let is_over = |lane: &Lane| lane.is_closed || is_for_session && lane.has_end();
+        match self.lanes.get_mut(&conn).filter(|lane| !is_over(lane)) {
+            Some(lane) => lane.items.push_front(waiting),
+            None if is_for_session => self.release(conn),
+            None => {}
         }
+    }
+
+    /// Holds a lane, as another connection resumes its session: what it asks from now on is not begun before that is released.
+    pub(crate) fn hold(&mut self, former: ConnId, by: ConnId) {
+        if former != by && !self.resuming.contains_key(&by) {
+            self.resuming.insert(by, former);
+            self.lanes.entry(former).or_insert_with(Lane::new).holders += 1;
+        }
+    }
+
+    /// True if the connection holds the lane of another one.
+    pub(crate) fn is_holding(&self, by: ConnId) -> bool {
+        self.resuming.contains_key(&by)
+    }
+
+    /// The connection resumes its session no more: it has it, or does not get it. Lets the lane go on that it held.
+    pub(crate) fn release(&mut self, by: ConnId) {
+        let Some(former) = self.resuming.remove(&by) else { return };
+        let Some(lane) = self.lanes.get_mut(&former) else { return };
+        lane.holders -= 1;
+        if lane.holders > 0 {
+            return;
+        }
+        match lane.place {
+            Place::Held => self.free(former),
+            Place::Idle if !lane.is_closed => drop(self.lanes.remove(&former)),
+            _ => {}
+        }
+    }
+
+    /// True if another connection resumes the session of this one. It waits for the end of that then.
+    pub(crate) fn wait_if_held(&mut self, conn: ConnId) -> bool {
+        let lane = self.lanes.get_mut(&conn).filter(|lane| lane.holders > 0);
+        lane.map(|lane| lane.place = Place::Held).is_some()
     }
 
     /// The lane waits for nothing any more.
@@ -132,7 +190,7 @@ impl Lanes {
         if !lane.items.is_empty() {
             lane.place = Place::Ready;
             self.ready.push_back(conn);
-        } else if lane.is_closed {
+        } else if lane.is_closed || lane.holders > 0 {
             lane.place = Place::Idle;
         } else {
             self.lanes.remove(&conn);
@@ -178,8 +236,7 @@ impl Lanes {
 
     /// Drops what the connection has asked and was not begun.
     pub(crate) fn close(&mut self, conn: ConnId) {
-        let new = || Lane { items: VecDeque::new(), place: Place::Idle, is_closed: true };
-        let lane = self.lanes.entry(conn).or_insert_with(new);
+        let lane = self.lanes.entry(conn).or_insert_with(Lane::new);
         lane.items.retain(|waiting| matches!(waiting.item, Item::Disconnect));
         lane.is_closed = true;
     }
@@ -201,13 +258,23 @@ impl Lanes {
         sorted(lanes.map(|(conn, _)| *conn))
     }
 
-    /// Nothing is with etcd any more: lanes that were busy or blocked look again at what is left.
+    /// Nothing is with etcd any more: lanes that were busy, blocked or held look again at what is left.
     pub(crate) fn settle(&mut self) {
         self.blocked.clear();
         self.paused.clear();
+        self.resuming.clear();
+        self.lanes.values_mut().for_each(|lane| lane.holders = 0);
         for conn in self.conns() {
             self.free(conn);
         }
+    }
+
+    /// Connections that hold the lane of another one, and have no resume in their own.
+    pub(crate) fn holders_without_resume(&self) -> Vec<ConnId> {
+        let is_resume = |waiting: &Waiting| matches!(waiting.item, Item::Session(_));
+        let has_resume =
+            |conn: &ConnId| self.lanes.get(conn).is_some_and(|lane| lane.items.iter().any(is_resume));
+        sorted(self.resuming.keys().copied().filter(|conn| !has_resume(conn)))
     }
 
     /// Connections of which something is with etcd, and those that wait for a transaction to end.

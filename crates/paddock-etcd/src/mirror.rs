@@ -26,7 +26,7 @@ pub enum MirrorError {
 }
 
 /// Numbers by which the tree knows front ends: it has to tell only this one from all others.
-const OTHER_FRONT: u8 = 0;
+pub(crate) const OTHER_FRONT: u8 = 0;
 const THIS_FRONT: u8 = 1;
 /// Owner of a session that has ended and still has znodes.
 const NO_FRONT: u8 = 2;

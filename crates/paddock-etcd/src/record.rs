@@ -172,7 +172,7 @@ pub struct SessionRecord {
     pub proven: Option<Id>,
     /// The transaction that wrote it last, which is one of the front end that serves the session.
     pub tag: Tag,
-    /// Id of the lease that holds the key, if it is not that of the session: a client has come back with a longer timeout, and the
+    /// Id of the lease that holds the key, if it is not that of the session: a client has come back with another timeout, and the
     /// time to live of a lease cannot be changed.
     pub lease: Option<i64>,
 }

@@ -13,6 +13,7 @@ mod front_end;
 mod healing;
 mod history;
 mod scarcity;
+mod sessions;
 mod store;
 mod watching;
 mod weather;

@@ -30,6 +30,12 @@ impl Garbage {
         Garbage { interval_ms, max, next_ms: now.monotonic_ms + interval_ms, search: None }
     }
 
+    /// A tick of an engine that may not remove them has passed: it leaves them alone for a whole interval from now on.
+    pub fn rest(&mut self, now: Now) {
+        self.next_ms = now.monotonic_ms + self.interval_ms;
+        self.search = None;
+    }
+
     /// A tick of an engine that may remove them has passed.
     pub fn tick(&mut self, now: Now) {
         if now.monotonic_ms >= self.next_ms {
@@ -123,5 +129,18 @@ mod tests {
         assert!(!garbage.is_due());
         garbage.tick(at(1999));
         assert!(!garbage.is_due());
+    }
+
+    #[test]
+    fn whoever_may_remove_nothing_for_a_while_waits_an_interval_afterwards() {
+        let at = |monotonic_ms| Now { monotonic_ms, wall_ms: 0 };
+        let mut garbage = Garbage::new(1000, 10, at(0));
+        garbage.tick(at(1000));
+        garbage.rest(at(7000));
+        assert!(!garbage.is_due(), "a search goes on");
+        garbage.tick(at(7999));
+        assert!(!garbage.is_due());
+        garbage.tick(at(8000));
+        assert!(garbage.is_due());
     }
 }

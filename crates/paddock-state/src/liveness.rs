@@ -2,7 +2,8 @@
 //!
 //! Times are rounded up to whole ticks, as ZooKeeper does: a session is never ended early. A session stands in the
 //! queue at the tick of its deadline as it was when it was queued; being heard only moves the deadline, so that a
-//! touch costs one table look-up.
+//! touch costs one table look-up. A resume may bring the deadline forward: the session is queued again then, and its former
+//! place counts no more.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,6 +13,8 @@ use paddock_proto::SessionId;
 struct Pulse {
     timeout_ms: u64,
     deadline: u64,
+    /// Tick at which it stands in the queue; in others of its places it does not count.
+    queued: u64,
     /// Its end has been proposed: it is asked for once.
     ending: bool,
 }
@@ -32,8 +35,8 @@ impl Liveness {
     /// Starts to watch over a session, with its whole timeout before it.
     pub fn add(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
         let timeout_ms = u64::try_from(timeout_ms).unwrap_or(0);
-        let deadline = self.tick_at_or_after(now_ms + timeout_ms);
-        self.sessions.insert(session, Pulse { timeout_ms, deadline, ending: false });
+        let deadline = (now_ms + timeout_ms).next_multiple_of(self.tick_ms);
+        self.sessions.insert(session, Pulse { timeout_ms, deadline, queued: deadline, ending: false });
         self.queue.entry(deadline).or_default().push(session);
     }
 
@@ -49,12 +52,16 @@ impl Liveness {
         }
     }
 
-    /// A client has resumed the session, and may have asked for another timeout.
+    /// A client has resumed the session, and may have asked for another timeout, which counts from now on. An end that was asked for
+    /// may be refused now.
     pub fn resume(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
-        if let Some(pulse) = self.sessions.get_mut(&session) {
-            pulse.timeout_ms = u64::try_from(timeout_ms).unwrap_or(0);
+        let Some(pulse) = self.sessions.get_mut(&session) else { return };
+        pulse.timeout_ms = u64::try_from(timeout_ms).unwrap_or(0);
+        pulse.deadline = (now_ms + pulse.timeout_ms).next_multiple_of(self.tick_ms);
+        if pulse.ending || pulse.deadline < pulse.queued {
+            (pulse.queued, pulse.ending) = (pulse.deadline, false);
+            self.queue.entry(pulse.deadline).or_default().push(session);
         }
-        self.touch(session, now_ms);
     }
 
     /// Gives every session its whole timeout anew. Ends that were asked for of a former leader may never come.
@@ -66,7 +73,7 @@ impl Liveness {
         sessions.sort_unstable_by_key(|(session, _)| **session);
         for (&session, pulse) in sessions {
             pulse.deadline = (now_ms + pulse.timeout_ms).next_multiple_of(tick_ms);
-            pulse.ending = false;
+            (pulse.queued, pulse.ending) = (pulse.deadline, false);
             self.queue.entry(pulse.deadline).or_default().push(session);
         }
     }
@@ -75,9 +82,14 @@ impl Liveness {
     pub fn expire(&mut self, now_ms: u64) -> Vec<SessionId> {
         let mut expired = Vec::new();
         while let Some(entry) = self.queue.first_entry().filter(|entry| *entry.key() <= now_ms) {
-            for session in entry.remove() {
+            let (tick, sessions) = entry.remove_entry();
+            for session in sessions {
                 let Some(pulse) = self.sessions.get_mut(&session) else { continue };
+                if pulse.queued != tick {
+                    continue;
+                }
                 if pulse.deadline > now_ms {
+                    pulse.queued = pulse.deadline;
                     self.queue.entry(pulse.deadline).or_default().push(session);
                 } else if !pulse.ending {
                     pulse.ending = true;
@@ -86,10 +98,6 @@ impl Liveness {
             }
         }
         expired
-    }
-
-    fn tick_at_or_after(&self, ms: u64) -> u64 {
-        ms.next_multiple_of(self.tick_ms)
     }
 }
 
@@ -140,5 +148,40 @@ mod tests {
         liveness.resume(A, 5000, 500);
         assert_eq!(liveness.expire(5499), []);
         assert_eq!(liveness.expire(5500), [A]);
+    }
+
+    #[test]
+    fn a_shorter_timeout_counts_from_the_resume_on() {
+        let mut liveness = Liveness::new(100);
+        liveness.add(A, 15_000, 0);
+        liveness.touch(A, 500);
+        liveness.resume(A, 2000, 1000);
+        assert_eq!(liveness.expire(2999), []);
+        assert_eq!(liveness.expire(3000), [A]);
+        assert_eq!(liveness.expire(99_999), [], "its former place in the queue counts no more");
+    }
+
+    #[test]
+    fn a_session_whose_timeout_goes_up_and_down_is_queued_where_it_counts() {
+        let mut liveness = Liveness::new(100);
+        liveness.add(A, 15_000, 0);
+        for round in 0..1000 {
+            liveness.resume(A, 2000, round);
+            liveness.resume(A, 15_000, round);
+        }
+        assert_eq!(liveness.queue.values().map(Vec::len).sum::<usize>(), 2);
+        liveness.resume(A, 1000, 2000);
+        assert_eq!(liveness.expire(2999), []);
+        assert_eq!(liveness.expire(3000), [A]);
+    }
+
+    #[test]
+    fn a_session_that_is_resumed_while_its_end_is_asked_for_expires_again() {
+        let mut liveness = Liveness::new(100);
+        liveness.add(A, 1000, 0);
+        assert_eq!(liveness.expire(1000), [A]);
+        liveness.resume(A, 1000, 1050);
+        assert_eq!(liveness.expire(2099), []);
+        assert_eq!(liveness.expire(2100), [A]);
     }
 }

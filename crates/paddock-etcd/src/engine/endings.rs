@@ -220,6 +220,9 @@ impl Engine {
             blocked.is_empty() || self.flights.len() > 0,
             "{blocked:?} wait for a transaction, and there is none"
         );
+        for conn in self.lanes.holders_without_resume() {
+            assert!(self.flights.is_resuming(conn), "{conn:?} holds the connection that serves its session");
+        }
         for conn in busy {
             let is_in_flight =
                 self.flights.iter().any(|(_, flight)| flight.conns().any(|other| other == conn));

@@ -10,7 +10,7 @@ use crate::calls::Purpose;
 use crate::contract::{Call, Effects, WatchMessage};
 use crate::flights::Part;
 use crate::lanes::{Item, SessionItem, Waiting};
-use crate::mirror::{Installed, Mirror};
+use crate::mirror::{Installed, Mirror, OTHER_FRONT};
 use crate::plan::{PlannedReply, Reply};
 use crate::revisions::KeyEvent;
 
@@ -133,7 +133,11 @@ impl Engine {
         }
         self.settle_flights(now, state, out, effects);
         for session in installed.sessions.keys() {
-            let is_served = state.tree().session_owner(*session) == Some(Mirror::MEMBER);
+            let owner = state.tree().session_owner(*session);
+            let is_served = owner == Some(Mirror::MEMBER);
+            if owner == Some(OTHER_FRONT) {
+                self.end_closing(*session, state, out);
+            }
             if !is_served && !self.is_closing(*session) {
                 self.end_serving(*session, state, out);
             }
@@ -149,6 +153,15 @@ impl Engine {
         for (conn, xid) in ended.iter().filter_map(|session| self.closing.remove(session)).collect::<Vec<_>>()
         {
             answer_write(conn, xid, state.tree().zxid(), &Ok(WriteReply::Done), out);
+            self.close(conn, state, out);
+            self.lanes.free(conn);
+        }
+    }
+
+    /// The session goes on at another connection: it does not end, and whoever waits for that is not answered.
+    fn end_closing(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
+        self.expiring.remove(&session);
+        if let Some((conn, _)) = self.closing.remove(&session) {
             self.close(conn, state, out);
             self.lanes.free(conn);
         }
@@ -251,15 +264,20 @@ impl Engine {
         match reply {
             // It is bound to an identity that was not known where the client was let in.
             Err(ErrorCode::NoAuth) => return self.close(conn, state, out),
-            Err(_) => return out.expired(conn),
+            Err(_) => {
+                self.lanes.release(conn);
+                return out.expired(conn);
+            }
             Ok(_) if item.is_asking => return out.connected(conn, connected, &password),
             Ok(_) => {}
         }
-        if let Some(former) = self.leases.serving.begin(item.session, conn) {
+        self.end_closing(session, state, out);
+        if let Some(former) = self.leases.serving.begin(session, conn) {
             state.drop_watches(former);
             self.lanes.close(former);
             out.close(former);
         }
+        self.lanes.release(conn);
         self.leases.liveness.touch(item.session, now.monotonic_ms);
         effects.keep_alive.push(self.mirror.lease_of(item.session));
         out.connected(conn, connected, &password);

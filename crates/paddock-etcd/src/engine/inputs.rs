@@ -41,15 +41,21 @@ impl Engine {
             }
             ClientInput::Resume { conn, resumption, .. } => {
                 let session = resumption.session;
-                // What the session has asked before on another connection must not come after what it asks from now on.
+                // What the session has asked before on another connection must not come after what it asks from now on. If the
+                // resume is refused, that one goes on.
                 if let Some(former) = self.leases.serving.conn(session) {
-                    self.lanes.close(former);
+                    self.lanes.hold(former, conn);
                 }
                 self.leases.liveness.touch(session, since_ms);
                 effects.keep_alive.push(self.mirror.lease_of(session));
                 self.push_resumption(conn, &resumption, since_ms);
             }
-            ClientInput::Disconnect { conn } => self.lanes.push(conn, Item::Disconnect, since_ms),
+            ClientInput::Disconnect { conn } => {
+                self.lanes.push(conn, Item::Disconnect, since_ms);
+                if self.lanes.is_holding(conn) && !self.flights.is_resuming(conn) {
+                    self.lanes.release(conn);
+                }
+            }
             ClientInput::Touch { session } => {
                 if self.leases.touch(session, since_ms) {
                     effects.keep_alive.push(self.mirror.lease_of(session));

@@ -33,6 +33,8 @@ enum Drained {
     Later,
     /// It meets a transaction that is under way.
     Blocked,
+    /// Another connection resumes its session.
+    Held,
     Empty,
 }
 
@@ -59,7 +61,7 @@ impl Engine {
         while !batch.is_full() && later.len() < LATER_MAX {
             let Some(conn) = self.lanes.next() else { break };
             match self.drain(conn, &mut batch, state, out, effects) {
-                Drained::Taken | Drained::Waits => {}
+                Drained::Taken | Drained::Waits | Drained::Held => {}
                 Drained::Later => later.push(conn),
                 Drained::Blocked => self.lanes.block(conn),
                 Drained::Empty => self.lanes.free(conn),
@@ -78,6 +80,9 @@ impl Engine {
         out: &mut Outboxes,
         effects: &mut Effects,
     ) -> Drained {
+        if self.lanes.wait_if_held(conn) {
+            return Drained::Held;
+        }
         let mut has_taken = false;
         loop {
             let Some(first) = self.lanes.first(conn) else {
@@ -99,7 +104,7 @@ impl Engine {
                     self.ask_lease(conn, asked, effects);
                     return Drained::Waits;
                 }
-                Item::Session(item) if needs_longer_lease(item, state.tree()) => {
+                Item::Session(item) if needs_other_lease(item, state.tree()) => {
                     let next = self.leases.take_id();
                     if let Some(Waiting { item: Item::Session(item), .. }) = self.lanes.first(conn) {
                         item.want_lease(next);
@@ -355,12 +360,13 @@ fn stamp(waiting: &mut Waiting, wall_ms: i64) {
     command[Command::TIME_OFFSET..][..8].copy_from_slice(&wall_ms.to_be_bytes());
 }
 
-/// True if a session is resumed with a longer timeout than its lease was granted for.
-fn needs_longer_lease(item: &SessionItem, tree: &Tree) -> bool {
+/// True if a session is resumed with another timeout than its lease was granted for. With a longer one it would end too early; with
+/// a shorter one its ephemerals would stay for too long when its front end is gone, too.
+fn needs_other_lease(item: &SessionItem, tree: &Tree) -> bool {
     let granted_ms = tree.session_timeout_ms(item.session);
     !item.is_asking
         && item.next_lease.is_none()
-        && granted_ms.is_some_and(|granted_ms| item.timeout_ms > granted_ms)
+        && granted_ms.is_some_and(|granted_ms| item.timeout_ms != granted_ms)
 }
 
 fn decode(bytes: &[u8]) -> Command<'_> {

@@ -10,7 +10,9 @@ use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
     Acl, IdList, OpCode, ReplyHeader, SessionId, SessionSecret, WatchEvent, Xid, Zxid, frame,
 };
-use paddock_state::{Client, ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, QueuedRead, State};
+use paddock_state::{
+    Client, ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, QueuedRead, Resumption, State,
+};
 use paddock_tree::Command;
 
 pub(crate) const WRITE_TIMEOUT_MS: u64 = 10_000;
@@ -48,11 +50,16 @@ pub(crate) struct Front {
 impl Front {
     /// One that has not read etcd's keys yet.
     pub(crate) fn start() -> Front {
+        Front::start_as(1)
+    }
+
+    /// The same, with a number and a secret of its own.
+    pub(crate) fn start_as(number: u8) -> Front {
         let options = EngineOptions {
             keys: Keys::new("/p"),
-            front: 1 << 32,
+            front: u64::from(number) << 32,
             limits: Limits::default(),
-            secret: SessionSecret([7; SessionSecret::BYTES]),
+            secret: SessionSecret([number; SessionSecret::BYTES]),
             tick_ms: 2000,
             write_timeout_ms: WRITE_TIMEOUT_MS,
             stale_reads: false,
@@ -83,14 +90,19 @@ impl Front {
     /// One that follows an empty etcd, with a client.
     pub(crate) fn new() -> Front {
         let mut front = Front::start();
-        front.tick();
-        front.answer_others();
-        front.tick();
-        front.watched(WatchMessage::Opened);
+        front.follow();
         let secret = front.sent().expect("the secret is written");
         front.carry_out(secret);
         front.session = front.connect(front.conn);
         front
+    }
+
+    /// Reads an empty etcd, and opens a watch stream.
+    pub(crate) fn follow(&mut self) {
+        self.tick();
+        self.answer_others();
+        self.tick();
+        self.watched(WatchMessage::Opened);
     }
 
     /// Begins a session on a connection.
@@ -198,6 +210,15 @@ impl Front {
         }
     }
 
+    /// A client with the right password wants its session on a connection.
+    pub(crate) fn resume(&mut self, conn: ConnId, resumption: Resumption) {
+        self.input(Input::Client(ClientInput::Resume { conn, resumption, may_only_read: false }));
+    }
+
+    pub(crate) fn disconnect(&mut self, conn: ConnId) {
+        self.input(Input::Client(ClientInput::Disconnect { conn }));
+    }
+
     /// The lease that is asked for.
     pub(crate) fn asked_lease(&mut self) -> (CallId, i64) {
         let is_grant = |(_, call): &(CallId, Call)| matches!(call, Call::Grant { .. });
@@ -227,7 +248,7 @@ impl Front {
     }
 
     pub(crate) fn carry_out(&mut self, (id, transaction): (CallId, Transaction)) {
-        self.revision += 1;
+        self.revision += i64::from(!transaction.operations.is_empty());
         let revision = self.revision;
         self.input(Input::Answer(id, Ok(Answer::Transacted { is_done: true, revision })));
         let events = events_of(transaction, revision);

@@ -4,6 +4,7 @@ mod contact;
 mod endings;
 mod front;
 mod portions;
+mod resuming;
 
 use paddock_etcd::{
     Answer, Call, CallError, CallId, Engine, Input, KeyEvent, Keys, Pending, Tag, WatchMessage, encode_znode,

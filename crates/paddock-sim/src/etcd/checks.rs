@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_chance::Chance;
 use paddock_etcd::{Key, KeyEvent, Keys, decode_znode};
-use paddock_proto::{SessionId, parent_and_name};
+use paddock_proto::{Password, SessionId, parent_and_name};
 use paddock_state::{ConnId, State};
 use paddock_tree::Znode;
 
@@ -57,6 +57,8 @@ pub(crate) struct Checks {
     /// Sessions that end in the revision that is looked at.
     ending: BTreeSet<SessionId>,
     requests: BTreeMap<u64, Request>,
+    /// Password that clients were told, of each session.
+    passwords: BTreeMap<SessionId, Password>,
     /// Number of the request that was carried out last, of each session.
     last: BTreeMap<SessionId, u64>,
     /// Paths that a client has asked to delete.
@@ -77,6 +79,7 @@ impl Checks {
             sessions: BTreeSet::new(),
             ending: BTreeSet::new(),
             requests: BTreeMap::new(),
+            passwords: BTreeMap::new(),
             last: BTreeMap::new(),
             doomed: BTreeSet::new(),
             changes: Changes::default(),
@@ -106,6 +109,13 @@ impl Checks {
         }
         let request = Request { session, conn, ask: ask.clone(), carried_out: None, end: None };
         self.requests.insert(number, request);
+    }
+
+    /// A client is told its password, which is the same at all front ends.
+    pub(crate) fn check_password(&mut self, session: SessionId, password: Password) -> Checked {
+        let known = self.passwords.entry(session).or_insert(password);
+        ensure!(*known == password, "sessions", "session {session} has another password than before");
+        Ok(())
     }
 
     /// A client is told that it has its session on this connection.

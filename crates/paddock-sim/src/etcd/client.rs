@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{Acl, AddWatchMode, DecodeError, IdList, OpCode, SessionId, WatcherKind, Zxid, encode};
-use paddock_state::ConnId;
+use paddock_state::{ConnId, Resumption};
 use paddock_tree::Command;
 
 use crate::checks::watching::Watching;
@@ -152,6 +152,8 @@ pub(crate) struct Client {
     pub(crate) conn: Option<ConnId>,
     pub(crate) session: Option<SessionId>,
     pub(crate) is_connected: bool,
+    /// The session that it wants back once it has been told that it lives.
+    pub(crate) asking: Option<Resumption>,
     /// Requests under way, in their order.
     pub(crate) waiting: VecDeque<Waiting>,
     /// Newest zxid that a reply had.
@@ -169,6 +171,7 @@ impl Client {
     /// The connection is gone.
     pub(crate) fn disconnected(&mut self) -> Option<ConnId> {
         self.is_connected = false;
+        self.asking = None;
         self.waiting.clear();
         self.watching.lose_connection();
         self.conn.take()

@@ -1,23 +1,24 @@
 //! The clients of a world: requests that they make, and mail that they read.
 
 use paddock_etcd::Input;
-use paddock_proto::{SessionId, Xid};
-use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, ProvenIds, QueuedRead, Resumption};
+use paddock_proto::{Password, SessionId, Xid};
+use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead};
 use paddock_tree::Guess;
 
 use super::client::{Ask, Owned, Waiting};
 use super::scarcity::{QUOTA_EXCEEDED, check_refusal};
-use super::world::{CLIENTS, FRONT_ENDS, SHARED, World, own_directory};
+use super::world::{CLIENTS, SHARED, World, own_directory};
 use crate::checks::{Checked, Violation, ensure};
 
-/// Shortest timeout of a session, in milliseconds.
-const TIMEOUT_MS: i32 = 4000;
 /// Requests of a client under way, at most.
 const WAITING_MAX: usize = 6;
 
 impl World {
     /// A client does something.
     pub(super) fn act(&mut self) -> Checked {
+        if self.chance.one_in(self.weather.stranger) {
+            return self.trouble_sessions();
+        }
         let at = self.chance.index(CLIENTS);
         if self.clients[at].conn.is_none() {
             let connects = self.chance.one_in(self.weather.connect);
@@ -52,26 +53,6 @@ impl World {
 
     pub(super) fn create(&mut self, at: usize) -> Checked {
         self.ask(at, Ask::Create { directory: SHARED.to_owned(), is_ephemeral: false })
-    }
-
-    pub(super) fn connect(&mut self, at: usize) -> Checked {
-        let conn = ConnId::new(0, self.next_conn);
-        self.next_conn += 1;
-        let front = self.chance.index(FRONT_ENDS);
-        // A client may come back with a longer timeout, or with a shorter one.
-        let timeout_ms = TIMEOUT_MS << self.chance.below(2);
-        let client = &mut self.clients[at];
-        (client.front, client.conn) = (front, Some(conn));
-        let may_only_read = false;
-        let input = match client.session {
-            Some(session) => {
-                let resumption = Resumption::keyed(session, timeout_ms);
-                ClientInput::Resume { conn, resumption, may_only_read }
-            }
-            None => ClientInput::Connect { conn, timeout_ms, may_only_read, ids: ProvenIds::default() },
-        };
-        self.note(format_args!("client {at} at front end {front}: {input:?}"));
-        self.input(front, Input::Client(input))
     }
 
     fn disconnect(&mut self, at: usize) -> Checked {
@@ -138,13 +119,7 @@ impl World {
     fn open(&mut self, at: usize, conn: ConnId, mail: Mail) -> Checked {
         match mail {
             Mail::Reply(frame) => return self.take_reply(at, &frame),
-            Mail::Connected(session) => {
-                self.note(format_args!("client {at} has session {session}"));
-                self.checks.connected(session, conn);
-                let client = &mut self.clients[at];
-                (client.session, client.is_connected) = (Some(session), true);
-                return self.set_watches_again(at);
-            }
+            Mail::Connected(session, password) => return self.connected(at, conn, session, password),
             Mail::Expired => self.clients[at].ended(),
             Mail::Close => {}
             Mail::Event(frame) => return self.take_events(at, &frame).map(drop),
@@ -204,7 +179,7 @@ impl World {
 #[derive(Debug)]
 enum Mail {
     Reply(Vec<u8>),
-    Connected(SessionId),
+    Connected(SessionId, Password),
     Expired,
     Close,
     Event(Vec<u8>),
@@ -214,7 +189,7 @@ impl Mail {
     fn of(parcel: Parcel<'_>) -> Mail {
         match parcel {
             Parcel::Reply(frame) => Mail::Reply(frame.to_vec()),
-            Parcel::Connected(connected, _) => Mail::Connected(connected.session),
+            Parcel::Connected(connected, password) => Mail::Connected(connected.session, password),
             Parcel::Expired => Mail::Expired,
             Parcel::Close => Mail::Close,
             Parcel::Event(frame) | Parcel::SharedEvent(frame) => Mail::Event(frame.to_vec()),

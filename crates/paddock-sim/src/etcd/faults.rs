@@ -171,6 +171,7 @@ impl World {
                 self.late.push(call);
             }
         }
+        self.strangers.retain(|(at, _)| *at != front);
         self.clients.iter_mut().filter(|client| client.front == front).for_each(|client| {
             client.disconnected();
         });

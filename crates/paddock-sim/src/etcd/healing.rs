@@ -26,6 +26,9 @@ impl World {
         while !self.late.is_empty() {
             self.deliver_late()?;
         }
+        while !self.strangers.is_empty() {
+            self.leave_as_stranger(0)?;
+        }
         let end_ms = self.now_ms() + QUIET_MS;
         while self.now_ms() < end_ms {
             self.round()?;

@@ -6,6 +6,9 @@ use paddock_etcd::{Answer, Call, CallError, Key, KeyEvent, Keys, Operation, Sess
 
 use crate::checks::{Checked, ensure};
 
+/// Time that a lease lives longer than five quarters of its session's timeout at most, in milliseconds: a tick, and whole seconds.
+const LEASE_SLACK_MS: u64 = 4000;
+
 /// Mistakes that the model makes, to see that they are noticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mistakes {
@@ -41,8 +44,8 @@ pub(crate) struct Store {
     history: Vec<KeyEvent>,
     leases: BTreeMap<i64, Lease>,
     compacted: i64,
-    /// Complaint about the key of a session that is held by a lease which may end before the session does.
-    short_lease: Option<String>,
+    /// Complaint about the key of a session that is held by a lease which may end before the session does, or long after it.
+    wrong_lease: Option<String>,
 }
 
 /// True if a call is refused while there is no space. etcd looks only at what it would put, and at no compare.
@@ -68,7 +71,7 @@ impl Store {
             history: Vec::new(),
             leases: BTreeMap::new(),
             compacted: 0,
-            short_lease: None,
+            wrong_lease: None,
         }
     }
 
@@ -153,16 +156,17 @@ impl Store {
         };
         let ttl_ms = self.leases.get(lease).map_or(0, |lease| lease.ttl_ms);
         let timeout_ms = record.timeout_ms;
-        if ttl_ms < timeout_ms as u64 {
-            self.short_lease = Some(format!(
+        let shortest_ms = timeout_ms as u64;
+        if !(shortest_ms..=shortest_ms + shortest_ms / 4 + LEASE_SLACK_MS).contains(&ttl_ms) {
+            self.wrong_lease = Some(format!(
                 "a lease of {ttl_ms} ms holds session {session}, whose timeout is {timeout_ms} ms"
             ));
         }
     }
 
-    /// Leases live at least as long as the sessions that they hold.
+    /// Leases live as long as the sessions that they hold, and not much longer.
     pub(crate) fn check_leases(&self) -> Checked {
-        ensure!(self.short_lease.is_none(), "sessions", "{:?}", self.short_lease);
+        ensure!(self.wrong_lease.is_none(), "sessions", "{:?}", self.wrong_lease);
         Ok(())
     }
 

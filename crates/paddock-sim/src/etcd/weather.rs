@@ -44,6 +44,8 @@ pub(crate) struct Weather {
     pub(crate) stall: u64,
     /// A create that would make a znode which stays makes an ephemeral.
     pub(crate) hoarding: u64,
+    /// Instead of a client that would do something, a stranger comes to a session of one, or goes.
+    pub(crate) stranger: u64,
     /// Operations of a transaction, at most: few, so that sessions end in several.
     pub(crate) operations_max: usize,
 }
@@ -71,6 +73,7 @@ impl Weather {
             stall: *chance.pick(&[NEVER, 2000, 600]),
             hoarding: *chance.pick(&[NEVER, 4, 1]),
             operations_max: *chance.pick(&[24, 24, 12, 7]),
+            stranger: *chance.pick(&[NEVER, 60, 15]),
         }
     }
 }

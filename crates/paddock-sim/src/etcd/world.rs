@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 use paddock_chance::Chance;
 use paddock_etcd::{Call, Input, Keys, Operation, Pending, Tag, WatchMessage, encode_znode};
 use paddock_proto::{Acl, SessionId};
-use paddock_state::{ClientInput, Now};
+use paddock_state::{ClientInput, ConnId, Now};
 use paddock_tree::{Znode, ZnodeKind};
 
 use super::checks::Checks;
@@ -34,6 +34,8 @@ pub(crate) struct World {
     pub(super) store: Store,
     pub(super) fronts: Vec<FrontEnd>,
     pub(super) clients: Vec<Client>,
+    /// Front ends and connections of those who want sessions of clients and may not have them.
+    pub(super) strangers: Vec<(usize, ConnId)>,
     pub(super) checks: Checks,
     /// Calls whose senders have given them up, and which etcd carries out later.
     pub(super) late: Vec<Call>,
@@ -67,6 +69,7 @@ impl World {
             store: Store::new(keys(), mistakes),
             fronts: Vec::new(),
             clients: (0..CLIENTS).map(|at| Client { front: at % FRONT_ENDS, ..Client::default() }).collect(),
+            strangers: Vec::new(),
             checks: Checks::new(keys()),
             late: Vec::new(),
             now_ms: 10_000,
