@@ -102,12 +102,12 @@ impl EntryBuilder {
         self.bytes.len()
     }
 
-    /// Adds a batch that came from another member. Fails for bytes that `BatchBuilder` did not make, and has then added
-    /// nothing.
-    pub(crate) fn add_foreign(&mut self, batch: &[u8], time_ms: i64) -> Result<(), DecodeError> {
-        check(batch)?;
+    /// Adds a batch that came from another member; returns the sessions that clients resume by it. Fails for bytes that `BatchBuilder` did
+    /// not make, and has then added nothing.
+    pub(crate) fn add_foreign(&mut self, batch: &[u8], time_ms: i64) -> Result<Vec<SessionId>, DecodeError> {
+        let resumed = check(batch)?;
         self.add(batch, time_ms);
-        Ok(())
+        Ok(resumed)
     }
 
     /// Adds a batch that `BatchBuilder` made, and stamps its commands with the leader's time.
@@ -133,15 +133,19 @@ impl EntryBuilder {
     }
 }
 
-/// Checks that these bytes are one whole batch of commands that can be read.
-fn check(bytes: &[u8]) -> Result<(), DecodeError> {
+/// Checks that these bytes are one whole batch of commands that can be read. Returns the sessions that clients resume by it.
+fn check(bytes: &[u8]) -> Result<Vec<SessionId>, DecodeError> {
     let mut rest = bytes;
     let batch = next_batch(&mut rest)?;
     let mut commands = batch.commands;
+    let mut resumed = Vec::new();
     while !commands.is_empty() {
-        next_command(&mut commands)?;
+        let command = next_command(&mut commands)?;
+        if let Ok(Write::ResumeSession { is_asking: false, .. }) = command.write {
+            resumed.push(command.session);
+        }
     }
-    if rest.is_empty() { Ok(()) } else { Err(DecodeError::Truncated) }
+    if rest.is_empty() { Ok(resumed) } else { Err(DecodeError::Truncated) }
 }
 
 /// A batch as it lies in an entry.
@@ -229,7 +233,7 @@ fn split_command<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use paddock_proto::{IdList, OpCode};
+    use paddock_proto::{IdList, OpCode, encode};
 
     use super::*;
 
@@ -281,6 +285,21 @@ mod tests {
         let mut batch = batch.to_vec();
         withdraw(&mut batch, 2);
         assert_eq!(sessions(&batch), [1, 0, 0]);
+    }
+
+    #[test]
+    fn it_is_told_who_comes_back_by_a_batch() {
+        let resume = |session: i64, is_asking: bool| {
+            let (mut body, mut command) = (Vec::new(), Vec::new());
+            encode::resume_session(&mut body, 4000, true, is_asking);
+            let op = OpCode::ResumeSession;
+            Command::encode(SessionId(session), 0, IdList::NONE, op, &body, &mut command);
+            command
+        };
+        let mut builder = BatchBuilder::new();
+        [close(1), resume(2, false), resume(3, true)].iter().for_each(|command| builder.push(command));
+        let batch = builder.take(Origin { member: 2, incarnation: 7 }, 1);
+        assert_eq!(EntryBuilder::new().add_foreign(&batch, 0), Ok(vec![SessionId(2)]));
     }
 
     #[test]

@@ -101,8 +101,8 @@ impl Leading {
         self.entry().add(batch, time_ms);
     }
 
-    /// Adds a batch that another member has sent, unless it cannot be read.
-    pub(crate) fn add_foreign(&mut self, batch: &[u8], time_ms: i64) -> Result<(), DecodeError> {
+    /// Adds a batch that another member has sent, unless it cannot be read; returns the sessions that clients resume by it.
+    pub(crate) fn add_foreign(&mut self, batch: &[u8], time_ms: i64) -> Result<Vec<SessionId>, DecodeError> {
         self.entry().add_foreign(batch, time_ms)
     }
 

@@ -428,6 +428,8 @@ impl Replica {
             self.sessions.expired += 1;
             self.announce(OpCode::ExpireSession, &session.0.to_be_bytes());
         }
+        // A client that comes back from now on comes too late: its session's end stands in front of that.
+        self.place_announcements(now);
     }
 
     /// Brings the membership nearer to what the state wants, if this member leads.

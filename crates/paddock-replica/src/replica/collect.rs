@@ -144,7 +144,11 @@ impl Replica {
             return;
         }
         if !self.consensus.is_alone() {
-            tracing::info!(leader = leadership.leader, term = leadership.term, "leadership changed");
+            let term = leadership.term;
+            match leadership.leader {
+                Some(leader) => tracing::info!(leader, term, "leader elected"),
+                None => tracing::info!(term, "no leader: looking for one"),
+            }
         }
         self.leadership = leadership;
         let lease_clock_bound_ms = self.options.lease_clock_bound_ms;
@@ -169,10 +173,8 @@ impl Replica {
             let mut body = Vec::new();
             encode::secret(&mut body, &self.options.secret);
             leading.announce(OpCode::SetSecret, &body);
-            for batch in leading.take_announcements(self.requests.origin()) {
-                leading.add_own(&batch, now.wall_ms);
-            }
         }
+        self.place_announcements(now);
     }
 
     /// Sends outstanding batches to the leader: new ones, or all if it is another leader or nothing came back.
@@ -188,13 +190,24 @@ impl Replica {
         if !self.consensus.takes_proposals() {
             return;
         }
+        self.place_announcements(now);
+        for batch in self.requests.unsent() {
+            self.place(now, &batch);
+        }
+    }
+
+    /// Puts what this leader has announced behind all that it has taken so far.
+    pub(super) fn place_announcements(&mut self, now: Now) {
         let origin = self.requests.origin();
         let announced = self.leading.as_mut().map(|leading| leading.take_announcements(origin));
-        for batch in announced.into_iter().flatten().chain(self.requests.unsent()) {
-            self.make_room_for(batch.len());
-            if let Some(leading) = &mut self.leading {
-                leading.add_own(&batch, now.wall_ms);
-            }
+        announced.into_iter().flatten().for_each(|batch| self.place(now, &batch));
+    }
+
+    /// Puts a batch of this leader into the entry under construction, or into another one.
+    fn place(&mut self, now: Now, batch: &[u8]) {
+        self.make_room_for(batch.len());
+        if let Some(leading) = &mut self.leading {
+            leading.add_own(batch, now.wall_ms);
         }
     }
 

@@ -149,10 +149,15 @@ impl Replica {
             return;
         }
         self.make_room_for(batch.len());
-        if let Some(leading) = &mut self.leading
-            && let Err(error) = leading.add_foreign(batch, now.wall_ms)
-        {
-            tracing::error!(from, %error, "batch of another member cannot be read");
+        match self.leading.as_mut().map(|leading| leading.add_foreign(batch, now.wall_ms)) {
+            // The sender tells of them in its next report only. They are heard now, so that no end of theirs is proposed behind this.
+            Some(Ok(resumed)) => {
+                resumed
+                    .into_iter()
+                    .for_each(|session| self.sessions.liveness.touch(session, now.monotonic_ms));
+            }
+            Some(Err(error)) => tracing::error!(from, %error, "batch of another member cannot be read"),
+            None => {}
         }
     }
 
