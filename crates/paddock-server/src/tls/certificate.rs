@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustls::pki_types::{CertificateDer, UnixTime};
 use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::{GeneralName, SubjectAlternativeName};
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
@@ -27,10 +28,19 @@ impl<'a> Facts<'a> {
         unix_time(self.0.validity().not_after)
     }
 
-    /// The common name of a certificate that has no list of hosts.
+    /// The common name of a certificate whose list of alternative names has no host and no address: one with only a URI, as SPIFFE's, or
+    /// none at all. As ZooKeeper's `ZKHostnameVerifier`.
     pub(super) fn common_name_in_place_of_hosts(&self) -> Option<String> {
-        if !matches!(self.0.subject_alternative_name(), Ok(None)) {
-            return None;
+        let names_hosts = |names: &SubjectAlternativeName<'_>| {
+            names
+                .general_names
+                .iter()
+                .any(|name| matches!(name, GeneralName::DNSName(_) | GeneralName::IPAddress(_)))
+        };
+        match self.0.subject_alternative_name() {
+            Ok(None) => {}
+            Ok(Some(names)) if !names_hosts(names.value) => {}
+            Ok(Some(_)) | Err(_) => return None,
         }
         let name = self.0.subject().iter_common_name().next()?;
         distinguished_name::text_of(name.attr_value()).map(Cow::into_owned)

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa};
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, SanType};
 use rustls::pki_types::pem::PemObject;
 
 use super::testing::{Authority, expired, for_loopback, named, self_signed, settings, with};
@@ -185,7 +185,7 @@ fn the_host_that_was_called_is_verified() {
 }
 
 #[test]
-fn a_common_name_counts_only_without_a_list_of_hosts() {
+fn a_common_name_counts_only_where_no_host_is_listed() {
     let authority = Authority::new("authority");
     let by_name = member(&authority.issue(&named(HOST, &[])), &authority.pem());
     check_taken(&by_name, &by_name, HOST);
@@ -193,9 +193,31 @@ fn a_common_name_counts_only_without_a_list_of_hosts() {
     check_refused(&by_name, &by_name, "zoo2.example.org", ("have it issued", "not for its host"));
     let listed = member(&authority.issue(&named(HOST, &["zoo9.example.org"])), &authority.pem());
     check_refused(&listed, &listed, HOST, ("have it issued", "not for its host"));
-    // A pattern is none here.
-    let pattern = member(&authority.issue(&named("*.example.org", &[])), &authority.pem());
-    check_refused(&pattern, &pattern, HOST, ("have it issued", "not for its host"));
+    let addressed = member(&authority.issue(&named(HOST, &["10.0.0.1"])), &authority.pem());
+    check_refused(&addressed, &addressed, HOST, ("have it issued", "not for its host"));
+    // Names of workloads and of users are none of hosts.
+    let uri = SanType::URI("spiffe://example.org/zoo".try_into().unwrap());
+    let mail = SanType::Rfc822Name("zoo1@example.org".try_into().unwrap());
+    let of_a_workload = with(named(HOST, &[]), |params| params.subject_alt_names = vec![uri, mail]);
+    let workload = member(&authority.issue(&of_a_workload), &authority.pem());
+    check_taken(&workload, &workload, HOST);
+    check_refused(&workload, &workload, "zoo2.example.org", ("have it issued", "not for its host"));
+}
+
+#[test]
+fn a_common_name_may_stand_for_the_hosts_of_a_domain() {
+    let authority = Authority::new("authority");
+    let with_name = |name: &str| member(&authority.issue(&named(name, &[])), &authority.pem());
+    let pattern = with_name("*.Example.org");
+    check_taken(&pattern, &pattern, HOST);
+    check_taken(&pattern, &pattern, "zoo2.example.org");
+    for other in ["example.org", "a.zoo1.example.org", "zoo1.example.com"] {
+        check_refused(&pattern, &pattern, other, ("have it issued", "not for its host"));
+    }
+    let wide = with_name("*.org");
+    check_refused(&wide, &wide, "example.org", ("have it issued", "not for its host"));
+    let of_addresses = with_name("*.0.0.1");
+    check_refused(&of_addresses, &of_addresses, "127.0.0.1", ("have it issued", "not for its host"));
 }
 
 #[test]

@@ -98,9 +98,20 @@ pub(super) fn check_host(certificate: &CertificateDer<'_>, host: &ServerName<'_>
     };
     let common_name = Facts::of(certificate).and_then(|facts| facts.common_name_in_place_of_hosts());
     match common_name {
-        Some(name) if name.eq_ignore_ascii_case(&host.to_str()) => Ok(()),
+        Some(name) if is_name_of(&name, host) => Ok(()),
         _ => Err(refused),
     }
+}
+
+/// True if a common name is that of a host, or `*` in place of the first label of one; addresses have no such patterns.
+fn is_name_of(common_name: &str, host: &ServerName<'_>) -> bool {
+    let text = host.to_str();
+    if common_name.eq_ignore_ascii_case(&text) {
+        return true;
+    }
+    let (Some(domain), ServerName::DnsName(_)) = (common_name.strip_prefix("*."), host) else { return false };
+    let is_in_domain = |(_, rest): (&str, &str)| rest.eq_ignore_ascii_case(domain);
+    domain.contains('.') && text.split_once('.').is_some_and(is_in_domain)
 }
 
 /// Checks the times of a certificate that nobody has to vouch for.
