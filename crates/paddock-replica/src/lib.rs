@@ -60,6 +60,7 @@ pub use membership::Membership;
 pub use message::is_of_log;
 pub use offline::apply_offline;
 pub use options::{Founding, ReplicaOptions};
+pub use read_only::ReadOnlyReason;
 pub use recovered::Recovered;
 pub use replica::{FollowerStanding, ProposalSizes, Replica, Role, Standing};
 pub use replicated::Replicated;

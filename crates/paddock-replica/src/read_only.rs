@@ -15,7 +15,7 @@ const PATIENCE_TICKS: u32 = 50;
 
 /// Reason for which a member cannot write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadOnlyReason {
+pub enum ReadOnlyReason {
     NoQuorum,
     DiskFull,
     /// The member came without data and has not caught up.
@@ -65,6 +65,8 @@ pub(crate) enum ReadOnlyTurn {
 pub(crate) struct ReadOnly {
     reason: Option<ReadOnlyReason>,
     ticks_without_leader: u32,
+    /// True once a leader was known since the member was started.
+    has_had_leader: bool,
     is_disk_full: bool,
     is_learning: bool,
     /// True if the mode began or ended, or reads came to be refused, and the connections have not been told.
@@ -83,6 +85,10 @@ impl ReadOnly {
     /// True if this member does not even answer reads: its state is old, or its own past.
     pub(crate) fn refuses_reads(&self) -> bool {
         self.reason.is_some_and(ReadOnlyReason::refuses_reads)
+    }
+
+    pub(crate) fn reason(&self) -> Option<ReadOnlyReason> {
+        self.reason
     }
 
     pub(crate) fn is_disk_full(&self) -> bool {
@@ -113,6 +119,7 @@ impl ReadOnly {
     pub(crate) fn tick(&mut self, has_leader: bool) {
         let ticks = &mut self.ticks_without_leader;
         *ticks = if has_leader { 0 } else { ticks.saturating_add(1) };
+        self.has_had_leader |= has_leader;
     }
 
     /// Judges anew whether this member can write. Returns true if it can again, and could not before.
@@ -122,6 +129,9 @@ impl ReadOnly {
             return false;
         }
         match reason {
+            Some(ReadOnlyReason::NoQuorum) if !self.has_had_leader => {
+                tracing::warn!("no quorum yet: waiting for other members, refusing writes until then");
+            }
             Some(ReadOnlyReason::NoQuorum) => tracing::error!("quorum lost: refusing writes"),
             Some(ReadOnlyReason::InDoubt) => {
                 tracing::error!("no majority of the members has the state of this one: refusing clients")

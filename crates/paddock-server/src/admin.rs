@@ -41,6 +41,7 @@ use crate::observability::metrics::{self, MetricsFormat};
 pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::get(health::READY, health::ready).everywhere(),
     Route::get("/alive", health::alive).everywhere(),
+    Route::get("/live", health::alive).everywhere(),
     Route::get(settings::METRICS, metrics_page).everywhere(),
     Route::get("/commands", commands::list),
     Route::post("/commands/restore", commands::refuse_restore).judges_orders().leaves_body(),

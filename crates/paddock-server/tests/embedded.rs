@@ -206,6 +206,8 @@ fn a_word_that_nobody_has_is_told_from_one_that_is_not_allowed() {
     let server = Server::start(config(directory.path())).unwrap();
     let refused = word(server.address(), "dump");
     assert_eq!(refused, "dump is not executed because it is not in the whitelist.\n");
+    // Clients with read-only sessions cannot do without it.
+    assert_eq!(word(server.address(), "isro"), "rw");
     server.shutdown().unwrap();
 }
 

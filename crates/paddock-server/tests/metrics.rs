@@ -92,6 +92,7 @@ async fn what_is_not_there_is_refused() {
     let (server, address, _directory) = start();
     assert_eq!(get(address, "/ready").await.0, 200);
     assert_eq!(get(address, "/alive").await.0, 200);
+    assert_eq!(get(address, "/live").await.0, 200);
     assert_eq!(get(address, "/").await.0, 404);
     let (status, head, _) =
         ask(address, "POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")

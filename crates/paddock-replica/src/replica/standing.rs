@@ -1,11 +1,16 @@
 //! Standing of a member in its ensemble, for those who operate it.
 
 use super::Replica;
+use crate::read_only::ReadOnlyReason;
 
 /// Facts about a member and, if it leads, about those who follow it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     pub term: u64,
+    /// Reason for which the member cannot write; `None` if it can.
+    pub read_only: Option<ReadOnlyReason>,
+    /// True while the others have not admitted the member since it came without its data, or with older data.
+    pub awaits_admission: bool,
     /// The leader, as far as the member knows.
     pub leader: Option<u64>,
     /// The last entry in its log, and its term.
@@ -90,6 +95,8 @@ impl Replica {
             snapshot,
             snapshot_term,
             term: leadership.term,
+            read_only: self.read_only.reason(),
+            awaits_admission: self.joining.awaits_admission(),
             leader: leadership.leader,
             last_entry: self.consensus.last_entry(),
             committed: self.consensus.committed(),

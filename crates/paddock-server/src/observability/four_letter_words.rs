@@ -26,10 +26,13 @@ enum Speed {
 
 use Speed::{Paths, Quick, Slow};
 
+/// Clients with read-only sessions ask this, until they find a member with a quorum.
+const IS_READ_ONLY: &str = "isro";
+
 /// The words that are answered. Any other four bytes are the length of a frame.
 const WORDS: [(&str, Speed); 30] = [
     ("ruok", Quick(|_| "imok".into())),
-    ("isro", Quick(|shared| if shared.role() == Role::ReadOnly { "ro" } else { "rw" }.into())),
+    (IS_READ_ONLY, Quick(is_read_only)),
     ("gtmk", Quick(server::trace_mask)),
     ("srvr", Slow(server::server)),
     ("stat", Slow(server::server_and_clients)),
@@ -74,7 +77,8 @@ const SET_TRACE_MASK: &[u8; 4] = b"stmk";
 /// The answer to the first bytes of a connection, if they are a word.
 pub(crate) fn answer(word: [u8; 4], behind: &[u8], shared: &Shared) -> Option<WordAnswer> {
     let (name, speed) = find(word)?;
-    if !shared.settings().words.allows(name) {
+    // A read-only session would go on for ever at a member that does not answer: such sessions are always given, so this always is.
+    if name != IS_READ_ONLY && !shared.settings().words.allows(name) {
         return Some(WordAnswer::Text(format!(
             "{name} is not executed because it is not in the whitelist.\n"
         )));
@@ -112,6 +116,16 @@ fn tell(speed: &Speed, operator: &Operator, sees: Sees<'_>) -> String {
 
 fn find(word: [u8; 4]) -> Option<(&'static str, &'static Speed)> {
     WORDS.iter().find(|(name, _)| name.as_bytes() == word).map(|(name, speed)| (*name, speed))
+}
+
+/// As ZooKeeper's `IsroCommand`: a client takes `rw` for a quorum.
+fn is_read_only(shared: &Shared) -> String {
+    match shared.role() {
+        Role::ReadOnly => "ro",
+        Role::Looking => "null",
+        Role::Alone | Role::Leader | Role::Follower | Role::Observer => "rw",
+    }
+    .into()
 }
 
 /// ZooKeeper's answer where there is no quorum.
