@@ -408,6 +408,8 @@ impl Replica {
             self.renew_offers();
             self.expire_sessions(now);
             self.garbage.tick(now);
+        } else {
+            self.garbage.rest(now);
         }
         self.note_log_end(now);
     }

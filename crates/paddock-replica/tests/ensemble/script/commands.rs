@@ -29,7 +29,8 @@ impl Script {
                 let Connection { member, number, .. } = named.expect("it has a connection");
                 self.stage.hang_up(*member, *number);
             }
-            "create" | "set" | "get" | "watch" | "sync" | "touch" | "disconnect" | "reconfig" => {
+            "create" | "container" | "delete" | "set" | "get" | "watch" | "sync" | "touch" | "disconnect"
+            | "reconfig" => {
                 self.request(command, words);
             }
             "tick" | "hear" | "step" | "until" | "deliver" | "settle" | "pass" | "mark" => {
@@ -115,6 +116,8 @@ impl Script {
                 };
                 self.stage.submit_create(&guest, xid, path, data, flags);
             }
+            "container" => self.stage.submit_container(&guest, xid, path),
+            "delete" => self.stage.submit_delete(&guest, xid, path),
             "set" => self.stage.submit_set(&guest, xid, path, data),
             "get" => self.stage.submit_local(&guest, xid, OpCode::GetData, path),
             "sync" => self.stage.submit_local(&guest, xid, OpCode::Sync, path),

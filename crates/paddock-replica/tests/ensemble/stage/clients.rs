@@ -105,12 +105,18 @@ impl Stage {
     }
 
     pub(crate) fn submit_create(&mut self, guest: &Guest, xid: i32, path: &str, data: &str, flags: i32) {
+        self.submit(guest, xid, OpCode::Create, &create_body(path, data, flags));
+    }
+
+    pub(crate) fn submit_container(&mut self, guest: &Guest, xid: i32, path: &str) {
+        self.submit(guest, xid, OpCode::CreateContainer, &create_body(path, "", 4));
+    }
+
+    pub(crate) fn submit_delete(&mut self, guest: &Guest, xid: i32, path: &str) {
         let mut body = Vec::new();
         body.put_string(path);
-        body.put_string(data);
-        body.extend_from_slice(AclList::OPEN.wire());
-        body.put_i32(flags);
-        self.submit(guest, xid, OpCode::Create, &body);
+        body.put_i32(-1);
+        self.submit(guest, xid, OpCode::Delete, &body);
     }
 
     pub(crate) fn create(&mut self, guest: &Guest, xid: i32, path: &str, data: &str) {
@@ -171,4 +177,13 @@ impl Stage {
             Input::Client(ClientInput::Write { conn: guest.client.conn, xid: Xid(xid), op, command }),
         );
     }
+}
+
+fn create_body(path: &str, data: &str, flags: i32) -> Vec<u8> {
+    let mut body = Vec::new();
+    body.put_string(path);
+    body.put_string(data);
+    body.extend_from_slice(AclList::OPEN.wire());
+    body.put_i32(flags);
+    body
 }
