@@ -173,7 +173,17 @@ impl Forwarding {
 
     pub(super) fn take(&mut self, input: ClientInput, state: &State, out: &mut Outboxes) {
         match &mut self.held {
-            Some(held) if !matches!(input, ClientInput::Touch { .. }) => held.push(input),
+            Some(held) if !matches!(input, ClientInput::Touch { .. }) => {
+                // Its connection was closed, and has not heard of it. Connections that ask for a session ask for nothing else before they get it.
+                if asking_conn(&input).is_some_and(|conn| !self.conns.contains(&conn)) {
+                    return;
+                }
+                if let ClientInput::Disconnect { conn: gone } = &input {
+                    // A session that was asked for by a connection that is gone may be served elsewhere when this is let go.
+                    held.retain(|input| !asks_for_session(input, *gone));
+                }
+                held.push(input);
+            }
             _ => self.answer(input, state, out),
         }
     }
@@ -280,7 +290,7 @@ impl Forwarding {
         if self.pending.get(&number).is_some_and(|pending| pending.session() == session) {
             match self.pending.remove(&number) {
                 Some(Pending::Write { conn, xid, .. }) => {
-                    self.answer_write(conn, number, xid, change, out);
+                    self.answer_write(conn, number, xid, change, state, out);
                     self.run(conn, state, out);
                 }
                 Some(Pending::Session { conn, session, timeout_ms }) if self.conns.contains(&conn) => {
@@ -303,6 +313,7 @@ impl Forwarding {
         number: i32,
         xid: Xid,
         change: &AppliedTransaction,
+        state: &State,
         out: &mut Outboxes,
     ) {
         // A connection that is gone waits for nothing.
@@ -314,7 +325,10 @@ impl Forwarding {
                 out.extend_from_slice(body);
             }),
             // As ZooKeeper does: its client is elsewhere by now, or has to ask for its session anew.
-            Err(ErrorCode::SessionMoved | ErrorCode::SessionExpired) => out.close(conn),
+            Err(ErrorCode::SessionMoved | ErrorCode::SessionExpired) => {
+                self.serving.end_conn(conn);
+                self.close(conn, state, out);
+            }
             Err(error) => out.write_reply(conn, ReplyHeader::refused(xid, change.zxid, *error), |_| {}),
         }
     }
@@ -377,8 +391,14 @@ impl Forwarding {
         out.connected(conn, connected, &state.tree().password(session));
     }
 
+    /// Closes a connection. What it asks for until it has heard of that is dropped: it would come behind what its session asks for on another
+    /// connection.
     fn close(&mut self, conn: ConnId, state: &State, out: &mut Outboxes) {
+        self.conns.remove(&conn);
         self.queues.remove(&conn);
+        if let Some(held) = &mut self.held {
+            held.retain(|input| asking_conn(input) != Some(conn));
+        }
         state.drop_watches(conn);
         out.close(conn);
     }
@@ -448,6 +468,20 @@ fn answer_read(read: &QueuedRead, state: &State, out: &mut Outboxes) {
         out.close(client.conn);
     } else {
         out.reply(client.conn, |out| state.answer(client, *xid, *op, body, Guess::NONE, out));
+    }
+}
+
+/// True if a connection asks for a session by this input.
+fn asks_for_session(input: &ClientInput, of: ConnId) -> bool {
+    matches!(input, ClientInput::Connect { conn, .. } | ClientInput::Resume { conn, .. } if *conn == of)
+}
+
+/// The connection on which a request was made, if the input is one.
+fn asking_conn(input: &ClientInput) -> Option<ConnId> {
+    match input {
+        ClientInput::Write { conn, .. } => Some(*conn),
+        ClientInput::Read(read) => Some(read.client.conn),
+        _ => None,
     }
 }
 

@@ -32,11 +32,7 @@ impl Story {
         let mut story = Story { forwarding: Forwarding::new(100), state, out, sent: sent.clone() };
         let link = Box::new(move |requests| sent.lock().unwrap().extend(requests));
         story.forwarding.begin_link(link, 0);
-        story.take(ClientInput::Resume {
-            conn: conn(),
-            resumption: Resumption::keyed(SESSION, 4000),
-            may_only_read: false,
-        });
+        story.resume_on(conn());
         assert_eq!(story.sent(), [SourceRequest::Revalidate { session: SESSION, timeout_ms: 4000 }]);
         story.forwarding.note_revalidated(SESSION, true, &story.state, &mut story.out);
         assert_eq!(story.parcels(), ["connected 0x7"]);
@@ -50,9 +46,18 @@ impl Story {
     }
 
     fn write(&mut self, xid: i32) {
+        self.write_on(conn(), xid);
+    }
+
+    fn resume_on(&mut self, conn: ConnId) {
+        let resumption = Resumption::keyed(SESSION, 4000);
+        self.take(ClientInput::Resume { conn, resumption, may_only_read: false });
+    }
+
+    fn write_on(&mut self, conn: ConnId, xid: i32) {
         let mut command = Vec::new();
         Command::encode(SESSION, 0, IdList::NONE, OpCode::Delete, b"body", &mut command);
-        self.take(ClientInput::Write { conn: conn(), xid: Xid(xid), op: OpCode::Delete, command });
+        self.take(ClientInput::Write { conn, xid: Xid(xid), op: OpCode::Delete, command });
     }
 
     fn read(&mut self, xid: i32, op: OpCode) {
@@ -75,6 +80,18 @@ impl Story {
         self.forwarding.look_at_hold(&self.state);
     }
 
+    fn end_session(&mut self) {
+        let change = AppliedTransaction {
+            zxid: Zxid(10),
+            asked: (SessionId(8), 1),
+            answer: Ok(Vec::new()),
+            began: Vec::new(),
+            znodes: Vec::new(),
+            ended: vec![SESSION],
+        };
+        self.forwarding.note_transaction(&change, &self.state, &mut self.out);
+    }
+
     fn sent(&mut self) -> Vec<SourceRequest> {
         self.forwarding.send();
         std::mem::take(&mut self.sent.lock().unwrap())
@@ -94,11 +111,19 @@ impl Story {
 
     /// Parcels for the connection: the xid and the error of a reply, or a word.
     fn parcels(&mut self) -> Vec<String> {
+        let told = self.parcels_of_all().into_iter();
+        told.map(|(of, word)| {
+            assert_eq!(of, conn());
+            word
+        })
+        .collect()
+    }
+
+    fn parcels_of_all(&mut self) -> Vec<(ConnId, String)> {
         let mut told = Vec::new();
         for (_, outbox) in self.out.iter_mut() {
             for (of, parcel) in outbox.iter() {
-                assert_eq!(of, conn());
-                told.push(match parcel {
+                let word = match parcel {
                     Parcel::Reply(frame) => {
                         let number = |at: usize| i32::from_be_bytes(*frame[at..].first_chunk().unwrap());
                         format!("reply {} error {}", number(4), number(16))
@@ -106,7 +131,8 @@ impl Story {
                     Parcel::Connected(connected, _) => format!("connected {}", connected.session),
                     Parcel::Close => "close".to_owned(),
                     other => format!("{other:?}"),
-                });
+                };
+                told.push((of, word));
             }
             outbox.clear();
         }
@@ -217,4 +243,116 @@ fn numbers_of_requests_are_none_of_a_client() {
     forwarding.next_xid = XID_END - 2;
     let xids: Vec<i32> = (0..3).map(|_| forwarding.take_xid()).collect();
     assert_eq!(xids, [XID_END - 2, XID_END - 1, FIRST_XID]);
+}
+
+#[test]
+fn a_connection_that_its_session_has_left_asks_for_nothing_any_more() {
+    let mut story = Story::begin();
+    let second = ConnId::new(0, 2);
+    story.write(1);
+    let first_write = story.numbers()[0];
+    story.resume_on(second);
+    story.write(2);
+    assert_eq!(story.sent().len(), 2, "its client may not have left it: the source has not answered");
+    story.forwarding.note_revalidated(SESSION, true, &story.state, &mut story.out);
+    assert_eq!(story.parcels_of_all(), [(conn(), "close".to_owned()), (second, "connected 0x7".to_owned())]);
+    story.sent();
+    story.write_on(second, 1);
+    story.write(3);
+    story.read(4, OpCode::Sync);
+    let numbers = story.numbers();
+    assert_eq!(numbers.len(), 1, "the third write would come behind one of the second connection");
+    story.commit(SESSION, first_write, Ok(Vec::new()));
+    assert!(story.parcels_of_all().is_empty(), "nobody waits for it");
+    story.commit(SESSION, numbers[0], Ok(Vec::new()));
+    assert_eq!(story.parcels_of_all(), [(second, "reply 1 error 0".to_owned())]);
+    story.take(ClientInput::Disconnect { conn: conn() });
+    assert_eq!(story.forwarding.serving.conn(SESSION), Some(second));
+}
+
+#[test]
+fn two_connections_that_want_one_session_get_it_one_after_the_other() {
+    let mut story = Story::begin();
+    let (second, third) = (ConnId::new(0, 2), ConnId::new(0, 3));
+    story.resume_on(second);
+    story.resume_on(third);
+    story.take(ClientInput::Disconnect { conn: second });
+    story.forwarding.note_revalidated(SESSION, true, &story.state, &mut story.out);
+    assert!(story.parcels_of_all().is_empty(), "the second is gone");
+    assert_eq!(story.forwarding.serving.conn(SESSION), Some(conn()));
+    story.forwarding.note_revalidated(SESSION, true, &story.state, &mut story.out);
+    assert_eq!(story.forwarding.serving.conn(SESSION), Some(third));
+}
+
+#[test]
+fn a_session_that_the_source_calls_dead_is_not_served() {
+    let mut story = Story::begin();
+    let second = ConnId::new(0, 2);
+    story.resume_on(second);
+    story.forwarding.note_revalidated(SESSION, false, &story.state, &mut story.out);
+    let told = story.parcels_of_all();
+    assert!(matches!(&told[..], [(of, word)] if *of == second && word != "connected 0x7"), "{told:?}");
+    assert_eq!(
+        story.forwarding.serving.conn(SESSION),
+        Some(conn()),
+        "the source says so of this one when it ends"
+    );
+    story.sent();
+    story.take(ClientInput::Touch { session: SESSION });
+    assert_eq!(story.sent(), [SourceRequest::Touch { session: SESSION, timeout_ms: 4000 }]);
+
+    story.write(1);
+    story.sent();
+    story.end_session();
+    assert_eq!(story.parcels(), ["close"]);
+    story.write(2);
+    story.take(ClientInput::Touch { session: SESSION });
+    assert!(story.sent().is_empty(), "nothing is said of a session that has ended");
+}
+
+#[test]
+fn a_source_that_says_nothing_is_no_contact() {
+    let mut story = Story::begin();
+    story.forwarding.note_heard(500);
+    story.write(1);
+    story.take(ClientInput::Touch { session: SESSION });
+    assert_eq!(story.forwarding.confirmed_ms(9000), 500, "clients are closed by it");
+    story.forwarding.note_heard(9100);
+    assert_eq!(story.forwarding.confirmed_ms(9200), 9100);
+}
+
+#[test]
+fn a_session_is_not_asked_for_when_its_connection_went_while_all_was_held() {
+    let mut story = Story::begin();
+    let (done, _held) = mpsc::channel();
+    story.forwarding.hold(done);
+    let second = ConnId::new(0, 2);
+    story.resume_on(second);
+    story.take(ClientInput::Disconnect { conn: second });
+    story.sent();
+    story.forwarding.release(&story.state, &mut story.out);
+    assert!(story.sent().is_empty());
+    assert_eq!(story.forwarding.serving.conn(SESSION), Some(conn()));
+}
+
+#[test]
+fn a_cut_over_hands_on_nothing_of_a_connection_that_its_session_has_left() {
+    let mut story = Story::begin();
+    let (done, held) = mpsc::channel();
+    let second = ConnId::new(0, 2);
+    story.resume_on(second);
+    story.sent();
+    story.forwarding.hold(done);
+    story.write(1);
+    story.forwarding.note_revalidated(SESSION, true, &story.state, &mut story.out);
+    story.write(2);
+    story.write_on(second, 1);
+    story.forwarding.look_at_hold(&story.state);
+    story.forwarding.note_caught_up(&story.state, &mut story.out);
+    story.forwarding.look_at_hold(&story.state);
+    assert!(held.try_recv().is_ok(), "nothing is under way");
+    let (inputs, serving) = story.forwarding.retire();
+    assert_eq!(serving.conn(SESSION), Some(second));
+    let of: Vec<ConnId> = inputs.iter().filter_map(asking_conn).collect();
+    assert_eq!(of, [second]);
 }
