@@ -10,8 +10,8 @@ const AGAIN_TICKS: u32 = 2;
 /// Questions without an answer that are remembered. An older one is answered with a newer one.
 const QUESTIONS_MAX: usize = 32;
 
-/// Members, and the number of the newest report of each.
-pub(crate) type Reports = BTreeMap<u64, u64>;
+/// Members, and for each the process that has reported, and the number of its newest report.
+pub(crate) type Reports = BTreeMap<u64, (u64, u64)>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Confirming {
@@ -23,9 +23,10 @@ pub(crate) struct Confirming {
 }
 
 impl Confirming {
-    pub(crate) fn receive(&mut self, member: u64, report: u64) {
-        let newest = self.received.entry(member).or_default();
-        *newest = report.max(*newest);
+    /// A process of a member has reported. Another one numbers its reports anew.
+    pub(crate) fn receive(&mut self, member: u64, process: u64, report: u64) {
+        let newest = self.received.entry(member).or_insert((process, report));
+        *newest = if newest.0 == process { (process, report.max(newest.1)) } else { (process, report) };
     }
 
     pub(crate) fn tick(&mut self) {
@@ -65,42 +66,51 @@ mod tests {
     fn an_answer_confirms_what_came_before_its_question() {
         let mut confirming = Confirming::default();
         assert!(!confirming.is_question_due(), "nobody has reported");
-        confirming.receive(2, 7);
+        confirming.receive(2, 10, 7);
         assert!(confirming.is_question_due());
         confirming.note_asked(1);
-        confirming.receive(2, 8);
-        confirming.receive(3, 1);
+        confirming.receive(2, 10, 8);
+        confirming.receive(3, 10, 1);
         assert!(!confirming.is_question_due(), "a question is under way");
-        assert_eq!(confirming.answer(1), Reports::from([(2, 7)]));
+        assert_eq!(confirming.answer(1), Reports::from([(2, (10, 7))]));
         assert!(confirming.is_question_due());
         confirming.note_asked(2);
-        assert_eq!(confirming.answer(2), Reports::from([(2, 8), (3, 1)]));
+        assert_eq!(confirming.answer(2), Reports::from([(2, (10, 8)), (3, (10, 1))]));
         assert_eq!(confirming.answer(2), Reports::new());
     }
 
     #[test]
     fn a_question_without_an_answer_is_asked_again() {
         let mut confirming = Confirming::default();
-        confirming.receive(2, 7);
+        confirming.receive(2, 10, 7);
         confirming.note_asked(1);
         confirming.tick();
-        confirming.receive(2, 8);
+        confirming.receive(2, 10, 8);
         assert!(!confirming.is_question_due());
         confirming.tick();
         assert!(confirming.is_question_due());
         confirming.note_asked(2);
-        assert_eq!(confirming.answer(1), Reports::from([(2, 7)]), "the first one was only slow");
-        assert_eq!(confirming.answer(2), Reports::from([(2, 8)]));
+        assert_eq!(confirming.answer(1), Reports::from([(2, (10, 7))]), "the first one was only slow");
+        assert_eq!(confirming.answer(2), Reports::from([(2, (10, 8))]));
     }
 
     #[test]
     fn answers_to_questions_of_another_term_confirm_nothing() {
         let mut confirming = Confirming::default();
-        confirming.receive(2, 7);
+        confirming.receive(2, 10, 7);
         confirming.note_asked(1);
         let mut confirming = Confirming::default();
-        confirming.receive(2, 8);
+        confirming.receive(2, 10, 8);
         confirming.note_asked(2);
         assert_eq!(confirming.answer(1), Reports::new());
+    }
+
+    #[test]
+    fn another_process_of_a_member_reports_for_itself() {
+        let mut confirming = Confirming::default();
+        confirming.receive(2, 10, 7);
+        confirming.receive(2, 11, 1);
+        confirming.note_asked(1);
+        assert_eq!(confirming.answer(1), Reports::from([(2, (11, 1))]));
     }
 }

@@ -6,6 +6,9 @@
 //! (`confirming.rs`). When report `n` is confirmed, a leader that a quorum followed knew of every session that was heard
 //! here before `n` was sent: that time is the member's last contact.
 //!
+//! A leader that has judged a session silent before it had the report may have ended it. So a confirmation says up to which entry sessions have
+//! been ended, and counts once this member has applied that: then it knows of them, and has closed their connections.
+//!
 //! A session stays in all reports until one that holds it is confirmed: a lost report loses nothing.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,6 +24,8 @@ pub(crate) struct Contact {
     /// Number and time of the reports that are not confirmed, oldest first.
     sent: VecDeque<(u64, u64)>,
     next_number: u64,
+    /// Reports that are confirmed, each with the entry that has to be applied before that counts.
+    unapplied: Vec<(u64, u64)>,
     is_due: bool,
     confirmed_ms: u64,
     /// The member that spoke as leader last, for a member that cannot follow because its disk is full.
@@ -34,6 +39,7 @@ impl Contact {
             heard: BTreeMap::new(),
             sent: VecDeque::new(),
             next_number: 1,
+            unapplied: Vec::new(),
             is_due: false,
             confirmed_ms: now_ms,
             speaker: None,
@@ -53,6 +59,7 @@ impl Contact {
     pub(crate) fn be_alone(&mut self, now_ms: u64) {
         self.heard.clear();
         self.sent.clear();
+        self.unapplied.clear();
         self.confirmed_ms = now_ms;
     }
 
@@ -85,8 +92,29 @@ impl Contact {
         (number, self.heard.keys().copied().collect())
     }
 
-    /// A report is confirmed. Those before it need not be.
-    pub(crate) fn confirm(&mut self, number: u64) {
+    /// A report is confirmed, by a leader that has ended sessions up to this entry. Those before it need not be.
+    pub(crate) fn confirm(&mut self, number: u64, ended_through: u64, applied: u64) {
+        if self.unapplied.len() == REPORTS_MAX {
+            self.unapplied.remove(0);
+        }
+        self.unapplied.push((number, ended_through));
+        self.note_applied(applied);
+    }
+
+    /// This member has applied everything up to an entry.
+    pub(crate) fn note_applied(&mut self, applied: u64) {
+        if self.unapplied.is_empty() {
+            return;
+        }
+        let is_known = |(_, ended_through): &(u64, u64)| *ended_through <= applied;
+        let newest = self.unapplied.iter().filter(|report| is_known(report)).map(|(number, _)| *number).max();
+        self.unapplied.retain(|report| !is_known(report));
+        if let Some(number) = newest {
+            self.count(number);
+        }
+    }
+
+    fn count(&mut self, number: u64) {
         let Some(place) = self.sent.iter().position(|(sent, _)| *sent == number) else { return };
         self.confirmed_ms = self.sent[place].1;
         self.sent.drain(..=place);
@@ -108,11 +136,11 @@ mod tests {
         assert_eq!(contact.report(100), (1, vec![A]));
         contact.hear(B);
         assert_eq!(contact.report(200), (2, vec![A, B]));
-        contact.confirm(1);
+        contact.confirm(1, 0, 0);
         assert_eq!(contact.confirmed_ms(), 100);
         assert_eq!(contact.report(300), (3, vec![B]));
         contact.hear(B);
-        contact.confirm(3);
+        contact.confirm(3, 0, 0);
         assert_eq!(contact.confirmed_ms(), 300);
         assert_eq!(contact.report(400), (4, vec![B]), "it was heard after the report was sent");
     }
@@ -124,10 +152,10 @@ mod tests {
         for time_ms in [100, 200, 300] {
             contact.report(time_ms);
         }
-        contact.confirm(2);
+        contact.confirm(2, 0, 0);
         assert_eq!(contact.confirmed_ms(), 200);
         for late in [1, 2, 9] {
-            contact.confirm(late);
+            contact.confirm(late, 0, 0);
             assert_eq!(contact.confirmed_ms(), 200, "report {late} is not waited for");
         }
     }
@@ -139,9 +167,33 @@ mod tests {
             contact.report(time_ms);
         }
         assert_eq!(contact.sent.len(), REPORTS_MAX);
-        contact.confirm(1);
+        contact.confirm(1, 0, 0);
         assert_eq!(contact.confirmed_ms(), 0);
-        contact.confirm(10_000);
+        contact.confirm(10_000, 0, 0);
         assert_eq!(contact.confirmed_ms(), 10_000);
+    }
+
+    #[test]
+    fn a_confirmation_counts_once_the_ends_of_sessions_are_applied() {
+        let mut contact = Contact::new(50);
+        contact.hear(A);
+        for time_ms in [100, 200, 300] {
+            contact.report(time_ms);
+        }
+        contact.confirm(1, 7, 7);
+        assert_eq!(contact.confirmed_ms(), 100);
+        contact.confirm(2, 9, 7);
+        contact.confirm(3, 10, 7);
+        contact.note_applied(8);
+        assert_eq!(contact.confirmed_ms(), 100, "a session may have ended that this member takes for alive");
+        contact.note_applied(9);
+        assert_eq!(contact.confirmed_ms(), 200);
+        contact.note_applied(12);
+        assert_eq!(contact.confirmed_ms(), 300);
+        for number in 4..1000 {
+            contact.report(number);
+            contact.confirm(number, 100, 12);
+        }
+        assert_eq!(contact.unapplied.len(), REPORTS_MAX);
     }
 }

@@ -32,6 +32,10 @@ pub(crate) struct Leading {
     pub(crate) digests: DigestReports,
     pub(crate) proposals: Option<ProposalSizes>,
     pub(crate) log_ends: LogEnds,
+    /// Entry up to which this leader has proposed ends of sessions, but for those that follow.
+    ended_through: u64,
+    /// Ends of sessions were announced, and were not seen to be proposed.
+    has_unproposed_ends: bool,
     /// The last entry that a process of each member had acknowledged to this leader, before another process followed it.
     acknowledged_before: BTreeMap<u64, Acknowledged>,
     /// True once this leader has announced the ensemble's name and members.
@@ -52,6 +56,8 @@ impl Leading {
             digests: DigestReports::default(),
             proposals: None,
             log_ends: LogEnds::default(),
+            ended_through: 0,
+            has_unproposed_ends: false,
             acknowledged_before: BTreeMap::new(),
             has_named_ensemble: false,
             has_proposed_unnamed: false,
@@ -69,6 +75,21 @@ impl Leading {
         if let Some(batch) = self.announcements.back_mut() {
             batch.push(&command);
         }
+        self.has_unproposed_ends |= op == OpCode::ExpireSession;
+    }
+
+    /// The entry up to which this leader has ended sessions; none if ends are announced that stand in no entry of the log, which ends at
+    /// `last`. To be called while no announcements are being moved.
+    pub(crate) fn ended_through(&mut self, last: u64) -> Option<u64> {
+        if self.has_unproposed_ends {
+            let is_all_proposed =
+                self.announcements.is_empty() && self.entries.iter().all(EntryBuilder::is_empty);
+            if !is_all_proposed {
+                return None;
+            }
+            (self.ended_through, self.has_unproposed_ends) = (last, false);
+        }
+        Some(self.ended_through)
     }
 
     /// Takes the announcements, as batches that an entry has room for.
@@ -159,6 +180,25 @@ mod tests {
         for batch in leading.take_announcements(ORIGIN) {
             leading.add_own(&batch, 5);
         }
+    }
+
+    #[test]
+    fn ends_of_sessions_have_an_entry_once_they_are_proposed() {
+        let mut leading = Leading::new(None);
+        leading.announce(OpCode::DeleteContainer, b"body");
+        assert_eq!(leading.ended_through(3), Some(0), "no session has ended");
+        leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
+        assert_eq!(leading.ended_through(3), None);
+        add_announcements(&mut leading);
+        assert_eq!(leading.ended_through(3), None, "the entry is not in the log");
+        leading.begin_entry();
+        leading.announce(OpCode::ExpireSession, &8_i64.to_be_bytes());
+        add_announcements(&mut leading);
+        assert!(leading.take_entry(true).is_some());
+        assert_eq!(leading.ended_through(4), None, "another one is not");
+        assert!(leading.take_entry(true).is_some());
+        assert_eq!(leading.ended_through(5), Some(5));
+        assert_eq!(leading.ended_through(9), Some(5), "what follows ends no session");
     }
 
     #[test]

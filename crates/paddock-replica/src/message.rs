@@ -52,9 +52,11 @@ pub(crate) enum PeerMessage {
         number: u64,
         sessions: Vec<SessionId>,
     },
-    /// The leader had the receiver's report of this number before a quorum confirmed that it leads.
+    /// The leader had the receiver's report of this number before a quorum confirmed that it leads. Builds before this one name no
+    /// limits.
     Confirmed {
         number: u64,
+        limits: Option<ConfirmationLimits>,
     },
     /// The library's message that a snapshot should replace what the receiver has. It says which; its bytes are fetched.
     Offer(Message),
@@ -93,6 +95,28 @@ pub(crate) enum PeerMessage {
     },
     /// The sender's operator wants it to lead.
     WantsLead,
+}
+
+/// Limits of a confirmation: it is meant for one process of the receiver, and counts once that has applied an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConfirmationLimits {
+    /// The process that has reported.
+    pub(crate) process: u64,
+    /// The term in which the sender leads.
+    pub(crate) term: u64,
+    /// The entry up to which the leader has ended sessions.
+    pub(crate) ended_through: u64,
+}
+
+impl ConfirmationLimits {
+    fn decode(reader: &mut Reader<'_>) -> Result<ConfirmationLimits, DecodeError> {
+        let (process, term, ended_through) = (reader.i64()?, reader.i64()?, reader.i64()?);
+        Ok(ConfirmationLimits {
+            process: process as u64,
+            term: term as u64,
+            ended_through: ended_through as u64,
+        })
+    }
 }
 
 /// Condition of the sender, for members that look for each other.
@@ -193,9 +217,12 @@ impl PeerMessage {
                 out.put_i64(*number as i64);
                 sessions.iter().for_each(|session| out.put_i64(session.0));
             }
-            PeerMessage::Confirmed { number } => {
+            PeerMessage::Confirmed { number, limits } => {
                 out.push(CONFIRMED);
                 out.put_i64(*number as i64);
+                if let Some(ConfirmationLimits { process, term, ended_through }) = limits {
+                    [process, term, ended_through].iter().for_each(|value| out.put_i64(**value as i64));
+                }
             }
             PeerMessage::Offer(message) => {
                 out.push(OFFER);
@@ -259,7 +286,12 @@ impl PeerMessage {
                 }
                 Ok(PeerMessage::Heard { number, sessions })
             }
-            CONFIRMED => Ok(PeerMessage::Confirmed { number: reader.i64()? as u64 }),
+            CONFIRMED => {
+                let number = reader.i64()? as u64;
+                let has_limits = !reader.is_empty();
+                let limits = has_limits.then(|| ConfirmationLimits::decode(&mut reader)).transpose()?;
+                Ok(PeerMessage::Confirmed { number, limits })
+            }
             OFFER => decode_offer(&mut reader).map(PeerMessage::Offer),
             FETCH => Ok(PeerMessage::Fetch { index: reader.i64()? as u64, offset: reader.i64()? as u64 }),
             PIECE => {
@@ -507,7 +539,9 @@ mod tests {
     fn messages_come_back_as_encoded() {
         check(PeerMessage::Forward(Bytes::from_static(b"batch")));
         check(PeerMessage::Heard { number: 7, sessions: vec![SessionId(1), SessionId(-2)] });
-        check(PeerMessage::Confirmed { number: 7 });
+        check(PeerMessage::Confirmed { number: 7, limits: None });
+        let limits = ConfirmationLimits { process: 8, term: 9, ended_through: 10 };
+        check(PeerMessage::Confirmed { number: 7, limits: Some(limits) });
         check(PeerMessage::Fetch { index: 7, offset: 1 << 40 });
         check(PeerMessage::Gone { index: 7 });
         check(PeerMessage::Damaged { index: 7 });

@@ -140,6 +140,8 @@ impl Replica {
         }
         replica.follow_ensemble(state.tree());
         replica.sessions.adopt(state.tree(), now.monotonic_ms);
+        // A snapshot does not tell which entries have ended sessions.
+        replica.sessions.ended_through = replica.applied.index();
         replica
     }
 
@@ -485,6 +487,8 @@ impl Replica {
         self.applied.install(state.applied());
         self.disk_age.adopt(state.tree());
         self.note_number_used_up();
+        self.sessions.ended_through = self.sessions.ended_through.max(self.applied.index());
+        self.contact.note_applied(self.applied.index());
         let last_batch = state.tree().applied_batch(self.requests.origin());
         let forgotten = self.requests.forget_through(last_batch);
         let waiting = self.membership.take_waiting().map(|(conn, _)| conn);

@@ -11,6 +11,8 @@ pub(crate) struct Sessions {
     serving: Serving,
     /// Sessions that this member has found expired as leader.
     pub(crate) expired: u64,
+    /// Entry up to which a leader may have ended sessions, as far as is applied here.
+    pub(crate) ended_through: u64,
     /// Id of the next new session.
     next_id: i64,
 }
@@ -23,6 +25,7 @@ impl Sessions {
             liveness: Liveness::new(tick_ms),
             serving: Serving::default(),
             expired: 0,
+            ended_through: 0,
             next_id: first_id(member, incarnation),
         }
     }

@@ -6,7 +6,7 @@ use raft::eraftpb::{Message, MessageType};
 use crate::LogEntry;
 use crate::configuration::from_raft;
 use crate::effects::SnapshotWrite;
-use crate::message::{Envelope, Greeting, PeerMessage, Purpose};
+use crate::message::{ConfirmationLimits, Envelope, Greeting, PeerMessage, Purpose};
 
 /// Describes a message in one line, for the story of a run.
 pub fn describe(message: &[u8]) -> String {
@@ -24,7 +24,12 @@ fn describe_body(body: &[u8]) -> String {
             let sessions: Vec<String> = sessions.iter().map(SessionId::to_string).collect();
             format!("report {number}: heard {}", sessions.join(" "))
         }
-        Ok(PeerMessage::Confirmed { number }) => format!("report {number} is confirmed"),
+        Ok(PeerMessage::Confirmed { number, limits }) => match limits {
+            Some(ConfirmationLimits { term, ended_through, .. }) => {
+                format!("report {number} is confirmed in term {term}, with ends up to {ended_through}")
+            }
+            None => format!("report {number} is confirmed"),
+        },
         Ok(PeerMessage::Offer(offer)) => {
             format!("offer of snapshot {} term={}", offer.get_snapshot().get_metadata().index, offer.term)
         }

@@ -36,6 +36,7 @@ impl Replica {
             self.digests.take(entry.index, replicated.tree());
             applied.entries += 1;
         }
+        self.contact.note_applied(self.applied.index());
         let (replicated, out) = held.parts();
         while let Some(mut items) = self.requests.take_ready(self.applied.index()) {
             let command = self.run_until_command(&mut items, replicated.state(), out);
@@ -325,6 +326,9 @@ impl Replica {
             _ => {
                 if let Some(session) = command.ended_session() {
                     self.sessions.liveness.remove(session);
+                }
+                if matches!(command.write, Ok(Write::ExpireSession { .. })) {
+                    self.sessions.ended_through = self.applied.index() + 1;
                 }
             }
         }

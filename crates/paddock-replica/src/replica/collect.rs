@@ -8,7 +8,7 @@ use crate::durability::DiskRound;
 use crate::effects::Effects;
 use crate::founding::{FOUNDING_ROUND, first_entry, naming_commands};
 use crate::leading::Leading;
-use crate::message::{Envelope, PeerMessage};
+use crate::message::{ConfirmationLimits, Envelope, PeerMessage};
 use crate::own_cluster::new_cluster_id;
 use crate::question::Question;
 use crate::queued_item::QueuedItem;
@@ -279,7 +279,7 @@ impl Replica {
         if self.consensus.is_leader() {
             let (number, _) = self.contact.report(now.monotonic_ms);
             if let Some(leading) = &mut self.leading {
-                leading.confirming.receive(self.options.member, number);
+                leading.confirming.receive(self.options.member, self.options.process, number);
             }
             self.ask_if_still_leading();
         } else if let Some(leader) = self.reachable_leader() {
@@ -311,11 +311,20 @@ impl Replica {
         else {
             return;
         };
-        for (member, number) in leading.confirming.answer(question.asking) {
+        let term = self.leadership.term;
+        let reports = leading.confirming.answer(question.asking);
+        // Ends that are not proposed yet have no entry that others could wait for: later reports are confirmed.
+        let last = self.consensus.last_entry();
+        let Some(ended) = leading.ended_through(last) else { return };
+        // Ends by former leaders are known once an entry of this term is applied.
+        let knows_all = self.applied.term() == term;
+        let ended_through = if knows_all { ended.max(self.sessions.ended_through) } else { last };
+        for (member, (process, number)) in reports {
             if member == self.options.member {
-                self.contact.confirm(number);
+                self.contact.confirm(number, ended_through, self.applied.index());
             } else {
-                effects.messages.push((member, PeerMessage::Confirmed { number }.encode()));
+                let limits = Some(ConfirmationLimits { process, term, ended_through });
+                effects.messages.push((member, PeerMessage::Confirmed { number, limits }.encode()));
             }
         }
     }

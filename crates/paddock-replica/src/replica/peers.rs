@@ -10,7 +10,7 @@ use crate::consensus::Consensus;
 use crate::digests::ToldDigest;
 use crate::effects::{SnapshotRead, SnapshotWrite};
 use crate::founding::first_entry;
-use crate::message::{Condition, Envelope, Greeting, PeerMessage, Purpose, Ruling};
+use crate::message::{Condition, ConfirmationLimits, Envelope, Greeting, PeerMessage, Purpose, Ruling};
 use crate::processes::Speaker;
 use crate::{Cluster, Founding, Membership, Recovered, ReplicaOptions};
 
@@ -48,7 +48,7 @@ impl Replica {
         match message {
             PeerMessage::Greeting(greeting) => self.on_greeting(from, envelope, greeting),
             message if self.cluster().shares_log_with(envelope.cluster) => {
-                self.on_log_message(now, from, message);
+                self.on_log_message(now, (from, envelope.process), message);
             }
             // This member has no data, and hears that there is an ensemble.
             PeerMessage::Raft(message) if self.cluster().known().is_none() => self.note_leader(&message),
@@ -87,9 +87,9 @@ impl Replica {
     }
 
     /// Takes a message of a member of the same ensemble.
-    fn on_log_message(&mut self, now: Now, from: u64, message: PeerMessage) {
+    fn on_log_message(&mut self, now: Now, (from, process): (u64, u64), message: PeerMessage) {
         match message {
-            PeerMessage::Confirmed { number } => self.contact.confirm(number),
+            PeerMessage::Confirmed { number, limits } => self.on_confirmed(number, limits),
             // What cannot be written is sent again when there is room.
             message if self.read_only.is_disk_full() && !self.consensus.is_leader() => {
                 self.note_speaker(from, &message);
@@ -108,7 +108,7 @@ impl Replica {
                     self.sessions.liveness.touch(session, now.monotonic_ms);
                 }
                 if let Some(leading) = &mut self.leading {
-                    leading.confirming.receive(from, number);
+                    leading.confirming.receive(from, process, number);
                 }
             }
             PeerMessage::Offer(_) if self.joining.is_inquiring() => {}
@@ -132,6 +132,18 @@ impl Replica {
             PeerMessage::Present { profile } => self.profiles.hear(from, profile),
             PeerMessage::Greeting(_) => {}
         }
+    }
+
+    /// The leader had a report of this process. A leader of a former term confirms nothing, and a confirmation for another process with this
+    /// member's number is none for this one. One of an earlier build has no limits, and counts at once.
+    fn on_confirmed(&mut self, number: u64, limits: Option<ConfirmationLimits>) {
+        let ended_through = match limits {
+            Some(limits) if limits.process != self.options.process => return,
+            Some(limits) if limits.term < self.consensus.leadership().term => return,
+            Some(limits) => limits.ended_through,
+            None => 0,
+        };
+        self.contact.confirm(number, ended_through, self.applied.index());
     }
 
     fn on_raft_message(&mut self, now: Now, message: Message) {

@@ -4,7 +4,9 @@ use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, IdList, OpCode, SessionId, SessionSecret, Xid, Zxid, encode};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
-use crate::message::{Condition, Envelope, FoundOnDisk, Greeting, PeerMessage, Purpose, Ruling};
+use crate::message::{
+    Condition, ConfirmationLimits, Envelope, FoundOnDisk, Greeting, PeerMessage, Purpose, Ruling,
+};
 use crate::{
     Cluster, Effects, Founding, HardState, HeldState, Input, Membership, OwnState, Recovered, Replica,
     ReplicaOptions, Replicated, WORK_AT_ONCE,
@@ -203,16 +205,44 @@ fn create_ephemeral(session: SessionId, number: usize) -> Vec<u8> {
     command
 }
 
-#[test]
-fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
+/// Member 1 of an ensemble of three that has been at entry 1, in term 2.
+fn one_of_three() -> (Replica, Membership) {
     let membership = Membership::new(vec![1, 2, 3], vec![]);
     let state = Replicated::new(Tree::new(), (1, 1), membership.clone());
     let hard_state = HardState { term: 2, ..HardState::default() };
     let mut recovered = Recovered::new((1, 1), membership.clone(), hard_state, vec![]);
     recovered.cluster = Cluster::Known(7);
     recovered.begin(1, 1, state.tree(), NOW);
-    let mut replica = Replica::new(options(vec![1, 2, 3]), recovered, &state, NOW);
-    let mut hear = |asker| {
+    (Replica::new(options(vec![1, 2, 3]), recovered, &state, NOW), membership)
+}
+
+fn hear(replica: &mut Replica, message: &PeerMessage) {
+    let mut bytes = message.encode();
+    Envelope { cluster: Cluster::Known(7), process: 9 }.seal(&mut bytes);
+    replica.step(NOW, Input::Peer { from: 2, bytes });
+}
+
+#[test]
+fn a_confirmation_counts_for_its_process_in_its_term_once_all_ends_are_applied() {
+    let (mut replica, _) = one_of_three();
+    let limits = ConfirmationLimits { process: 1, term: 2, ended_through: 1 };
+    let mut confirmed_ms = |report_ms: u64, limits: Option<ConfirmationLimits>| {
+        let (number, _) = replica.contact.report(report_ms);
+        hear(&mut replica, &PeerMessage::Confirmed { number, limits });
+        replica.contact.confirmed_ms()
+    };
+    assert_eq!(confirmed_ms(2000, Some(limits)), 2000);
+    let of_process_before = ConfirmationLimits { process: 5, ..limits };
+    assert_eq!(confirmed_ms(3000, Some(of_process_before)), 2000);
+    assert_eq!(confirmed_ms(4000, Some(ConfirmationLimits { term: 1, ..limits })), 2000);
+    assert_eq!(confirmed_ms(5000, Some(ConfirmationLimits { ended_through: 2, ..limits })), 2000);
+    assert_eq!(confirmed_ms(6000, None), 6000, "a leader of an earlier build");
+}
+
+#[test]
+fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
+    let (mut replica, membership) = one_of_three();
+    let mut awaits_after_answer_to = |asker| {
         let greeting = Greeting {
             condition: Condition::Established,
             purpose: Purpose::Answer { asker },
@@ -223,13 +253,11 @@ fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
             found: FoundOnDisk::default(),
             ruling: Some(Ruling::Admitted),
         };
-        let mut bytes = PeerMessage::Greeting(greeting).encode();
-        Envelope { cluster: Cluster::Known(7), process: 9 }.seal(&mut bytes);
-        replica.step(NOW, Input::Peer { from: 2, bytes });
+        hear(&mut replica, &PeerMessage::Greeting(greeting));
         replica.joining.awaits_admission()
     };
-    assert!(hear(2), "this member's process is 1");
-    assert!(!hear(1));
+    assert!(awaits_after_answer_to(2), "this member's process is 1");
+    assert!(!awaits_after_answer_to(1));
 }
 
 /// A member that is told by a heartbeat that its disk is older than what it has acknowledged has sent batches by then, which may still
