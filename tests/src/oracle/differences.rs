@@ -6,7 +6,8 @@
 use paddock_proto::OpCode;
 
 use super::body::Body;
-use super::sequence::{Call, Connect, Sequence, Step};
+use super::identities::Identity;
+use super::sequence::{Call, Connect, Sequence, Step, WantedSession};
 
 /// A wanted difference.
 #[derive(Debug)]
@@ -115,6 +116,21 @@ pub const DIFFERENCES: &[Difference] = &[
     },
 ];
 
+/// Those of servers whose clients prove who they are.
+pub const DIFFERENCES_WITH_IDENTITIES: &[Difference] = &[
+    Difference {
+        what: "a session whose client has proved who it is by a certificate is not resumed with another one",
+        why: "whoever may see a session's id could end it and take its locks; ZooKeeper asks for the password alone, which is a public \
+              function of the id",
+        example: || resumed_by(Identity::Alice, Identity::Bob),
+    },
+    Difference {
+        what: "a session whose client has proved who it is by SASL is not resumed without that",
+        why: "the same; a client without a certificate cannot prove anything before it is greeted, so its first request ends the connection",
+        example: || resumed_by(Identity::Carol, Identity::Nobody),
+    },
+];
+
 // Two more have no example, because they end ZooKeeper's process: a createTTL whose mode has no TTL and whose TTL is
 // negative, and znodes for quotas in places or with texts that ZooKeeper does not expect. Paddock refuses or ignores them.
 
@@ -140,4 +156,18 @@ fn calls_in_steps(steps: Vec<Vec<Call>>) -> Sequence {
     let connect = Step::Connect { slot: 0, connect: Connect::new_session() };
     let calls = steps.into_iter().map(|calls| Step::Calls { slot: 0, calls });
     Sequence { whole_tree: false, steps: [connect].into_iter().chain(calls).collect() }
+}
+
+/// Somebody opens a session, and somebody else wants it back with the right password, and reads.
+fn resumed_by(owner: Identity, stranger: Identity) -> Sequence {
+    let opened = Connect { identity: owner, ..Connect::new_session() };
+    let resumed = Connect { session: WantedSession::Opened(0), identity: stranger, ..Connect::new_session() };
+    let path = Body::new().string(Some("/o@@@@@@")).flag("watch", false);
+    let read = Call::of("exists", OpCode::Exists, path);
+    let steps = vec![
+        Step::Connect { slot: 0, connect: opened },
+        Step::Connect { slot: 1, connect: resumed },
+        Step::Calls { slot: 1, calls: vec![read] },
+    ];
+    Sequence { whole_tree: false, steps }
 }
