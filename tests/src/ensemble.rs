@@ -142,6 +142,10 @@ impl Ensemble {
         &self.members[place]
     }
 
+    pub fn into_members(self) -> Vec<Server> {
+        self.members
+    }
+
     pub fn len(&self) -> usize {
         self.members.len()
     }

@@ -1,6 +1,7 @@
 //! Attacks on a real server, each beside a client that behaves. `cargo xtask test attacks` runs them; docs/security.md has the figures.
 
 mod http;
+mod identities;
 mod large;
 mod rude;
 mod scene;

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use paddock_proto::{CreateMode, OpCode, encode};
+use paddock_tests::ensemble::Ensemble;
 use paddock_tests::server::{Server, ServerKind};
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 
@@ -74,7 +75,10 @@ fn is_strict() -> bool {
 }
 
 pub(crate) struct Scene {
+    /// The server that is measured.
     pub(crate) server: Server,
+    /// Members beside it.
+    others: Vec<Server>,
 }
 
 impl Scene {
@@ -84,9 +88,26 @@ impl Scene {
 
     pub(crate) fn with(settings: &[(&str, &str)]) -> Scene {
         allow_files();
-        let server = Server::start_with(ServerKind::Paddock, settings);
+        Scene::of(Server::start_with(ServerKind::Paddock, settings), Vec::new())
+    }
+
+    /// Three members, of which the leader is measured.
+    pub(crate) fn of_three() -> Scene {
+        allow_files();
+        let mut ensemble = Ensemble::start(3);
+        let leader = ensemble.leader();
+        let mut members = ensemble.into_members();
+        Scene::of(members.swap_remove(leader), members)
+    }
+
+    fn of(server: Server, others: Vec<Server>) -> Scene {
         Rude::connect(&server).create("/small", b"1");
-        Scene { server }
+        Scene { server, others }
+    }
+
+    /// All members.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
+        std::iter::once(&self.server).chain(&self.others)
     }
 
     /// Measures the witness alone, and then beside the attack, which returns when its time is over and lets go of what it has when it is
