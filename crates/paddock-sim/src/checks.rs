@@ -2,8 +2,10 @@
 
 pub(crate) mod agreement;
 pub(crate) mod answers;
+pub(crate) mod contact;
 pub(crate) mod elections;
 pub(crate) mod ephemerals;
+pub(crate) mod moves;
 pub(crate) mod once;
 pub(crate) mod order;
 pub(crate) mod recovery;
@@ -18,7 +20,9 @@ use paddock_replica::LogEntry;
 
 use crate::machine::setup::Settings;
 use answers::Acknowledged;
+use contact::Contact;
 use elections::Elections;
+use moves::Moves;
 use once::Once;
 use order::RealTime;
 use sessions::Sessions;
@@ -31,6 +35,8 @@ pub(crate) struct Checks {
     pub(crate) truth: Truth,
     pub(crate) once: Once,
     pub(crate) sessions: Sessions,
+    pub(crate) moves: Moves,
+    pub(crate) contact: Contact,
     pub(crate) elections: Elections,
     pub(crate) real_time: RealTime,
     pub(crate) acknowledged: Acknowledged,
@@ -50,6 +56,7 @@ impl Checks {
 
     /// A member is about to apply an entry. Its monotonic clock shows `now_ms`.
     pub(crate) fn committed(&mut self, member: u8, entry: &LogEntry, now_ms: u64) -> Checked {
+        self.contact.committed(entry);
         for happened in self.truth.observe(member, entry)? {
             if happened.goes_on {
                 continue;

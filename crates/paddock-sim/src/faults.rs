@@ -174,6 +174,12 @@ pub(crate) enum Fault {
         member: u8,
         down: SimDuration,
     },
+    /// The same, and the clock goes back: between the two the member was started again with a clock that was so much ahead.
+    OldDiskAndClock {
+        member: u8,
+        down: SimDuration,
+        ahead_ms: i64,
+    },
     /// A machine is started with a copy of the disk of another member of its ensemble, and with its own after that.
     NeighboursDisk {
         whom: Whom,
@@ -249,6 +255,7 @@ pub(crate) enum FaultKind {
     NewDiskBesideSleeper,
     ForeignDisk,
     OldDisk,
+    OldDiskAndClock,
     NeighboursDisk,
     WrongState,
     Twin,
@@ -294,9 +301,9 @@ impl FaultKind {
     /// True if a machine may forget by it, or hold what nobody has written.
     pub(crate) fn loses_data(self) -> bool {
         use FaultKind::{Flip, ForeignDisk, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart};
-        use FaultKind::{OldDisk, WrongState};
+        use FaultKind::{OldDisk, OldDiskAndClock, WrongState};
         let is_new = matches!(self, NewDisk | NewDiskAndEnd | NewDisksApart | NewDiskBesideSleeper);
-        is_new || matches!(self, Flip | ForeignDisk | OldDisk | WrongState)
+        is_new || matches!(self, Flip | ForeignDisk | OldDisk | OldDiskAndClock | WrongState)
     }
 }
 
@@ -392,6 +399,11 @@ fn throw(kind: FaultKind, machines: u8, chance: &mut Chance) -> Fault {
         FaultKind::OldDisk => {
             let member = chance.between(1, u64::from(machines)) as u8;
             Fault::OldDisk { member, down: SimDuration::millis(chance.mostly_low(1, 300)) }
+        }
+        FaultKind::OldDiskAndClock => {
+            let member = chance.between(1, u64::from(machines)) as u8;
+            let down = SimDuration::millis(chance.mostly_low(1, 300));
+            Fault::OldDiskAndClock { member, down, ahead_ms: chance.between(60_000, 100_000_000) as i64 }
         }
         FaultKind::NeighboursDisk => Fault::NeighboursDisk { whom, down: span },
         FaultKind::Twin => {

@@ -77,6 +77,8 @@ pub(crate) struct Machine {
     pub(crate) is_foreign: bool,
     /// A copy of its disk as it once was.
     pub(crate) copy: Option<SimDisk>,
+    /// Milliseconds by which its clock was put ahead when that was copied, and the start of it that others knew of then.
+    pub(crate) ahead: Option<(i64, u64)>,
     /// A copy of another member's disk, with which it is started next.
     pub(crate) neighbours_disk: Option<SimDisk>,
     /// The znode whose data is not what the log made it, while its state is wrong.
@@ -127,6 +129,7 @@ impl Machine {
             voted: (0, 0),
             is_foreign: false,
             copy: None,
+            ahead: None,
             neighbours_disk: None,
             wrong: None,
             was_wrong: false,

@@ -101,7 +101,7 @@ impl Theme {
                     FaultKind::Cut,
                 ]
             }
-            Theme::OldDisks => vec![FaultKind::OldDisk],
+            Theme::OldDisks => vec![FaultKind::OldDisk, FaultKind::OldDiskAndClock],
             Theme::WrongStates => {
                 vec![FaultKind::WrongState, FaultKind::End, FaultKind::Pause, FaultKind::Cut]
             }

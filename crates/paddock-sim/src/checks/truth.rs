@@ -103,6 +103,11 @@ impl Truth {
         Ok(all)
     }
 
+    /// Number of the last start of a member that has written something; 0 for none.
+    pub(crate) fn last_start(&self, member: u8) -> u64 {
+        self.origins.get(&member).map_or(0, |(start, _)| *start)
+    }
+
     fn admit(&mut self, origin: Origin, number: u64) -> bool {
         let Origin { member, incarnation } = origin;
         let (current, last) = self.origins.get(&member).copied().unwrap_or_default();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use paddock_front::Settings;
 use paddock_member::{Config, Member, MemberError, Work};
+use paddock_proto::SessionId;
 use paddock_replica::{Input, Role};
 use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
@@ -168,6 +169,16 @@ impl Process {
 
     pub(crate) fn conns(&self) -> impl Iterator<Item = ConnId> {
         self.workers.conns()
+    }
+
+    /// The member's last contact with a leader, by its monotonic clock; `None` if it needs no other.
+    pub(crate) fn confirmed_ms(&self) -> Option<u64> {
+        Some(self.member.confirmed_ms()).filter(|confirmed_ms| *confirmed_ms != u64::MAX)
+    }
+
+    /// The session of a connection.
+    pub(crate) fn session(&self, conn: ConnId) -> SessionId {
+        self.workers.session(conn)
     }
 
     /// True if the turn of a connection was cut short, and the next one has not come.

@@ -225,6 +225,8 @@ impl World {
         if self.machine(member).process.as_mut().is_some_and(Process::has_ticked) {
             let span = self.machine(member).clock.world_span(TICK);
             self.plan_act(member, span, Act::Tick);
+            self.look_if_removed(member)?;
+            self.look_at_contact(member, local.monotonic_ms)?;
         }
         self.plan_turns(member);
         self.look_at_role(member);
@@ -239,6 +241,25 @@ impl World {
             agreement::check_passed(member, seen, &self.checks.truth)?;
         }
         self.look_after(member, next.map(drop))
+    }
+
+    /// A member that was removed, and knows, serves nobody.
+    fn look_if_removed(&mut self, member: u8) -> Checked {
+        let machine = &self.machines[usize::from(member) - 1];
+        let Some(process) = machine.process.as_ref().filter(|_| !machine.is_foreign) else { return Ok(()) };
+        let state = process.state.read();
+        let ensemble = state.tree().ensemble();
+        let is_removed =
+            ensemble.is_some_and(|ensemble| !ensemble.all_members().any(|other| other.id == member));
+        self.checks.moves.tick(member, is_removed);
+        self.checks.moves.check_removed(member, process.conns().map(|conn| process.session(conn)))
+    }
+
+    fn look_at_contact(&mut self, member: u8, now_ms: u64) -> Checked {
+        let machine = &self.machines[usize::from(member) - 1];
+        let Some(process) = machine.process.as_ref().filter(|_| !machine.is_foreign) else { return Ok(()) };
+        let (confirmed_ms, applied) = (process.confirmed_ms(), process.state.read().applied().0);
+        self.checks.contact.check(member, (now_ms, self.now), confirmed_ms, applied)
     }
 
     /// Hands on what a member had to say.
@@ -259,8 +280,10 @@ impl World {
             }
         }
         for (to, bytes) in harvest.letters {
-            let MessageFacts { entries, term, campaign, vote, acknowledges, hands_over, digest, .. } =
-                MessageFacts::of(&bytes);
+            let MessageFacts {
+                entries, term, campaign, vote, acknowledges, hands_over, digest, resumed, ..
+            } = MessageFacts::of(&bytes);
+            self.check_resumes(member, &resumed)?;
             self.machine(member).told_digests.extend(digest);
             if let Some(acknowledged) = acknowledges {
                 self.machine(member).acknowledges(acknowledged);
@@ -278,6 +301,7 @@ impl World {
             }
             for entry in entries.iter().filter(|entry| entry.term == term) {
                 self.checks.sessions.proposed(member, entry)?;
+                self.checks.contact.proposed(entry, self.now);
             }
             self.send_letter(member, to, bytes);
         }
@@ -418,6 +442,8 @@ impl World {
         self.thaw(member);
         self.checks.sessions.look_at(member, None, now_ms);
         self.checks.elections.ends(member);
+        self.checks.moves.ends(member);
+        self.checks.contact.ends(member);
         self.network.reset(member);
         if end != End::PowerCut {
             let conns = self.wires.iter().filter(|(_, wire)| wire.member == member);

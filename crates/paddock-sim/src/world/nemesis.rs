@@ -20,6 +20,8 @@ use paddock_chance::Chance;
 const FOREIGN_LIFE: SimDuration = SimDuration::seconds(5);
 /// After so long a leader has heard of a member that was started, and judged its disk.
 const LEADER_KNOWS: SimDuration = SimDuration::millis(2500);
+/// After so long another leader follows one that has ended.
+const NEXT_LEADER: SimDuration = SimDuration::seconds(4);
 
 impl World {
     pub(super) fn strike(&mut self, fault: Fault) -> Checked {
@@ -77,7 +79,10 @@ impl World {
             Fault::NeighboursDisk { whom, down } => self.mix_up_disks(self.whom(whom), down)?,
             Fault::Twin { whom, span, dice } => self.start_twin(self.whom(whom), span, dice)?,
             Fault::WrongState { member, dice } => self.corrupt_state(member, dice),
-            Fault::OldDisk { member, down } => self.copy_or_put_back(member, down)?,
+            Fault::OldDisk { member, down } => self.copy_or_put_back(member, down, 0)?,
+            Fault::OldDiskAndClock { member, down, ahead_ms } => {
+                self.copy_or_put_back(member, down, ahead_ms)?;
+            }
             Fault::NewDiskAndEnd { whom, down, operations } => {
                 let member = self.whom(whom);
                 if self.may_lose_data(member) {
@@ -213,19 +218,37 @@ impl World {
         machine.disk.copy(dice)
     }
 
-    /// Somebody copies a disk, or puts such a copy back: while somebody else leads who has heard what was acknowledged since.
-    fn copy_or_put_back(&mut self, member: u8, down: SimDuration) -> Checked {
+    /// Somebody copies a disk, or puts such a copy back: while somebody else leads who has heard what was acknowledged since. If the clock is
+    /// put ahead for a while, the member is started again meanwhile, and another leader follows before the copy is put back, who knows of
+    /// that start by its number and by nothing else.
+    fn copy_or_put_back(&mut self, member: u8, down: SimDuration, ahead_ms: i64) -> Checked {
         let leaders: Vec<u8> = self.leaders().collect();
         let do_all_run = self.machines.iter().all(|machine| machine.process.is_some());
         let is_led = leaders.len() == 1 && !leaders.contains(&member);
         if !do_all_run || !is_led || !self.may_lose_data(member) {
             return Ok(());
         }
-        if self.machine(member).copy.is_none() {
-            self.machine(member).copy_disk();
+        let known_start = self.checks.truth.last_start(member);
+        let (now, is_nobody_judged) = (self.now, self.now >= self.old_disks_judged_at);
+        let machine = self.machine(member);
+        if machine.copy.is_none() {
+            machine.copy_disk();
+            if ahead_ms > 0 {
+                machine.clock.jump_wall(now, ahead_ms);
+                machine.ahead = Some((ahead_ms, known_start));
+                self.take_down(member, End::Killed, down)?;
+            }
             return Ok(());
         }
-        let (acknowledged, _) = self.machine(member).acknowledged;
+        let (acknowledged, _) = machine.acknowledged;
+        let (ahead_ms, known_before) = machine.ahead.take().unwrap_or_default();
+        machine.clock.jump_wall(now, -ahead_ms);
+        // The leader has to stay while it judges another member's disk.
+        let is_start_known = ahead_ms > 0 && known_start > known_before && is_nobody_judged;
+        let down = if is_start_known { down + NEXT_LEADER } else { down };
+        if let Some(leader) = leaders.first().filter(|_| is_start_known) {
+            self.take_down(*leader, End::Killed, SimDuration::millis(100))?;
+        }
         self.replace_disk(member, down)?;
         let machine = self.machine(member);
         machine.disk = machine.copy.take().expect("that was just looked at");
