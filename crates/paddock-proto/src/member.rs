@@ -18,7 +18,7 @@ pub struct EnsembleMember {
     pub host: String,
     /// Address where peers connect.
     pub quorum_port: u16,
-    /// ZooKeeper's second port for peers: never that of `quorum_port`.
+    /// ZooKeeper's second port for peers. It is that of `quorum_port` for a member as ClickHouse Keeper writes it, which has one.
     pub election_port: u16,
     pub role: MemberRole,
     /// Address where clients connect, as far as the ensemble is told.
@@ -76,6 +76,24 @@ impl EnsembleMember {
             peers.into_iter().next().expect("a split gives at least one part");
         Ok((EnsembleMember { id, host, quorum_port, election_port, role, client }, more_addresses))
     }
+
+    /// Reads the value of `server.ID` as ClickHouse Keeper's `/keeper/config` writes it: `HOST:PORT[;participant|learner][;PRIORITY]`.
+    pub fn parse_of_keeper(id: u8, text: &str) -> Option<EnsembleMember> {
+        let mut parts = text.split(';');
+        let (host, port) = split_host(parts.next()?)?;
+        let port = peer_port(port).ok()?;
+        let role = match parts.next() {
+            None | Some("participant") => MemberRole::Participant,
+            Some("learner") => MemberRole::Observer,
+            Some(_) => return None,
+        };
+        // Every participant may lead, so the priority is read for its form only.
+        if parts.next().is_some_and(|priority| priority.parse::<i32>().is_err()) || parts.next().is_some() {
+            return None;
+        }
+        let host = host.to_owned();
+        Some(EnsembleMember { id, host, quorum_port: port, election_port: port, role, client: None })
+    }
 }
 
 impl MemberRole {
@@ -112,7 +130,8 @@ impl fmt::Display for MemberRole {
 }
 
 /// A host in front of a port: an address of IPv6 stands in brackets.
-struct Bracketed<'a>(&'a str);
+#[derive(Clone, Copy, Debug)]
+pub struct Bracketed<'a>(pub &'a str);
 
 impl fmt::Display for Bracketed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -320,6 +339,29 @@ mod tests {
             ("a:2888:3888;a:-1", "-1"),
         ] {
             check_refused(text, &format!("a port from 1 to 65535, found {port:?}"));
+        }
+    }
+
+    #[test]
+    fn a_member_of_clickhouse_keeper_has_one_port() {
+        let member = EnsembleMember { quorum_port: 9234, election_port: 9234, ..member() };
+        let observer = EnsembleMember { role: MemberRole::Observer, ..member.clone() };
+        let ipv6 = EnsembleMember { host: "::1".into(), ..member.clone() };
+        for (text, expected) in [
+            ("a:9234", Some(member.clone())),
+            ("a:9234;participant", Some(member.clone())),
+            ("a:9234;participant;1", Some(member)),
+            ("a:9234;learner;0", Some(observer)),
+            ("[::1]:9234;participant;1", Some(ipv6)),
+            ("::1:9234", None),
+            ("a:9234:9234", None),
+            ("a:9234;2181", None),
+            ("a:9234;learner;x", None),
+            ("a:9234;learner;1;1", None),
+            ("a:0", None),
+            ("a", None),
+        ] {
+            assert_eq!(EnsembleMember::parse_of_keeper(1, text), expected, "{text}");
         }
     }
 

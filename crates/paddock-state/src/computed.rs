@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{ErrorCode, MemberRole, Read, Stat};
+use paddock_proto::{Bracketed, ErrorCode, MemberRole, Read, Stat};
 use paddock_tree::{COMPUTED, Tree};
 
 /// A bit for each of ClickHouse's feature flags from the highest on: filtered lists, multi reads, checks of absence,
@@ -131,7 +131,13 @@ fn config(tree: &Tree) -> String {
             MemberRole::Participant => "participant",
             MemberRole::Observer => "learner",
         };
-        let _ = writeln!(text, "server.{}={}:{};{role};1", member.id, member.host, member.quorum_port);
+        let _ = writeln!(
+            text,
+            "server.{}={}:{};{role};1",
+            member.id,
+            Bracketed(&member.host),
+            member.quorum_port
+        );
     }
     text
 }

@@ -66,7 +66,7 @@ pub fn lines(members: &[EnsembleMember]) -> String {
 
 /// The members of lines, or of parts between commas; `None` if one cannot be read or stands there twice.
 pub(crate) fn parse_members(text: &str) -> Option<Vec<EnsembleMember>> {
-    let mut members = real_members(read_members(text)?)?;
+    let mut members = real_members(read_members(text, Present(&[]))?)?;
     members.sort_by_key(|member| member.id);
     Some(members)
 }
@@ -75,10 +75,14 @@ pub(crate) fn parse_members(text: &str) -> Option<Vec<EnsembleMember>> {
 /// the member itself has no other.
 pub(crate) type Written = (i64, EnsembleMember);
 
-fn read_members(text: &str) -> Option<Vec<Written>> {
+/// Members as they are, by which what is asked for is read.
+#[derive(Clone, Copy)]
+struct Present<'a>(&'a [EnsembleMember]);
+
+fn read_members(text: &str, present: Present<'_>) -> Option<Vec<Written>> {
     let mut members = Vec::new();
     for line in parts(text).filter(|line| !line.starts_with("version=")) {
-        let member = parse_member(line)?;
+        let member = present.read(line)?;
         if members.iter().any(|(id, _)| *id == member.0) {
             return None;
         }
@@ -97,18 +101,42 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', '\n']).map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// `server.ID=…`
-fn parse_member(line: &str) -> Option<Written> {
-    let (key, value) = line.split_once('=')?;
-    let id: i64 = key.trim().strip_prefix("server.")?.parse().ok()?;
-    let (member, _) = EnsembleMember::parse(u8::try_from(id).unwrap_or(0), value.trim()).ok()?;
-    Some((id, member))
+impl Present<'_> {
+    /// `server.ID=…`, in ZooKeeper's form or in ClickHouse Keeper's. The latter has no place for the client address and the second
+    /// port, so a member that it names again as it is keeps its own.
+    fn read(self, line: &str) -> Option<Written> {
+        let (key, value) = line.split_once('=')?;
+        let id: i64 = key.trim().strip_prefix("server.")?.parse().ok()?;
+        let (number, value) = (u8::try_from(id).unwrap_or(0), value.trim());
+        if let Ok((member, _)) = EnsembleMember::parse(number, value) {
+            return Some((id, member));
+        }
+        let mut member = EnsembleMember::parse_of_keeper(number, value)?;
+        let is_same = |other: &&EnsembleMember| {
+            i64::from(other.id) == id && other.host == member.host && other.quorum_port == member.quorum_port
+        };
+        if let Some(same) = self.0.iter().find(is_same) {
+            (member.election_port, member.client) = (same.election_port, same.client.clone());
+        }
+        Some((id, member))
+    }
+
+    /// True if a member may join as this line says. As ZooKeeper insists, it says where its clients connect, unless it has the form of
+    /// ClickHouse Keeper or the members that are there do not say it either.
+    fn may_join(self, line: &str, (_, member): &Written) -> bool {
+        member.client.is_some() || is_of_keeper(line) || self.0.iter().any(|present| present.client.is_none())
+    }
+}
+
+fn is_of_keeper(line: &str) -> bool {
+    line.split_once('=').is_some_and(|(_, value)| EnsembleMember::parse_of_keeper(0, value.trim()).is_some())
 }
 
 /// The members that a request asks for, by ZooKeeper's rules, by rising id; `None` for a request that makes no sense.
 pub(crate) fn members_asked_for(members: &[EnsembleMember], asked: &Reconfig<'_>) -> Option<Vec<Written>> {
+    let present = Present(members);
     let mut target = match asked.new_members {
-        Some(all) => read_members(all)?,
+        Some(all) => read_members(all, present)?,
         None => {
             let mut next: Vec<Written> =
                 members.iter().map(|member| (member.id.into(), member.clone())).collect();
@@ -116,9 +144,8 @@ pub(crate) fn members_asked_for(members: &[EnsembleMember], asked: &Reconfig<'_>
                 let id: i64 = id.parse().ok()?;
                 next.retain(|(other, _)| *other != id);
             }
-            for member in parts(asked.joining.unwrap_or_default()) {
-                // As ZooKeeper insists: whoever joins says where its clients connect.
-                let member = parse_member(member).filter(|(_, member)| member.client.is_some())?;
+            for line in parts(asked.joining.unwrap_or_default()) {
+                let member = present.read(line).filter(|member| present.may_join(line, member))?;
                 next.retain(|(other, _)| *other != member.0);
                 next.push(member);
             }
@@ -127,12 +154,22 @@ pub(crate) fn members_asked_for(members: &[EnsembleMember], asked: &Reconfig<'_>
     };
     target.sort_by_key(|(id, _)| *id);
     let has_voter = target.iter().any(|(_, member)| member.role == MemberRole::Participant);
-    (has_voter && !addresses_meet(&target)).then_some(target)
+    let asks = [asked.joining, asked.new_members].into_iter().flatten();
+    let one_port = members.iter().any(has_one_port) || asks.flat_map(parts).any(is_of_keeper);
+    (has_voter && !addresses_meet(&target, one_port)).then_some(target)
 }
 
-/// True if two members, or two purposes of one, have one address.
-fn addresses_meet(members: &[Written]) -> bool {
-    let ports = |member: &EnsembleMember| [member.quorum_port, member.election_port];
+fn has_one_port(member: &EnsembleMember) -> bool {
+    member.quorum_port == member.election_port
+}
+
+/// True if two members have one address, or two purposes of one member do. The latter may be if `one_port`, as it is among members
+/// that ClickHouse Keeper's form has named.
+fn addresses_meet(members: &[Written], one_port: bool) -> bool {
+    let ports = |member: &EnsembleMember| {
+        let second = (!one_port || !has_one_port(member)).then_some(member.election_port);
+        [Some(member.quorum_port), second].into_iter().flatten()
+    };
     let mut addresses: Vec<(&str, u16)> = members
         .iter()
         .flat_map(|(_, member)| ports(member).map(|port| (member.host.as_str(), port)))
@@ -154,7 +191,12 @@ mod tests {
     /// `expected` is where a request leads to: nowhere if it makes no sense, or nobody can have one of the ids.
     #[track_caller]
     fn check(asked: Reconfig<'_>, expected: Option<&str>) {
-        let members = parse_members("server.1=a:1:2;9\nserver.2=b:1:2;9").unwrap();
+        check_from("server.1=a:1:2;9\nserver.2=b:1:2;9", asked, expected);
+    }
+
+    #[track_caller]
+    fn check_from(members: &str, asked: Reconfig<'_>, expected: Option<&str>) {
+        let members = parse_members(members).unwrap();
         let target = members_asked_for(&members, &asked).and_then(real_members);
         let target = target.map(|members| lines(&members).replace('\n', " "));
         assert_eq!(target.as_deref().map(str::trim_end), expected);
@@ -172,6 +214,45 @@ mod tests {
         check(asked(None, Some("1, 7"), None), Some(B));
         check(asked(None, None, Some("server.2=b:1:2;9,server.1=a:1:2;9")), Some(&format!("{A} {B}")));
         check(asked(None, None, Some("server.2=b:1:2;9\nversion=3")), Some(B));
+    }
+
+    /// Ports of ClickHouse Keeper's members are equal, and nothing says where their clients connect.
+    #[test]
+    fn members_of_a_keeper_join_and_leave() {
+        let all = "server.1=a:1:1:participant server.2=b:1:1:participant server.3=c:1:1:observer";
+        let two = "server.1=a:1:1:participant server.2=b:1:1:participant";
+        let lines = all.replace(' ', "\n");
+        check_from(&lines, asked(None, Some("3"), None), Some(two));
+        check_from(&lines, asked(None, None, Some(&lines)), Some(all));
+        check_from(&two.replace(' ', "\n"), asked(Some("server.3=c:1:1:observer"), None, None), Some(all));
+        let shown = "server.1=a:1;participant;1\nserver.2=b:1;participant;1\nserver.3=c:1;learner;1\n";
+        check_from(&lines, asked(None, None, Some(shown)), Some(all));
+        check_from(&lines, asked(Some(shown), None, None), Some(all));
+        check_from(&two.replace(' ', "\n"), asked(Some("server.3=c:1;learner"), None, None), Some(all));
+        check_from(&lines, asked(Some("server.4=c:1"), None, None), None);
+        check_from(&lines, asked(Some("server.4=d:1:1,server.5=d:1:1"), None, None), None);
+    }
+
+    #[test]
+    fn what_keeper_config_shows_changes_nothing_of_members_with_more() {
+        let shown = "server.1=a:1;participant;1\nserver.2=b:1;participant;1\n";
+        check(asked(None, None, Some(shown)), Some(&format!("{A} {B}")));
+        check(asked(Some(shown), None, None), Some(&format!("{A} {B}")));
+        check(
+            asked(Some("server.2=b:1;learner"), None, None),
+            Some(&format!("{A} {}", B.replace("participant", "observer"))),
+        );
+        check(asked(Some("server.3=c:1"), None, None), Some(&format!("{A} {B} server.3=c:1:1:participant")));
+    }
+
+    #[test]
+    fn what_zookeeper_config_shows_of_members_without_a_client_address_can_be_given_back() {
+        let members = "server.1=a:1:2:participant\nserver.2=b:1:2:participant\n";
+        let shown = format!("{members}version=7");
+        let all = "server.1=a:1:2:participant server.2=b:1:2:participant";
+        check_from(members, asked(None, None, Some(&shown)), Some(all));
+        check_from(members, asked(Some(members), None, None), Some(all));
+        check_from(members, asked(Some("server.2=b:1:1"), None, None), None);
     }
 
     #[test]

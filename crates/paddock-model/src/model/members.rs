@@ -33,7 +33,8 @@ impl Model {
     }
 
     pub(super) fn found_ensemble(&mut self, call: &Call, members: &str, changes: &mut Changes) -> Reply {
-        let members = parse_all(members).filter(|members| !members.is_empty()).ok_or(BadArguments)?;
+        let members =
+            parse_all(members, &Members::new()).filter(|members| !members.is_empty()).ok_or(BadArguments)?;
         if members.keys().any(|id| !(1..=255).contains(id)) {
             return Err(BadArguments);
         }
@@ -56,10 +57,13 @@ impl Model {
             return Err(BadVersion);
         }
         let target = match new_members {
-            Some(all) => parse_all(all),
-            None => change(ensemble.members.clone(), joining.as_deref(), leaving.as_deref()),
+            Some(all) => parse_all(all, &ensemble.members),
+            None => change(&ensemble.members, joining.as_deref(), leaving.as_deref()),
         };
-        let target = target.filter(makes_sense).ok_or(BadArguments)?;
+        let named = [joining, new_members].into_iter().flatten();
+        let has_keepers = ensemble.members.values().any(|member| member.quorum_port == member.election_port)
+            || named.flat_map(|all| parts(all)).any(is_of_keeper);
+        let target = target.filter(|target| makes_sense(target, has_keepers)).ok_or(BadArguments)?;
         // ZooKeeper takes ids that no member can have here, and looks at the ACL next.
         let is_foreign = target.keys().any(|id| !(1..=255).contains(id));
         if call.session != SessionId::NONE {
@@ -101,10 +105,10 @@ impl Model {
     }
 }
 
-fn parse_all(text: &str) -> Option<Members> {
+fn parse_all(text: &str, present: &Members) -> Option<Members> {
     let mut members = Members::new();
     for part in parts(text).filter(|part| !part.starts_with("version=")) {
-        let (id, member) = parse(part)?;
+        let (id, member) = parse(part, present)?;
         if members.insert(id, member).is_some() {
             return None;
         }
@@ -112,22 +116,29 @@ fn parse_all(text: &str) -> Option<Members> {
     Some(members)
 }
 
-fn change(mut members: Members, joining: Option<&str>, leaving: Option<&str>) -> Option<Members> {
+fn change(present: &Members, joining: Option<&str>, leaving: Option<&str>) -> Option<Members> {
+    let mut members = present.clone();
     for id in parts(leaving.unwrap_or_default()) {
         members.remove(&parse_id(id)?);
     }
+    let is_client_said = present.values().all(|member| member.client.is_some());
     for part in parts(joining.unwrap_or_default()) {
-        let (id, member) = parse(part).filter(|(_, member)| member.client.is_some())?;
+        let (id, member) = parse(part, present)?;
+        if member.client.is_none() && is_client_said && !is_of_keeper(part) {
+            return None;
+        }
         members.insert(id, member);
     }
     Some(members)
 }
 
-fn makes_sense(members: &Members) -> bool {
+fn makes_sense(members: &Members, has_keepers: bool) -> bool {
     let mut addresses: Vec<_> = Vec::new();
     for member in members.values() {
         addresses.push((&member.host, member.quorum_port));
-        addresses.push((&member.host, member.election_port));
+        if member.election_port != member.quorum_port || !has_keepers {
+            addresses.push((&member.host, member.election_port));
+        }
     }
     let count = addresses.len();
     addresses.sort();
@@ -139,11 +150,25 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', '\n']).map(str::trim).filter(|part| !part.is_empty())
 }
 
-fn parse(part: &str) -> Option<(i64, EnsembleMember)> {
+fn parse(part: &str, present: &Members) -> Option<(i64, EnsembleMember)> {
     let (key, value) = part.split_once('=')?;
     let id = parse_id(key.trim().strip_prefix("server.")?)?;
-    let member = EnsembleMember::parse(u8::try_from(id).unwrap_or(1), value.trim()).ok()?.0;
-    Some((id, member))
+    let number = u8::try_from(id).unwrap_or(1);
+    if let Ok((member, _)) = EnsembleMember::parse(number, value.trim()) {
+        return Some((id, member));
+    }
+    let member = EnsembleMember::parse_of_keeper(number, value.trim())?;
+    // All that this form says is as before, but perhaps the role.
+    match present.get(&id) {
+        Some(old) if (&old.host, old.quorum_port) == (&member.host, member.quorum_port) => {
+            Some((id, EnsembleMember { role: member.role, ..old.clone() }))
+        }
+        _ => Some((id, member)),
+    }
+}
+
+fn is_of_keeper(part: &str) -> bool {
+    part.split_once('=').is_some_and(|(_, value)| EnsembleMember::parse_of_keeper(1, value.trim()).is_some())
 }
 
 fn parse_id(text: &str) -> Option<i64> {
