@@ -209,7 +209,7 @@ impl LogEntry {
     }
 }
 
-pub(crate) fn next_batch<'a>(rest: &mut &'a [u8]) -> Result<Batch<'a>, DecodeError> {
+fn next_batch<'a>(rest: &mut &'a [u8]) -> Result<Batch<'a>, DecodeError> {
     let (head, behind) = rest.split_first_chunk::<HEAD_BYTES>().ok_or(DecodeError::Truncated)?;
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
     let len = u32::from_le_bytes(std::array::from_fn(|i| head[17 + i])) as usize;

@@ -1,10 +1,9 @@
 //! Messages between members, opened for tests: the simulator writes them into its story and checks what they promise.
 
-use paddock_proto::{SessionId, Write};
+use paddock_proto::SessionId;
 use raft::eraftpb::{Message, MessageType};
 
 use crate::LogEntry;
-use crate::batch::next_batch;
 use crate::configuration::from_raft;
 use crate::effects::SnapshotWrite;
 use crate::message::{ConfirmationLimits, Envelope, Greeting, PeerMessage, Purpose};
@@ -67,8 +66,6 @@ fn describe_raft(message: &Message) -> String {
 pub struct MessageFacts {
     /// Sessions that it reports as heard by its sender.
     pub heard: Vec<SessionId>,
-    /// Sessions whose clients have come back to its sender, in a batch for the leader.
-    pub resumed: Vec<SessionId>,
     /// Entries that it brings to a follower, and the term in which its sender leads.
     pub entries: Vec<LogEntry>,
     pub term: u64,
@@ -93,9 +90,6 @@ impl MessageFacts {
         match Envelope::open(message).and_then(|(_, body)| PeerMessage::decode(body)) {
             Ok(PeerMessage::Heard { sessions: heard, .. }) => {
                 MessageFacts { heard, ..MessageFacts::default() }
-            }
-            Ok(PeerMessage::Forward(batch)) => {
-                MessageFacts { resumed: resumed_sessions(&batch), ..MessageFacts::default() }
             }
             Ok(PeerMessage::Digest { index, digest, .. }) => {
                 MessageFacts { digest: Some((index, digest)), ..MessageFacts::default() }
@@ -129,10 +123,4 @@ impl MessageFacts {
             _ => none,
         }
     }
-}
-
-fn resumed_sessions(batch: &[u8]) -> Vec<SessionId> {
-    let Ok(batch) = next_batch(&mut &batch[..]) else { return Vec::new() };
-    let resumes = batch.commands().filter(|command| matches!(command.write, Ok(Write::ResumeSession { .. })));
-    resumes.map(|command| command.session).filter(|session| *session != SessionId::NONE).collect()
 }

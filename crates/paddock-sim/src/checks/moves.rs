@@ -1,44 +1,22 @@
-//! Sessions move only to where their clients are: no member asks for one on a connection that is long gone, and none that knows of its own
-//! removal keeps a connection.
+//! Sessions leave members that are removed: none that knows of its own removal keeps a connection.
 
 use std::collections::BTreeMap;
 
 use paddock_proto::SessionId;
 
 use super::{Checked, ensure};
-use crate::time::{SimDuration, Time};
 
 const CHECKER: &str = "moves";
-/// Time in which a member takes notice of the end of a connection, whatever its disk is doing.
-const NOTICE: SimDuration = SimDuration::seconds(4);
 /// Ticks in which a member that learns of its removal closes its connections.
 const FAREWELL_TICKS: u32 = 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
-    /// The last time at which a member was seen to have a connection that asks for a session.
-    had: BTreeMap<(u8, SessionId), Time>,
     /// Ticks of the members whose state says that they were removed.
     removed_ticks: BTreeMap<u8, u32>,
 }
 
 impl Moves {
-    /// The member has a connection that asks for the session, or that ends now.
-    pub(crate) fn has(&mut self, member: u8, session: SessionId, now: Time) {
-        self.had.insert((member, session), now);
-    }
-
-    /// A member tells the leader that the client of a session has come to it.
-    pub(crate) fn check_resume(&self, member: u8, session: SessionId, now: Time) -> Checked {
-        let had = self.had.get(&(member, session));
-        ensure!(
-            had.is_some_and(|had| now - *had <= NOTICE),
-            CHECKER,
-            "member {member} asks for session {session}; its last connection for that was there at {had:?}"
-        );
-        Ok(())
-    }
-
     /// The member has had a tick.
     pub(crate) fn tick(&mut self, member: u8, is_removed: bool) {
         let ticks = self.removed_ticks.entry(member).or_default();

@@ -20,8 +20,6 @@ use crate::wire::{Frame, Packet};
 pub(super) struct Wire {
     pub(super) client: usize,
     pub(super) member: u8,
-    /// The session that its greeting asks for.
-    session: SessionId,
     /// The life of the process that has accepted it.
     life: Option<u64>,
     /// On their way. Events only say that the next one arrives, so that none overtakes another.
@@ -122,14 +120,9 @@ impl World {
         let conn = ConnId::new(worker, self.conns);
         self.trace.note(self.now, format_args!("client {client} connects to {member} as {conn:?}"));
         let (frames, packets, now) = (VecDeque::new(), VecDeque::new(), self.now);
-        let session = match &greeting {
-            Frame::Greet { session, .. } => *session,
-            _ => SessionId::NONE,
-        };
         let wire = Wire {
             client,
             member,
-            session,
             life: None,
             frames,
             packets,
@@ -156,9 +149,6 @@ impl World {
         for (conn, packet) in packets {
             let at = self.now + self.network.delay();
             let Some(wire) = self.wires.get_mut(&conn) else { continue };
-            if matches!(packet, Packet::Closed) {
-                self.checks.moves.has(wire.member, wire.session, self.now);
-            }
             wire.last_packet = wire.last_packet.max(at);
             let wrong = self.machines[usize::from(wire.member) - 1].may_show_wrong();
             wire.packets.push_back((packet, wrong));
@@ -229,7 +219,6 @@ impl World {
         let life = self.machine(member).life;
         if let Some(wire) = self.wires.get_mut(&conn) {
             wire.life = Some(life);
-            self.checks.moves.has(member, wire.session, now);
             if is_heard {
                 wire.late = wire.is_late(now, timeout).then_some(now).or(wire.late);
                 (wire.heard, wire.taken) = (now, wire.taken + 1);
@@ -263,20 +252,6 @@ impl World {
         let deeds = self.clients[client].receive(now, packet, &mut self.checks)?;
         self.carry_out(client, deeds);
         Ok(())
-    }
-
-    /// A member tells the leader that the clients of these sessions have come to it.
-    pub(super) fn check_resumes(&mut self, member: u8, resumed: &[SessionId]) -> Checked {
-        if resumed.is_empty() {
-            return Ok(());
-        }
-        let now = self.now;
-        let machine = &self.machines[usize::from(member) - 1];
-        let conns = machine.process.iter().flat_map(|process| process.conns());
-        for wire in conns.filter_map(|conn| self.wires.get(&conn)) {
-            self.checks.moves.has(member, wire.session, now);
-        }
-        resumed.iter().try_for_each(|session| self.checks.moves.check_resume(member, *session, now))
     }
 
     /// The clients that take their sessions for alive.

@@ -280,10 +280,8 @@ impl World {
             }
         }
         for (to, bytes) in harvest.letters {
-            let MessageFacts {
-                entries, term, campaign, vote, acknowledges, hands_over, digest, resumed, ..
-            } = MessageFacts::of(&bytes);
-            self.check_resumes(member, &resumed)?;
+            let MessageFacts { entries, term, campaign, vote, acknowledges, hands_over, digest, .. } =
+                MessageFacts::of(&bytes);
             self.machine(member).told_digests.extend(digest);
             if let Some(acknowledged) = acknowledges {
                 self.machine(member).acknowledges(acknowledged);
