@@ -11,6 +11,7 @@
 //! bytes of sockets ──receive──▶ Front ──inputs──▶ engine ──mail──▶ Front ──unsent──▶ bytes for sockets
 //! ```
 
+mod acl_schemes;
 mod audit;
 mod auth;
 mod buffers;

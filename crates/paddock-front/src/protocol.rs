@@ -20,6 +20,7 @@ use paddock_proto::{
 use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::{Command, Tree};
 
+use crate::acl_schemes;
 use crate::auth;
 use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
 use crate::identities::{self, TooManyIdentities};
@@ -309,6 +310,11 @@ impl Protocol {
         }
         let mut command = Vec::with_capacity(bytes);
         Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
+        let missing = acl_schemes::missing_schemes(op, body, settings);
+        if !missing.is_empty() {
+            let body_at = command.len() - body.len();
+            acl_schemes::overwrite(&mut command[body_at..], &missing);
+        }
         if settings.enforces_quotas {
             Command::enforce_quotas(self.client.ids(), &mut command);
         }

@@ -30,6 +30,8 @@ pub struct Settings {
     pub sasl: Option<Arc<SaslUsers>>,
     /// Kerberos, for clients that prove themselves by SASL's GSSAPI. It counts with `sasl` only.
     pub kerberos: Option<Kerberos>,
+    /// Clients may show certificates, and so ACLs may name their subjects.
+    pub has_certificates: bool,
     /// Schemes of which a client has to show an identity before it asks for anything; empty if none has to.
     pub required_schemes: Vec<String>,
     /// Every read sees what was written anywhere before it was asked, and not only what its own session wrote.
@@ -129,6 +131,7 @@ impl Settings {
             super_digest: None,
             sasl: None,
             kerberos: None,
+            has_certificates: false,
             required_schemes: Vec::new(),
             linearizable_reads: false,
             enforces_quotas: false,

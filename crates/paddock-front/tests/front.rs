@@ -91,6 +91,7 @@ impl Stage {
             super_digest: None,
             sasl: None,
             kerberos: None,
+            has_certificates: false,
             required_schemes: Vec::new(),
             linearizable_reads: false,
             enforces_quotas: false,
@@ -1102,4 +1103,46 @@ fn a_write_that_is_too_large_with_its_identities_is_refused_in_its_turn_and_its_
     assert_eq!(stage.replies(conn), [(Xid::AUTH.0, None), (3, Some(ErrorCode::MarshallingError))]);
     assert!(!stage.is_closing(conn) && stage.inputs().is_empty());
     assert_eq!(hits.count(LimitHit::CommandBytes), 2);
+}
+
+/// A member without SASL and without certificates takes no ACL that nobody could meet, alone or in a multi.
+#[test]
+fn an_acl_of_a_scheme_that_nothing_provides_is_refused_by_the_state() {
+    let mut stage = Stage::new(Limits::default());
+    let (conn, reader) =
+        (stage.connect(1, FIRST, Extensions::default()), stage.connect(2, SECOND, Extensions::default()));
+    let acl = |scheme: &str| [Acl { perms: Perms::ALL, id: Id::new(scheme, "carol:x") }];
+    let create = |out: &mut Vec<u8>, path: &str, scheme: &str| {
+        encode::create(out, path, Some(b"sasl"), &acl(scheme), CreateMode::Persistent);
+    };
+    let alone = |xid, path: &str, scheme: &str| request(xid, OpCode::Create, |out| create(out, path, scheme));
+    let multi = |xid, scheme: &str| {
+        request(xid, OpCode::Multi, |out| {
+            for (path, scheme) in [("/m1", "digest"), ("/m2", scheme)] {
+                encode::multi_operation(out, OpCode::Create);
+                create(out, path, scheme);
+            }
+            encode::multi_end(out);
+        })
+    };
+    stage.receive(conn, &[alone(1, "/s", "sasl"), alone(2, "/x", "x509"), alone(3, "/d", "digest")].concat());
+    stage.receive(conn, &multi(4, "sasl"));
+    for input in stage.inputs() {
+        let ClientInput::Write { mut command, .. } = input else { panic!("{input:?}") };
+        // As if the service asked, whose session need not live.
+        command[..8].fill(0);
+        let mut outboxes = Outboxes::new(1);
+        stage.around.state.borrow_mut().apply(&Command::decode(&command).unwrap(), &mut outboxes);
+    }
+    for (path, expected) in [
+        ("/s", Some(ErrorCode::NoNode)),
+        ("/x", Some(ErrorCode::NoNode)),
+        // It is there, and its ACL names another.
+        ("/d", Some(ErrorCode::NoAuth)),
+        ("/m1", Some(ErrorCode::NoNode)),
+    ] {
+        let exists = |out: &mut Vec<u8>| encode::path_and_watch(out, path, false);
+        stage.receive(reader, &request(1, OpCode::Exists, exists));
+        assert_eq!(stage.replies(reader), [(1, expected)], "{path}");
+    }
 }

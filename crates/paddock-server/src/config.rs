@@ -212,6 +212,7 @@ impl Config {
             super_digest: self.super_digest.clone(),
             sasl: self.sasl.clone().map(Arc::new),
             kerberos,
+            has_certificates: self.tls.is_some(),
             required_schemes: self.required_schemes.clone(),
             linearizable_reads: self.has_linearizable_reads(),
             enforces_quotas: self.enforce_quota,

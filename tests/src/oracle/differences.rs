@@ -104,16 +104,6 @@ pub const DIFFERENCES: &[Difference] = &[
             calls_in_steps(vec![(0..501).map(create).collect(), vec![close]])
         },
     },
-    Difference {
-        what: "an ACL may name users of SASL on a server without SASL",
-        why: "members decide alike, whether or not they have SASL users; ZooKeeper knows the scheme only where its provider is \
-              configured",
-        example: || {
-            let body = Body::new().string(Some("/o@@@@@@/sasl")).buffer(Some(b""));
-            let body = body.int("entries", 1).int("perms", 31).string(Some("sasl")).string(Some("bob"));
-            one_call(Call::of("create", OpCode::Create, body.int("flags", 0)))
-        },
-    },
 ];
 
 /// Those of servers whose clients prove who they are.

@@ -157,6 +157,7 @@ impl Settings {
             super_digest: names::identities(names::SUPER).first().map(|digest| digest.id.clone()),
             sasl: None,
             kerberos: None,
+            has_certificates: false,
             required_schemes: Vec::new(),
             linearizable_reads: self.linearizable_reads,
             enforces_quotas: true,
