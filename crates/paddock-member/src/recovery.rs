@@ -69,6 +69,14 @@ pub enum RecoveryError {
         snapshot.display()
     )]
     LogLost { log_dir: PathBuf, last: Index, snapshot: PathBuf },
+    #[error(
+        "{} says that this member has been in use, but transaction log {} is empty and there is no snapshot: check dataLogDir, and \
+         that its volume is mounted. If the data is lost for good, remove the file: a member of an ensemble then learns from the \
+         others, one alone begins with an empty tree",
+        data_dir.join(identity::NAME).display(),
+        log_dir.display()
+    )]
+    LogMissing { data_dir: PathBuf, log_dir: PathBuf },
 }
 
 /// A member as it was found on disk.
@@ -119,10 +127,14 @@ pub(crate) fn recover(
     let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
     let begins_anew = unfinished == Some(meta.index);
     let (log, hard_state, mut entries) = read_log(disk.clone(), config, &meta, begins_anew, clock)?;
+    // Each start writes its number into the log, the first one before it writes the identity down.
+    let has_nothing = meta.index == Index(0) && hard_state.incarnation == 0 && entries.is_empty();
+    if has_nothing && identity.is_some() && diverged_at.is_none() {
+        return Err(RecoveryError::LogMissing { data_dir: config.data_dir.clone(), log_dir });
+    }
     let is_learning = hard_state.silent_until > 0;
     check_ensemble(config, &tree, &entries, cluster, is_learning)?;
     // Everything before this line only looks: a directory that is refused stays as it is.
-    identity::settle(disk.as_ref(), config, identity)?;
     let mut log = log.repair()?;
     if begins_anew {
         tracing::info!(index = meta.index.0, "transaction log begins anew behind the installed snapshot");
@@ -151,7 +163,10 @@ pub(crate) fn recover(
         recovered.cluster = Cluster::Known(cluster);
     }
     recovered.begin(u64::from(config.member), config.process(), state.tree(), clock.now());
-    write_down(&mut log, &recovered.hard_state)?;
+    let is_written = write_down(&mut log, &recovered.hard_state)?;
+    if is_written {
+        identity::settle(disk.as_ref(), config, identity)?;
+    }
     if let Some(index) = diverged_at {
         diverged::remove_mark(disk.as_ref(), config, index)?;
     }
@@ -176,12 +191,13 @@ fn check_ensemble(
     Ok(())
 }
 
-/// Writes the number of this start down. On a full disk it goes with what is written next.
-fn write_down(log: &mut Log, hard_state: &HardState) -> Result<(), LogError> {
+/// Writes the number of this start down. Returns false if there was no room, so that it goes with what is written next.
+fn write_down(log: &mut Log, hard_state: &HardState) -> Result<bool, LogError> {
     log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
     match log.sync() {
-        Err(error) if error.is_passing() => Ok(()),
-        synced => synced,
+        Ok(()) => Ok(true),
+        Err(error) if error.is_passing() => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

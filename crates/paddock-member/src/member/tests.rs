@@ -1,6 +1,7 @@
 //! A member alone on a disk in memory: whatever fails, what was acknowledged is there again.
 
 use std::cell::{RefCell, RefMut};
+use std::path::Path;
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
@@ -382,4 +383,28 @@ fn snapshots_let_the_log_go() {
     member.end(&mut shell).unwrap();
     let again = Stage::start(&disk).unwrap();
     assert!((0..200).all(|number| again.has(number)));
+}
+
+/// A volume that is not mounted, or a setting that names another directory.
+#[test]
+fn a_member_without_the_log_of_its_earlier_life_does_not_begin_anew() {
+    let disk = MemDisk::new(1);
+    let with_log_in = |dir: &str| Config { log_dir: Some(dir.into()), ..Config::small() };
+    let mut stage = Stage::start_as(&disk, with_log_in("/mounted")).unwrap();
+    stage.create();
+    stage.settle().unwrap();
+    drop(stage);
+    disk.kill();
+    let refused = Stage::start_as(&disk, with_log_in("/elsewhere")).map(drop).unwrap_err();
+    let MemberError::Recovery(RecoveryError::LogMissing { log_dir, .. }) = &refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(log_dir, Path::new("/elsewhere/log"));
+    let back = Stage::start_as(&disk, with_log_in("/mounted")).unwrap();
+    assert!(back.has(0));
+    drop(back);
+    disk.kill();
+    // What the message says.
+    disk.remove(&Config::small().data_dir.join("identity")).unwrap();
+    Stage::start_as(&disk, with_log_in("/elsewhere")).unwrap();
 }
