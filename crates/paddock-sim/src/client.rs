@@ -167,6 +167,11 @@ impl Client {
         self.watching.held_at(truth, truth.last_zxid(), &self.ids)
     }
 
+    /// False if its member may hold more of them: nobody can tell.
+    pub(crate) fn is_certain_of_watches(&self) -> bool {
+        self.watching.is_certain()
+    }
+
     pub(crate) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }

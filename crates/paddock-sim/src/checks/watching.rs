@@ -76,6 +76,9 @@ pub(crate) struct Watching {
     is_setting: bool,
     /// Events of watches that were set again when others were not.
     between: Vec<Told>,
+    /// Watches that were set again in portions, on znodes that the client may not have been allowed to read then. The member holds them,
+    /// or has used them up for changes that the client was not to be told of.
+    uncertain: Table,
 }
 
 /// A setWatches that was answered.
@@ -124,6 +127,12 @@ impl Watching {
         let first = self.due.front().map(|(first, _)| *first);
         let next = self.due.iter().take_while(|(due, _)| Some(*due) == first);
         let place = next.take(if H::IS_ORDERED { 1 } else { usize::MAX }).position(|due| *due == found);
+        let is_possible = self.uncertain.wakes(kind, path);
+        self.uncertain.forget_woken(kind, path);
+        if place.is_none() && is_possible {
+            self.known.forget_woken(kind, path);
+            return Ok(());
+        }
         ensure!(place.is_some(), CHECKER, "the client is told {found:?} where {:?} is due", self.due.front());
         self.due.remove(place.expect("that was just looked at"));
         self.known.forget_woken(kind, path);
@@ -165,10 +174,17 @@ impl Watching {
 
     /// Number of watches after the changes up to `zxid`, as a server counts them: by znode, those on it and those on
     /// its children.
+    ///
+    /// It may hold those that are uncertain as well.
     pub(crate) fn held_at(&self, history: &impl History, zxid: Zxid, ids: &[Id]) -> usize {
         let mut later = self.clone();
         later.play(history, zxid, ids);
         later.held.len()
+    }
+
+    /// True if it is known of all watches that the client has asked for whether the member holds them.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.uncertain.is_empty()
     }
 
     fn watch(&mut self, which: impl Fn(&mut Table) -> &mut BTreeSet<String>, path: &str) {
@@ -198,6 +214,9 @@ impl Watching {
 
     /// The server says whether there is such a watch.
     pub(crate) fn check(&self, path: &str, kind: WatcherKind, is_there: bool) -> Checked {
+        if self.uncertain.clone().remove(path, kind) {
+            return Ok(());
+        }
         let expected = self.held.clone().remove(path, kind);
         ensure!(
             expected == is_there,
@@ -210,11 +229,13 @@ impl Watching {
     pub(crate) fn remove(&mut self, path: &str, kind: WatcherKind) {
         self.known.remove(path, kind);
         self.held.remove(path, kind);
+        self.uncertain.remove(path, kind);
     }
 
     /// The connection is another one: what was on its way is lost, and nothing is watched until it is asked for again.
     pub(crate) fn lose_connection(&mut self) {
         self.held = Table::default();
+        self.uncertain = Table::default();
         self.due.clear();
         self.caught_up.clear();
         self.between.clear();
@@ -239,6 +260,8 @@ impl Watching {
         let SetAgain { relative_zxid, now, watches_per_turn } = *again;
         let is_at_once = self.known.count() <= watches_per_turn;
         let mut left = Table::default();
+        // Watches of znodes that have changed and that the client may not read now. It may have been told of them when it could.
+        let mut hidden = Table::default();
         let mut expected = Vec::new();
         let mut tell = |kind, path: &String| expected.push((kind, path.clone()));
         // Nothing is told of a znode that the client may not read, and its watch is set.
@@ -249,6 +272,7 @@ impl Watching {
                 Some(stamps) if stamps.mzxid > relative_zxid && may_read(path) => {
                     tell(EventKind::NodeDataChanged, path);
                 }
+                Some(stamps) if stamps.mzxid > relative_zxid => drop(hidden.data.insert(path.clone())),
                 Some(_) => drop(left.data.insert(path.clone())),
             }
         }
@@ -256,7 +280,7 @@ impl Watching {
             match history.stamps_at(now, path) {
                 Some(_) if may_read(path) => tell(EventKind::NodeCreated, path),
                 // It watches the data of a znode that is there.
-                Some(_) => drop(left.data.insert(path.clone())),
+                Some(_) => drop(hidden.data.insert(path.clone())),
                 None => drop(left.exist.insert(path.clone())),
             }
         }
@@ -266,6 +290,7 @@ impl Watching {
                 Some(stamps) if stamps.pzxid > relative_zxid && may_read(path) => {
                     tell(EventKind::NodeChildrenChanged, path);
                 }
+                Some(stamps) if stamps.pzxid > relative_zxid => drop(hidden.children.insert(path.clone())),
                 Some(_) => drop(left.children.insert(path.clone())),
             }
         }
@@ -278,9 +303,12 @@ impl Watching {
                 CHECKER,
                 "watches are set again, and {told:?} is told, then {between:?}; it should be {expected:?}"
             );
+            left.data.append(&mut hidden.data);
+            left.children.append(&mut hidden.children);
         } else {
             told.extend(between);
             left.be_told_meanwhile(&told)?;
+            told.iter().for_each(|(kind, path)| hidden.forget_woken(*kind, path));
             let since = relative_zxid.next().0..=now.0;
             for (kind, path) in expected {
                 let is_told = told.iter().any(|(_, about)| *about == path);
@@ -289,11 +317,21 @@ impl Watching {
                     CHECKER,
                     "watches are set again in portions, and {told:?} is told, but not {kind:?} of {path}"
                 );
+                match kind {
+                    _ if is_told => {}
+                    EventKind::NodeChildrenChanged => drop(hidden.children.insert(path)),
+                    _ => drop(hidden.data.insert(path)),
+                }
             }
         }
         left.persistent = std::mem::take(&mut self.known.persistent);
         left.recursive = std::mem::take(&mut self.known.recursive);
         (self.known, self.held, self.through) = (left.clone(), left, now);
+        if !is_at_once {
+            self.known.data.extend(hidden.data.iter().cloned());
+            self.known.children.extend(hidden.children.iter().cloned());
+            self.uncertain = hidden;
+        }
         Ok(())
     }
 }

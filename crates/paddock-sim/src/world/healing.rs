@@ -151,7 +151,8 @@ impl World {
             ephemerals::check_gone(number, state.tree(), gone)?;
             let conns: BTreeSet<_> = process.conns().collect();
             let served = self.clients.iter().filter(|c| c.conn().is_some_and(|conn| conns.contains(&conn)));
-            let knows_all = served.clone().count() == conns.len();
+            let knows_all =
+                served.clone().count() == conns.len() && served.clone().all(Client::is_certain_of_watches);
             let expected = served.map(|client| client.watches_held(&self.checks.truth)).sum();
             watching::check_held(number, state.state().watch_count(), expected, knows_all)?;
         }
