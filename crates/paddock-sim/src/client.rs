@@ -31,6 +31,9 @@ const LATE_IDENTITIES: u64 = 8;
 /// One of so many times a client tries to take over a session instead of going on with its own.
 const CLAIMS: u64 = 12;
 
+/// One of so many times a client that shows users whom nobody knows does so.
+const STRANGERS: u64 = 16;
+
 /// Deed that a client wants done.
 #[derive(Debug)]
 pub(crate) enum Deed {
@@ -301,6 +304,10 @@ impl Client {
         {
             return vec![self.identify(credentials)];
         }
+        if self.habits.shows_strangers && self.unconfirmed.is_none() && self.chance.one_in(STRANGERS) {
+            let credentials = *self.chance.pick(&names::STRANGERS);
+            return vec![self.identify(credentials)];
+        }
         if self.chance.one_in(self.habits.closes) {
             return vec![self.ask(now, Ask::Write(Wish::CloseSession), checks)];
         }
@@ -325,9 +332,15 @@ impl Client {
         Deed::Send(Frame::Identify { credentials })
     }
 
+    /// The identities of its connection once the member has taken the one that it has shown last. Each counts once.
     fn shown_ids(&self) -> Vec<Id> {
-        let unconfirmed = self.unconfirmed.into_iter().flat_map(names::identities);
-        self.ids.iter().cloned().chain(unconfirmed).collect()
+        let mut ids = self.ids.clone();
+        for id in self.unconfirmed.into_iter().flat_map(names::identities) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        ids
     }
 
     fn ask_something(&mut self, now: Time, checks: &mut Checks) -> Deed {

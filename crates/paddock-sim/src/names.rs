@@ -8,6 +8,11 @@ pub(crate) const ANN: &str = "ann:apples";
 /// The user who may do everything.
 pub(crate) const SUPER: &str = "super:oranges";
 
+/// Users whom nobody knows: more than a connection may show.
+pub(crate) const STRANGERS: [&str; 6] = ["a:1", "b:2", "c:3", "d:4", "e:5", "f:6"];
+/// Identities that a connection may show, that of its address included.
+pub(crate) const IDENTITIES_MAX: usize = 5;
+
 /// The identities that a user and password prove.
 pub(crate) fn identities(credentials: &str) -> Vec<Id> {
     let id = digest_id(credentials.as_bytes());

@@ -59,6 +59,8 @@ impl RunPlan {
         clients[1..].iter_mut().filter(|_| only_one_writes).for_each(|client| client.writes = 0);
         let mut late = Chance::of(seed, "identities");
         clients.iter_mut().for_each(|client| client.identifies_late = late.one_in(2));
+        let mut strangers = Chance::of(seed, "strangers");
+        clients.iter_mut().for_each(|client| client.shows_strangers = strangers.one_in(6));
         let mut dialects = Chance::of(seed, "dialects");
         if dialects.one_in(3) {
             let count = clients.len() as u64;

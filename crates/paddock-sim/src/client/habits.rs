@@ -44,6 +44,8 @@ pub(crate) struct Habits {
     pub(crate) identifies_late: bool,
     /// It asks for lists more than for anything else, and changes what they say and who may read them.
     lists: bool,
+    /// Now and then it shows another user that nobody knows, until it may not.
+    pub(crate) shows_strangers: bool,
     /// It changes who takes part, and knows of so many machines.
     changes_members_of: Option<u8>,
 }
@@ -65,6 +67,7 @@ impl Habits {
             extensions: Extensions::default(),
             identifies_late: false,
             lists: false,
+            shows_strangers: false,
             changes_members_of: None,
         }
     }

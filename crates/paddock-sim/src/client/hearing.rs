@@ -73,9 +73,22 @@ impl Client {
     /// The member was at this zxid when it took the identity that the client has shown. Events go by it from then on.
     fn hear_identified(&mut self, now: Time, zxid: Zxid, checks: &Checks) -> Checked<Vec<Deed>> {
         self.watching.show(&checks.truth, zxid, &self.ids)?;
-        self.ids.extend(self.unconfirmed.take().into_iter().flat_map(names::identities));
+        self.ids = self.shown_ids();
+        self.unconfirmed = None;
+        let count = self.ids.len();
+        ensure!(count <= names::IDENTITIES_MAX, CHECKER, "the connection has shown {count} identities");
         let is_first = self.phase == Phase::Identifying;
         Ok(if is_first { self.set_watches(now, checks) } else { Vec::new() })
+    }
+
+    /// The member has not taken the identity that the client has shown. It closes the connection.
+    fn hear_not_identified(&mut self, error: ErrorCode) -> Checked {
+        let count = self.shown_ids().len();
+        let is_right = error == ErrorCode::AuthFailed && count > names::IDENTITIES_MAX;
+        ensure!(is_right, CHECKER, "{error:?} for identity {count} of a connection");
+        self.unconfirmed = None;
+        self.has_enough = true;
+        Ok(())
     }
 
     /// The next connection begins another one.
@@ -94,6 +107,9 @@ impl Client {
             let header = header.expect("that was just looked at");
             match header.xid {
                 Xid::NOTIFICATION => self.hear_event(header.zxid, reader.rest(), checks)?,
+                Xid::AUTH if header.error.is_some() => {
+                    header.error.map_or(Ok(()), |error| self.hear_not_identified(error))?;
+                }
                 Xid::AUTH => deeds.extend(self.hear_identified(now, header.zxid, checks)?),
                 _ => self.hear_reply(header, reader.rest(), checks)?,
             }

@@ -166,6 +166,7 @@ impl Settings {
             // What clients hold is a matter of one process.
             limits: Limits {
                 buffers: Arc::new(ClientBuffers::new(self.client_buffers_max)),
+                identities_max: names::IDENTITIES_MAX,
                 ..self.limits.clone()
             },
         }
