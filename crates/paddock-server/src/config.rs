@@ -72,6 +72,8 @@ pub struct Config {
     pub session_timeout_ms_min: u32,
     /// A client that asks for a longer timeout gets this one, in milliseconds.
     pub session_timeout_ms_max: u32,
+    /// Tries to listen at an address that is not there yet, a second apart; 0 is no limit.
+    pub bind_tries: u32,
     /// Connections from one address; 0 is no limit.
     pub connections_per_address_max: u32,
     /// Connections in all; 0 is no limit.
@@ -147,6 +149,7 @@ impl Config {
             tick_ms,
             session_timeout_ms_min: 2 * tick_ms,
             session_timeout_ms_max: 20 * tick_ms,
+            bind_tries: 3,
             connections_per_address_max: 60,
             connections_max: 0,
             frame_bytes_max: i32::MAX,

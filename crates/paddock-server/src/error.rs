@@ -1,36 +1,29 @@
 //! Errors with which a member does not start, or stops.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use paddock_member::{MemberError, RecoveryError};
 use paddock_storage::LogError;
 
-use crate::peers::LinkError;
+use crate::binding::BindError;
 use crate::tls::TlsError;
 
 /// The reason for which a member did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    #[error("listen on {address}")]
-    Listen {
-        address: SocketAddr,
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] BindError),
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
-    #[error("listen for members: the address {0} has no meaning here")]
-    PeerAddress(String),
     #[error(
         "data directory {} belongs to an ensemble of the members {present:?}, but the configuration names none: name them, \
          or begin an ensemble of this member alone with --recover",
         path.display()
     )]
     NotAlone { path: PathBuf, present: Vec<u64> },
-    #[error(transparent)]
-    Links(#[from] LinkError),
+    #[error("listen for members")]
+    Links(#[source] BindError),
     #[error("TLS between members")]
     PeerTls(#[source] TlsError),
     #[error("TLS for clients")]

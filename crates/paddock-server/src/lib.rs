@@ -10,6 +10,7 @@
 //! ```
 
 mod admin;
+mod binding;
 mod clients;
 mod clock;
 mod config;
@@ -38,6 +39,7 @@ mod threads;
 mod timed_disk;
 mod tls;
 
+pub use binding::BindError;
 pub use config::{
     AdminSettings, AdminTls, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls,
     Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember,
@@ -50,7 +52,6 @@ pub use error::ServerError;
 pub use etcd::EtcdClient;
 pub use mirror::{Held, Mirror, MirrorMode, SourceLink, SourceRequest};
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
-pub use peers::LinkError;
 pub use permissions::warn_of_readable_file;
 pub use server::Server;
 pub use tls::{QuorumTls, StoreError, TlsError, TlsSocket, TlsWriter};

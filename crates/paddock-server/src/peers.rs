@@ -26,6 +26,7 @@ mod link;
 mod links;
 mod outbox;
 mod peer;
+mod quorum_port;
 mod settings;
 mod shared;
 mod stream;
@@ -33,7 +34,6 @@ mod stream;
 mod tests;
 mod tls_stream;
 
-pub use links::LinkError;
 pub(crate) use links::Links;
-pub(crate) use settings::{LinkOptions, MESSAGE_BYTES_MAX, PeerAddress, Timing};
+pub(crate) use settings::{LinkOptions, LookUp, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 pub(crate) use shared::LinkEvent;

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use paddock_tree::Tree;
 use parking_lot::Mutex;
 
 use crate::admin::{self, Admin, HttpAddresses};
+use crate::binding::LatePort;
 use crate::clients::{ClientThreads, Port};
 use crate::clock::Clock;
 use crate::config::{EnsembleMember, PortProtocol};
@@ -31,7 +32,7 @@ use crate::threads::spawn;
 use crate::timed_disk::TimedDisk;
 use crate::tls::ClientPort;
 use crate::{
-    Config, ConfigChanges, Mirror, MirrorMode, clients, engine, etcd, kerberos, mirror, permissions, socket,
+    Config, ConfigChanges, Mirror, MirrorMode, clients, engine, etcd, kerberos, mirror, permissions,
 };
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
@@ -65,7 +66,7 @@ impl Server {
         let kerberos = kerberos::open(config.kerberos.as_ref())?;
         let (config, ports) = listen(config)?;
         let admin_keys = admin::keys(&config)?;
-        let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref(), bind)?;
+        let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref())?;
         let metrics = ServerMetrics::default();
         let disk: Arc<dyn Disk> = Arc::new(TimedDisk::new(config.log_dir(), metrics.syncs.clone()));
         let clock = Clock::start();
@@ -147,7 +148,7 @@ impl Server {
         let kerberos = kerberos::open(config.kerberos.as_ref())?;
         let (config, ports) = listen(config)?;
         let admin_keys = admin::keys(&config)?;
-        let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref(), bind)?;
+        let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref())?;
         let audit = Audit::start(config.audit_log.as_ref())?;
         let opened = Opened { client_port, kerberos, audit, ..Opened::default() };
         let frame_bytes_max = config.request_bytes_max();
@@ -277,7 +278,8 @@ impl Server {
     /// True if the member has stopped by itself, which it does when its log fails or an invariant is broken.
     /// `shutdown` tells the reason.
     pub fn has_failed(&self) -> bool {
-        self.engine_thread.is_finished()
+        self.shared.has_failed()
+            || self.engine_thread.is_finished()
             || self.housekeeping.as_ref().is_some_and(Housekeeping::is_finished)
             || self.clients.is_any_finished()
             || self.http.as_ref().is_some_and(HttpServer::is_finished)
@@ -302,11 +304,7 @@ impl Server {
         } else if !self.clients.join() {
             return Err(ServerError::Panicked);
         }
-        if let Some(http) = self.http
-            && !http.stop()
-        {
-            return Err(ServerError::Panicked);
-        }
+        self.http.map(HttpServer::stop).transpose()?;
         if !self.memory.stop() {
             return Err(ServerError::Panicked);
         }
@@ -321,6 +319,9 @@ impl Server {
         let housekeeping =
             self.housekeeping.map(|house| house.stop().ok_or(ServerError::Panicked)).transpose()?;
         ended?;
+        if let Some(error) = self.shared.take_failure() {
+            return Err(error);
+        }
         Ok(housekeeping.transpose().map(drop)?)
     }
 }
@@ -369,8 +370,9 @@ impl Server {
 
 /// Listens on every port for clients. The addresses in what is returned have their real ports.
 fn listen(mut config: Config) -> Result<(Config, Vec<Port>), ServerError> {
+    let bind_tries = config.bind_tries;
     let port = |address: &mut SocketAddr, protocol| {
-        let (listener, bound) = bind(*address)?;
+        let (listener, bound) = LatePort::open(*address, bind_tries)?;
         *address = bound;
         Ok::<Port, ServerError>(Port { listener, protocol })
     };
@@ -380,14 +382,6 @@ fn listen(mut config: Config) -> Result<(Config, Vec<Port>), ServerError> {
         ports.push(port(address, PortProtocol::Tls)?);
     }
     Ok((config, ports))
-}
-
-/// A port, and its address with the real number if any free port was asked for.
-fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
-    let failed = |source| ServerError::Listen { address, source };
-    let listener = socket::bind(address).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok((listener, address))
 }
 
 /// Refuses to run the data of a member of an ensemble as if there were no others, and says where the configuration is not

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::Config;
 use crate::clock::Clock;
 use crate::cross_check::CrossCheck;
+use crate::error::ServerError;
 use crate::live::LiveConfig;
 use crate::observability::audit::Audit;
 use crate::observability::etcd_metrics::EtcdStats;
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     /// Set once: no new connection, no new request.
     stopping: AtomicBool,
     stop_listening: Notify,
+    /// Reason for which the member has to end, if a thread has found one that is not its own end.
+    failure: Mutex<Option<ServerError>>,
     /// This member's role, as the engine saw it last.
     role: Mutex<Role>,
     /// This member's standing in its ensemble, as the engine saw it at its last tick.
@@ -117,6 +120,7 @@ impl Shared {
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             stop_listening: Notify::new(),
+            failure: Mutex::default(),
             role: Mutex::new(Role::Looking),
             standing: Mutex::default(),
             leads_since_ms: Mutex::default(),
@@ -211,6 +215,19 @@ impl Shared {
                 "lost contact to a quorum: closing client connections"
             );
         }
+    }
+
+    /// The member cannot go on.
+    pub(crate) fn fail(&self, error: ServerError) {
+        self.failure.lock().get_or_insert(error);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.lock().is_some()
+    }
+
+    pub(crate) fn take_failure(&self) -> Option<ServerError> {
+        self.failure.lock().take()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

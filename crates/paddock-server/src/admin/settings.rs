@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::health;
 use crate::Config;
+use crate::binding::LatePort;
 use crate::config::{AdminSettings, PortProtocol};
 use crate::error::ServerError;
 use crate::http::{HttpPort, HttpTls, Surface};
@@ -31,12 +32,11 @@ pub(crate) fn keys(config: &Config) -> Result<Option<Arc<ClientPort>>, ServerErr
 pub(crate) fn ports(
     config: &Config,
     keys: Option<&Arc<ClientPort>>,
-    bind: fn(SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), ServerError>,
 ) -> Result<(Vec<HttpPort>, HttpAddresses), ServerError> {
     let mut ports = Vec::new();
     let mut open = |wanted: Option<SocketAddr>, surface, tls| -> Result<Option<SocketAddr>, ServerError> {
         let Some(wanted) = wanted else { return Ok(None) };
-        let (listener, address) = bind(wanted)?;
+        let (listener, address) = LatePort::open(wanted, config.bind_tries)?;
         ports.push(HttpPort { listener, surface, tls });
         Ok(Some(address))
     };

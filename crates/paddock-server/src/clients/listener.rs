@@ -1,7 +1,6 @@
 //! Takes connections, on every port for clients, and gives them to the workers in turn.
 
-use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use paddock_proto::SessionId;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::tasks;
+use crate::binding::LatePort;
 use crate::config::PortProtocol;
 use crate::descriptors::{Caller, is_in_reserve};
 use crate::engine::EngineHandle;
@@ -26,7 +26,7 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 /// A port for clients.
 #[derive(Debug)]
 pub(crate) struct Port {
-    pub(crate) listener: TcpListener,
+    pub(crate) listener: LatePort,
     pub(crate) protocol: PortProtocol,
 }
 
@@ -77,23 +77,24 @@ pub(crate) fn start(ports: Vec<Port>, shared: &Arc<Shared>, engine: &EngineHandl
         (0..shared.config.worker_count()).map(spawn_worker).unzip();
     serving.push(word_thread);
     let shared = shared.clone();
-    let listener = spawn("listener", move || accept_all(&ports, &senders, &shared));
+    let listener = spawn("listener", move || accept_all(ports, &senders, &shared));
     ClientThreads { serving, listener }
 }
 
-fn accept_all(ports: &[Port], workers: &[UnboundedSender<Accepted>], shared: &Shared) {
+fn accept_all(ports: Vec<Port>, workers: &[UnboundedSender<Accepted>], shared: &Shared) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("the operating system gives the listener its event queue");
     // There is a second port at most, for TLS.
     let accept_on_all = async {
-        match ports {
-            [port] => accept(port, workers, shared).await,
-            [port, other] => {
+        let mut ports = ports.into_iter();
+        match (ports.next(), ports.next(), ports.next()) {
+            (Some(port), None, None) => accept(port, workers, shared).await,
+            (Some(port), Some(other), None) => {
                 tokio::join!(accept(port, workers, shared), accept(other, workers, shared));
             }
-            ports => panic!("clients have one port or two, not {}", ports.len()),
+            _ => panic!("clients have one port or two"),
         }
     };
     runtime.block_on(async {
@@ -105,8 +106,11 @@ fn accept_all(ports: &[Port], workers: &[UnboundedSender<Accepted>], shared: &Sh
     });
 }
 
-async fn accept(port: &Port, workers: &[UnboundedSender<Accepted>], shared: &Shared) {
-    let listener = async_listener(&port.listener).expect("a listening socket can be polled");
+async fn accept(Port { listener, protocol }: Port, workers: &[UnboundedSender<Accepted>], shared: &Shared) {
+    let listener = match listener.listener().await {
+        Ok(listener) => listener,
+        Err(error) => return shared.fail(error.into()),
+    };
     let mut next = workers.iter().cycle();
     let mut pace = Pace::new(0);
     let mut log = Limiter::default();
@@ -123,7 +127,7 @@ async fn accept(port: &Port, workers: &[UnboundedSender<Accepted>], shared: &Sha
                     shared.hits.hit(LimitHit::AcceptRate, Some(client), SessionId::NONE, now_ms, &"");
                     tokio::time::sleep(pause).await;
                 }
-                let accepted = Accepted { socket, protocol: port.protocol };
+                let accepted = Accepted { socket, protocol };
                 // The worker is gone only if the member stops.
                 let _ = next.next().expect("there is at least one worker").send(accepted);
             }
@@ -170,11 +174,6 @@ impl Pace {
         self.taken = 1;
         Some(self.since.saturating_duration_since(now))
     }
-}
-
-fn async_listener(listener: &TcpListener) -> io::Result<tokio::net::TcpListener> {
-    listener.set_nonblocking(true)?;
-    tokio::net::TcpListener::from_std(listener.try_clone()?)
 }
 
 #[cfg(test)]

@@ -70,6 +70,7 @@ compare! {
         data_dir,
         log_dir,
         member,
+        bind_tries,
         ensemble,
         etcd,
         cross_check,

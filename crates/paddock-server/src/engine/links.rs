@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
-use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use paddock_replica::{Cluster, Input, LogEntry, is_of_log};
 
 use crate::Config;
+use crate::binding::ListenAt;
 use crate::config::{Ensemble, EnsembleMember, TlsMode};
 use crate::error::ServerError;
-use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
+use crate::peers::{LinkEvent, LinkOptions, Links, LookUp, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::shared::Shared;
 use crate::tls::Tls;
 
@@ -23,7 +25,7 @@ const _: () = assert!(Config::COMMAND_BYTES_MAX + (1 << 20) <= MESSAGE_BYTES_MAX
 /// Links to all other members; `None` for a member alone. Inputs of the engine go to `deliver`, each with true if the engine
 /// may work on the links' thread for it.
 pub(super) fn start(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     cluster: Cluster,
     process: u64,
     deliver: impl Fn(Input, bool) + Send + Sync + 'static,
@@ -34,7 +36,9 @@ pub(super) fn start(
     let own = own.expect("the configuration names this member among the ensemble's");
     let options = LinkOptions {
         own: own.id,
-        listen: listen_address(own, ensemble.listen_on_all_addresses)?,
+        listen: listen_at(own, ensemble.listen_on_all_addresses),
+        look_up: LookUp::of_system(),
+        bind_tries: config.bind_tries,
         cluster: cluster.known().unwrap_or_default(),
         process,
         peers: ensemble.members.iter().filter(|member| member.id != own.id).map(peer_address).collect(),
@@ -42,17 +46,23 @@ pub(super) fn start(
         timing: Timing::default(),
         tls: load_tls(ensemble, own)?,
     };
-    if !options.listen.ip().is_loopback() {
-        warn_of_open_port(options.listen, ensemble.tls.as_ref().map(|tls| tls.mode));
-    }
+    let tls_mode = ensemble.tls.as_ref().map(|tls| tls.mode);
+    let of_links = shared.clone();
     let links = Links::start(options, move |event| match event {
         LinkEvent::Message { from, bytes, is_last } => {
             let is_quick = is_last && bytes.len() <= QUICK_BYTES_MAX && is_of_log(&bytes);
             deliver(Input::Peer { from: from.into(), bytes: bytes.to_vec() }, is_quick);
         }
         LinkEvent::Down { peer } => deliver(Input::LinkLost { peer: peer.into() }, false),
+        LinkEvent::Listening(addresses) => {
+            if let Some(open) = addresses.into_iter().find(|address| !address.ip().is_loopback()) {
+                warn_of_open_port(open, tls_mode);
+            }
+        }
+        LinkEvent::NotListening(error) => of_links.fail(ServerError::Links(error)),
         LinkEvent::Up { peer } => tracing::debug!(peer, "link to a peer is up"),
-    })?;
+    })
+    .map_err(ServerError::Links)?;
     Ok(Some(links))
 }
 
@@ -122,11 +132,6 @@ fn host_and_port(member: &EnsembleMember) -> String {
     }
 }
 
-fn listen_address(own: &EnsembleMember, on_all: bool) -> Result<SocketAddr, ServerError> {
-    if on_all {
-        return Ok(SocketAddr::from(([0, 0, 0, 0], own.quorum_port)));
-    }
-    let address = host_and_port(own);
-    let first = address.to_socket_addrs().ok().and_then(|mut all| all.next());
-    first.ok_or(ServerError::PeerAddress(address))
+fn listen_at(own: &EnsembleMember, on_all: bool) -> ListenAt {
+    if on_all { ListenAt::All { port: own.quorum_port } } else { ListenAt::Name(host_and_port(own)) }
 }

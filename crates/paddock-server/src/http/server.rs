@@ -1,7 +1,7 @@
 //! The thread of the HTTP server, and its ports.
 
 use std::error::Error;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,12 +9,15 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::connection::{Caller, Site, serve};
 use super::places::{Activity, Places};
 use super::tls::{HttpTls, Opened};
 use super::{Context, Route, Surface};
+use crate::binding::{BindError, LatePort};
 use crate::descriptors::{self, is_in_reserve};
+use crate::error::ServerError;
 use crate::limiter::Limiter;
 use crate::threads::{runtime_with_helpers, spawn};
 
@@ -30,7 +33,7 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 /// A port at which the server listens.
 #[derive(Debug)]
 pub(crate) struct HttpPort {
-    pub(crate) listener: TcpListener,
+    pub(crate) listener: LatePort,
     pub(crate) surface: Surface,
     /// TLS; plaintext only without.
     pub(crate) tls: Option<HttpTls>,
@@ -39,7 +42,7 @@ pub(crate) struct HttpPort {
 /// The thread that serves all HTTP ports of a member.
 #[derive(Debug)]
 pub(crate) struct HttpServer {
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Result<(), BindError>>,
     stop: oneshot::Sender<()>,
 }
 
@@ -59,29 +62,39 @@ impl HttpServer {
         self.thread.is_finished()
     }
 
-    /// Ends the thread. Returns false if it has panicked.
-    pub(crate) fn stop(self) -> bool {
+    /// Ends the thread, or says why it has ended.
+    pub(crate) fn stop(self) -> Result<(), ServerError> {
         drop(self.stop);
-        self.thread.join().is_ok()
+        Ok(self.thread.join().map_err(|_| ServerError::Panicked)??)
     }
 }
 
-fn run<C: Context>(ports: Vec<HttpPort>, site: &Arc<Site<C>>, stopped: oneshot::Receiver<()>) {
+fn run<C: Context>(
+    ports: Vec<HttpPort>,
+    site: &Arc<Site<C>>,
+    stopped: oneshot::Receiver<()>,
+) -> Result<(), BindError> {
     let mut builder = Builder::new_current_thread();
     let runtime = runtime_with_helpers(builder.max_blocking_threads(ANSWERS_MAX).thread_name("http-answer"));
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
+        let mut accepting = JoinSet::new();
         for port in ports {
-            tokio::spawn(accept(port, site.clone()));
+            accepting.spawn(accept(port, site.clone()));
         }
-        let _ = stopped.await;
+        tokio::select! {
+            biased;
+            _ = stopped => Ok(()),
+            Some(ended) = accepting.join_next() => ended.expect("accepting does not panic"),
+        }
     });
     runtime.shutdown_timeout(END_TIMEOUT);
+    ended
 }
 
-async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) {
+/// Returns only if there is nothing to accept from.
+async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) -> Result<(), BindError> {
     let HttpPort { listener, surface, tls } = port;
-    let listener = listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
-    let listener = listener.expect("a listening socket can be polled");
+    let listener = listener.listener().await?;
     let places = Places::new(CONNECTIONS_MAX);
     let mut log = Limiter::default();
     loop {

@@ -58,7 +58,11 @@ pub(super) async fn accept(hub: Rc<Hub>, listener: TcpListener) {
     let listener = tokio::net::TcpListener::from_std(listener).expect("a listening socket can be polled");
     loop {
         match listener.accept().await {
-            Ok((socket, address)) => admit(&hub, socket, address),
+            Ok((socket, address)) => {
+                // Of IPv4, if it came so to a socket for both.
+                let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+                admit(&hub, socket, address);
+            }
             Err(error) => {
                 hub.strangers.borrow_mut().log(None, &error);
                 sleep(EXHAUSTED_PAUSE).await;

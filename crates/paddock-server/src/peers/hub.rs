@@ -16,8 +16,10 @@ use super::dial;
 use super::greeting::{Hello, same_cluster};
 use super::link::{Greeted, Link, LinkEnd, LinkThread};
 use super::peer::Peer;
+use super::quorum_port::{self, QuorumPort};
 use super::settings::{PeerAddress, Timing};
 use super::shared::{LinkEvent, Order, PeersShared};
+use crate::binding;
 use crate::threads::runtime_with_helpers;
 use crate::tls::Tls;
 
@@ -38,7 +40,7 @@ pub(super) struct Hub {
 /// Runs the links until the channel of orders ends.
 pub(super) fn run(
     shared: Arc<PeersShared>,
-    listener: TcpListener,
+    (port, listeners): (QuorumPort, Option<Vec<TcpListener>>),
     mut orders: UnboundedReceiver<Order>,
     seed: u64,
 ) {
@@ -52,7 +54,7 @@ pub(super) fn run(
     });
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
-        spawn_local(accept::accept(hub.clone(), listener));
+        spawn_local(accept_members(hub.clone(), port, listeners));
         while let Some(order) = orders.recv().await {
             match order {
                 Order::Peers(list) => hub.set_peers(list),
@@ -65,6 +67,23 @@ pub(super) fn run(
     drop(tasks);
     // A name that is being looked up is not waited for.
     runtime.shutdown_background();
+}
+
+/// Accepts other members at the listeners, or at those that can be had later.
+async fn accept_members(hub: Rc<Hub>, port: QuorumPort, listeners: Option<Vec<TcpListener>>) {
+    let listeners = match listeners {
+        Some(listeners) => Ok(listeners),
+        None => quorum_port::listen_later(port).await,
+    };
+    match listeners {
+        Ok(listeners) => {
+            (hub.shared.events)(LinkEvent::Listening(binding::addresses(&listeners)));
+            for listener in listeners {
+                spawn_local(accept::accept(hub.clone(), listener));
+            }
+        }
+        Err(error) => (hub.shared.events)(LinkEvent::NotListening(error)),
+    }
 }
 
 impl Hub {

@@ -1,6 +1,7 @@
 //! The links of a member, for the engine: it sends messages and learns of events.
 
-use std::io;
+use std::error::Error as _;
+#[cfg(test)]
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,27 +11,19 @@ use parking_lot::RwLock;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::hub;
+use super::quorum_port::QuorumPort;
 use super::settings::{LinkOptions, PeerAddress};
 use super::shared::{LinkEvent, Order, PeersShared};
-use crate::socket;
+#[cfg(test)]
+use crate::binding;
+use crate::binding::{BindError, Tries};
 use crate::threads::spawn;
-
-/// The links could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum LinkError {
-    #[error("listen for members on {address}")]
-    Listen {
-        address: SocketAddr,
-        #[source]
-        source: io::Error,
-    },
-}
 
 /// The links of a member. Dropping it ends them too, without waiting for their thread.
 #[derive(Debug)]
 pub(crate) struct Links {
     #[cfg(test)]
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     shared: Arc<PeersShared>,
     /// For the thread. The channel's end is the thread's end.
     orders: UnboundedSender<Order>,
@@ -38,27 +31,37 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Listens, and begins to dial. `events` runs on the links' thread: while it does, no link makes progress.
+    /// Listens, now or when its address is there, and begins to dial. `events` runs on the links' thread: while it does, no link makes progress.
     pub(crate) fn start(
         options: LinkOptions,
         events: impl Fn(LinkEvent) + Send + Sync + 'static,
-    ) -> Result<Links, LinkError> {
-        let LinkOptions { own, listen, cluster, process, peers, seed, timing, tls } = options;
-        let failed = |source| LinkError::Listen { address: listen, source };
-        let listener = socket::bind(listen).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
+    ) -> Result<Links, BindError> {
+        let LinkOptions { own, listen, look_up, bind_tries, cluster, process, peers, seed, timing, tls } =
+            options;
+        let mut port = QuorumPort { at: listen, look_up, tries: Tries::new(bind_tries) };
+        let listeners = match port.listen() {
+            Err(error) if port.tries.has_more_after(&error) => {
+                tracing::warn!(
+                    %error,
+                    cause = error.source().map(tracing::field::display),
+                    "cannot listen for members yet: trying again"
+                );
+                None
+            }
+            listeners => Some(listeners?),
+        };
         #[cfg(test)]
-        let address = listener.local_addr().map_err(failed)?;
+        let addresses = binding::addresses(listeners.as_deref().unwrap_or_default());
         let (cluster, peers_known, events) = (AtomicU64::new(cluster), RwLock::default(), Box::new(events));
         let shared = Arc::new(PeersShared { own, cluster, process, timing, tls, peers: peers_known, events });
         let (orders, receiver) = unbounded_channel();
         let thread = {
             let shared = shared.clone();
-            spawn("links", move || hub::run(shared, listener, receiver, seed))
+            spawn("links", move || hub::run(shared, (port, listeners), receiver, seed))
         };
         let links = Links {
             #[cfg(test)]
-            address,
+            addresses,
             shared,
             orders,
             thread,
@@ -70,7 +73,7 @@ impl Links {
     /// Address at which other members connect.
     #[cfg(test)]
     pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
     }
 
     /// Queues a message, of at least one byte. False if there is no link, or no room in its queue, or if the message is

@@ -1,10 +1,14 @@
 //! Settings of the links: this member, the others, and how long each may be silent.
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 use paddock_replica::LogEntry;
 
+use crate::binding::ListenAt;
 use crate::tls::Tls;
 
 /// The largest message between members, in bytes: an entry as large as a record of the log may be, and what Raft says with it. What
@@ -19,12 +23,31 @@ pub(crate) struct PeerAddress {
     pub(crate) address: String,
 }
 
+/// The way to find the addresses of `host:port`.
+pub(crate) struct LookUp(pub(crate) Arc<dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync>);
+
+impl LookUp {
+    /// That of the operating system.
+    pub(crate) fn of_system() -> LookUp {
+        LookUp(Arc::new(|name| Ok(name.to_socket_addrs()?.collect())))
+    }
+}
+
+impl fmt::Debug for LookUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LookUp").finish_non_exhaustive()
+    }
+}
+
 /// Settings of a member's links.
 #[derive(Debug)]
 pub(crate) struct LinkOptions {
     /// This member's number.
     pub(crate) own: u8,
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: ListenAt,
+    pub(crate) look_up: LookUp,
+    /// Tries to listen that are made, a second apart, while the address is not there; 0 is no limit.
+    pub(crate) bind_tries: u32,
     /// The cluster's id; 0 while it is not known yet.
     pub(crate) cluster: u64,
     /// Tells this process from all others, those with the same member number included.

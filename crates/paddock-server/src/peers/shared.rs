@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -10,6 +11,7 @@ use parking_lot::RwLock;
 use super::inflow::Received;
 use super::peer::Peer;
 use super::settings::{PeerAddress, Timing};
+use crate::binding::BindError;
 use crate::tls::Tls;
 
 /// Events of the links. For one peer `Up` and `Down` alternate, and its messages come between them.
@@ -27,6 +29,10 @@ pub(crate) enum LinkEvent {
     Down {
         peer: u8,
     },
+    /// Other members can connect at these addresses from now on.
+    Listening(Vec<SocketAddr>),
+    /// Nothing listens, and no more tries are made.
+    NotListening(BindError),
 }
 
 /// An order to the links' thread.

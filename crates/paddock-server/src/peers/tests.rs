@@ -3,6 +3,7 @@
 mod certificates;
 mod delivery;
 mod faults;
+mod late;
 mod membership;
 mod node;
 mod processes;

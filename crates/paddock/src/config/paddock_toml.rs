@@ -95,6 +95,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "tick_ms" => config.tick_ms = value::milliseconds(value)?,
         "session_timeout_ms_min" => draft.session_timeout_ms_min = Some(value::milliseconds(value)?),
         "session_timeout_ms_max" => draft.session_timeout_ms_max = Some(value::milliseconds(value)?),
+        "bind_tries" => config.bind_tries = value::amount(value, 0..=COUNT_MAX, "tries")?,
         "connections_per_address_max" => {
             config.connections_per_address_max = value::amount(value, 0..=COUNT_MAX, "connections")?;
         }

@@ -26,6 +26,7 @@ pub(crate) fn shown(config: &Config) -> String {
         tick_ms,
         session_timeout_ms_min,
         session_timeout_ms_max,
+        bind_tries,
         connections_per_address_max,
         connections_max,
         frame_bytes_max,
@@ -64,6 +65,7 @@ pub(crate) fn shown(config: &Config) -> String {
     page.set("tick_ms", i64::from(*tick_ms));
     page.set("session_timeout_ms_min", i64::from(*session_timeout_ms_min));
     page.set("session_timeout_ms_max", i64::from(*session_timeout_ms_max));
+    page.set("bind_tries", i64::from(*bind_tries));
     page.set("connections_per_address_max", i64::from(*connections_per_address_max));
     page.set("connections_max", i64::from(*connections_max));
     page.set("frame_bytes_max", i64::from(*frame_bytes_max));

@@ -133,6 +133,7 @@ impl ZooCfg {
             "tickTime" => self.tick_ms = Some(value::milliseconds(value)?),
             "minSessionTimeout" => draft.session_timeout_ms_min = zoo_values::timeout(value)?,
             "maxSessionTimeout" => draft.session_timeout_ms_max = zoo_values::timeout(value)?,
+            "electionPortBindRetry" => config.bind_tries = zoo_values::tries(value)?,
             "maxClientCnxns" => config.connections_per_address_max = zoo_values::connections(value)?,
             "maxCnxns" => config.connections_max = zoo_values::connections(value)?,
             "globalOutstandingLimit" | "requestThrottleLimit" | "request_throttle_max_requests" => {

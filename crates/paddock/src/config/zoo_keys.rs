@@ -27,7 +27,6 @@ pub(super) const MEANINGLESS: &[Meaningless] = &[
     ("maxTimeToWaitForEpoch", OWN_TIMES),
     ("tcpKeepAlive", OWN_TIMES),
     ("electionAlg", RAFT),
-    ("electionPortBindRetry", RAFT),
     ("fastleader.*", RAFT),
     ("quorum.cnxn.threads.size", OWN_LINKS),
     ("quorum.auth.*", "it counts only with quorum.auth.enableSasl"),

@@ -35,6 +35,12 @@ pub(super) fn timeout(value: &Text<'_>) -> Result<Option<u32>, String> {
     if value.0 == "-1" { Ok(None) } else { value::milliseconds(value).map(Some) }
 }
 
+/// Tries to listen. 0 is for ever, and below it ZooKeeper takes its default.
+pub(super) fn tries(value: &Text<'_>) -> Result<u32, String> {
+    let tries: i32 = value::number(value, i32::MIN.into()..=i32::MAX.into(), "a number of tries")?;
+    Ok(u32::try_from(tries).unwrap_or(3))
+}
+
 /// A limit below 1 is no limit.
 pub(super) fn connections(value: &Text<'_>) -> Result<u32, String> {
     let limit: i32 = value::number(value, i32::MIN.into()..=i32::MAX.into(), "a number of connections")?;

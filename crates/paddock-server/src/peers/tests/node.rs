@@ -8,8 +8,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, unbounded};
 
 use super::{LinkState, LinkStatus};
+use crate::binding::ListenAt;
 use crate::peers::inflow::Received;
-use crate::peers::{LinkEvent, LinkOptions, Links, PeerAddress, Timing};
+use crate::peers::{LinkEvent, LinkOptions, Links, LookUp, PeerAddress, Timing};
 use crate::tls::Tls;
 
 /// Time that anything may take before a test fails.
@@ -61,7 +62,9 @@ impl Node {
         let (sender, events) = unbounded();
         let options = LinkOptions {
             own: id,
-            listen,
+            listen: ListenAt::Name(listen.to_string()),
+            look_up: LookUp::of_system(),
+            bind_tries: 1,
             cluster,
             process: PROCESSES.fetch_add(1, Relaxed),
             peers: Vec::new(),
@@ -70,7 +73,12 @@ impl Node {
             tls,
         };
         // A test that is over listens no more.
-        let links = Links::start(options, move |event| drop(sender.send(event))).unwrap();
+        let links = Links::start(options, move |event| {
+            if !matches!(event, LinkEvent::Listening(_)) {
+                drop(sender.send(event));
+            }
+        });
+        let links = links.unwrap();
         Node { id, links, events }
     }
 

@@ -1,0 +1,240 @@
+//! Listening at addresses that may not be this machine's yet.
+//!
+//! Under Kubernetes a name leads to a pod only a while after its process has begun, and a container may get its address late. So a name
+//! that cannot be looked up, and an address that is not there, are tried again, a number of times or for ever. An address that another
+//! process listens at is not: it is its own.
+
+use std::error::Error as _;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::time::Duration;
+
+use crate::socket;
+
+/// Time between two tries, as in ZooKeeper.
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+
+/// Addresses of this machine at which the other members connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListenAt {
+    /// All of this machine's, of IPv6 and of IPv4.
+    All { port: u16 },
+    /// `host:port`; the host is looked up at every try, and each of its addresses counts.
+    Name(String),
+}
+
+/// Reasons for which nothing listens.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    #[error("look up {name}, at which to listen")]
+    LookUp {
+        name: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl BindError {
+    fn is_passing(&self) -> bool {
+        match self {
+            BindError::LookUp { .. } => true,
+            BindError::Listen { source, .. } => is_passing(source),
+        }
+    }
+}
+
+/// True if an address may be one of this machine's later.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrNotAvailable
+}
+
+/// Tries to listen that are left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tries {
+    /// 0: there is no end.
+    max: u32,
+    failed: u32,
+}
+
+impl Tries {
+    pub(crate) fn new(max: u32) -> Tries {
+        Tries { max, failed: 0 }
+    }
+
+    /// Counts one that has failed. True if there is to be another.
+    pub(crate) fn has_more_after(&mut self, error: &BindError) -> bool {
+        self.failed = self.failed.saturating_add(1);
+        error.is_passing() && (self.max == 0 || self.failed < self.max)
+    }
+}
+
+/// Listens at all addresses that are meant. Of those of a name, the ones that this machine does not have are left out, unless it has none.
+pub(crate) fn listen<L>(
+    at: &ListenAt,
+    look_up: impl Fn(&str) -> io::Result<Vec<SocketAddr>>,
+    bind: impl Fn(SocketAddr) -> io::Result<L>,
+) -> Result<Vec<L>, BindError> {
+    let name = match at {
+        ListenAt::All { port } => return listen_at_all(*port, bind).map(|listener| vec![listener]),
+        ListenAt::Name(name) => name,
+    };
+    let mut addresses = look_up(name).map_err(|source| BindError::LookUp { name: name.clone(), source })?;
+    addresses.sort_unstable();
+    addresses.dedup();
+    let (mut listeners, mut missing) = (Vec::new(), None);
+    for address in addresses {
+        match bind(address) {
+            Ok(listener) => listeners.push(listener),
+            Err(source) if is_passing(&source) => missing = Some(BindError::Listen { address, source }),
+            Err(source) => return Err(BindError::Listen { address, source }),
+        }
+    }
+    if !listeners.is_empty() {
+        return Ok(listeners);
+    }
+    let nothing = || BindError::LookUp { name: name.clone(), source: io::ErrorKind::NotFound.into() };
+    Err(missing.unwrap_or_else(nothing))
+}
+
+/// `[::]` is every address of IPv4, too. A kernel without IPv6 has only those.
+fn listen_at_all<L>(port: u16, bind: impl Fn(SocketAddr) -> io::Result<L>) -> Result<L, BindError> {
+    let at = |ip: IpAddr| SocketAddr::new(ip, port);
+    let both = at(Ipv6Addr::UNSPECIFIED.into());
+    match bind(both) {
+        Ok(listener) => Ok(listener),
+        Err(source) if source.kind() == io::ErrorKind::AddrInUse => {
+            Err(BindError::Listen { address: both, source })
+        }
+        Err(_) => {
+            let address = at(Ipv4Addr::UNSPECIFIED.into());
+            bind(address).map_err(|source| BindError::Listen { address, source })
+        }
+    }
+}
+
+/// A port for clients or for HTTP, which listens or will.
+#[derive(Debug)]
+pub(crate) enum LatePort {
+    Bound(TcpListener),
+    /// Its address is not there yet.
+    Waiting {
+        address: SocketAddr,
+        tries: Tries,
+    },
+}
+
+impl LatePort {
+    /// Listens, now or later. Returns the address, with the real number if any free port was asked for.
+    pub(crate) fn open(address: SocketAddr, tries_max: u32) -> Result<(LatePort, SocketAddr), BindError> {
+        let mut tries = Tries::new(tries_max);
+        let failed = |source| BindError::Listen { address, source };
+        match socket::bind(address).map_err(failed) {
+            Ok(listener) => {
+                let address = listener.local_addr().map_err(failed)?;
+                Ok((LatePort::Bound(listener), address))
+            }
+            Err(error) if tries.has_more_after(&error) => {
+                tracing::warn!(%error, cause = error.source().map(tracing::field::display), "cannot listen yet: trying again");
+                Ok((LatePort::Waiting { address, tries }, address))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The socket, once there is one. To be called on a thread that polls sockets.
+    pub(crate) async fn listener(self) -> Result<tokio::net::TcpListener, BindError> {
+        let listener = match self {
+            LatePort::Bound(listener) => listener,
+            LatePort::Waiting { address, mut tries } => loop {
+                tokio::time::sleep(PAUSE).await;
+                match socket::bind(address).map_err(|source| BindError::Listen { address, source }) {
+                    Err(error) if tries.has_more_after(&error) => {}
+                    ended => {
+                        let listener = ended?;
+                        tracing::info!(%address, "listening: the address is there");
+                        break listener;
+                    }
+                }
+            },
+        };
+        listener.set_nonblocking(true).expect("a listening socket can be polled");
+        Ok(tokio::net::TcpListener::from_std(listener).expect("a listening socket can be polled"))
+    }
+}
+
+/// Addresses that the listeners have.
+pub(crate) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+    listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied, Unsupported};
+
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    /// Addresses that are listened at, or the error. Those in `refused` cannot be.
+    fn check(
+        at: &ListenAt,
+        found: &[&str],
+        refused: &[(&str, io::ErrorKind)],
+        expected: Result<&[&str], &str>,
+    ) {
+        let look_up = |_: &str| match found {
+            [] => Err(io::ErrorKind::NotFound.into()),
+            found => Ok(found.iter().map(|text| address(text)).collect()),
+        };
+        let bind = |wanted: SocketAddr| {
+            let refused = refused.iter().find(|(text, _)| address(text) == wanted);
+            refused.map_or(Ok(wanted), |(_, kind)| Err((*kind).into()))
+        };
+        let listeners = listen(at, look_up, bind).map_err(|error| error.to_string());
+        let expected = expected.map(|all| all.iter().map(|text| address(text)).collect::<Vec<_>>());
+        assert_eq!(listeners, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn all_addresses_are_those_of_both_families_where_there_are_two() {
+        let all = ListenAt::All { port: 7 };
+        check(&all, &[], &[], Ok(&["[::]:7"]));
+        check(&all, &[], &[("[::]:7", Unsupported)], Ok(&["0.0.0.0:7"]));
+        check(&all, &[], &[("[::]:7", AddrNotAvailable)], Ok(&["0.0.0.0:7"]));
+        check(&all, &[], &[("[::]:7", AddrInUse)], Err("listen on [::]:7"));
+    }
+
+    #[test]
+    fn each_address_of_a_name_is_listened_at() {
+        let name = ListenAt::Name("zoo:7".to_owned());
+        let both = ["10.0.0.1:7", "[fd00::1]:7", "10.0.0.1:7"];
+        check(&name, &both, &[], Ok(&["10.0.0.1:7", "[fd00::1]:7"]));
+        check(&name, &both, &[("10.0.0.1:7", AddrNotAvailable)], Ok(&["[fd00::1]:7"]));
+        check(&name, &both, &[("10.0.0.1:7", AddrInUse)], Err("listen on 10.0.0.1:7"));
+        check(&name, &[], &[], Err("look up zoo:7, at which to listen"));
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again_as_often_as_is_said() {
+        let listen =
+            |kind: io::ErrorKind| BindError::Listen { address: address("10.0.0.1:7"), source: kind.into() };
+        let look_up =
+            || BindError::LookUp { name: "zoo:7".to_owned(), source: io::ErrorKind::NotFound.into() };
+        let mut tries = Tries::new(3);
+        assert!(tries.has_more_after(&look_up()));
+        assert!(tries.has_more_after(&listen(AddrNotAvailable)));
+        assert!(!tries.has_more_after(&look_up()), "this was the third");
+        let mut for_ever = Tries::new(0);
+        assert!((0..1000).all(|_| for_ever.has_more_after(&look_up())));
+        assert!(!for_ever.has_more_after(&listen(AddrInUse)));
+        assert!(!for_ever.has_more_after(&listen(PermissionDenied)));
+    }
+}

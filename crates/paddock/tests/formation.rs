@@ -1,0 +1,154 @@
+//! Ensembles of three processes, formed from every kind of configuration file, on IPv4 and on IPv6.
+
+#[path = "shared/process.rs"]
+mod process;
+
+use std::fs;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use process::{Server, WITHIN, directory};
+use tempfile::TempDir;
+
+/// Ports of a member.
+struct Ports {
+    client: u16,
+    quorum: u16,
+    election: u16,
+}
+
+/// Text of member `id`'s file, of members at `host`.
+type Text = fn(id: usize, host: &str, members: &[Ports]) -> String;
+
+/// A name of a file, and its text.
+const FILES: [(&str, Text); 5] = [
+    ("zoo.cfg", |id, host, members| zoo_cfg(id, host, members, false)),
+    ("zoo.cfg", |id, host, members| zoo_cfg(id, host, members, true)),
+    ("paddock.toml", |id, host, members| toml(id, host, members, false)),
+    ("paddock.toml", |id, host, members| toml(id, host, members, true)),
+    ("keeper_config.xml", keeper_config),
+];
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+fn zoo_cfg(id: usize, host: &str, members: &[Ports], on_all: bool) -> String {
+    let own = &members[id - 1];
+    let mut text = format!(
+        "dataDir=data\nclientPort={}\nclientPortAddress={host}\nquorumListenOnAllIPs={on_all}\n",
+        own.client
+    );
+    for (id, ports) in (1..).zip(members) {
+        text += &format!("server.{id}={}:{}:{}\n", bracketed(host), ports.quorum, ports.election);
+    }
+    text
+}
+
+fn toml(id: usize, host: &str, members: &[Ports], on_all: bool) -> String {
+    let mut text = format!(
+        "data_dir = 'data'\nlisten = '{}:{}'\nmember = {id}\n[ensemble]\nlisten_on_all_addresses = {on_all}\n",
+        bracketed(host),
+        members[id - 1].client
+    );
+    for (id, ports) in (1..).zip(members) {
+        text += &format!(
+            "[[ensemble.members]]\nid = {id}\nhost = '{host}'\nquorum_port = {}\nelection_port = {}\n",
+            ports.quorum, ports.election
+        );
+    }
+    text
+}
+
+fn keeper_config(id: usize, host: &str, members: &[Ports]) -> String {
+    let server = |(id, ports): (usize, &Ports)| {
+        format!("<server><id>{id}</id><hostname>{host}</hostname><port>{}</port></server>", ports.quorum)
+    };
+    let servers: String = (1..).zip(members).map(server).collect();
+    format!(
+        "<clickhouse><listen_host>{host}</listen_host><keeper_server><tcp_port>{}</tcp_port><server_id>{id}</server_id>\
+         <storage_path>data</storage_path><four_letter_word_white_list>*</four_letter_word_white_list>\
+         <raft_configuration>{servers}</raft_configuration></keeper_server></clickhouse>\n",
+        members[id - 1].client
+    )
+}
+
+fn three_members(host: &str) -> Vec<Ports> {
+    // All are held until all are known, so that no two are the same.
+    let held: Vec<TcpListener> =
+        (0..9).map(|_| TcpListener::bind((host, 0)).expect("any free port")).collect();
+    let ports: Vec<u16> = held.iter().map(|held| held.local_addr().expect("its port").port()).collect();
+    ports.chunks(3).map(|p| Ports { client: p[0], quorum: p[1], election: p[2] }).collect()
+}
+
+fn write(id: usize, file: &str, text: &str) -> TempDir {
+    let dir = directory();
+    fs::write(dir.path().join(file), text).expect("write the configuration");
+    fs::create_dir(dir.path().join("data")).expect("make the data directory");
+    fs::write(dir.path().join("data/myid"), format!("{id}\n")).expect("write myid");
+    dir
+}
+
+/// Waits until all say that they lead or follow.
+#[track_caller]
+fn check_formed(servers: &[Server], what: &str) {
+    let deadline = Instant::now() + WITHIN;
+    for server in servers {
+        while !["Mode: leader", "Mode: follower"].iter().any(|mode| server.ask("srvr").contains(mode)) {
+            assert!(Instant::now() < deadline, "{what}: no quorum: {}", server.log_so_far());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[track_caller]
+fn check_formation(host: &str) {
+    for (number, (file, text)) in FILES.iter().enumerate() {
+        let members = three_members(host);
+        let dirs: Vec<TempDir> = (1..=3).map(|id| write(id, file, &text(id, host, &members))).collect();
+        let servers: Vec<Server> =
+            dirs.iter().map(|dir| Server::start(dir.path(), &["--config", file])).collect();
+        check_formed(&servers, &format!("{file} ({number}) at {host}"));
+        // Two of them would wait for a quorum that is gone: all are asked first.
+        servers.iter().for_each(|server| server.signal("-TERM"));
+    }
+}
+
+#[test]
+fn an_ensemble_forms_on_ipv4() {
+    check_formation("127.0.0.1");
+}
+
+#[test]
+fn an_ensemble_forms_on_ipv6() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        println!("skipped: this machine has no ::1");
+        return;
+    }
+    check_formation("::1");
+}
+
+/// An address for documentation, which no machine has.
+const NOT_OURS: &str = "192.0.2.1";
+
+fn one_of_three(retries: &str) -> TempDir {
+    let members = three_members("127.0.0.1");
+    let text = zoo_cfg(1, "127.0.0.1", &members, false);
+    let own = format!("server.1=127.0.0.1:{}", members[0].quorum);
+    let text = text.replace(&own, &own.replace("127.0.0.1", NOT_OURS));
+    write(1, "zoo.cfg", &format!("{text}electionPortBindRetry={retries}\n"))
+}
+
+#[test]
+fn a_member_without_its_own_address_waits_as_long_as_it_is_told() {
+    let dir = one_of_three("0");
+    let server = Server::start(dir.path(), &["--config", "zoo.cfg"]);
+    server.logged("cannot listen for members yet: trying again");
+    server.stop();
+
+    let dir = one_of_three("2");
+    let server = Server::start(dir.path(), &["--config", "zoo.cfg"]);
+    let (status, log) = server.wait();
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(log.contains(&format!("listen for members: listen on {NOT_OURS}")), "{log}");
+}
