@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use paddock_replica::{Cluster, Input, LogEntry, is_of_log};
@@ -92,16 +92,32 @@ pub(crate) struct Addresses {
     /// Addresses of the configuration, where that counts more than the ensemble's own: without reconfig, a member moves by new
     /// configurations.
     fixed: BTreeMap<u8, String>,
+    /// Hosts and addresses of the configuration, for members of which the ensemble says what leads nowhere.
+    configured: BTreeMap<u8, (String, String)>,
     known: BTreeMap<u8, String>,
 }
 
 impl Addresses {
     pub(crate) fn new(config: &Config) -> Addresses {
-        let of = |member: &EnsembleMember| (member.id, host_and_port(member));
-        let configured = config.ensemble.iter().flat_map(|ensemble| &ensemble.members).map(of);
-        let configured: BTreeMap<u8, String> = configured.collect();
-        let fixed = if config.may_reconfig() { BTreeMap::new() } else { configured.clone() };
-        Addresses { own: config.member, fixed, known: configured }
+        let members = || config.ensemble.iter().flat_map(|ensemble| &ensemble.members);
+        let known: BTreeMap<u8, String> =
+            members().map(|member| (member.id, host_and_port(member))).collect();
+        let configured =
+            members().map(|member| (member.id, (member.host.clone(), host_and_port(member)))).collect();
+        let fixed = if config.may_reconfig() { BTreeMap::new() } else { known.clone() };
+        Addresses { own: config.member, fixed, configured, known }
+    }
+
+    /// Address at which to call a member of the ensemble. Images write 0.0.0.0 as a member's own host, and the first leader's file is
+    /// what the ensemble begins with: there another member's file knows better.
+    fn of(&self, member: &EnsembleMember) -> String {
+        if let Some(address) = self.fixed.get(&member.id) {
+            return address.clone();
+        }
+        match self.configured.get(&member.id) {
+            Some((host, address)) if reach(host) > reach(&member.host) => address.clone(),
+            _ => host_and_port(member),
+        }
     }
 
     /// Links this member to those that the state names.
@@ -109,7 +125,7 @@ impl Addresses {
         let state = shared.state.read();
         let Some(ensemble) = state.tree().ensemble() else { return };
         for member in ensemble.all_members() {
-            let address = self.fixed.get(&member.id).cloned().unwrap_or_else(|| host_and_port(member));
+            let address = self.of(member);
             self.known.insert(member.id, address);
         }
         let mut members: BTreeSet<u8> = ensemble.all_members().map(|member| member.id).collect();
@@ -118,6 +134,24 @@ impl Addresses {
         let peer = |id: u8| Some(PeerAddress { id, address: self.known.get(&id)?.clone() });
         links.set_cluster(ensemble.cluster);
         links.set_peers(members.into_iter().filter_map(peer).collect());
+    }
+}
+
+/// Machines from which a host can be reached, by rising number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    /// An address to listen at, which is nobody's.
+    Nobody,
+    ItsOwn,
+    Others,
+}
+
+fn reach(host: &str) -> Reach {
+    match host.parse::<IpAddr>() {
+        Ok(ip) if ip.is_unspecified() => Reach::Nobody,
+        Ok(ip) if ip.is_loopback() => Reach::ItsOwn,
+        Err(_) if host.eq_ignore_ascii_case("localhost") => Reach::ItsOwn,
+        _ => Reach::Others,
     }
 }
 
@@ -134,4 +168,40 @@ fn host_and_port(member: &EnsembleMember) -> String {
 
 fn listen_at(own: &EnsembleMember, on_all: bool) -> ListenAt {
     if on_all { ListenAt::All { port: own.quorum_port } } else { ListenAt::Name(host_and_port(own)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(id: u8, host: &str, quorum_port: u16) -> EnsembleMember {
+        let text = format!("{host}:{quorum_port}:{}", quorum_port + 1);
+        EnsembleMember::parse(id, &text).unwrap().0
+    }
+
+    /// Address at which member 1 calls member 2, which the ensemble has at `committed` and the file at `configured`.
+    #[track_caller]
+    fn check(committed: &str, configured: &str, reconfig_enabled: bool, expected: &str) {
+        let members = vec![member(1, "a", 10), member(2, configured, 20)];
+        let ensemble = Ensemble { members, reconfig_enabled, ..Ensemble::default() };
+        let config = Config { member: 1, ensemble: Some(ensemble), ..Config::new("data") };
+        assert_eq!(Addresses::new(&config).of(&member(2, committed, 30)), expected);
+    }
+
+    #[test]
+    fn a_host_that_leads_nowhere_is_that_of_the_file() {
+        check("0.0.0.0", "zoo2", true, "zoo2:20");
+        check("[::]", "zoo2", true, "zoo2:20");
+        check("127.0.0.1", "zoo2", true, "zoo2:20");
+        check("localhost", "10.0.0.2", true, "10.0.0.2:20");
+        check("0.0.0.0", "127.0.0.1", true, "127.0.0.1:20");
+    }
+
+    #[test]
+    fn with_reconfig_the_ensemble_knows_where_its_members_are() {
+        check("b", "zoo2", true, "b:30");
+        check("127.0.0.1", "127.0.0.2", true, "127.0.0.1:30");
+        check("0.0.0.0", "0.0.0.0", true, "0.0.0.0:30");
+        check("b", "zoo2", false, "zoo2:20");
+    }
 }
