@@ -72,7 +72,8 @@ pub(crate) fn load(
     let found = environment.file();
     let file = file.or(found.as_deref());
     environment.remark(file, &mut remarks);
-    let (place, mut draft) = match (file, environment.zoo_cfg()) {
+    let variables = if file.is_some() { None } else { environment.zoo_cfg()? };
+    let (place, mut draft) = match (file, variables) {
         (Some(file), _) if file.extension().is_some_and(|extension| extension == "toml") => {
             (Location::new(file), paddock_toml::load(file, environment, &mut remarks)?)
         }

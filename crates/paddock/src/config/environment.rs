@@ -72,9 +72,9 @@ impl Environment {
     }
 
     /// The `zoo.cfg` that the image would make, or `None` if no variable says what would be in it.
-    pub(super) fn zoo_cfg(&self) -> Option<Source> {
+    pub(super) fn zoo_cfg(&self) -> Result<Option<Source>, ConfigError> {
         if !self.0.keys().any(|name| is_setting(name)) {
-            return None;
+            return Ok(None);
         }
         let mut source = Source::of_environment();
         for (variable, key, default) in KEYS {
@@ -83,14 +83,19 @@ impl Environment {
             }
         }
         match self.variable(SERVERS) {
-            Some(servers) => servers.split_whitespace().for_each(|server| source.add(SERVERS, server)),
+            Some(servers) => {
+                for server in servers.split_whitespace() {
+                    refuse_other_form(server)?;
+                    source.add(SERVERS, server);
+                }
+            }
             // The image names itself a lone server here, with this port for clients.
             None => source.add(SERVERS, "clientPort=2181"),
         }
         for line in self.variable(CFG_EXTRA).unwrap_or_default().split_whitespace() {
             source.add(CFG_EXTRA, line);
         }
-        Some(source)
+        Ok(Some(source))
     }
 
     /// Names what is not known. `file` is what counts in place of the variables, if there is one.
@@ -109,6 +114,17 @@ impl Environment {
             }
         }
     }
+}
+
+/// Another image's entries, `zoo1:2888:3888::1,zoo2:2888:3888::2`, would be taken for keys that nobody knows.
+fn refuse_other_form(entry: &str) -> Result<(), ConfigError> {
+    if entry.contains('=') {
+        return Ok(());
+    }
+    let what = format!(
+        "expected server.N=HOST:PORT:PORT;PORT for each member, with spaces between, found {entry:?}"
+    );
+    Err(Location::new(Path::new(SERVERS)).fault(what))
 }
 
 /// True for a variable that stands for a line of `zoo.cfg` or `myid`.

@@ -130,6 +130,11 @@ fn a_fault_names_its_variable() {
          found \"zoo1:2888\"",
     );
     check_refused(
+        &[("ZOO_SERVERS", "zoo1:2888:3888::1,zoo2:2888:3888::2")],
+        "ZOO_SERVERS: expected server.N=HOST:PORT:PORT;PORT for each member, with spaces between, \
+         found \"zoo1:2888:3888::1,zoo2:2888:3888::2\"",
+    );
+    check_refused(
         &[("ZOO_SERVERS", SERVERS), ("ZOO_MY_ID", "6")],
         "ZOO_MY_ID: this is member 6, but the members are 1, 2, 3, 4 and 5; \
          correct this number, or name member 6 among them",
