@@ -53,7 +53,7 @@ fn toml(id: usize, host: &str, members: &[Ports], on_all: bool) -> String {
     );
     for (id, ports) in (1..).zip(members) {
         text += &format!(
-            "[[ensemble.members]]\nid = {id}\nhost = '{host}'\nquorum_port = {}\nelection_port = {}\n",
+            "[[ensemble.member]]\nid = {id}\nhost = '{host}'\nquorum_port = {}\nelection_port = {}\n",
             ports.quorum, ports.election
         );
     }

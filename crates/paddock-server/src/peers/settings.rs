@@ -24,7 +24,10 @@ pub(crate) struct PeerAddress {
 }
 
 /// The way to find the addresses of `host:port`.
-pub(crate) struct LookUp(pub(crate) Arc<dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync>);
+pub(crate) struct LookUp(pub(crate) Arc<LookUpFn>);
+
+/// Addresses of `host:port`.
+type LookUpFn = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
 impl LookUp {
     /// That of the operating system.
