@@ -16,7 +16,8 @@ use std::{env, process, thread};
 
 use crate::damage::filesystem::Filesystem;
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
+/// A JVM beside other load takes more than a minute.
+const READY_WITHIN: Duration = Duration::from_secs(180);
 const STOPPED_WITHIN: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
 const LOG_TAIL_LINES: usize = 60;
