@@ -167,8 +167,10 @@ impl Flights {
 
     /// True if a resume of this connection is under way.
     pub(crate) fn is_resuming(&self, by: ConnId) -> bool {
-        let is_resume = |part: &Part| matches!(part, Part::Client { conn, waiting: Waiting { item: Item::Session(_), .. }, .. } if *conn == by);
-        self.parts().any(is_resume)
+        self.parts().any(|part| match part {
+            Part::Client { conn, waiting, .. } => *conn == by && matches!(waiting.item, Item::Session(_)),
+            _ => false,
+        })
     }
 
     pub(crate) fn has_mark(&self) -> bool {

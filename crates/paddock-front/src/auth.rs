@@ -42,6 +42,8 @@ impl DigestAlgorithm {
 
 /// The scheme of clients that have shown a certificate.
 pub(crate) const X509: &str = "x509";
+/// Scheme of users that have proved themselves by SASL.
+pub(crate) const SASL: &str = "sasl";
 
 /// The identities that a client's certificate has proved, of all that it has; `None` if it has shown none.
 pub(crate) fn certificate_ids(ids: IdList<'_>) -> Option<Vec<Id>> {

@@ -15,6 +15,8 @@ use gssapi::{GssapiExchange, Step};
 pub use gssapi::{Kerberos, KerberosAcceptor, KerberosContext, KerberosStep};
 use paddock_proto::Id;
 use paddock_sasl::{AnswerError, Challenge};
+
+use crate::auth::SASL;
 pub use principals::PrincipalNames;
 
 /// Users that are known by name and password, and what holds for all that come by SASL.
@@ -43,7 +45,7 @@ impl fmt::Debug for SaslUsers {
 impl SaslUsers {
     fn ids(&self, user: &str) -> Vec<Id> {
         let is_super = self.super_users.iter().any(|name| name == user);
-        let mut ids = vec![Id::new("sasl", user)];
+        let mut ids = vec![Id::new(SASL, user)];
         if is_super {
             ids.push(Id::new("super", ""));
         }

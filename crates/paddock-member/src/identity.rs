@@ -1,8 +1,9 @@
 //! Identity of a data directory: the member's number, and the id of its ensemble.
 //!
-//! A member that took itself for another one would vote twice, and lose what was acknowledged. So the first start writes
-//! its number down, and every later one compares. The id of the ensemble is written before the member promises anything there
-//! (`Cluster`), so that a directory that was put in another one's place is known for what it is before it is read.
+//! A member that took itself for another one would vote twice, and lose what was acknowledged. So the first start writes its number
+//! down, and every later one compares. It does so once its log has begun: an identity without a log tells of a log that is lost. The id
+//! of the ensemble is written before the member promises anything there (`Cluster`), so that a directory that was put in another one's
+//! place is known for what it is before it is read.
 //!
 //! The last line is a checksum of the others: a flipped bit would make the member one of another ensemble, which all others refuse without
 //! an end. Earlier builds wrote none; such a file is read, and written anew.

@@ -67,6 +67,22 @@ impl Tries {
         Tries { max, failed: 0 }
     }
 
+    /// Judges the first one. `None` if there is to be another, of which the log is told.
+    pub(crate) fn first<T>(
+        &mut self,
+        tried: Result<T, BindError>,
+        purpose: &str,
+    ) -> Result<Option<T>, BindError> {
+        match tried {
+            Err(error) if self.has_more_after(&error) => {
+                let cause = error.source().map(tracing::field::display);
+                tracing::warn!(%error, cause, "cannot listen{purpose} yet: trying again");
+                Ok(None)
+            }
+            tried => tried.map(Some),
+        }
+    }
+
     /// Counts one that has failed. True if there is to be another.
     pub(crate) fn has_more_after(&mut self, error: &BindError) -> bool {
         self.failed = self.failed.saturating_add(1);
@@ -134,16 +150,12 @@ impl LatePort {
     pub(crate) fn open(address: SocketAddr, tries_max: u32) -> Result<(LatePort, SocketAddr), BindError> {
         let mut tries = Tries::new(tries_max);
         let failed = |source| BindError::Listen { address, source };
-        match socket::bind(address).map_err(failed) {
-            Ok(listener) => {
+        match tries.first(socket::bind(address).map_err(failed), "")? {
+            Some(listener) => {
                 let address = listener.local_addr().map_err(failed)?;
                 Ok((LatePort::Bound(listener), address))
             }
-            Err(error) if tries.has_more_after(&error) => {
-                tracing::warn!(%error, cause = error.source().map(tracing::field::display), "cannot listen yet: trying again");
-                Ok((LatePort::Waiting { address, tries }, address))
-            }
-            Err(error) => Err(error),
+            None => Ok((LatePort::Waiting { address, tries }, address)),
         }
     }
 

@@ -11,6 +11,7 @@ use paddock_tree::{ShownPassword, Tree};
 use super::action::silently;
 use super::{Action, Phase, Protocol, Refusal};
 use crate::Settings;
+use crate::auth::SASL;
 
 /// A client that is to show who it is before it gets its session back.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl Protocol {
         };
         let is_admitted = tree.admits(session, self.client.ids());
         // A certificate was shown before the greeting or never; SASL comes behind it, where there is any.
-        let can_prove = |scheme: &str| scheme == "sasl" && settings.sasl.is_some();
+        let can_prove = |scheme: &str| scheme == SASL && settings.sasl.is_some();
         if !is_admitted && tree.session_identity(session).is_some_and(|id| !can_prove(&id.scheme)) {
             tracing::info!(%session, client = %self.address, "refused to resume a session that is bound to another identity");
             return expired;
@@ -151,7 +152,7 @@ impl Protocol {
     fn prove_return(&mut self, tree: &Tree, settings: &Settings) -> Option<Identified> {
         let returning = self.returning().expect("a client proves who it is to get its session back");
         if !tree.admits(returning.resumption.session, self.client.ids()) {
-            let has_proved = self.client.ids().iter().any(|(scheme, _)| scheme == "sasl");
+            let has_proved = self.client.ids().iter().any(|(scheme, _)| scheme == SASL);
             return has_proved.then_some(Identified::Stranger);
         }
         if !self.has_required_identity(settings) {

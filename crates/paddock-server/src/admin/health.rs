@@ -28,22 +28,13 @@ pub(super) fn ready(admin: &Admin, _: Request) -> Response {
     Response::json(&json!({ "details": details, "status": word })).with_status(status)
 }
 
-/// Reason for which the member is not ready; `None` if it is.
+/// Reason for which the member is not ready; `None` if it is. A copy that only serves reads, which is what it was started for, is.
 fn obstacle(shared: &Shared, role: Role) -> Option<&'static str> {
     if shared.is_draining() {
         return Some("the member is about to stop");
     }
     let standing = shared.standing();
-    reason_not_to_serve(role, standing.read_only, standing.awaits_admission)
-}
-
-/// Reason for which a member does not serve both reads and writes. A copy that only serves reads, which is what it was started for, has none.
-fn reason_not_to_serve(
-    role: Role,
-    read_only: Option<ReadOnlyReason>,
-    awaits_admission: bool,
-) -> Option<&'static str> {
-    match read_only {
+    match standing.read_only {
         Some(ReadOnlyReason::NoQuorum) => Some("no quorum: other members do not answer"),
         Some(ReadOnlyReason::DiskFull) => Some("the disk is full: only reads are served"),
         Some(ReadOnlyReason::Learning) => Some("learning: the member has not caught up with the ensemble"),
@@ -51,7 +42,7 @@ fn reason_not_to_serve(
         Some(ReadOnlyReason::InDoubt) => {
             Some("the state differs from other members', and no majority says which is right")
         }
-        None if awaits_admission => Some("learning: the others have not admitted the member yet"),
+        None if standing.awaits_admission => Some("learning: the others have not admitted the member yet"),
         None if role == Role::Looking => Some("no leader is known"),
         None => None,
     }

@@ -89,33 +89,29 @@ fn warn_of_open_port(address: SocketAddr, tls: Option<TlsMode>) {
 #[derive(Debug)]
 pub(crate) struct Addresses {
     own: u8,
-    /// Addresses of the configuration, where that counts more than the ensemble's own: without reconfig, a member moves by new
-    /// configurations.
-    fixed: BTreeMap<u8, String>,
-    /// Hosts and addresses of the configuration, for members of which the ensemble says what leads nowhere.
+    /// False if the configuration's addresses count more than the ensemble's own: without reconfig, a member moves by new configurations.
+    may_reconfig: bool,
+    /// Hosts and addresses of the configuration.
     configured: BTreeMap<u8, (String, String)>,
     known: BTreeMap<u8, String>,
 }
 
 impl Addresses {
     pub(crate) fn new(config: &Config) -> Addresses {
-        let members = || config.ensemble.iter().flat_map(|ensemble| &ensemble.members);
-        let known: BTreeMap<u8, String> =
-            members().map(|member| (member.id, host_and_port(member))).collect();
-        let configured =
-            members().map(|member| (member.id, (member.host.clone(), host_and_port(member)))).collect();
-        let fixed = if config.may_reconfig() { BTreeMap::new() } else { known.clone() };
-        Addresses { own: config.member, fixed, configured, known }
+        let members = config.ensemble.iter().flat_map(|ensemble| &ensemble.members);
+        let configured: BTreeMap<u8, (String, String)> =
+            members.map(|member| (member.id, (member.host.clone(), host_and_port(member)))).collect();
+        let known = configured.iter().map(|(id, (_, address))| (*id, address.clone())).collect();
+        Addresses { own: config.member, may_reconfig: config.may_reconfig(), configured, known }
     }
 
     /// Address at which to call a member of the ensemble. Images write 0.0.0.0 as a member's own host, and the first leader's file is
     /// what the ensemble begins with: there another member's file knows better.
     fn of(&self, member: &EnsembleMember) -> String {
-        if let Some(address) = self.fixed.get(&member.id) {
-            return address.clone();
-        }
         match self.configured.get(&member.id) {
-            Some((host, address)) if reach(host) > reach(&member.host) => address.clone(),
+            Some((host, address)) if !self.may_reconfig || reach(host) > reach(&member.host) => {
+                address.clone()
+            }
             _ => host_and_port(member),
         }
     }

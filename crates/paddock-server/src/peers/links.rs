@@ -1,6 +1,5 @@
 //! The links of a member, for the engine: it sends messages and learns of events.
 
-use std::error::Error as _;
 #[cfg(test)]
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,17 +38,7 @@ impl Links {
         let LinkOptions { own, listen, look_up, bind_tries, cluster, process, peers, seed, timing, tls } =
             options;
         let mut port = QuorumPort { at: listen, look_up, tries: Tries::new(bind_tries) };
-        let listeners = match port.listen() {
-            Err(error) if port.tries.has_more_after(&error) => {
-                tracing::warn!(
-                    %error,
-                    cause = error.source().map(tracing::field::display),
-                    "cannot listen for members yet: trying again"
-                );
-                None
-            }
-            listeners => Some(listeners?),
-        };
+        let listeners = port.tries.first(port.listen(), " for members")?;
         #[cfg(test)]
         let addresses = binding::addresses(listeners.as_deref().unwrap_or_default());
         let (cluster, peers_known, events) = (AtomicU64::new(cluster), RwLock::default(), Box::new(events));

@@ -26,11 +26,11 @@ pub(crate) struct PeerAddress {
 /// The way to find the addresses of `host:port`.
 pub(crate) struct LookUp(pub(crate) Arc<LookUpFn>);
 
-/// Addresses of `host:port`.
+/// Finds the addresses of `host:port`.
 type LookUpFn = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
 impl LookUp {
-    /// That of the operating system.
+    /// Looks names up as the operating system does.
     pub(crate) fn of_system() -> LookUp {
         LookUp(Arc::new(|name| Ok(name.to_socket_addrs()?.collect())))
     }
