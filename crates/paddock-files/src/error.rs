@@ -18,7 +18,7 @@ pub enum FileError {
         path.display()
     )]
     NotADataDir { path: PathBuf },
-    #[error("no snapshot in {}: without one the transaction log says only a part", path.display())]
+    #[error("no snapshot in {}: and its transaction log does not begin with the first transaction, so it says only a part", path.display())]
     NoSnapshot { path: PathBuf },
     #[error("none of the {count} snapshots in {} is whole; the newest: {newest}", path.display())]
     NoValidSnapshot { path: PathBuf, count: usize, newest: Box<FileError> },

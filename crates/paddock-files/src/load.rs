@@ -112,9 +112,17 @@ pub(crate) fn load_state(
         None => dir.clone(),
     };
     let mut report = Report::default();
-    let (file, snapshot) = newest_snapshot(&dir, &mut report, progress)?;
-    let mut state = LoadedState::new(snapshot, file.zxid);
-    for log in logs_behind(data_dir::logs(&log_dir)?, file.zxid) {
+    let logs = data_dir::logs(&log_dir)?;
+    let (zxid, snapshot) = match newest_snapshot(&dir, &mut report, progress) {
+        Ok((file, snapshot)) => (file.zxid, snapshot),
+        // A log that begins with the first transaction needs no snapshot. ZooKeeper takes it with snapshot.trust.empty.
+        Err(FileError::NoSnapshot { .. }) if begins_with_the_first(&logs)? => {
+            (Zxid::default(), Snapshot { draft: Draft::of_new_server(), znodes: 0, digest: None })
+        }
+        Err(error) => return Err(error),
+    };
+    let mut state = LoadedState::new(snapshot, zxid);
+    for log in logs_behind(logs, zxid) {
         let read = state.read_log(&log.path, progress)?;
         report.logs.push(read);
     }
@@ -152,6 +160,15 @@ fn newest_snapshot(
         return Err(FileError::NoSnapshot { path });
     }
     Err(FileError::NoValidSnapshot { path, count, newest: Box::new(report.skipped.swap_remove(0)) })
+}
+
+/// True if nothing was written before these logs: not by a server alone, and not in the first epoch of an ensemble.
+fn begins_with_the_first(logs: &[NamedFile]) -> Result<bool, FileError> {
+    const FIRST: [i64; 2] = [1, (1 << COUNTER_BITS) + 1];
+    let Some(log) = logs.first() else { return Ok(false) };
+    let mut reader = LogReader::open(&log.path)?;
+    let Next::Entry { entry, .. } = reader.next()? else { return Ok(false) };
+    Ok(Transaction::decode(entry).is_ok_and(|first| FIRST.contains(&first.zxid.0)))
 }
 
 /// The logs that may hold transactions behind a snapshot: the last one that begins before or with it, and all later ones.

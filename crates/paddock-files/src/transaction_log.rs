@@ -154,6 +154,10 @@ impl<R: Read> LogReader<R> {
             return Ok(false);
         }
         let found = u32::from_be_bytes(std::array::from_fn(|i| header[i]));
+        // The file was reserved, and nothing was written into it.
+        if header == [0; HEADER_BYTES] && self.rest_is_zero()? {
+            return Ok(false);
+        }
         if found != MAGIC {
             return Err(Problem::Magic { expected: "transaction log", found });
         }

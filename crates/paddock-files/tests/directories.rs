@@ -154,3 +154,34 @@ fn transactions_have_no_gaps() {
     write_log(&log, &[ZXID, ZXID + 3]);
     check_refused(dir.path(), "transactions 0x200000011 to 0x200000012 are missing before");
 }
+
+#[test]
+fn a_log_that_begins_with_the_first_transaction_needs_no_snapshot() {
+    for first in [1, 0x1_0000_0001] {
+        let dir = tempfile::tempdir().unwrap();
+        let version = dir.path().join("version-2");
+        fs::create_dir(&version).unwrap();
+        write_log(&version.join(format!("log.{first:x}")), &[first, first + 1]);
+        write_log(&version.join(format!("log.{:x}", first + 2)), &[first + 2]);
+        let loaded = read(dir.path()).unwrap();
+        assert_eq!((loaded.report.transactions, loaded.tree.zxid()), (3, Zxid(first + 2)));
+        assert!(loaded.tree.stat("/zookeeper/quota").is_some(), "the znodes of every server are there");
+        write_log(&version.join(format!("log.{first:x}")), &[first + 1]);
+        check_refused(dir.path(), "its transaction log does not begin with the first transaction");
+    }
+}
+
+#[test]
+fn a_log_that_was_reserved_and_never_begun_is_empty() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshot = exported(dir.path());
+    write_log(&snapshot.with_file_name("log.200000011"), &[ZXID + 1]);
+    let last = snapshot.with_file_name("log.200000012");
+    fs::write(&last, [0; 70_000]).unwrap();
+    let loaded = read(dir.path()).unwrap();
+    assert_eq!((loaded.report.transactions, loaded.tree.zxid()), (1, Zxid(ZXID + 1)));
+    let mut bytes = vec![0; 70_000];
+    bytes[69_999] = 1;
+    fs::write(&last, bytes).unwrap();
+    check_refused(dir.path(), "this is not a ZooKeeper transaction log");
+}

@@ -122,6 +122,13 @@ impl Draft {
         Draft { store, sessions: BTreeMap::new(), held: Vec::new(), last_parent: None }
     }
 
+    /// The znodes of a server that has not served yet.
+    pub fn of_new_server() -> Draft {
+        let mut draft = Draft::new();
+        draft.add_system_nodes(&mut Repairs::default());
+        draft
+    }
+
     pub fn find(&self, path: &str) -> Option<DraftNode> {
         self.store.find(path).map(DraftNode)
     }
