@@ -7,7 +7,10 @@ use crate::observability::user::user_name;
 use crate::observability::version::version_and_date;
 use crate::shared::Shared;
 
-/// ZooKeeper's `envi`, without what only Java has.
+/// Value of a property that Java has and this process does not, as ZooKeeper writes it.
+const NONE: &str = "<NA>";
+
+/// ZooKeeper's `envi`. Collectors ask for Java's properties, too.
 pub(crate) fn environment() -> Vec<(&'static str, String)> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let var = |name: &str| std::env::var(name).unwrap_or_default();
@@ -15,6 +18,13 @@ pub(crate) fn environment() -> Vec<(&'static str, String)> {
     vec![
         ("zookeeper.version", version_and_date()),
         ("host.name", read("/proc/sys/kernel/hostname")),
+        ("java.version", NONE.into()),
+        ("java.vendor", NONE.into()),
+        ("java.home", NONE.into()),
+        ("java.class.path", NONE.into()),
+        ("java.library.path", NONE.into()),
+        ("java.io.tmpdir", std::env::temp_dir().display().to_string()),
+        ("java.compiler", NONE.into()),
         ("os.name", "Linux".into()),
         ("os.arch", architecture().into()),
         ("os.version", read("/proc/sys/kernel/osrelease")),
