@@ -27,7 +27,8 @@ Then, in another terminal:
   cargo run --release -- bench run mixed --hosts 127.0.0.1:2181,127.0.0.1:2182,127.0.0.1:2183
   kill -9 PID                                   of any member: the others go on, and you are told what happened
 
-Members talk to each other at the clients' ports + 707, which is 2888 and so on.
+Members talk to each other at the clients' ports + 707, which is 2888 and so on. Each has its page for administrators at the
+clients' port + 6000, which is http://127.0.0.1:8181/ and so on.
 Ctrl-C stops all members in good order, a second one at once.";
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value = "3", value_parser = ["1", "3", "5"])]
     members: String,
     /// Port of the first member for clients; the others have the ports behind it
-    #[arg(long, value_name = "PORT", default_value_t = 2181, value_parser = clap::value_parser!(u16).range(1..=63_000))]
+    #[arg(long, value_name = "PORT", default_value_t = 2181, value_parser = clap::value_parser!(u16).range(1..=59_000))]
     port: u16,
     /// Directory of data and logs [default: cluster/N in the target directory]
     #[arg(long, value_name = "DIR")]
@@ -65,9 +66,10 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
         for plan in &plans {
             let member = Member::start(layout, plan, &plans, &directory)?;
             println!(
-                "  member {}  {}  pid {}  {}",
+                "  member {}  {}  http://{}/  pid {}  {}",
                 plan.number,
                 plan.client(),
+                plan.page(),
                 member.pid(),
                 member.log().display()
             );

@@ -338,8 +338,10 @@ impl Server {
             tracing::info!(%address, "serving metrics at /metrics, and whether the member serves at /ready");
         }
         if let Some(address) = admin {
-            let commands = &self.shared.config.admin.command_url;
-            tracing::info!(%address, %commands, "serving the HTTP interface for administrators");
+            let settings = &self.shared.config.admin;
+            let scheme = if settings.tls.protocol == PortProtocol::Tls { "https" } else { "http" };
+            let (page, commands) = (format!("{scheme}://{address}/"), &settings.command_url);
+            tracing::info!(%page, %commands, "serving the page and the HTTP interface for administrators");
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) const CONFIG: &str = "paddock.toml";
 /// From a client's port to the ports for members: from 2181 to ZooKeeper's usual ones.
 const TO_QUORUM_PORT: u16 = 2888 - 2181;
 const TO_ELECTION_PORT: u16 = 3888 - 2181;
+/// From a client's port to that of the page for administrators.
+const TO_PAGE_PORT: u16 = 6000;
 
 /// The settings of a member before it runs.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +38,22 @@ impl Plan {
         loopback(self.port)
     }
 
+    /// Address of the page for administrators.
+    pub(super) fn page(&self) -> SocketAddr {
+        loopback(self.port + TO_PAGE_PORT)
+    }
+
     fn quorum_port(&self) -> u16 {
         self.port + TO_QUORUM_PORT
     }
 
     pub(super) fn check_ports(&self) -> Result<(), Error> {
-        for (port, who) in [(self.port, "its clients"), (self.quorum_port(), "the other members")] {
+        let ports = [
+            (self.port, "its clients"),
+            (self.quorum_port(), "the other members"),
+            (self.page().port(), "its page"),
+        ];
+        for (port, who) in ports {
             TcpListener::bind(loopback(port)).map_err(|error| {
                 Error::new(format!(
                     "member {} cannot listen on {} for {who}: {error}; end what uses that port, or name other ports \
@@ -56,9 +68,10 @@ impl Plan {
 
     fn config(&self, all: &[Plan]) -> String {
         let mut text = format!(
-            "# Written by `cargo xtask cluster` at each start.\nmember = {}\nlisten = \"{}\"\nwords = [\"*\"]\n",
+            "# Written by `cargo xtask cluster` at each start.\nmember = {}\nlisten = \"{}\"\nadmin_listen = \"{}\"\nwords = [\"*\"]\n",
             self.number,
-            self.client()
+            self.client(),
+            self.page()
         );
         // A member alone has no address for others.
         for member in all.iter().filter(|_| all.len() > 1) {
@@ -181,7 +194,7 @@ mod tests {
         assert_eq!(
             all[1].config(&all[..2]),
             "# Written by `cargo xtask cluster` at each start.\n\
-             member = 2\nlisten = \"127.0.0.1:2182\"\nwords = [\"*\"]\n\n\
+             member = 2\nlisten = \"127.0.0.1:2182\"\nadmin_listen = \"127.0.0.1:8182\"\nwords = [\"*\"]\n\n\
              [[ensemble.member]]\nid = 1\nhost = \"127.0.0.1\"\nquorum_port = 2888\nelection_port = 3888\n\
              client_port = 2181\n\n\
              [[ensemble.member]]\nid = 2\nhost = \"127.0.0.1\"\nquorum_port = 2889\nelection_port = 3889\n\
@@ -197,8 +210,8 @@ mod tests {
 
     #[test]
     fn the_highest_ports_are_ports() {
-        let all = Plan::all(5, 63_000);
-        assert!(all.last().is_some_and(|last| last.port.checked_add(TO_ELECTION_PORT).is_some()));
+        let all = Plan::all(5, 59_000);
+        assert!(all.last().is_some_and(|last| last.port.checked_add(TO_PAGE_PORT).is_some()));
     }
 
     #[test]
@@ -206,7 +219,7 @@ mod tests {
         let any = || TcpListener::bind("127.0.0.1:0").unwrap();
         let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
         // Higher up there is no room for the others.
-        let used = std::iter::repeat_with(any).find(|listener| port(listener) <= 63_000).unwrap();
+        let used = std::iter::repeat_with(any).find(|listener| port(listener) <= 59_000).unwrap();
         let error = Plan { number: 2, port: port(&used) }.check_ports().unwrap_err().to_string();
         let expected = format!("member 2 cannot listen on 127.0.0.1:{} for its clients", port(&used));
         assert!(error.contains(&expected), "{error}");
