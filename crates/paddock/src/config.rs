@@ -18,6 +18,7 @@ mod keeper;
 mod key_tables;
 mod known_keys;
 mod opentelemetry;
+mod origins;
 mod overrides;
 mod paddock_toml;
 mod properties;
@@ -26,6 +27,7 @@ mod sasl;
 mod secret_files;
 mod shown;
 mod source;
+mod text_file;
 mod value;
 mod zoo_admin;
 mod zoo_cfg;
@@ -46,17 +48,20 @@ use paddock_server::{Config, PeerTls};
 use draft::Draft;
 pub(crate) use environment::Environment;
 pub(crate) use etcd::{EngineName, EtcdDraft, parse_endpoints};
+pub(crate) use origins::Origins;
 pub(crate) use overrides::Overrides;
-use remark::Location;
 pub(crate) use remark::{ConfigError, Remark};
+use remark::{Location, Remarks};
 pub(crate) use secret_files::SecretFiles;
-pub(crate) use shown::shown;
+pub(crate) use shown::shown_with_origins;
 use source::Source;
 
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) remarks: Vec<Remark>,
+    /// The place of each setting.
+    pub(crate) origins: Origins,
     /// The filter of the log, as `--log` takes it.
     pub(crate) log: Option<String>,
     pub(crate) secret_files: SecretFiles,
@@ -68,34 +73,49 @@ pub(crate) fn load(
     overrides: &Overrides,
     environment: &Environment,
 ) -> Result<Loaded, ConfigError> {
-    let mut remarks = Vec::new();
+    let mut remarks = Remarks::default();
+    let loaded = load_with(file, overrides, environment, &mut remarks);
+    let (config, log, secret_files) = remarks.settle(loaded)?;
+    let Remarks { list, mut origins, .. } = remarks;
+    overrides.note(&mut origins);
+    Ok(Loaded { config, remarks: list, origins, log, secret_files })
+}
+
+type Read = (Config, Option<String>, SecretFiles);
+
+fn load_with(
+    file: Option<&Path>,
+    overrides: &Overrides,
+    environment: &Environment,
+    remarks: &mut Remarks,
+) -> Result<Read, ConfigError> {
     let found = environment.file();
     let file = file.or(found.as_deref());
-    environment.remark(file, &mut remarks);
+    environment.remark(file, remarks);
     let variables = if file.is_some() { None } else { environment.zoo_cfg()? };
     let (place, mut draft) = match (file, variables) {
         (Some(file), _) if file.extension().is_some_and(|extension| extension == "toml") => {
-            (Location::new(file), paddock_toml::load(file, environment, &mut remarks)?)
+            jvm_flags::remark_on_unused(environment, file, remarks);
+            (Location::new(file), paddock_toml::load(file, environment, remarks)?)
         }
         (Some(file), _) if keeper::is_keeper_file(file) => {
-            (Location::new(file), keeper::load(file, overrides, environment, &mut remarks)?)
+            jvm_flags::remark_on_unused(environment, file, remarks);
+            (Location::new(file), keeper::load(file, overrides, environment, remarks)?)
         }
         (Some(file), _) => {
             let source = Source::open(file)?;
-            (source.whole(), zoo_cfg::load(&source, overrides, environment, &mut remarks)?)
+            (source.whole(), zoo_cfg::load(&source, overrides, environment, remarks)?)
         }
-        (None, Some(source)) => {
-            (source.whole(), zoo_cfg::load(&source, overrides, environment, &mut remarks)?)
-        }
+        (None, Some(source)) => (source.whole(), zoo_cfg::load(&source, overrides, environment, remarks)?),
         (None, None) => (Location::new(Path::new("command line")), Draft::default()),
     };
     let mut secret_files = SecretFiles::of_draft(&draft, overrides);
-    std::mem::take(&mut draft.sasl).settle(&place, &mut draft.config)?;
-    draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, &mut remarks);
+    std::mem::take(&mut draft.sasl).settle(&place, &mut draft.config, remarks)?;
+    draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, remarks);
     let log = draft.log.take();
     let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
     secret_files.settle(file, &config);
-    Ok(Loaded { config, remarks, log, secret_files })
+    Ok((config, log, secret_files))
 }
 
 /// Settings of TLS between members, as a `zoo.cfg` says them; all else in it is passed over.
@@ -105,7 +125,7 @@ pub(crate) fn quorum_tls(file: &Path) -> Result<PeerTls, ConfigError> {
     for line in source.lines()? {
         keys.take(&line);
     }
-    let settings = keys.settle(&mut Vec::new())?;
+    let settings = keys.settle(&mut Remarks::default())?;
     settings.ok_or_else(|| source.whole().fault("TLS between members is not on: sslQuorum=true is missing"))
 }
 

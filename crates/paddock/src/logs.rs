@@ -39,7 +39,7 @@ impl LogFilter {
         }
         let filter = of_file.map_or_else(|| chosen_filter(None), parse_filter);
         if let Err(why) = filter.map(|filter| self.handle.reload(filter)) {
-            tracing::warn!(why, "the log level stays as it is");
+            tracing::warn!(target: "paddock", why, "the log level stays as it is");
         }
     }
 }
@@ -70,7 +70,7 @@ fn lines<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(
 pub(crate) fn report(format: Format, line: &str) {
     let logging = tracing::dispatcher::has_been_set();
     match format {
-        Format::Json if logging => tracing::error!("{line}"),
+        Format::Json if logging => tracing::error!(target: "paddock", "{line}"),
         _ => eprintln!("{line}"),
     }
 }

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         Command::Server(args) => match server::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
-                logs::report(args.log_format, &failure.line());
+                failure.lines().iter().for_each(|line| logs::report(args.log_format, line));
                 ExitCode::from(failure.exit_code())
             }
         },

@@ -19,6 +19,9 @@ use crate::logs::{self, Format, LogFilter};
 use crate::signals::EndSignals;
 use origin::{Origin, Watch};
 
+/// Name of the part that logs, for what concerns the process as a whole.
+const TARGET: &str = "paddock";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Time between two questions to a member whether it has stopped by itself.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
 /// The thread on which the member starts is kept for its end, when the system may have no other to give.
@@ -54,7 +57,7 @@ read its settings again: limits, words, users and the like count at once, and th
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Settings: Paddock's own if the name ends in .toml, otherwise ZooKeeper's zoo.cfg
+    /// Settings: Paddock's own if the name ends in .toml, ClickHouse Keeper's if in .xml, .yaml or .yml, otherwise ZooKeeper's zoo.cfg
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Say what the settings mean, as a file of Paddock's own, and end
@@ -86,9 +89,12 @@ pub(crate) struct Args {
     /// Directory of the data [default: ./paddock-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Address where clients connect; port 0 takes any free port [default: 127.0.0.1:2181]
-    #[arg(long, value_name = "ADDR:PORT", value_parser = config::parse_address)]
+    /// Address where clients connect, all addresses without ADDR; port 0 takes any free port [default: 127.0.0.1:2181]
+    #[arg(long, value_name = "[ADDR]:PORT", value_parser = config::parse_address)]
     listen: Option<SocketAddr>,
+    /// Address of the page for administrators and the HTTP interface; port 0 takes any free port [default: off]
+    #[arg(long, value_name = "[ADDR]:PORT", value_parser = config::parse_address)]
+    admin_listen: Option<SocketAddr>,
     /// Go on alone with the data of this member after a quorum was lost for good; asks for --yes
     #[arg(long)]
     recover: bool,
@@ -140,12 +146,23 @@ impl Failure {
         }
     }
 
+    /// The failure and its causes; each error of a configuration has a line.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            Failure::Config(error) => error.lines().collect(),
+            other => vec![other.line()],
+        }
+    }
+
     /// The failure and its causes.
     pub(crate) fn line(&self) -> String {
         let mut line = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {
             line += &format!(": {error}");
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                line += &hint(error).unwrap_or_default();
+            }
             cause = error.source();
         }
         line
@@ -160,11 +177,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let etcd = etcd_of(args).map_err(Failure::Usage)?;
     let overrides = Overrides {
         listen: args.listen,
+        admin_listen: args.admin_listen,
         data_dir: args.data_dir.clone(),
         etcd,
         cross_check: args.cross_check.clone(),
     };
     let origin = Origin::new(args.config.clone(), overrides);
+    let format = args.log_format;
     let mut loaded = origin.load()?;
     if args.check {
         return tell(&loaded).map_err(Failure::Tell);
@@ -173,15 +192,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         recover::check(&loaded.config, args.yes)?;
         loaded.config.recover = true;
     }
-    Prepared { loaded, origin, logs }.serve()
+    Prepared { loaded, origin, logs, format }.serve()
 }
 
 /// Settings of a server that is to serve from `data_dir` once that is made.
 pub(crate) fn prepare(file: &Path, data_dir: &Path) -> Result<Prepared, Failure> {
     let logs = logs::start(Format::Text, None).map_err(Failure::Usage)?;
-    let overrides = Overrides { listen: None, data_dir: Some(data_dir.to_owned()), ..Overrides::default() };
+    let overrides = Overrides { data_dir: Some(data_dir.to_owned()), ..Overrides::default() };
     let origin = Origin::new(Some(file.to_owned()), overrides);
-    Ok(Prepared { loaded: origin.load()?, origin, logs })
+    Ok(Prepared { loaded: origin.load()?, origin, logs, format: Format::Text })
 }
 
 /// Settings of a server, and where they come from.
@@ -190,6 +209,7 @@ pub(crate) struct Prepared {
     loaded: Loaded,
     origin: Origin,
     logs: LogFilter,
+    format: Format,
 }
 
 impl Prepared {
@@ -206,6 +226,9 @@ impl Prepared {
     /// The settings, for somebody who starts the server and then lets it go on by `serve_on`.
     pub(crate) fn begin(&self) -> Config {
         self.logs.follow(self.loaded.log.as_deref());
+        let Config { member, ensemble, .. } = &self.loaded.config;
+        let members = ensemble.as_ref().map_or(1, |ensemble| ensemble.members.len());
+        tracing::info!(target: TARGET, version = VERSION, member, members, "paddock starts");
         raise_descriptor_limit();
         for remark in &self.loaded.remarks {
             remark.log();
@@ -223,12 +246,29 @@ impl Prepared {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().thread_keep_alive(FOR_EVER).build();
         let runtime = runtime.map_err(Failure::Wait)?;
-        let reloading = Reloading { watch: self.origin.watch(), origin: self.origin, logs: self.logs };
+        let reloading = Reloading {
+            watch: self.origin.watch(),
+            origin: self.origin,
+            logs: self.logs,
+            format: self.format,
+        };
         let ended = runtime.block_on(serve_on(self.loaded.config, reloading, running));
         // A member that was still loading is left where it is: it has promised nothing yet.
         runtime.shutdown_background();
         ended
     }
+}
+
+/// Advice for an error that is about the user of the process.
+fn hint(error: &io::Error) -> Option<String> {
+    let user = rustix::process::geteuid();
+    let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+    is_denied.then(|| {
+        format!(
+            " (this process runs as user {user}: let that user have it, for a directory with chown -R {user} DIRECTORY, for a port \
+             below 1024 with the capability CAP_NET_BIND_SERVICE; or start paddock as another user)"
+        )
+    })
 }
 
 /// Reason why a cross-check has no choice of the side that answers.
@@ -255,9 +295,9 @@ fn tell(loaded: &Loaded) -> io::Result<()> {
         writeln!(out, "# {remark}")?;
     }
     if let Some(log) = &loaded.log {
-        writeln!(out, "log = {log:?}")?;
+        out.write_all(loaded.origins.annotate(&format!("log = {log:?}\n")).as_bytes())?;
     }
-    out.write_all(config::shown(&loaded.config).as_bytes())
+    out.write_all(config::shown_with_origins(&loaded.config, &loaded.origins).as_bytes())
 }
 
 /// Serves until the member ends. One that found its state to be wrong goes on with that of the leader.
@@ -271,7 +311,7 @@ async fn serve_on(
     loop {
         match serve(&mut config, running.take(), &mut signals, &mut hangup, &mut reloading).await {
             Err(Failure::Server(error)) if error.is_divergence() => {
-                tracing::error!(%error, "starting again to fetch the state from the leader");
+                tracing::error!(target: TARGET, %error, "starting again to fetch the state from the leader");
                 config.recover = false;
             }
             ended => return ended,
@@ -286,22 +326,22 @@ async fn serve(
     hangup: &mut Signal,
     reloading: &mut Reloading,
 ) -> Result<(), Failure> {
-    let place = data_place(config);
+    let (place, format) = (data_place(config), reloading.format);
     let wanted = config.clone();
     let starting = spawn_blocking(move || running.map_or_else(|| Server::start(wanted), Ok));
     let server = tokio::select! {
         started = starting => started.unwrap_or_else(panicked)?,
         name = signals.next() => {
-            tracing::info!(signal = name, "stopped before the data was loaded");
+            tracing::info!(target: TARGET, signal = name, "stopped before the data was loaded");
             return Ok(());
         }
     };
-    announce(server.address(), server.tls_address(), &place);
+    Ready { address: server.address(), tls_address: server.tls_address(), place: &place }.announce(format);
     let failed = loop {
         let reason = tokio::select! {
             () = failure(&server) => break true,
             name = signals.next() => {
-                tracing::info!(signal = name, "stopping; a second signal stops at once");
+                tracing::info!(target: TARGET, signal = name, "stopping; a second signal stops at once");
                 break false;
             }
             _ = hangup.recv() => "SIGHUP",
@@ -341,21 +381,51 @@ fn data_place(config: &Config) -> String {
     }
 }
 
-/// Tells the operator, and whatever started this process, that clients can connect.
-fn announce(address: SocketAddr, tls_address: Option<SocketAddr>, place: &str) {
-    let (listens, reached) = (listens(address, tls_address), reachable(address));
-    let (ip, port) = (reached.ip(), reached.port());
-    let trial = match tls_address {
-        Some(only) if only == address => format!("openssl s_client -connect {reached}"),
-        _ => format!("echo srvr | nc {ip} {port}"),
-    };
-    let text = format!(
-        "paddock {} {listens}\nits data is in {place}\ntry it: {trial}\n",
-        env!("CARGO_PKG_VERSION"),
-    );
-    let mut out = io::stdout().lock();
-    // Clients are served whether or not anyone reads this.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// A member at which clients can connect.
+struct Ready<'a> {
+    address: SocketAddr,
+    tls_address: Option<SocketAddr>,
+    place: &'a str,
+}
+
+impl Ready<'_> {
+    /// Tells the operator, and whatever started this process, that clients can connect.
+    fn announce(&self, format: Format) {
+        let Ready { address, tls_address, place } = self;
+        let tls = tls_address.map(tracing::field::display);
+        tracing::info!(target: TARGET, version = VERSION, %address, tls_address = tls, data = place, "ready for clients");
+        let text = match format {
+            Format::Text => self.text(),
+            Format::Json => self.json(),
+        };
+        let mut out = io::stdout().lock();
+        // Clients are served whether or not anyone reads this.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    fn text(&self) -> String {
+        let Ready { address, tls_address, place } = *self;
+        let (listens, reached) = (listens(address, tls_address), reachable(address));
+        let (ip, port) = (reached.ip(), reached.port());
+        let trial = match tls_address {
+            Some(only) if only == address => format!("openssl s_client -connect {reached}"),
+            _ => format!("echo srvr | nc {ip} {port}"),
+        };
+        format!("paddock {VERSION} {listens}\nits data is in {place}\ntry it: {trial}\n")
+    }
+
+    /// One object on a line, as those of the log.
+    fn json(&self) -> String {
+        let tls_address = self.tls_address.map(|address| address.to_string());
+        let ready = serde_json::json!({
+            "message": "ready for clients",
+            "version": VERSION,
+            "address": self.address.to_string(),
+            "tls_address": tls_address,
+            "data": self.place,
+        });
+        format!("{ready}\n")
+    }
 }
 
 /// The ports for clients.
@@ -383,19 +453,19 @@ struct Reloading {
     origin: Origin,
     watch: Watch,
     logs: LogFilter,
+    /// Form of what is said when clients can connect.
+    format: Format,
 }
 
 impl Reloading {
     /// Reads the settings again. What cannot be used changes nothing.
     async fn reload(&mut self, server: &Server, reason: &str) {
-        tracing::info!(reason, "reading the configuration again");
+        tracing::info!(target: TARGET, reason, "reading the configuration again");
         self.watch.note();
         let origin = self.origin.clone();
         // Names of hosts are looked up, which may take long.
         let loaded = spawn_blocking(move || origin.load()).await;
-        let unused = |reason: String| {
-            tracing::error!(reason, "the new configuration cannot be used: nothing has changed")
-        };
+        let unused = |reason: String| tracing::error!(target: TARGET, reason, "the new configuration cannot be used: nothing has changed");
         let loaded = match loaded {
             Ok(Ok(loaded)) => loaded,
             Ok(Err(error)) => return unused(error.to_string()),
@@ -409,5 +479,26 @@ impl Reloading {
             Ok(_) => self.logs.follow(loaded.log.as_deref()),
             Err(error) => unused(Failure::Server(error).line()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_do_something_is_told_as_which_user_and_how_to_mend_it() {
+        let denied = |kind: io::ErrorKind| {
+            let source = io::Error::from(kind);
+            Failure::Server(ServerError::AuditLog { path: "/log".into(), source }).line()
+        };
+        let line = denied(io::ErrorKind::PermissionDenied);
+        let user = rustix::process::geteuid();
+        assert!(
+            line.starts_with("open the audit log /log: permission denied (this process runs as user "),
+            "{line}"
+        );
+        assert!(line.contains(&format!("chown -R {user} ")) && !line.contains('\n'), "{line}");
+        assert!(!denied(io::ErrorKind::NotFound).contains("user"));
     }
 }

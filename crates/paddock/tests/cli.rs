@@ -153,16 +153,19 @@ fn a_configuration_of_clickhouse_keeper_reaches_the_member() {
 
 #[test]
 fn an_unknown_key_is_named_in_a_warning() {
-    for (name, text) in
-        [("zoo.cfg", "dataDir=data\n\nkafka.rocks=yes\n"), ("paddock.toml", "\n\nkafka.rocks = true\n")]
-    {
-        let dir = directory();
-        fs::write(dir.path().join(name), text).unwrap();
-        let server = Server::start(dir.path(), &["--config", name, "--listen", "127.0.0.1:0"]);
-        let log = server.stop();
-        let warning = log.lines().find(|line| line.contains("WARN")).expect("a warning");
-        assert!(warning.contains(&format!("{name}:3: kafka")), "{warning}");
-    }
+    let dir = directory();
+    fs::write(dir.path().join("zoo.cfg"), "dataDir=data\n\nkafka.rocks=yes\n").unwrap();
+    let server = Server::start(dir.path(), &["--config", "zoo.cfg", "--listen", "127.0.0.1:0"]);
+    let log = server.stop();
+    let warning = log.lines().find(|line| line.contains("WARN")).expect("a warning");
+    assert!(warning.contains("zoo.cfg:3: kafka"), "{warning}");
+    fs::write(dir.path().join("paddock.toml"), "\n\nadmin_lisen = ':8080'\n").unwrap();
+    check_refused(
+        dir.path(),
+        &["server", "--config", "paddock.toml"],
+        2,
+        "paddock.toml:3: admin_lisen is not a setting that Paddock knows; did you mean admin_listen?",
+    );
 }
 
 #[test]
@@ -316,7 +319,7 @@ fn a_port_in_use_is_named_with_its_address() {
     let address = taken.local_addr().unwrap().to_string();
     check_refused(
         dir.path(),
-        &["server", "--listen", &address],
+        &["server", "--listen", &address, "--log", "off"],
         1,
         &format!("listen on {address}: Address already in use (os error 98)"),
     );
@@ -328,6 +331,10 @@ fn a_json_log_is_json_to_the_last_line() {
     fs::write(dir.path().join("zoo.cfg"), "dataDir=data\nno.such.key=\n").unwrap();
     let args = ["--config", "zoo.cfg", "--listen", "127.0.0.1:0", "--log-format", "json"];
     let server = Server::start(dir.path(), &args);
+    let ready = parse_json(&server.announced[0]);
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!((&ready["message"], &ready["version"]), (&"ready for clients".into(), &version.into()));
+    assert_eq!(ready["address"], server.address.to_string());
     let refused = run(dir.path(), &[&["server"], &args[..]].concat());
     assert_eq!(refused.status.code(), Some(1));
     let refused = String::from_utf8(refused.stderr).unwrap();
@@ -337,7 +344,15 @@ fn a_json_log_is_json_to_the_last_line() {
     let log = server.stop();
     let lines: Vec<serde_json::Value> = log.lines().map(parse_json).collect();
     assert!(lines.iter().all(|line| line["timestamp"].is_string()), "{log}");
+    let begins = &lines[0];
+    assert_eq!((&begins["message"], &begins["version"]), (&"paddock starts".into(), &version.into()));
+    assert_eq!((&begins["member"], &begins["target"]), (&1.into(), &"paddock".into()));
+    assert!(
+        lines.iter().any(|line| line["message"] == "ready for clients" && line["data"].is_string()),
+        "{log}"
+    );
     let warning = lines.iter().find(|line| line["level"] == "WARN").expect("a warning");
+    assert_eq!(warning["target"], "paddock::config");
     assert_eq!(
         warning["message"],
         "zoo.cfg:2: no.such.key is not a setting that Paddock knows; it is ignored"
@@ -377,7 +392,15 @@ fn help_and_version_are_on_standard_output() {
     );
     let help = run(dir.path(), &["server", "--help"]);
     let help = String::from_utf8(help.stdout).unwrap();
-    for part in ["--config <FILE>", "--data-dir <DIR>", "--listen <ADDR:PORT>", "Examples:", "zoo.cfg"] {
+    for part in [
+        "--config <FILE>",
+        "--data-dir <DIR>",
+        "--listen <[ADDR]:PORT>",
+        "--admin-listen",
+        ".xml, .yaml or .yml",
+        "Examples:",
+        "zoo.cfg",
+    ] {
         assert!(help.contains(part), "{part} is missing:\n{help}");
     }
 }
@@ -398,7 +421,7 @@ fn settings_are_checked_without_a_start() {
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.starts_with("# zoo.cfg:3: forceSync: \"no\" has no effect: "), "{told}");
     assert!(told.contains("\n# zoo.cfg:4: initLimit changes nothing: "), "{told}");
-    assert!(told.contains("\ndata_dir = \"data\"\n"), "{told}");
+    assert!(told.contains("\ndata_dir = \"data\"  # zoo.cfg:2: dataDir\n"), "{told}");
     assert!(!dir.path().join("data").exists(), "nothing is started");
     fs::write(dir.path().join("zoo.cfg"), "dataDir=data\n").unwrap();
     check_refused(
@@ -407,4 +430,64 @@ fn settings_are_checked_without_a_start() {
         2,
         "zoo.cfg: clientPort is missing",
     );
+    fs::write(dir.path().join("zoo.cfg"), "dataDir=data\nclientPort=x\ntickTime=2s\n").unwrap();
+    check_refused(
+        dir.path(),
+        &["server", "--check", "--config", "zoo.cfg"],
+        2,
+        "zoo.cfg:2: clientPort: expected a port from 1 to 65535, found \"x\"\n\
+         zoo.cfg:3: tickTime: expected a positive number of milliseconds, found \"2s\"",
+    );
+}
+
+#[test]
+fn a_check_says_where_each_value_comes_from() {
+    let dir = directory();
+    let lines = "clientPort=2181\ndataDir=data\nsnapCount=7\nlog.level=warn\nserver.2=a:2888:3888\nserver.3=b:2888:3888\n\
+                 server.1=c:2888:3888\nsslQuorum=true\nssl.quorum.keyStore.location=k\nssl.quorum.trustStore.location=t\n";
+    fs::write(dir.path().join("zoo.cfg"), lines).unwrap();
+    let args = ["server", "--check", "--config", "zoo.cfg", "--admin-listen", "127.0.0.1:8080"];
+    let flags = "-Dzookeeper.snapCount=9 -Dzookeeper.maxCnxns=5";
+    let output = paddock(dir.path(), &args).env("JVMFLAGS", flags).env("ZOO_MY_ID", "2").output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    for line in [
+        "log = \"warn\"  # zoo.cfg:4: log.level",
+        "data_dir = \"data\"  # zoo.cfg:2: dataDir",
+        "member = 2  # ZOO_MY_ID",
+        "snapshot_writes = 7  # zoo.cfg:3: snapCount",
+        "connections_max = 5  # JVMFLAGS: maxCnxns",
+        "admin_listen = \"127.0.0.1:8080\"  # --admin-listen",
+        "mode = \"required\"  # zoo.cfg:8: sslQuorum",
+        "id = 3  # zoo.cfg:6: server.3",
+        "snapshots_kept = 3",
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line} is missing:\n{told}");
+    }
+    fs::write(dir.path().join("again.toml"), &told).unwrap();
+    let again = run(dir.path(), &["server", "--check", "--config", "again.toml"]);
+    let again = String::from_utf8(again.stdout).unwrap();
+    assert!(again.contains("snapshot_writes = 7  # again.toml:"), "{again}");
+    assert!(again.contains("\nid = 3  # again.toml:"), "{again}");
+}
+
+#[test]
+fn the_page_is_turned_on_by_a_flag() {
+    let dir = directory();
+    let args = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+    let server = Server::start(dir.path(), &args);
+    let log = server.logged("serving the page and the HTTP interface for administrators");
+    let page = log.split("page=http://").nth(1).expect("its address").split('/').next().unwrap();
+    assert_ne!(page.parse::<SocketAddr>().expect("an address").port(), 0);
+    TcpStream::connect(page).expect("connect to the page");
+    server.stop();
+}
+
+#[test]
+fn an_address_may_leave_out_the_host() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &["--listen", ":0"]);
+    assert!(server.address.ip().is_unspecified(), "{}", server.address);
+    TcpStream::connect(("127.0.0.1", server.address.port())).expect("connect by IPv4");
+    server.stop();
 }

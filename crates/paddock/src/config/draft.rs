@@ -60,6 +60,7 @@ impl Draft {
         }
         (config.session_timeout_ms_min, config.session_timeout_ms_max) = (min, max);
         config.listen = overrides.listen.or(self.listen).unwrap_or(config.listen);
+        config.admin_listen = overrides.admin_listen.or(config.admin_listen);
         config.data_dir = overrides.data_dir.clone().or(self.data_dir).unwrap_or(config.data_dir);
         config.member = self.member.unwrap_or(config.member);
         config.cross_check = overrides.cross_check.clone().or(config.cross_check);

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use paddock_server::{ClientAddress, Ensemble, EnsembleMember, Role};
 
-use super::remark::{ConfigError, Location, Remark};
+use super::origins::MEMBERS;
+use super::remark::{ConfigError, Location, Remarks};
 use super::value;
 
 /// A member as a file names it.
@@ -60,7 +61,7 @@ pub(super) fn settle(
     own: &OwnNumber,
     place: &Location,
     settings: Ensemble,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Result<(Ensemble, Named), ConfigError> {
     sort(&mut members)?;
     let own = self::own(&members, own)?.member.id;
@@ -68,10 +69,18 @@ pub(super) fn settle(
         remark_on_voters(&members, place, remarks);
         remark_on_hosts(&members, own, remarks);
     }
+    note_origins(&members, remarks);
     let ensemble =
         Ensemble { members: members.iter().map(|named| named.member.clone()).collect(), ..settings };
     let own = members.into_iter().find(|named| named.member.id == own);
     Ok((ensemble, own.expect("it was found among them just now")))
+}
+
+/// Notes where each member is named.
+pub(super) fn note_origins(members: &[Named], remarks: &mut Remarks) {
+    for Named { place, name, member, .. } in members {
+        remarks.origins.note(&format!("{MEMBERS}{}", member.id), format_args!("{place}: {name}"));
+    }
 }
 
 /// A port of a host, and its purpose.
@@ -122,7 +131,7 @@ pub(super) fn voters(members: &[Named]) -> usize {
 }
 
 /// Warns of an ensemble that is weaker than its operator may think.
-pub(super) fn remark_on_voters(members: &[Named], place: &Location, remarks: &mut Vec<Remark>) {
+pub(super) fn remark_on_voters(members: &[Named], place: &Location, remarks: &mut Remarks) {
     let voters = voters(members);
     if voters == 2 {
         let what = "two participants serve only while both are up; a third lets one of them fail";
@@ -135,7 +144,7 @@ pub(super) fn remark_on_voters(members: &[Named], place: &Location, remarks: &mu
 }
 
 /// Warns of members that only a process on their own machine can reach.
-pub(super) fn remark_on_hosts(members: &[Named], own: u8, remarks: &mut Vec<Remark>) {
+pub(super) fn remark_on_hosts(members: &[Named], own: u8, remarks: &mut Remarks) {
     for named in members.iter().filter(|named| named.member.id != own) {
         let host = &named.member.host;
         if host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified()) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::ensemble::OwnNumber;
 use super::overrides::DEFAULT_DATA_DIR;
-use super::remark::{ConfigError, Location, Remark};
+use super::remark::{ConfigError, Location, Remarks};
 use super::source::Source;
 use super::value::{self, Text};
 
@@ -99,7 +99,7 @@ impl Environment {
     }
 
     /// Names what is not known. `file` is what counts in place of the variables, if there is one.
-    pub(super) fn remark(&self, file: Option<&Path>, remarks: &mut Vec<Remark>) {
+    pub(super) fn remark(&self, file: Option<&Path>, remarks: &mut Remarks) {
         for name in self.0.keys().filter(|name| name.starts_with("ZOO_")) {
             let place = Location::new(Path::new(name));
             let meaningless = MEANINGLESS.iter().find(|(known, _)| known == name);

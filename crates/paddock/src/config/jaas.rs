@@ -10,11 +10,12 @@
 //! For Kerberos the module is `com.sun.security.auth.module.Krb5LoginModule`, and names the service's principal and its keytab.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
+use std::str::CharIndices;
 
-use super::properties;
-use super::remark::{ConfigError, Location, cannot_read};
+use super::remark::{ConfigError, Location, Remarks};
+use super::text_file;
 
 /// The section that ZooKeeper's servers read unless they are told another one.
 pub(super) const SERVER: &str = "Server";
@@ -40,20 +41,28 @@ pub(super) struct KerberosLogin {
 }
 
 /// Reads a section of a file.
-pub(super) fn section(file: &Path, section: &str) -> Result<Section, ConfigError> {
-    let bytes = fs::read(file).map_err(|error| cannot_read(file, &error))?;
-    let text = properties::decode(bytes);
+pub(super) fn section(file: &Path, section: &str, remarks: &mut Remarks) -> Result<Section, ConfigError> {
+    let text = text_file::read(file)?;
     let sections = Parser::new(file, &text)?.sections()?;
     let modules = sections.get(section).ok_or_else(|| {
         let there: Vec<&str> = sections.keys().map(String::as_str).collect();
         Location::new(file).fault(format!("no section {section}; there are: {}", there.join(", ")))
     })?;
     let mut read = Section::default();
+    let has_users =
+        modules.iter().any(|module| module.class == DIGEST_MODULE && module.users().next().is_some());
     for module in modules {
         let place = Location::at(file, module.line);
         match module.class.as_str() {
             DIGEST_MODULE => read.users.extend(module.users()),
-            KERBEROS_MODULE => read.kerberos = Some(module.kerberos(&place)?),
+            KERBEROS_MODULE => match module.kerberos() {
+                Ok(kerberos) => read.kerberos = Some(kerberos),
+                // The users can log in all the same.
+                Err(what) if has_users => {
+                    remarks.push(place.warning(format!("no client can log in by Kerberos: {what}")));
+                }
+                Err(what) => return Err(place.fault(what)),
+            },
             class => {
                 let what = format!(
                     "{class} is not offered: SASL goes by {DIGEST_MODULE} and {KERBEROS_MODULE} only"
@@ -86,20 +95,17 @@ impl Module {
     }
 
     /// The other options are about tickets that a client gets for itself.
-    fn kerberos(&self, place: &Location) -> Result<KerberosLogin, ConfigError> {
+    fn kerberos(&self) -> Result<KerberosLogin, String> {
         let option = |wanted: &str| {
             let mut options = self.options.iter().rev();
             options.find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
         };
         if option("useKeyTab").is_none_or(|value| !value.eq_ignore_ascii_case("true")) {
-            return Err(place.clone().fault("a server's keys are in a keytab: useKeyTab=true is missing"));
+            return Err("a server's keys are in a keytab: useKeyTab=true is missing".to_owned());
         }
         let principal = option("principal").filter(|principal| !principal.is_empty() && *principal != "*");
-        let principal = principal.ok_or_else(|| {
-            place
-                .clone()
-                .fault("principal is missing: the name that clients ask for, such as zookeeper/HOST@REALM")
-        })?;
+        let principal = principal
+            .ok_or("principal is missing: the name that clients ask for, such as zookeeper/HOST@REALM")?;
         // Java takes it as a URL, too.
         let keytab = option("keyTab").map(|path| path.strip_prefix("file:").unwrap_or(path).into());
         Ok(KerberosLogin { principal: principal.to_owned(), keytab })
@@ -117,6 +123,32 @@ struct Parser<'a> {
     file: &'a Path,
     tokens: Vec<(usize, Token)>,
     next: usize,
+}
+
+/// The character behind a backslash, as Java reads it: a letter that stands for a control character, up to three octal digits, or the
+/// character itself.
+fn escaped(chars: &mut Peekable<CharIndices<'_>>) -> Option<char> {
+    let (_, first) = chars.next()?;
+    let octal = |char: char| char.to_digit(8);
+    let Some(mut code) = octal(first) else {
+        return Some(match first {
+            'a' => '\x07',
+            'b' => '\x08',
+            'f' => '\x0c',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\x0b',
+            other => other,
+        });
+    };
+    // The largest is 377, so a third digit counts behind 0 to 3 only.
+    let more = if first <= '3' { 2 } else { 1 };
+    for _ in 0..more {
+        let Some((_, digit)) = chars.next_if(|(_, next)| octal(*next).is_some()) else { break };
+        code = code * 8 + octal(digit).expect("it is one");
+    }
+    char::from_u32(code)
 }
 
 impl<'a> Parser<'a> {
@@ -148,7 +180,7 @@ impl<'a> Parser<'a> {
                     loop {
                         match chars.next() {
                             Some((_, '"')) => break,
-                            Some((_, '\\')) => word.extend(chars.next().map(|(_, escaped)| escaped)),
+                            Some((_, '\\')) => word.extend(escaped(&mut chars)),
                             Some((_, '\n')) | None => {
                                 return Err(Location::at(file, line_at(at)).fault("a quotation has no end"));
                             }
@@ -238,13 +270,15 @@ impl<'a> Parser<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(text: &str) -> Result<Vec<(String, String)>, String> {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("jaas.conf");
         fs::write(&file, text).unwrap();
-        let section = section(&file, SERVER).map_err(|error| error.to_string());
+        let section = section(&file, SERVER, &mut Remarks::default()).map_err(|error| error.to_string());
         section
             .map(|section| section.users.into_iter().collect())
             .map_err(|line| line.replace(&format!("{}/", dir.path().display()), ""))
@@ -260,7 +294,10 @@ mod tests {
             fs::write(&file, format!("Server {{ {module} {keytab} {principal}; }};")).unwrap();
             let principal = "zookeeper/box@EXAMPLE.COM".to_owned();
             let kerberos = Some(KerberosLogin { principal, keytab: expected });
-            assert_eq!(section(&file, SERVER), Ok(Section { users: BTreeMap::new(), kerberos }));
+            assert_eq!(
+                section(&file, SERVER, &mut Remarks::default()),
+                Ok(Section { users: BTreeMap::new(), kerberos })
+            );
         }
     }
 
@@ -276,6 +313,31 @@ mod tests {
         let expected: Vec<(String, String)> =
             expected.iter().map(|(user, password)| ((*user).into(), (*password).into())).collect();
         assert_eq!(read(&text), Ok(expected));
+    }
+
+    #[test]
+    fn escapes_are_those_of_java() {
+        let password = r#"\ta\n\101\0\1234\477\"\\\q\v"#;
+        let expected = "\ta\nA\0S4\u{27}7\"\\q\u{b}";
+        let text = format!("Server {{ {MODULE} user_bob=\"{password}\"; }};");
+        assert_eq!(read(&text), Ok(vec![("bob".to_owned(), expected.to_owned())]));
+    }
+
+    #[test]
+    fn users_can_log_in_beside_a_module_for_kerberos() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("jaas.conf");
+        const KERBEROS: &str = "com.sun.security.auth.module.Krb5LoginModule";
+        for (options, has_kerberos) in
+            [("useKeyTab=true principal=\"zookeeper/box@EXAMPLE.COM\"", true), ("useTicketCache=true", false)]
+        {
+            let text = format!("Server {{\n {MODULE} user_bob=b;\n {KERBEROS} optional {options};\n}};");
+            fs::write(&file, text).unwrap();
+            let mut remarks = Remarks::default();
+            let section = section(&file, SERVER, &mut remarks).unwrap();
+            assert_eq!(section.users.len(), 1);
+            assert_eq!((section.kerberos.is_some(), remarks.list.is_empty()), (has_kerberos, has_kerberos));
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! Always true: a key of `keeper_server` is taken, known to change nothing, refused, or named in a remark.
 
 mod client_tls;
+mod includes;
 mod keys;
+mod merge;
 mod raft;
 mod settings;
 mod tls;
@@ -22,8 +24,9 @@ use super::draft::Draft;
 use super::ensemble::OwnNumber;
 use super::environment::Environment;
 use super::known_keys;
+use super::origins::OF_KEEPER;
 use super::overrides::Overrides;
-use super::remark::{ConfigError, Location, Remark};
+use super::remark::{ConfigError, Location, Remarks};
 use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_admin;
@@ -63,14 +66,24 @@ pub(super) fn load(
     path: &Path,
     overrides: &Overrides,
     environment: &Environment,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Result<Draft, ConfigError> {
-    let (file, root) = File::read(path, environment)?;
+    let (mut file, root) = File::read(path, environment)?;
+    let root = includes::resolve(&mut file, root, is_of_keeper)?;
+    for other in file.others() {
+        remarks.push(Location::new(other).detail(format!("it counts on top of {}", path.display())));
+    }
     let mut keeper = Keeper::new();
     for entry in entries(&root) {
-        keeper.take_section(&file, entry, remarks)?;
+        let outcome = keeper.take_section(&file, entry, remarks);
+        remarks.note(outcome);
     }
     keeper.finish(&Location::new(path), overrides, environment, remarks)
+}
+
+/// True for a section of a ClickHouse server's file that is the keeper's.
+fn is_of_keeper(section: &str) -> bool {
+    section == SERVER || section == tls::SECTION || SECTIONS.contains(&section)
 }
 
 /// Settings of the file. Keys that depend on others wait outside `draft`.
@@ -128,17 +141,18 @@ impl Keeper {
         &mut self,
         file: &File<'_>,
         section: &Entry,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<(), ConfigError> {
         match section.key.as_str() {
             SERVER => {
                 self.has_server = true;
                 for entry in entries(&section.value) {
-                    if entry.key == raft::SECTION {
-                        self.raft.read(file, entry, remarks)?;
+                    let outcome = if entry.key == raft::SECTION {
+                        self.raft.read(file, entry, remarks)
                     } else {
-                        self.take(file, &format!("{SERVER}.{}", entry.key), entry, remarks)?;
-                    }
+                        self.take(file, &format!("{SERVER}.{}", entry.key), entry, remarks)
+                    };
+                    remarks.note(outcome);
                 }
                 Ok(())
             }
@@ -160,16 +174,23 @@ impl Keeper {
         file: &File<'_>,
         path: &str,
         entry: &Entry,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<(), ConfigError> {
         for line in file.settings(path, entry)? {
             let earlier = self.seen.insert(line.key.clone(), line.place.clone());
             if let Some(earlier) = earlier.filter(|_| line.key != LISTEN_HOST) {
                 return Err(line.fault(format!("it is said at {earlier} already; say it once")));
             }
-            if !self.set(&line, &Text(&line.value)).map_err(|what| line.fault(what))? {
-                remarks.extend(known_keys::remark_on(&line, keys::MEANINGLESS, keys::FIXED)?);
-            }
+            let outcome = self.take_line(&line, remarks);
+            remarks.note(outcome);
+        }
+        Ok(())
+    }
+
+    fn take_line(&mut self, line: &Line, remarks: &mut Remarks) -> Result<(), ConfigError> {
+        remarks.origins.note_key(OF_KEEPER, &line.key, &line.place);
+        if !self.set(line, &Text(&line.value)).map_err(|what| line.fault(what))? {
+            remarks.extend(known_keys::remark_on(line, keys::MEANINGLESS, keys::FIXED)?);
         }
         Ok(())
     }
@@ -178,6 +199,8 @@ impl Keeper {
     fn set(&mut self, line: &Line, value: &Text<'_>) -> Result<bool, String> {
         let config = &mut self.draft.config;
         match line.key.strip_prefix("keeper_server.").unwrap_or(&line.key) {
+            // It was followed when the file was read.
+            "include_from" => {}
             LISTEN_HOST => self.listen_hosts.push((line.clone(), value::host_address(value.0)?)),
             "max_connections" => {
                 config.connections_max = value::amount(value, 0..=i32::MAX.into(), "connections")?;
@@ -265,7 +288,7 @@ impl Keeper {
         place: &Location,
         overrides: &Overrides,
         environment: &Environment,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<Draft, ConfigError> {
         if !self.has_server {
             return Err(place.clone().fault(format!("{SERVER} is missing")));
@@ -283,6 +306,9 @@ impl Keeper {
             None => environment.own_number()?,
         };
         self.draft.member = own.as_ref().map(|own| own.number);
+        if let Some(own) = &own {
+            remarks.origins.note("member", &own.place);
+        }
         self.settings.tls = if self.raft.has_peers() && self.raft.is_secure() {
             Some(self.tls.settle(place, remarks)?)
         } else {
@@ -300,7 +326,7 @@ impl Keeper {
         &mut self,
         place: &Location,
         overrides: &Overrides,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<(), ConfigError> {
         let address = self.listen_address()?;
         let at = |port: u16| SocketAddr::new(address, port);

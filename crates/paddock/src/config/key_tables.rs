@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use super::case::Case;
+use super::origins::{OF_KEEPER, OF_ZOO_CFG};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration-keys.md");
 /// Heading of the second table.
@@ -190,6 +191,27 @@ fn xml(settings: &[(&str, &str)], key: &str) -> (String, usize) {
         write!(text, "</{}>", name(section)).unwrap();
     }
     (text + "</clickhouse>\n", number)
+}
+
+/// A setting whose place is told is that of the table.
+#[test]
+fn the_tables_name_the_settings_that_places_are_told_of() {
+    let page = fs::read_to_string(Path::new(PAGE)).unwrap();
+    let (mut keys, mut compared) = (OF_ZOO_CFG, 0);
+    for line in page.lines() {
+        if line.starts_with(KEEPER) {
+            keys = OF_KEEPER;
+        }
+        let Some(row) = Row::parse(line).filter(|_| line.contains("| honoured |")) else { continue };
+        // Members and stores of TLS have places of their own.
+        let is_own = ["raft_configuration", "openSSL"].iter().any(|own| row.key.contains(own));
+        let said = row.why.strip_prefix('`').and_then(|why| why.split_once('`')).filter(|_| !is_own);
+        let Some((setting, _)) = said else { continue };
+        let known = keys.iter().find(|(key, _)| *key == row.key).map(|(_, setting)| *setting);
+        assert_eq!(known, Some(setting), "{}", row.key);
+        compared += 1;
+    }
+    assert!(compared > 100, "{compared} rows");
 }
 
 /// The two tables are complete as to what the code itself lists.

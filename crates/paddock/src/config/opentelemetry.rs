@@ -8,7 +8,7 @@ use std::path::Path;
 use paddock_server::{TracesEndpoint, Tracing};
 
 use super::environment::Environment;
-use super::remark::{Location, Remark};
+use super::remark::{Location, Remarks};
 use super::value::{self, Value};
 
 /// The whole URL for traces; it counts before the other one.
@@ -28,7 +28,7 @@ pub(super) struct TracingDraft {
 pub(super) fn settle(
     said: Option<TracingDraft>,
     environment: &Environment,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Option<Tracing> {
     if environment.variable(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return None;
@@ -41,7 +41,7 @@ pub(super) fn settle(
     Some(Tracing { endpoint, service_name: named.unwrap_or(Tracing::SERVICE_NAME).to_owned() })
 }
 
-fn endpoint_of(environment: &Environment, remarks: &mut Vec<Remark>) -> Option<TracesEndpoint> {
+fn endpoint_of(environment: &Environment, remarks: &mut Remarks) -> Option<TracesEndpoint> {
     let traces = environment.variable(TRACES_ENDPOINT).map(|url| (TRACES_ENDPOINT, TracesEndpoint::new(url)));
     let all = || environment.variable(ENDPOINT).map(|url| (ENDPOINT, TracesEndpoint::below(url)));
     let (variable, endpoint) = traces.or_else(all)?;

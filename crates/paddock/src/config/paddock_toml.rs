@@ -5,11 +5,11 @@ mod client_tls;
 mod ensemble;
 mod etcd;
 mod file;
+mod known;
 mod sasl;
 mod tls;
 mod tracing;
 
-use std::fs;
 use std::path::Path;
 
 use paddock_server::{Config, WordList};
@@ -19,10 +19,12 @@ use super::draft::Draft;
 use super::ensemble::{Named, OwnNumber};
 use super::environment::Environment;
 use super::etcd::EngineName;
-use super::remark::{ConfigError, Remark, cannot_read};
+use super::remark::{ConfigError, Remarks};
+use super::text_file;
 use super::value::{self, Value};
 use super::zoo_values;
-use file::{File, Item, boolean, in_order, texts};
+use file::{File, Item, boolean, each_key, texts};
+use known::KEYS;
 
 /// Numbers of things in memory.
 const COUNT_MAX: i64 = i32::MAX as i64;
@@ -32,38 +34,39 @@ const CLIENT_BUFFERS_LEAST: i64 = 1 << 20;
 pub(super) fn load(
     path: &Path,
     environment: &Environment,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Result<Draft, ConfigError> {
-    let text = fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
+    let text = text_file::read(path)?;
     let file = File { path, text: &text };
     let table = DeTable::parse(&text).map_err(|error| {
         file.place(error.span().map_or(0, |span| span.start)).fault(error.message().replace('\n', ", "))
     })?;
     let mut draft = Draft::default();
     let (mut own, mut ensemble) = (environment.own_number()?, None);
-    for (key, value) in in_order(table.get_ref()) {
-        let span = key.span();
-        let place = file.place(span.start);
-        let key = key.get_ref();
-        let named = |what| file.place(span.start).fault(format!("{key}: {what}"));
-        match key.as_ref() {
+    let outcome = each_key(&file, table.get_ref(), ("", KEYS), remarks, |setting, remarks| {
+        let (place, value) = (&setting.place, setting.value);
+        match setting.key {
             "member" => {
-                let number =
-                    value::number(&file.item(value), value::MEMBER, value::A_MEMBER).map_err(named)?;
-                own = Some(OwnNumber { place, number });
+                let number = value::number(&setting.item, value::MEMBER, value::A_MEMBER)
+                    .map_err(|what| setting.fault(what))?;
+                own = Some(OwnNumber { place: place.clone(), number });
             }
-            "ensemble" => ensemble = Some(ensemble::Table::read(&file, place, value)?),
-            "admin" => draft.config.admin = admin::read(&file, &place, value, remarks)?,
-            "etcd" => etcd::read(&file, &place, value, &mut draft.etcd)?,
-            "sasl" => sasl::read(&file, &place, value, &mut draft.sasl, remarks)?,
-            "tls" => draft.config.tls = Some(client_tls::read(&file, &place, value)?),
-            "tracing" => draft.tracing = Some(tracing::read(&file, &place, value, remarks)?),
-            _ if set(&mut draft, key, &file.item(value)).map_err(named)? => {}
-            _ => {
-                let what = format!("{key} is not a setting that Paddock knows; it is ignored");
-                remarks.push(place.warning(what));
+            "ensemble" => {
+                ensemble = Some(ensemble::Table::read(&file, place.clone(), value, remarks)?);
             }
+            "admin" => draft.config.admin = admin::read(&file, place, value, remarks)?,
+            "etcd" => etcd::read(&file, place, value, &mut draft.etcd, remarks)?,
+            "sasl" => sasl::read(&file, place, value, &mut draft.sasl, remarks)?,
+            "tls" => draft.config.tls = Some(client_tls::read(&file, place, value, remarks)?),
+            "tracing" => draft.tracing = Some(tracing::read(&file, place, value, remarks)?),
+            key => return set(&mut draft, key, &setting.item).map_err(|what| setting.fault(what)),
         }
+        Ok(true)
+    });
+    remarks.note(outcome);
+    remarks.settle(Ok(()))?;
+    if let Some(own) = &own {
+        remarks.origins.note("member", &own.place);
     }
     draft.member = own.as_ref().map(|own| own.number);
     if let Some(ensemble) = ensemble {

@@ -25,8 +25,10 @@ pub(super) struct Malformed {
 
 /// The text of a file. Java reads Latin-1; we do so only if the bytes are not UTF-8, which Latin-1 text rarely is.
 pub(super) fn decode(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| error.into_bytes().iter().map(|byte| char::from(*byte)).collect())
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|error| error.into_bytes().iter().map(|byte| char::from(*byte)).collect());
+    // A byte order mark is that of an editor, and no part of the first key.
+    text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<Property>, Malformed> {
@@ -215,5 +217,6 @@ mod tests {
     fn a_file_is_utf_8_or_latin_1() {
         assert_eq!(decode("ä".as_bytes().to_vec()), "ä");
         assert_eq!(decode(vec![b'a', 0xe4]), "aä");
+        assert_eq!(decode("\u{feff}1\n".as_bytes().to_vec()), "1\n", "without the mark of an editor");
     }
 }

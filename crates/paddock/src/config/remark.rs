@@ -1,8 +1,14 @@
 //! A place in the configuration, and what is said about it: an error that ends the start, or a remark for the operator.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use super::origins::Origins;
+
+/// Name of the part that logs, for remarks.
+const TARGET: &str = "paddock::config";
 
 /// A file, and a line of it if one is meant; or the name of what stands in for a file, such as a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +37,7 @@ impl Location {
     }
 
     pub(super) fn fault(self, what: impl Into<String>) -> ConfigError {
-        ConfigError { place: self, what: what.into() }
+        ConfigError { place: self, what: what.into(), others: Vec::new() }
     }
 
     pub(super) fn warning(self, what: impl Into<String>) -> Remark {
@@ -45,17 +51,104 @@ impl Location {
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
+        write!(f, "{}", printable(&self.file.to_string_lossy()))?;
         self.line.map_or(Ok(()), |line| write!(f, ":{line}"))
     }
 }
 
-/// Errors for which a configuration cannot be used.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {what}")]
+/// Errors for which a configuration cannot be used. As text it is one line, about the first of them.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConfigError {
     place: Location,
     what: String,
+    /// The rest, of the same configuration.
+    others: Vec<ConfigError>,
+}
+
+impl ConfigError {
+    /// A line for each error.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        std::iter::once(self).chain(&self.others).map(ConfigError::line)
+    }
+
+    fn line(&self) -> String {
+        format!("{}: {}", self.place, printable(&self.what))
+    }
+
+    /// The key that is wrong, if one is.
+    fn key(&self) -> Option<&str> {
+        self.what.split_once(": ").map(|(key, _)| key)
+    }
+
+    /// True if the error may be there only because of the other: a key that is wrong is missing later on, and a member that could not
+    /// be read is not among the members.
+    fn may_follow_from(&self, other: &ConfigError) -> bool {
+        let Some(key) = other.key() else { return true };
+        let is_of_member = ["server", "ensemble", "raft_configuration"].iter().any(|of| key.starts_with(of));
+        is_of_member || self.what.contains(key)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line())?;
+        match self.others.len() {
+            0 => Ok(()),
+            others => write!(f, " (and {others} more: --check shows all)"),
+        }
+    }
+}
+
+/// Text in which control characters are escaped, so that it can be shown on a terminal.
+fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
+}
+
+/// All that is noted while a configuration is read.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    pub(super) list: Vec<Remark>,
+    pub(super) origins: Origins,
+    /// Errors after which the rest was still read.
+    faults: Vec<ConfigError>,
+}
+
+impl Remarks {
+    pub(super) fn push(&mut self, remark: Remark) {
+        self.list.push(remark);
+    }
+
+    pub(super) fn extend(&mut self, remarks: impl IntoIterator<Item = Remark>) {
+        self.list.extend(remarks);
+    }
+
+    /// Keeps an error, so that others are found too. The configuration is refused at its end.
+    pub(super) fn note<T>(&mut self, outcome: Result<T, ConfigError>) -> Option<T> {
+        outcome.map_err(|fault| self.faults.push(fault)).ok()
+    }
+
+    /// The outcome of reading, unless there were errors on the way.
+    pub(super) fn settle<T>(&mut self, outcome: Result<T, ConfigError>) -> Result<T, ConfigError> {
+        let mut faults = std::mem::take(&mut self.faults);
+        faults.sort_by(|a, b| (&a.place.file, a.place.line).cmp(&(&b.place.file, b.place.line)));
+        let mut faults = faults.into_iter();
+        let Some(mut first) = faults.next() else { return outcome };
+        first.others = faults.collect();
+        if let Err(last) = outcome {
+            let follows =
+                last.may_follow_from(&first) || first.others.iter().any(|other| last.may_follow_from(other));
+            if !follows {
+                first.others.push(last);
+            }
+        }
+        Err(first)
+    }
 }
 
 /// A fact that the operator should know about a configuration that can be used.
@@ -75,15 +168,15 @@ pub(super) enum Weight {
 impl Remark {
     pub(crate) fn log(&self) {
         match self.weight {
-            Weight::Warning => tracing::warn!("{self}"),
-            Weight::Detail => tracing::debug!("{self}"),
+            Weight::Warning => tracing::warn!(target: TARGET, "{self}"),
+            Weight::Detail => tracing::debug!(target: TARGET, "{self}"),
         }
     }
 }
 
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.what)
+        write!(f, "{}: {}", self.place, printable(&self.what))
     }
 }
 

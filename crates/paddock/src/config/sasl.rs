@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use paddock_server::{Config, KerberosSettings, PrincipalNames, SaslUsers};
 
 use super::jaas;
-use super::remark::{ConfigError, Location};
+use super::remark::{ConfigError, Location, Remarks};
 
 /// Schemes by which clients can show who they are.
 const SCHEMES: [&str; 4] = ["digest", "ip", "sasl", "x509"];
@@ -59,11 +59,16 @@ impl KerberosDraft {
 
 impl SaslDraft {
     /// Fills in the settings of a member. `place` is the configuration as a whole.
-    pub(super) fn settle(self, place: &Location, config: &mut Config) -> Result<(), ConfigError> {
+    pub(super) fn settle(
+        self,
+        place: &Location,
+        config: &mut Config,
+        remarks: &mut Remarks,
+    ) -> Result<(), ConfigError> {
         let mut passwords = self.users;
         let mut kerberos_login = None;
         if let Some(file) = &self.jaas_file {
-            let section = jaas::section(file, self.jaas_section.as_deref().unwrap_or(jaas::SERVER))?;
+            let section = jaas::section(file, self.jaas_section.as_deref().unwrap_or(jaas::SERVER), remarks)?;
             passwords.extend(section.users);
             kerberos_login = section.kerberos;
         }

@@ -10,8 +10,10 @@ use paddock_server::{
 };
 use toml::Value;
 
+use super::origins::Origins;
+
 /// The settings as a TOML file. A line that would show a password is a comment.
-pub(crate) fn shown(config: &Config) -> String {
+fn shown(config: &Config) -> String {
     let Config {
         listen,
         data_dir,
@@ -99,6 +101,11 @@ pub(crate) fn shown(config: &Config) -> String {
     page.add(tracing.as_ref(), add_tracing);
     page.add(ensemble.as_ref(), add_ensemble);
     page.0
+}
+
+/// The same, with the place behind each value that does not have its default.
+pub(crate) fn shown_with_origins(config: &Config, origins: &Origins) -> String {
+    origins.annotate(&shown(config))
 }
 
 fn add_admin(page: &mut Page, admin: &AdminSettings) {

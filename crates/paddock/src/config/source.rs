@@ -1,10 +1,10 @@
 //! Text in the syntax of `zoo.cfg`, and where each of its lines was said.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::properties::{self, Property};
-use super::remark::{ConfigError, Location, Remark, cannot_read};
+use super::remark::{ConfigError, Location, Remark};
+use super::text_file;
 
 #[derive(Debug)]
 pub(super) struct Source {
@@ -31,8 +31,7 @@ pub(super) struct Line {
 
 impl Source {
     pub(super) fn open(file: &Path) -> Result<Source, ConfigError> {
-        let bytes = fs::read(file).map_err(|error| cannot_read(file, &error))?;
-        Ok(Source { text: properties::decode(bytes), origin: Origin::File(file.to_owned()) })
+        Ok(Source { text: text_file::read(file)?, origin: Origin::File(file.to_owned()) })
     }
 
     /// A text without lines, to which environment variables are added.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, MemoryMax};
 
+use super::zoo_values;
 use crate::logs;
 
 /// The sizes that a segment of the log can have.
@@ -122,7 +123,6 @@ pub(super) fn log_filter(value: &impl Value) -> Result<String, String> {
     logs::parse_filter(text).map(|_| text.to_owned())
 }
 
-/// `ADDR:PORT`, where `ADDR` may be a name.
 /// A host by its name or address, with a port.
 pub(super) fn host_and_port(value: &impl Value) -> Result<String, String> {
     let wrong = || wrong("HOST:PORT, such as zookeeper-1:2181", value);
@@ -135,12 +135,16 @@ pub(super) fn host_and_port(value: &impl Value) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// `ADDR:PORT`, where `ADDR` may be a name. Without it, or as `*`, it stands for all addresses.
 pub(super) fn address(value: &impl Value) -> Result<SocketAddr, String> {
     let wrong = || wrong("ADDRESS:PORT, such as 127.0.0.1:2181", value);
     let (host, port) = value.text().and_then(|text| text.rsplit_once(':')).ok_or_else(wrong)?;
     let port = port.parse().map_err(|_| wrong())?;
     // Without its brackets, the port of an IPv6 address could be a part of the address.
-    if host.is_empty() || (host.contains(':') && !host.starts_with('[')) {
+    if host.is_empty() || host == "*" {
+        return Ok(SocketAddr::new(zoo_values::all_addresses(), port));
+    }
+    if host.contains(':') && !host.starts_with('[') {
         return Err(wrong());
     }
     Ok(SocketAddr::new(host_address(host)?, port))
@@ -233,7 +237,10 @@ mod tests {
         check_address("127.0.0.1:2181", Ok("127.0.0.1:2181"));
         check_address("[::1]:0", Ok("[::1]:0"));
         check_address("localhost:2181", Ok("127.0.0.1:2181"));
-        for bad in ["", ":2181", "localhost", "127.0.0.1:", "127.0.0.1:65536", "::1:2181"] {
+        let all = SocketAddr::new(zoo_values::all_addresses(), 2181).to_string();
+        check_address(":2181", Ok(&all));
+        check_address("*:2181", Ok(&all));
+        for bad in ["", "localhost", "127.0.0.1:", "127.0.0.1:65536", "::1:2181"] {
             check_address(bad, Err(&format!("expected ADDRESS:PORT, such as 127.0.0.1:2181, found {bad:?}")));
         }
     }

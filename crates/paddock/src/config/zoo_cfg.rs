@@ -14,9 +14,10 @@ use super::ensemble::{self, Named, OwnNumber};
 use super::environment::{Environment, MY_ID};
 use super::jvm_flags;
 use super::known_keys;
+use super::origins::OF_ZOO_CFG;
 use super::overrides::Overrides;
 use super::properties;
-use super::remark::{ConfigError, Location, Remark, cannot_read};
+use super::remark::{ConfigError, Location, Remarks, cannot_read};
 use super::source::{Line, Source};
 use super::value::{self, Text};
 use super::zoo_admin::ZooAdmin;
@@ -43,14 +44,14 @@ pub(super) fn load(
     source: &Source,
     overrides: &Overrides,
     environment: &Environment,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Result<Draft, ConfigError> {
     let mut zoo = ZooCfg::default();
-    for line in jvm_flags::source(environment).lines()? {
-        zoo.take(&line, remarks)?;
-    }
-    for line in source.lines()? {
-        zoo.take(&line, remarks)?;
+    let lines = source.lines()?;
+    zoo.take_properties(environment, &lines, remarks);
+    for line in &lines {
+        let outcome = zoo.take(line, remarks);
+        remarks.note(outcome);
     }
     if let Some(dynamic) = zoo.dynamic_file.take() {
         zoo.read_dynamic(&dynamic, remarks)?;
@@ -85,7 +86,7 @@ enum Plaintext<'a> {
 
 impl ZooCfg {
     /// Reads the file that ZooKeeper writes when its ensemble changes. It names the members and nothing else.
-    fn read_dynamic(&mut self, file: &Path, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
+    fn read_dynamic(&mut self, file: &Path, remarks: &mut Remarks) -> Result<(), ConfigError> {
         if let Some(server) = self.servers.first() {
             let what =
                 format!("dynamicConfigFile says that the members are named in {}; move it", file.display());
@@ -100,7 +101,22 @@ impl ZooCfg {
         Ok(())
     }
 
-    fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
+    /// Takes the properties of the JVM that none of the file's lines is about.
+    fn take_properties(&mut self, environment: &Environment, lines: &[Line], remarks: &mut Remarks) {
+        for jvm_flags::Property { line, is_other } in jvm_flags::properties(environment) {
+            if let Some(reason) = is_other {
+                remarks.push(line.changes_nothing(reason));
+            } else if let Some(said) = lines.iter().find(|said| said.key == line.key) {
+                remarks.push(line.changes_nothing(&format!("{} says it too, and counts", said.place)));
+            } else {
+                let outcome = self.take(&line, remarks);
+                remarks.note(outcome);
+            }
+        }
+    }
+
+    fn take(&mut self, line: &Line, remarks: &mut Remarks) -> Result<(), ConfigError> {
+        remarks.origins.note_key(OF_ZOO_CFG, &line.key, &line.place);
         if self.servers.take(line, remarks)? || self.tls.take(line)? {
             return Ok(());
         }
@@ -211,7 +227,7 @@ impl ZooCfg {
         place: &Location,
         overrides: &Overrides,
         environment: &Environment,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<Draft, ConfigError> {
         self.settle_times();
         if self.has_audit_log {
@@ -242,6 +258,9 @@ impl ZooCfg {
         self.draft.config.admin_listen = self.admin.listen();
         self.draft.config.admin = self.admin.into_settings();
         self.draft.member = Some(settled.member);
+        if let Some(place) = settled.member_place {
+            remarks.origins.note("member", place);
+        }
         self.draft.config.ensemble = settled.ensemble;
         Ok(self.draft)
     }
@@ -309,7 +328,7 @@ enum Known {
 fn own_number(
     my_id: &Path,
     environment: &Environment,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Result<Option<OwnNumber>, ConfigError> {
     let text = match fs::read(my_id) {
         Ok(bytes) => properties::decode(bytes),

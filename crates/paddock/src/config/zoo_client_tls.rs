@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use paddock_server::{CipherSuite, ClientAuth, ClientTls, PortProtocol, TlsVersions};
 
-use super::remark::{ConfigError, Remark};
+use super::remark::{ConfigError, Remarks};
 use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_tls::{Said, StoreDraft, cipher_suites, enabled_protocols, protocol, store_type};
@@ -60,7 +60,7 @@ impl ZooClientTls {
     pub(super) fn settle(
         &self,
         has_plaintext_port: bool,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<Option<ClientTls>, ConfigError> {
         let Some(line) = self.port.as_ref().map(|(line, _)| line).or(self.unification.as_ref()) else {
             remarks.extend(self.lines.iter().map(|line| line.changes_nothing(UNUSED)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use paddock_server::Role;
 
 use super::ensemble::Named;
-use super::remark::{ConfigError, Location, Remark};
+use super::remark::{ConfigError, Location, Remark, Remarks};
 use super::source::Line;
 use super::value::{self, Text};
 
@@ -32,11 +32,7 @@ impl QuorumKey {
 }
 
 /// Refuses groups and weights that would make another quorum than more than half of the voters.
-pub(super) fn check(
-    keys: &[QuorumKey],
-    named: &[Named],
-    remarks: &mut Vec<Remark>,
-) -> Result<(), ConfigError> {
+pub(super) fn check(keys: &[QuorumKey], named: &[Named], remarks: &mut Remarks) -> Result<(), ConfigError> {
     let voters: Vec<u8> = named
         .iter()
         .map(|named| &named.member)

@@ -7,7 +7,7 @@ use paddock_server::{Ensemble, EnsembleMember, Role};
 
 use super::ensemble::{self, Named, OwnNumber};
 use super::known_keys::{self, Fixed};
-use super::remark::{ConfigError, Location, Remark};
+use super::remark::{ConfigError, Location, Remark, Remarks};
 use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_keys::{BETWEEN_MEMBERS, NO_PEERS};
@@ -31,6 +31,8 @@ pub(super) struct ZooServers {
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) member: u8,
+    /// The place where this member's number is said, if it is.
+    pub(super) member_place: Option<Location>,
     /// The line that counts for this member.
     pub(super) own: Option<Named>,
     pub(super) ensemble: Option<Ensemble>,
@@ -38,7 +40,7 @@ pub(super) struct Settled {
 
 impl ZooServers {
     /// Takes a line, unless it says something else.
-    pub(super) fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<bool, ConfigError> {
+    pub(super) fn take(&mut self, line: &Line, remarks: &mut Remarks) -> Result<bool, ConfigError> {
         if let Some(number) = line.key.strip_prefix("server.") {
             self.take_server(line, number, remarks)?;
             return Ok(true);
@@ -72,12 +74,7 @@ impl ZooServers {
         Ok(true)
     }
 
-    fn take_server(
-        &mut self,
-        line: &Line,
-        number: &str,
-        remarks: &mut Vec<Remark>,
-    ) -> Result<(), ConfigError> {
+    fn take_server(&mut self, line: &Line, number: &str, remarks: &mut Remarks) -> Result<(), ConfigError> {
         let id = value::number(&Text(number), value::MEMBER, value::A_MEMBER)
             .map_err(|what| line.fault(format!("{what} after server.")))?;
         let (member, more_addresses) =
@@ -106,13 +103,14 @@ impl ZooServers {
         own: Option<OwnNumber>,
         place: &Location,
         missing: impl FnOnce(String) -> ConfigError,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<Settled, ConfigError> {
         ensemble::sort(&mut self.named)?;
         self.check_voters()?;
         if self.is_alone() {
             return Ok(self.settle_alone(own, remarks));
         }
+        let place_of_own = own.as_ref().map(|own| own.place.clone());
         let member = match (own, self.named.as_slice()) {
             (Some(own), named) => ensemble::own(named, &own)?.member.id,
             (None, [only]) => only.member.id,
@@ -131,8 +129,10 @@ impl ZooServers {
             tls,
             ..Ensemble::default()
         };
+        ensemble::note_origins(&self.named, remarks);
         let own = self.named.into_iter().find(|named| named.member.id == member);
-        Ok(Settled { member, own, ensemble: Some(ensemble) })
+        let member_place = place_of_own.or_else(|| own.as_ref().map(|own| own.place.clone()));
+        Ok(Settled { member, member_place, own, ensemble: Some(ensemble) })
     }
 
     fn check_voters(&self) -> Result<(), ConfigError> {
@@ -152,7 +152,7 @@ impl ZooServers {
         self.named.is_empty() || (self.named.len() == 1 && !self.alone_disabled)
     }
 
-    fn settle_alone(mut self, own: Option<OwnNumber>, remarks: &mut Vec<Remark>) -> Settled {
+    fn settle_alone(mut self, own: Option<OwnNumber>, remarks: &mut Remarks) -> Settled {
         let unused = self.between_members.iter().map(|(line, _)| (&line.place, line.key.as_str()));
         let unused = unused.chain(self.peer_type.iter().map(|(place, _)| (place, "peerType")));
         let unused = unused.chain(self.tls.lines().map(|line| (&line.place, line.key.as_str())));
@@ -165,12 +165,14 @@ impl ZooServers {
             let what = format!("{} says {}, which counts", own.place.source(), own.number);
             remarks.push(server.place.clone().warning(format!("{}: {what}", server.name)));
         }
-        let said = own.map(|own| own.number).or(server.as_ref().map(|server| server.member.id));
-        Settled { member: said.unwrap_or(1), own: server, ensemble: None }
+        let said = own.map(|own| (own.number, own.place));
+        let said = said.or(server.as_ref().map(|server| (server.member.id, server.place.clone())));
+        let (member, member_place) = said.map_or((1, None), |(number, place)| (number, Some(place)));
+        Settled { member, member_place, own: server, ensemble: None }
     }
 
     /// Remarks on keys that can only be judged now that there is an ensemble.
-    fn check_keys(&self, own: u8, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
+    fn check_keys(&self, own: u8, remarks: &mut Remarks) -> Result<(), ConfigError> {
         zoo_quorum::check(&self.quorum, &self.named, remarks)?;
         for (line, fixed) in &self.between_members {
             remarks.extend(fixed.remark_on(line)?);

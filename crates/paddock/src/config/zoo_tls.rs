@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use paddock_server::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 
-use super::remark::{ConfigError, Remark};
+use super::remark::{ConfigError, Remark, Remarks};
 use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_values::{boolean, list};
@@ -40,7 +40,7 @@ impl ZooTls {
     }
 
     /// Settings of TLS for a member that has others.
-    pub(super) fn settle(&self, remarks: &mut Vec<Remark>) -> Result<Option<PeerTls>, ConfigError> {
+    pub(super) fn settle(&self, remarks: &mut Remarks) -> Result<Option<PeerTls>, ConfigError> {
         let (mode, line) = match (is_on(&self.ssl_quorum)?, is_on(&self.port_unification)?) {
             (Some(line), None) => (TlsMode::Required, line),
             (Some(line), Some(_)) => (TlsMode::Preferred, line),
@@ -126,7 +126,7 @@ impl Draft {
         })
     }
 
-    fn set(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
+    fn set(&mut self, line: &Line, remarks: &mut Remarks) -> Result<(), ConfigError> {
         let key = line.key.strip_prefix(PREFIX).unwrap_or(&line.key);
         let said = self.set_value(key, &Text(&line.value)).map_err(|what| line.fault(what))?;
         remarks.extend(said.remark_on(line));

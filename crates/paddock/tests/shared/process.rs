@@ -58,8 +58,15 @@ impl Server {
             .expect("start paddock");
         let mut stdout = BufReader::new(process.stdout.take().expect("standard output is a pipe"));
         let log = Log::follow(process.stderr.take().expect("standard error is a pipe"));
-        let announced: Vec<String> = (0..3).map(|_| read_line(&mut stdout)).collect();
-        let address = announced[0].rsplit(' ').next().and_then(|address| address.parse().ok());
+        let is_json = args.contains(&"json");
+        let lines = if is_json { 1 } else { 3 };
+        let announced: Vec<String> = (0..lines).map(|_| read_line(&mut stdout)).collect();
+        let address = if is_json {
+            let ready: Option<serde_json::Value> = serde_json::from_str(&announced[0]).ok();
+            ready.and_then(|ready| ready["address"].as_str()?.parse().ok())
+        } else {
+            announced[0].rsplit(' ').next().and_then(|address| address.parse().ok())
+        };
         let Some(address) = address else {
             let _ = process.wait();
             panic!("paddock did not start: {announced:?} {}", log.end());

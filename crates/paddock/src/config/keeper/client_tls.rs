@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use paddock_server::{ClientAuth, ClientTls, Password, PortProtocol, Secret, Store, TlsVersions};
 
-use super::super::remark::{ConfigError, Remark};
+use super::super::remark::{ConfigError, Remarks};
 use super::super::source::Line;
 use super::super::value::{self, Text};
 use super::super::zoo_values::list;
@@ -26,7 +26,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn take(&mut self, line: &Line, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
+    pub(super) fn take(&mut self, line: &Line, remarks: &mut Remarks) -> Result<(), ConfigError> {
         let value = Text(&line.value);
         let fault = |what: String| line.fault(what);
         let path = || value::path(&value).map_err(fault);

@@ -151,11 +151,6 @@ pub(super) const FIXED: &[Fixed] = &[
         values: NO,
         otherwise: Warn("nobody is asked where the machine stands; set placement.availability_zone"),
     },
-    Fixed {
-        key: "include_from",
-        values: &[""],
-        otherwise: Refuse("nothing is included; put all into one file"),
-    },
 ];
 
 const YES: &[&str] = &["1", "true", "yes", "on"];

@@ -5,7 +5,7 @@ use paddock_server::{Ensemble, EnsembleMember, Role};
 use paddock_yaml::{Entry, Value};
 
 use super::super::ensemble::{self, Named, OwnNumber};
-use super::super::remark::{ConfigError, Location, Remark};
+use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::source::Line;
 use super::super::value::{self, Text};
 use super::settings::{File, entries};
@@ -25,7 +25,7 @@ impl Raft {
         &mut self,
         file: &File<'_>,
         section: &Entry,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<(), ConfigError> {
         for entry in entries(&section.value) {
             match entry.key.as_str() {
@@ -64,7 +64,7 @@ impl Raft {
         own: Option<OwnNumber>,
         place: &Location,
         settings: Ensemble,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<Option<Ensemble>, ConfigError> {
         if self.named.is_empty() {
             return Ok(None);
@@ -93,7 +93,7 @@ struct Draft {
     is_learner: bool,
 }
 
-fn member(file: &File<'_>, entry: &Entry, remarks: &mut Vec<Remark>) -> Result<Named, ConfigError> {
+fn member(file: &File<'_>, entry: &Entry, remarks: &mut Remarks) -> Result<Named, ConfigError> {
     let mut draft = Draft::default();
     for line in file.settings(SERVER, entry)? {
         let value = Text(&line.value);
@@ -109,7 +109,7 @@ fn member(file: &File<'_>, entry: &Entry, remarks: &mut Vec<Remark>) -> Result<N
 
 impl Draft {
     /// Takes a setting, unless its key is not known.
-    fn set(&mut self, line: &Line, value: &Text<'_>, remarks: &mut Vec<Remark>) -> Result<bool, String> {
+    fn set(&mut self, line: &Line, value: &Text<'_>, remarks: &mut Remarks) -> Result<bool, String> {
         let key = line.key.strip_prefix(SERVER).and_then(|rest| rest.strip_prefix('.'));
         match key.unwrap_or_default() {
             "id" => self.id = Some(value::number(value, value::MEMBER, value::A_MEMBER)?),

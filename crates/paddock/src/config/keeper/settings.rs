@@ -1,26 +1,25 @@
 //! A file of ClickHouse's configuration as settings: paths of keys with their values, in the order of the file.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use paddock_yaml::{Entry, Node, Value};
 
 use super::super::environment::Environment;
-use super::super::remark::{ConfigError, Location, cannot_read};
+use super::super::remark::{ConfigError, Location};
 use super::super::source::Line;
+use super::super::text_file;
+use super::merge;
 use super::xml::{self, TEXT};
 
-/// Attribute of an element whose value is in the environment.
-const FROM_ENV: &str = "@from_env";
 /// It hides a value in a file that is not written here.
 const HIDE: &str = "@hide_in_preprocessed";
-/// Files with these names would be read on top of the file.
-const MERGED: [&str; 4] = ["conf", "xml", "yaml", "yml"];
+/// Lines of one file at most. A line number says of which file it is, too: lines of the second file begin here.
+const LINES_MAX: usize = 1 << 32;
 
 /// True if a file is in one of ClickHouse's formats, by its name.
 pub(crate) fn is_keeper_file(file: &Path) -> bool {
-    file.extension().and_then(OsStr::to_str).is_some_and(|extension| MERGED[1..].contains(&extension))
+    file.extension().and_then(OsStr::to_str).is_some_and(|extension| merge::FORMATS[1..].contains(&extension))
 }
 
 /// Entries of a section; none if it is a value.
@@ -31,30 +30,61 @@ pub(super) fn entries(node: &Node) -> &[Entry] {
     }
 }
 
+/// A file with those that are merged into it.
 #[derive(Debug)]
 pub(super) struct File<'a> {
-    path: &'a Path,
+    /// The file itself first.
+    paths: Vec<PathBuf>,
     environment: &'a Environment,
 }
 
 impl<'a> File<'a> {
+    /// Reads the file, and merges others into it.
     pub(super) fn read(
         path: &'a Path,
         environment: &'a Environment,
     ) -> Result<(File<'a>, Node), ConfigError> {
-        let text = fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
-        let root = if path.extension().is_some_and(|extension| extension == "xml") {
-            xml::parse(&text)
-        } else {
+        let mut file = File { paths: Vec::new(), environment };
+        let mut root = file.read_other(path)?;
+        for other in merge::files(path) {
+            let with = file.read_other(&other)?;
+            root = merge::merge(root, with).map_err(|(line, what)| file.place(line).fault(what))?;
+        }
+        Ok((file, root))
+    }
+
+    /// Reads one more file.
+    pub(super) fn read_other(&mut self, path: &Path) -> Result<Node, ConfigError> {
+        let text = text_file::read(path)?;
+        let is_yaml =
+            path.extension().is_some_and(|extension| ["yaml", "yml"].iter().any(|yaml| extension == *yaml));
+        let root = if is_yaml {
             paddock_yaml::parse(&text).map_err(|error| (error.line, error.to_string()))
+        } else {
+            xml::parse(&text)
         };
-        refuse_merges(path)?;
-        let file = File { path, environment };
-        Ok((file, root.map_err(|(line, what)| Location::at(path, line).fault(what))?))
+        let mut root = root.map_err(|(line, what)| Location::at(path, line).fault(what))?;
+        mark(&mut root, self.paths.len() * LINES_MAX);
+        self.paths.push(path.to_owned());
+        Ok(merge::without_sequences(root))
+    }
+
+    /// The files that were read after the first.
+    pub(super) fn others(&self) -> &[PathBuf] {
+        &self.paths[1..]
+    }
+
+    /// The file itself.
+    pub(super) fn path(&self) -> &Path {
+        &self.paths[0]
     }
 
     pub(super) fn place(&self, line: usize) -> Location {
-        Location::at(self.path, line)
+        Location::at(&self.paths[line / LINES_MAX], line % LINES_MAX)
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.variable(name)
     }
 
     /// All settings at and below `entry`, whose key stands in for its path.
@@ -84,7 +114,6 @@ impl<'a> File<'a> {
             Value::Mapping(entries) => {
                 for entry in entries {
                     match entry.key.as_str() {
-                        FROM_ENV => settings.push(line_of(self.variable(path, entry)?)),
                         HIDE => {}
                         TEXT => self.collect(path, line, &entry.value, settings)?,
                         key if key.starts_with('@') => return Err(self.refuse_attribute(path, entry)),
@@ -96,37 +125,26 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    fn variable(&self, path: &str, entry: &Entry) -> Result<String, ConfigError> {
-        let name = match &entry.value.value {
-            Value::Scalar(name) => name.as_str(),
-            _ => "",
-        };
-        self.environment.variable(name).map(str::to_owned).ok_or_else(|| {
-            let what = format!("{path}: the environment variable {name:?} is not set");
-            self.place(entry.line).fault(what)
-        })
-    }
-
     fn refuse_attribute(&self, path: &str, entry: &Entry) -> ConfigError {
         let name = entry.key.trim_start_matches('@');
-        let what =
-            format!("{path}: the attribute {name} is not offered; write the value itself, or take from_env");
+        let what = format!(
+            "{path}: the attribute {name} is not offered; write the value itself, or take incl or from_env"
+        );
         self.place(entry.line).fault(what)
     }
 }
 
-/// ClickHouse reads files in two directories on top of a file. Nothing of what they say may be passed over.
-fn refuse_merges(path: &Path) -> Result<(), ConfigError> {
-    for directory in [path.with_extension("d"), path.with_file_name("conf.d")] {
-        let Ok(entries) = fs::read_dir(&directory) else { continue };
-        let mut files = entries.flatten().map(|entry| entry.path());
-        let is_merged = |file: &std::path::PathBuf| {
-            file.extension().is_some_and(|e| MERGED.iter().any(|known| e == *known))
-        };
-        if let Some(file) = files.find(is_merged) {
-            let what = format!("{} would count too, and is not read; put all into one file", file.display());
-            return Err(Location::new(path).fault(what));
+/// Makes the lines of a tree those of a file among several.
+fn mark(node: &mut Node, offset: usize) {
+    node.line += offset;
+    match &mut node.value {
+        Value::Scalar(_) => {}
+        Value::Sequence(items) => items.iter_mut().for_each(|item| mark(item, offset)),
+        Value::Mapping(entries) => {
+            for entry in entries {
+                entry.line += offset;
+                mark(&mut entry.value, offset);
+            }
         }
     }
-    Ok(())
 }

@@ -5,7 +5,7 @@ use paddock_server::{
     Store, TlsMode, TlsVersions, WordList,
 };
 
-use super::super::case::Case;
+use super::super::case::{Case, environment};
 use super::super::known_keys::Otherwise;
 use super::*;
 
@@ -334,7 +334,7 @@ fn what_cannot_be_honoured_is_refused_with_its_line() {
         ),
         (
             "<server_id incl=\"id\"/>",
-            ":3: keeper_server.server_id: the attribute incl is not offered; write the value itself, or take from_env",
+            ":3: keeper_server.server_id: there is no \"id\" in the file that include_from names",
         ),
         (
             "<coordination_settings><max_request_size>1000</max_request_size></coordination_settings>",
@@ -370,18 +370,103 @@ fn what_has_no_effect_is_warned_of() {
 }
 
 #[test]
-fn files_that_would_be_merged_are_not_passed_over() {
+fn files_beside_are_merged_in_the_order_of_their_paths() {
+    let case = Case::new();
     for directory in ["keeper_config.d", "conf.d"] {
-        let case = Case::new();
         fs::create_dir(case.path().join(directory)).unwrap();
-        case.write(&format!("{directory}/notes.txt"), "");
-        case.load_as(XML, xml("", "")).unwrap();
-        case.write(&format!("{directory}/more.xml"), "<clickhouse/>");
-        let line = case.load_as(XML, xml("", "")).unwrap_err();
-        let expected =
-            format!("{XML}: {directory}/more.xml would count too, and is not read; put all into one file");
-        assert_eq!(line, expected);
     }
+    case.write("conf.d/notes.txt", "not read");
+    case.write("conf.d/.hidden.xml", "not read");
+    case.write(
+        "conf.d/10.xml",
+        "<clickhouse><keeper_server><tcp_port>1111</tcp_port><coordination_settings>\n<snapshots_to_keep>7</snapshots_to_keep>\
+         </coordination_settings></keeper_server></clickhouse>",
+    );
+    case.write("conf.d/20.yaml", "keeper_server:\n  tcp_port: 2222\nmax_connections: 5\n");
+    case.write(
+        "keeper_config.d/10.xml",
+        "<clickhouse><keeper_server><tcp_port>3333</tcp_port></keeper_server>\n<max_connections remove=\"1\"/>\
+         <logger replace=\"1\"><console>1</console></logger></clickhouse>",
+    );
+    let text = xml("", "<logger><level>debug</level></logger><listen_host>127.0.0.1</listen_host>");
+    let loaded = case.load_as(XML, text).unwrap();
+    assert_eq!(loaded.config.listen.port(), 3333);
+    assert_eq!(loaded.config.snapshots_kept, 7);
+    assert_eq!(loaded.config.connections_max, CONNECTIONS_MAX, "the key was removed");
+    assert_eq!(loaded.log, None, "the section was replaced");
+    case.write("conf.d/20.yaml", "keeper_server:\n  - tcp_port: many\n");
+    let remove =
+        "<clickhouse><keeper_server>\n<tcp_port replace='1' remove='1'/></keeper_server></clickhouse>";
+    case.write("keeper_config.d/10.xml", remove);
+    let line = case.load_as(XML, xml("", "")).unwrap_err();
+    assert_eq!(line, "keeper_config.d/10.xml:2: tcp_port: it has both replace and remove; keep one");
+    fs::remove_file(case.path().join("keeper_config.d/10.xml")).unwrap();
+    let line = case.load_as(XML, xml("", "")).unwrap_err();
+    assert_eq!(
+        line, "conf.d/20.yaml:2: keeper_server.tcp_port: expected a port from 1 to 65535, found \"many\"",
+        "a file beside is named with its line"
+    );
+}
+
+#[test]
+fn members_of_several_files_are_those_of_one() {
+    let case = Case::new();
+    fs::create_dir(case.path().join("keeper_config.d")).unwrap();
+    let server =
+        |id| format!("<server><id>{id}</id><hostname>keeper{id}</hostname><port>9234</port></server>");
+    let raft = format!("<raft_configuration>{}{}{}</raft_configuration>", server(1), server(2), server(3));
+    // A file beside that names the members anew is about the same elements, one after the other.
+    let other = format!(
+        "<server><port>9235</port></server>{0}<server><port>9235</port></server>",
+        "<server><port>9235</port></server>"
+    );
+    case.write(
+        "keeper_config.d/ports.xml",
+        format!("<clickhouse><keeper_server><server_id>2</server_id><raft_configuration>{other}</raft_configuration></keeper_server></clickhouse>"),
+    );
+    let config = case.load_as(XML, xml(&raft, "")).unwrap().config;
+    let members = config.ensemble.unwrap().members;
+    let told: Vec<(u8, u16)> = members.iter().map(|member| (member.id, member.quorum_port)).collect();
+    assert_eq!((config.member, told), (2, vec![(1, 9235), (2, 9235), (3, 9235)]));
+}
+
+#[test]
+fn content_is_included_from_another_file() {
+    let mut case = Case::new();
+    case.environment = environment(&[("INCLUDED", "more.xml"), ("PORT", "4444")]);
+    case.write(
+        "more.xml",
+        "<clickhouse><id>1</id><limits><snapshots_to_keep>8</snapshots_to_keep></limits>\n<port from_env=\"PORT\"/>\
+         <own><endless incl=\"own\"/></own></clickhouse>",
+    );
+    let keys = "<server_id incl=\"id\"/><superdigest incl=\"none\" optional=\"1\"/><tcp_port incl=\"port\"/>\
+                <coordination_settings><include incl=\"limits\"/></coordination_settings>";
+    let included = "<include_from from_env=\"INCLUDED\"/>";
+    let text = xml(keys, included).replace("<tcp_port>9181</tcp_port>", "");
+    let others = "<remote_servers incl=\"clickhouse_remote_servers\"/>";
+    let text = text.replace("</clickhouse>", &format!("{others}</clickhouse>"));
+    let config = case.load_as(XML, text).unwrap().config;
+    assert_eq!((config.member, config.listen.port(), config.snapshots_kept), (1, 4444, 8));
+    for (key, expected) in [
+        (
+            "<server_id incl=\"id\" from_env=\"PORT\"/>",
+            "server_id: of incl, from_env and from_zk it can have one",
+        ),
+        (
+            "<server_id from_zk=\"/id\"/>",
+            "server_id: the attribute from_zk is not offered; write the value itself",
+        ),
+        ("<include/>", "include: it has neither incl nor from_env"),
+        ("<server_id incl=\"ids\"/>", "server_id: there is no \"ids\" in the file that include_from names"),
+    ] {
+        let line = case.load_as(XML, xml(key, included)).unwrap_err();
+        assert!(line.ends_with(&format!("keeper_server.{expected}")), "{line}");
+    }
+    let line = case.load_as(XML, xml("<a incl=\"own\"/>", included)).unwrap_err();
+    assert!(line.contains("too much is included"), "{line}");
+    let missing = "<include_from>/nowhere/more.xml</include_from>";
+    let line = case.load_as(XML, xml("<server_id incl=\"id\"/>", missing)).unwrap_err();
+    assert!(line.starts_with("/nowhere/more.xml: cannot be read: "), "{line}");
 }
 
 #[test]

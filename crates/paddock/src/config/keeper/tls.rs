@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use paddock_server::{ClientTls, Password, PeerTls, PortProtocol, Secret, Store, TlsMode, TlsVersions};
 
-use super::super::remark::{ConfigError, Location, Remark};
+use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::source::Line;
 use super::super::value::{self, Text};
 use super::super::zoo_values::list;
@@ -38,7 +38,7 @@ impl KeeperTls {
         self.lines.extend(lines);
     }
 
-    pub(super) fn remark_on_unused(&self, remarks: &mut Vec<Remark>) {
+    pub(super) fn remark_on_unused(&self, remarks: &mut Remarks) {
         remarks.extend(self.lines.iter().map(|line| line.changes_nothing(UNUSED)));
     }
 
@@ -47,7 +47,7 @@ impl KeeperTls {
         &self,
         file: &Location,
         ports: (Option<SocketAddr>, PortProtocol),
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<ClientTls, ConfigError> {
         let mut draft = client_tls::Draft::default();
         for line in self.lines.iter().filter(|line| line.key.starts_with(client_tls::SERVER)) {
@@ -58,7 +58,7 @@ impl KeeperTls {
     }
 
     /// Settings of TLS for a member that has others and is to speak TLS with them.
-    pub(super) fn settle(&self, file: &Location, remarks: &mut Vec<Remark>) -> Result<PeerTls, ConfigError> {
+    pub(super) fn settle(&self, file: &Location, remarks: &mut Remarks) -> Result<PeerTls, ConfigError> {
         let mut draft = Draft::default();
         for line in &self.lines {
             draft.take(line, remarks)?;
@@ -69,7 +69,7 @@ impl KeeperTls {
 }
 
 impl<'a> Draft<'a> {
-    fn take(&mut self, line: &'a Line, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
+    fn take(&mut self, line: &'a Line, remarks: &mut Remarks) -> Result<(), ConfigError> {
         let rest = line.key.strip_prefix(SECTION).unwrap_or_default();
         let (side, key) = rest.trim_start_matches('.').split_once('.').unwrap_or_default();
         if !["server", "client"].contains(&side) {

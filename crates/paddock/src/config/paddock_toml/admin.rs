@@ -4,30 +4,37 @@ use paddock_server::{AdminSettings, PortProtocol};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::super::remark::{ConfigError, Location, Remark};
+use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
 use super::super::zoo_admin::url;
-use super::file::{File, Item, boolean, in_order, named, texts};
+use super::file::{File, Item, boolean, each_key, texts};
 
 const ADMIN: &str = "admin";
+const KEYS: &[&str] = &[
+    "command_url",
+    "ready_path",
+    "metrics_path",
+    "metrics_names",
+    "idle_timeout_ms",
+    "snapshots",
+    "rate_limit_ms",
+    "hosts",
+    "tls",
+    "needs_certificate",
+];
 
 pub(super) fn read(
     file: &File<'_>,
     place: &Location,
     value: &Spanned<DeValue<'_>>,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Result<AdminSettings, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{ADMIN}: {what}"));
     let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [admin]"))?;
     let mut settings = AdminSettings::default();
-    for (key, value) in in_order(table) {
-        let place = file.place(key.span().start);
-        let name = format!("{ADMIN}.{}", key.get_ref());
-        if !set(&mut settings, key.get_ref(), &file.item(value)).map_err(named(&place, &name))? {
-            let what = format!("{name} is not a setting that Paddock knows; it is ignored");
-            remarks.push(place.warning(what));
-        }
-    }
+    each_key(file, table, (ADMIN, KEYS), remarks, |setting, _| {
+        set(&mut settings, setting.key, &setting.item).map_err(|what| setting.fault(what))
+    })?;
     Ok(settings)
 }
 

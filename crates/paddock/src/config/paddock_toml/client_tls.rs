@@ -7,29 +7,43 @@ use paddock_server::{CipherSuite, ClientAuth, ClientTls, PortProtocol, TlsVersio
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::super::remark::{ConfigError, Location};
+use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
-use super::file::{File, Item, boolean, in_order, named, unknown};
+use super::file::{File, Item, boolean, each_key};
 use super::tls::{StoreDraft, cipher_suites, secret, versions};
 
 const TLS: &str = "tls";
+const KEYS: &[&str] = &[
+    "listen",
+    "mode",
+    "key_store",
+    "key_store_password",
+    "key_store_password_file",
+    "certificates",
+    "trust_store",
+    "trust_store_password",
+    "trust_store_password_file",
+    "client_auth",
+    "verify_addresses",
+    "revocations",
+    "versions",
+    "cipher_suites",
+    "detection_timeout_ms",
+    "superuser",
+];
 
 pub(super) fn read(
     file: &File<'_>,
     place: &Location,
     value: &Spanned<DeValue<'_>>,
+    remarks: &mut Remarks,
 ) -> Result<ClientTls, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TLS}: {what}"));
     let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [tls]"))?;
     let mut draft = Draft::default();
-    for (key, value) in in_order(table) {
-        let place = file.place(key.span().start);
-        let name = format!("{TLS}.{}", key.get_ref());
-        let known = draft.set(key.get_ref(), &file.item(value)).map_err(named(&place, &name))?;
-        if !known {
-            return Err(unknown(place, &name));
-        }
-    }
+    each_key(file, table, (TLS, KEYS), remarks, |setting, _| {
+        draft.set(setting.key, &setting.item).map_err(|what| setting.fault(what))
+    })?;
     draft.finish().map_err(|what| fault(&what))
 }
 

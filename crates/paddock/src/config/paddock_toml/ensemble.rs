@@ -8,12 +8,23 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::super::ensemble::{self, Named, OwnNumber};
-use super::super::remark::{ConfigError, Location, Remark};
+use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
-use super::file::{File, Item, boolean, in_order, named, unknown};
+use super::file::{File, Item, boolean, each_key};
 use super::tls;
 
+const ENSEMBLE: &str = "ensemble";
+const KEYS: &[&str] = &[
+    "member",
+    "listen_on_all_addresses",
+    "reconfig_enabled",
+    "linearizable_reads",
+    "lease_clock_bound_ms",
+    "tls",
+];
 const MEMBER: &str = "ensemble.member";
+const MEMBER_KEYS: &[&str] =
+    &["id", "host", "quorum_port", "election_port", "role", "client_address", "client_port"];
 const QUORUM_PORT: u16 = 2888;
 const ELECTION_PORT: u16 = 3888;
 /// A lease is shorter by so much, and lasts less than a second.
@@ -33,35 +44,32 @@ impl Table {
         file: &File<'_>,
         place: Location,
         value: &Spanned<DeValue<'_>>,
+        remarks: &mut Remarks,
     ) -> Result<Table, ConfigError> {
         let Some(table) = value.get_ref().as_table() else {
             return Err(place.fault("ensemble: expected a table [ensemble] or [[ensemble.member]]"));
         };
         let mut found = Table { place, named: Vec::new(), settings: Ensemble::default() };
         let settings = &mut found.settings;
-        for (key, value) in in_order(table) {
-            let place = file.place(key.span().start);
-            let item = file.item(value);
-            match key.get_ref().as_ref() {
-                "member" => found.named = members(file, &place, value)?,
+        each_key(file, table, (ENSEMBLE, KEYS), remarks, |setting, remarks| {
+            let (place, item) = (&setting.place, &setting.item);
+            let named = |what: String| setting.fault(what);
+            match setting.key {
+                "member" => found.named = members(file, place, setting.value, remarks)?,
                 "listen_on_all_addresses" => {
-                    settings.listen_on_all_addresses =
-                        boolean(&item).map_err(named(&place, key.get_ref()))?;
+                    settings.listen_on_all_addresses = boolean(item).map_err(named)?;
                 }
-                "reconfig_enabled" => {
-                    settings.reconfig_enabled = boolean(&item).map_err(named(&place, key.get_ref()))?;
-                }
-                "linearizable_reads" => {
-                    settings.linearizable_reads = boolean(&item).map_err(named(&place, key.get_ref()))?;
-                }
+                "reconfig_enabled" => settings.reconfig_enabled = boolean(item).map_err(named)?,
+                "linearizable_reads" => settings.linearizable_reads = boolean(item).map_err(named)?,
                 "lease_clock_bound_ms" => {
-                    let bound = value::number(&item, CLOCK_BOUND_MS, A_CLOCK_BOUND);
-                    settings.lease_clock_bound_ms = Some(bound.map_err(named(&place, key.get_ref()))?);
+                    let bound = value::number(item, CLOCK_BOUND_MS, A_CLOCK_BOUND);
+                    settings.lease_clock_bound_ms = Some(bound.map_err(named)?);
                 }
-                "tls" => settings.tls = Some(tls::read(file, &place, value)?),
-                other => return Err(unknown(place, &format!("ensemble.{other}"))),
+                "tls" => settings.tls = Some(tls::read(file, place, setting.value, remarks)?),
+                _ => return Ok(false),
             }
-        }
+            Ok(true)
+        })?;
         Ok(found)
     }
 
@@ -69,7 +77,7 @@ impl Table {
     pub(super) fn settle(
         self,
         own: Option<&OwnNumber>,
-        remarks: &mut Vec<Remark>,
+        remarks: &mut Remarks,
     ) -> Result<(Ensemble, Named), ConfigError> {
         if ensemble::voters(&self.named) == 0 {
             return Err(self.place.fault("ensemble: there is no participant"));
@@ -89,29 +97,37 @@ fn members(
     file: &File<'_>,
     place: &Location,
     value: &Spanned<DeValue<'_>>,
+    remarks: &mut Remarks,
 ) -> Result<Vec<Named>, ConfigError> {
     let malformed = || place.clone().fault(format!("{MEMBER}: expected tables [[{MEMBER}]]"));
     let list = value.get_ref().as_array().ok_or_else(malformed)?;
-    list.iter()
-        .map(|value| {
-            let table = value.get_ref().as_table().ok_or_else(malformed)?;
-            member(file, file.place(value.span().start), table)
-        })
-        .collect()
-}
-
-fn member(file: &File<'_>, place: Location, table: &DeTable<'_>) -> Result<Named, ConfigError> {
-    let mut draft = Draft::default();
-    for (key, value) in in_order(table) {
-        let place = file.place(key.span().start);
-        let name = format!("{MEMBER}.{}", key.get_ref());
-        let known = draft.set(key.get_ref(), &file.item(value)).map_err(named(&place, &name))?;
-        if !known {
-            return Err(unknown(place, &name));
+    let (mut members, mut outcome) = (Vec::new(), Ok(()));
+    for value in list {
+        let table = value.get_ref().as_table().ok_or_else(malformed)?;
+        match member(file, file.place(value.span().start), table, remarks) {
+            Ok(member) => members.push(member),
+            Err(fault) => {
+                remarks.note(std::mem::replace(&mut outcome, Err(fault)));
+            }
         }
     }
-    let member = draft.finish().map_err(named(&place, MEMBER))?;
-    Ok(Named { place, name: MEMBER.to_owned(), member, has_one_port: false })
+    outcome.map(|()| members)
+}
+
+fn member(
+    file: &File<'_>,
+    place: Location,
+    table: &DeTable<'_>,
+    remarks: &mut Remarks,
+) -> Result<Named, ConfigError> {
+    let mut draft = Draft::default();
+    each_key(file, table, (MEMBER, MEMBER_KEYS), remarks, |setting, _| {
+        draft.set(setting.key, &setting.item).map_err(|what| setting.fault(what))
+    })?;
+    // Members listen at one port, and clients are told of the other: one that nobody has named cannot be taken.
+    let has_one_port = draft.election_port.is_none();
+    let member = draft.finish().map_err(|what| place.clone().fault(format!("{MEMBER}: {what}")))?;
+    Ok(Named { place, name: MEMBER.to_owned(), member, has_one_port })
 }
 
 #[derive(Default)]
@@ -148,11 +164,14 @@ impl Draft {
             (None, Some(_)) => return Err("client_port is missing beside client_address".to_owned()),
             (None, None) => None,
         };
+        let quorum_port = self.quorum_port.unwrap_or(QUORUM_PORT);
+        let next = quorum_port.checked_add(ELECTION_PORT - QUORUM_PORT).unwrap_or(quorum_port);
+        let election_port = self.election_port.unwrap_or(next);
         Ok(EnsembleMember {
             id: self.id.ok_or("id is missing")?,
             host: self.host.ok_or("host is missing")?,
-            quorum_port: self.quorum_port.unwrap_or(QUORUM_PORT),
-            election_port: self.election_port.unwrap_or(ELECTION_PORT),
+            quorum_port,
+            election_port,
             role: self.role.unwrap_or(Role::Participant),
             client,
         })

@@ -5,29 +5,41 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::super::etcd::EtcdDraft;
-use super::super::remark::{ConfigError, Location};
+use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
-use super::file::{File, Item, boolean, in_order, named, unknown};
+use super::file::{File, Item, boolean, each_key};
 use super::texts;
 
 const ETCD: &str = "etcd";
+const KEYS: &[&str] = &[
+    "endpoints",
+    "prefix",
+    "ca",
+    "cert",
+    "key",
+    "key_password_file",
+    "user",
+    "password",
+    "password_file",
+    "txn_operations_max",
+    "request_bytes_max",
+    "write_timeout_ms",
+    "stale_reads",
+    "separate_writes",
+];
 
 pub(super) fn read(
     file: &File<'_>,
     place: &Location,
     table: &Spanned<DeValue<'_>>,
     draft: &mut EtcdDraft,
+    remarks: &mut Remarks,
 ) -> Result<(), ConfigError> {
     let no_table = || place.clone().fault(format!("{ETCD}: expected a table [etcd]"));
     let table = table.get_ref().as_table().ok_or_else(no_table)?;
-    for (key, value) in in_order(table) {
-        let place = file.place(key.span().start);
-        let name = format!("{ETCD}.{}", key.get_ref());
-        if !set(draft, key.get_ref(), &file.item(value)).map_err(named(&place, &name))? {
-            return Err(unknown(place, &name));
-        }
-    }
-    Ok(())
+    each_key(file, table, (ETCD, KEYS), remarks, |setting, _| {
+        set(draft, setting.key, &setting.item).map_err(|what| setting.fault(what))
+    })
 }
 
 fn set(draft: &mut EtcdDraft, key: &str, item: &Item<'_>) -> Result<bool, String> {

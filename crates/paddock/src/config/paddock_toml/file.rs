@@ -6,7 +6,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::super::remark::{ConfigError, Location};
+use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
 
 #[derive(Clone, Copy)]
@@ -46,6 +46,60 @@ impl Value for Item<'_> {
     }
 }
 
+/// A key of a table, with its value.
+pub(super) struct Setting<'a> {
+    pub(super) key: &'a str,
+    /// The key with its table before it: `admin.hosts`.
+    pub(super) name: String,
+    pub(super) place: Location,
+    pub(super) value: &'a Spanned<DeValue<'a>>,
+    pub(super) item: Item<'a>,
+}
+
+impl Setting<'_> {
+    pub(super) fn fault(&self, what: impl AsRef<str>) -> ConfigError {
+        self.place.clone().fault(format!("{}: {}", self.name, what.as_ref()))
+    }
+}
+
+/// Reads the keys of a table, all of them: an error in one does not hide those in others. `set` says whether the key is one of `known`;
+/// one that nobody knows is an error, since its operator believes that it counts.
+pub(super) fn each_key<'a>(
+    file: &File<'a>,
+    table: &'a DeTable<'a>,
+    (name, known): (&str, &[&str]),
+    remarks: &mut Remarks,
+    mut set: impl FnMut(&Setting<'a>, &mut Remarks) -> Result<bool, ConfigError>,
+) -> Result<(), ConfigError> {
+    let mut outcome = Ok(());
+    for (key, value) in in_order(table) {
+        let place = file.place(key.span().start);
+        let key = key.get_ref().as_ref();
+        let name = if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
+        let setting = Setting { key, name, place, value, item: file.item(value) };
+        let taken = match set(&setting, remarks) {
+            Ok(true) => {
+                remarks.origins.note(&setting.name, &setting.place);
+                continue;
+            }
+            Ok(false) => Err(unknown(&setting, known)),
+            Err(fault) => Err(fault),
+        };
+        // The last error is the outcome; those before it are kept.
+        remarks.note(std::mem::replace(&mut outcome, taken));
+    }
+    outcome
+}
+
+/// An error about a key that nobody knows, with the one that may have been meant.
+fn unknown(setting: &Setting<'_>, known: &[&str]) -> ConfigError {
+    let distance = |name: &str| strsim::damerau_levenshtein(setting.key, name);
+    let nearest = known.iter().min_by_key(|name| distance(name));
+    let nearest = nearest.filter(|name| distance(name) <= 1 + name.len() / 5);
+    let meant = nearest.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+    setting.place.clone().fault(format!("{} is not a setting that Paddock knows{meant}", setting.name))
+}
+
 pub(super) type Entry<'a> = (&'a Spanned<Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
 
 /// As they stand in the file.
@@ -65,14 +119,4 @@ pub(super) fn texts(value: &Item<'_>, expected: &str) -> Result<Vec<String>, Str
     let list = value.value.get_ref().as_array().ok_or_else(wrong)?;
     let texts = list.iter().map(|text| text.get_ref().as_str().map(str::to_owned)).collect();
     Option::ok_or_else(texts, wrong)
-}
-
-/// Turns what is wrong with `key` into a fault.
-pub(super) fn named(place: &Location, key: &str) -> impl FnOnce(String) -> ConfigError {
-    let (place, key) = (place.clone(), key.to_owned());
-    move |what| place.fault(format!("{key}: {what}"))
-}
-
-pub(super) fn unknown(place: Location, key: &str) -> ConfigError {
-    place.fault(format!("{key} is not a setting that Paddock knows"))
 }

@@ -3,45 +3,45 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::super::remark::{ConfigError, Location, Remark};
+use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::sasl::SaslDraft;
 use super::super::value;
-use super::file::{File, Item, boolean, in_order, named};
+use super::file::{File, Item, boolean, each_key, in_order};
 use super::texts;
 
 const SASL: &str = "sasl";
+const KEYS: &[&str] =
+    &["jaas_file", "jaas_section", "users", "super_users", "kerberos", "keep_failed_clients"];
+const KERBEROS: &str = "sasl.kerberos";
+const KERBEROS_KEYS: &[&str] = &["principal", "keytab", "remove_host", "remove_realm", "auth_to_local"];
 
 pub(super) fn read(
     file: &File<'_>,
     place: &Location,
     value: &Spanned<DeValue<'_>>,
     draft: &mut SaslDraft,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Result<(), ConfigError> {
     let expected = || place.clone().fault(format!("{SASL}: expected a table [{SASL}]"));
     let table = value.get_ref().as_table().ok_or_else(expected)?;
-    for (key, value) in in_order(table) {
-        let place = file.place(key.span().start);
-        let key = format!("{SASL}.{}", key.get_ref());
-        let item = file.item(value);
-        let named = named(&place, &key);
-        match key.as_str() {
-            "sasl.jaas_file" => draft.jaas_file = Some(value::path(&item).map_err(named)?),
-            "sasl.jaas_section" => {
-                draft.jaas_section = Some(text(&item, "the name of a section").map_err(named)?)
+    each_key(file, table, (SASL, KEYS), remarks, |setting, remarks| {
+        let (item, value) = (&setting.item, setting.value);
+        let named = |what: String| setting.fault(what);
+        match setting.key {
+            "jaas_file" => draft.jaas_file = Some(value::path(item).map_err(named)?),
+            "jaas_section" => {
+                draft.jaas_section = Some(text(item, "the name of a section").map_err(named)?);
             }
-            "sasl.users" => read_users(file, value, draft)?,
-            "sasl.super_users" => {
-                draft.super_users = texts(&item, "a list of users, such as [\"admin\"]").map_err(named)?;
+            "users" => read_users(file, value, draft)?,
+            "super_users" => {
+                draft.super_users = texts(item, "a list of users, such as [\"admin\"]").map_err(named)?;
             }
-            "sasl.kerberos" => read_kerberos(file, value, draft, remarks)?,
-            "sasl.keep_failed_clients" => draft.keeps_failed_clients = boolean(&item).map_err(named)?,
-            _ => {
-                let what = format!("{key} is not a setting that Paddock knows; it is ignored");
-                remarks.push(place.clone().warning(what));
-            }
+            "kerberos" => read_kerberos(file, value, draft, remarks)?,
+            "keep_failed_clients" => draft.keeps_failed_clients = boolean(item).map_err(named)?,
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
     if draft.jaas_file.is_none() && draft.users.is_empty() && draft.kerberos.principal.is_none() {
         let what = "sasl: no users; add [sasl.users], [sasl.kerberos] or jaas_file";
         return Err(place.clone().fault(what));
@@ -54,35 +54,30 @@ fn read_kerberos(
     file: &File<'_>,
     value: &Spanned<DeValue<'_>>,
     draft: &mut SaslDraft,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Result<(), ConfigError> {
     let place = file.place(value.span().start);
     let expected = || place.clone().fault("sasl.kerberos: expected a table [sasl.kerberos]");
     let table = value.get_ref().as_table().ok_or_else(expected)?;
     let draft = &mut draft.kerberos;
-    for (key, value) in in_order(table) {
-        let place = file.place(key.span().start);
-        let key = format!("sasl.kerberos.{}", key.get_ref());
-        let item = file.item(value);
-        let named = named(&place, &key);
-        match key.as_str() {
-            "sasl.kerberos.principal" => {
-                draft.principal =
-                    Some(text(&item, "a principal, such as \"zookeeper/host@REALM\"").map_err(named)?);
+    each_key(file, table, (KERBEROS, KERBEROS_KEYS), remarks, |setting, _| {
+        let item = &setting.item;
+        let named = |what: String| setting.fault(what);
+        match setting.key {
+            "principal" => {
+                let expected = "a principal, such as \"zookeeper/host@REALM\"";
+                draft.principal = Some(text(item, expected).map_err(named)?);
             }
-            "sasl.kerberos.keytab" => draft.keytab = Some(value::path(&item).map_err(named)?),
-            "sasl.kerberos.remove_host" => draft.removes_host = boolean(&item).map_err(named)?,
-            "sasl.kerberos.remove_realm" => draft.removes_realm = boolean(&item).map_err(named)?,
-            "sasl.kerberos.auth_to_local" => {
-                draft.auth_to_local = Some(text(&item, "rules, such as \"DEFAULT\"").map_err(named)?);
+            "keytab" => draft.keytab = Some(value::path(item).map_err(named)?),
+            "remove_host" => draft.removes_host = boolean(item).map_err(named)?,
+            "remove_realm" => draft.removes_realm = boolean(item).map_err(named)?,
+            "auth_to_local" => {
+                draft.auth_to_local = Some(text(item, "rules, such as \"DEFAULT\"").map_err(named)?);
             }
-            _ => {
-                let what = format!("{key} is not a setting that Paddock knows; it is ignored");
-                remarks.push(place.clone().warning(what));
-            }
+            _ => return Ok(false),
         }
-    }
-    Ok(())
+        Ok(true)
+    })
 }
 
 /// `name = "password"` for each user.

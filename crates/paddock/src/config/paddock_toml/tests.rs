@@ -9,6 +9,7 @@ use paddock_server::{
 use super::super::case::Case;
 use super::super::overrides::Overrides;
 use super::super::{Environment, Loaded, load};
+use super::KEYS;
 
 fn load_text(text: &str) -> Result<Loaded, String> {
     let dir = tempfile::tempdir().unwrap();
@@ -157,16 +158,64 @@ fn a_file_that_is_no_toml_is_one_line() {
 }
 
 #[test]
-fn unknown_keys_are_named_with_their_lines() {
-    let loaded = load_text("tickTime = 2000\n\n[server]\nmember = 3\n").unwrap();
-    assert_eq!(loaded.config, defaults());
-    let remarks: Vec<String> = loaded.remarks.iter().map(ToString::to_string).collect();
-    for (remark, (line, key)) in remarks.iter().zip([(1, "tickTime"), (3, "server")]) {
-        let expected =
-            format!("paddock.toml:{line}: {key} is not a setting that Paddock knows; it is ignored");
-        assert!(remark.ends_with(&expected), "{remark}");
+fn keys_that_nobody_knows_are_refused_with_the_one_that_may_be_meant() {
+    let unknown = "is not a setting that Paddock knows";
+    for (text, key, meant) in [
+        ("admin_lisen = ':1'", "admin_lisen", "; did you mean admin_listen?"),
+        ("tickTime = 2000", "tickTime", ""),
+        ("[server]\nmember = 3", "server", ""),
+        ("[admin]\nhost = ['a']", "admin.host", "; did you mean hosts?"),
+        ("[sasl]\nuser = 'a'", "sasl.user", "; did you mean users?"),
+        ("[sasl.kerberos]\nkeytabs = 'a'", "sasl.kerberos.keytabs", "; did you mean keytab?"),
+        ("[tracing]\nendpiont = 'a'", "tracing.endpiont", "; did you mean endpoint?"),
+        ("[tls]\nkeystore = 'a'", "tls.keystore", "; did you mean key_store?"),
+        (
+            "[ensemble]\nreconfig_enable = true",
+            "ensemble.reconfig_enable",
+            "; did you mean reconfig_enabled?",
+        ),
+        ("[[ensemble.member]]\nport = 1", "ensemble.member.port", ""),
+        ("[etcd]\nendpoint = 'a'", "etcd.endpoint", "; did you mean endpoints?"),
+    ] {
+        let line = if text.starts_with('[') && key != "server" { 2 } else { 1 };
+        check_refused(text, &format!("paddock.toml:{line}: {key} {unknown}{meant}"));
     }
-    assert_eq!(remarks.len(), 2);
+}
+
+/// The names of keys, by which the nearest one is found, are those that are read.
+#[test]
+fn every_key_that_is_suggested_is_known() {
+    for key in KEYS {
+        let fault = load_text(&format!("{key} = {{ x = 1 }}")).expect_err(key);
+        assert!(!fault.contains(&format!("{key} is not a setting")), "{fault}");
+    }
+}
+
+#[test]
+fn every_error_of_a_file_is_told() {
+    let case = Case::new();
+    let text = "tick_ms = 0\nlistn = ':1'\n[admin]\nhost = 1\nsnapshots = 1\n[[ensemble.member]]\nid = 0\nhost = 'a'\n\
+                [[ensemble.member]]\nid = 2\nport = 1\n";
+    case.write("paddock.toml", text);
+    let error =
+        load(Some(&case.path().join("paddock.toml")), &case.overrides, &case.environment).unwrap_err();
+    let lines: Vec<String> = error.lines().map(|line| case.local(&line)).collect();
+    let places: Vec<&str> = lines.iter().map(|line| line.split(": ").next().unwrap()).collect();
+    let numbers = ["1", "2", "4", "5", "7", "11"].map(|number| format!("paddock.toml:{number}"));
+    assert_eq!(places, numbers, "{lines:?}");
+    assert!(error.to_string().ends_with(" (and 5 more: --check shows all)"), "{error}");
+}
+
+#[test]
+fn members_on_one_host_need_no_election_ports() {
+    let text = "member = 1\n[[ensemble.member]]\nid = 1\nhost = 'a'\nquorum_port = 2888\n[[ensemble.member]]\nid = 2\nhost = 'a'\n\
+                quorum_port = 2889\n[[ensemble.member]]\nid = 3\nhost = 'a'\nquorum_port = 3888\n[[ensemble.member]]\nid = 4\n\
+                host = 'a'\nquorum_port = 65535\n";
+    let members = load_text(text).unwrap().config.ensemble.unwrap().members;
+    let ports: Vec<u16> = members.iter().map(|member| member.election_port).collect();
+    assert_eq!(ports, [3888, 3889, 4888, 65535]);
+    let line = load_text(&text.replace("= 2889", "= 2888")).unwrap_err();
+    assert!(line.ends_with("its quorum address a:2888 is the quorum address a:2888 of member 1"), "{line}");
 }
 
 #[test]
@@ -263,14 +312,17 @@ fn what_is_wrong_with_an_ensemble_is_named_with_its_line() {
         ("ensemble = 3".to_owned(), "1: ensemble: expected a table [ensemble] or [[ensemble.member]]"),
         ("[ensemble]\nmember = 3".to_owned(), "2: ensemble.member: expected tables [[ensemble.member]]"),
         ("\n[ensemble]".to_owned(), "2: ensemble: there is no participant"),
-        ("[ensemble]\nmembers = []".to_owned(), "2: ensemble.members is not a setting that Paddock knows"),
+        (
+            "[ensemble]\nmembers = []".to_owned(),
+            "2: ensemble.members is not a setting that Paddock knows; did you mean member?",
+        ),
         (
             "[ensemble]\nreconfig_enabled = 1".to_owned(),
-            "2: reconfig_enabled: expected true or false, found 1",
+            "2: ensemble.reconfig_enabled: expected true or false, found 1",
         ),
         (
             "[ensemble]\nlease_clock_bound_ms = 501".to_owned(),
-            "2: lease_clock_bound_ms: expected a number of milliseconds from 0 to 500, found 501",
+            "2: ensemble.lease_clock_bound_ms: expected a number of milliseconds from 0 to 500, found 501",
         ),
         (format!("{THREE}name = 'x'"), "14: ensemble.member.name is not a setting that Paddock knows"),
         (

@@ -6,28 +6,38 @@ use paddock_server::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, Tls
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::super::remark::{ConfigError, Location};
+use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
-use super::file::{File, Item, boolean, in_order, named, unknown};
+use super::file::{File, Item, boolean, each_key};
 
 const TLS: &str = "ensemble.tls";
+const KEYS: &[&str] = &[
+    "mode",
+    "key_store",
+    "key_store_password",
+    "key_store_password_file",
+    "certificates",
+    "trust_store",
+    "trust_store_password",
+    "trust_store_password_file",
+    "verify_called",
+    "verify_callers",
+    "versions",
+    "cipher_suites",
+];
 
 pub(super) fn read(
     file: &File<'_>,
     place: &Location,
     value: &Spanned<DeValue<'_>>,
+    remarks: &mut Remarks,
 ) -> Result<PeerTls, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TLS}: {what}"));
     let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [ensemble.tls]"))?;
     let mut draft = Draft::default();
-    for (key, value) in in_order(table) {
-        let place = file.place(key.span().start);
-        let name = format!("{TLS}.{}", key.get_ref());
-        let known = draft.set(key.get_ref(), &file.item(value)).map_err(named(&place, &name))?;
-        if !known {
-            return Err(unknown(place, &name));
-        }
-    }
+    each_key(file, table, (TLS, KEYS), remarks, |setting, _| {
+        draft.set(setting.key, &setting.item).map_err(|what| setting.fault(what))
+    })?;
     draft.finish().map_err(|what| fault(&what))
 }
 

@@ -4,33 +4,30 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::super::opentelemetry::{TracingDraft, endpoint, service_name};
-use super::super::remark::{ConfigError, Location, Remark};
-use super::file::{File, in_order, named};
+use super::super::remark::{ConfigError, Location, Remarks};
+use super::file::{File, each_key};
 
 const TRACING: &str = "tracing";
+const KEYS: &[&str] = &["endpoint", "service_name"];
 
 pub(super) fn read(
     file: &File<'_>,
     place: &Location,
     value: &Spanned<DeValue<'_>>,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Remarks,
 ) -> Result<TracingDraft, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TRACING}: {what}"));
     let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [tracing]"))?;
     let (mut found, mut name) = (None, None);
-    for (key, value) in in_order(table) {
-        let place = file.place(key.span().start);
-        let key = format!("{TRACING}.{}", key.get_ref());
-        let item = file.item(value);
-        match key.as_str() {
-            "tracing.endpoint" => found = Some(endpoint(&item).map_err(named(&place, &key))?),
-            "tracing.service_name" => name = Some(service_name(&item).map_err(named(&place, &key))?),
-            _ => {
-                let what = format!("{key} is not a setting that Paddock knows; it is ignored");
-                remarks.push(place.warning(what));
-            }
+    each_key(file, table, (TRACING, KEYS), remarks, |setting, _| {
+        let named = |what: String| setting.fault(what);
+        match setting.key {
+            "endpoint" => found = Some(endpoint(&setting.item).map_err(named)?),
+            "service_name" => name = Some(service_name(&setting.item).map_err(named)?),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
     let endpoint = found.ok_or_else(|| fault("endpoint is missing"))?;
     Ok(TracingDraft { endpoint, service_name: name })
 }

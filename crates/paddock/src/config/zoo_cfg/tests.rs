@@ -5,6 +5,7 @@ use paddock_server::{AdminTls, AuditTarget, Config, ConnectRate, DigestAlgorithm
 use super::super::case::{Case, environment};
 use super::super::known_keys::Otherwise;
 use super::super::remark::Weight;
+use super::super::{Loaded, load as load_config};
 use super::*;
 
 const BASE: &str = "dataDir=data\nclientPort=2181\nclientPortAddress=127.0.0.1\n";
@@ -363,6 +364,123 @@ fn users_of_sasl_stand_in_the_file_that_the_flags_of_the_jvm_name() {
         assert_eq!(sasl.super_users, ["root", "bob"]);
         assert_eq!(config.required_schemes, ["sasl"]);
     }
+}
+
+fn load_with_flags(flags: &[(&str, &str)], lines: &str) -> (Case, Result<Loaded, String>) {
+    let mut case = Case::with_myid("1");
+    case.environment = environment(flags);
+    let loaded = case.load(format!("clientPort=2181\n{lines}"));
+    (case, loaded)
+}
+
+#[test]
+fn properties_of_the_jvm_are_settings() {
+    let flags = "-Xmx1g -Dzookeeper.snapCount=5000 -Dzookeeper.4lw.commands.whitelist=* -Djute.maxbuffer=0x500000 \
+                 -Dzookeeper.admin.serverPort=9090 -Dzookeeper.maxCnxns=7 -Djava.awt.headless=true -Dzookeeper.skipACL=yes \
+                 -Dzookeeper.log.dir=/logs -Dzookeeper.server.principal=zk/host -Dsnapsize=1 \
+                 -Dznode.container.checkIntervalMs=9 -Dzookeeper.authProvider.1=com.acme.P -Dzookeeper.tickTim=1";
+    for variable in ["JVMFLAGS", "SERVER_JVMFLAGS", "KAFKA_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"] {
+        let (case, loaded) = load_with_flags(&[(variable, flags)], "");
+        let (config, warnings) = case.warned(loaded.unwrap());
+        assert_eq!((config.snapshot_writes, config.connections_max), (5000, 7));
+        assert_eq!((config.words, config.frame_bytes_max), (WordList::All, 0x50_0000));
+        assert_eq!(config.admin_listen.unwrap().port(), 9090);
+        assert_eq!(config.garbage_interval_ms, 9);
+        let expected = [
+            "skipACL: \"yes\" has no effect: ACLs are always checked",
+            "authProvider.1: com.acme.P is not offered; its scheme is unknown here",
+            "tickTim is not a setting that Paddock knows; it is ignored",
+        ];
+        assert_eq!(warnings, expected.map(|line| format!("{variable}: {line}")));
+    }
+}
+
+#[test]
+fn a_key_of_the_file_counts_before_a_property_and_the_last_property_before_others() {
+    let flags = [
+        ("JVMFLAGS", "-Dzookeeper.snapCount=5000 -Dzookeeper.snapCount=6000 -Dzookeeper.ssl.ocsp=true"),
+        ("SERVER_JVMFLAGS", "-Dzookeeper.snapCount=7000 -Dzookeeper.maxCnxns=7"),
+    ];
+    let (case, loaded) = load_with_flags(&flags, "maxCnxns=8\nssl.ocsp=false\n");
+    let loaded = loaded.unwrap();
+    let told: Vec<String> = loaded.remarks.iter().map(|remark| case.local(remark)).collect();
+    for (variable, key, line) in [("SERVER_JVMFLAGS", "maxCnxns", 2), ("JVMFLAGS", "ssl.ocsp", 3)] {
+        let expected = format!("{variable}: {key} changes nothing: zoo.cfg:{line} says it too, and counts");
+        assert!(told.contains(&expected), "{told:?}");
+    }
+    assert_eq!((loaded.config.snapshot_writes, loaded.config.connections_max), (6000, 8));
+}
+
+#[test]
+fn a_property_stops_a_start_that_the_same_key_stops() {
+    const TLS: &str = "secureClientPort=2281\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/t.pem\nserver.1=a:1:2\n\
+                       server.2=b:1:2\nserver.3=c:1:2\nsslQuorum=true\nssl.quorum.keyStore.location=/k.pem\n\
+                       ssl.quorum.trustStore.location=/t.pem\n";
+    for (flag, key) in [
+        ("-Dzookeeper.ssl.ocsp=true", "ssl.ocsp"),
+        ("-Dzookeeper.ssl.quorum.crl=true", "ssl.quorum.crl"),
+        ("-Dzookeeper.ssl.quorum.ocsp=true", "ssl.quorum.ocsp"),
+        ("-Dzookeeper.quorum.auth.enableSasl=true", "quorum.auth.enableSasl"),
+        ("-Dquorum.auth.enableSasl=true", "quorum.auth.enableSasl"),
+        ("-Dzookeeper.ssl.keyStore.type=BCFKS", "ssl.keyStore.type"),
+        ("-Dzookeeper.snapCount=many", "snapCount"),
+    ] {
+        let line = load_with_flags(&[("JVMFLAGS", flag)], TLS).1.unwrap_err();
+        assert!(line.starts_with(&format!("JVMFLAGS: {key}: ")), "{line}");
+        let (_, value) = flag.split_once('=').unwrap();
+        let said = load_with_flags(&[], &format!("{TLS}{key}={value}\n")).1.unwrap_err();
+        assert_eq!(said, line.replace("JVMFLAGS", "zoo.cfg:11"), "as in a file");
+    }
+}
+
+#[test]
+fn flags_of_the_jvm_say_nothing_beside_a_file_of_another_kind() {
+    let case = Case::with_environment(&[("JVMFLAGS", "-Dzookeeper.snapCount=5"), ("KAFKA_OPTS", "-Xmx1g")]);
+    let loaded = case.load_as("paddock.toml", "").unwrap();
+    let told: Vec<String> = loaded.remarks.iter().map(|remark| case.local(remark)).collect();
+    assert_eq!(told, ["JVMFLAGS: it changes nothing: paddock.toml counts"]);
+}
+
+#[test]
+fn every_error_of_a_zoo_cfg_is_told_and_none_that_only_follows() {
+    let lines = |text: &str| {
+        let case = Case::new();
+        case.write("zoo.cfg", text);
+        let error =
+            load_config(Some(&case.path().join("zoo.cfg")), &case.overrides, &case.environment).unwrap_err();
+        error.lines().map(|line| case.local(&line)).collect::<Vec<_>>()
+    };
+    let told = lines("tickTime=2s\nclientPort=x\nforceSync=yes\nsnapCount=y\nserver.0x=a\n");
+    let places: Vec<&str> = told.iter().map(|line| line.split(": ").next().unwrap()).collect();
+    assert_eq!(places, ["zoo.cfg:1", "zoo.cfg:2", "zoo.cfg:4", "zoo.cfg:5"], "{told:?}");
+    assert_eq!(lines("tickTime=2s\n").last().unwrap(), "zoo.cfg: dataDir is missing");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_one_line() {
+    let case = Case::new();
+    let expected = "this is not a text file (byte 0x00 at offset 4): a configuration is a zoo.cfg, or by its name .toml, .xml, .yaml or \
+                    .yml, in UTF-8";
+    for name in ["zoo.cfg", "paddock.toml", "keeper_config.xml", "keeper_config.yml"] {
+        assert_eq!(
+            case.load_as(name, b"\x7fELF\0\x1b[2J").unwrap_err(),
+            format!(
+                "{name}: this is not a text file (byte 0x7f at offset 0): a configuration is a zoo.cfg, or by its name .toml, .xml, .yaml or .yml, in UTF-8"
+            )
+        );
+        assert_eq!(case.load_as(name, b"text\0").unwrap_err(), format!("{name}: {expected}"));
+    }
+    let line = case
+        .load(format!("{BASE}forceSync=\\u0007\nx\\u001by=1\n").as_bytes())
+        .map(|loaded| loaded.remarks.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+    let line = line.unwrap();
+    assert!(!line.contains(['\u{7}', '\u{1b}']) && line.contains("x\\u{1b}y"), "{line}");
+}
+
+#[test]
+fn a_mark_of_an_editor_before_myid_is_no_part_of_it() {
+    let case = Case::with_myid("\u{feff}7\r\n");
+    assert_eq!(case.load("\u{feff}clientPort=2181\n").unwrap().config.member, 7);
 }
 
 #[test]
