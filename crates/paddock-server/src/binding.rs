@@ -9,6 +9,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
+use tokio::task::spawn_blocking;
+
+use crate::config::LateNames;
+use crate::look_up::LookUp;
 use crate::socket;
 
 /// Time between two tries, as in ZooKeeper.
@@ -140,36 +144,80 @@ pub(crate) enum LatePort {
     Bound(TcpListener),
     /// Its address is not there yet.
     Waiting {
-        address: SocketAddr,
+        at: PortAt,
         tries: Tries,
     },
 }
 
+/// The place of a port.
+#[derive(Debug)]
+pub(crate) enum PortAt {
+    Address(SocketAddr),
+    /// `host:port`, looked up at every try. Its first address counts, one of IPv4 before others, as in Java.
+    Name(String, LookUp),
+}
+
+impl PortAt {
+    fn listen(&self) -> Result<TcpListener, BindError> {
+        let address = match self {
+            PortAt::Address(address) => *address,
+            PortAt::Name(name, look_up) => {
+                let failed = |source| BindError::LookUp { name: name.clone(), source };
+                let found = look_up.0(name).map_err(failed)?;
+                let preferred = found.iter().find(|address| address.is_ipv4()).or(found.first());
+                *preferred.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?
+            }
+        };
+        socket::bind(address).map_err(|source| BindError::Listen { address, source })
+    }
+}
+
 impl LatePort {
     /// Listens, now or later. Returns the address, with the real number if any free port was asked for.
-    pub(crate) fn open(address: SocketAddr, tries_max: u32) -> Result<(LatePort, SocketAddr), BindError> {
+    pub(crate) fn open(
+        address: SocketAddr,
+        names: &LateNames,
+        tries_max: u32,
+    ) -> Result<(LatePort, SocketAddr), BindError> {
+        let at = match names.name_of(address.ip()) {
+            Some(name) => PortAt::Name(format!("{name}:{}", address.port()), LookUp::of_system()),
+            None => PortAt::Address(address),
+        };
+        LatePort::open_at(at, address, tries_max)
+    }
+
+    fn open_at(at: PortAt, address: SocketAddr, tries_max: u32) -> Result<(LatePort, SocketAddr), BindError> {
         let mut tries = Tries::new(tries_max);
-        let failed = |source| BindError::Listen { address, source };
-        match tries.first(socket::bind(address).map_err(failed), "")? {
+        match tries.first(at.listen(), "")? {
             Some(listener) => {
-                let address = listener.local_addr().map_err(failed)?;
-                Ok((LatePort::Bound(listener), address))
+                let bound = listener.local_addr().map_err(|source| BindError::Listen { address, source })?;
+                Ok((LatePort::Bound(listener), bound))
             }
-            None => Ok((LatePort::Waiting { address, tries }, address)),
+            None => Ok((LatePort::Waiting { at, tries }, address)),
         }
+    }
+
+    /// True if nothing listens yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self, LatePort::Waiting { .. })
     }
 
     /// The socket, once there is one. To be called on a thread that polls sockets.
     pub(crate) async fn listener(self) -> Result<tokio::net::TcpListener, BindError> {
         let listener = match self {
             LatePort::Bound(listener) => listener,
-            LatePort::Waiting { address, mut tries } => loop {
+            LatePort::Waiting { mut at, mut tries } => loop {
                 tokio::time::sleep(PAUSE).await;
-                match socket::bind(address).map_err(|source| BindError::Listen { address, source }) {
+                // Looking up a name blocks.
+                let tried = spawn_blocking(move || (at.listen(), at)).await;
+                let (listened, returned) = tried.expect("nothing in it panics");
+                at = returned;
+                match listened {
                     Err(error) if tries.has_more_after(&error) => {}
                     ended => {
                         let listener = ended?;
-                        tracing::info!(%address, "listening: the address is there");
+                        let address = listener.local_addr().ok().map(tracing::field::display);
+                        tracing::info!(address, "listening: the address is there");
                         break listener;
                     }
                 }
@@ -248,5 +296,41 @@ mod tests {
         assert!((0..1000).all(|_| for_ever.has_more_after(&look_up())));
         assert!(!for_ever.has_more_after(&listen(AddrInUse)));
         assert!(!for_ever.has_more_after(&listen(PermissionDenied)));
+    }
+
+    /// A port at a name that is not known the first `unknown` times.
+    fn late(unknown: usize, tries: u32) -> Result<(LatePort, SocketAddr), BindError> {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let look_up = LookUp(std::sync::Arc::new(move |_| {
+            match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                count if count < unknown => Err(io::ErrorKind::NotFound.into()),
+                _ => Ok(vec![address("[::1]:0"), address("127.0.0.1:0")]),
+            }
+        }));
+        LatePort::open_at(PortAt::Name("zoo:0".to_owned(), look_up), address("[100::1]:0"), tries)
+    }
+
+    #[test]
+    fn a_port_for_clients_waits_for_its_name() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.unwrap();
+        let (port, bound) = late(0, 3).unwrap();
+        assert!(matches!(port, LatePort::Bound(_)) && bound.is_ipv4(), "{bound}");
+        let (port, unknown) = late(1, 3).unwrap();
+        assert_eq!(unknown, address("[100::1]:0"), "the address stands in for the name");
+        let listener = runtime.block_on(port.listener()).unwrap();
+        assert!(listener.local_addr().unwrap().is_ipv4());
+        let (port, _) = late(2, 2).unwrap();
+        let error = runtime.block_on(port.listener()).unwrap_err();
+        assert_eq!(error.to_string(), "look up zoo:0, at which to listen");
+        assert_eq!(late(1, 1).unwrap_err().to_string(), "look up zoo:0, at which to listen");
+    }
+
+    #[test]
+    fn a_name_in_the_settings_is_looked_up_by_the_port() {
+        let mut names = LateNames::default();
+        let at = SocketAddr::new(names.stand_in("localhost"), 0);
+        let (port, bound) = LatePort::open(at, &names, 1).unwrap();
+        assert!(matches!(port, LatePort::Bound(_)) && bound.ip().is_loopback(), "{bound}");
     }
 }

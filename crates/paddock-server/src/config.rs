@@ -7,6 +7,7 @@ mod client_limits;
 mod client_tls;
 mod etcd;
 mod kerberos;
+mod late_names;
 mod tls;
 mod tracing;
 
@@ -22,6 +23,7 @@ pub use client_limits::{ClientLimits, MemoryMax};
 pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
 pub use etcd::{EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser};
 pub use kerberos::KerberosSettings;
+pub use late_names::LateNames;
 use paddock_front::{
     AuditLog, ClientBuffers, ConnectThrottle, Kerberos, Limits, MemoryLimit, OutstandingLimit, Settings,
 };
@@ -74,6 +76,8 @@ pub struct Config {
     pub session_timeout_ms_max: u32,
     /// Tries to listen at an address that is not there yet, a second apart; 0 is no limit.
     pub bind_tries: u32,
+    /// Names for which some of the addresses at which to listen stand in.
+    pub late_names: LateNames,
     /// Connections from one address; 0 is no limit.
     pub connections_per_address_max: u32,
     /// Connections in all; 0 is no limit.
@@ -150,6 +154,7 @@ impl Config {
             session_timeout_ms_min: 2 * tick_ms,
             session_timeout_ms_max: 20 * tick_ms,
             bind_tries: 3,
+            late_names: LateNames::default(),
             connections_per_address_max: 60,
             connections_max: 0,
             frame_bytes_max: i32::MAX,

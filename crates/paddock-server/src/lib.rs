@@ -25,6 +25,7 @@ mod http;
 mod kerberos;
 mod limiter;
 mod live;
+mod look_up;
 mod memory;
 mod memory_watch;
 mod mirror;
@@ -43,8 +44,8 @@ pub use binding::BindError;
 pub use config::{
     AdminSettings, AdminTls, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls,
     Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember,
-    EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, KerberosSettings, MemoryMax, Password,
-    PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions,
+    EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, KerberosSettings, LateNames, MemoryMax,
+    Password, PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions,
     TracesEndpoint, Tracing, WordList,
 };
 pub use descriptors::raise_descriptor_limit;

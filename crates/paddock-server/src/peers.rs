@@ -35,5 +35,5 @@ mod tests;
 mod tls_stream;
 
 pub(crate) use links::Links;
-pub(crate) use settings::{LinkOptions, LookUp, MESSAGE_BYTES_MAX, PeerAddress, Timing};
+pub(crate) use settings::{LinkOptions, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 pub(crate) use shared::LinkEvent;

@@ -335,12 +335,14 @@ impl Server {
         self.http = Some(HttpServer::start(ports, admin::ROUTES, context));
         let HttpAddresses { metrics, admin } = self.http_addresses;
         if let Some(address) = metrics {
-            tracing::info!(%address, "serving metrics at /metrics, and whether the member serves at /ready");
+            let address = self.shared.config.late_names.shown(address);
+            tracing::info!(address, "serving metrics at /metrics, and whether the member serves at /ready");
         }
         if let Some(address) = admin {
             let settings = &self.shared.config.admin;
             let scheme = if settings.tls.protocol == PortProtocol::Tls { "https" } else { "http" };
-            let (page, commands) = (format!("{scheme}://{address}/"), &settings.command_url);
+            let shown = self.shared.config.late_names.shown(address);
+            let (page, commands) = (format!("{scheme}://{shown}/"), &settings.command_url);
             tracing::info!(%page, %commands, "serving the page and the HTTP interface for administrators");
         }
     }
@@ -372,9 +374,9 @@ impl Server {
 
 /// Listens on every port for clients. The addresses in what is returned have their real ports.
 fn listen(mut config: Config) -> Result<(Config, Vec<Port>), ServerError> {
-    let bind_tries = config.bind_tries;
+    let (bind_tries, names) = (config.bind_tries, config.late_names.clone());
     let port = |address: &mut SocketAddr, protocol| {
-        let (listener, bound) = LatePort::open(*address, bind_tries)?;
+        let (listener, bound) = LatePort::open(*address, &names, bind_tries)?;
         *address = bound;
         Ok::<Port, ServerError>(Port { listener, protocol })
     };

@@ -43,7 +43,7 @@ mod zoo_values;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use paddock_server::{Config, PeerTls};
+use paddock_server::{Config, LateNames, PeerTls};
 
 use draft::Draft;
 pub(crate) use environment::Environment;
@@ -113,6 +113,12 @@ fn load_with(
     std::mem::take(&mut draft.sasl).settle(&place, &mut draft.config, remarks)?;
     draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, remarks);
     let log = draft.log.take();
+    for name in draft.config.late_names.names() {
+        let what = format!(
+            "{name} cannot be looked up: the ports at this name are tried again (bind_tries, electionPortBindRetry)"
+        );
+        remarks.push(place.clone().warning(what));
+    }
     let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
     secret_files.settle(file, &config);
     Ok((config, log, secret_files))
@@ -159,7 +165,11 @@ fn data_of_clickhouse_keeper(config: &Config) -> Option<PathBuf> {
 
 /// `ADDR:PORT`, where `ADDR` may be a name.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    value::address(&value::Text(text))
+    let mut late = LateNames::default();
+    let address = value::address(&value::Text(text), &mut late)?;
+    // Whoever types a name is told at once.
+    late.names().try_for_each(|name| value::known_address(name).map(drop))?;
+    Ok(address)
 }
 
 /// Reads `HOST:PORT`.

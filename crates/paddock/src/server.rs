@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use paddock_server::{Config, Server, ServerError, raise_descriptor_limit};
+use paddock_server::{Config, LateNames, Server, ServerError, raise_descriptor_limit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -336,7 +336,9 @@ async fn serve(
             return Ok(());
         }
     };
-    Ready { address: server.address(), tls_address: server.tls_address(), place: &place }.announce(format);
+    let names = &config.late_names;
+    Ready { address: server.address(), tls_address: server.tls_address(), names, place: &place }
+        .announce(format);
     let failed = loop {
         let reason = tokio::select! {
             () = failure(&server) => break true,
@@ -385,15 +387,18 @@ fn data_place(config: &Config) -> String {
 struct Ready<'a> {
     address: SocketAddr,
     tls_address: Option<SocketAddr>,
+    /// Names for which addresses stand in.
+    names: &'a LateNames,
     place: &'a str,
 }
 
 impl Ready<'_> {
     /// Tells the operator, and whatever started this process, that clients can connect.
     fn announce(&self, format: Format) {
-        let Ready { address, tls_address, place } = self;
-        let tls = tls_address.map(tracing::field::display);
-        tracing::info!(target: TARGET, version = VERSION, %address, tls_address = tls, data = place, "ready for clients");
+        let Ready { address, tls_address, names, place } = *self;
+        let tls_address = tls_address.map(|address| names.shown(address));
+        let address = names.shown(address);
+        tracing::info!(target: TARGET, version = VERSION, address, tls_address, data = place, "ready for clients");
         let text = match format {
             Format::Text => self.text(),
             Format::Json => self.json(),
@@ -404,23 +409,24 @@ impl Ready<'_> {
     }
 
     fn text(&self) -> String {
-        let Ready { address, tls_address, place } = *self;
-        let (listens, reached) = (listens(address, tls_address), reachable(address));
-        let (ip, port) = (reached.ip(), reached.port());
+        let Ready { address, tls_address, names, place } = *self;
+        let (listens, reached) = (listens(address, tls_address, names), names.shown(reachable(address)));
+        let (host, port) = reached.rsplit_once(':').expect("an address has a port");
+        let host = host.trim_matches(['[', ']']);
         let trial = match tls_address {
             Some(only) if only == address => format!("openssl s_client -connect {reached}"),
-            _ => format!("echo srvr | nc {ip} {port}"),
+            _ => format!("echo srvr | nc {host} {port}"),
         };
         format!("paddock {VERSION} {listens}\nits data is in {place}\ntry it: {trial}\n")
     }
 
     /// One object on a line, as those of the log.
     fn json(&self) -> String {
-        let tls_address = self.tls_address.map(|address| address.to_string());
+        let tls_address = self.tls_address.map(|address| self.names.shown(address));
         let ready = serde_json::json!({
             "message": "ready for clients",
             "version": VERSION,
-            "address": self.address.to_string(),
+            "address": self.names.shown(self.address),
             "tls_address": tls_address,
             "data": self.place,
         });
@@ -429,11 +435,12 @@ impl Ready<'_> {
 }
 
 /// The ports for clients.
-fn listens(address: SocketAddr, tls_address: Option<SocketAddr>) -> String {
+fn listens(address: SocketAddr, tls_address: Option<SocketAddr>, names: &LateNames) -> String {
+    let shown = names.shown(address);
     match tls_address {
-        None => format!("listens on {address}"),
-        Some(only) if only == address => format!("listens on {address} with TLS"),
-        Some(tls_address) => format!("listens on {address}, and on {tls_address} with TLS"),
+        None => format!("listens on {shown}"),
+        Some(only) if only == address => format!("listens on {shown} with TLS"),
+        Some(tls_address) => format!("listens on {shown}, and on {} with TLS", names.shown(tls_address)),
     }
 }
 

@@ -4,7 +4,9 @@
 mod process;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Stdio;
 use std::time::Instant;
 
 use paddock_client::{Client, ClientOptions, CreateMode};
@@ -490,4 +492,36 @@ fn an_address_may_leave_out_the_host() {
     assert!(server.address.ip().is_unspecified(), "{}", server.address);
     TcpStream::connect(("127.0.0.1", server.address.port())).expect("connect by IPv4");
     server.stop();
+}
+
+#[test]
+fn a_member_serves_while_the_name_of_a_port_is_not_known() {
+    let dir = directory();
+    let toml = |tries: u32| {
+        format!("listen = 'late.invalid:2181'\nadmin_listen = '127.0.0.1:0'\nbind_tries = {tries}\n")
+    };
+    fs::write(dir.path().join("for_ever.toml"), toml(0)).unwrap();
+    fs::write(dir.path().join("once.toml"), toml(1)).unwrap();
+    let mut process = paddock(dir.path(), &["server", "--config", "for_ever.toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut announced = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut announced).unwrap();
+    assert!(announced.ends_with(" listens on late.invalid:2181\n"), "{announced}");
+    let mut log = String::new();
+    let mut lines = BufReader::new(process.stderr.take().unwrap());
+    while !log.contains("page=http://") {
+        assert_ne!(lines.read_line(&mut log).unwrap(), 0, "{log}");
+    }
+    assert!(log.contains("cannot listen yet: trying again"), "{log}");
+    let page = log.split("page=http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    TcpStream::connect(page).expect("the rest is served");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let ended = run(dir.path(), &["server", "--config", "once.toml", "--log", "off"]);
+    let line = String::from_utf8(ended.stderr).unwrap();
+    assert!(line.starts_with("look up late.invalid:2181, at which to listen: "), "{line}");
+    assert_eq!(ended.status.code(), Some(1));
 }

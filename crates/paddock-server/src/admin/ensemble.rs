@@ -82,7 +82,9 @@ fn has_vote(shared: &Shared, member: &EnsembleMember) -> bool {
 fn client_address(shared: &Shared, member: &EnsembleMember) -> Option<String> {
     match &member.client {
         Some(client) => Some(format!("{}:{}", client.address.as_deref().unwrap_or("0.0.0.0"), client.port)),
-        None => (member.id == shared.config.member).then(|| shared.config.listen.to_string()),
+        None => {
+            (member.id == shared.config.member).then(|| shared.config.late_names.shown(shared.config.listen))
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn ports(
     let mut ports = Vec::new();
     let mut open = |wanted: Option<SocketAddr>, surface, tls| -> Result<Option<SocketAddr>, ServerError> {
         let Some(wanted) = wanted else { return Ok(None) };
-        let (listener, address) = LatePort::open(wanted, config.bind_tries)?;
+        let (listener, address) = LatePort::open(wanted, &config.late_names, config.bind_tries)?;
         ports.push(HttpPort { listener, surface, tls });
         Ok(Some(address))
     };

@@ -18,7 +18,7 @@ use crate::limiter::Limiter;
 use crate::observability::operator::Operator;
 use crate::observability::word_thread::WordThread;
 use crate::shared::Shared;
-use crate::threads::spawn;
+use crate::threads::{runtime_with_helpers, spawn};
 
 /// Pause before the next try when the operating system has no more sockets to give.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
@@ -82,10 +82,14 @@ pub(crate) fn start(ports: Vec<Port>, shared: &Arc<Shared>, engine: &EngineHandl
 }
 
 fn accept_all(ports: Vec<Port>, workers: &[UnboundedSender<Accepted>], shared: &Shared) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("the operating system gives the listener its event queue");
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    // A name is looked up by a helper.
+    let runtime = if ports.iter().any(|port| port.listener.is_waiting()) {
+        runtime_with_helpers(&mut builder)
+    } else {
+        let runtime = builder.enable_all().build();
+        runtime.expect("the operating system gives the listener its event queue")
+    };
     // There is a second port at most, for TLS.
     let accept_on_all = async {
         let mut ports = ports.into_iter();
@@ -104,6 +108,8 @@ fn accept_all(ports: Vec<Port>, workers: &[UnboundedSender<Accepted>], shared: &
             () = accept_on_all => {}
         }
     });
+    // The end of a member does not wait for a name.
+    runtime.shutdown_background();
 }
 
 async fn accept(Port { listener, protocol }: Port, workers: &[UnboundedSender<Accepted>], shared: &Shared) {

@@ -1,6 +1,8 @@
 //! Differences between two configurations: settings that change while a member runs, and settings that need a restart.
 
-use super::{AdminSettings, ClientLimits, ClientTls, Config};
+use std::net::SocketAddr;
+
+use super::{AdminSettings, ClientLimits, ClientTls, Config, LateNames};
 
 /// The outcome of reading the configuration again, by the names that settings have in Paddock's own file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +38,7 @@ impl Config {
     /// Takes over those settings of `wanted` that can change while the member runs.
     pub(crate) fn take_over(&mut self, wanted: &Config) -> ConfigChanges {
         let mut changes = ConfigChanges::default();
+        let wanted = &self.with_ports_of_names(wanted);
         compare_config(&mut changes, self, wanted);
         compare_limits(&mut changes, &mut self.client_limits, &wanted.client_limits);
         if self.client_limits.connect_rate != wanted.client_limits.connect_rate {
@@ -45,6 +48,27 @@ impl Config {
         take_admin(&mut changes, &mut self.admin, &wanted.admin);
         take_tls(&mut changes, &mut self.tls, wanted.tls.as_ref());
         changes
+    }
+
+    /// The same settings, with the addresses of now for ports at a name that could be looked up at one of the two times only.
+    fn with_ports_of_names(&self, wanted: &Config) -> Config {
+        let is_late = |names: &LateNames, address: SocketAddr| names.name_of(address.ip()).is_some();
+        let same = |now: SocketAddr, wanted_address: SocketAddr| {
+            let is_name = is_late(&self.late_names, now) || is_late(&wanted.late_names, wanted_address);
+            if is_name && now.port() == wanted_address.port() { now } else { wanted_address }
+        };
+        let same_of_some = |now: Option<SocketAddr>, wanted: Option<SocketAddr>| match (now, wanted) {
+            (Some(now), Some(wanted)) => Some(same(now, wanted)),
+            _ => wanted,
+        };
+        let mut meant = wanted.clone();
+        meant.listen = same(self.listen, wanted.listen);
+        meant.metrics_listen = same_of_some(self.metrics_listen, wanted.metrics_listen);
+        meant.admin_listen = same_of_some(self.admin_listen, wanted.admin_listen);
+        if let (Some(now), Some(tls)) = (&self.tls, &mut meant.tls) {
+            tls.listen = same_of_some(now.listen, tls.listen);
+        }
+        meant
     }
 }
 
@@ -91,7 +115,7 @@ compare! {
         log_compression,
         workers,
     ],
-    elsewhere: [admin, client_limits, recover, tls],
+    elsewhere: [admin, client_limits, late_names, recover, tls],
 }
 
 compare! {
@@ -203,5 +227,25 @@ mod tests {
     fn recovery_is_said_once_and_is_no_difference() {
         let (_, changes) = changes(|wanted| wanted.recover = true);
         assert_eq!(changes, ConfigChanges::default());
+    }
+
+    #[test]
+    fn a_name_that_can_be_looked_up_now_is_no_change() {
+        let late = |port: u16| {
+            let mut config = Config::new("data");
+            config.listen = SocketAddr::new(config.late_names.stand_in("zoo1"), port);
+            config.admin_listen = Some(config.listen);
+            config
+        };
+        let known = |port: u16| {
+            let listen = SocketAddr::from(([10, 0, 0, 1], port));
+            Config { listen, admin_listen: Some(listen), ..Config::new("data") }
+        };
+        for (mut now, wanted) in [(late(7), known(7)), (known(7), late(7)), (late(7), late(7))] {
+            assert_eq!(now.take_over(&wanted), ConfigChanges::default());
+        }
+        for (mut now, wanted) in [(late(7), known(8)), (known(7), late(8)), (late(7), late(8))] {
+            assert_eq!(now.take_over(&wanted).need_restart, ["listen", "admin_listen"]);
+        }
     }
 }

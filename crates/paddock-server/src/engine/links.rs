@@ -11,7 +11,8 @@ use crate::Config;
 use crate::binding::ListenAt;
 use crate::config::{Ensemble, EnsembleMember, TlsMode};
 use crate::error::ServerError;
-use crate::peers::{LinkEvent, LinkOptions, Links, LookUp, MESSAGE_BYTES_MAX, PeerAddress, Timing};
+use crate::look_up::LookUp;
+use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::shared::Shared;
 use crate::tls::Tls;
 

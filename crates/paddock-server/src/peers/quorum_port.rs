@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::settings::LookUp;
 use crate::binding::{self, BindError, ListenAt, PAUSE, Tries};
+use crate::look_up::LookUp;
 use crate::socket;
 
 /// The place of the port, and the tries to listen there.

@@ -1,14 +1,11 @@
 //! Settings of the links: this member, the others, and how long each may be silent.
 
-use std::fmt;
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
 use std::time::Duration;
 
 use paddock_replica::LogEntry;
 
 use crate::binding::ListenAt;
+use crate::look_up::LookUp;
 use crate::tls::Tls;
 
 /// The largest message between members, in bytes: an entry as large as a record of the log may be, and what Raft says with it. What
@@ -21,25 +18,6 @@ pub(crate) struct PeerAddress {
     pub(crate) id: u8,
     /// `host:port`; the host is resolved anew at every attempt.
     pub(crate) address: String,
-}
-
-/// The way to find the addresses of `host:port`.
-pub(crate) struct LookUp(pub(crate) Arc<LookUpFn>);
-
-/// Finds the addresses of `host:port`.
-type LookUpFn = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
-
-impl LookUp {
-    /// Looks names up as the operating system does.
-    pub(crate) fn of_system() -> LookUp {
-        LookUp(Arc::new(|name| Ok(name.to_socket_addrs()?.collect())))
-    }
-}
-
-impl fmt::Debug for LookUp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LookUp").finish_non_exhaustive()
-    }
 }
 
 /// Settings of a member's links.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use paddock_server::{ClientAddress, Ensemble, EnsembleMember, Role};
+use paddock_server::{ClientAddress, Ensemble, EnsembleMember, LateNames, Role};
 
 use super::origins::MEMBERS;
 use super::remark::{ConfigError, Location, Remarks};
@@ -176,7 +176,12 @@ pub(super) fn numbers(members: &[Named]) -> String {
 }
 
 /// The address where this member's clients connect, if that is said of it. `otherwise` stands in for an address that is not.
-pub(super) fn listen(client: &ClientAddress, otherwise: IpAddr) -> Result<SocketAddr, String> {
-    let address = client.address.as_deref().map_or(Ok(otherwise), value::host_address)?;
+pub(super) fn listen(
+    client: &ClientAddress,
+    otherwise: IpAddr,
+    late: &mut LateNames,
+) -> Result<SocketAddr, String> {
+    let address = client.address.as_deref();
+    let address = address.map_or(Ok(otherwise), |host| value::host_address(host, late))?;
     Ok(SocketAddr::new(address, client.port))
 }

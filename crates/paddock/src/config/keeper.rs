@@ -201,7 +201,9 @@ impl Keeper {
         match line.key.strip_prefix("keeper_server.").unwrap_or(&line.key) {
             // It was followed when the file was read.
             "include_from" => {}
-            LISTEN_HOST => self.listen_hosts.push((line.clone(), value::host_address(value.0)?)),
+            LISTEN_HOST => {
+                self.listen_hosts.push((line.clone(), value::host_address(value.0, &mut config.late_names)?))
+            }
             "max_connections" => {
                 config.connections_max = value::amount(value, 0..=i32::MAX.into(), "connections")?;
             }

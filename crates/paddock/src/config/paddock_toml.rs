@@ -57,7 +57,10 @@ pub(super) fn load(
             "admin" => draft.config.admin = admin::read(&file, place, value, remarks)?,
             "etcd" => etcd::read(&file, place, value, &mut draft.etcd, remarks)?,
             "sasl" => sasl::read(&file, place, value, &mut draft.sasl, remarks)?,
-            "tls" => draft.config.tls = Some(client_tls::read(&file, place, value, remarks)?),
+            "tls" => {
+                let late = &mut draft.config.late_names;
+                draft.config.tls = Some(client_tls::read(&file, place, value, late, remarks)?);
+            }
             "tracing" => draft.tracing = Some(tracing::read(&file, place, value, remarks)?),
             key => return set(&mut draft, key, &setting.item).map_err(|what| setting.fault(what)),
         }
@@ -80,7 +83,8 @@ pub(super) fn load(
 /// Unless `listen` says otherwise, clients connect where the ensemble is told that they do.
 fn listen_as_the_ensemble_is_told(draft: &mut Draft, own: &Named) -> Result<(), ConfigError> {
     if let (None, Some(client)) = (draft.listen, &own.member.client) {
-        let listen = super::ensemble::listen(client, zoo_values::all_addresses());
+        let listen =
+            super::ensemble::listen(client, zoo_values::all_addresses(), &mut draft.config.late_names);
         draft.listen = Some(listen.map_err(|what| own.fault(what))?);
     }
     Ok(())
@@ -91,7 +95,7 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
     let config = &mut draft.config;
     match key {
         "engine" => draft.etcd.engine = Some(engine(value)?),
-        "listen" => draft.listen = Some(value::address(value)?),
+        "listen" => draft.listen = Some(value::address(value, &mut config.late_names)?),
         "data_dir" => draft.data_dir = Some(value::path(value)?),
         "log_dir" => config.log_dir = Some(value::path(value)?),
         "log" => draft.log = Some(value::log_filter(value)?),
@@ -111,8 +115,8 @@ fn set(draft: &mut Draft, key: &str, value: &Item<'_>) -> Result<bool, String> {
         "memory_max" => config.memory_max = value::memory(value)?,
         "dialect" => config.dialect = value::dialect(value)?,
         "availability_zone" => config.availability_zone = Some(value::availability_zone(value)?),
-        "metrics_listen" => config.metrics_listen = Some(value::address(value)?),
-        "admin_listen" => config.admin_listen = Some(value::address(value)?),
+        "metrics_listen" => config.metrics_listen = Some(value::address(value, &mut config.late_names)?),
+        "admin_listen" => config.admin_listen = Some(value::address(value, &mut config.late_names)?),
         "words" => config.words = words(value)?,
         "digest_algorithm" => config.digest_algorithm = value::digest_algorithm(value)?,
         "super_digest" => config.super_digest = Some(value::super_digest(value)?),

@@ -1,12 +1,14 @@
 //! A configuration as Paddock's own file says it, for `paddock server --check`. Passwords are not shown.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use paddock_server::{
     AdminSettings, AuditTarget, CipherSuite, ClientAuth, ClientLimits, ClientTls, Config, ConnectRate,
-    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, EtcdSettings, EtcdTls, KerberosSettings, MemoryMax,
-    Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing, WordList,
+    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, EtcdSettings, EtcdTls, KerberosSettings, LateNames,
+    MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing,
+    WordList,
 };
 use toml::Value;
 
@@ -29,6 +31,7 @@ fn shown(config: &Config) -> String {
         session_timeout_ms_min,
         session_timeout_ms_max,
         bind_tries,
+        late_names,
         connections_per_address_max,
         connections_max,
         frame_bytes_max,
@@ -60,7 +63,8 @@ fn shown(config: &Config) -> String {
     } = config;
     let mut page = Page::default();
     page.set("engine", if etcd.is_some() { "etcd" } else { "log" });
-    page.set("listen", listen.to_string());
+    let at = |address: SocketAddr| late_names.shown(address);
+    page.set("listen", at(*listen));
     page.set("data_dir", path(data_dir));
     page.set_some("log_dir", log_dir.as_deref().map(path));
     page.set("member", i64::from(*member));
@@ -76,8 +80,8 @@ fn shown(config: &Config) -> String {
     page.set("memory_max", memory(*memory_max));
     page.set("dialect", dialect_name(*dialect));
     page.set_some("availability_zone", availability_zone.clone());
-    page.set_some("metrics_listen", metrics_listen.map(|listen| listen.to_string()));
-    page.set_some("admin_listen", admin_listen.map(|listen| listen.to_string()));
+    page.set_some("metrics_listen", metrics_listen.map(at));
+    page.set_some("admin_listen", admin_listen.map(at));
     page.set("words", word_list(words));
     page.set("digest_algorithm", digest_algorithm_name(*digest_algorithm));
     page.hide("super_digest", super_digest.is_some());
@@ -94,7 +98,7 @@ fn shown(config: &Config) -> String {
     page.set("log_compression", *log_compression);
     page.set("workers", number(*workers));
     page.add((*admin != AdminSettings::default()).then_some(admin), add_admin);
-    page.add(tls.as_ref(), add_client_tls);
+    page.add(tls.as_ref(), |page, tls| add_client_tls(page, tls, late_names));
     page.add(etcd.as_ref(), add_etcd);
     page.add(sasl.as_ref(), add_sasl);
     page.add(kerberos.as_ref(), add_kerberos);
@@ -265,7 +269,7 @@ fn add_ensemble(page: &mut Page, ensemble: &Ensemble) {
     }
 }
 
-fn add_client_tls(page: &mut Page, tls: &ClientTls) {
+fn add_client_tls(page: &mut Page, tls: &ClientTls, late_names: &LateNames) {
     let ClientTls {
         listen,
         at_listen,
@@ -281,7 +285,7 @@ fn add_client_tls(page: &mut Page, tls: &ClientTls) {
         superuser,
     } = tls;
     page.begin("[tls]");
-    page.set_some("listen", listen.map(|listen| listen.to_string()));
+    page.set_some("listen", listen.map(|listen| late_names.shown(listen)));
     let mode = match at_listen {
         PortProtocol::Plaintext => "separate",
         PortProtocol::Either => "unified",

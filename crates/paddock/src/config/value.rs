@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, MemoryMax};
+use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, LateNames, MemoryMax};
 
 use super::zoo_values;
 use crate::logs;
@@ -136,7 +136,8 @@ pub(super) fn host_and_port(value: &impl Value) -> Result<String, String> {
 }
 
 /// `ADDR:PORT`, where `ADDR` may be a name. Without it, or as `*`, it stands for all addresses.
-pub(super) fn address(value: &impl Value) -> Result<SocketAddr, String> {
+/// A name that nobody knows yet is a late one.
+pub(super) fn address(value: &impl Value, late: &mut LateNames) -> Result<SocketAddr, String> {
     let wrong = || wrong("ADDRESS:PORT, such as 127.0.0.1:2181", value);
     let (host, port) = value.text().and_then(|text| text.rsplit_once(':')).ok_or_else(wrong)?;
     let port = port.parse().map_err(|_| wrong())?;
@@ -147,7 +148,7 @@ pub(super) fn address(value: &impl Value) -> Result<SocketAddr, String> {
     if host.contains(':') && !host.starts_with('[') {
         return Err(wrong());
     }
-    Ok(SocketAddr::new(host_address(host)?, port))
+    Ok(SocketAddr::new(host_address(host, late)?, port))
 }
 
 /// A host that can be reached: a name, or an address without brackets.
@@ -163,8 +164,18 @@ pub(super) fn host(value: &impl Value) -> Result<String, String> {
     host.map(str::to_owned).ok_or_else(|| wrong("a name or an address without a port", value))
 }
 
-/// The address of a host: of a name the IPv4 address, if it has one, as in Java.
-pub(super) fn host_address(host: &str) -> Result<IpAddr, String> {
+/// The address of a host: of a name the IPv4 address, if it has one, as in Java. A name that nobody knows is a late one: under Kubernetes
+/// that passes.
+pub(super) fn host_address(host: &str, late: &mut LateNames) -> Result<IpAddr, String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match known_address(host) {
+        Err(_) if !host.is_empty() && host.chars().all(is_name) => Ok(late.stand_in(host)),
+        known => known,
+    }
+}
+
+/// The same of a host that has to be known now.
+pub(super) fn known_address(host: &str) -> Result<IpAddr, String> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let unresolved =
         |why: String| format!("expected an address or a name that can be resolved, found {host:?}{why}");
@@ -229,7 +240,7 @@ mod tests {
     #[track_caller]
     fn check_address(text: &str, expected: Result<&str, &str>) {
         let expected = expected.map(|good| good.parse().unwrap()).map_err(str::to_owned);
-        assert_eq!(address(&Text(text)), expected, "{text}");
+        assert_eq!(address(&Text(text), &mut LateNames::default()), expected, "{text}");
     }
 
     #[test]
@@ -247,7 +258,8 @@ mod tests {
 
     #[test]
     fn a_name_that_cannot_be_resolved_is_named() {
-        let line = host_address("no such host").unwrap_err();
+        let mut late = LateNames::default();
+        let line = host_address("no such host", &mut late).unwrap_err();
         assert!(
             line.starts_with("expected an address or a name that can be resolved, found \"no such host\" ("),
             "{line}"

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use paddock_server::{AdminSettings, PortProtocol};
+use paddock_server::{AdminSettings, LateNames, PortProtocol};
 
 use super::value::{self, Text};
 use super::zoo_values;
@@ -22,14 +22,19 @@ pub(super) struct ZooAdmin {
 
 impl ZooAdmin {
     /// Takes a key, unless it says something else.
-    pub(super) fn take(&mut self, key: &str, value: &Text<'_>) -> Option<Result<(), String>> {
-        self.set(key.strip_prefix("admin.")?, value).transpose()
+    pub(super) fn take(
+        &mut self,
+        key: &str,
+        value: &Text<'_>,
+        late: &mut LateNames,
+    ) -> Option<Result<(), String>> {
+        self.set(key.strip_prefix("admin.")?, value, late).transpose()
     }
 
-    fn set(&mut self, key: &str, value: &Text<'_>) -> Result<Option<()>, String> {
+    fn set(&mut self, key: &str, value: &Text<'_>, late: &mut LateNames) -> Result<Option<()>, String> {
         match key {
             "enableServer" => self.is_enabled = Some(zoo_values::boolean(value)?),
-            "serverAddress" => self.address = Some(value::host_address(value.0)?),
+            "serverAddress" => self.address = Some(value::host_address(value.0, late)?),
             "serverPort" => self.port = zoo_values::port(value)?,
             "commandURL" => self.settings.command_url = url(value)?,
             "idleTimeout" => self.settings.idle_timeout_ms = value::milliseconds(value)?,

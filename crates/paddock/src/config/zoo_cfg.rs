@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use paddock_server::{AuditTarget, ClientAddress};
+use paddock_server::{AuditTarget, ClientAddress, LateNames};
 
 use super::draft::Draft;
 use super::ensemble::{self, Named, OwnNumber};
@@ -117,7 +117,7 @@ impl ZooCfg {
 
     fn take(&mut self, line: &Line, remarks: &mut Remarks) -> Result<(), ConfigError> {
         remarks.origins.note_key(OF_ZOO_CFG, &line.key, &line.place);
-        if self.servers.take(line, remarks)? || self.tls.take(line)? {
+        if self.servers.take(line, remarks)? || self.tls.take(line, &mut self.draft.config.late_names)? {
             return Ok(());
         }
         match self.set(&line.key, &Text(&line.value)) {
@@ -132,10 +132,10 @@ impl ZooCfg {
     }
 
     fn set(&mut self, key: &str, value: &Text<'_>) -> Result<Known, String> {
-        if let Some(taken) = self.metrics.take(key, value) {
+        if let Some(taken) = self.metrics.take(key, value, &mut self.draft.config.late_names) {
             return Ok(taken?.map_or(Known::Yes, Known::Adjusted));
         }
-        if let Some(taken) = self.admin.take(key, value) {
+        if let Some(taken) = self.admin.take(key, value, &mut self.draft.config.late_names) {
             return taken.map(|()| Known::Yes);
         }
         let draft = &mut self.draft;
@@ -144,7 +144,9 @@ impl ZooCfg {
             "dataDir" => draft.data_dir = Some(value::path(value)?),
             "dataLogDir" => config.log_dir = Some(value::path(value)?),
             "clientPort" => self.client_port = zoo_values::port(value)?,
-            "clientPortAddress" => self.client_address = Some(value::host_address(value.0)?),
+            "clientPortAddress" => {
+                self.client_address = Some(value::host_address(value.0, &mut config.late_names)?)
+            }
             "dynamicConfigFile" => self.dynamic_file = Some(value::path(value)?),
             "tickTime" => self.tick_ms = Some(value::milliseconds(value)?),
             "minSessionTimeout" => draft.session_timeout_ms_min = zoo_values::timeout(value)?,
@@ -247,10 +249,12 @@ impl ZooCfg {
         };
         let settled = std::mem::take(&mut self.servers).settle(own, place, missing, remarks)?;
         if overrides.listen.is_none() {
+            let mut late = std::mem::take(&mut self.draft.config.late_names);
             if let (Some(own), true) = (&settled.own, settled.ensemble.is_some()) {
-                self.check_client_address(own)?;
+                self.check_client_address(own, &mut late)?;
             }
-            self.draft.listen = Some(self.listen(place, settled.own.as_ref())?);
+            self.draft.listen = Some(self.listen(place, settled.own.as_ref(), &mut late)?);
+            self.draft.config.late_names = late;
         }
         let has_plaintext_port = self.plaintext(settled.own.as_ref()).is_some();
         self.draft.config.tls = self.tls.settle(has_plaintext_port, remarks)?;
@@ -275,11 +279,16 @@ impl ZooCfg {
     }
 
     /// The address for clients. A server line counts before `clientPort` and `clientPortAddress`, as in ZooKeeper.
-    fn listen(&self, place: &Location, own: Option<&Named>) -> Result<SocketAddr, ConfigError> {
+    fn listen(
+        &self,
+        place: &Location,
+        own: Option<&Named>,
+        late: &mut LateNames,
+    ) -> Result<SocketAddr, ConfigError> {
         let otherwise = || self.client_address.unwrap_or_else(zoo_values::all_addresses);
         match (self.plaintext(own), self.tls.listen()) {
             (Some(Plaintext::Server(own, client)), _) => {
-                ensemble::listen(client, otherwise()).map_err(|what| own.fault(what))
+                ensemble::listen(client, otherwise(), late).map_err(|what| own.fault(what))
             }
             (Some(Plaintext::Port(port)), _) => Ok(SocketAddr::new(otherwise(), port)),
             (None, Some(address)) => Ok(address),
@@ -297,17 +306,21 @@ impl ZooCfg {
     }
 
     /// Like ZooKeeper, a member of an ensemble does not choose between two addresses for its clients.
-    fn check_client_address(&self, own: &Named) -> Result<(), ConfigError> {
+    fn check_client_address(&self, own: &Named, late: &mut LateNames) -> Result<(), ConfigError> {
         let (Some(client), Some(port)) = (&own.member.client, self.client_port) else { return Ok(()) };
         let all = zoo_values::all_addresses();
         let said = SocketAddr::new(self.client_address.unwrap_or(all), port);
-        let own_says = ensemble::listen(client, all).map_err(|what| own.fault(what))?;
+        let own_says = ensemble::listen(client, all, late).map_err(|what| own.fault(what))?;
         let agree =
             said.port() == own_says.port() && (said.ip().is_unspecified() || said.ip() == own_says.ip());
         if agree {
             return Ok(());
         }
-        let what = format!("clients connect to {own_says} here, but to {said} by clientPort; say it once");
+        let what = format!(
+            "clients connect to {} here, but to {} by clientPort; say it once",
+            late.shown(own_says),
+            late.shown(said)
+        );
         Err(own.fault(what))
     }
 }

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use paddock_server::{CipherSuite, ClientAuth, ClientTls, PortProtocol, TlsVersions};
+use paddock_server::{CipherSuite, ClientAuth, ClientTls, LateNames, PortProtocol, TlsVersions};
 
 use super::remark::{ConfigError, Remarks};
 use super::source::Line;
@@ -27,7 +27,7 @@ pub(super) struct ZooClientTls {
 
 impl ZooClientTls {
     /// Takes a line, unless it says something else.
-    pub(super) fn take(&mut self, line: &Line) -> Result<bool, ConfigError> {
+    pub(super) fn take(&mut self, line: &Line, late: &mut LateNames) -> Result<bool, ConfigError> {
         let value = Text(&line.value);
         let fault = |what: String| line.fault(what);
         match line.key.as_str() {
@@ -36,7 +36,7 @@ impl ZooClientTls {
                 self.port = port.map(|port| (line.clone(), port));
             }
             "secureClientPortAddress" => {
-                self.address = Some(value::host_address(value.0).map_err(fault)?);
+                self.address = Some(value::host_address(value.0, late).map_err(fault)?);
             }
             "client.portUnification" => {
                 self.unification = boolean(&value).map_err(fault)?.then(|| line.clone());

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use paddock_server::LateNames;
+
 use super::value::{self, Text};
 use super::zoo_values;
 
@@ -21,10 +23,15 @@ pub(super) struct ZooMetrics {
 
 impl ZooMetrics {
     /// Takes a key, unless it says something else. `Ok(Some(remark))` is what the operator should know.
-    pub(super) fn take(&mut self, key: &str, value: &Text<'_>) -> Option<Result<Option<String>, String>> {
+    pub(super) fn take(
+        &mut self,
+        key: &str,
+        value: &Text<'_>,
+        late: &mut LateNames,
+    ) -> Option<Result<Option<String>, String>> {
         match key.strip_prefix("metricsProvider.")? {
             "className" => Some(Ok(self.set_class(value.0))),
-            "httpHost" => Some(value::host_address(value.0).map(|host| {
+            "httpHost" => Some(value::host_address(value.0, late).map(|host| {
                 self.host = Some(host);
                 None
             })),

@@ -9,7 +9,8 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::node::{CLUSTER, PATIENCE, TIMING};
 use crate::binding::{BindError, ListenAt};
-use crate::peers::{LinkEvent, LinkOptions, Links, LookUp};
+use crate::look_up::LookUp;
+use crate::peers::{LinkEvent, LinkOptions, Links};
 
 fn start(look_up: LookUp, bind_tries: u32) -> Result<(Links, Receiver<LinkEvent>), BindError> {
     let (sender, events) = unbounded();

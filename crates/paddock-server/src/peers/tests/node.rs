@@ -9,8 +9,9 @@ use crossbeam_channel::{Receiver, unbounded};
 
 use super::{LinkState, LinkStatus};
 use crate::binding::ListenAt;
+use crate::look_up::LookUp;
 use crate::peers::inflow::Received;
-use crate::peers::{LinkEvent, LinkOptions, Links, LookUp, PeerAddress, Timing};
+use crate::peers::{LinkEvent, LinkOptions, Links, PeerAddress, Timing};
 use crate::tls::Tls;
 
 /// Time that anything may take before a test fails.

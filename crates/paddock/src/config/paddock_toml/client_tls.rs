@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use paddock_server::{CipherSuite, ClientAuth, ClientTls, PortProtocol, TlsVersions};
+use paddock_server::{CipherSuite, ClientAuth, ClientTls, LateNames, PortProtocol, TlsVersions};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -36,13 +36,14 @@ pub(super) fn read(
     file: &File<'_>,
     place: &Location,
     value: &Spanned<DeValue<'_>>,
+    late: &mut LateNames,
     remarks: &mut Remarks,
 ) -> Result<ClientTls, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TLS}: {what}"));
     let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [tls]"))?;
     let mut draft = Draft::default();
     each_key(file, table, (TLS, KEYS), remarks, |setting, _| {
-        draft.set(setting.key, &setting.item).map_err(|what| setting.fault(what))
+        draft.set(setting.key, &setting.item, late).map_err(|what| setting.fault(what))
     })?;
     draft.finish().map_err(|what| fault(&what))
 }
@@ -65,9 +66,9 @@ struct Draft {
 
 impl Draft {
     /// Takes a setting, unless its key is not known.
-    fn set(&mut self, key: &str, value: &Item<'_>) -> Result<bool, String> {
+    fn set(&mut self, key: &str, value: &Item<'_>, late: &mut LateNames) -> Result<bool, String> {
         match key {
-            "listen" => self.listen = Some(value::address(value)?),
+            "listen" => self.listen = Some(value::address(value, late)?),
             "mode" => self.at_listen = Some(mode(value)?),
             "key_store" => self.key_store.path = Some(value::path(value)?),
             "key_store_password" => self.key_store.password = Some(secret(value)?),

@@ -601,3 +601,37 @@ fn the_http_interface_speaks_tls_with_keys_that_are_there() {
          members: set one of them, or no TLS for it",
     );
 }
+
+/// Under Kubernetes a name is known only a while after the process has begun.
+#[test]
+fn a_name_that_nobody_knows_yet_does_not_end_the_start() {
+    const OWN: &str = "late.invalid";
+    let shown = |case: &Case, name: &str, text: &str| {
+        let (config, warnings) = case.warned(case.load_as(name, text).unwrap());
+        let expected = format!(
+            "{name}: {OWN} cannot be looked up: the ports at this name are tried again (bind_tries, electionPortBindRetry)"
+        );
+        assert_eq!(warnings, [expected], "{text}");
+        let names = config.late_names.clone();
+        let secure = config.tls.as_ref().and_then(|tls| tls.listen);
+        let ports = [Some(config.listen), secure, config.admin_listen, config.metrics_listen];
+        ports.map(|port| port.map(|port| names.shown(port)).unwrap_or_default().replace(OWN, "LATE"))
+    };
+    let case = Case::with_myid("1");
+    let tls = format!(
+        "secureClientPort=2281\nsecureClientPortAddress={OWN}\nssl.keyStore.location=k\nssl.trustStore.location=t\n"
+    );
+    let http = format!(
+        "admin.serverAddress={OWN}\nmetricsProvider.className=x.PrometheusMetricsProvider\nmetricsProvider.httpHost={OWN}\n"
+    );
+    let text = format!("clientPort=2181\nclientPortAddress={OWN}\n{tls}{http}");
+    assert_eq!(shown(&case, "zoo.cfg", &text), ["LATE:2181", "LATE:2281", "LATE:8080", "LATE:7000"]);
+    let servers = format!("server.1=a:1:2;{OWN}:2182\nserver.2=b:1:2;2182\nserver.3=c:1:2;2182\n");
+    assert_eq!(shown(&case, "zoo.cfg", &servers)[0], "LATE:2182");
+    let twice = format!("{servers}clientPort=2182\nclientPortAddress={OWN}\n");
+    assert_eq!(shown(&case, "zoo.cfg", &twice)[0], "LATE:2182", "it is the same name");
+    let toml = format!("listen = '{OWN}:1'\nadmin_listen = '{OWN}:2'\nmetrics_listen = '{OWN}:3'\n");
+    assert_eq!(shown(&case, "paddock.toml", &toml), ["LATE:1", "", "LATE:2", "LATE:3"]);
+    let keeper = format!("listen_host: {OWN}\nkeeper_server:\n  tcp_port: 1\n  storage_path: d\n");
+    assert_eq!(shown(&case, "keeper.yaml", &keeper)[0], "LATE:1");
+}
