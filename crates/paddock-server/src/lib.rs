@@ -52,6 +52,7 @@ pub use descriptors::raise_descriptor_limit;
 pub use error::ServerError;
 pub use etcd::EtcdClient;
 pub use mirror::{Held, Mirror, MirrorMode, SourceLink, SourceRequest};
+pub use observability::log_lines::count_lost_log_lines;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use permissions::warn_of_readable_file;
 pub use server::Server;

@@ -6,6 +6,7 @@ pub(crate) mod cross_check_metrics;
 pub(crate) mod etcd_metrics;
 pub(crate) mod four_letter_words;
 pub(crate) mod hot;
+pub(crate) mod log_lines;
 pub(crate) mod member_profile;
 pub(crate) mod metric;
 pub(crate) mod metrics;

@@ -49,7 +49,13 @@ enum Command {
 
 fn main() -> ExitCode {
     end_at_panics();
-    match Cli::parse().command {
+    let code = run(Cli::parse().command);
+    logs::end();
+    code
+}
+
+fn run(command: Command) -> ExitCode {
+    match command {
         Command::Server(args) => match server::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
@@ -69,7 +75,9 @@ fn main() -> ExitCode {
 fn end_at_panics() {
     let tell = panic::take_hook();
     panic::set_hook(Box::new(move |broken| {
-        tell(broken);
+        if !logs::report_panic(broken) {
+            tell(broken);
+        }
         process::abort();
     }));
 }

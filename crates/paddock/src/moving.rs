@@ -16,6 +16,7 @@ use crate::access::AccessError;
 use crate::export::download::DownloadError;
 use crate::import::live::failure::LiveFailure;
 use crate::import::zetcd::failure::ZetcdFailure;
+use crate::logs;
 use crate::server;
 
 /// Time between two lines of progress: on a terminal they replace each other.
@@ -66,7 +67,7 @@ pub(crate) enum Failure {
 /// Ends the command: a failure is one line.
 pub(crate) fn ended(result: Result<(), Failure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
-    eprintln!("error: {}", line_of(&failure));
+    logs::say(format_args!("error: {}", line_of(&failure)));
     ExitCode::FAILURE
 }
 
@@ -111,19 +112,17 @@ impl ProgressLine {
         self.told = Instant::now();
         let line = line();
         if self.is_terminal {
-            eprint!("\r\x1b[K{line}");
-            // Nobody misses a line of progress.
-            let _ = io::stderr().flush();
+            logs::write(&format!("\r\x1b[K{line}"));
             self.is_open = true;
         } else {
-            eprintln!("{line}");
+            logs::say(format_args!("{line}"));
         }
     }
 
     /// Takes the line away from a terminal, for something else to be printed.
     pub(crate) fn clear(&mut self) {
         if self.is_open {
-            eprint!("\r\x1b[K");
+            logs::write("\r\x1b[K");
             self.is_open = false;
         }
     }

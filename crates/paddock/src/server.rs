@@ -355,7 +355,10 @@ async fn serve(
     let stopping = spawn_blocking(move || server.shutdown());
     tokio::select! {
         biased;
-        _ = signals.next() => std::process::exit(INTERRUPTED),
+        _ = signals.next() => {
+            logs::end();
+            std::process::exit(INTERRUPTED)
+        }
         stopped = stopping => stopped.unwrap_or_else(panicked)?,
     }
     if failed { Err(Failure::Stopped) } else { Ok(()) }
@@ -403,9 +406,13 @@ impl Ready<'_> {
             Format::Text => self.text(),
             Format::Json => self.json(),
         };
-        let mut out = io::stdout().lock();
-        // Clients are served whether or not anyone reads this.
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let write = move || {
+            let mut out = io::stdout().lock();
+            // Clients are served whether or not anyone reads this.
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        };
+        // Nor does the member wait for a reader. If the system has no thread to give, the log alone tells it.
+        let _ = std::thread::Builder::new().name("announce".to_owned()).spawn(write);
     }
 
     fn text(&self) -> String {

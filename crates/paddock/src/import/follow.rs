@@ -26,6 +26,7 @@ use paddock_storage::{Disk, OsDisk};
 
 use crate::access::{LoginFile, parse_login};
 use crate::config;
+use crate::logs;
 use crate::moving::{Failure, ProgressLine};
 use crate::server;
 use copy_server::CopyServer;
@@ -140,14 +141,16 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let Some((link, held)) = goes_on else {
         follower.copy_server.map_or(Ok(()), CopyServer::end)?;
         cutover::take_over(follower.copy, None, &args.to, member, args.ignore_digest, &disk)?;
-        eprintln!("took over in {:?}", began.elapsed());
+        logs::say(format_args!("took over in {:?}", began.elapsed()));
         return settings.map_or(Ok(()), |prepared| Ok(prepared.serve()?));
     };
     let (copy, prepared) = (follower.copy, follower.prepared);
     cutover::take_over(copy, prepared, &args.to, member, args.ignore_digest, &disk)?;
     let server = follower.copy_server.map(CopyServer::take_over).transpose()?.flatten();
     let waited = held + began.elapsed();
-    eprintln!("took over in {waited:?}, with every connection; stop the members of the source now");
+    logs::say(format_args!(
+        "took over in {waited:?}, with every connection; stop the members of the source now"
+    ));
     strays::watch(link, last);
     let (Some(server), Some(prepared)) = (server, settings) else { return Ok(()) };
     Ok(prepared.serve_on(server)?)
@@ -463,6 +466,6 @@ impl Follower {
 
     fn say(&mut self, line: std::fmt::Arguments<'_>) {
         self.line.clear();
-        eprintln!("{line}");
+        logs::say(line);
     }
 }

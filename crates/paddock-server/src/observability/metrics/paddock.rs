@@ -3,7 +3,8 @@
 use paddock_member::Clock as _;
 use paddock_replica::FollowerStanding;
 
-use crate::observability::metric::{Label, Metric, MetricKind, MetricValue, gauge};
+use crate::observability::log_lines;
+use crate::observability::metric::{Label, Metric, MetricKind, MetricValue, counter, gauge};
 use crate::observability::status::{self, Status, role_name};
 use crate::observability::version::version_and_date;
 use crate::shared::Shared;
@@ -65,6 +66,11 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
         ),
         gauge("paddock_clock_seconds", "Time by this member's clock, in seconds since 1970", clock_s),
         gauge("process_resident_memory_bytes", "Resident memory in bytes", status::resident_bytes()),
+        counter(
+            "paddock_log_lines_lost",
+            "Lines of the log that were dropped, since nobody read standard error, or could not be written",
+            log_lines::lost(),
+        ),
         gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", start_s),
         gauge("process_open_fds", "Open files and sockets", open_files),
         gauge("process_max_fds", "Files and sockets that may be open", max_files),

@@ -13,6 +13,7 @@ use paddock_member::DirectoryInMaking;
 use paddock_storage::Disk;
 
 use super::source::{Running, SourceEnsemble};
+use crate::logs;
 use crate::moving::{self, Failure};
 use crate::server;
 
@@ -73,11 +74,11 @@ impl Cutover {
         if self.told != Some(all) {
             self.told = Some(all);
             match all {
-                0 if !self.is_current => eprintln!(
+                0 if !self.is_current => logs::say(format_args!(
                     "all members have stopped before the copy had caught up: start them again, or import the directory of the last leader"
-                ),
+                )),
                 0 => {}
-                _ => eprintln!("no leader; members that may run: {all}"),
+                _ => logs::say(format_args!("no leader; members that may run: {all}")),
             }
         }
         self.is_current && self.stopped >= LOOKS

@@ -6,6 +6,7 @@ use paddock_files::{Event, needs_no_client};
 use paddock_proto::Zxid;
 
 use super::link::{Link, Notice};
+use crate::logs;
 
 /// Watches the source until it ends. Sessions that end there are expected: their clients are elsewhere.
 pub(super) fn watch(link: Link, last: Zxid) {
@@ -16,10 +17,10 @@ pub(super) fn watch(link: Link, last: Zxid) {
                 Notice::Heard(Event::Transaction(entry)) if !needs_no_client(&entry) => {
                     writes += 1;
                     if writes.is_power_of_two() {
-                        eprintln!(
+                        logs::say(format_args!(
                             "LOST: the source has taken {writes} writes since the cut-over at its zxid {last}, which are not here: \
                              a client is still connected to it"
-                        );
+                        ));
                     }
                 }
                 Notice::Ended(_) => return,

@@ -1,0 +1,15 @@
+//! Lines of the log that this process has lost. Whoever writes the log counts them; the metrics tell of them.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Counts lines of the log that were dropped, because nobody read them, or that could not be written.
+pub fn count_lost_log_lines(lines: u64) {
+    LOST.fetch_add(lines, Relaxed);
+}
+
+/// Number of lines of the log that were lost.
+pub(crate) fn lost() -> u64 {
+    LOST.load(Relaxed)
+}
