@@ -207,18 +207,17 @@ impl<H: Host> Connection<H> {
         })
     }
 
-    /// A request of an operation and so many bytes is handed to the engine, which will answer it.
+    /// A request of an operation and so many bytes, about a path, is handed to the engine, which will answer it.
     pub(crate) fn wait(
         &mut self,
-        since_ms: u64,
-        request: (i32, usize),
-        is_long: bool,
+        since_us: u64,
+        (op, bytes, is_long): (i32, usize, bool),
+        path: &[u8],
         span: Option<H::Span>,
         audited: Option<Box<AuditedWrite>>,
         host: &H,
     ) {
-        let (op, bytes) = request;
-        self.queue.push(since_ms, (op, bytes, is_long), span, audited);
+        self.queue.push(since_us, (op, bytes, is_long), path, span, audited);
         host.on_waiting(&self.stats, self.queue.len());
     }
 
@@ -277,7 +276,8 @@ impl<H: Host> Connection<H> {
         if let (Parcel::Connected(connected, _), Some(waiting)) = (parcel, self.queue.oldest())
             && !connected.read_only
         {
-            (self.session_since_ms, self.session_timeout_ms) = (waiting.since_ms, connected.timeout_ms);
+            (self.session_since_ms, self.session_timeout_ms) =
+                (waiting.since_us / 1000, connected.timeout_ms);
         }
         if self.ending == Ending::Silenced || self.close_without_contact(now.monotonic_ms, host) {
             return false;
@@ -348,6 +348,9 @@ impl<H: Host> Connection<H> {
         if let Some(span) = waiting.span {
             host.end_span(span, Some(reply));
         }
+        let zxid = reply.get(8..).and_then(<[u8]>::first_chunk).map_or(0, |zxid| i64::from_be_bytes(*zxid));
+        let reply = Answered { op: waiting.op, zxid: Zxid(zxid), bytes: reply.len() };
+        host.on_answered(&self.stats, reply, &waiting.path, waiting.since_us, now);
         let is_half_full = self.queue.len() == self.queue.capacity(room, limits) / 2;
         let is_awaited = self.queue.is_empty() && (host.is_stopping() || self.is_held_back.take());
         self.has_changed |= is_half_full || was_full || is_awaited;
@@ -357,9 +360,6 @@ impl<H: Host> Connection<H> {
             self.reply(header, span, host);
             self.close();
         }
-        let zxid = reply.get(8..).and_then(<[u8]>::first_chunk).map_or(0, |zxid| i64::from_be_bytes(*zxid));
-        let reply = Answered { op: waiting.op, zxid: Zxid(zxid), bytes: reply.len() };
-        host.on_answered(&self.stats, reply, waiting.since_ms, now);
         waiting.audited
     }
 

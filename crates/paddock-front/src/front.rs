@@ -20,6 +20,7 @@ use crate::output::{SharedEvent, clear};
 use crate::outstanding::FrontOutstanding;
 use crate::prefetch;
 use crate::protocol::{Action, BadInput, Context, Identified, SaslReply};
+use crate::request_path::path_of;
 use crate::watches::{self, WatchesToSet};
 use crate::{Condition, LimitHit, Settings};
 
@@ -33,6 +34,8 @@ pub struct Reached {
 
 /// Above so many parcels, those for one connection count as one.
 const REACHED_TURNS_MAX: usize = 256;
+/// Bytes of a request in front of its body.
+const HEADER_BYTES: usize = 8;
 
 /// Makes one of those that are about the same connection.
 fn merge(reached: &mut Vec<Reached>) {
@@ -471,7 +474,9 @@ impl<'a, H: Host> Turn<'a, H> {
                 if matches!(input, ClientInput::Resume { .. }) {
                     host.on_resumption();
                 }
-                self.submit(connection, (op, frame.len()), input, span);
+                let ahead = connection.protocol.xid_bytes_ahead() + HEADER_BYTES;
+                let path = path_of(op, frame.get(ahead..).unwrap_or_default());
+                self.submit(connection, (op, frame.len(), path), input, span);
             }
             Action::Read { xid, op, body } => {
                 if let (OpCode::Reconfig, Some(log)) = (op, &self.front.settings.audit) {
@@ -537,7 +542,7 @@ impl<'a, H: Host> Turn<'a, H> {
         let asks_quorum = op == OpCode::Sync || self.front.settings.linearizable_reads;
         if asks_quorum || !connection.is_idle() {
             let input = connection.queued_read(xid, op, body);
-            self.submit(connection, (op.code(), bytes), input, span);
+            self.submit(connection, (op.code(), bytes, path_of(op.code(), body)), input, span);
         } else {
             self.answer(connection, (xid, op, body), span);
         }
@@ -628,7 +633,7 @@ impl<'a, H: Host> Turn<'a, H> {
             None => {}
             Some(Identified::Bind(input)) => self.front.inputs.push(input),
             Some(Identified::Resume(input)) => {
-                self.submit(connection, (OpCode::CreateSession.code(), 0), input, None);
+                self.submit(connection, (OpCode::CreateSession.code(), 0, &[]), input, None);
             }
             Some(Identified::Stranger) => {
                 let client = connection.protocol.address();
@@ -639,11 +644,11 @@ impl<'a, H: Host> Turn<'a, H> {
         }
     }
 
-    /// Hands a request of an operation and so many bytes to the engine, which will answer.
+    /// Hands a request of an operation and so many bytes, about a path, to the engine, which will answer.
     fn submit(
         &mut self,
         connection: &mut Connection<H>,
-        request: (i32, usize),
+        (op, frame_bytes, path): (i32, usize, &[u8]),
         input: ClientInput,
         span: Option<H::Span>,
     ) {
@@ -653,7 +658,6 @@ impl<'a, H: Host> Turn<'a, H> {
             }
             _ => None,
         };
-        let (op, frame_bytes) = request;
         // What is held of a write has its client's identities, too.
         let bytes = match &input {
             ClientInput::Write { command, .. } => command.len(),
@@ -664,7 +668,8 @@ impl<'a, H: Host> Turn<'a, H> {
         if is_long {
             self.front.long_multis.add(bytes);
         }
-        connection.wait(self.since_ms, (op, bytes), is_long, span, audited, self.host);
+        let since_us = self.host.turn_began_us(self.since_ms);
+        connection.wait(since_us, (op, bytes, is_long), path, span, audited, self.host);
         self.front.outstanding.add(1, &self.front.settings.limits.outstanding);
         self.front.inputs.push(input);
     }

@@ -67,8 +67,14 @@ pub trait Host {
     /// The number of requests of a connection that wait for the engine has changed.
     fn on_waiting(&self, _conn: &Self::Stats, _requests: usize) {}
 
-    /// The engine has answered a request that was handed to it at `since_ms` of the monotonic clock.
-    fn on_answered(&self, _conn: &Self::Stats, _reply: Answered, _since_ms: u64, _now: Now) {}
+    /// Time at which the turn of a connection began, in microseconds of the monotonic clock, if the host knows more of it than these
+    /// milliseconds. For statistics.
+    fn turn_began_us(&self, since_ms: u64) -> u64 {
+        since_ms * 1000
+    }
+
+    /// The engine has answered a request about a path, if there is one, that was handed to it at `since_us` of the monotonic clock.
+    fn on_answered(&self, _conn: &Self::Stats, _reply: Answered, _path: &[u8], _since_us: u64, _now: Now) {}
 
     /// A request was answered from the state by so many bytes.
     fn on_read(&self, _op: OpCode, _reply_bytes: usize) {}

@@ -31,6 +31,7 @@ mod outstanding;
 mod prefetch;
 mod protocol;
 mod queue;
+mod request_path;
 mod sasl;
 mod settings;
 mod watches;

@@ -8,14 +8,16 @@ use crate::audit::AuditedWrite;
 /// A request that was handed to the engine.
 #[derive(Debug)]
 pub(crate) struct Waiting<Span> {
-    /// Monotonic time at which it was handed over, in milliseconds.
-    pub(crate) since_ms: u64,
+    /// Monotonic time at which it was handed over, in microseconds.
+    pub(crate) since_us: u64,
     /// Its size.
     bytes: u32,
     /// Code of its operation.
     pub(crate) op: i32,
     /// It is a long multi.
     is_long: bool,
+    /// Path that it is about, which may be cut off; empty if there is none.
+    pub(crate) path: Box<[u8]>,
     /// Present if it is traced.
     pub(crate) span: Option<Span>,
     /// Present if it is a write and there is an audit log.
@@ -44,11 +46,12 @@ impl<Span> Queue<Span> {
         }
     }
 
-    /// Adds a request of an operation and so many bytes, which may be a long multi.
+    /// Adds a request of an operation and so many bytes, about a path, which may be a long multi.
     pub(crate) fn push(
         &mut self,
-        since_ms: u64,
+        since_us: u64,
         (op, bytes, is_long): (i32, usize, bool),
+        path: &[u8],
         span: Option<Span>,
         audited: Option<Box<AuditedWrite>>,
     ) {
@@ -56,7 +59,8 @@ impl<Span> Queue<Span> {
         if is_long {
             self.long_bytes += bytes;
         }
-        self.waiting.push_back(Waiting { since_ms, bytes: bytes as u32, op, is_long, span, audited });
+        let (bytes, path) = (bytes as u32, path.into());
+        self.waiting.push_back(Waiting { since_us, bytes, op, is_long, path, span, audited });
     }
 
     /// Takes the oldest request, which was answered by so many bytes.
@@ -129,12 +133,12 @@ mod tests {
             "an unknown client may ask for large replies"
         );
         for _ in 0..200 {
-            queue.push(0, (1, 50, false), None, None);
+            queue.push(0, (1, 50, false), b"/a", None, None);
             assert_eq!(queue.bytes(), 50);
-            queue.pop(100);
+            assert_eq!(*queue.pop(100).path, *b"/a");
         }
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), limits.waiting_max);
-        queue.push(0, (1, 50, false), None, None);
+        queue.push(0, (1, 50, false), b"", None, None);
         queue.pop(limits.unsent_bytes_max);
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), 1);
     }

@@ -79,10 +79,12 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::get("/api/sessions", page::sessions),
     Route::get("/api/session", page::session),
     Route::get("/api/activity", page::activity),
-    Route::get("/api/login", page::login).for_administrators(),
+    Route::get("/api/history", page::history),
+    Route::get("/api/login", page::login),
     Route::post("/api/create", page::create).for_administrators().takes(page::CHANGE_BYTES_MAX),
     Route::post("/api/set", page::set_data).for_administrators().takes(page::CHANGE_BYTES_MAX),
     Route::post("/api/delete", page::delete).for_administrators().takes(page::CHANGE_BYTES_MAX),
+    Route::post("/api/acl", page::set_acl).for_administrators().takes(page::CHANGE_BYTES_MAX),
 ];
 
 impl Context for Admin {

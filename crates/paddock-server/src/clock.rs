@@ -27,7 +27,11 @@ impl Clock {
     }
 
     pub(crate) fn monotonic_ms(&self) -> u64 {
-        (elapsed() - self.started).as_millis() as u64
+        self.monotonic_us() / 1000
+    }
+
+    pub(crate) fn monotonic_us(&self) -> u64 {
+        (elapsed() - self.started).as_micros() as u64
     }
 }
 

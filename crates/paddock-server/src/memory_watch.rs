@@ -1,4 +1,5 @@
-//! Thread that compares the memory of the process with its limit, and gives back what is free.
+//! Thread that looks at the process now and then: compares its memory with the limit, gives back what is free, and keeps what the charts of
+//! the page begin with.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -42,9 +43,13 @@ impl MemoryWatch {
         let shared = shared.clone();
         let thread = spawn("memory", move || {
             let mut giving = Giving::new(Instant::now());
+            let has_page = shared.config.admin_listen.is_some();
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 compare(&shared);
                 giving.look(Instant::now(), held_by_clients(&shared), memory::give_back);
+                if has_page {
+                    shared.history.look(&shared);
+                }
             }
         });
         MemoryWatch { thread, stop }

@@ -2,9 +2,11 @@
 
 pub(crate) mod audit;
 pub(crate) mod clickhouse_metrics;
+pub(crate) mod contacts;
 pub(crate) mod cross_check_metrics;
 pub(crate) mod etcd_metrics;
 pub(crate) mod four_letter_words;
+pub(crate) mod history;
 pub(crate) mod hot;
 pub(crate) mod log_lines;
 pub(crate) mod member_profile;

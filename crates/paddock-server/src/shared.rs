@@ -16,7 +16,9 @@ use crate::cross_check::CrossCheck;
 use crate::error::ServerError;
 use crate::live::LiveConfig;
 use crate::observability::audit::Audit;
+use crate::observability::contacts::Contacts;
 use crate::observability::etcd_metrics::EtcdStats;
+use crate::observability::history::History;
 use crate::observability::hot::Hot;
 use crate::observability::request_times::RequestTimes;
 use crate::observability::server_metrics::ServerMetrics;
@@ -67,6 +69,10 @@ pub(crate) struct Shared {
     pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) times: RequestTimes,
     pub(crate) hot: Hot,
+    /// The last minutes, with which the charts of the page begin.
+    pub(crate) history: History,
+    /// Other members that answer, and those that do not.
+    pub(crate) contacts: Contacts,
     /// Spans of traced requests; `None` if none are exported.
     pub(crate) spans: Option<Spans>,
     mailboxes: Vec<Mailbox>,
@@ -111,6 +117,8 @@ impl Shared {
             limits,
             handshakes: AtomicU32::new(0),
             hot: Hot::default(),
+            history: History::default(),
+            contacts: Contacts::default(),
             times: RequestTimes::new(config.worker_count() + 1),
             stats: Stats::new(clock.monotonic_ms(), config.worker_count() + 1),
             server_metrics,

@@ -43,6 +43,10 @@ impl Tab<'_> {
     }
 
     pub fn go(&mut self, url: &str) {
+        // That of the page before is not waited for.
+        let is_load =
+            |event: &Value| event["method"] == "Page.loadEventFired" && event["sessionId"] == *self.id;
+        self.browser.events.retain(|event| !is_load(event));
         self.call("Page.navigate", json!({"url": url}));
         self.browser.wait_for(&self.id, "Page.loadEventFired");
     }

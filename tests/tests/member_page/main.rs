@@ -16,6 +16,8 @@ const SUPER_DIGEST: &str = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=";
 const DESK: Look = Look { width: 1280, dark: false };
 const NIGHT: Look = Look { width: 1280, dark: true };
 const PHONE: Look = Look { width: 390, dark: false };
+/// The user of the password `secret`.
+const ANN: &str = "ann:7RJfAeIvrl4zdj6sS2fXrQHDvHM=";
 /// A name that would run if a page took it for markup, and one that turns text around.
 const SCRIPT: &str = "<img src=x onerror=window.hit=1>";
 const TURNED: &str = "a\u{202e}b";
@@ -60,7 +62,7 @@ async fn plant(server: &Server) -> Client {
     create("/hostile/large", &vec![b'x'; 900_000], CreateMode::Persistent).await;
     create("/mine", b"of a session", CreateMode::Ephemeral).await;
     client.watch_data("/hostile").await.expect("watch");
-    let owner = Acl { perms: Perms::ALL, id: Id::new("digest", "ann:x1JNCq6Cyuh8tD1BvUKt9QMpnt8=") };
+    let owner = Acl { perms: Perms::ALL, id: Id::new("digest", ANN) };
     client
         .create_with_acl("/secret", b"nobody's business", &[owner], CreateMode::Persistent)
         .await
@@ -161,14 +163,14 @@ async fn an_ensemble_is_seen_at_a_glance() {
     tab.look(DESK, 1000);
     tab.go(&origin(ports[leader]));
     tab.wait_for_text(&format!("Member {} leads", leader + 1));
-    tab.wait_for_text("3 of 3 members are heard");
+    tab.wait_for_text("All 3 members are up.");
     tab.wait_until("samples.length > 1");
     tab.wait_until(ALL_TELL_OF_THEMSELVES);
     keep(&mut tab, "leader", 1000);
     let lost = (leader + 1) % 3;
     ensemble.member(lost).kill();
-    tab.wait_for_text("not heard");
-    tab.wait_for_text("2 of 3 members are heard");
+    tab.wait_for_text("down for");
+    tab.wait_for_text("2 of 3 members are up.");
     let address = ensemble.member(leader).address().to_string();
     let client = Client::connect(&address, ClientOptions::default()).await.expect("connect");
     client.create("/late", b"", CreateMode::Persistent).await.expect("create");
@@ -180,12 +182,85 @@ async fn an_ensemble_is_seen_at_a_glance() {
     keep(&mut tab, "one-lost", 1000);
     assert!(tab.complaints(&origin(ports[leader])).is_empty());
 
+    // A write that waits for a member which is asleep for a while is slow, and says of what it is.
     let follower = (leader + 2) % 3;
+    ensemble.member(follower).pause();
+    let slow = client.create("/waited for", b"", CreateMode::Persistent);
+    while tab.value("ask('api/overview').then(now => now.counts.outstanding > 0)") != true {
+        // The client sends on this thread.
+        tokio::task::yield_now().await;
+    }
+    tab.value("new Promise(done => setTimeout(done, 100))");
+    ensemble.member(follower).resume();
+    slow.await.expect("create");
+    client.delete("/waited for", None).await.expect("delete");
+    tab.value("location.hash = '#/activity'");
+    tab.wait_until(
+        "[...document.querySelectorAll('section')].some(section => section.innerText.includes('Slow requests') \
+         && section.innerText.includes('/waited for'))",
+    );
+    keep(&mut tab, "slow", 1000);
+
+    // A follower's page tells the same of the others, and leads to theirs.
     tab.go(&origin(ports[follower]));
     tab.wait_for_text(&format!("Member {} leads", leader + 1));
-    tab.wait_for_text("Ask the leader how the others are doing.");
-    tab.wait_until(ALL_TELL_OF_THEMSELVES);
+    tab.wait_for_text("2 of 3 members are up, as this one sees it.");
+    tab.wait_for_text("down for");
+    tab.wait_until("document.querySelector('.headline .dot.warn') !== null");
+    let link = format!(
+        "[...document.querySelectorAll('tbody a')].some(a => a.href === '{}')",
+        origin(ports[leader])
+    );
+    tab.wait_until(&link);
     keep(&mut tab, "follower", 1000);
+
+    // Alone, it says what is missing.
+    ensemble.member(leader).kill();
+    tab.wait_for_text("There is no quorum");
+    tab.wait_for_text("1 of 3 members is up");
+    tab.wait_until("[...document.querySelectorAll('.tag.bad')].filter(tag => tag.innerText.startsWith('down for')).length === 2");
+    assert_eq!(tab.value("document.querySelector('.tag.lead') === null"), true, "nobody leads");
+    keep(&mut tab, "no-quorum", 1000);
+}
+
+#[tokio::test]
+async fn a_user_reads_what_is_theirs_and_a_reload_logs_nobody_out() {
+    let (server, origin) = start();
+    let _client = plant(&server).await;
+    let mut browser = Browser::start();
+    let mut tab = browser.tab();
+    tab.look(DESK, 900);
+    tab.go(&origin);
+    tab.wait_for_text("serves alone");
+    log_in_as(&mut tab, "ann", "guessed");
+    tab.wait_for_text("No ACL names this user with this password");
+    tab.value("document.querySelector('dialog[open] button').click()");
+    log_in_as(&mut tab, "ann", "secret");
+    tab.wait_for_text("Log out ann");
+    tab.value("location.hash = toTree('/secret')");
+    tab.wait_for_text("nobody's business");
+    let refused = "ask('api/delete', null, { path: '/secret', version: -1 }).catch(error => error.status)";
+    assert_eq!(tab.value(refused), 403, "changes are for administrators");
+    keep(&mut tab, "user", 900);
+
+    load(&mut tab, &format!("{origin}#/tree?%2Fsecret"));
+    tab.wait_for_text("Log out ann");
+    tab.wait_for_text("nobody's business");
+    tab.value("byId('login').click()");
+    tab.wait_for_text("does not let you read it");
+    load(&mut tab, &format!("{origin}#/tree?%2Fsecret"));
+    tab.wait_for_text("does not let you read it");
+
+    // The box leads to a path.
+    tab.value("byId('goto').value = '/hostile/large/'; byId('goto').form.requestSubmit()");
+    tab.wait_for_text("The first 64.0 KiB are shown.");
+    // Charts begin with what was before the page was opened.
+    tab.value("location.hash = '#/'");
+    while tab.value("ask('api/history').then(answer => answer.moments.some(moment => moment.writes > 0))")
+        != true
+    {}
+    load(&mut tab, &origin);
+    tab.wait_until("samples.some(sample => sample.writes > 0)");
 }
 
 #[tokio::test]
@@ -203,7 +278,7 @@ async fn an_administrator_changes_what_others_only_see() {
     assert_eq!(tab.value(refused), 401, "nobody has logged in");
 
     log_in(&mut tab, "wrong");
-    tab.wait_for_text("not an administrator, or the password is wrong");
+    tab.wait_for_text("No ACL names this user with this password");
     tab.value("document.querySelector('dialog[open] button').click()");
     log_in(&mut tab, "test");
     tab.wait_for_text("Log out super");
@@ -238,6 +313,44 @@ async fn an_administrator_changes_what_others_only_see() {
     tab.wait_for_text("Deleted");
     assert!(client.get_data("/made here").await.is_err(), "it is gone");
 
+    let created = ["/whole", "/whole/a", "/whole/a/b"];
+    for path in created {
+        client.create(path, b"", CreateMode::Persistent).await.expect("create");
+    }
+    tab.value("location.hash = toTree('/whole')");
+    tab.wait_until(
+        "[...document.querySelectorAll('button')].some(button => button.textContent === 'Change')",
+    );
+    press(&mut tab, "main", "Change");
+    tab.wait_for_text("Who may do what");
+    tab.value("document.querySelector('dialog[open] fieldset').remove()");
+    press(&mut tab, "dialog[open]", "Add an entry");
+    tab.value(&format!("document.querySelector('dialog[open] fieldset input').value = '{ANN}'"));
+    keep(&mut tab, "acl", 900);
+    press(&mut tab, "dialog[open]", "Save");
+    tab.wait_for_text("Saved");
+    assert!(client.get_data("/whole").await.is_err(), "it is ann's now");
+    tab.wait_for_text(ANN);
+
+    press(&mut tab, "main", "Create a child");
+    fill(&mut tab, "input", "short");
+    tab.value("document.querySelector('dialog[open] select').value = 'ttl'; document.querySelector('dialog[open] select').dispatchEvent(new Event('change'))");
+    tab.value("document.querySelector('dialog[open] input[type=number]').value = '3600'");
+    press(&mut tab, "dialog[open]", "Create");
+    tab.wait_for_text("Created /whole/short");
+
+    tab.value("location.hash = toTree('/whole'); route()");
+    tab.wait_until("document.querySelectorAll('.nodes a').length === 2");
+    press(&mut tab, "main", "Delete");
+    fill(&mut tab, "input:not([type=checkbox])", "whole");
+    press(&mut tab, "dialog[open]", "Delete");
+    tab.wait_for_text("tick the box to delete them, too");
+    keep(&mut tab, "delete", 900);
+    tab.value("document.querySelector('dialog[open] input[type=checkbox]').click()");
+    press(&mut tab, "dialog[open]", "Delete");
+    tab.wait_for_text("Deleted");
+    assert_eq!(tab.value("ask('api/znode', { path: '/whole' }).catch(error => error.status)"), 404);
+
     tab.value("location.hash = '#/'");
     tab.wait_for_text("Take a snapshot");
     press(&mut tab, "main", "Take a snapshot");
@@ -261,8 +374,19 @@ async fn a_member_that_dies_is_noticed_and_so_is_its_return() {
     tab.wait_for_text("serves alone");
 }
 
+/// Loads the page anew in the same tab.
+fn load(tab: &mut Tab<'_>, address: &str) {
+    tab.go("about:blank");
+    tab.go(address);
+}
+
 fn log_in(tab: &mut Tab<'_>, password: &str) {
+    log_in_as(tab, "super", password);
+}
+
+fn log_in_as(tab: &mut Tab<'_>, user: &str, password: &str) {
     tab.value("byId('login').click()");
+    tab.value(&format!("document.querySelector('dialog[open] input:not([type=password])').value = '{user}'"));
     tab.value(&format!("document.querySelector('dialog[open] input[type=password]').value = '{password}'"));
     press(tab, "dialog[open]", "Log in");
 }

@@ -62,10 +62,20 @@ pub(super) fn administrator(shared: &Shared, request: &Request) -> Result<(), Re
     if is_administrator(shared, &ids) {
         Ok(())
     } else {
-        let detail = "an HTTP request for administrators, by somebody else";
-        let now_ms = shared.clock.monotonic_ms();
-        shared.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
+        note_failed_login(shared, request, "an HTTP request for administrators, by somebody else");
         Err(Refusal::NotAuthorized)
+    }
+}
+
+fn note_failed_login(shared: &Shared, request: &Request, detail: &str) {
+    let now_ms = shared.clock.monotonic_ms();
+    shared.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
+}
+
+/// Counts a login that is nobody's.
+pub(super) fn note_stranger(shared: &Shared, request: &Request) {
+    if request.headers.contains_key(AUTHORIZATION) {
+        note_failed_login(shared, request, "a login over HTTP that no ACL names");
     }
 }
 
@@ -90,11 +100,20 @@ fn ids_of_login(shared: &Shared, header: &HeaderValue, address: IpAddr) -> Optio
     proven_ids(&scheme.to_ascii_lowercase(), data.as_bytes(), address, &settings)
 }
 
-/// True if the header of a request is that of an administrator.
-pub(super) fn is_login_of_administrator(shared: &Shared, request: &Request) -> bool {
+/// True if the header of a request is that of an administrator, or of somebody whom an ACL names.
+pub(super) fn is_login_of_somebody(shared: &Shared, request: &Request) -> bool {
     let header = request.headers.get(AUTHORIZATION);
     let ids = header.and_then(|header| ids_of_login(shared, header, request.peer.ip()));
-    ids.is_some_and(|ids| is_administrator(shared, &ids))
+    ids.is_some_and(|ids| is_administrator(shared, &ids) || is_named(shared, &ids))
+}
+
+/// True for identities of which an ACL of some znode names one. Any password makes an identity of the scheme `digest`; the right one is
+/// that which an ACL has.
+pub(super) fn is_named(shared: &Shared, ids: &[Id]) -> bool {
+    // An address says nothing of a login.
+    let shown = |id: &&Id| !["world", "ip"].contains(&id.scheme.as_str());
+    let state = shared.state.read();
+    ids.iter().filter(shown).any(|id| state.tree().acls().any(|acl| acl.iter().any(|entry| entry.id == *id)))
 }
 
 /// True for a superuser, and for identities that the root's ACL names with every permission.

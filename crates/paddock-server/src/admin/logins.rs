@@ -1,8 +1,8 @@
 //! Logins with passwords, and a growing delay for an address that shows one wrong password after another.
 //!
 //! A login is tried when it is shown for the first time from an address. Nothing can be learned by showing one again, so that costs
-//! nothing; and a login that has been an administrator's once is never kept waiting, wherever it comes from. So somebody who guesses holds
-//! up nobody else, but for those at the same address who have not logged in yet.
+//! nothing; and a login that was right once, an administrator's or that of somebody whom an ACL names, is never kept waiting, wherever it
+//! comes from. So somebody who guesses holds up nobody else, but for those at the same address who have not logged in yet.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -29,7 +29,7 @@ const FORGOTTEN_MS: u64 = 600_000;
 const ADDRESSES_MAX: usize = 1024;
 /// Logins that are remembered of one address.
 const TRIED_MAX: usize = 64;
-/// Logins of administrators that are remembered.
+/// Right logins that are remembered.
 const PROVEN_MAX: usize = 256;
 
 /// Refuses a request whose address has shown too many wrong logins of late, if it shows one more.
@@ -42,7 +42,7 @@ pub(super) fn admit(admin: &Admin, request: &Request) -> Result<(), Response> {
         return Ok(());
     }
     let now_ms = shared.clock.monotonic_ms();
-    let is_right = || authorization::is_login_of_administrator(shared, request);
+    let is_right = || authorization::is_login_of_somebody(shared, request);
     let waits = admin.logins.lock().admit(request.peer.ip(), login.as_bytes(), now_ms, is_right);
     let Err(delay_ms) = waits else { return Ok(()) };
     let detail = "an HTTP request has to wait: its address has shown too many wrong logins";
@@ -58,7 +58,7 @@ pub(super) fn admit(admin: &Admin, request: &Request) -> Result<(), Response> {
 #[derive(Debug, Default)]
 pub(super) struct Logins {
     hasher: RandomState,
-    /// Those of administrators, the one that was used last at the end.
+    /// The right ones, the one that was used last at the end.
     proven: VecDeque<u64>,
     addresses: HashMap<IpAddr, Tries>,
 }

@@ -5,6 +5,7 @@
 
 mod activity;
 mod changes;
+mod history;
 mod overview;
 mod sessions;
 mod tree;
@@ -23,9 +24,11 @@ use super::parts::Admin;
 use crate::http::{Request, Response};
 
 pub(super) use activity::activity;
-pub(super) use changes::{ask, create, create_request, delete, set_data, written_request};
+pub(super) use changes::{ask, create, create_request, delete, set_acl, set_data, written_request};
+pub(super) use history::history;
 pub(super) use overview::overview;
 pub(super) use sessions::{session, sessions};
+use tree::permission;
 pub(super) use tree::{children, data, permission_names, read, znode};
 
 /// The largest body of a change, in bytes: a MiB of data in Base64, and what stands beside it.
@@ -58,9 +61,19 @@ fn nonce() -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-/// Tells whether a login is an administrator's, for only those come so far.
-pub(super) fn login(_: &Admin, _: Request) -> Response {
-    Response::json(&json!({ "administrator": true }))
+/// Tells whose a login is: an administrator's, or that of somebody whom an ACL names.
+pub(super) fn login(admin: &Admin, request: Request) -> Response {
+    let shared = &admin.shared;
+    let ids = match authorization::identities(shared, &request) {
+        Ok(ids) => ids,
+        Err(refusal) => return refused(refusal.status(), refusal.text()),
+    };
+    let is_administrator = authorization::is_administrator(shared, &ids);
+    if is_administrator || authorization::is_named(shared, &ids) {
+        return Response::json(&json!({ "administrator": is_administrator }));
+    }
+    authorization::note_stranger(shared, &request);
+    refused(StatusCode::FORBIDDEN, "No ACL of this ensemble names this user with this password.")
 }
 
 pub(super) fn refused(status: StatusCode, why: impl Into<String>) -> Response {
@@ -76,7 +89,9 @@ fn refused_by_state(error: ErrorCode) -> Response {
         ErrorCode::BadVersion => {
             (StatusCode::CONFLICT, "Somebody else has changed it meanwhile; load it anew.")
         }
-        ErrorCode::NotEmpty => (StatusCode::CONFLICT, "It has children; delete them first."),
+        ErrorCode::NotEmpty => {
+            (StatusCode::CONFLICT, "It has children, or too many znodes below it to be deleted at once.")
+        }
         ErrorCode::NoChildrenForEphemerals => (StatusCode::CONFLICT, "An ephemeral znode has no children."),
         ErrorCode::BadArguments => (StatusCode::BAD_REQUEST, "That is not a path, or not allowed here."),
         ErrorCode::QuotaExceeded => (StatusCode::CONFLICT, "A quota does not allow it."),

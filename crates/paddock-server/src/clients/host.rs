@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_front::{Answered, Host, Received, Served, TracedRequest, WordAnswer};
-use paddock_member::Clock as _;
 use paddock_proto::jute::Reader;
 use paddock_proto::{OpCode, SessionId};
 use paddock_replica::{Replicated, Role};
 use paddock_state::{Now, Outbox, State};
 use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
 
+use crate::clock::wall_ms;
 use crate::observability::four_letter_words;
 use crate::observability::hot::{self, SlowRequest};
 use crate::observability::request_times::{Recorder, Stage, TurnOperations};
@@ -32,11 +32,22 @@ pub(super) struct WorkerHost {
     turn: TurnOperations,
     /// Requests that have come since the worker looked after its connections last.
     seen: Cell<u32>,
+    /// Time at which the turn under way began, and the time that was last told, both in microseconds of the monotonic clock.
+    turn_us: Cell<u64>,
+    now_us: Cell<u64>,
 }
 
 impl WorkerHost {
     pub(super) fn new(shared: Arc<Shared>, worker: usize) -> WorkerHost {
-        WorkerHost { shared, worker, turn: TurnOperations::default(), seen: Cell::default() }
+        let (turn, seen, turn_us, now_us) = Default::default();
+        WorkerHost { shared, worker, turn, seen, turn_us, now_us }
+    }
+
+    /// Begins the turn of a connection, and returns the time in milliseconds of the monotonic clock.
+    pub(super) fn begin_turn(&self) -> u64 {
+        let turn_us = self.shared.clock.monotonic_us();
+        self.turn_us.set(turn_us);
+        turn_us / 1000
     }
 
     /// From now on some requests are all looked at again.
@@ -61,10 +72,12 @@ impl WorkerHost {
     }
 
     /// Keeps a request that took long.
-    fn keep_slow(&self, conn: &ConnStats, reply: Answered, took_ms: u64, now: Now) {
+    #[cold]
+    fn keep_slow(&self, conn: &ConnStats, reply: Answered, path: &[u8], took_ms: u64, now: Now) {
         let request = SlowRequest {
             at_ms: now.wall_ms,
             op: reply.op,
+            path: (!path.is_empty()).then(|| String::from_utf8_lossy(path).into_owned()),
             session: SessionId(conn.session.load(Relaxed)),
             client: conn.address(),
             took_ms,
@@ -90,7 +103,14 @@ impl Host for WorkerHost {
     type Span = Box<Span>;
 
     fn now(&self) -> Now {
-        self.shared.clock.now()
+        let now_us = self.shared.clock.monotonic_us();
+        self.now_us.set(now_us);
+        Now { monotonic_ms: now_us / 1000, wall_ms: wall_ms() }
+    }
+
+    fn turn_began_us(&self, since_ms: u64) -> u64 {
+        let turn_us = self.turn_us.get();
+        if turn_us / 1000 == since_ms { turn_us } else { since_ms * 1000 }
     }
 
     fn monotonic_ms(&self) -> u64 {
@@ -164,8 +184,9 @@ impl Host for WorkerHost {
         conn.waiting.store(requests as u32, Relaxed);
     }
 
-    fn on_answered(&self, conn: &Arc<ConnStats>, reply: Answered, since_ms: u64, now: Now) {
-        let latency_ms = now.monotonic_ms.saturating_sub(since_ms);
+    fn on_answered(&self, conn: &Arc<ConnStats>, reply: Answered, path: &[u8], since_us: u64, now: Now) {
+        let latency_us = self.now_us.get().saturating_sub(since_us);
+        let latency_ms = latency_us / 1000;
         conn.answered(reply.zxid, now.wall_ms, latency_ms, 1);
         self.traffic().answered(latency_ms, 1);
         // The answer to a greeting is no reply.
@@ -174,9 +195,9 @@ impl Host for WorkerHost {
             self.shared.stats.replies.record(bytes);
             self.times().replied(bytes);
         }
-        self.times().answered(reply.op, latency_ms);
+        self.times().answered(reply.op, latency_us);
         if self.shared.hot.is_slow(latency_ms) {
-            self.keep_slow(conn, reply, latency_ms, now);
+            self.keep_slow(conn, reply, path, latency_ms, now);
         }
     }
 
@@ -189,10 +210,11 @@ impl Host for WorkerHost {
 
     fn on_served(&self, conn: &Arc<ConnStats>, served: Served, since_ms: u64) {
         let now = self.now();
-        let latency_ms = now.monotonic_ms - since_ms;
+        let latency_us = self.now_us.get().saturating_sub(self.turn_began_us(since_ms));
+        let latency_ms = latency_us / 1000;
         conn.answered(served.zxid, now.wall_ms, latency_ms, served.replies);
         self.traffic().answered(latency_ms, served.replies);
-        self.times().turned(&self.turn, latency_ms);
+        self.times().turned(&self.turn, latency_us);
     }
 
     fn on_event(&self, conn: &Arc<ConnStats>, bytes: usize) {

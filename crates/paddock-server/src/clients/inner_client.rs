@@ -62,7 +62,10 @@ impl InnerClient {
         op: OpCode,
         body: &[u8],
     ) -> Result<Vec<u8>, InnerError> {
-        self.front.set_settings(self.host.shared.of_front());
+        let mut settings = self.host.shared.of_front();
+        // It asks for what only one dialect has, whatever others may speak.
+        settings.dialect = None;
+        self.front.set_settings(settings);
         let conn = ConnId::new(self.host.worker, self.next_conn);
         self.next_conn += 1;
         self.front.accept_proven(conn, peer, Arc::new(ConnStats::new(peer, clock::wall_ms())), ids);

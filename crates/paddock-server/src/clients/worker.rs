@@ -178,7 +178,7 @@ impl Worker {
 
     /// A connection has its turn: the requests in what has come are taken.
     pub(super) fn receive(&self, wire: &Wire, bytes: &[u8]) {
-        let now_ms = self.shared().clock.monotonic_ms();
+        let now_ms = self.host.begin_turn();
         self.host.times().received(bytes.len());
         if let Some(check) = self.cross_check() {
             check.received(wire.conn, bytes);

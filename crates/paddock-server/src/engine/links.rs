@@ -9,6 +9,7 @@ use paddock_replica::{Cluster, Input, LogEntry, is_of_log};
 
 use crate::Config;
 use crate::binding::ListenAt;
+use crate::clock::wall_ms;
 use crate::config::{Ensemble, EnsembleMember, TlsMode};
 use crate::error::ServerError;
 use crate::look_up::LookUp;
@@ -54,14 +55,20 @@ pub(super) fn start(
             let is_quick = is_last && bytes.len() <= QUICK_BYTES_MAX && is_of_log(&bytes);
             deliver(Input::Peer { from: from.into(), bytes: bytes.to_vec() }, is_quick);
         }
-        LinkEvent::Down { peer } => deliver(Input::LinkLost { peer: peer.into() }, false),
+        LinkEvent::Down { peer } => {
+            of_links.contacts.note(peer, false, wall_ms());
+            deliver(Input::LinkLost { peer: peer.into() }, false);
+        }
         LinkEvent::Listening(addresses) => {
             if let Some(open) = addresses.into_iter().find(|address| !address.ip().is_loopback()) {
                 warn_of_open_port(open, tls_mode);
             }
         }
         LinkEvent::NotListening(error) => of_links.fail(ServerError::Links(error)),
-        LinkEvent::Up { peer } => tracing::debug!(peer, "link to a peer is up"),
+        LinkEvent::Up { peer } => {
+            of_links.contacts.note(peer, true, wall_ms());
+            tracing::debug!(peer, "link to a peer is up");
+        }
     })
     .map_err(ServerError::Links)?;
     Ok(Some(links))

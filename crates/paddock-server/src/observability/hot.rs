@@ -129,6 +129,8 @@ pub(crate) struct SlowRequest {
     /// Time at which it was answered, in milliseconds since 1970.
     pub(crate) at_ms: i64,
     pub(crate) op: i32,
+    /// Its path, the first one of a multi, cut off if it is very long; `None` if it is about no znode.
+    pub(crate) path: Option<String>,
     pub(crate) session: SessionId,
     pub(crate) client: SocketAddr,
     pub(crate) took_ms: u64,
@@ -224,6 +226,7 @@ impl Hot {
         let [queue, sync, replicate, apply, reply] = request.stages_us;
         tracing::warn!(
             operation = operation_name(request.op),
+            path = request.path.as_deref().map(tracing::field::debug),
             took_ms = request.took_ms,
             session = format!("{:#x}", request.session.0),
             client = %request.client,
@@ -289,6 +292,7 @@ mod tests {
         let request = |took_ms, at_ms| SlowRequest {
             at_ms,
             op: 1,
+            path: Some("/a".to_owned()),
             session: SessionId(1),
             client: "127.0.0.1:1".parse().unwrap(),
             took_ms,

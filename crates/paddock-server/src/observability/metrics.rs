@@ -57,16 +57,19 @@ fn print(metrics: impl Iterator<Item = Metric>, format: MetricsFormat) -> String
     let mut line = |line: std::fmt::Arguments<'_>| writeln!(page, "{line}").expect("a string takes all");
     for Metric { name, kind, help, values } in metrics {
         let quantiles: &[usize] = if kind == MetricKind::AdvancedSummary { &[0, 1, 3] } else { &[0] };
+        let has_total = name.strip_suffix("_total").filter(|_| format == MetricsFormat::OpenMetrics);
         let kind = match (kind, format) {
-            // OpenMetrics would have `_total` behind a counter's name. A Prometheus asks for that format by default, and
+            (MetricKind::Counter, _) if has_total.is_some() => "counter",
+            // OpenMetrics would have `_total` behind every counter's name. A Prometheus asks for that format by default, and
             // dashboards made for ZooKeeper have to find its names.
             (MetricKind::Counter, MetricsFormat::OpenMetrics) => "unknown",
             (MetricKind::Counter, MetricsFormat::Text) => "counter",
             (MetricKind::Gauge, _) => "gauge",
             (MetricKind::BasicSummary | MetricKind::AdvancedSummary, _) => "summary",
         };
-        line(format_args!("# HELP {name} {help}"));
-        line(format_args!("# TYPE {name} {kind}"));
+        let family = has_total.unwrap_or(name);
+        line(format_args!("# HELP {family} {help}"));
+        line(format_args!("# TYPE {family} {kind}"));
         for (label, value) in values {
             let label = label.map(|(label, text)| format!("{label}=\"{}\"", escaped(&text)));
             let labelled = label.as_ref().map_or(String::new(), |label| format!("{{{label}}}"));
@@ -105,6 +108,10 @@ mod tests {
     fn a_counter_has_the_same_name_in_both_formats() {
         let page = print([counter("syncs", "Syncs", 7)].into_iter(), MetricsFormat::OpenMetrics);
         assert_eq!(page, "# HELP syncs Syncs\n# TYPE syncs unknown\nsyncs 7\n# EOF\n");
+        let page = print([counter("cpu_total", "CPU", 7)].into_iter(), MetricsFormat::OpenMetrics);
+        assert_eq!(page, "# HELP cpu CPU\n# TYPE cpu counter\ncpu_total 7\n# EOF\n");
+        let page = print([counter("cpu_total", "CPU", 7)].into_iter(), MetricsFormat::Text);
+        assert_eq!(page, "# HELP cpu_total CPU\n# TYPE cpu_total counter\ncpu_total 7\n");
     }
 
     #[test]

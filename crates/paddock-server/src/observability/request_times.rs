@@ -1,8 +1,8 @@
 //! Times of requests: from a request to its answer for each operation, and for each stage of the way through the engine.
 //!
 //! Each worker has histograms of its own, and so has the engine: a counter has one writer at a time, which needs no locked
-//! instruction. Readers add them up. Times of requests have the resolution of the member's clock, a millisecond, for nobody asks the
-//! time only for them.
+//! instruction. Readers add them up. A request's time begins with the turn in which it is taken and ends with the one in which it is
+//! answered: nobody asks the time only for one request.
 
 mod histogram;
 mod operation;
@@ -11,11 +11,12 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use super::history::Totals;
 use super::summary::Summary;
-pub(crate) use histogram::{Histogram, Times, add, print_us};
-use histogram::{REQUEST_MS, STAGE_US, print};
+pub(crate) use histogram::{BUCKETS, Histogram, Times, add, print_us};
+use histogram::{REQUEST_US, STAGE_US, print};
 pub(crate) use operation::operation_name;
-use operation::{OPERATIONS, is_update, operation};
+use operation::{OPERATIONS, PING, is_update, operation};
 
 /// One of so many passages of a stage is timed, but for syncs, of which each is.
 const TIMED: u32 = 8;
@@ -46,8 +47,8 @@ pub(crate) struct Recorder {
     stages: [Histogram; Stage::NAMES.len()],
     /// Time that each stage took when it was timed last, in microseconds.
     last_us: [AtomicU64; Stage::NAMES.len()],
-    /// The longest time of each operation, in milliseconds.
-    longest_ms: [AtomicU64; OPERATIONS.len()],
+    /// The longest time of each operation, in microseconds.
+    longest_us: [AtomicU64; OPERATIONS.len()],
     /// Bytes that clients have sent.
     received_bytes: AtomicU64,
     /// Bytes of replies, and of watch events, without their lengths.
@@ -56,15 +57,15 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A request of an operation was answered after so many milliseconds.
-    pub(crate) fn answered(&self, code: i32, ms: u64) {
-        self.record(operation(code), ms, 1);
+    /// A request of an operation was answered after so many microseconds.
+    pub(crate) fn answered(&self, code: i32, us: u64) {
+        self.record(operation(code), us, 1);
     }
 
-    fn record(&self, operation: usize, ms: u64, times: u64) {
-        self.operations[operation].record(&REQUEST_MS, ms, times);
-        if ms > self.longest_ms[operation].load(Relaxed) {
-            self.longest_ms[operation].store(ms, Relaxed);
+    fn record(&self, operation: usize, us: u64, times: u64) {
+        self.operations[operation].record(&REQUEST_US, us, times);
+        if us > self.longest_us[operation].load(Relaxed) {
+            self.longest_us[operation].store(us, Relaxed);
         }
     }
 
@@ -83,12 +84,12 @@ impl Recorder {
         add(&self.event_bytes, bytes as u64);
     }
 
-    /// Counts the requests of a turn, which were answered after so many milliseconds, and forgets them.
-    pub(crate) fn turned(&self, turn: &TurnOperations, ms: u64) {
+    /// Counts the requests of a turn, which were answered after so many microseconds, and forgets them.
+    pub(crate) fn turned(&self, turn: &TurnOperations, us: u64) {
         let mut seen = turn.seen.take();
         while seen != 0 {
             let index = seen.trailing_zeros() as usize;
-            self.record(index, ms, turn.counts[index].take().into());
+            self.record(index, us, turn.counts[index].take().into());
             seen &= seen - 1;
         }
     }
@@ -162,18 +163,18 @@ impl RequestTimes {
     /// Times in milliseconds of all updates, or of all that change nothing, as ZooKeeper sums them up.
     pub(crate) fn summary(&self, of_updates: bool) -> Summary {
         let mut total = Times::default();
-        let mut longest_ms = 0;
+        let mut longest_us = 0;
         for index in (0..OPERATIONS.len()).filter(|index| is_update(*index) == of_updates) {
             for recorder in self.workers.iter().chain([&self.engine]) {
                 recorder.operations[index].add_to(&mut total);
-                longest_ms = longest_ms.max(recorder.longest_ms[index].load(Relaxed));
+                longest_us = longest_us.max(recorder.longest_us[index].load(Relaxed));
             }
         }
-        let least = |bucket: usize| if bucket == 0 { 0 } else { REQUEST_MS[bucket - 1] };
+        let least = |bucket: usize| if bucket == 0 { 0 } else { REQUEST_US[bucket - 1] / 1000 };
         let buckets: Vec<(u64, u64)> =
             total.counts.iter().enumerate().map(|(bucket, count)| (least(bucket), *count)).collect();
         let shortest_ms = buckets.iter().find(|(_, count)| *count > 0).map_or(0, |(least, _)| *least);
-        Summary::of_buckets(&buckets, total.sum, (shortest_ms, longest_ms))
+        Summary::of_buckets(&buckets, total.sum / 1000, (shortest_ms, longest_us / 1000))
     }
 
     /// Bytes of all clients: what they have sent, their replies, and their watch events.
@@ -184,6 +185,19 @@ impl RequestTimes {
         [sum(|own| &own.received_bytes), sum(|own| &own.reply_bytes), sum(|own| &own.event_bytes)]
     }
 
+    /// Requests and syncs until now, without pings.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for index in (0..OPERATIONS.len()).filter(|index| OPERATIONS[*index] != PING) {
+            let times = self.total(|recorder| &recorder.operations[index]);
+            let requests = if is_update(index) { &mut totals.writes } else { &mut totals.reads };
+            *requests += times.count();
+            totals.requests.iter_mut().zip(times.counts).for_each(|(total, count)| *total += count);
+        }
+        totals.syncs = self.total(|recorder| &recorder.stages[Stage::Sync as usize]).counts;
+        totals
+    }
+
     /// Every stage with its times.
     pub(crate) fn stages(&self) -> impl Iterator<Item = (&'static str, Times)> {
         Stage::NAMES
@@ -192,14 +206,13 @@ impl RequestTimes {
             .map(|(index, name)| (*name, self.total(|recorder| &recorder.stages[index])))
     }
 
-    /// Bounds of the buckets of requests, in milliseconds, and of stages, in microseconds.
-    pub(crate) const BOUNDS: ([u64; 14], [u64; 14]) = (REQUEST_MS, STAGE_US);
+    /// Bounds of the buckets of requests and of stages, in microseconds.
+    pub(crate) const BOUNDS_US: (&[u64], &[u64]) = (&REQUEST_US, &STAGE_US);
 
     /// Both histograms in Prometheus' text format.
     pub(crate) fn print(&self, page: &mut String) {
-        let help = "Time from a request to its answer, by operation, to the millisecond";
-        let unit = |ms| ms as f64 / 1e3;
-        print(page, ("paddock_request_seconds", help), "operation", (&REQUEST_MS, unit), self.operations());
+        let help = "Time from a request to its answer, by operation";
+        print(page, ("paddock_request_seconds", help), "operation", &REQUEST_US, self.operations());
         let help =
             "Time of what goes through the engine together, by stage; of all but sync one of eight is timed";
         print_us(page, ("paddock_stage_seconds", help), "stage", self.stages());
@@ -224,26 +237,30 @@ mod tests {
     #[test]
     fn histograms_are_printed_as_prometheus_reads_them() {
         let times = RequestTimes::new(2);
-        times.worker(0).answered(1, 0);
-        times.worker(1).answered(15, 4);
-        times.worker(1).answered(1, 60_000);
+        times.worker(0).answered(1, 70);
+        times.worker(1).answered(15, 4000);
+        times.worker(1).answered(1, 60_000_000);
         let turn = TurnOperations::default();
         turn.count(4);
         turn.count(4);
-        times.worker(0).turned(&turn, 1);
-        times.worker(0).turned(&turn, 1);
+        times.worker(0).turned(&turn, 20);
+        times.worker(0).turned(&turn, 1000);
         times.engine.spent(Stage::Sync, 240);
         let mut page = String::new();
         times.print(&mut page);
         for line in [
             "# TYPE paddock_request_seconds histogram",
+            "paddock_request_seconds_bucket{operation=\"create\",le=\"0.00005\"} 0",
+            "paddock_request_seconds_bucket{operation=\"create\",le=\"0.0001\"} 1",
             "paddock_request_seconds_bucket{operation=\"create\",le=\"0.001\"} 1",
             "paddock_request_seconds_bucket{operation=\"create\",le=\"0.003\"} 1",
             "paddock_request_seconds_bucket{operation=\"create\",le=\"0.005\"} 2",
             "paddock_request_seconds_bucket{operation=\"create\",le=\"10\"} 2",
             "paddock_request_seconds_bucket{operation=\"create\",le=\"+Inf\"} 3",
-            "paddock_request_seconds_sum{operation=\"create\"} 60.004",
+            "paddock_request_seconds_sum{operation=\"create\"} 60.00407",
             "paddock_request_seconds_count{operation=\"create\"} 3",
+            "paddock_request_seconds_bucket{operation=\"get_data\",le=\"0.00005\"} 2",
+            "paddock_request_seconds_sum{operation=\"get_data\"} 0.00004",
             "paddock_request_seconds_count{operation=\"get_data\"} 2",
             "paddock_stage_seconds_bucket{stage=\"sync\",le=\"0.0001\"} 0",
             "paddock_stage_seconds_bucket{stage=\"sync\",le=\"0.00025\"} 1",
@@ -258,11 +275,15 @@ mod tests {
     fn reads_and_updates_are_summed_up_apart() {
         let times = RequestTimes::new(2);
         for ms in [0, 0, 0, 4] {
-            times.worker(0).answered(4, ms);
+            times.worker(0).answered(4, ms * 1000 + 500);
         }
-        times.worker(1).answered(1, 738);
+        times.worker(1).answered(1, 738_900);
         let (reads, updates) = (times.summary(false), times.summary(true));
-        assert_eq!((reads.count, reads.sum, reads.min, reads.max), (4, 4, 0, 4));
+        assert_eq!(
+            (reads.count, reads.sum, reads.min, reads.max),
+            (4, 6, 0, 4),
+            "of the halves two milliseconds come"
+        );
         assert_eq!(
             (reads.quantiles[0], reads.quantiles[3]),
             (0, 3),

@@ -32,14 +32,16 @@ fn answer(admin: &Admin, request: &Request) -> Result<Response, Response> {
     Ok(Response::json(&json!({
         "paths": paths.collect::<Vec<_>>(),
         "sessions": sessions.collect::<Vec<_>>(),
-        "slow": shared.hot.slowest(now.wall_ms).iter().map(slow).collect::<Vec<_>>(),
+        "slow": shared.hot.slowest(now.wall_ms).iter().map(|request| slow(request, &viewer)).collect::<Vec<_>>(),
     })))
 }
 
-fn slow(request: &SlowRequest) -> Value {
+fn slow(request: &SlowRequest, viewer: &Viewer<'_>) -> Value {
     json!({
         "at_ms": request.at_ms,
         "operation": operation_name(request.op),
+        "path": request.path.as_deref().and_then(|path| viewer.shown(path)),
+        "has_path": request.path.is_some(),
         "session": hexadecimal(request.session.0),
         "client": request.client.to_string(),
         "took_ms": request.took_ms,

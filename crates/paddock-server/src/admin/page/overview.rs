@@ -8,7 +8,7 @@ use super::hexadecimal;
 use crate::admin::parts::Admin;
 use crate::http::{Request, Response};
 use crate::observability::member_profile::MemberProfile;
-use crate::observability::request_times::RequestTimes;
+use crate::observability::request_times::{BUCKETS, RequestTimes};
 use crate::observability::status::{self, Status, role_name};
 use crate::observability::version::version_and_date;
 use crate::shared::Shared;
@@ -18,8 +18,8 @@ pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
     let status = Status::of(shared);
     let now = shared.clock.now();
     let (members, change) = members(shared, &status);
-    let (request_ms, stage_us) = RequestTimes::BOUNDS;
-    let all = |times: Vec<(&'static str, [u64; 15])>| -> Map<String, Value> {
+    let (request_us, stage_us) = RequestTimes::BOUNDS_US;
+    let all = |times: Vec<(&'static str, [u64; BUCKETS])>| -> Map<String, Value> {
         times.into_iter().map(|(name, counts)| (name.to_owned(), json!(counts))).collect()
     };
     Response::json(&json!({
@@ -56,7 +56,7 @@ pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
             "auth_failed": status.auth_failed,
             "differing": status.differing,
         },
-        "bounds": { "request_ms": request_ms, "stage_us": stage_us },
+        "bounds": { "request_us": request_us, "stage_us": stage_us },
         "operations": all(shared.times.operations().map(|(name, times)| (name, times.counts)).collect()),
         "stages": all(shared.times.stages().map(|(name, times)| (name, times.counts)).collect()),
     }))
@@ -98,6 +98,11 @@ fn one(member: &EnsembleMember, shared: &Shared, status: &Status) -> Value {
     } else {
         told.and_then(|(_, profile)| MemberProfile::decode(profile).ok())
     };
+    let contact = shared.contacts.of(member.id);
+    // A leader hears more than that the link is up.
+    let is_lost = standing.is_some_and(|follower| !follower.is_heard);
+    let answers = contact.is_some_and(|contact| contact.answers) && !is_lost;
+    let since_ms = contact.filter(|contact| contact.answers == answers).map(|contact| contact.since_ms);
     let lag = standing.map(|follower| status.standing.last_entry.saturating_sub(follower.matched));
     json!({
         "id": id,
@@ -105,12 +110,14 @@ fn one(member: &EnsembleMember, shared: &Shared, status: &Status) -> Value {
         "role": if member.role == MemberRole::Observer { "observer" } else { "participant" },
         "is_self": is_self,
         "leads": leads,
-        "is_heard": standing.map(|follower| follower.is_heard),
+        "answers": (!is_self).then_some(answers),
+        "answers_since_ms": since_ms,
         "lag": if is_self && leads { Some(0) } else { lag },
         "lag_ms": if is_self && leads { Some(0) } else { standing.map(|follower| follower.lag_ms) },
         "gets_snapshot": standing.is_some_and(|follower| follower.gets_snapshot),
         "version": profile.as_ref().map(|profile| &profile.version),
         "disk_free": profile.as_ref().map(|profile| profile.disk_free),
         "disk_size": profile.as_ref().map(|profile| profile.disk_size),
+        "page": profile.as_ref().and_then(|profile| profile.page_at(&member.host)),
     })
 }

@@ -28,6 +28,11 @@ const PERMS: [(Perms, &str); 5] = [
     (Perms::ADMIN, "admin"),
 ];
 
+/// The permission of this name.
+pub(super) fn permission(name: &str) -> Option<Perms> {
+    PERMS.iter().find(|(_, known)| *known == name).map(|(perm, _)| *perm)
+}
+
 /// Names of the permissions that are among these.
 pub(crate) fn permission_names(perms: Perms) -> Vec<&'static str> {
     PERMS.iter().filter(|(perm, _)| perms.any_of(*perm)).map(|(_, name)| *name).collect()

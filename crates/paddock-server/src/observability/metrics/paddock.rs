@@ -71,6 +71,11 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
             "Lines of the log that were dropped, since nobody read standard error, or could not be written",
             log_lines::lost(),
         ),
+        counter(
+            "process_cpu_seconds_total",
+            "Time that processors have spent on the process, in seconds",
+            status::cpu_seconds(),
+        ),
         gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", start_s),
         gauge("process_open_fds", "Open files and sockets", open_files),
         gauge("process_max_fds", "Files and sockets that may be open", max_files),

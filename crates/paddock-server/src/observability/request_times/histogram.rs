@@ -3,27 +3,37 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Upper bounds of the buckets for requests, in milliseconds.
-pub(super) const REQUEST_MS: [u64; 14] = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
-/// Upper bounds of the buckets for stages, in microseconds.
-pub(super) const STAGE_US: [u64; 14] =
-    [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 100_000, 500_000, 2_000_000];
+/// Number of bounds. There is a bucket below each, and one above them all.
+const BOUNDS: usize = 18;
+pub(crate) const BUCKETS: usize = BOUNDS + 1;
+
+/// Upper bounds of buckets, in microseconds.
+pub(super) type Bounds = [u64; BOUNDS];
+
+/// Those of requests.
+pub(super) const REQUEST_US: Bounds = [
+    50, 100, 250, 500, 1000, 2000, 3000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000,
+    2_000_000, 5_000_000, 10_000_000,
+];
+/// Those of stages.
+pub(super) const STAGE_US: Bounds = [
+    10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_000_000, 5_000_000,
+];
 
 /// Times by bucket. A time that is longer than all bounds has the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
-    counts: [AtomicU64; 15],
+    counts: [AtomicU64; BUCKETS],
     sum: AtomicU64,
 }
 
 impl Histogram {
-    /// Counts `times` of a length. Only one thread may do so at a time.
-    pub(super) fn record(&self, bounds: &[u64; 14], length: u64, times: u64) {
-        let bucket = bounds.iter().position(|bound| length < *bound).unwrap_or(bounds.len());
+    /// Counts `times` that took so many microseconds. Only one thread may do so at a time.
+    pub(super) fn record(&self, bounds: &Bounds, us: u64, times: u64) {
+        let bucket = bounds.iter().position(|bound| us < *bound).unwrap_or(bounds.len());
         add(&self.counts[bucket], times);
-        if length > 0 {
-            add(&self.sum, length * times);
-        }
+        add(&self.sum, us * times);
     }
 
     /// Counts a time in microseconds. Only one thread may do so at a time.
@@ -54,7 +64,7 @@ pub(crate) fn add(counter: &AtomicU64, more: u64) {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
     /// Number of times in each bucket, not added up; the last one has those above all bounds.
-    pub(crate) counts: [u64; 15],
+    pub(crate) counts: [u64; BUCKETS],
     pub(super) sum: u64,
 }
 
@@ -76,27 +86,28 @@ pub(crate) fn print_us(
     label: &str,
     all: impl Iterator<Item = (&'static str, Times)>,
 ) {
-    print(page, name_and_help, label, (&STAGE_US, |us| us as f64 / 1e6), all);
+    print(page, name_and_help, label, &STAGE_US, all);
 }
 
 pub(super) fn print(
     page: &mut String,
     (name, help): (&str, &str),
     label: &str,
-    (bounds, unit): (&[u64; 14], fn(u64) -> f64),
+    bounds: &Bounds,
     all: impl Iterator<Item = (&'static str, Times)>,
 ) {
+    let seconds = |us: u64| us as f64 / 1e6;
     let mut line = |line: std::fmt::Arguments<'_>| writeln!(page, "{line}").expect("a string takes all");
     line(format_args!("# HELP {name} {help}\n# TYPE {name} histogram"));
     for (value, times) in all {
         let mut below = 0;
         for (bound, count) in bounds.iter().zip(times.counts) {
             below += count;
-            line(format_args!("{name}_bucket{{{label}=\"{value}\",le=\"{}\"}} {below}", unit(*bound)));
+            line(format_args!("{name}_bucket{{{label}=\"{value}\",le=\"{}\"}} {below}", seconds(*bound)));
         }
         let count = times.count();
         line(format_args!("{name}_bucket{{{label}=\"{value}\",le=\"+Inf\"}} {count}"));
-        line(format_args!("{name}_sum{{{label}=\"{value}\"}} {}", unit(times.sum)));
+        line(format_args!("{name}_sum{{{label}=\"{value}\"}} {}", seconds(times.sum)));
         line(format_args!("{name}_count{{{label}=\"{value}\"}} {count}"));
     }
 }

@@ -29,6 +29,9 @@ pub(super) const OPERATIONS: [&str; 25] = [
     "other",
 ];
 
+/// Name of the operation that only keeps a session alive.
+pub(super) const PING: &str = "ping";
+
 /// Index of an operation's code in `OPERATIONS`.
 pub(super) fn operation(code: i32) -> usize {
     match code {

@@ -46,6 +46,12 @@ pub(crate) fn log_bytes(shared: &Shared) -> u64 {
     directory_bytes(&shared.config.log_dir(), None)
 }
 
+/// Time that the processors have spent on this process, in seconds.
+pub(crate) fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 /// Resident memory of this process in bytes; 0 where the system does not tell.
 pub(crate) fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
