@@ -42,10 +42,11 @@ fn server() {
     }
 }
 
-/// Leaves something like a snapshot after as many sets as the directory's file says, and something like a log.
+/// Leaves something like a snapshot after as many sets as the directory's file `every` says, and something like a log. That file must not
+/// look like a snapshot, whose names begin with the word.
 fn keep(request: &[u8]) {
     static SETS: AtomicU64 = AtomicU64::new(0);
-    let Ok(writes) = fs::read_to_string("snapshot_writes") else { return };
+    let Ok(writes) = fs::read_to_string("every") else { return };
     let is_set = request[4..8] == OpCode::SetData.code().to_be_bytes();
     let sets = SETS.fetch_add(u64::from(is_set), Ordering::Relaxed) + u64::from(is_set);
     let writes: u64 = writes.parse().expect("a number of writes");

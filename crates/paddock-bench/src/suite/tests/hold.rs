@@ -29,7 +29,7 @@ fn snapshots_are_waited_for() {
         warm_up_s: 0.0,
     };
     let mut suite = suite(1, vec![Measurement::Snapshot(plan)]);
-    suite.servers[0].files.insert("snapshot_writes".to_owned(), "{snapshot_writes}".to_owned());
+    suite.servers[0].files.insert("every".to_owned(), "{snapshot_writes}".to_owned());
     suite.only.insert(0, vec![0]);
     let summary = play(&suite, &out, &[]).summary();
     assert!(summary.failures.is_empty(), "{:?}", summary.failures);
