@@ -90,7 +90,12 @@ impl Config {
             data_dir: "/data".into(),
             log_dir: None,
             member: 1,
-            founding: Founding { membership: Membership::new(vec![1], vec![]), members: String::new() },
+            founding: Founding {
+                membership: Membership::new(vec![1], vec![]),
+                members: String::new(),
+                by_majority: false,
+                files_change_members: false,
+            },
             refounding: None,
             tick_ms: 2000,
             garbage_interval_ms: 60_000,

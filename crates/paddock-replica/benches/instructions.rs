@@ -20,7 +20,12 @@ const NOW: Now = Now { monotonic_ms: 1000, wall_ms: 1_700_000_000_000 };
 fn options() -> ReplicaOptions {
     ReplicaOptions {
         member: 1,
-        founding: Founding { membership: Membership::new(vec![1], vec![]), members: String::new() },
+        founding: Founding {
+            membership: Membership::new(vec![1], vec![]),
+            members: String::new(),
+            by_majority: false,
+            files_change_members: false,
+        },
         tick_ms: 100,
         garbage_interval_ms: 60_000,
         garbage_max: 100,

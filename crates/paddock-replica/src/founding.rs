@@ -1,7 +1,9 @@
 //! Founding of an ensemble by members without data.
 //!
-//! A member that has nothing, no entry and no snapshot, asks the members that its configuration names. If most of the
-//! voters have nothing either, this is a new ensemble: each of them writes the same first entry, which says who votes.
+//! A member that has nothing, no entry and no snapshot, asks the members that its configuration names. If none of the
+//! voters has more, this is a new ensemble: each of them writes the same first entry, which says who votes. A voter that was never heard
+//! may have data, be it that of a member alone that is growing or all that two lost disks have left: it is waited for, unless whoever runs
+//! the ensemble knows better (`Founding::by_majority`).
 //! If one of them belongs to an ensemble already, this member is new to it, or has lost its data. Then it waits to be
 //! told everything, and has no say before: it might have promised something once that it does not know any more.
 //!
@@ -10,8 +12,8 @@
 //! ensemble has exactly the members and addresses with which it founds.
 //!
 //! A member that has written the first entry and knows no leader yet proves nothing. It may have slept since the founding, and the
-//! member that asks may have led the others meanwhile and lost its data: those two must not begin anew. Nobody needs it
-//! either: whoever heard that another member has nothing has told that member the same of itself.
+//! member that asks may have led the others meanwhile and lost its data: those two must not begin anew. So it does not count among the
+//! most of the voters who have nothing; it has no data to wait for, though.
 
 use std::collections::BTreeSet;
 
@@ -26,19 +28,31 @@ pub(crate) const FOUNDING_ROUND: u64 = 0;
 /// Term of the first entry. Nobody leads in it.
 pub(crate) const FIRST_TERM: u64 = 1;
 
+/// Ticks for which a founder waits for others before it says so, and after which it says so again.
+const TELL_TICKS: (u32, u32) = (50, 600);
+
 /// Members without data, as a member without data has heard of them.
 #[derive(Debug, Default)]
 pub(crate) struct Founders {
     /// Others besides this one.
     others: BTreeSet<u64>,
+    /// Those that have written the first entry, and know no leader yet.
+    begun: BTreeSet<u64>,
     /// True while the first entry is on its way to the disk.
     is_writing: bool,
+    /// Ticks for which it has waited for voters that were not heard.
+    ticks_waited: u32,
 }
 
 impl Founders {
     /// Another member says that it has no data.
     pub(crate) fn note_empty(&mut self, member: u64) {
         self.others.insert(member);
+    }
+
+    /// Another member says that its log has begun, and that it knows no leader yet.
+    pub(crate) fn note_begun(&mut self, member: u64) {
+        self.begun.insert(member);
     }
 
     pub(crate) fn is_writing(&self) -> bool {
@@ -50,10 +64,23 @@ impl Founders {
         self.is_writing = true;
     }
 
+    /// Another tick has gone by in waiting: true if it is time to tell of it.
+    pub(crate) fn is_time_to_tell(&mut self) -> bool {
+        let (first, again) = TELL_TICKS;
+        self.ticks_waited += 1;
+        self.ticks_waited == first || self.ticks_waited.is_multiple_of(again)
+    }
+
     /// True if this member is a voter and most of the voters have no data.
-    pub(crate) fn is_quorum(&self, own: u64, voters: &[u64]) -> bool {
+    pub(crate) fn are_most(&self, own: u64, voters: &[u64]) -> bool {
         let present = self.others.iter().filter(|id| voters.contains(id)).count() + 1;
         voters.contains(&own) && present > voters.len() / 2
+    }
+
+    /// Voters of which nothing has been heard that says that they have no data.
+    pub(crate) fn unheard(&self, own: u64, voters: &[u64]) -> Vec<u64> {
+        let is_heard = |id: &u64| *id == own || self.others.contains(id) || self.begun.contains(id);
+        voters.iter().filter(|id| !is_heard(id)).copied().collect()
     }
 }
 
@@ -85,13 +112,18 @@ pub(crate) fn naming_commands(
         tracing::info!(
             "a member alone becomes an ensemble: the other members of its configuration are to join"
         );
-        let mut body = Vec::new();
-        [-1, -1].iter().for_each(|&null| body.put_i32(null));
-        body.put_string(members);
-        body.put_i64(-1);
-        commands.push((OpCode::Reconfig, body));
+        commands.push((OpCode::Reconfig, reconfig_to(members)));
     }
     commands
+}
+
+/// The body of a request for the members of these lines, whichever there are.
+pub(crate) fn reconfig_to(members: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    [-1, -1].iter().for_each(|&null| body.put_i32(null));
+    body.put_string(members);
+    body.put_i64(-1);
+    body
 }
 
 #[cfg(test)]
@@ -101,14 +133,25 @@ mod tests {
     #[test]
     fn most_voters_have_to_be_without_data() {
         let check = |others: &[u64], voters: &[u64], expected| {
-            let founders = Founders { others: others.iter().copied().collect(), is_writing: false };
-            assert_eq!(founders.is_quorum(1, voters), expected, "{others:?} of {voters:?}");
+            let founders = Founders { others: others.iter().copied().collect(), ..Founders::default() };
+            assert_eq!(founders.are_most(1, voters), expected, "{others:?} of {voters:?}");
         };
         check(&[], &[1], true);
         check(&[], &[1, 2, 3], false);
         check(&[3], &[1, 2, 3], true);
         check(&[8, 9], &[1, 2, 3], false);
         check(&[2, 3], &[2, 3, 4], false);
+    }
+
+    #[test]
+    fn voters_are_unheard_until_they_say_that_they_have_no_data() {
+        let mut founders = Founders::default();
+        assert_eq!(founders.unheard(1, &[1, 2, 3]), [2, 3]);
+        founders.note_empty(3);
+        founders.note_empty(9);
+        assert_eq!(founders.unheard(1, &[1, 2, 3]), [2]);
+        founders.note_begun(2);
+        assert!(founders.unheard(1, &[1, 2, 3]).is_empty());
     }
 
     #[test]

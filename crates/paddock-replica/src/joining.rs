@@ -10,7 +10,7 @@ use crate::admission::{Admission, AdmissionState};
 use crate::founding::{FIRST_TERM, Founders};
 use crate::inquiry::Inquiry;
 use crate::message::{Condition, Greeting};
-use crate::{Cluster, HardState, Membership};
+use crate::{Cluster, Founding, HardState, Membership};
 
 #[derive(Debug)]
 pub(crate) struct Joining {
@@ -106,10 +106,30 @@ impl Joining {
         }
     }
 
-    /// True if most of these voters have no data, so that it is time to write the first entry.
-    pub(crate) fn may_found(&self, voters: &[u64]) -> bool {
-        let founders = self.founders.as_ref().filter(|founders| !founders.is_writing());
-        founders.is_some_and(|founders| founders.is_quorum(self.own, voters))
+    /// Another member has been heard whose log has only begun.
+    pub(crate) fn note_begun(&mut self, member: u64) {
+        if let Some(founders) = &mut self.founders {
+            founders.note_begun(member);
+        }
+    }
+
+    /// True if it is known that no voter has data, so that it is time to write the first entry.
+    pub(crate) fn may_found(&self, founding: &Founding) -> bool {
+        self.unheard_founders(founding).is_some_and(|unheard| founding.by_majority || unheard.is_empty())
+    }
+
+    /// Most of the voters have no data: those that have not been heard yet. `None` if they are fewer, or if this member founds nothing.
+    pub(crate) fn unheard_founders(&self, founding: &Founding) -> Option<Vec<u64>> {
+        let voters = &founding.membership.voters;
+        let founders = self.founders.as_ref().filter(|founders| !founders.is_writing())?;
+        founders.are_most(self.own, voters).then(|| founders.unheard(self.own, voters))
+    }
+
+    /// A tick of a founder. Returns now and then the voters for which it waits, though most are there.
+    pub(crate) fn tick_founding(&mut self, founding: &Founding) -> Option<Vec<u64>> {
+        let unheard = self.unheard_founders(founding).filter(|unheard| !unheard.is_empty())?;
+        let founders = self.founders.as_mut()?;
+        founders.is_time_to_tell().then_some(unheard)
     }
 
     pub(crate) fn begin_writing_first_entry(&mut self) {

@@ -17,6 +17,7 @@ mod disk_age;
 mod durability;
 mod effects;
 mod entry_log;
+mod file_lists;
 mod founding;
 mod gates;
 mod hard_state;

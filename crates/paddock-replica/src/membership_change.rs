@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paddock_proto::{ErrorCode, MemberRole, Xid};
+use paddock_proto::{EnsembleMember, ErrorCode, MemberRole, Xid};
 use paddock_state::ConnId;
 use paddock_tree::{Ensemble, Tree};
 
@@ -30,6 +30,8 @@ pub(crate) struct MembershipChange {
     target: Option<Target>,
     /// Digest of the members' addresses in the state.
     addresses: Option<u64>,
+    /// The members in the state, while no change is under way.
+    settled: Vec<EnsembleMember>,
     /// True if this member was removed from the ensemble.
     is_removed: bool,
     /// True if the state says something else of the members, and the shell was not told.
@@ -92,6 +94,8 @@ impl MembershipChange {
     pub(crate) fn follow(&mut self, own: u64, tree: &Tree, applied: u64) {
         self.target = Target::of(tree, applied);
         self.addresses = tree.ensemble().map(Ensemble::members_digest);
+        let settled = tree.ensemble().filter(|ensemble| ensemble.target.is_none());
+        self.settled = settled.map(|ensemble| ensemble.members.clone()).unwrap_or_default();
         let belongs = |ensemble: &Ensemble| ensemble.all_members().any(|member| u64::from(member.id) == own);
         let is_removed = tree.ensemble().is_some_and(|ensemble| !belongs(ensemble));
         if is_removed && !self.is_removed {
@@ -110,6 +114,11 @@ impl MembershipChange {
     /// Digest of the members' addresses in the state; `None` while there is no ensemble.
     pub(crate) fn addresses(&self) -> Option<u64> {
         self.addresses
+    }
+
+    /// The members in the state, if they are those that the leader has brought about and no change is under way.
+    pub(crate) fn settled_members(&self) -> Option<&[EnsembleMember]> {
+        (!self.settled.is_empty()).then_some(self.settled.as_slice())
     }
 
     pub(crate) fn is_removed(&self) -> bool {

@@ -95,6 +95,10 @@ pub(crate) enum PeerMessage {
     },
     /// The sender's operator wants it to lead.
     WantsLead,
+    /// The lines of the members in the sender's configuration, for the leader.
+    FileList {
+        lines: String,
+    },
 }
 
 /// Limits of a confirmation: it is meant for one process of the receiver, and counts once that has applied an entry.
@@ -193,6 +197,7 @@ const PRESENT: u8 = 11;
 const DIVERGED: u8 = 12;
 const CONFIRMED: u8 = 13;
 const WANTS_LEAD: u8 = 14;
+const FILE_LIST: u8 = 15;
 
 /// True if a message is about the log or the leader, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
@@ -268,6 +273,10 @@ impl PeerMessage {
                 out.extend_from_slice(profile);
             }
             PeerMessage::WantsLead => out.push(WANTS_LEAD),
+            PeerMessage::FileList { lines } => {
+                out.push(FILE_LIST);
+                out.put_string(lines);
+            }
         }
         out
     }
@@ -316,6 +325,7 @@ impl PeerMessage {
             }
             PRESENT => Ok(PeerMessage::Present { profile: reader.rest().to_vec() }),
             WANTS_LEAD => Ok(PeerMessage::WantsLead),
+            FILE_LIST => Ok(PeerMessage::FileList { lines: reader.string()?.to_owned() }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
     }
@@ -563,6 +573,7 @@ mod tests {
         check(PeerMessage::Present { profile: vec![] });
         check(PeerMessage::Present { profile: b"version".to_vec() });
         check(PeerMessage::WantsLead);
+        check(PeerMessage::FileList { lines: "server.1=a:1:2\n".to_owned() });
         let bytes = b"piece".to_vec();
         check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));
         let mut offer =

@@ -42,6 +42,11 @@ pub struct Founding {
     pub membership: Membership,
     /// Lines of `/zookeeper/config`; empty for a member alone, which has no ensemble.
     pub members: String,
+    /// Most of the voters without data are enough, though the others were never heard. One of those may have the data that all are
+    /// looking for.
+    pub by_majority: bool,
+    /// Configuration files say who the members are, and clients may not: a list on which the files of most voters agree is brought about.
+    pub files_change_members: bool,
 }
 
 /// Time between two ticks of a member, in milliseconds: a tenth of an election timeout.

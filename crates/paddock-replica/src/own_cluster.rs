@@ -1,5 +1,7 @@
 //! The ensemble that this member belongs to, and the peers that turned out to belong to others.
 
+use std::collections::BTreeSet;
+
 use paddock_state::Now;
 
 use crate::{Cluster, LogEntry};
@@ -15,6 +17,8 @@ pub(crate) struct OwnCluster {
     foreign: Vec<(u64, u64)>,
     /// True once a peer was refused for that: this member may stand at another one's address.
     has_met_foreign: bool,
+    /// Peers that were of another ensemble when they were heard last.
+    strangers: BTreeSet<u64>,
 }
 
 impl OwnCluster {
@@ -26,6 +30,7 @@ impl OwnCluster {
             is_named: false,
             foreign: Vec::new(),
             has_met_foreign: false,
+            strangers: BTreeSet::new(),
         };
         own.note_entries(entries);
         own
@@ -83,7 +88,21 @@ impl OwnCluster {
     /// A peer belongs to another ensemble.
     pub(crate) fn note_foreign(&mut self, peer: u64, cluster: Cluster) {
         self.has_met_foreign = true;
+        self.strangers.insert(peer);
         self.foreign.push((peer, cluster.id()));
+    }
+
+    /// A peer belongs to no other ensemble.
+    pub(crate) fn note_own(&mut self, peer: u64) {
+        self.strangers.remove(&peer);
+    }
+
+    /// True if voters that the configuration names belong to another ensemble, and the voters of this one are no majority of those named.
+    /// Where they are, a stranger is somebody who stands at the wrong address, and disturbs nobody.
+    pub(crate) fn is_disputed(&self, voters: &[u64], named: &[u64]) -> bool {
+        let is_outsider = |id: &&u64| named.contains(id) && !voters.contains(id);
+        let own = named.iter().filter(|id| voters.contains(id) && !self.strangers.contains(id)).count();
+        own <= named.len() / 2 && self.strangers.iter().any(|id| is_outsider(&id))
     }
 
     pub(crate) fn has_met_foreign(&self) -> bool {

@@ -23,12 +23,22 @@ pub enum ReadOnlyReason {
     Removed,
     /// The member's state differs from another one's, and it is not known which of them is right.
     InDoubt,
+    /// Members that the configuration names belong to another ensemble, and this one has no majority of those named.
+    Disputed,
+}
+
+/// What other members have told this one of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Verdicts {
+    pub(crate) is_removed: bool,
+    pub(crate) is_in_doubt: bool,
+    pub(crate) is_disputed: bool,
 }
 
 impl ReadOnlyReason {
     fn refuses_reads(self) -> bool {
-        use ReadOnlyReason::{InDoubt, Learning, Removed};
-        matches!(self, Learning | Removed | InDoubt)
+        use ReadOnlyReason::{Disputed, InDoubt, Learning, Removed};
+        matches!(self, Learning | Removed | InDoubt | Disputed)
     }
 }
 
@@ -123,8 +133,8 @@ impl ReadOnly {
     }
 
     /// Judges anew whether this member can write. Returns true if it can again, and could not before.
-    pub(crate) fn judge(&mut self, is_removed: bool, is_in_doubt: bool) -> bool {
-        let reason = self.current_reason(is_removed, is_in_doubt);
+    pub(crate) fn judge(&mut self, verdicts: Verdicts) -> bool {
+        let reason = self.current_reason(verdicts);
         if reason == self.reason {
             return false;
         }
@@ -136,8 +146,18 @@ impl ReadOnly {
             Some(ReadOnlyReason::InDoubt) => {
                 tracing::error!("no majority of the members has the state of this one: refusing clients")
             }
+            Some(ReadOnlyReason::Disputed) => tracing::error!(
+                "members that the configuration names belong to another ensemble, and this member's ensemble has no majority of \
+                 them: refusing clients; decide which data is right, stop the members that have the other, and start them with an \
+                 empty data directory"
+            ),
             // The owner of the disk, or of the list of members, logs these.
             Some(ReadOnlyReason::DiskFull | ReadOnlyReason::Learning | ReadOnlyReason::Removed) => {}
+            None if self.reason == Some(ReadOnlyReason::Disputed) => {
+                tracing::info!(
+                    "no member of the configuration belongs to another ensemble any more: accepting writes"
+                );
+            }
             None => tracing::info!("quorum regained: accepting writes"),
         }
         self.turn_to(reason);
@@ -153,13 +173,15 @@ impl ReadOnly {
         self.has_turned |= self.refuses_reads() && !has_refused_reads;
     }
 
-    fn current_reason(&self, is_removed: bool, is_in_doubt: bool) -> Option<ReadOnlyReason> {
-        if is_removed {
+    fn current_reason(&self, verdicts: Verdicts) -> Option<ReadOnlyReason> {
+        if verdicts.is_removed {
             Some(ReadOnlyReason::Removed)
         } else if self.is_learning {
             Some(ReadOnlyReason::Learning)
-        } else if is_in_doubt {
+        } else if verdicts.is_in_doubt {
             Some(ReadOnlyReason::InDoubt)
+        } else if verdicts.is_disputed {
+            Some(ReadOnlyReason::Disputed)
         } else if self.is_disk_full {
             Some(ReadOnlyReason::DiskFull)
         } else if self.ticks_without_leader >= PATIENCE_TICKS {
@@ -212,38 +234,39 @@ mod tests {
         let mut read_only = ReadOnly::default();
         for _ in 1..PATIENCE_TICKS {
             read_only.tick(false);
-            assert!(!read_only.judge(false, false));
+            assert!(!read_only.judge(Verdicts::default()));
         }
         assert!(!read_only.is_active());
         read_only.tick(false);
-        read_only.judge(false, false);
+        read_only.judge(Verdicts::default());
         assert!(read_only.is_active() && !read_only.refuses_reads());
         assert_eq!(read_only.take_turn(), Some(ReadOnlyTurn::Began));
         assert_eq!(read_only.take_turn(), None);
         read_only.tick(true);
-        assert!(read_only.judge(false, false), "writes are accepted again");
+        assert!(read_only.judge(Verdicts::default()), "writes are accepted again");
         assert_eq!(read_only.take_turn(), Some(ReadOnlyTurn::Ended));
     }
 
     #[test]
     fn a_member_whose_state_may_be_old_or_wrong_answers_no_reads() {
-        let check = |is_removed, is_learning, is_in_doubt, expected| {
+        let check = |is_removed, is_learning, (is_in_doubt, is_disputed), expected| {
             let mut read_only = ReadOnly { is_learning, is_disk_full: true, ..ReadOnly::default() };
-            read_only.judge(is_removed, is_in_doubt);
+            read_only.judge(Verdicts { is_removed, is_in_doubt, is_disputed });
             assert_eq!(read_only.reason, Some(expected));
             assert_eq!(read_only.refuses_reads(), expected != ReadOnlyReason::DiskFull);
         };
-        check(true, true, true, ReadOnlyReason::Removed);
-        check(false, true, true, ReadOnlyReason::Learning);
-        check(false, false, true, ReadOnlyReason::InDoubt);
-        check(false, false, false, ReadOnlyReason::DiskFull);
+        check(true, true, (true, true), ReadOnlyReason::Removed);
+        check(false, true, (true, true), ReadOnlyReason::Learning);
+        check(false, false, (true, true), ReadOnlyReason::InDoubt);
+        check(false, false, (false, true), ReadOnlyReason::Disputed);
+        check(false, false, (false, false), ReadOnlyReason::DiskFull);
     }
 
     #[test]
     fn connections_are_told_when_reads_come_to_be_refused() {
         let judged = |read_only: &mut ReadOnly, (is_removed, is_learning, is_in_doubt)| {
             read_only.is_learning = is_learning;
-            read_only.judge(is_removed, is_in_doubt);
+            read_only.judge(Verdicts { is_removed, is_in_doubt, ..Verdicts::default() });
             read_only.take_turn()
         };
         let none = (false, false, false);

@@ -26,7 +26,8 @@ use crate::digests::Digests;
 use crate::disk_age::DiskAge;
 use crate::durability::Durability;
 use crate::effects::QueuedEffects;
-use crate::founding::FOUNDING_ROUND;
+use crate::file_lists::FileLists;
+use crate::founding::{FOUNDING_ROUND, reconfig_to};
 use crate::gates::Gates;
 use crate::joining::Joining;
 use crate::leading::Leading;
@@ -37,7 +38,7 @@ use crate::options::TICK_MS;
 use crate::own_cluster::{OwnCluster, new_cluster_id};
 use crate::processes::Processes;
 use crate::queued_item::QueuedItem;
-use crate::read_only::{ReadOnly, ReadOnlyRequest};
+use crate::read_only::{ReadOnly, ReadOnlyRequest, Verdicts};
 use crate::requests::Requests;
 use crate::sessions::Sessions;
 use crate::snapshot_transfer::{SnapshotComplaints, SnapshotReceiver};
@@ -81,6 +82,7 @@ pub struct Replica {
     cluster: OwnCluster,
     processes: Processes,
     profiles: MemberProfiles,
+    file_lists: FileLists,
     disk_age: DiskAge,
     /// The number of this start is of no use, and clients are sent away before the start gets another one.
     is_number_used_up: bool,
@@ -125,6 +127,7 @@ impl Replica {
             joining: Joining::new(options.member, silent_until),
             processes: Processes::default(),
             profiles: MemberProfiles::default(),
+            file_lists: FileLists::new(&options.founding.members, options.founding.files_change_members),
             is_number_used_up: false,
             membership: MembershipChange::default(),
             receiver: SnapshotReceiver::default(),
@@ -314,7 +317,12 @@ impl Replica {
                 self.gates.close_forever(former);
             }
         }
-        self.submit_session(session, OpCode::ResumeSession, &resumption.ids, &resumption.body(), conn);
+        self.resume(conn, resumption);
+    }
+
+    fn resume(&mut self, conn: ConnId, resumption: &Resumption) {
+        let Resumption { session, ids, .. } = resumption;
+        self.submit_session(*session, OpCode::ResumeSession, ids, &resumption.body(), conn);
     }
 
     fn hear(&mut self, now: Now, session: SessionId) {
@@ -333,7 +341,13 @@ impl Replica {
     }
 
     fn judge_read_only(&mut self, now: Now) {
-        if self.read_only.judge(self.membership.is_removed(), self.digests.is_in_doubt()) {
+        let voters = &self.consensus.membership().voters;
+        let verdicts = Verdicts {
+            is_removed: self.membership.is_removed(),
+            is_in_doubt: self.digests.is_in_doubt(),
+            is_disputed: self.cluster.is_disputed(voters, &self.options.founding.membership.voters),
+        };
+        if self.read_only.judge(verdicts) {
             // Nobody could come back to a session meanwhile.
             self.sessions.liveness.renew_all(now.monotonic_ms);
         }
@@ -404,6 +418,7 @@ impl Replica {
             self.contact.make_due();
         }
         self.ask_questions(now);
+        self.follow_files();
         self.change_membership();
         if self.consensus.takes_proposals() && !self.read_only.is_active() {
             self.propose_secret(now);
@@ -434,6 +449,25 @@ impl Replica {
         }
         // A client that comes back from now on comes too late: its session's end stands in front of that.
         self.place_announcements(now);
+    }
+
+    /// Tells the leader which members this one's file has; a leader asks for the change that most files want.
+    fn follow_files(&mut self) {
+        let told = self.file_lists.tick();
+        if let (Some(lines), Some(leader)) =
+            (told, self.leadership.leader.filter(|leader| *leader != self.options.member))
+        {
+            self.outgoing.messages.push((leader, PeerMessage::FileList { lines }.encode()));
+        }
+        if !self.consensus.takes_proposals() || self.consensus.is_changing() {
+            return;
+        }
+        let Some(present) = self.membership.settled_members() else { return };
+        let voters = &self.consensus.membership().voters;
+        if let Some(lines) = self.file_lists.next_members(self.options.member, voters, present) {
+            tracing::info!(members = %lines.trim_end().replace('\n', " "), "most members' configuration has other members: changing them");
+            self.announce(OpCode::Reconfig, &reconfig_to(&lines));
+        }
     }
 
     /// Brings the membership nearer to what the state wants, if this member leads.

@@ -45,6 +45,7 @@ fn describe_body(body: &[u8]) -> String {
             format!("greeting: {condition:?} term={term} leader={leader:?} {found:?} ruling={ruling:?}{you}")
         }
         Ok(PeerMessage::Present { .. }) => "present".to_owned(),
+        Ok(PeerMessage::FileList { .. }) => "list of its file".to_owned(),
         Ok(PeerMessage::WantsLead) => "wants to lead".to_owned(),
         Ok(PeerMessage::Digest { index, digest, .. }) => format!("digest {digest:016x} at {index}"),
         Ok(PeerMessage::Diverged { index, digest }) => format!("most have digest {digest:016x} at {index}"),

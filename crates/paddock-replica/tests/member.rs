@@ -22,7 +22,12 @@ mod scripts;
 fn options() -> ReplicaOptions {
     ReplicaOptions {
         member: 1,
-        founding: Founding { membership: Membership::new(vec![1], vec![]), members: String::new() },
+        founding: Founding {
+            membership: Membership::new(vec![1], vec![]),
+            members: String::new(),
+            by_majority: false,
+            files_change_members: false,
+        },
         tick_ms: 100,
         garbage_interval_ms: 60_000,
         garbage_max: 100,

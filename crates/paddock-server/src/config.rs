@@ -68,6 +68,9 @@ pub struct Config {
     /// Makes this member, with the data it has, an ensemble of its own: for a quorum that is lost for good. What the
     /// members that are lost had acknowledged and this one never got is lost too.
     pub recover: bool,
+    /// Most voters without data found the ensemble, though the others were never heard. One of those may have the data that all are
+    /// looking for.
+    pub found_by_majority: bool,
     /// The unit of session expiry, in milliseconds.
     pub tick_ms: u32,
     /// A client that asks for a shorter timeout gets this one, in milliseconds.
@@ -150,6 +153,7 @@ impl Config {
             etcd: None,
             cross_check: None,
             recover: false,
+            found_by_majority: false,
             tick_ms,
             session_timeout_ms_min: 2 * tick_ms,
             session_timeout_ms_max: 20 * tick_ms,
@@ -310,7 +314,12 @@ impl Config {
     fn founding(&self) -> Founding {
         let Some(ensemble) = &self.ensemble else {
             let membership = Membership::new(vec![u64::from(self.member)], vec![]);
-            return Founding { membership, members: String::new() };
+            return Founding {
+                membership,
+                members: String::new(),
+                by_majority: false,
+                files_change_members: false,
+            };
         };
         let with = |role| {
             let members = ensemble.members.iter().filter(move |member| member.role == role);
@@ -319,6 +328,8 @@ impl Config {
         Founding {
             membership: Membership::new(with(Role::Participant), with(Role::Observer)),
             members: member_lines(&ensemble.members),
+            by_majority: self.found_by_majority,
+            files_change_members: !ensemble.reconfig_enabled,
         }
     }
 

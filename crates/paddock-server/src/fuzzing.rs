@@ -27,7 +27,12 @@ const FRAME_BYTES_MAX: i32 = 1 << 20;
 fn options() -> ReplicaOptions {
     ReplicaOptions {
         member: 1,
-        founding: Founding { membership: Membership::new(vec![1], vec![]), members: String::new() },
+        founding: Founding {
+            membership: Membership::new(vec![1], vec![]),
+            members: String::new(),
+            by_majority: false,
+            files_change_members: false,
+        },
         tick_ms: 100,
         garbage_interval_ms: 100,
         garbage_max: 10,

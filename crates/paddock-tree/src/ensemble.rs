@@ -65,7 +65,7 @@ pub fn lines(members: &[EnsembleMember]) -> String {
 }
 
 /// The members of lines, or of parts between commas; `None` if one cannot be read or stands there twice.
-pub(crate) fn parse_members(text: &str) -> Option<Vec<EnsembleMember>> {
+pub fn parse_members(text: &str) -> Option<Vec<EnsembleMember>> {
     let mut members = real_members(read_members(text, Present(&[]))?)?;
     members.sort_by_key(|member| member.id);
     Some(members)

@@ -45,7 +45,7 @@ pub use access::allows;
 pub use command::Command;
 pub use computed::COMPUTED;
 pub use draft::{Draft, DraftAcl, DraftError, DraftNode, Facts, Repairs};
-pub use ensemble::{Ensemble, digest_of_members, lines as member_lines};
+pub use ensemble::{Ensemble, digest_of_members, lines as member_lines, parse_members};
 pub use install::{AppliedTransaction, InstallError, Installed};
 pub use list_copy::{Copied, ListCopy};
 pub use load::{LoadError, TreeLoader};

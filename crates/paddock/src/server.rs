@@ -98,6 +98,9 @@ pub(crate) struct Args {
     /// Go on alone with the data of this member after a quorum was lost for good; asks for --yes
     #[arg(long)]
     recover: bool,
+    /// Found an ensemble with most of its members, though the others, which may have data, were never heard
+    #[arg(long, conflicts_with = "recover")]
+    found_by_majority: bool,
     /// Confirm --recover
     #[arg(long, requires = "recover")]
     yes: bool,
@@ -192,6 +195,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         recover::check(&loaded.config, args.yes)?;
         loaded.config.recover = true;
     }
+    loaded.config.found_by_majority = args.found_by_majority;
     Prepared { loaded, origin, logs, format }.serve()
 }
 

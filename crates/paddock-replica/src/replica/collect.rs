@@ -95,10 +95,11 @@ impl Replica {
 
     /// Writes the first entry, if it is time.
     fn found(&mut self, effects: &mut Effects) {
-        let founders = &self.options.founding.membership;
-        if !self.consensus.is_empty() || !self.joining.may_found(&founders.voters) {
+        let founding = &self.options.founding;
+        if !self.consensus.is_empty() || !self.joining.may_found(founding) {
             return;
         }
+        let founders = &founding.membership;
         self.joining.begin_writing_first_entry();
         let (entry, hard_state) = first_entry(founders, self.durability.written());
         tracing::debug!(voters = ?founders.voters, "founding");
@@ -159,6 +160,7 @@ impl Replica {
         self.requests.send_all_again();
         self.digests.tell_anew();
         self.membership.reconsider();
+        self.file_lists.begin_anew();
         // What a former leader heard is not known here.
         self.sessions.liveness.renew_all(now.monotonic_ms);
     }

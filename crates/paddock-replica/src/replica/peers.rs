@@ -33,6 +33,7 @@ impl Replica {
         if self.cluster().is_foreign_to(envelope.cluster) {
             return self.cluster.note_foreign(from, envelope.cluster);
         }
+        self.cluster.note_own(from);
         // The log is about to begin: a message for the one before is lost.
         if self.joining.is_writing_first_entry() || !self.hears(from, envelope.process, now.monotonic_ms) {
             return;
@@ -129,6 +130,7 @@ impl Replica {
             }
             PeerMessage::Diverged { index, digest } => self.digests.on_diverged(index, digest),
             PeerMessage::WantsLead => self.on_wants_lead(from),
+            PeerMessage::FileList { lines } => self.file_lists.hear(from, &lines),
             PeerMessage::Present { profile } => self.profiles.hear(from, profile),
             PeerMessage::Greeting(_) => {}
         }
@@ -276,6 +278,8 @@ impl Replica {
             self.on_inquiry_answered(from, cluster, greeting);
         } else if condition == Condition::Empty {
             self.joining.note_empty(from);
+        } else {
+            self.joining.note_begun(from);
         }
     }
 
@@ -346,7 +350,7 @@ impl Replica {
     /// names the same members at the same addresses. One such word is enough, where otherwise most voters have to vouch for an
     /// ensemble: another founder may have lost its disk, and cannot.
     fn is_founded_by(&self, from: u64, greeting: &Greeting) -> bool {
-        let Founding { membership, members } = &self.options.founding;
+        let Founding { membership, members, .. } = &self.options.founding;
         self.cluster.is_unnamed()
             && !self.consensus.is_empty()
             && greeting.condition == Condition::Established
@@ -388,6 +392,13 @@ impl Replica {
             self.number_this_start_anew();
         }
         self.finish_learning();
+        if let Some(unheard) = self.joining.tick_founding(&self.options.founding) {
+            tracing::warn!(
+                members = ?unheard,
+                "most members have no data, and would found an ensemble; it waits for members that were never heard and may have data: \
+                 start them, or start one of the others with --found-by-majority if there is nothing to be found"
+            );
+        }
         let is_founding = matches!(self.cluster(), Cluster::Proposed(_)) && !self.consensus.is_alone();
         if self.joining.has_questions() || is_founding {
             let question = self.greeting(Purpose::Question, None);

@@ -18,7 +18,12 @@ const NOW: Now = Now { monotonic_ms: 1000, wall_ms: 1_000_000 };
 fn options(voters: Vec<u64>) -> ReplicaOptions {
     ReplicaOptions {
         member: 1,
-        founding: Founding { membership: Membership::new(voters, vec![]), members: String::new() },
+        founding: Founding {
+            membership: Membership::new(voters, vec![]),
+            members: String::new(),
+            by_majority: false,
+            files_change_members: false,
+        },
         tick_ms: 100,
         garbage_interval_ms: 60_000,
         garbage_max: 100,

@@ -280,7 +280,12 @@ impl Stage {
 pub(crate) fn founding(voters: impl IntoIterator<Item = u64>) -> Founding {
     let voters: Vec<u64> = voters.into_iter().collect();
     let members = voters.iter().map(|id| server_line(*id, "participant") + "\n").collect();
-    Founding { membership: Membership::new(voters, vec![]), members }
+    Founding {
+        membership: Membership::new(voters, vec![]),
+        members,
+        by_majority: true,
+        files_change_members: false,
+    }
 }
 
 /// A member as a client names it.

@@ -115,7 +115,7 @@ compare! {
         log_compression,
         workers,
     ],
-    elsewhere: [admin, client_limits, late_names, recover, tls],
+    elsewhere: [admin, client_limits, found_by_majority, late_names, recover, tls],
 }
 
 compare! {

@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) observers: u8,
     /// Machines that are not among those who found the ensemble, and may join it.
     pub(crate) spares: u8,
+    /// Most of the voters without data are enough to found it.
+    pub(crate) founds_by_majority: bool,
     /// The unit of session expiry, in milliseconds.
     pub(crate) tick_ms: u64,
     /// Threads that serve connections.
@@ -60,6 +62,7 @@ impl Settings {
             members,
             observers: 0,
             spares,
+            founds_by_majority: false,
             tick_ms: *chance.pick(&[250, 500, 1000, 2000]),
             workers: chance.between(1, 3) as usize,
             garbage_interval_ms: chance.between(500, 10_000),
@@ -101,6 +104,7 @@ impl Settings {
             self.long_list = *chance.pick(&[1, 2, 3, 5]);
             self.limits.children_per_turn = *chance.pick(&[1, 1, 2, 3]);
         }
+        self.founds_by_majority = chance.one_in(2);
     }
 
     pub(crate) fn machines(&self) -> u8 {
@@ -182,6 +186,6 @@ impl Settings {
         let (learners, voters) = all.iter().partition(|id| self.is_observer(**id));
         let ids = |some: Vec<&u8>| some.into_iter().copied().map(u64::from).collect();
         let membership = Membership::new(ids(voters), ids(learners));
-        Founding { membership, members }
+        Founding { membership, members, by_majority: self.founds_by_majority, files_change_members: false }
     }
 }

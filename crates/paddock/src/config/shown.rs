@@ -27,6 +27,7 @@ fn shown(config: &Config) -> String {
         tls,
         // That is said on the command line, and not in a file.
         recover: _,
+        found_by_majority: _,
         tick_ms,
         session_timeout_ms_min,
         session_timeout_ms_max,

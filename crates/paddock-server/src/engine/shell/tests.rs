@@ -119,7 +119,12 @@ fn the_audit_log_names_the_ephemerals_of_all_portions() {
     let config = paddock_member::Config {
         removed_at_once: 2,
         work_at_once: 1,
-        founding: Founding { membership: Membership::new(vec![1], vec![]), members: String::new() },
+        founding: Founding {
+            membership: Membership::new(vec![1], vec![]),
+            members: String::new(),
+            by_majority: false,
+            files_change_members: false,
+        },
         ..Config::new("/data").of_member()
     };
     let now = Now { monotonic_ms: 1, wall_ms: 1 };

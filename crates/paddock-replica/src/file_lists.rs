@@ -1,0 +1,254 @@
+//! Lists of members in configuration files, and the changes of members that they ask for.
+//!
+//! Where clients may not change the members (`reconfigEnabled=false`), files say who they are: whoever adds a server to an ensemble of
+//! ZooKeeper's, or a chart that does it, changes the files and restarts one member after the other. Every member tells the leader of the
+//! list in its own file. The leader follows a list on which most of the voters agree, all of them running: it changes one member at a
+//! time, so that two majorities always share a voter, and asks for a change that failed again after a while.
+//!
+//! Files need not be alike to the letter. A member often has 0.0.0.0 for itself, which is no address for the others; the ports for clients
+//! are left as they are for members that are there already.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use paddock_proto::{EnsembleMember, MemberRole};
+use paddock_tree::{member_lines, parse_members};
+
+/// Ticks between two of the times at which a member tells its list.
+const TELL_TICKS: u32 = 50;
+/// Ticks after which a list counts no more that was not told again.
+const HEARD_TICKS: u32 = 3 * TELL_TICKS;
+/// Ticks after which a change that did not come about is asked for again.
+const AGAIN_TICKS: u32 = 600;
+/// Bytes of a list that another member tells, at most.
+const BYTES_MAX: usize = 64 << 10;
+
+/// The lists that this member knows of. Empty while clients may change the members.
+#[derive(Debug, Default)]
+pub(crate) struct FileLists {
+    own: Vec<EnsembleMember>,
+    ticks: u32,
+    told: BTreeMap<u64, Told>,
+    /// The members that the leader asked for last, and the tick.
+    asked: Option<(String, u32)>,
+}
+
+#[derive(Debug)]
+struct Told {
+    members: Vec<EnsembleMember>,
+    tick: u32,
+}
+
+impl FileLists {
+    /// `own` are the lines of this member's file; they are read if files are to be followed.
+    pub(crate) fn new(own: &str, are_followed: bool) -> FileLists {
+        let own = if are_followed { parse_members(own).unwrap_or_default() } else { Vec::new() };
+        FileLists { own, ..FileLists::default() }
+    }
+
+    /// A tick. Returns the list for the leader, if it is time to tell it.
+    pub(crate) fn tick(&mut self) -> Option<String> {
+        self.ticks += 1;
+        let is_due = !self.own.is_empty() && self.ticks.is_multiple_of(TELL_TICKS);
+        is_due.then(|| member_lines(&self.own))
+    }
+
+    /// Another member tells of its file. What cannot be read, or is too long, counts as nothing.
+    pub(crate) fn hear(&mut self, from: u64, lines: &str) {
+        let lines = if lines.len() <= BYTES_MAX { lines } else { "" };
+        let members = parse_members(lines).unwrap_or_default();
+        self.told.insert(from, Told { members, tick: self.ticks });
+    }
+
+    /// This member begins to lead, or ceases to: what it was told before is old.
+    pub(crate) fn begin_anew(&mut self) {
+        self.told.clear();
+        self.asked = None;
+    }
+
+    /// The lines of the members that this leader is to ask for next, since most of the `voters` have a list that leads there; `None` if they
+    /// are there already, or it is not time to ask again. `own` is this member's number.
+    pub(crate) fn next_members(
+        &mut self,
+        own: u64,
+        voters: &[u64],
+        present: &[EnsembleMember],
+    ) -> Option<String> {
+        if self.own.is_empty() || present.is_empty() {
+            return None;
+        }
+        let next = one_step(present, &self.agreed(own, voters, present)?)?;
+        let lines = member_lines(&next);
+        let is_too_early = |(asked, tick): &(String, u32)| *asked == lines && self.ticks - tick < AGAIN_TICKS;
+        if self.asked.as_ref().is_some_and(is_too_early) {
+            return None;
+        }
+        self.asked = Some((lines.clone(), self.ticks));
+        Some(lines)
+    }
+
+    /// The members on which the files of most voters agree.
+    fn agreed(&self, own: u64, voters: &[u64], present: &[EnsembleMember]) -> Option<Vec<EnsembleMember>> {
+        let is_fresh = |told: &&Told| self.ticks - told.tick <= HEARD_TICKS;
+        let list_of = |voter: &u64| {
+            if *voter == own {
+                return Some(self.own.as_slice());
+            }
+            self.told.get(voter).filter(is_fresh).map(|told| told.members.as_slice())
+        };
+        let lists: Vec<&[EnsembleMember]> = voters.iter().filter_map(list_of).collect();
+        let is_most = |count: usize| 2 * count > voters.len();
+        let alike =
+            |one: &[EnsembleMember]| lists.iter().filter(|other| have_same_members(one, other)).count();
+        let agreed = lists.iter().find(|list| !list.is_empty() && is_most(alike(list)))?;
+        let entry = |wanted: &EnsembleMember| {
+            let entries = lists.iter().flat_map(|list| list.iter()).filter(|entry| entry.id == wanted.id);
+            let entries: Vec<&EnsembleMember> =
+                entries.filter(|entry| leads_somewhere(&entry.host)).collect();
+            let is_common = |one: &&&EnsembleMember| {
+                is_most(entries.iter().filter(|other| has_same_place(one, other)).count())
+            };
+            let common = entries.iter().find(is_common).map(|entry| (*entry).clone());
+            match present.iter().find(|member| member.id == wanted.id) {
+                // The port for clients is told to them, and nothing more hangs on it.
+                Some(member) => {
+                    let place = common.unwrap_or_else(|| member.clone());
+                    Some(EnsembleMember { role: wanted.role, client: member.client.clone(), ..place })
+                }
+                None => common,
+            }
+        };
+        agreed.iter().map(entry).collect()
+    }
+}
+
+fn have_same_members(one: &[EnsembleMember], other: &[EnsembleMember]) -> bool {
+    let key = |member: &EnsembleMember| (member.id, member.role == MemberRole::Participant);
+    one.iter().map(key).eq(other.iter().map(key))
+}
+
+fn has_same_place(one: &EnsembleMember, other: &EnsembleMember) -> bool {
+    let place = |member: &EnsembleMember| (member.quorum_port, member.election_port);
+    one.host == other.host && place(one) == place(other)
+}
+
+/// False for 0.0.0.0 and the like: they mean something on one machine only.
+fn leads_somewhere(host: &str) -> bool {
+    host.parse::<IpAddr>()
+        .map_or(host != "localhost", |address| !address.is_unspecified() && !address.is_loopback())
+}
+
+/// The members after one of them was added, changed or removed, in this order, on the way from `present` to `wanted`; `None` if they are
+/// the same.
+fn one_step(present: &[EnsembleMember], wanted: &[EnsembleMember]) -> Option<Vec<EnsembleMember>> {
+    let mut next = present.to_vec();
+    let of = |members: &[EnsembleMember], id| members.iter().position(|member| member.id == id);
+    if let Some(added) = wanted.iter().find(|member| of(present, member.id).is_none()) {
+        next.push(added.clone());
+    } else if let Some((at, changed)) = wanted.iter().find_map(|member| {
+        let at = of(present, member.id)?;
+        (present[at] != *member).then_some((at, member))
+    }) {
+        next[at] = changed.clone();
+    } else if let Some(at) = present.iter().rposition(|member| of(wanted, member.id).is_none()) {
+        next.remove(at);
+    } else {
+        return None;
+    }
+    next.sort_by_key(|member| member.id);
+    Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(id: u8, host: &str) -> String {
+        format!("server.{id}={host}:2888:3888:participant;2181\n")
+    }
+
+    fn lines(ids: &[u8]) -> String {
+        ids.iter().map(|id| line(*id, &format!("zoo{id}"))).collect()
+    }
+
+    fn members(text: &str) -> Vec<EnsembleMember> {
+        parse_members(text).expect("they can be read")
+    }
+
+    /// The members that member 1 asks for when it leads `voters`, who are `present`. `told` are the files of others.
+    fn next(own: &str, told: &[(u64, &str)], present: &str) -> Option<String> {
+        let mut lists = FileLists::new(own, true);
+        told.iter().for_each(|(from, lines)| lists.hear(*from, lines));
+        let present = members(present);
+        let voters: Vec<u64> = present.iter().map(|member| member.id.into()).collect();
+        let asked = lists.next_members(1, &voters, &present);
+        assert_eq!(lists.next_members(1, &voters, &present), None, "it was asked for just now");
+        asked.map(|lines| lines.replace(":2888:3888:participant;0.0.0.0:2181\n", " "))
+    }
+
+    #[test]
+    fn most_files_are_followed_one_member_at_a_time() {
+        let (three, five) = (lines(&[1, 2, 3]), lines(&[1, 2, 3, 4, 5]));
+        assert_eq!(next(&five, &[(2, &three), (3, &three)], &three), None);
+        assert_eq!(next(&five, &[], &three), None, "one of three");
+        let four = Some("server.1=zoo1 server.2=zoo2 server.3=zoo3 server.4=zoo4 ".to_owned());
+        assert_eq!(next(&five, &[(2, &five), (3, &three)], &three), four);
+        assert_eq!(next(&five, &[(2, &five), (4, &three)], &three), four, "4 has no vote yet");
+        assert_eq!(
+            next(&three, &[(2, &five), (3, &five)], &three),
+            four,
+            "the leader's own file counts as one"
+        );
+        assert_eq!(next(&five, &[(2, &five)], &five), None, "all are there");
+        assert_eq!(next(&three, &[(2, &three), (3, &three)], &five), four);
+        assert_eq!(
+            next(&lines(&[2, 3]), &[(2, &lines(&[2, 3]))], &three),
+            Some("server.2=zoo2 server.3=zoo3 ".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_member_may_have_no_address_for_itself() {
+        let own = |id: u8| lines(&[1, 2, 3, 4]).replace(&format!("zoo{id}:"), "0.0.0.0:");
+        let three = lines(&[1, 2, 3]);
+        let asked = next(&own(1), &[(2, &own(2)), (3, &own(3))], &three);
+        assert_eq!(asked, Some("server.1=zoo1 server.2=zoo2 server.3=zoo3 server.4=zoo4 ".to_owned()));
+        let nowhere = own(4);
+        assert_eq!(next(&nowhere, &[(2, &nowhere), (3, &nowhere)], &three), None, "nobody knows where 4 is");
+    }
+
+    #[test]
+    fn a_member_that_moves_keeps_its_port_for_clients() {
+        let moved = lines(&[1, 2, 3]).replace("zoo3", "new3").replace(";2181", "");
+        let asked = next(&moved, &[(2, &moved)], &lines(&[1, 2, 3]));
+        assert_eq!(asked, Some("server.1=zoo1 server.2=zoo2 server.3=new3 ".to_owned()));
+    }
+
+    #[test]
+    fn a_list_that_was_not_told_again_counts_no_more() {
+        let (three, four) = (lines(&[1, 2, 3]), lines(&[1, 2, 3, 4]));
+        let mut lists = FileLists::new(&four, true);
+        lists.hear(2, &four);
+        for _ in 0..=HEARD_TICKS {
+            lists.tick();
+        }
+        assert_eq!(lists.next_members(1, &[1, 2, 3], &members(&three)), None);
+        lists.hear(2, "server.x=");
+        assert_eq!(lists.next_members(1, &[1, 2, 3], &members(&three)), None);
+        lists.hear(2, &four);
+        assert!(lists.next_members(1, &[1, 2, 3], &members(&three)).is_some());
+        for _ in 0..AGAIN_TICKS {
+            lists.tick();
+        }
+        lists.hear(2, &four);
+        assert!(lists.next_members(1, &[1, 2, 3], &members(&three)).is_some(), "it is asked for again");
+    }
+
+    #[test]
+    fn nobody_is_told_where_clients_may_change_the_members() {
+        let mut lists = FileLists::new(&lines(&[1, 2]), false);
+        assert!((0..2 * TELL_TICKS).all(|_| lists.tick().is_none()));
+        let mut lists = FileLists::new(&lines(&[1, 2]), true);
+        assert_eq!((0..2 * TELL_TICKS).filter_map(|_| lists.tick()).count(), 2);
+    }
+}
