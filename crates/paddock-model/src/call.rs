@@ -17,6 +17,7 @@ pub enum Wish {
         timeout_ms: i32,
         is_keyed: bool,
         is_asking: bool,
+        moves: Option<u32>,
     },
     BindSession,
     SetSecret {
@@ -103,8 +104,8 @@ impl Wish {
     fn of_single(write: &Write<'_>) -> Wish {
         match *write {
             Write::CreateSession { timeout_ms } => Wish::CreateSession { timeout_ms },
-            Write::ResumeSession { timeout_ms, is_keyed, is_asking } => {
-                Wish::ResumeSession { timeout_ms, is_keyed, is_asking }
+            Write::ResumeSession { timeout_ms, is_keyed, is_asking, moves } => {
+                Wish::ResumeSession { timeout_ms, is_keyed, is_asking, moves }
             }
             Write::BindSession => Wish::BindSession,
             Write::SetSecret { secret } => Wish::SetSecret { secret },
@@ -180,8 +181,8 @@ impl Wish {
     pub fn put_body(&self, out: &mut Vec<u8>) {
         match self {
             Wish::CreateSession { timeout_ms } => out.put_i32(*timeout_ms),
-            Wish::ResumeSession { timeout_ms, is_keyed, is_asking } => {
-                encode::resume_session(out, *timeout_ms, *is_keyed, *is_asking);
+            Wish::ResumeSession { timeout_ms, is_keyed, is_asking, moves } => {
+                encode::resume_session(out, *timeout_ms, *is_keyed, *is_asking, *moves);
             }
             Wish::SetSecret { secret } => encode::secret(out, secret),
             Wish::ExpireSession { session } => out.put_i64(session.0),

@@ -43,6 +43,7 @@ struct Session {
     /// It began when there was a secret.
     is_keyed: bool,
     proven: Option<Id>,
+    moves: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -121,8 +122,8 @@ impl Model {
     pub fn apply(&mut self, call: &Call) -> Outcome<'static> {
         let mut changes = Vec::new();
         let result = match &call.wish {
-            Wish::ResumeSession { timeout_ms, is_keyed, is_asking } => {
-                self.resume(call, *timeout_ms, *is_keyed, *is_asking)
+            Wish::ResumeSession { timeout_ms, is_keyed, is_asking, moves } => {
+                self.resume(call, *timeout_ms, (*is_keyed, *is_asking), *moves)
             }
             Wish::BindSession => self.bind(call),
             Wish::SetSecret { .. } if call.session == SessionId::NONE => {
@@ -176,7 +177,8 @@ impl Model {
                     return Err(ErrorCode::BadArguments);
                 }
                 let (is_keyed, proven) = (self.has_secret, proven(&call.ids));
-                let session = Session { timeout_ms: *timeout_ms, owner: call.member, is_keyed, proven };
+                let session =
+                    Session { timeout_ms: *timeout_ms, owner: call.member, is_keyed, proven, moves: 0 };
                 self.sessions.insert(call.session, session);
                 return Ok(WriteReply::Done);
             }
@@ -205,7 +207,13 @@ impl Model {
         }
     }
 
-    fn resume(&mut self, call: &Call, timeout_ms: i32, is_keyed: bool, is_asking: bool) -> Reply {
+    fn resume(
+        &mut self,
+        call: &Call,
+        timeout_ms: i32,
+        (is_keyed, is_asking): (bool, bool),
+        moves: Option<u32>,
+    ) -> Reply {
         let Some(session) = self.sessions.get_mut(&call.session) else {
             return Err(ErrorCode::SessionExpired);
         };
@@ -216,8 +224,12 @@ impl Model {
             if session.proven.as_ref().is_some_and(|proven| !call.ids.contains(proven)) {
                 return Err(ErrorCode::NoAuth);
             }
+            if moves.is_some_and(|moves| moves != session.moves) {
+                return Err(ErrorCode::SessionMoved);
+            }
             session.timeout_ms = timeout_ms;
             session.owner = call.member;
+            session.moves += u32::from(moves.is_some());
         }
         Ok(WriteReply::Done)
     }

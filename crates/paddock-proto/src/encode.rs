@@ -1,7 +1,7 @@
 //! The bodies of requests, as a client writes them.
 
 use crate::jute::Writer;
-use crate::request::{RESUME_ASKING, RESUME_KEYED};
+use crate::request::{RESUME_ASKING, RESUME_COUNTED, RESUME_KEYED};
 use crate::{Acl, AclList, AddWatchMode, CreateMode, OpCode, SessionSecret, SetWatches, WatcherKind};
 
 /// The operation that makes a znode of this kind and answers with its path alone.
@@ -12,11 +12,20 @@ pub fn create_op(mode: CreateMode) -> OpCode {
     }
 }
 
-/// The flags of a `Write::ResumeSession` go behind the timeout.
-pub fn resume_session(out: &mut Vec<u8>, timeout_ms: i32, is_keyed: bool, is_asking: bool) {
+/// The flags of a `Write::ResumeSession` go behind the timeout, and the number of moves behind them.
+pub fn resume_session(
+    out: &mut Vec<u8>,
+    timeout_ms: i32,
+    is_keyed: bool,
+    is_asking: bool,
+    moves: Option<u32>,
+) {
     out.put_i32(timeout_ms);
-    let keyed = if is_keyed { RESUME_KEYED } else { 0 };
-    out.push(keyed | if is_asking { RESUME_ASKING } else { 0 });
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    out.push(
+        flag(is_keyed, RESUME_KEYED) | flag(is_asking, RESUME_ASKING) | flag(moves.is_some(), RESUME_COUNTED),
+    );
+    moves.iter().for_each(|moves| out.put_i32(*moves as i32));
 }
 
 pub fn secret(out: &mut Vec<u8>, secret: &SessionSecret) {

@@ -56,6 +56,9 @@ pub enum Write<'a> {
         is_keyed: bool,
         /// The client has yet to show an identity: it is only asked if the session lives.
         is_asking: bool,
+        /// How often the session had moved, as the member knew when it asked: one that has moved since is not taken from where it is.
+        /// `None` from builds that did not count, whose requests count as no move.
+        moves: Option<u32>,
     },
     /// The client of a session has proved who it is: from now on nobody else resumes it. Refused from clients, and no
     /// transaction: it takes no zxid.
@@ -351,6 +354,7 @@ impl<'a> Request<'a> {
 /// Flags of a session that is resumed.
 pub(crate) const RESUME_KEYED: u8 = 1;
 pub(crate) const RESUME_ASKING: u8 = 2;
+pub(crate) const RESUME_COUNTED: u8 = 4;
 
 fn decode_secret(r: &mut Reader<'_>) -> Result<SessionSecret, DecodeError> {
     let bytes = r.buffer()?.unwrap_or_default();
@@ -453,14 +457,15 @@ impl<'a> Write<'a> {
         let timeout_ms = r.i32()?;
         // Builds that knew ZooKeeper's passwords only wrote no flags.
         let flags = if r.is_empty() { 0 } else { r.u8()? };
-        if flags & !(RESUME_KEYED | RESUME_ASKING) != 0 {
+        if flags & !(RESUME_KEYED | RESUME_ASKING | RESUME_COUNTED) != 0 {
             return Err(DecodeError::UnknownValue {
                 field: "flags of a resumed session",
                 value: flags.into(),
             });
         }
         let (is_keyed, is_asking) = (flags & RESUME_KEYED != 0, flags & RESUME_ASKING != 0);
-        Ok(Write::ResumeSession { timeout_ms, is_keyed, is_asking })
+        let moves = if flags & RESUME_COUNTED != 0 { Some(r.i32()? as u32) } else { None };
+        Ok(Write::ResumeSession { timeout_ms, is_keyed, is_asking, moves })
     }
 
     fn decode_in_multi(op: OpCode, r: &mut Reader<'a>) -> Result<Write<'a>, DecodeError> {

@@ -291,7 +291,7 @@ mod tests {
     fn it_is_told_who_comes_back_by_a_batch() {
         let resume = |session: i64, is_asking: bool| {
             let (mut body, mut command) = (Vec::new(), Vec::new());
-            encode::resume_session(&mut body, 4000, true, is_asking);
+            encode::resume_session(&mut body, 4000, true, is_asking, None);
             let op = OpCode::ResumeSession;
             Command::encode(SessionId(session), 0, IdList::NONE, op, &body, &mut command);
             command

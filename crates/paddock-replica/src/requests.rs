@@ -87,6 +87,11 @@ impl Requests {
         self.asked_for_sessions.insert(conn, self.outstanding.next_number());
     }
 
+    /// True if the connection has asked for a session and is not gone.
+    pub(crate) fn has_asked_for_session(&self, conn: ConnId) -> bool {
+        self.asked_for_sessions.contains_key(&conn)
+    }
+
     /// The connection is gone. The session for which it has asked is withdrawn if it has not got it yet: the client may have that on another
     /// connection by the time at which the command would be carried out, and would lose it.
     pub(crate) fn disconnect(&mut self, conn: ConnId) {

@@ -40,20 +40,29 @@ pub struct Resumption {
     /// The client has yet to show an identity. It is told by `Connected` that the session lives, and nothing changes for whoever is
     /// served on it; with the identity it is resumed by another input.
     pub is_asking: bool,
+    /// How often the session had moved, as its member knew.
+    pub moves: u32,
     pub ids: ProvenIds,
 }
 
 impl Resumption {
     /// By a client with a keyed password, which has nothing else to show.
     pub fn keyed(session: SessionId, timeout_ms: i32) -> Resumption {
-        let (is_keyed, is_asking, ids) = (true, false, ProvenIds::default());
-        Resumption { session, timeout_ms, is_keyed, is_asking, ids }
+        let (is_keyed, is_asking, moves, ids) = (true, false, 0, ProvenIds::default());
+        Resumption { session, timeout_ms, is_keyed, is_asking, moves, ids }
     }
 
     /// Body of the command.
     pub fn body(&self) -> Vec<u8> {
         let mut body = Vec::new();
-        encode::resume_session(&mut body, self.timeout_ms, self.is_keyed, self.is_asking);
+        encode::resume_session(&mut body, self.timeout_ms, self.is_keyed, self.is_asking, Some(self.moves));
+        body
+    }
+
+    /// The same for an engine that has other means to know where the session is.
+    pub fn body_without_moves(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        encode::resume_session(&mut body, self.timeout_ms, self.is_keyed, self.is_asking, None);
         body
     }
 }

@@ -106,7 +106,7 @@ impl Tree {
         proven: Option<Id>,
     ) {
         let proven = proven.map(Box::new);
-        self.sessions.insert(session, Session { timeout_ms, owner: member, is_keyed, proven });
+        self.sessions.insert(session, Session { is_keyed, proven, ..Session::new(timeout_ms, member) });
     }
 
     /// A session that ended; false, and nothing done, while it still owns znodes.

@@ -13,7 +13,7 @@ use crate::ensemble::{Ensemble, parse_members};
 use crate::origins::Origins;
 use crate::quota::QuotaOverruns;
 use crate::session::Session;
-use crate::snapshot::{FORMAT, FORMAT_WITHOUT_SECRET, HEADER_BLOCK, ZNODE_BLOCK};
+use crate::snapshot::{FORMAT, FORMAT_WITHOUT_MOVES, FORMAT_WITHOUT_SECRET, HEADER_BLOCK, ZNODE_BLOCK};
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
 
@@ -152,9 +152,10 @@ impl TreeLoader {
         if self.header.is_some() {
             return Err(LoadError::Header);
         }
-        let has_secret = match r.i32()? {
-            FORMAT => true,
-            FORMAT_WITHOUT_SECRET => false,
+        let (has_secret, has_moves) = match r.i32()? {
+            FORMAT => (true, true),
+            FORMAT_WITHOUT_MOVES => (true, false),
+            FORMAT_WITHOUT_SECRET => (false, false),
             other => return Err(LoadError::UnknownFormat(other)),
         };
         let (zxid, nodes, digest) = (Zxid(r.i64()?), r.i64()?, r.i64()? as u64);
@@ -164,6 +165,9 @@ impl TreeLoader {
             if has_secret {
                 known.is_keyed = r.bool()?;
                 known.proven = if r.bool()? { Some(Box::new(Id::decode(r)?)) } else { None };
+            }
+            if has_moves {
+                known.moves = r.i32()? as u32;
             }
             if sessions.insert(session, known).is_some() {
                 return Err(LoadError::RepeatedSession(session));

@@ -14,12 +14,14 @@ pub(crate) struct Session {
     pub(crate) is_keyed: bool,
     /// The identity that its client has proved: only who proves the same resumes it.
     pub(crate) proven: Option<Box<Id>>,
+    /// How often its client has come back, at this member or another.
+    pub(crate) moves: u32,
 }
 
 impl Session {
     /// A session with ZooKeeper's password, whose client has proved nothing.
     pub(crate) fn new(timeout_ms: i32, owner: u8) -> Session {
-        Session { timeout_ms, owner, is_keyed: false, proven: None }
+        Session { timeout_ms, owner, is_keyed: false, proven: None, moves: 0 }
     }
 
     /// True if a client with these identities is the one that the session is bound to, or it is bound to none.
@@ -29,7 +31,8 @@ impl Session {
         self.proven.as_deref().is_none_or(is_the_same)
     }
 
-    /// Part of the state's digest. A session without a keyed password and a proven identity has the digest that it had before there were any.
+    /// Part of the state's digest. A session without a keyed password, a proven identity and moves has the digest that it had before there
+    /// were any.
     pub(crate) fn digest(&self, id: SessionId) -> u64 {
         let mut bytes = Vec::with_capacity(64);
         bytes.extend_from_slice(&id.0.to_le_bytes());
@@ -41,6 +44,9 @@ impl Session {
         if let Some(proven) = &self.proven {
             bytes.put_string(&proven.scheme);
             bytes.put_string(&proven.id);
+        }
+        if self.moves > 0 {
+            bytes.extend_from_slice(&self.moves.to_le_bytes());
         }
         xxh3_64(&bytes)
     }
@@ -71,9 +77,10 @@ mod tests {
         assert_eq!(plain.digest(SessionId(7)), xxh3_64(&bytes));
         let keyed = Session { is_keyed: true, ..plain.clone() };
         let bound = |id: &str| Session { proven: Some(Box::new(Id::new("sasl", id))), ..plain.clone() };
-        let digests =
-            [plain.clone(), keyed, bound("ann"), bound("bob")].map(|session| session.digest(SessionId(7)));
-        let distinct: std::collections::BTreeSet<u64> = digests.into();
-        assert_eq!(distinct.len(), 4);
+        let moved = |moves| Session { moves, ..plain.clone() };
+        let all = [plain.clone(), keyed, bound("ann"), bound("bob"), moved(1), moved(2)];
+        let distinct: std::collections::BTreeSet<u64> =
+            all.map(|session| session.digest(SessionId(7))).into();
+        assert_eq!(distinct.len(), 6);
     }
 }

@@ -9,7 +9,9 @@ use crate::Tree;
 use crate::ensemble::{Ensemble, lines};
 
 /// In front of the header; the number grows when an older member could not read the rest.
-pub(crate) const FORMAT: i32 = 4;
+pub(crate) const FORMAT: i32 = 5;
+/// The number of snapshots of builds that did not count the moves of sessions, which are read.
+pub(crate) const FORMAT_WITHOUT_MOVES: i32 = 4;
 /// The number of snapshots of builds that knew ZooKeeper's passwords only, which are read.
 pub(crate) const FORMAT_WITHOUT_SECRET: i32 = 3;
 pub(crate) const HEADER_BLOCK: u8 = b'H';
@@ -60,6 +62,7 @@ impl Tree {
             out.put_bool(session.is_keyed);
             out.put_bool(session.proven.is_some());
             session.proven.iter().for_each(|id| id.encode(&mut out));
+            out.put_i32(session.moves as i32);
         }
         out.put_count(self.origins.last.len());
         for (&member, &(incarnation, number)) in &self.origins.last {

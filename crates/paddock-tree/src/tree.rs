@@ -111,8 +111,8 @@ impl Tree {
     /// none: ZooKeeper has no transactions for that.
     pub fn apply<'a>(&mut self, command: &Command<'a>) -> Outcome<'a> {
         let without_zxid = match command.write {
-            Ok(Write::ResumeSession { timeout_ms, is_keyed, is_asking }) => {
-                Some(self.resume_session(command, timeout_ms, is_keyed, is_asking))
+            Ok(Write::ResumeSession { timeout_ms, is_keyed, is_asking, moves }) => {
+                Some(self.resume_session(command, timeout_ms, (is_keyed, is_asking), moves))
             }
             Ok(Write::BindSession) => Some(self.bind_session(command)),
             Ok(Write::SetSecret { secret }) if command.session == SessionId::NONE => {

@@ -68,7 +68,8 @@ impl Protocol {
         }
         let is_asking = !is_admitted || !self.has_required_identity(settings);
         let ids = ProvenIds::of(self.client.ids());
-        let resumption = Resumption { session, timeout_ms, is_keyed, is_asking, ids };
+        let moves = tree.session_moves(session);
+        let resumption = Resumption { session, timeout_ms, is_keyed, is_asking, moves, ids };
         let may_only_read = self.read_only == Some(true);
         if is_asking {
             let returning = Returning { resumption: resumption.clone(), may_only_read, read_only: false };

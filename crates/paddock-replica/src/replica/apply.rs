@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid};
-use paddock_state::{ConnId, Connected, Now, Outboxes, QueuedRead, State};
+use paddock_state::{ConnId, Connected, Now, Outboxes, ProvenIds, QueuedRead, Resumption, State};
 use paddock_tree::{Command, Guess, Outcome, Tree};
 
 use super::Replica;
@@ -274,10 +274,26 @@ impl Replica {
             (Ok(Write::ResumeSession { timeout_ms, is_asking: true, .. }), Ok(WriteReply::Done)) => {
                 self.connect(conn, command.session, *timeout_ms, false, state, out);
             }
+            // The session has moved since its member asked for it. If the client is still here, it has not moved by itself to another member:
+            // an older request of its own came late, or this member had not heard of one.
+            (
+                Ok(Write::ResumeSession { timeout_ms, is_keyed, is_asking: false, .. }),
+                Err(ErrorCode::SessionMoved),
+            ) if self.requests.has_asked_for_session(conn) => {
+                let resumption = Resumption {
+                    session: command.session,
+                    timeout_ms: *timeout_ms,
+                    is_keyed: *is_keyed,
+                    is_asking: false,
+                    moves: state.tree().session_moves(command.session),
+                    ids: ProvenIds::of(command.ids),
+                };
+                self.resume(conn, &resumption);
+            }
             (_, refusal) => {
                 self.close_former(command.session, state, out);
-                // The session lives, and is bound to an identity that was not known where the client was let in.
-                let lives = matches!(refusal, Err(ErrorCode::NoAuth));
+                // The session lives: it is bound to an identity that was not known where the client was let in, or served elsewhere.
+                let lives = matches!(refusal, Err(ErrorCode::NoAuth | ErrorCode::SessionMoved));
                 if lives { out.close(conn) } else { out.expired(conn) }
             }
         }

@@ -115,9 +115,9 @@ impl Script {
 
     /// Connection `number` wants the session back that connection `former` had.
     fn resume(&mut self, number: u64, former: u64, timeout_ms: i32) {
-        let (is_keyed, is_asking, ids) = (true, false, ProvenIds::default());
         let session = self.clients[&former].session;
-        self.resume_as(number, Resumption { session, timeout_ms, is_keyed, is_asking, ids });
+        let moves = self.member.state.tree().session_moves(session);
+        self.resume_as(number, Resumption { moves, ..Resumption::keyed(session, timeout_ms) });
     }
 
     fn resume_as(&mut self, number: u64, resumption: Resumption) {
@@ -137,6 +137,7 @@ impl Script {
             timeout_ms: 4000,
             is_keyed: !words.contains(&"zookeeper"),
             is_asking: words.contains(&"asking"),
+            moves: self.member.state.tree().session_moves(self.clients[&number(2)].session),
             ids: user.map(|user| proven(user)).unwrap_or_default(),
         };
         self.resume_as(number(1), resumption);

@@ -66,17 +66,18 @@ impl Tree {
         }
         let proven = first_proven(ids).map(Box::new);
         let is_keyed = self.secret.is_some();
-        self.sessions.insert(session, Session { timeout_ms, owner: member, is_keyed, proven });
+        self.sessions.insert(session, Session { is_keyed, proven, ..Session::new(timeout_ms, member) });
         Ok(WriteReply::Done)
     }
 
-    /// From now on the session is served by the member of the command. One that is only asked for stays where it is.
+    /// From now on the session is served by the member of the command. One that is only asked for stays where it is, and so does one that
+    /// has moved since the member asked: its client has been elsewhere meanwhile.
     pub(crate) fn resume_session<'a>(
         &mut self,
         command: &Command<'_>,
         timeout_ms: i32,
-        is_keyed: bool,
-        is_asking: bool,
+        (is_keyed, is_asking): (bool, bool),
+        moves: Option<u32>,
     ) -> Result<WriteReply<'a>, ErrorCode> {
         let known = self.sessions.get_mut(&command.session);
         let known = known.filter(|known| known.is_keyed == is_keyed).ok_or(ErrorCode::SessionExpired)?;
@@ -86,8 +87,17 @@ impl Tree {
         if !known.admits(command.ids) {
             return Err(ErrorCode::NoAuth);
         }
+        if moves.is_some_and(|moves| moves != known.moves) {
+            return Err(ErrorCode::SessionMoved);
+        }
         (known.timeout_ms, known.owner) = (timeout_ms, command.member);
+        known.moves = known.moves.wrapping_add(moves.is_some().into());
         Ok(WriteReply::Done)
+    }
+
+    /// How often the session's client has come back; 0 for a session that is not known here.
+    pub fn session_moves(&self, id: SessionId) -> u32 {
+        self.sessions.get(&id).map_or(0, |session| session.moves)
     }
 
     /// The session is bound to the first identity that its client has proved.

@@ -27,7 +27,7 @@ proptest! {
     #[test]
     fn what_was_tried_out_can_be_installed(calls in calls(60)) {
         let (mut tree, mut copy) = (Tree::new(), Tree::new());
-        for call in calls.into_iter().filter(|call| !is_of_the_ensemble(&call.wish)) {
+        for call in calls.into_iter().map(without_moves).filter(|call| !is_of_the_ensemble(&call.wish)) {
             let znodes = touched(&mut tree, &call);
             let applied = with_command(&call, |command| events(&tree.apply(&command).changes));
             let installed = install(&tree, &mut copy, &znodes);
@@ -39,6 +39,14 @@ proptest! {
             }
         }
     }
+}
+
+/// Moves of sessions are not counted where what was tried out is installed.
+fn without_moves(mut call: Call) -> Call {
+    if let Wish::ResumeSession { moves, .. } = &mut call.wish {
+        *moves = None;
+    }
+    call
 }
 
 #[test]

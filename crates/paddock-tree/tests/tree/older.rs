@@ -12,9 +12,9 @@ const SESSION: usize = 8 + 4 + 1;
 /// Count of members that have written, and that there is no ensemble.
 const ORIGINS_AND_ENSEMBLE: usize = 4 + 1;
 
-/// Format 3: sessions had ZooKeeper's passwords, and there was no secret.
-#[test]
-fn a_snapshot_without_a_secret_is_read() {
+/// Blocks of a snapshot with one session, and the tree. The first of three parts of the header ends behind the session's owner, the next
+/// has what is written of its password, identity and moves.
+fn saved() -> (Tree, Vec<Vec<u8>>, [Vec<u8>; 3]) {
     let mut tree = Tree::new();
     let session = Call {
         session: SessionId(7),
@@ -23,16 +23,32 @@ fn a_snapshot_without_a_secret_is_read() {
     };
     session.must(&mut tree);
     Call::plain_create("/a").must(&mut tree);
-    let mut blocks = snapshot(&mut tree, 10, |_| {});
-    let header = &blocks[0];
-    assert_eq!(header[1..5], 4i32.to_be_bytes());
-    let (known, rest) = header[5..].split_at(BEFORE_SESSIONS - 5 + SESSION);
-    let (rights, rest) = rest.split_at(2);
-    assert_eq!(rights, [0, 0], "ZooKeeper's password, and no identity");
+    let blocks = snapshot(&mut tree, 10, |_| {});
+    assert_eq!(blocks[0][1..5], 5i32.to_be_bytes());
+    let (known, rest) = blocks[0][5..].split_at(BEFORE_SESSIONS - 5 + SESSION);
+    let (rights_and_moves, rest) = rest.split_at(2 + 4);
+    assert_eq!(rights_and_moves, [0; 6], "ZooKeeper's password, no identity, and no move");
+    let parts = [known, rights_and_moves, rest].map(<[u8]>::to_vec);
+    (tree, blocks, parts)
+}
+
+/// Format 4: the moves of sessions were not counted.
+#[test]
+fn a_snapshot_without_moves_is_read() {
+    let (tree, mut blocks, [known, rights_and_moves, rest]) = saved();
+    blocks[0] = [&b"H\0\0\0\x04"[..], &known, &rights_and_moves[..2], &rest].concat();
+    let loaded = load(&blocks);
+    assert_eq!((dump(&loaded), loaded.session_moves(SessionId(7))), (dump(&tree), 0));
+}
+
+/// Format 3: sessions had ZooKeeper's passwords, and there was no secret.
+#[test]
+fn a_snapshot_without_a_secret_is_read() {
+    let (tree, mut blocks, [known, _, rest]) = saved();
     let (origins_and_ensemble, rest) = rest.split_at(ORIGINS_AND_ENSEMBLE);
     let (secret, acls) = rest.split_at(4);
     assert_eq!(secret, (-1i32).to_be_bytes(), "no secret");
-    blocks[0] = [b"H\0\0\0\x03", known, origins_and_ensemble, acls].concat();
+    blocks[0] = [b"H\0\0\0\x03", &known[..], origins_and_ensemble, acls].concat();
     let loaded = load(&blocks);
     assert_eq!(dump(&loaded), dump(&tree));
     assert!(!loaded.has_secret() && !loaded.is_session_keyed(SessionId(7)));

@@ -208,11 +208,9 @@ fn wish() -> impl Strategy<Value = Wish> {
         2 => path().prop_map(|path| Wish::DeleteContainer { path }),
         1 => Just(Wish::CreateSession { timeout_ms: 3000 }),
         1 => Just(Wish::CloseSession),
-        2 => (any::<bool>(), any::<bool>()).prop_map(|(is_keyed, is_asking)| Wish::ResumeSession {
-            timeout_ms: 2000,
-            is_keyed,
-            is_asking,
-        }),
+        2 => (any::<bool>(), any::<bool>(), prop::option::of(0..3_u32)).prop_map(
+            |(is_keyed, is_asking, moves)| Wish::ResumeSession { timeout_ms: 2000, is_keyed, is_asking, moves }
+        ),
         1 => Just(Wish::BindSession),
         1 => any::<u8>().prop_map(|byte| Wish::SetSecret { secret: SessionSecret([byte; 32]) }),
         2 => members(),

@@ -276,6 +276,7 @@ impl Line {
                 timeout_ms: self.number("timeout", 30000),
                 is_keyed: self.0.iter().any(|word| word == "keyed"),
                 is_asking: self.0.iter().any(|word| word == "asking"),
+                moves: self.text("moves").map(|moves| moves.parse().expect("a number of moves")),
             },
             "bind" => Wish::BindSession,
             "secret" => {

@@ -47,6 +47,7 @@ impl Script {
             "start-with" => self.stage.start_with(self.member(words[0]), self.disks[words[1]].clone()),
             "corrupt" => self.stage.corrupt(self.member(words[0]), words[1]),
             "lose-link" => self.stage.lose_link(self.member(words[0]), self.member(words[1])),
+            "tell-last" => self.stage.tell_last(self.member(words[0]), self.member(words[1])),
             "apart" => self.stage.set_apart(&self.members(words)),
             _ => self.happen(command, words),
         }

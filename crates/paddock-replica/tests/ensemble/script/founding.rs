@@ -38,7 +38,6 @@ pub(super) fn configure(stage: &mut Stage, words: &[&str]) {
         stage.founding.members.clear();
         return;
     }
-    let voters = words.iter().filter(|word| !word.ends_with(":observer"));
     let (options, members): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.contains('='));
     let by_majority = stage.founding.by_majority && options != ["founders=all"];
     let voters = members.iter().filter(|word| !word.ends_with(":observer"));

@@ -38,13 +38,9 @@ impl Stage {
 
     pub(crate) fn submit_resume(&mut self, member: u64, number: u64, former: &Guest) -> ConnId {
         let (conn, session) = (ConnId::new(0, number), former.client.session);
-        let resumption = Resumption {
-            session,
-            timeout_ms: SESSION_TIMEOUT_MS,
-            is_keyed: true,
-            is_asking: false,
-            ids: ProvenIds::default(),
-        };
+        let tree = self.members[&member].as_ref().expect("the member runs").state.tree();
+        let moves = tree.session_moves(session);
+        let resumption = Resumption { moves, ..Resumption::keyed(session, SESSION_TIMEOUT_MS) };
         let resume = Input::Client(ClientInput::Resume { conn, resumption, may_only_read: false });
         self.step(member, resume);
         conn

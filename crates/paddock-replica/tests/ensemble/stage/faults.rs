@@ -70,7 +70,14 @@ impl Stage {
     }
 
     pub(crate) fn tell(&mut self, member: u64) {
-        for (from, bytes) in self.deaf.remove(&member).expect("it was deaf") {
+        self.tell_last(member, member);
+    }
+
+    /// The same, with the messages of one member behind those of all others.
+    pub(crate) fn tell_last(&mut self, member: u64, last: u64) {
+        let mut kept = self.deaf.remove(&member).expect("it was deaf");
+        kept.sort_by_key(|(from, _)| *from == last);
+        for (from, bytes) in kept {
             self.step(member, Input::Peer { from, bytes });
         }
         self.settle();
