@@ -56,7 +56,7 @@ pub enum Write<'a> {
         is_keyed: bool,
         /// The client has yet to show an identity: it is only asked if the session lives.
         is_asking: bool,
-        /// How often the session had moved, as the member knew when it asked: one that has moved since is not taken from where it is.
+        /// Moves of the session that its member knew of when it asked: one that has moved since is not taken from where it is.
         /// `None` from builds that did not count, whose requests count as no move.
         moves: Option<u32>,
     },

@@ -1,12 +1,12 @@
 //! Lists of members in configuration files, and the changes of members that they ask for.
 //!
-//! Where clients may not change the members (`reconfigEnabled=false`), files say who they are: whoever adds a server to an ensemble of
+//! Files say who the members are where clients may not change them (`reconfigEnabled=false`): whoever adds a server to an ensemble of
 //! ZooKeeper's, or a chart that does it, changes the files and restarts one member after the other. Every member tells the leader of the
 //! list in its own file. The leader follows a list on which most of the voters agree, all of them running: it changes one member at a
 //! time, so that two majorities always share a voter, and asks for a change that failed again after a while.
 //!
-//! Files need not be alike to the letter. A member often has 0.0.0.0 for itself, which is no address for the others; the ports for clients
-//! are left as they are for members that are there already.
+//! Files need not be alike to the letter. A member often has 0.0.0.0 or localhost for itself, which is no address for the others; the ports
+//! for clients are left as they are for members that are there already.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -53,7 +53,7 @@ impl FileLists {
         is_due.then(|| member_lines(&self.own))
     }
 
-    /// Another member tells of its file. What cannot be read, or is too long, counts as nothing.
+    /// Another member tells of its file. A list that cannot be read, or is too long, counts as none.
     pub(crate) fn hear(&mut self, from: u64, lines: &str) {
         let lines = if lines.len() <= BYTES_MAX { lines } else { "" };
         let members = parse_members(lines).unwrap_or_default();
@@ -91,24 +91,20 @@ impl FileLists {
     fn agreed(&self, own: u64, voters: &[u64], present: &[EnsembleMember]) -> Option<Vec<EnsembleMember>> {
         let is_fresh = |told: &&Told| self.ticks - told.tick <= HEARD_TICKS;
         let list_of = |voter: &u64| {
-            if *voter == own {
-                return Some(self.own.as_slice());
-            }
-            self.told.get(voter).filter(is_fresh).map(|told| told.members.as_slice())
+            let told = || self.told.get(voter).filter(is_fresh).map(|told| told.members.as_slice());
+            let members = if *voter == own { Some(self.own.as_slice()) } else { told() };
+            members.map(|members| List { owner: *voter, members })
         };
-        let lists: Vec<&[EnsembleMember]> = voters.iter().filter_map(list_of).collect();
+        let lists: Vec<List<'_>> = voters.iter().filter_map(list_of).collect();
         let is_most = |count: usize| 2 * count > voters.len();
-        let alike =
-            |one: &[EnsembleMember]| lists.iter().filter(|other| have_same_members(one, other)).count();
-        let agreed = lists.iter().find(|list| !list.is_empty() && is_most(alike(list)))?;
+        let alike = |one: &List<'_>| lists.iter().filter(|other| have_same_members(one, other)).count();
+        let agreed = lists.iter().find(|list| !list.members.is_empty() && is_most(alike(list)))?;
         let entry = |wanted: &EnsembleMember| {
-            let entries = lists.iter().flat_map(|list| list.iter()).filter(|entry| entry.id == wanted.id);
-            let entries: Vec<&EnsembleMember> =
-                entries.filter(|entry| leads_somewhere(&entry.host)).collect();
-            let is_common = |one: &&&EnsembleMember| {
-                is_most(entries.iter().filter(|other| has_same_place(one, other)).count())
-            };
-            let common = entries.iter().find(is_common).map(|entry| (*entry).clone());
+            let places: Vec<&EnsembleMember> =
+                lists.iter().filter_map(|list| list.place_of(wanted.id)).collect();
+            let votes =
+                |one: &EnsembleMember| places.iter().filter(|other| has_same_place(one, other)).count();
+            let common = places.iter().find(|one| is_most(votes(one))).map(|one| (*one).clone());
             match present.iter().find(|member| member.id == wanted.id) {
                 // The port for clients is told to them, and nothing more hangs on it.
                 Some(member) => {
@@ -118,24 +114,38 @@ impl FileLists {
                 None => common,
             }
         };
-        agreed.iter().map(entry).collect()
+        agreed.members.iter().map(entry).collect()
     }
 }
 
-fn have_same_members(one: &[EnsembleMember], other: &[EnsembleMember]) -> bool {
+/// The list in the file of a voter.
+struct List<'a> {
+    owner: u64,
+    members: &'a [EnsembleMember],
+}
+
+impl<'a> List<'a> {
+    /// The line of a member, if it says where the others find it: 0.0.0.0 does not, nor does the address for itself on which a member
+    /// listens on its own machine.
+    fn place_of(&self, id: u8) -> Option<&'a EnsembleMember> {
+        let member = self.members.iter().find(|member| member.id == id)?;
+        let is_own = self.owner == u64::from(id);
+        let address: Option<IpAddr> = member.host.parse().ok();
+        let is_nowhere = address
+            .is_some_and(|address| address.is_unspecified() || is_own && address.is_loopback())
+            || is_own && member.host == "localhost";
+        (!is_nowhere).then_some(member)
+    }
+}
+
+fn have_same_members(one: &List<'_>, other: &List<'_>) -> bool {
     let key = |member: &EnsembleMember| (member.id, member.role == MemberRole::Participant);
-    one.iter().map(key).eq(other.iter().map(key))
+    one.members.iter().map(key).eq(other.members.iter().map(key))
 }
 
 fn has_same_place(one: &EnsembleMember, other: &EnsembleMember) -> bool {
     let place = |member: &EnsembleMember| (member.quorum_port, member.election_port);
     one.host == other.host && place(one) == place(other)
-}
-
-/// False for 0.0.0.0 and the like: they mean something on one machine only.
-fn leads_somewhere(host: &str) -> bool {
-    host.parse::<IpAddr>()
-        .map_or(host != "localhost", |address| !address.is_unspecified() && !address.is_loopback())
 }
 
 /// The members after one of them was added, changed or removed, in this order, on the way from `present` to `wanted`; `None` if they are

@@ -12,7 +12,7 @@
 //! ensemble has exactly the members and addresses with which it founds.
 //!
 //! A member that has written the first entry and knows no leader yet proves nothing. It may have slept since the founding, and the
-//! member that asks may have led the others meanwhile and lost its data: those two must not begin anew. So it does not count among the
+//! member that asks may have led the others meanwhile and lost its data: those two must not begin anew. It does not count among the
 //! most of the voters who have nothing; it has no data to wait for, though.
 
 use std::collections::BTreeSet;

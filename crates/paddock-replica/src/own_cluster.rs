@@ -98,7 +98,7 @@ impl OwnCluster {
     }
 
     /// True if voters that the configuration names belong to another ensemble, and the voters of this one are no majority of those named.
-    /// Where they are, a stranger is somebody who stands at the wrong address, and disturbs nobody.
+    /// With such a majority a stranger is somebody who stands at the wrong address, and disturbs nobody.
     pub(crate) fn is_disputed(&self, voters: &[u64], named: &[u64]) -> bool {
         let is_outsider = |id: &&u64| named.contains(id) && !voters.contains(id);
         let own = named.iter().filter(|id| voters.contains(id) && !self.strangers.contains(id)).count();

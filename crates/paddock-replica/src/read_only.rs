@@ -27,7 +27,7 @@ pub enum ReadOnlyReason {
     Disputed,
 }
 
-/// What other members have told this one of itself.
+/// Verdicts of other members on this one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Verdicts {
     pub(crate) is_removed: bool,

@@ -40,7 +40,7 @@ pub struct Resumption {
     /// The client has yet to show an identity. It is told by `Connected` that the session lives, and nothing changes for whoever is
     /// served on it; with the identity it is resumed by another input.
     pub is_asking: bool,
-    /// How often the session had moved, as its member knew.
+    /// Moves of the session that its member knew of.
     pub moves: u32,
     pub ids: ProvenIds,
 }

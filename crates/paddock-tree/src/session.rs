@@ -14,7 +14,7 @@ pub(crate) struct Session {
     pub(crate) is_keyed: bool,
     /// The identity that its client has proved: only who proves the same resumes it.
     pub(crate) proven: Option<Box<Id>>,
-    /// How often its client has come back, at this member or another.
+    /// Times that its client has come back, at this member or another.
     pub(crate) moves: u32,
 }
 

@@ -73,10 +73,10 @@ fn keeper_config(id: usize, host: &str, members: &[Ports]) -> String {
     )
 }
 
-fn three_members(host: &str) -> Vec<Ports> {
+fn free_members(host: &str, count: usize) -> Vec<Ports> {
     // All are held until all are known, so that no two are the same.
     let held: Vec<TcpListener> =
-        (0..9).map(|_| TcpListener::bind((host, 0)).expect("any free port")).collect();
+        (0..3 * count).map(|_| TcpListener::bind((host, 0)).expect("any free port")).collect();
     let ports: Vec<u16> = held.iter().map(|held| held.local_addr().expect("its port").port()).collect();
     ports.chunks(3).map(|p| Ports { client: p[0], quorum: p[1], election: p[2] }).collect()
 }
@@ -102,9 +102,18 @@ fn check_formed(servers: &[Server], what: &str) {
 }
 
 #[track_caller]
+fn check_mode(server: &Server, mode: &str) {
+    let deadline = Instant::now() + WITHIN;
+    while !server.ask("srvr").contains(mode) {
+        assert!(Instant::now() < deadline, "not {mode}: {}", server.log_so_far());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[track_caller]
 fn check_formation(host: &str) {
     for (number, (file, text)) in FILES.iter().enumerate() {
-        let members = three_members(host);
+        let members = free_members(host, 3);
         let dirs: Vec<TempDir> = (1..=3).map(|id| write(id, file, &text(id, host, &members))).collect();
         let servers: Vec<Server> =
             dirs.iter().map(|dir| Server::start(dir.path(), &["--config", file])).collect();
@@ -128,11 +137,70 @@ fn an_ensemble_forms_on_ipv6() {
     check_formation("::1");
 }
 
+/// As charts scale: the file gets another line everywhere, and one member after the other is started again.
+#[test]
+fn an_ensemble_grows_by_its_files() {
+    let host = "127.0.0.1";
+    for (file, text) in [FILES[0], FILES[2], FILES[4]] {
+        let members = free_members(host, 4);
+        let dirs: Vec<TempDir> =
+            (1..=4).map(|id| write(id, file, &text(id, host, &members[..id.max(3)]))).collect();
+        let start = |dir: &TempDir| Server::start(dir.path(), &["--config", file]);
+        let mut servers: Vec<Server> = dirs[..3].iter().map(start).collect();
+        check_formed(&servers, file);
+        dirs.iter().zip(1..).for_each(|(dir, id)| {
+            fs::write(dir.path().join(file), text(id, host, &members)).expect("write the configuration");
+        });
+        servers.push(start(&dirs[3]));
+        for (place, dir) in dirs[..3].iter().enumerate() {
+            let former = servers.remove(place);
+            former.stop();
+            servers.insert(place, start(dir));
+            check_formed(&servers[..3], file);
+        }
+        check_formed(&servers, &format!("{file}, grown"));
+        servers.iter().for_each(|server| server.signal("-TERM"));
+    }
+}
+
+/// A member alone with data becomes one of three, of which the other two were started first.
+#[test]
+fn a_member_alone_is_waited_for_by_those_who_join_it() {
+    let (host, file) = ("127.0.0.1", "zoo.cfg");
+    let members = free_members(host, 3);
+    let dirs: Vec<TempDir> = (1..=3).map(|id| write(id, file, &zoo_cfg(id, host, &members, false))).collect();
+    let start = |dir: &TempDir, arguments: &[&str]| {
+        Server::start(dir.path(), &[&["--config", file], arguments].concat())
+    };
+    let alone = zoo_cfg(1, host, &members[..1], false);
+    fs::write(dirs[0].path().join("alone.cfg"), alone).expect("write the configuration");
+    let server = Server::start(dirs[0].path(), &["--config", "alone.cfg"]);
+    check_mode(&server, "Mode: standalone");
+    server.stop();
+    let mut servers: Vec<Server> = dirs[1..].iter().map(|dir| start(dir, &[])).collect();
+    servers[0].logged("it waits for members that were never heard and may have data");
+    servers.push(start(&dirs[0], &[]));
+    check_formed(&servers, "grown");
+    check_mode(&servers[2], "Mode: leader");
+    servers.iter().for_each(|server| server.signal("-TERM"));
+}
+
+#[test]
+fn most_found_an_ensemble_if_they_are_told_to() {
+    let (host, file) = ("127.0.0.1", "zoo.cfg");
+    let members = free_members(host, 3);
+    let dirs: Vec<TempDir> = (1..=2).map(|id| write(id, file, &zoo_cfg(id, host, &members, false))).collect();
+    let arguments = ["--config", file, "--found-by-majority"];
+    let servers: Vec<Server> = dirs.iter().map(|dir| Server::start(dir.path(), &arguments)).collect();
+    check_formed(&servers, "two of three");
+    servers.iter().for_each(|server| server.signal("-TERM"));
+}
+
 /// An address for documentation, which no machine has.
 const NOT_OURS: &str = "192.0.2.1";
 
 fn one_of_three(retries: &str) -> TempDir {
-    let members = three_members("127.0.0.1");
+    let members = free_members("127.0.0.1", 3);
     let text = zoo_cfg(1, "127.0.0.1", &members, false);
     let own = format!("server.1=127.0.0.1:{}", members[0].quorum);
     let text = text.replace(&own, &own.replace("127.0.0.1", NOT_OURS));

@@ -95,7 +95,7 @@ impl Tree {
         Ok(WriteReply::Done)
     }
 
-    /// How often the session's client has come back; 0 for a session that is not known here.
+    /// Times that the session's client has come back; 0 for a session that is not known here.
     pub fn session_moves(&self, id: SessionId) -> u32 {
         self.sessions.get(&id).map_or(0, |session| session.moves)
     }
