@@ -33,7 +33,7 @@ pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Ro
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE};
 use paddock_state::{MemberFacts, WatchLimits};
 use paddock_tree::{REMOVED_AT_ONCE, Tree, member_lines};
-pub use tls::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
+pub use tls::{CipherSuite, OneSidedStores, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 pub use tracing::{EndpointError, TracesEndpoint, Tracing};
 
 use crate::memory;

@@ -45,8 +45,8 @@ pub use config::{
     AdminSettings, AdminTls, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls,
     Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember,
     EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, KerberosSettings, LateNames, MemoryMax,
-    Password, PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret, Store, TlsMode, TlsVersions,
-    TracesEndpoint, Tracing, WordList,
+    OneSidedStores, Password, PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret, Store, TlsMode,
+    TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use descriptors::raise_descriptor_limit;
 pub use error::ServerError;

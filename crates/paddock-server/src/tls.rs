@@ -48,7 +48,7 @@ pub(crate) use failure::TlsFailure;
 pub(crate) use handshake::{HANDSHAKE, RawSocket, shake_hands};
 pub(crate) use stamps::with_causes;
 
-use crate::config::{PeerTls, TlsMode, TlsVersions};
+use crate::config::{OneSidedStores, PeerTls, Store, TlsMode, TlsVersions};
 use certificate::Facts;
 use key_entry::KeyEntry;
 use stamps::Stamps;
@@ -74,8 +74,13 @@ struct Current {
 struct Credentials {
     calling: Arc<ClientConfig>,
     called: Arc<ServerConfig>,
+    /// Verifies those that are called.
     verifier: Arc<Verifier>,
+    callers_verifier: Arc<Verifier>,
+    /// This member's certificates when it is called.
     chain: Vec<CertificateDer<'static>>,
+    /// Those with which it calls.
+    calling_chain: Vec<CertificateDer<'static>>,
 }
 
 impl Tls {
@@ -144,13 +149,25 @@ impl Credentials {
         let chosen = settings.cipher_suites.as_ref();
         let chosen = chosen.map(|suites| suites.iter().map(|suite| suite.name()).collect::<Vec<_>>());
         let provider = Arc::new(cipher_suites::provider(chosen.as_deref()));
-        let trusted = store::read_trusted(&settings.trust_store)?;
-        let verifier = Verifier::new(trusted, Vec::new(), &provider)?;
-        let verifier = Arc::new(verifier.with_verified_hosts(settings.verify_called));
+        let OneSidedStores { calling_key_store, calling_certificates, callers_trust_store } =
+            &settings.one_sided;
+        let verifier_of = |store: &Store| {
+            let verifier = Verifier::new(store::read_trusted(store)?, Vec::new(), &provider)?;
+            Ok::<_, TlsError>(Arc::new(verifier.with_verified_hosts(settings.verify_called)))
+        };
+        let verifier = verifier_of(&settings.trust_store)?;
+        let callers_verifier = match callers_trust_store {
+            Some(store) => verifier_of(store)?,
+            None => verifier.clone(),
+        };
         let KeyEntry { key, chain } =
             store::read_key_entry(&settings.key_store, settings.certificates.as_deref())?;
-        let unsuitable = |error: rustls::Error| TlsError::Key {
-            path: settings.key_store.path.clone(),
+        let (calling_store, KeyEntry { key: calling_key, chain: calling_chain }) = match calling_key_store {
+            Some(store) => (store, store::read_key_entry(store, calling_certificates.as_deref())?),
+            None => (&settings.key_store, KeyEntry { key: key.clone_key(), chain: chain.clone() }),
+        };
+        let unsuitable = |store: &Store, error: rustls::Error| TlsError::Key {
+            path: store.path.clone(),
             reason: error.to_string(),
         };
         let no_suite = |error: rustls::Error| TlsError::Versions(error.to_string());
@@ -160,20 +177,21 @@ impl Credentials {
             .map_err(no_suite)?
             .dangerous()
             .with_custom_certificate_verifier(verifier.clone())
-            .with_client_auth_cert(chain.clone(), key.clone_key())
-            .map_err(unsuitable)?;
+            .with_client_auth_cert(calling_chain.clone(), calling_key)
+            .map_err(|error| unsuitable(calling_store, error))?;
         calling.resumption = Resumption::disabled();
         // A member has one certificate: it need not be told for which name it is called.
         calling.enable_sni = false;
         let mut called = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
             .map_err(no_suite)?
-            .with_client_cert_verifier(verifier.clone())
+            .with_client_cert_verifier(callers_verifier.clone())
             .with_single_cert(chain.clone(), key)
-            .map_err(unsuitable)?;
+            .map_err(|error| unsuitable(&settings.key_store, error))?;
         called.session_storage = Arc::new(NoServerSessionStorage {});
         called.send_tls13_tickets = 0;
-        Ok(Credentials { calling: Arc::new(calling), called: Arc::new(called), verifier, chain })
+        let (calling, called) = (Arc::new(calling), Arc::new(called));
+        Ok(Credentials { calling, called, verifier, callers_verifier, chain, calling_chain })
     }
 
     /// Tells the operator what is in use, and why others may refuse it.
@@ -192,14 +210,21 @@ impl Credentials {
     fn check(&self, own_host: &str) -> Result<(), TlsFailure> {
         let now = UnixTime::now();
         self.verifier.check_called(&self.chain, now).map_err(TlsFailure::Protocol)?;
-        self.verifier.check_caller(&self.chain, now).map_err(TlsFailure::Protocol)?;
-        let own = self.chain.first().ok_or(TlsFailure::Protocol(rustls::Error::NoCertificatesPresented))?;
-        check_host(own, &server_name(own_host)?).map_err(TlsFailure::Protocol)
+        self.callers_verifier.check_caller(&self.calling_chain, now).map_err(TlsFailure::Protocol)?;
+        for chain in [&self.chain, &self.calling_chain] {
+            let own = chain.first().ok_or(TlsFailure::Protocol(rustls::Error::NoCertificatesPresented))?;
+            check_host(own, &server_name(own_host)?).map_err(TlsFailure::Protocol)?;
+        }
+        Ok(())
     }
 }
 
 fn stamps(settings: &PeerTls) -> Stamps {
-    Stamps::of([&settings.key_store, &settings.trust_store], settings.certificates.as_deref())
+    let OneSidedStores { calling_key_store, calling_certificates, callers_trust_store } = &settings.one_sided;
+    let stores = [Some(&settings.key_store), Some(&settings.trust_store)];
+    let stores = stores.into_iter().chain([calling_key_store.as_ref(), callers_trust_store.as_ref()]);
+    let certificates = [settings.certificates.as_deref(), calling_certificates.as_deref()];
+    Stamps::of(stores.flatten(), certificates.into_iter().flatten())
 }
 
 fn server_name(host: &str) -> Result<ServerName<'static>, TlsFailure> {

@@ -13,6 +13,8 @@ pub struct PeerTls {
     pub certificates: Option<PathBuf>,
     /// Certificates that are trusted, and those whose signature makes another certificate trusted.
     pub trust_store: Store,
+    /// Stores for one side of a link, where certificates have one purpose each.
+    pub one_sided: OneSidedStores,
     /// True if a member that is called needs a certificate for the host under which it was called.
     pub verify_called: bool,
     /// True if a member that calls needs a certificate for the host that it has in the list of members.
@@ -20,6 +22,17 @@ pub struct PeerTls {
     pub versions: TlsVersions,
     /// The first is liked best. `None` is all that there are.
     pub cipher_suites: Option<Vec<CipherSuite>>,
+}
+
+/// Stores that count before those of both sides of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OneSidedStores {
+    /// The private key with which this member calls others.
+    pub calling_key_store: Option<Store>,
+    /// File of the certificates that vouch for it, if they are not with the key.
+    pub calling_certificates: Option<PathBuf>,
+    /// Certificates by which members that call are verified.
+    pub callers_trust_store: Option<Store>,
 }
 
 /// Stages of an ensemble on its way to TLS. A member in one mode is understood by one in the next.

@@ -8,7 +8,9 @@ use rcgen::{
     KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, date_time_ymd,
 };
 
-use crate::config::{ClientAuth, ClientTls, PeerTls, PortProtocol, Store, TlsMode, TlsVersions};
+use crate::config::{
+    ClientAuth, ClientTls, OneSidedStores, PeerTls, PortProtocol, Store, TlsMode, TlsVersions,
+};
 
 /// Signs certificates.
 #[derive(Debug)]
@@ -123,6 +125,7 @@ pub(crate) fn settings(dir: &Path, key: &str, trusted: &str) -> PeerTls {
         key_store: store("key.pem", key),
         certificates: None,
         trust_store: store("trust.pem", trusted),
+        one_sided: OneSidedStores::default(),
         verify_called: true,
         verify_callers: true,
         versions: TlsVersions::Both,

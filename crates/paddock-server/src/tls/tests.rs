@@ -270,6 +270,8 @@ fn a_caller_without_a_certificate_is_refused() {
                     calling: Arc::new(anonymous),
                     called: one.tls.credentials().called.clone(),
                     verifier: one.tls.credentials().verifier.clone(),
+                    callers_verifier: one.tls.credentials().callers_verifier.clone(),
+                    calling_chain: Vec::new(),
                     chain: Vec::new(),
                 }),
                 stamps: stamps(&one.tls.settings),
@@ -279,6 +281,38 @@ fn a_caller_without_a_certificate_is_refused() {
         },
     };
     check_refused(&anonymous, &one, HOST, ("it wants a certificate", "it shows no certificate"));
+}
+
+/// As in ZooKeeper after 3.9: a certificate for calling, one for being called, and an authority for each.
+#[test]
+fn certificates_with_one_purpose_each_are_taken() {
+    let (calling, called) = (Authority::new("calling"), Authority::new("called"));
+    let with_purpose =
+        |purpose| with(named("x", &[HOST]), |params| params.extended_key_usages = vec![purpose]);
+    let server = called.issue(&with_purpose(ExtendedKeyUsagePurpose::ServerAuth));
+    let client = calling.issue(&with_purpose(ExtendedKeyUsagePurpose::ClientAuth));
+    let stores = tempfile::tempdir().unwrap();
+    let store = |name: &str, text: &str| {
+        let path = stores.path().join(name);
+        fs::write(&path, text).unwrap();
+        Some(crate::config::Store { path, password: None })
+    };
+    let one_sided = OneSidedStores {
+        calling_key_store: store("calling.pem", &client),
+        calling_certificates: None,
+        callers_trust_store: store("callers.pem", &calling.pem()),
+    };
+    let one = member_with(&server, &called.pem(), |settings| settings.one_sided = one_sided.clone());
+    one.tls.credentials().check(HOST).unwrap();
+    check_taken(&one, &one, HOST);
+    // Without them a certificate for servers is not one to call with.
+    let plain = member(&server, &called.pem());
+    assert!(plain.tls.credentials().check(HOST).is_err());
+    assert!(shake_hands(&plain, &one, HOST).1.is_err());
+    // A store of one side is read again, too.
+    fs::write(stores.path().join("callers.pem"), Authority::new("other").pem() + "\n").unwrap();
+    let (_, called_says) = shake_hands(&one, &one, HOST);
+    assert!(called_says.is_err_and(|line| line.contains("put the certificate")));
 }
 
 #[test]

@@ -52,7 +52,10 @@ impl SecretFiles {
 fn stores(config: &Config) -> impl Iterator<Item = &Store> {
     let clients = config.tls.iter().flat_map(|tls| [Some(&tls.key_store), tls.trust_store.as_ref()]);
     let peers = config.ensemble.iter().filter_map(|ensemble| ensemble.tls.as_ref());
-    let peers = peers.flat_map(|tls| [Some(&tls.key_store), Some(&tls.trust_store)]);
+    let peers = peers.flat_map(|tls| {
+        let one_sided = [&tls.one_sided.calling_key_store, &tls.one_sided.callers_trust_store];
+        [Some(&tls.key_store), Some(&tls.trust_store)].into_iter().chain(one_sided.map(Option::as_ref))
+    });
     clients.chain(peers).flatten()
 }
 

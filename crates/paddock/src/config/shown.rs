@@ -7,8 +7,8 @@ use std::path::Path;
 use paddock_server::{
     AdminSettings, AuditTarget, CipherSuite, ClientAuth, ClientLimits, ClientTls, Config, ConnectRate,
     Dialect, DigestAlgorithm, Ensemble, EnsembleMember, EtcdSettings, EtcdTls, KerberosSettings, LateNames,
-    MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions, Tracing,
-    WordList,
+    MemoryMax, OneSidedStores, Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions,
+    Tracing, WordList,
 };
 use toml::Value;
 
@@ -316,6 +316,7 @@ fn add_tls(page: &mut Page, tls: &PeerTls) {
         key_store,
         certificates,
         trust_store,
+        one_sided: OneSidedStores { calling_key_store, calling_certificates, callers_trust_store },
         verify_called,
         verify_callers,
         versions,
@@ -331,6 +332,9 @@ fn add_tls(page: &mut Page, tls: &PeerTls) {
     page.set_store("key_store", key_store);
     page.set_some("certificates", certificates.as_deref().map(path));
     page.set_store("trust_store", trust_store);
+    page.add(calling_key_store.as_ref(), |page, store| page.set_store("calling_key_store", store));
+    page.set_some("calling_certificates", calling_certificates.as_deref().map(path));
+    page.add(callers_trust_store.as_ref(), |page, store| page.set_store("callers_trust_store", store));
     page.set("verify_called", *verify_called);
     page.set("verify_callers", *verify_callers);
     page.set("versions", version_names(*versions));
@@ -471,6 +475,7 @@ mod tests {
             "clientPort=2181\nmaxCnxns=7\nsnapSizeLimitInKb=1024\nreconfigEnabled=true\nserver.1=one:2888:3888\n\
              server.2=two:2888:3888;127.0.0.1:2181\nserver.3=three:2888:3888:observer\nsslQuorum=true\n\
              ssl.quorum.keyStore.location=/k.p12\nssl.quorum.trustStore.location=/t.p12\n\
+             ssl.quorum.client.keyStore.location=/c.p12\nssl.quorum.server.trustStore.location=/s.p12\n\
              ssl.quorum.trustStore.passwordPath=/p\nssl.quorum.protocol=TLSv1.2\n\
              ssl.quorum.ciphersuites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\n",
         );

@@ -84,6 +84,8 @@ impl ZooClientTls {
 struct Draft {
     key_store: StoreDraft,
     trust_store: StoreDraft,
+    /// Counts before the other, whole.
+    clients_trust_store: StoreDraft,
     client_auth: Option<ClientAuth>,
     verify_addresses: bool,
     crl: bool,
@@ -105,7 +107,16 @@ impl Draft {
             "trustStore.location" => self.trust_store.location = Some(value::path(value)?),
             "trustStore.password" => self.trust_store.password = Some(value.0.to_owned()),
             "trustStore.passwordPath" => self.trust_store.password_path = Some(value::path(value)?),
-            "keyStore.type" | "trustStore.type" => return store_type(value),
+            // Those of ZooKeeper after 3.9. A server calls no client.
+            "server.trustStore.location" => self.clients_trust_store.location = Some(value::path(value)?),
+            "server.trustStore.password" => self.clients_trust_store.password = Some(value.0.to_owned()),
+            "server.trustStore.passwordPath" => {
+                self.clients_trust_store.password_path = Some(value::path(value)?);
+            }
+            key if key.starts_with("client.keyStore.") => {
+                return Ok(Said::Nothing("a member connects to no client"));
+            }
+            "keyStore.type" | "trustStore.type" | "server.trustStore.type" => return store_type(value),
             "clientAuth" => self.client_auth = Some(client_auth(value)?),
             "clientHostnameVerification" => self.verify_addresses = boolean(value)?,
             "crl" => self.crl = boolean(value)?,
@@ -175,7 +186,7 @@ impl Draft {
         let key_store = self.key_store.finish().ok_or(
             "ssl.keyStore.location is missing: name a file of PEM, PKCS12 or JKS with this member's key and certificate",
         )?;
-        let trust_store = self.trust_store.finish();
+        let trust_store = self.clients_trust_store.finish().or(self.trust_store.finish());
         if trust_store.is_none() && client_auth != ClientAuth::None {
             return Err(
                 "ssl.trustStore.location is missing: name a file with the certificates to trust, or set \

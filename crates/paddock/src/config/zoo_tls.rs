@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use paddock_server::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
+use paddock_server::{CipherSuite, OneSidedStores, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 
 use super::remark::{ConfigError, Remark, Remarks};
 use super::source::Line;
@@ -83,6 +83,8 @@ fn is_on(line: &Option<Line>) -> Result<Option<&Line>, ConfigError> {
 struct Draft {
     key_store: StoreDraft,
     trust_store: StoreDraft,
+    calling_key_store: StoreDraft,
+    callers_trust_store: StoreDraft,
     no_verification: bool,
     no_verification_of_callers: bool,
     protocol: Option<TlsVersions>,
@@ -119,6 +121,11 @@ impl Draft {
             certificates: None,
             trust_store: trust_store
                 .ok_or_else(|| missing("trustStore.location", "the certificates to trust"))?,
+            one_sided: OneSidedStores {
+                calling_key_store: self.calling_key_store.finish(),
+                calling_certificates: None,
+                callers_trust_store: self.callers_trust_store.finish(),
+            },
             verify_called: !self.no_verification,
             verify_callers: !self.no_verification && !self.no_verification_of_callers,
             versions: self.enabled.or(self.protocol).unwrap_or(TlsVersions::Both),
@@ -141,7 +148,20 @@ impl Draft {
             "trustStore.location" => self.trust_store.location = Some(value::path(value)?),
             "trustStore.password" => self.trust_store.password = Some(value.0.to_owned()),
             "trustStore.passwordPath" => self.trust_store.password_path = Some(value::path(value)?),
-            "keyStore.type" | "trustStore.type" => return store_type(value),
+            // Those of ZooKeeper after 3.9.
+            "client.keyStore.location" => self.calling_key_store.location = Some(value::path(value)?),
+            "client.keyStore.password" => self.calling_key_store.password = Some(value.0.to_owned()),
+            "client.keyStore.passwordPath" => {
+                self.calling_key_store.password_path = Some(value::path(value)?);
+            }
+            "server.trustStore.location" => self.callers_trust_store.location = Some(value::path(value)?),
+            "server.trustStore.password" => self.callers_trust_store.password = Some(value.0.to_owned()),
+            "server.trustStore.passwordPath" => {
+                self.callers_trust_store.password_path = Some(value::path(value)?);
+            }
+            "keyStore.type" | "trustStore.type" | "client.keyStore.type" | "server.trustStore.type" => {
+                return store_type(value);
+            }
             "hostnameVerification" => self.no_verification = !boolean(value)?,
             "clientHostnameVerification" => self.no_verification_of_callers = !boolean(value)?,
             "protocol" => self.protocol = Some(protocol(value)?),

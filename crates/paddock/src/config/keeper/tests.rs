@@ -167,6 +167,7 @@ fn three() -> Config {
                 key_store: Store { path: file("server.key"), password: None },
                 certificates: Some(file("server.crt")),
                 trust_store: Store { path: file("ca.crt"), password: None },
+                one_sided: paddock_server::OneSidedStores::default(),
                 verify_called: false,
                 verify_callers: false,
                 versions: TlsVersions::Both,
@@ -288,11 +289,6 @@ fn what_open_ssl_says_is_honoured_or_refused() {
     }
     for (from, to, expected) in [
         (
-            "<caConfig>/etc/paddock/ca.crt</caConfig>\n            <verificationMode>strict</verificationMode>\n        </client>",
-            "<caConfig>/other</caConfig></client>",
-            ":58: openSSL.client.caConfig: it differs from that of keeper_config.xml:53; a member has one for both sides",
-        ),
-        (
             "<certificateFile>/etc/paddock/server.crt</certificateFile>",
             "",
             ":52: openSSL: certificateFile is missing: name a file of PEM with this member's certificate",
@@ -367,6 +363,33 @@ fn what_has_no_effect_is_warned_of() {
     );
     // The rest of a file of a ClickHouse server is not about the keeper.
     check(&xml("", "<users><default/></users><tcp_port>9000</tcp_port>"), &alone());
+}
+
+#[test]
+fn certificates_may_have_one_purpose_each() {
+    let client = "<client><privateKeyFile>/calling.key</privateKeyFile><certificateFile>/calling.crt</certificateFile>\
+                  <caConfig>/called-ca.crt</caConfig></client>";
+    let server = "<server><privateKeyFile>/called.key</privateKeyFile><certificateFile>/called.crt</certificateFile>\
+                  <privateKeyPassphraseHandler><options><password>p</password></options></privateKeyPassphraseHandler>\
+                  <caConfig>/calling-ca.crt</caConfig></server>";
+    let member =
+        |id| format!("<server><id>{id}</id><hostname>keeper{id}</hostname><port>9234</port></server>");
+    let members: String = (1..=3).map(member).collect();
+    let raft = format!(
+        "<server_id>1</server_id><raft_configuration><secure>1</secure>{members}</raft_configuration>"
+    );
+    let text = xml(&raft, &format!("<openSSL>{server}{client}</openSSL>"));
+    let tls = Case::new().load_as(XML, text).unwrap().config.ensemble.unwrap().tls.unwrap();
+    let store = |path: &str| Store { path: path.into(), password: None };
+    let password = Some(Password::Text(Secret::new("p")));
+    assert_eq!(tls.key_store, Store { password, ..store("/called.key") });
+    assert_eq!((tls.certificates, tls.trust_store), (Some("/called.crt".into()), store("/called-ca.crt")));
+    let one_sided = paddock_server::OneSidedStores {
+        calling_key_store: Some(store("/calling.key")),
+        calling_certificates: Some("/calling.crt".into()),
+        callers_trust_store: Some(store("/calling-ca.crt")),
+    };
+    assert_eq!(tls.one_sided, one_sided);
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! TLS between members in `openSSL`: `server` is for those that call, `client` for those that are called. Here a
-//! member has one certificate for both.
+//! TLS between members in `openSSL`: `server` is for those that call, `client` for those that are called. A member
+//! that has one certificate for both says it in one of them, or in both.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use paddock_server::{ClientTls, Password, PeerTls, PortProtocol, Secret, Store, TlsMode, TlsVersions};
+use paddock_server::{
+    ClientTls, OneSidedStores, Password, PeerTls, PortProtocol, Secret, Store, TlsMode, TlsVersions,
+};
 
 use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::source::Line;
@@ -23,10 +25,13 @@ pub(super) struct KeeperTls {
     lines: Vec<Line>,
 }
 
-/// Settings that must be equal on both sides of a link, by their names in a section.
+/// Files of both sides of a link, by their names in a section. One side may leave out what the other says.
 #[derive(Default)]
 struct Draft<'a> {
-    shared: BTreeMap<&'a str, &'a Line>,
+    /// For those that are called.
+    server: BTreeMap<&'a str, &'a Line>,
+    /// For those that call.
+    client: BTreeMap<&'a str, &'a Line>,
     verify_called: bool,
     verify_callers: bool,
     no_tls12: bool,
@@ -82,12 +87,8 @@ impl<'a> Draft<'a> {
             | "privateKeyFile"
             | "caConfig"
             | "privateKeyPassphraseHandler.options.password" => {
-                let shared = self.shared.entry(key).or_insert(line);
-                if shared.value != line.value {
-                    let what =
-                        format!("it differs from that of {}; a member has one for both sides", shared.place);
-                    return Err(line.fault(what));
-                }
+                let side = if side == "client" { &mut self.client } else { &mut self.server };
+                side.insert(key, line);
             }
             "verificationMode" => match line.value.to_ascii_lowercase().as_str() {
                 "strict" | "once" => {}
@@ -135,12 +136,46 @@ impl<'a> Draft<'a> {
     }
 
     fn finish(self) -> Result<PeerTls, String> {
-        let value = |key: &'static str| self.shared.get(key).map(|line| line.value.as_str());
-        let path = |key: &'static str, with| {
-            let path = value(key).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let said = |side: &BTreeMap<&str, &'a Line>, other: &BTreeMap<&str, &'a Line>, key: &str| {
+            let line = side.get(key).filter(|line| !line.value.is_empty()).or(other.get(key))?;
+            Some(line.value.as_str()).filter(|value| !value.is_empty())
+        };
+        let path = |is_client: bool, key: &'static str, with: &str| {
+            let (side, other) =
+                if is_client { (&self.client, &self.server) } else { (&self.server, &self.client) };
+            let path = said(side, other, key).map(PathBuf::from);
             path.ok_or_else(|| format!("{key} is missing: name a file of PEM with {with}"))
         };
-        let password = value("privateKeyPassphraseHandler.options.password");
+        let key_of = |is_client: bool| {
+            let side = if is_client { &self.client } else { &self.server };
+            let other = if is_client { &self.server } else { &self.client };
+            const PASSWORD: &str = "privateKeyPassphraseHandler.options.password";
+            let path = path(is_client, "privateKeyFile", "this member's key")?;
+            // The other side's password is that of its own key.
+            let is_same =
+                other.get("privateKeyFile").is_none_or(|line| path.as_os_str() == line.value.as_str());
+            let of_other = if is_same { other.get(PASSWORD) } else { None };
+            let password = side.get(PASSWORD).or(of_other).map(|line| line.value.as_str());
+            let password = password.map(|text| Password::Text(Secret::new(text)));
+            Ok::<_, String>(Store { path, password })
+        };
+        let certificates = |is_client| path(is_client, "certificateFile", "this member's certificate");
+        let trusted = |is_client: bool| {
+            Ok::<_, String>(Store {
+                path: path(is_client, "caConfig", "the certificates to trust")?,
+                password: None,
+            })
+        };
+        // The section for those that are called verifies those that call, and the other way round.
+        let (called, calling) =
+            ((key_of(false)?, certificates(false)?), (key_of(true)?, certificates(true)?));
+        let (of_called, of_callers) = (trusted(true)?, trusted(false)?);
+        let mut one_sided = OneSidedStores::default();
+        if calling != called {
+            (one_sided.calling_key_store, one_sided.calling_certificates) =
+                (Some(calling.0), Some(calling.1));
+        }
+        one_sided.callers_trust_store = Some(of_callers).filter(|store| *store != of_called);
         let versions = match (self.no_tls12, self.no_tls13) {
             (false, false) => TlsVersions::Both,
             (false, true) => TlsVersions::Only12,
@@ -149,12 +184,10 @@ impl<'a> Draft<'a> {
         };
         Ok(PeerTls {
             mode: TlsMode::Required,
-            key_store: Store {
-                path: path("privateKeyFile", "this member's key")?,
-                password: password.map(|text| Password::Text(Secret::new(text))),
-            },
-            certificates: Some(path("certificateFile", "this member's certificate")?),
-            trust_store: Store { path: path("caConfig", "the certificates to trust")?, password: None },
+            key_store: called.0,
+            certificates: Some(called.1),
+            trust_store: of_called,
+            one_sided,
             verify_called: self.verify_called,
             verify_callers: self.verify_callers,
             versions,

@@ -376,6 +376,7 @@ fn tls() -> PeerTls {
         key_store: Store { path: "/k".into(), password: None },
         certificates: None,
         trust_store: Store { path: "/t".into(), password: None },
+        one_sided: paddock_server::OneSidedStores::default(),
         verify_called: true,
         verify_callers: true,
         versions: TlsVersions::Both,
@@ -400,6 +401,18 @@ fn every_key_of_tls_sets_its_field() {
         ("certificates = '/c'", PeerTls { certificates: Some("/c".into()), ..tls() }),
         ("trust_store_password = 'p'", PeerTls { trust_store: trust(text("p")), ..tls() }),
         ("trust_store_password_file = '/p'", PeerTls { trust_store: trust(file("/p")), ..tls() }),
+        (
+            "calling_key_store = '/c'\ncalling_key_store_password = 'p'\ncalling_certificates = '/cc'\ncallers_trust_store = '/s'\n\
+             callers_trust_store_password_file = '/p'",
+            PeerTls {
+                one_sided: paddock_server::OneSidedStores {
+                    calling_key_store: Some(Store { path: "/c".into(), password: text("p") }),
+                    calling_certificates: Some("/cc".into()),
+                    callers_trust_store: Some(Store { path: "/s".into(), password: file("/p") }),
+                },
+                ..tls()
+            },
+        ),
         ("verify_called = false", PeerTls { verify_called: false, ..tls() }),
         ("verify_callers = false", PeerTls { verify_callers: false, ..tls() }),
         ("versions = ['1.2', '1.3']", tls()),
@@ -419,6 +432,10 @@ fn what_is_wrong_with_tls_is_named_with_its_line() {
         ("ensemble.tls = 1", "1: ensemble.tls: expected a table [ensemble.tls]"),
         ("[ensemble.tls]\ntrust_store = 't'", "1: ensemble.tls: key_store is missing"),
         ("[ensemble.tls]\nkey_store = 'k'", "1: ensemble.tls: trust_store is missing"),
+        (
+            "[ensemble.tls]\nkey_store = 'k'\ntrust_store = 't'\ncalling_key_store_password = 'p'",
+            "1: ensemble.tls: calling_key_store is missing",
+        ),
         ("[ensemble.tls]\nkey = 'k'", "2: ensemble.tls.key is not a setting that Paddock knows"),
         (
             "[ensemble.tls]\nmode = 'on'",

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use paddock_server::{CipherSuite, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
+use paddock_server::{CipherSuite, OneSidedStores, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -20,6 +20,13 @@ const KEYS: &[&str] = &[
     "trust_store",
     "trust_store_password",
     "trust_store_password_file",
+    "calling_key_store",
+    "calling_key_store_password",
+    "calling_key_store_password_file",
+    "calling_certificates",
+    "callers_trust_store",
+    "callers_trust_store_password",
+    "callers_trust_store_password_file",
     "verify_called",
     "verify_callers",
     "versions",
@@ -47,6 +54,9 @@ struct Draft {
     key_store: StoreDraft,
     certificates: Option<PathBuf>,
     trust_store: StoreDraft,
+    calling_key_store: StoreDraft,
+    calling_certificates: Option<PathBuf>,
+    callers_trust_store: StoreDraft,
     verify_called: Option<bool>,
     verify_callers: Option<bool>,
     versions: Option<TlsVersions>,
@@ -61,6 +71,13 @@ pub(super) struct StoreDraft {
 }
 
 impl StoreDraft {
+    /// A store that need not be there.
+    fn finish_some(self, name: &str) -> Result<Option<Store>, String> {
+        let StoreDraft { path, password, password_file } = &self;
+        let is_said = path.is_some() || password.is_some() || password_file.is_some();
+        is_said.then(|| self.finish(name)).transpose()
+    }
+
     pub(super) fn finish(self, name: &str) -> Result<Store, String> {
         let password = match (self.password, self.password_file) {
             (Some(_), Some(_)) => {
@@ -86,6 +103,17 @@ impl Draft {
             "trust_store" => self.trust_store.path = Some(value::path(value)?),
             "trust_store_password" => self.trust_store.password = Some(secret(value)?),
             "trust_store_password_file" => self.trust_store.password_file = Some(value::path(value)?),
+            "calling_key_store" => self.calling_key_store.path = Some(value::path(value)?),
+            "calling_key_store_password" => self.calling_key_store.password = Some(secret(value)?),
+            "calling_key_store_password_file" => {
+                self.calling_key_store.password_file = Some(value::path(value)?);
+            }
+            "calling_certificates" => self.calling_certificates = Some(value::path(value)?),
+            "callers_trust_store" => self.callers_trust_store.path = Some(value::path(value)?),
+            "callers_trust_store_password" => self.callers_trust_store.password = Some(secret(value)?),
+            "callers_trust_store_password_file" => {
+                self.callers_trust_store.password_file = Some(value::path(value)?);
+            }
             "verify_called" => self.verify_called = Some(boolean(value)?),
             "verify_callers" => self.verify_callers = Some(boolean(value)?),
             "versions" => self.versions = Some(versions(value)?),
@@ -101,6 +129,11 @@ impl Draft {
             key_store: self.key_store.finish("key_store")?,
             certificates: self.certificates,
             trust_store: self.trust_store.finish("trust_store")?,
+            one_sided: OneSidedStores {
+                calling_key_store: self.calling_key_store.finish_some("calling_key_store")?,
+                calling_certificates: self.calling_certificates,
+                callers_trust_store: self.callers_trust_store.finish_some("callers_trust_store")?,
+            },
             verify_called: self.verify_called.unwrap_or(true),
             verify_callers: self.verify_callers.unwrap_or(true),
             versions: self.versions.unwrap_or(TlsVersions::Both),

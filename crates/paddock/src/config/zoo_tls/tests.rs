@@ -46,6 +46,7 @@ fn guide() -> PeerTls {
         key_store: store("/path/to/keystore.jks"),
         certificates: None,
         trust_store: store("/path/to/truststore.jks"),
+        one_sided: paddock_server::OneSidedStores::default(),
         verify_called: true,
         verify_callers: true,
         versions: TlsVersions::Both,
@@ -91,6 +92,18 @@ fn every_key_sets_its_field() {
         (
             "trustStore.passwordPath=/p",
             PeerTls { trust_store: Store { password: file("/p"), ..guide().trust_store }, ..guide() },
+        ),
+        (
+            "client.keyStore.location=/c\nssl.quorum.client.keyStore.passwordPath=/p\nssl.quorum.server.trustStore.location=/s\n\
+             ssl.quorum.server.trustStore.type=PEM",
+            PeerTls {
+                one_sided: paddock_server::OneSidedStores {
+                    calling_key_store: Some(Store { path: "/c".into(), password: file("/p") }),
+                    calling_certificates: None,
+                    callers_trust_store: Some(Store { path: "/s".into(), password: None }),
+                },
+                ..guide()
+            },
         ),
         ("keyStore.type=pkcs12", guide()),
         ("trustStore.type=PEM", guide()),
