@@ -5,6 +5,9 @@
 //! list in its own file. The leader follows a list on which most of the voters agree, all of them running: it changes one member at a
 //! time, so that two majorities always share a voter, and asks for a change that failed again after a while.
 //!
+//! If clients may change the members, files only mend addresses that mean something else on each machine: the container image of
+//! ZooKeeper gives a member 0.0.0.0 for itself, and the first leader writes its own file into the state.
+//!
 //! Files need not be alike to the letter. A member often has 0.0.0.0 or localhost for itself, which is no address for the others; the ports
 //! for clients are left as they are for members that are there already.
 
@@ -23,10 +26,12 @@ const AGAIN_TICKS: u32 = 600;
 /// Bytes of a list that another member tells, at most.
 const BYTES_MAX: usize = 64 << 10;
 
-/// The lists that this member knows of. Empty while clients may change the members.
+/// The lists that this member knows of.
 #[derive(Debug, Default)]
 pub(crate) struct FileLists {
     own: Vec<EnsembleMember>,
+    /// False if clients may change the members: only addresses that lead nowhere are mended then.
+    are_followed: bool,
     ticks: u32,
     told: BTreeMap<u64, Told>,
     /// The members that the leader asked for last, and the tick.
@@ -40,16 +45,16 @@ struct Told {
 }
 
 impl FileLists {
-    /// `own` are the lines of this member's file; they are read if files are to be followed.
+    /// `own` are the lines of this member's file.
     pub(crate) fn new(own: &str, are_followed: bool) -> FileLists {
-        let own = if are_followed { parse_members(own).unwrap_or_default() } else { Vec::new() };
-        FileLists { own, ..FileLists::default() }
+        FileLists { own: parse_members(own).unwrap_or_default(), are_followed, ..FileLists::default() }
     }
 
-    /// A tick. Returns the list for the leader, if it is time to tell it.
-    pub(crate) fn tick(&mut self) -> Option<String> {
+    /// A tick. Returns the list for the leader, if it is time to tell it. `present` are the members as the state has them.
+    pub(crate) fn tick(&mut self, present: &[EnsembleMember]) -> Option<String> {
         self.ticks += 1;
-        let is_due = !self.own.is_empty() && self.ticks.is_multiple_of(TELL_TICKS);
+        let counts = self.are_followed || present.iter().any(leads_nowhere);
+        let is_due = counts && !self.own.is_empty() && self.ticks.is_multiple_of(TELL_TICKS);
         is_due.then(|| member_lines(&self.own))
     }
 
@@ -77,7 +82,12 @@ impl FileLists {
         if self.own.is_empty() || present.is_empty() {
             return None;
         }
-        let next = one_step(present, &self.agreed(own, voters, present)?)?;
+        let lists = self.lists_of(own, voters);
+        let next = if self.are_followed {
+            one_step(present, &agreed(&lists, voters.len(), present)?)?
+        } else {
+            mended(&lists, present)?
+        };
         let lines = member_lines(&next);
         let is_too_early = |(asked, tick): &(String, u32)| *asked == lines && self.ticks - tick < AGAIN_TICKS;
         if self.asked.as_ref().is_some_and(is_too_early) {
@@ -87,35 +97,62 @@ impl FileLists {
         Some(lines)
     }
 
-    /// The members on which the files of most voters agree.
-    fn agreed(&self, own: u64, voters: &[u64], present: &[EnsembleMember]) -> Option<Vec<EnsembleMember>> {
+    /// The lists of these voters, as far as they have been told of late.
+    fn lists_of(&self, own: u64, voters: &[u64]) -> Vec<List<'_>> {
         let is_fresh = |told: &&Told| self.ticks - told.tick <= HEARD_TICKS;
         let list_of = |voter: &u64| {
             let told = || self.told.get(voter).filter(is_fresh).map(|told| told.members.as_slice());
             let members = if *voter == own { Some(self.own.as_slice()) } else { told() };
             members.map(|members| List { owner: *voter, members })
         };
-        let lists: Vec<List<'_>> = voters.iter().filter_map(list_of).collect();
-        let is_most = |count: usize| 2 * count > voters.len();
-        let alike = |one: &List<'_>| lists.iter().filter(|other| have_same_members(one, other)).count();
-        let agreed = lists.iter().find(|list| !list.members.is_empty() && is_most(alike(list)))?;
-        let entry = |wanted: &EnsembleMember| {
-            let places: Vec<&EnsembleMember> =
-                lists.iter().filter_map(|list| list.place_of(wanted.id)).collect();
-            let votes =
-                |one: &EnsembleMember| places.iter().filter(|other| has_same_place(one, other)).count();
-            let common = places.iter().find(|one| is_most(votes(one))).map(|one| (*one).clone());
-            match present.iter().find(|member| member.id == wanted.id) {
-                // The port for clients is told to them, and nothing more hangs on it.
-                Some(member) => {
-                    let place = common.unwrap_or_else(|| member.clone());
-                    Some(EnsembleMember { role: wanted.role, client: member.client.clone(), ..place })
-                }
-                None => common,
-            }
-        };
-        agreed.members.iter().map(entry).collect()
+        voters.iter().filter_map(list_of).collect()
     }
+}
+
+/// The members on which the lists of most of so many voters agree.
+fn agreed(lists: &[List<'_>], voters: usize, present: &[EnsembleMember]) -> Option<Vec<EnsembleMember>> {
+    let alike = |one: &List<'_>| lists.iter().filter(|other| have_same_members(one, other)).count();
+    let agreed = lists.iter().find(|list| !list.members.is_empty() && 2 * alike(list) > voters)?;
+    let entry = |wanted: &EnsembleMember| {
+        let common = common_place(lists, wanted.id, voters);
+        match present.iter().find(|member| member.id == wanted.id) {
+            // The port for clients is told to them, and nothing more hangs on it.
+            Some(member) => {
+                let place = common.unwrap_or(member).clone();
+                Some(EnsembleMember { role: wanted.role, client: member.client.clone(), ..place })
+            }
+            None => common.cloned(),
+        }
+    };
+    agreed.members.iter().map(entry).collect()
+}
+
+/// The members with a better address for one of them whose own leads nowhere; `None` if there is none. The others' files know better.
+fn mended(lists: &[List<'_>], present: &[EnsembleMember]) -> Option<Vec<EnsembleMember>> {
+    let place = |member: &EnsembleMember| {
+        let knowing = lists.iter().filter(|list| list.place_of(member.id).is_some()).count();
+        common_place(lists, member.id, knowing).filter(|place| !leads_nowhere(place))
+    };
+    let lost = present.iter().enumerate().filter(|(_, member)| leads_nowhere(member));
+    let (at, place) = lost.into_iter().find_map(|(at, member)| Some((at, place(member)?)))?;
+    let mut next = present.to_vec();
+    let EnsembleMember { role, client, .. } = next[at].clone();
+    next[at] = EnsembleMember { role, client, ..place.clone() };
+    Some(next)
+}
+
+/// The line of a member that stands in more than half of so many lists.
+fn common_place<'a>(lists: &[List<'a>], id: u8, of: usize) -> Option<&'a EnsembleMember> {
+    let places: Vec<&EnsembleMember> = lists.iter().filter_map(|list| list.place_of(id)).collect();
+    let votes = |one: &EnsembleMember| places.iter().filter(|other| has_same_place(one, other)).count();
+    places.iter().find(|one| 2 * votes(one) > of).copied()
+}
+
+/// True for an address that means something else on each machine.
+fn leads_nowhere(member: &EnsembleMember) -> bool {
+    let address: Option<IpAddr> = member.host.parse().ok();
+    address.is_some_and(|address| address.is_unspecified() || address.is_loopback())
+        || member.host == "localhost"
 }
 
 /// The list in the file of a voter.
@@ -130,10 +167,8 @@ impl<'a> List<'a> {
     fn place_of(&self, id: u8) -> Option<&'a EnsembleMember> {
         let member = self.members.iter().find(|member| member.id == id)?;
         let is_own = self.owner == u64::from(id);
-        let address: Option<IpAddr> = member.host.parse().ok();
-        let is_nowhere = address
-            .is_some_and(|address| address.is_unspecified() || is_own && address.is_loopback())
-            || is_own && member.host == "localhost";
+        let is_unspecified = member.host.parse().is_ok_and(|address: IpAddr| address.is_unspecified());
+        let is_nowhere = is_unspecified || is_own && leads_nowhere(member);
         (!is_nowhere).then_some(member)
     }
 }
@@ -240,7 +275,7 @@ mod tests {
         let mut lists = FileLists::new(&four, true);
         lists.hear(2, &four);
         for _ in 0..=HEARD_TICKS {
-            lists.tick();
+            lists.tick(&[]);
         }
         assert_eq!(lists.next_members(1, &[1, 2, 3], &members(&three)), None);
         lists.hear(2, "server.x=");
@@ -248,17 +283,48 @@ mod tests {
         lists.hear(2, &four);
         assert!(lists.next_members(1, &[1, 2, 3], &members(&three)).is_some());
         for _ in 0..AGAIN_TICKS {
-            lists.tick();
+            lists.tick(&[]);
         }
         lists.hear(2, &four);
         assert!(lists.next_members(1, &[1, 2, 3], &members(&three)).is_some(), "it is asked for again");
     }
 
     #[test]
-    fn nobody_is_told_where_clients_may_change_the_members() {
-        let mut lists = FileLists::new(&lines(&[1, 2]), false);
-        assert!((0..2 * TELL_TICKS).all(|_| lists.tick().is_none()));
+    fn an_address_that_leads_nowhere_is_mended_though_clients_change_the_members() {
+        let (three, four) = (lines(&[1, 2, 3]), lines(&[1, 2, 3, 4]));
+        let present = three.replace("zoo1", "0.0.0.0");
+        let lists = |told: &[(u64, &str)]| {
+            let mut lists = FileLists::new(&present, false);
+            told.iter().for_each(|(from, lines)| lists.hear(*from, lines));
+            lists
+        };
+        let next =
+            |told: &[(u64, &str)], present: &str| lists(told).next_members(1, &[1, 2, 3], &members(present));
+        let mended = Some(member_lines(&members(&three)));
+        assert_eq!(next(&[(2, &four)], &present), mended, "nothing else of the files counts");
+        assert_eq!(next(&[(2, &three), (3, &three)], &present.replace("0.0.0.0", "127.0.0.1")), mended);
+        assert_eq!(next(&[(2, &four), (3, &four)], &three), None);
+        let other = three.replace("zoo1", "other");
+        assert_eq!(next(&[(2, &three), (3, &other)], &present), None, "they do not agree");
+        let local = three.replace("zoo1", "127.0.0.1");
+        assert_eq!(next(&[(2, &local), (3, &local)], &local), None, "all of them run on one machine");
+        let told = |present: &str| {
+            let mut lists = lists(&[]);
+            (0..2 * TELL_TICKS).filter_map(|_| lists.tick(&members(present))).count()
+        };
+        assert_eq!((told(&present), told(&three)), (2, 0));
+    }
+
+    #[test]
+    fn a_list_is_told_where_files_change_the_members() {
         let mut lists = FileLists::new(&lines(&[1, 2]), true);
-        assert_eq!((0..2 * TELL_TICKS).filter_map(|_| lists.tick()).count(), 2);
+        assert_eq!((0..2 * TELL_TICKS).filter_map(|_| lists.tick(&[])).count(), 2);
+    }
+
+    #[test]
+    fn the_founders_address_becomes_the_one_that_the_others_have() {
+        let own = lines(&[1, 2, 3]).replace("zoo1", "0.0.0.0");
+        let asked = next(&own, &[(2, &lines(&[1, 2, 3])), (3, &lines(&[1, 2, 3]))], &own);
+        assert_eq!(asked, Some("server.1=zoo1 server.2=zoo2 server.3=zoo3 ".to_owned()));
     }
 }

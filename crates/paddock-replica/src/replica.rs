@@ -453,7 +453,7 @@ impl Replica {
 
     /// Tells the leader which members this one's file has; a leader asks for the change that most files want.
     fn follow_files(&mut self) {
-        let told = self.file_lists.tick();
+        let told = self.file_lists.tick(self.membership.settled_members().unwrap_or_default());
         if let (Some(lines), Some(leader)) =
             (told, self.leadership.leader.filter(|leader| *leader != self.options.member))
         {
@@ -465,7 +465,10 @@ impl Replica {
         let Some(present) = self.membership.settled_members() else { return };
         let voters = &self.consensus.membership().voters;
         if let Some(lines) = self.file_lists.next_members(self.options.member, voters, present) {
-            tracing::info!(members = %lines.trim_end().replace('\n', " "), "most members' configuration has other members: changing them");
+            tracing::info!(
+                members = %lines.trim_end().replace('\n', " "),
+                "most members' configuration files have other members or addresses: changing them"
+            );
             self.announce(OpCode::Reconfig, &reconfig_to(&lines));
         }
     }
