@@ -185,6 +185,29 @@ fn a_member_alone_is_waited_for_by_those_who_join_it() {
     servers.iter().for_each(|server| server.signal("-TERM"));
 }
 
+/// The container image of ZooKeeper gives a member 0.0.0.0 for itself, and the first leader writes its own file into the state.
+#[test]
+fn the_ensemble_comes_to_know_the_address_of_its_founder() {
+    let (host, file) = ("127.0.0.1", "zoo.cfg");
+    let members = free_members(host, 3);
+    let text = |id: usize| {
+        let named = format!("server.{id}={host}");
+        let text = zoo_cfg(id, host, &members, true).replace(&named, &named.replace(host, "0.0.0.0"));
+        format!("{text}4lw.commands.whitelist=*\n")
+    };
+    let dirs: Vec<TempDir> = (1..=3).map(|id| write(id, file, &text(id))).collect();
+    let servers: Vec<Server> =
+        dirs.iter().map(|dir| Server::start(dir.path(), &["--config", file])).collect();
+    check_formed(&servers, "founders at 0.0.0.0");
+    let is_known = || (1..=3).all(|id| servers[0].ask("conf").contains(&format!("server.{id}={host}:")));
+    let deadline = Instant::now() + WITHIN;
+    while !is_known() {
+        assert!(Instant::now() < deadline, "{}", servers[0].ask("conf"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    servers.iter().for_each(|server| server.signal("-TERM"));
+}
+
 #[test]
 fn most_found_an_ensemble_if_they_are_told_to() {
     let (host, file) = ("127.0.0.1", "zoo.cfg");
