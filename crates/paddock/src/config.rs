@@ -81,6 +81,12 @@ pub(crate) fn load(
     Ok(Loaded { config, remarks: list, origins, log, secret_files })
 }
 
+/// A file with those that are merged into it.
+pub(crate) fn files_of(file: &Path) -> Vec<PathBuf> {
+    let merged = if keeper::is_keeper_file(file) { keeper::merged_files(file) } else { Vec::new() };
+    std::iter::once(file.to_owned()).chain(merged).collect()
+}
+
 type Read = (Config, Option<String>, SecretFiles);
 
 fn load_with(

@@ -360,9 +360,12 @@ fn stats(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
     Ok(all)
 }
 
-/// Java's properties have no counterpart but for those that `environment` tells.
+/// The facts of `environment`, without the properties that only a process of Java has.
 fn system_properties(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
-    environment(admin, request)
+    let mut properties = environment(admin, request)?;
+    // In ZooKeeper's answer these are the settings of a process of Java.
+    properties.retain(|name, _| !name.starts_with("java."));
+    Ok(properties)
 }
 
 fn watch_summary(admin: &Admin, _: &Request) -> Result<Fields, Failure> {

@@ -31,6 +31,7 @@ use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_admin;
 use super::zoo_values;
+pub(super) use merge::files as merged_files;
 use raft::Raft;
 pub(super) use settings::is_keeper_file;
 use settings::{File, entries};

@@ -46,7 +46,10 @@ fn endpoint_of(environment: &Environment, remarks: &mut Remarks) -> Option<Trace
     let all = || environment.variable(ENDPOINT).map(|url| (ENDPOINT, TracesEndpoint::below(url)));
     let (variable, endpoint) = traces.or_else(all)?;
     match endpoint {
-        Ok(endpoint) => Some(endpoint),
+        Ok(endpoint) => {
+            remarks.origins.note("tracing.endpoint", variable);
+            Some(endpoint)
+        }
         Err(why) => {
             remarks.push(Location::new(Path::new(variable)).warning(format!("no spans are exported: {why}")));
             None

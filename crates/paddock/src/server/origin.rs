@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config::{self, ConfigError, Environment, Loaded, Overrides};
@@ -30,16 +30,28 @@ impl Origin {
     /// Watches the file, if there is one.
     pub(super) fn watch(&self) -> Watch {
         let file = self.file.clone().or_else(|| self.environment.file());
-        let known = stamp(file.as_ref());
-        Watch { file, known, seen: known }
+        let known = stamps(file.as_ref());
+        Watch { file, seen: known.clone(), known }
     }
 }
 
 /// Time of the last change, size, and number of a file: after a change some of it is different.
 type Stamp = (i64, i64, u64, u64);
 
-fn stamp(file: Option<&PathBuf>) -> Option<Stamp> {
-    let metadata = fs::metadata(file?).ok()?;
+/// A file with those that are merged into it, as they were at one time; without a stamp if they are not there.
+type Stamps = Vec<(PathBuf, Option<Stamp>)>;
+
+fn stamps(file: Option<&PathBuf>) -> Stamps {
+    let files = file.map(|file| config::files_of(file)).unwrap_or_default();
+    let stamped = |file: PathBuf| {
+        let stamp = stamp(&file);
+        (file, stamp)
+    };
+    files.into_iter().map(stamped).collect()
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let metadata = fs::metadata(file).ok()?;
     Some((metadata.mtime(), metadata.mtime_nsec(), metadata.len(), metadata.ino()))
 }
 
@@ -47,10 +59,10 @@ fn stamp(file: Option<&PathBuf>) -> Option<Stamp> {
 #[derive(Debug)]
 pub(super) struct Watch {
     file: Option<PathBuf>,
-    /// The file as it was read last.
-    known: Option<Stamp>,
-    /// The file as it was looked at last.
-    seen: Option<Stamp>,
+    /// The file, and those that are merged into it, as they were read last.
+    known: Stamps,
+    /// The same as they were looked at last.
+    seen: Stamps,
 }
 
 impl Watch {
@@ -66,14 +78,16 @@ impl Watch {
 
     /// The file is about to be read.
     pub(super) fn note(&mut self) {
-        self.known = stamp(self.file.as_ref());
+        self.known = stamps(self.file.as_ref());
     }
 
     /// True if the file has changed, and is the same as at the last look: one that is being written is left alone.
     fn look(&mut self) -> bool {
-        let now = stamp(self.file.as_ref());
-        let is_at_rest = now == std::mem::replace(&mut self.seen, now);
-        is_at_rest && now != self.known
+        let now = stamps(self.file.as_ref());
+        let is_changed = now != self.known;
+        let is_at_rest = now == self.seen;
+        self.seen = now;
+        is_at_rest && is_changed
     }
 }
 
@@ -105,8 +119,29 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_merged_into_it_is_looked_at_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("keeper_config.xml");
+        fs::write(&file, "a").unwrap();
+        fs::create_dir(dir.path().join("keeper_config.d")).unwrap();
+        let mut watch = Origin::new(Some(file), Overrides::default()).watch();
+        let other = dir.path().join("keeper_config.d/ports.yaml");
+        fs::write(&other, "a").unwrap();
+        assert_eq!([watch.look(), watch.look()], [false, true], "a new file");
+        watch.note();
+        fs::write(&other, "ab").unwrap();
+        assert_eq!([watch.look(), watch.look()], [false, true], "another size");
+        watch.note();
+        fs::remove_file(&other).unwrap();
+        assert_eq!([watch.look(), watch.look()], [false, true], "no file");
+        fs::write(dir.path().join("keeper_config.d/notes.txt"), "a").unwrap();
+        watch.note();
+        assert_eq!([watch.look(), watch.look()], [false, false], "not one that is merged");
+    }
+
+    #[test]
     fn nothing_changes_without_a_file() {
-        let mut watch = Watch { file: None, known: None, seen: None };
+        let mut watch = Watch { file: None, known: Vec::new(), seen: Vec::new() };
         assert_eq!([watch.look(), watch.look()], [false, false]);
     }
 }

@@ -23,7 +23,7 @@ pub(super) const SUBSTITUTIONS: [&str; 3] = ["@incl", "@from_zk", "@from_env"];
 pub(super) type Refused = (usize, String);
 
 /// The files that ClickHouse merges into a file.
-pub(super) fn files(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
     let directories = [path.with_extension("d"), path.with_file_name("conf.d")];
     let entries = directories.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|file| is_merged(file)).collect();
