@@ -241,7 +241,7 @@ impl ZooCfg {
             return Err(place.clone().fault("dataDir is missing"));
         };
         let my_id = data_dir.join("myid");
-        let own = own_number(&my_id, environment, remarks)?;
+        let own = own_number(&my_id, environment, self.servers.is_alone(), remarks)?;
         let missing = |numbers: String| {
             let what =
                 format!("missing; write into it which of the members {numbers} this is, or set {MY_ID}");
@@ -337,10 +337,12 @@ enum Known {
     Adjusted(String),
 }
 
-/// This member's number, from `myid` or from the environment.
+/// This member's number, from `myid` or from the environment. One alone needs none, and ZooKeeper ignores `myid` there: a number that no
+/// member has here is left unused.
 fn own_number(
     my_id: &Path,
     environment: &Environment,
+    is_alone: bool,
     remarks: &mut Remarks,
 ) -> Result<Option<OwnNumber>, ConfigError> {
     let text = match fs::read(my_id) {
@@ -350,6 +352,10 @@ fn own_number(
     };
     let place = Location::at(my_id, 1);
     let first = text.lines().next().unwrap_or("").trim();
+    if is_alone && first.parse().is_ok_and(|number: i64| !value::MEMBER.contains(&number)) {
+        remarks.push(place.detail(format!("{first} is not used: a member alone needs no number")));
+        return Ok(None);
+    }
     let number = value::number(&Text(first), value::MEMBER, value::A_MEMBER)
         .map_err(|what| place.clone().fault(what))?;
     if let Some(other) = environment.own_number()?.filter(|other| other.number != number) {

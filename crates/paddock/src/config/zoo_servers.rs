@@ -148,7 +148,8 @@ impl ZooServers {
         }
     }
 
-    fn is_alone(&self) -> bool {
+    /// True if these lines are those of a member alone.
+    pub(super) fn is_alone(&self) -> bool {
         self.named.is_empty() || (self.named.len() == 1 && !self.alone_disabled)
     }
 

@@ -284,9 +284,24 @@ fn myid_says_which_member_this_is() {
     for (text, member) in [("7", 7), ("7\n", 7), (" 255 \nrest", 255)] {
         assert_eq!(Case::with_myid(text).load(BASE).unwrap().config.member, member, "{text:?}");
     }
-    for (text, found) in [("0", "0"), ("256", "256"), ("one\n", "one"), ("", "")] {
+    for (text, found) in [("one\n", "one"), ("", "")] {
         let expected = format!("myid:1: expected a number from 1 to 255, found {found:?}");
         assert_eq!(Case::with_myid(text).load(BASE).unwrap_err(), expected);
+    }
+}
+
+/// ZooKeeper reads no `myid` there.
+#[test]
+fn a_member_alone_needs_no_number() {
+    for text in ["0", "256", "-1\n"] {
+        let case = Case::with_myid(text);
+        let loaded = case.load(BASE).unwrap();
+        let what = format!("myid:1: {} is not used: a member alone needs no number", text.trim());
+        assert!(loaded.remarks.iter().any(|remark| case.local(remark) == what));
+        assert_eq!(loaded.config.member, 1);
+        let ensemble = format!("{BASE}server.1=a:2888:3888\nserver.2=b:2888:3888\n");
+        let expected = format!("myid:1: expected a number from 1 to 255, found {:?}", text.trim());
+        assert_eq!(Case::with_myid(text).load(ensemble).unwrap_err(), expected);
     }
 }
 
