@@ -7,8 +7,12 @@ use std::fs;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use process::{Server, WITHIN, directory};
+use paddock_client::{Client, ClientOptions};
+use process::{Server, directory};
 use tempfile::TempDir;
+
+/// Members wait for each other, and for what changes of members take; other tests may take the processors meanwhile.
+const WITHIN: Duration = Duration::from_secs(120);
 
 /// Ports of a member.
 struct Ports {
@@ -183,6 +187,61 @@ fn a_member_alone_is_waited_for_by_those_who_join_it() {
     check_formed(&servers, "grown");
     check_mode(&servers[2], "Mode: leader");
     servers.iter().for_each(|server| server.signal("-TERM"));
+}
+
+/// Digest of `super:secret`.
+const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
+
+/// Lets clients change the members, and one be a superuser.
+fn with_reconfig(file: &str, text: String) -> String {
+    match file {
+        "zoo.cfg" => {
+            format!("{text}reconfigEnabled=true\nDigestAuthenticationProvider.superDigest={SUPER_DIGEST}\n")
+        }
+        "paddock.toml" => {
+            let text = text.replace("[ensemble]\n", "[ensemble]\nreconfig_enabled = true\n");
+            format!("super_digest = '{SUPER_DIGEST}'\n{text}")
+        }
+        _ => text.replace(
+            "<keeper_server>",
+            &format!(
+                "<keeper_server><enable_reconfiguration>true</enable_reconfiguration><superdigest>{SUPER_DIGEST}</superdigest>"
+            ),
+        ),
+    }
+}
+
+/// Whatever the members were read from: what is shown of them can be given back, and changes nothing, and a member can leave.
+#[tokio::test]
+async fn members_can_be_changed_whatever_file_they_are_from() {
+    let host = "127.0.0.1";
+    for (file, text) in [FILES[0], FILES[2], FILES[4]] {
+        let members = free_members(host, 3);
+        let text = |id| with_reconfig(file, text(id, host, &members));
+        let dirs: Vec<TempDir> = (1..=3).map(|id| write(id, file, &text(id))).collect();
+        let servers: Vec<Server> =
+            dirs.iter().map(|dir| Server::start(dir.path(), &["--config", file])).collect();
+        check_formed(&servers, file);
+        let client = Client::connect(&servers[0].address.to_string(), ClientOptions::default())
+            .await
+            .expect("connect");
+        client.add_auth("digest", b"super:secret").await.expect("be the superuser");
+        for path in ["/zookeeper/config", "/keeper/config"] {
+            let Ok(shown) = client.get_data(path).await else {
+                assert!(path == "/keeper/config" && file != "keeper_config.xml", "{file} has no {path}");
+                continue;
+            };
+            let shown = String::from_utf8(shown.bytes.expect("the members")).expect("text");
+            // A client of ZooKeeper's names the members without the version.
+            let lines: Vec<&str> = shown.lines().filter(|line| line.starts_with("server.")).collect();
+            let after = client.reconfig(&lines.join(","), "", None).await;
+            assert!(after.is_ok(), "{file}, {path}: {after:?} for {shown}");
+        }
+        let left = client.reconfig("", "3", None).await.expect("member 3 leaves");
+        let left = String::from_utf8(left.bytes.expect("the members")).expect("text");
+        assert!(left.contains("server.2=") && !left.contains("server.3="), "{file}: {left}");
+        servers.iter().for_each(|server| server.signal("-TERM"));
+    }
 }
 
 /// The container image of ZooKeeper gives a member 0.0.0.0 for itself, and the first leader writes its own file into the state.
