@@ -1,4 +1,4 @@
-//! The transaction log: one stream of records for all groups, in segments of fixed size.
+//! The transaction log: one stream of records for all groups, in segments that do not change their size. The first ones are small.
 //!
 //! The owner appends records, which only buffers them, and syncs: one positioned write that is durable when it returns, for
 //! all that was appended, however much it is (one more for every segment that it fills up). Segments are allocated and
@@ -55,13 +55,13 @@ use form::Former;
 use groups::Groups;
 use record::Stored;
 use recovery::LastSegment;
-use segment::{SEGMENT_BYTES_MAX, Segment};
+use segment::{SEGMENT_BYTES_MAX, Segment, next_capacity};
 
 /// Layout of a log's files.
 #[derive(Clone, Copy, Debug)]
 pub struct LogOptions {
-    /// The size of a segment. A record that does not fit gets a segment of its own size. A log may be opened with another
-    /// value than before.
+    /// The size of a segment, which those of a young log have not reached yet. A record that does not fit gets a segment of its own
+    /// size. A log may be opened with another value than before.
     pub segment_bytes: u64,
     /// Number of segments that the housekeeper keeps ready.
     pub spares: usize,
@@ -177,7 +177,9 @@ impl Log {
         );
         disk.create_dir(dir).map_err(LogError::io("create directory", dir))?;
         let scan = recovery::scan(disk.as_ref(), dir, Access::ReadWrite, replay)?;
-        let housekeeper = Housekeeper::new(disk.clone(), dir, segment_bytes, spares, &scan.spares);
+        let last = scan.segments.last().map(|segment| segment.capacity);
+        let next = next_capacity(last, segment_bytes);
+        let housekeeper = Housekeeper::new(disk.clone(), dir, next, spares, &scan.spares);
         let log = Self {
             disk,
             dir: dir.to_owned(),
@@ -334,6 +336,6 @@ impl Log {
         let started = self.position().map_or(0, |position| position.capacity - position.end);
         let unstarted = self.pending.iter().filter(|chunk| chunk.starts_segment()).count();
         let ready = self.housekeeper.ready().saturating_sub(unstarted) as u64;
-        started + ready * self.segment_bytes
+        started + ready * self.housekeeper.segment_bytes()
     }
 }

@@ -468,3 +468,43 @@ fn a_foreign_file_in_the_directory_is_left_alone() {
     assert_eq!(names(&disk), ["log-0000000000000001", "log-1", "notes.txt"]);
     assert!(disk.contents(&segment(1)).is_some());
 }
+
+/// Bytes of all files of a log.
+fn bytes_on_disk(dir: &Path) -> u64 {
+    let files = std::fs::read_dir(dir).expect("list").map(|entry| entry.expect("an entry"));
+    files.map(|file| file.metadata().expect("its size").len()).sum()
+}
+
+#[test]
+fn a_young_log_takes_little_room_and_a_large_one_has_large_segments() {
+    const MIB: u64 = 1 << 20;
+    let temp = tempfile::tempdir().expect("temporary directory");
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let (mut log, _) = open_on(disk.clone(), temp.path(), 64 * MIB).expect("open");
+    let mut written = Vec::new();
+    let mut append = |log: &mut Log, bytes: usize| {
+        let entry = entry(written.len() as u64 + 1, bytes);
+        log.append(entry.record());
+        log.sync().expect("sync");
+        run_all(&log.housekeeper());
+        written.push(entry);
+    };
+    append(&mut log, 100);
+    assert_eq!(bytes_on_disk(temp.path()), 12 * MIB, "the first segment and a spare for the next one");
+    // Each is half a segment of the first size: the last one begins the segment of 32 MiB.
+    (0..15).for_each(|_| append(&mut log, 2 << 20));
+    assert_eq!((log.segments(), bytes_on_disk(temp.path())), (4, (4 + 8 + 16 + 32 + 64) * MIB));
+    drop(log);
+
+    let (mut log, found) = open_on(disk.clone(), temp.path(), 64 * MIB).expect("open again");
+    assert_eq!(entries(&found), written);
+    let last = log.last_index(GROUP).expect("there are entries");
+    log.append(entry(last.0 + 1, 100).record());
+    log.sync().expect("sync");
+    run_all(&log.housekeeper());
+    assert_eq!(bytes_on_disk(temp.path()), (4 + 8 + 16 + 32 + 64) * MIB, "it goes on where it was");
+    // Small ones do not become segments again.
+    log.release(GROUP, Index(last.0));
+    run_all(&log.housekeeper());
+    assert_eq!(bytes_on_disk(temp.path()), (32 + 64) * MIB);
+}

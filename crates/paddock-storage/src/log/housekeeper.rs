@@ -29,7 +29,6 @@ pub struct Housekeeper {
 struct Shared {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    segment_bytes: u64,
     spares_kept: usize,
     /// Held while working, so that two callers do not do the same work twice.
     work: Mutex<()>,
@@ -39,6 +38,8 @@ struct Shared {
 
 #[derive(Debug)]
 struct Stock {
+    /// The size that the next segment is expected to have, and each of those that are ready has.
+    segment_bytes: u64,
     ready: VecDeque<Spare>,
     /// Files with any content.
     used: VecDeque<PathBuf>,
@@ -68,15 +69,9 @@ impl Housekeeper {
         let used = spares.iter().map(|number| spare_path(dir, *number)).collect();
         let next_number = spares.last().map_or(0, |last| last + 1);
         let (ready, released) = Default::default();
-        let stock = Stock { ready, used, released, next_number, is_name_unsynced: false };
-        let shared = Shared {
-            disk,
-            dir: dir.to_owned(),
-            segment_bytes,
-            spares_kept,
-            work: Mutex::new(()),
-            stock: Mutex::new(stock),
-        };
+        let stock = Stock { segment_bytes, ready, used, released, next_number, is_name_unsynced: false };
+        let shared =
+            Shared { disk, dir: dir.to_owned(), spares_kept, work: Mutex::new(()), stock: Mutex::new(stock) };
         Self { shared: Arc::new(shared) }
     }
 
@@ -105,6 +100,21 @@ impl Housekeeper {
         self.stock().ready.len()
     }
 
+    /// The size of those that are ready, and of those that will be.
+    pub(super) fn segment_bytes(&self) -> u64 {
+        self.stock().segment_bytes
+    }
+
+    /// From now on the next segments are expected to have this size. Those of another one that are ready go.
+    pub(super) fn set_segment_bytes(&self, segment_bytes: u64) {
+        let mut stock = self.stock();
+        if stock.segment_bytes != segment_bytes {
+            stock.segment_bytes = segment_bytes;
+            let unfit = std::mem::take(&mut stock.ready);
+            stock.used.extend(unfit.into_iter().map(|spare| spare.path));
+        }
+    }
+
     /// Takes segments over that the log needs no more, the oldest first.
     pub(super) fn release(&self, path: PathBuf) {
         self.stock().released.push_back(path);
@@ -119,7 +129,7 @@ impl Housekeeper {
     /// Gives back what was taken and not used.
     pub(super) fn put_back(&self, spare: Spare) {
         let mut stock = self.stock();
-        if spare.capacity == self.shared.segment_bytes {
+        if spare.capacity == stock.segment_bytes {
             stock.ready.push_front(spare)
         } else {
             stock.used.push_back(spare.path)
@@ -128,7 +138,7 @@ impl Housekeeper {
 
     /// A segment of that capacity, from the stock if there is one.
     pub(super) fn take(&self, capacity: u64) -> Result<Spare, LogError> {
-        if capacity != self.shared.segment_bytes {
+        if capacity != self.segment_bytes() {
             let _working = lock(&self.shared.work);
             self.finish_names()?;
             return self.create(capacity);
@@ -176,9 +186,15 @@ impl Housekeeper {
         let used = self.stock().used.front().cloned();
         let spare = match used {
             Some(path) => self.reuse(path)?,
-            None => Some(self.create(self.shared.segment_bytes)?),
+            None => Some(self.create(self.segment_bytes())?),
         };
-        self.stock().ready.extend(spare);
+        let mut stock = self.stock();
+        match spare {
+            Some(spare) if spare.capacity == stock.segment_bytes => stock.ready.push_back(spare),
+            // The log has begun a larger segment meanwhile.
+            Some(spare) => stock.used.push_back(spare.path),
+            None => {}
+        }
         Ok(())
     }
 
@@ -187,7 +203,7 @@ impl Housekeeper {
         let opened = self.shared.disk.open(&path, Access::ReadWrite);
         let file = opened.map_err(LogError::io("open spare log segment", &path))?;
         let length = file.len().map_err(LogError::io("read length of", &path))?;
-        if length != self.shared.segment_bytes {
+        if length != self.segment_bytes() {
             self.discard()?;
             return Ok(None);
         }

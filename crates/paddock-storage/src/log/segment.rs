@@ -28,6 +28,19 @@ const SPARE_PREFIX: &str = "spare-";
 /// The largest segment: offsets inside one are kept in 32 bits.
 pub(super) const SEGMENT_BYTES_MAX: u64 = u32::MAX as u64 / 4096 * 4096;
 
+/// The size of a log's first segment, if segments may be as large. Each one behind it may be twice as large as the one before, so that a member
+/// that has hardly written anything takes little room on the disk, and one that writes much soon has large segments.
+const FIRST_SEGMENT_BYTES: u64 = 4 << 20;
+
+/// The size of the segment behind one of so many bytes, or of the first one, if segments may have `segment_bytes`.
+pub(super) fn next_capacity(last: Option<u64>, segment_bytes: u64) -> u64 {
+    let mut capacity = FIRST_SEGMENT_BYTES;
+    while last.is_some_and(|last| capacity <= last) && capacity < segment_bytes {
+        capacity *= 2;
+    }
+    capacity.min(segment_bytes)
+}
+
 /// A segment on disk.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -128,6 +141,25 @@ mod tests {
             assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderError::Invalid), "bit {bit}");
         }
         assert_eq!(SegmentHeader::decode(&good[..47]), Err(HeaderError::Invalid));
+    }
+
+    #[test]
+    fn segments_grow_to_their_size_and_stay_there() {
+        let mib = |mib: u64| mib << 20;
+        let grown = |segment_bytes| {
+            let mut last = None;
+            let next = || {
+                last = Some(next_capacity(last, segment_bytes));
+                last.map_or(0, |bytes| bytes >> 10)
+            };
+            std::iter::repeat_with(next).take(7).collect::<Vec<u64>>()
+        };
+        assert_eq!(grown(mib(64)), [4, 8, 16, 32, 64, 64, 64].map(|mib| mib << 10));
+        assert_eq!(grown(mib(10)), [4, 8, 10, 10, 10, 10, 10].map(|mib| mib << 10));
+        assert_eq!(grown(mib(1)), [1 << 10; 7]);
+        // One that was made for a large record, or by other settings.
+        assert_eq!(next_capacity(Some(mib(5) + 8), mib(64)), mib(8));
+        assert_eq!(next_capacity(Some(mib(200)), mib(64)), mib(64));
     }
 
     #[test]

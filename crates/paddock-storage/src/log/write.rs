@@ -7,7 +7,7 @@ use super::form::Former;
 use super::groups::Ranges;
 use super::housekeeper::Spare;
 use super::record::{Record, Stored};
-use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentHeader, VERSION, segment_path};
+use super::segment::{SEGMENT_BYTES_MAX, Segment, SegmentHeader, VERSION, next_capacity, segment_path};
 use super::{Log, LogError};
 
 /// Offset of the next record, if the segment has room for it.
@@ -54,14 +54,16 @@ impl Log {
 
     /// Plans a new segment: its header, then the hard states as they are, so that the segments before it can go.
     fn start_segment(&mut self, first_record: u64) {
-        let (number, previous_end) = self.position().map_or((1, 0), |last| (last.number + 1, last.end));
+        let last = self.position();
+        let capacity = next_capacity(last.as_ref().map(|last| last.capacity), self.segment_bytes);
+        let (number, previous_end) = last.map_or((1, 0), |last| (last.number + 1, last.end));
         let carried: Vec<Record<'_>> = self
             .hard_states
             .iter()
             .map(|(group, payload)| Record::HardState { group: *group, payload })
             .collect();
         let carried_bytes = carried.iter().map(|record| Stored::from(*record).bytes()).sum();
-        let capacity = self.segment_bytes.max(segment_bytes_needed(carried_bytes, first_record));
+        let capacity = capacity.max(segment_bytes_needed(carried_bytes, first_record));
         assert!(
             capacity <= SEGMENT_BYTES_MAX,
             "{carried_bytes} bytes of hard states do not fit into a segment"
@@ -127,6 +129,7 @@ impl Log {
         let Chunk { number, capacity, .. } = *chunk;
         self.segments.push_back(Segment { number, path, capacity, end: 0, ranges: Ranges::default() });
         self.file = Some(spare.file);
+        self.housekeeper.set_segment_bytes(next_capacity(Some(capacity), self.segment_bytes));
         Ok(())
     }
 }
