@@ -2,6 +2,9 @@
 //!
 //! Nobody who logs waits for the reader of standard error: a collector that is stuck would stop the member with it. The queue is bounded;
 //! while it is full, lines are dropped and counted, and once there is room one line says how many.
+//!
+//! A line that finds the queue empty is waited for, a moment at most: as long as the reader keeps up, what happened is in the log before anybody
+//! notices it elsewhere.
 
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,6 +16,8 @@ use std::{io, mem};
 const BYTES_MAX: usize = 2 << 20;
 /// A buffer that has become larger than this, in bytes, is given back once it is written.
 const BUFFER_KEPT: usize = 64 << 10;
+/// Time that whoever logs gives the thread to write a line that nothing stands in front of.
+const MOMENT: Duration = Duration::from_millis(10);
 /// Name of the thread that writes.
 const THREAD: &str = "log";
 
@@ -38,6 +43,11 @@ struct Lines {
     waiting_count: u64,
     /// Bytes that are being written.
     writing: usize,
+    /// Lines that have come so far, and those that have left.
+    come: u64,
+    left: u64,
+    /// The thread did not write a line in a moment. Until it has, nobody waits.
+    is_slow: bool,
     /// Lines dropped since there was room last. Until there is again, all others are dropped, too: so the line that tells of them stands
     /// in their place.
     dropped: u64,
@@ -69,9 +79,12 @@ impl LineQueue {
             drop(lines);
             (self.0.count)(1);
         } else {
+            let is_waited_for = lines.is_written() && !lines.is_slow && !LineQueue::is_own_thread();
             lines.add(line);
-            drop(lines);
             self.0.more.notify_one();
+            if is_waited_for {
+                self.0.wait_for_line(lines);
+            }
         }
     }
 
@@ -105,6 +118,7 @@ impl Lines {
     fn add(&mut self, text: &[u8]) {
         self.waiting.extend_from_slice(text);
         self.waiting_count += 1;
+        self.come += 1;
     }
 
     fn is_written(&self) -> bool {
@@ -117,12 +131,25 @@ impl Shared {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until the line that has come last is written, a moment at most.
+    fn wait_for_line(&self, mut lines: MutexGuard<'_, Lines>) {
+        let (own, deadline) = (lines.come, Instant::now() + MOMENT);
+        while lines.left < own {
+            let left = deadline.saturating_duration_since(Instant::now());
+            lines.is_slow = left.is_zero();
+            if lines.is_slow {
+                return;
+            }
+            lines = self.done.wait_timeout(lines, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     fn write_all(&self, mut out: impl Write, tell: impl Fn(u64)) {
         let (mut batch, mut untold) = (Vec::new(), 0);
         loop {
             let count = self.next(&mut batch);
             let is_written = out.write_all(&batch).and_then(|()| out.flush()).is_ok();
-            untold += self.written();
+            untold += self.written(count);
             if !is_written {
                 (self.count)(count);
                 untold += count;
@@ -147,10 +174,12 @@ impl Shared {
         mem::take(&mut lines.waiting_count)
     }
 
-    /// Notes that a batch has left, or could not, and returns the number of lines that were dropped meanwhile.
-    fn written(&self) -> u64 {
+    /// Notes that a batch of some lines has left, or could not, and returns the number of lines that were dropped meanwhile.
+    fn written(&self, count: u64) -> u64 {
         let mut lines = self.lock();
-        lines.writing = 0;
+        (lines.writing, lines.is_slow) = (0, false);
+        lines.left += count;
+        self.done.notify_all();
         lines.is_telling = true;
         mem::take(&mut lines.dropped)
     }
@@ -250,6 +279,20 @@ mod tests {
         (0..2).for_each(|_| outside.may.send(true).unwrap());
         assert!(queue.flush(LONG));
         assert_eq!(outside.read.try_iter().collect::<String>(), "three\n2 lost\n");
+    }
+
+    #[test]
+    fn a_line_is_written_when_its_author_goes_on_if_somebody_reads() {
+        let (queue, outside) = queue(|_| {});
+        for number in 0..100 {
+            outside.may.send(true).unwrap();
+            let before = Instant::now();
+            queue.put(b"line\n");
+            let is_read = outside.read.try_recv().is_ok();
+            assert!(is_read || before.elapsed() >= MOMENT, "line {number}");
+            assert!(queue.flush(LONG));
+            outside.read.try_iter().for_each(drop);
+        }
     }
 
     #[test]
