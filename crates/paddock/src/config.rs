@@ -113,7 +113,11 @@ fn load_with(
             (source.whole(), zoo_cfg::load(&source, overrides, environment, remarks)?)
         }
         (None, Some(source)) => (source.whole(), zoo_cfg::load(&source, overrides, environment, remarks)?),
-        (None, None) => (Location::new(Path::new("command line")), Draft::default()),
+        (None, None) => {
+            let place = Path::new("command line");
+            jvm_flags::remark_on_unused(environment, place, remarks);
+            (Location::new(place), Draft::default())
+        }
     };
     let mut secret_files = SecretFiles::of_draft(&draft, overrides);
     std::mem::take(&mut draft.sasl).settle(&place, &mut draft.config, remarks)?;

@@ -1,5 +1,6 @@
 //! Logs go to standard error: readable lines, or JSON for a collector. Nobody who logs waits for its reader.
 
+mod json_lists;
 mod one_line;
 mod queue;
 

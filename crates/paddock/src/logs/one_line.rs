@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::Format;
+use super::json_lists::with_lists;
 
 /// Sequences by which the library switches colours and forms on and off. A text that holds one may be coloured, but neither hidden nor moved.
 const COLOURS: [&str; 10] = [
@@ -60,6 +61,9 @@ impl<W: Write> OneLine<W> {
 impl<W: Write> Write for OneLine<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         match std::str::from_utf8(event) {
+            Ok(text) if self.format == Format::Json => {
+                self.out.write_all(with_lists(&self.escaped(text)).as_bytes())?;
+            }
             Ok(text) => self.out.write_all(self.escaped(text).as_bytes())?,
             Err(_) => self.out.write_all(event)?,
         }

@@ -454,6 +454,11 @@ fn flags_of_the_jvm_say_nothing_beside_a_file_of_another_kind() {
     let loaded = case.load_as("paddock.toml", "").unwrap();
     let told: Vec<String> = loaded.remarks.iter().map(|remark| case.local(remark)).collect();
     assert_eq!(told, ["JVMFLAGS: it changes nothing: paddock.toml counts"]);
+    let loaded = case.load_environment().unwrap();
+    let told: Vec<String> = loaded.remarks.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["JVMFLAGS: it changes nothing: command line counts"]);
+    let case = Case::with_environment(&[("JVMFLAGS", "-Dzookeeper.snapCount=5"), ("ZOO_MY_ID", "1")]);
+    assert_eq!(case.load_environment().unwrap().config.snapshot_writes, 5, "there would be a zoo.cfg");
 }
 
 #[test]
