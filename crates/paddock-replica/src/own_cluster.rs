@@ -17,7 +17,7 @@ pub(crate) struct OwnCluster {
     foreign: Vec<(u64, u64)>,
     /// True once a peer was refused for that: this member may stand at another one's address.
     has_met_foreign: bool,
-    /// Peers that were of another ensemble when they were heard last.
+    /// Peers that have led another ensemble, which has this member in its list, and have not been heard as anything else since.
     strangers: BTreeSet<u64>,
 }
 
@@ -85,10 +85,12 @@ impl OwnCluster {
         matches!(self.cluster, Cluster::Proposed(_)) && !self.is_named
     }
 
-    /// A peer belongs to another ensemble.
-    pub(crate) fn note_foreign(&mut self, peer: u64, cluster: Cluster) {
+    /// A peer belongs to another ensemble, and may lead it.
+    pub(crate) fn note_foreign(&mut self, peer: u64, cluster: Cluster, leads: bool) {
         self.has_met_foreign = true;
-        self.strangers.insert(peer);
+        if leads {
+            self.strangers.insert(peer);
+        }
         self.foreign.push((peer, cluster.id()));
     }
 
@@ -97,7 +99,8 @@ impl OwnCluster {
         self.strangers.remove(&peer);
     }
 
-    /// True if voters that the configuration names belong to another ensemble, and the voters of this one are no majority of those named.
+    /// True if a voter that the configuration names leads another ensemble, and the voters of this one are no majority of those named. One that
+    /// has no quorum disturbs nobody: it may be left of an ensemble that a survivor has gone on from.
     /// With such a majority a stranger is somebody who stands at the wrong address, and disturbs nobody.
     pub(crate) fn is_disputed(&self, voters: &[u64], named: &[u64]) -> bool {
         let is_outsider = |id: &&u64| named.contains(id) && !voters.contains(id);
@@ -182,7 +185,7 @@ mod tests {
     fn a_foreign_peer_is_reported_once_and_remembered() {
         let mut own = OwnCluster::new(Cluster::Known(7), &[]);
         assert!(!own.has_met_foreign());
-        own.note_foreign(2, Cluster::Known(8));
+        own.note_foreign(2, Cluster::Known(8), false);
         let mut foreign = Vec::new();
         own.report_foreign(&mut foreign);
         own.report_foreign(&mut foreign);

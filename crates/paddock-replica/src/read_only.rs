@@ -23,7 +23,7 @@ pub enum ReadOnlyReason {
     Removed,
     /// The member's state differs from another one's, and it is not known which of them is right.
     InDoubt,
-    /// Members that the configuration names belong to another ensemble, and this one has no majority of those named.
+    /// A member that the configuration names leads another ensemble, and this one has no majority of those named.
     Disputed,
 }
 
@@ -147,9 +147,9 @@ impl ReadOnly {
                 tracing::error!("no majority of the members has the state of this one: refusing clients")
             }
             Some(ReadOnlyReason::Disputed) => tracing::error!(
-                "members that the configuration names belong to another ensemble, and this member's ensemble has no majority of \
-                 them: refusing clients; decide which data is right, stop the members that have the other, and start them with an \
-                 empty data directory"
+                "a member that the configuration names leads another ensemble, and this member's ensemble has no majority of those \
+                 named: refusing clients; decide which data is right, stop the members that have the other, and start them with \
+                 empty data directories, or start this member again when they are gone for good"
             ),
             // The owner of the disk, or of the list of members, logs these.
             Some(ReadOnlyReason::DiskFull | ReadOnlyReason::Learning | ReadOnlyReason::Removed) => {}

@@ -402,10 +402,15 @@ fn check_ensemble(shared: &Shared) -> Result<(), ServerError> {
     let Some(ensemble) = state.tree().ensemble() else { return Ok(()) };
     let numbers = |members: &[EnsembleMember]| members.iter().map(|member| member.id).collect::<Vec<u8>>();
     if numbers(&configured.members) != numbers(&ensemble.members) {
+        let change = if configured.reconfig_enabled {
+            "reconfig"
+        } else {
+            "the configurations, once those of most members agree"
+        };
         tracing::warn!(
             configured = ?numbers(&configured.members),
             members = ?numbers(&ensemble.members),
-            "the configuration names other members than the ensemble has; the ensemble's count, and change by reconfig"
+            "the configuration names other members than the ensemble has; the ensemble's count, and are changed by {change}"
         );
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use paddock_client::{Client, ClientOptions};
+use paddock_client::{Client, ClientOptions, CreateMode};
 use process::{Server, directory};
 use tempfile::TempDir;
 
@@ -242,6 +242,45 @@ async fn members_can_be_changed_whatever_file_they_are_from() {
         assert!(left.contains("server.2=") && !left.contains("server.3="), "{file}: {left}");
         servers.iter().for_each(|server| server.signal("-TERM"));
     }
+}
+
+/// The files say who belongs to the survivor's ensemble: the others come back by being started with empty directories.
+#[tokio::test]
+async fn a_survivor_is_joined_again_by_the_others() {
+    let (host, file) = ("127.0.0.1", "zoo.cfg");
+    let members = free_members(host, 3);
+    let dirs: Vec<TempDir> = (1..=3).map(|id| write(id, file, &zoo_cfg(id, host, &members, false))).collect();
+    let start =
+        |id: usize, more: &[&str]| Server::start(dirs[id - 1].path(), &[&["--config", file], more].concat());
+    let servers: Vec<Server> = (1..=3).map(|id| start(id, &[])).collect();
+    check_formed(&servers, "three");
+    let client =
+        Client::connect(&servers[1].address.to_string(), ClientOptions::default()).await.expect("connect");
+    client.create("/a", b"one", CreateMode::Persistent).await.expect("member 2 knows its ensemble");
+    client.close().await.expect("close the session");
+    servers.iter().for_each(|server| server.signal("-TERM"));
+    servers.into_iter().for_each(|server| drop(server.wait()));
+    let survivor = start(1, &["--recover", "--yes"]);
+    check_mode(&survivor, "Mode: leader");
+    // One comes back with what it had: it has no quorum, and disturbs nobody.
+    let late = start(2, &[]);
+    late.logged("different ensembles");
+    check_mode(&survivor, "Mode: leader");
+    late.signal("-TERM");
+    late.wait();
+    for id in [2, 3] {
+        let data = dirs[id - 1].path().join("data");
+        fs::remove_dir_all(&data).expect("remove what it had");
+        fs::create_dir(&data).expect("make the data directory");
+        fs::write(data.join("myid"), format!("{id}\n")).expect("write myid");
+    }
+    let servers = [survivor, start(2, &[]), start(3, &[])];
+    check_formed(&servers, "joined again");
+    let client =
+        Client::connect(&servers[2].address.to_string(), ClientOptions::default()).await.expect("connect");
+    let data = client.get_data("/a").await.expect("it was acknowledged to all");
+    assert_eq!(data.bytes.as_deref(), Some(&b"one"[..]));
+    servers.iter().for_each(|server| server.signal("-TERM"));
 }
 
 /// The container image of ZooKeeper gives a member 0.0.0.0 for itself, and the first leader writes its own file into the state.

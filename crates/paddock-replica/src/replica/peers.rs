@@ -31,7 +31,7 @@ impl Replica {
             Err(error) => return tracing::error!(from, %error, "message of another member cannot be read"),
         };
         if self.cluster().is_foreign_to(envelope.cluster) {
-            return self.cluster.note_foreign(from, envelope.cluster);
+            return self.cluster.note_foreign(from, envelope.cluster, is_of_leader(&message));
         }
         self.cluster.note_own(from);
         // The log is about to begin: a message for the one before is lost.
@@ -457,5 +457,16 @@ impl Replica {
         let ReplicaOptions { member, seed, entry_bytes_kept, .. } = self.options;
         self.consensus = Consensus::new(member, seed, entry_bytes_kept, recovered);
         self.joining.end_founding();
+    }
+}
+
+/// True for messages that only a leader sends, to those whom it takes for members.
+fn is_of_leader(message: &PeerMessage) -> bool {
+    match message {
+        PeerMessage::Offer(_) => true,
+        PeerMessage::Raft(message) => {
+            matches!(message.msg_type, MessageType::MsgHeartbeat | MessageType::MsgAppend)
+        }
+        _ => false,
     }
 }

@@ -43,7 +43,7 @@ fn obstacle(shared: &Shared, role: Role) -> Option<&'static str> {
             Some("the state differs from other members', and no majority says which is right")
         }
         Some(ReadOnlyReason::Disputed) => Some(
-            "members that the configuration names belong to another ensemble, and this one has no majority of them",
+            "a member that the configuration names leads another ensemble, and this one has no majority of those named",
         ),
         None if standing.awaits_admission => Some("learning: the others have not admitted the member yet"),
         None if role == Role::Looking => Some("no leader is known"),

@@ -60,7 +60,10 @@ pub(super) enum Verdict {
     OtherCluster = 3,
     #[error("the member that was called is not the one that was meant: check its address")]
     OtherRecipient = 4,
-    #[error("the calling member is not on the list of the called one: check the list of members")]
+    #[error(
+        "the calling member is not on the list of the called one: add it by reconfig or by the configurations of most members; after \
+         --recover, start it with an empty data directory"
+    )]
     UnknownMember = 5,
     #[error("the two members have the same number: give each its own")]
     SameNumber = 6,
