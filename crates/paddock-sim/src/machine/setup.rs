@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) spares: u8,
     /// Most of the voters without data are enough to found it.
     pub(crate) founds_by_majority: bool,
+    /// Members follow their configurations, which name those who found it, and for a spare also itself.
+    pub(crate) files_change_members: bool,
     /// The unit of session expiry, in milliseconds.
     pub(crate) tick_ms: u64,
     /// Threads that serve connections.
@@ -63,6 +65,7 @@ impl Settings {
             observers: 0,
             spares,
             founds_by_majority: false,
+            files_change_members: false,
             tick_ms: *chance.pick(&[250, 500, 1000, 2000]),
             workers: chance.between(1, 3) as usize,
             garbage_interval_ms: chance.between(500, 10_000),
@@ -105,6 +108,7 @@ impl Settings {
             self.limits.children_per_turn = *chance.pick(&[1, 1, 2, 3]);
         }
         self.founds_by_majority = chance.one_in(2);
+        self.files_change_members = chance.one_in(4);
     }
 
     pub(crate) fn machines(&self) -> u8 {
@@ -186,6 +190,11 @@ impl Settings {
         let (learners, voters) = all.iter().partition(|id| self.is_observer(**id));
         let ids = |some: Vec<&u8>| some.into_iter().copied().map(u64::from).collect();
         let membership = Membership::new(ids(voters), ids(learners));
-        Founding { membership, members, by_majority: self.founds_by_majority, files_change_members: false }
+        Founding {
+            membership,
+            members,
+            by_majority: self.founds_by_majority,
+            files_change_members: self.files_change_members,
+        }
     }
 }
