@@ -235,6 +235,10 @@ final class Server implements AutoCloseable {
             if (etcd != null) {
                 paddock.addAll(etcd.arguments());
             }
+            if (MEMBERS > 1) {
+                // The peers begin without the server under test.
+                paddock.add("--found-by-majority");
+            }
             if (reference != null) {
                 paddock.addAll(List.of("--cross-check", reference.hosts()));
             }
