@@ -17,8 +17,8 @@ use crate::Input;
 #[derive(Debug)]
 enum Gate {
     Closed(Vec<Input>),
-    /// Until the connection ends, as it is about to.
-    Forever,
+    /// Until the connection ends, as it is about to: its session goes on over this one.
+    Forever(ConnId),
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Gates {
         };
         match self.gates.get_mut(&conn) {
             None => Some(input),
-            Some(Gate::Forever) => None,
+            Some(Gate::Forever(_)) => None,
             Some(Gate::Closed(waiting)) => {
                 waiting.push(input);
                 None
@@ -64,14 +64,20 @@ impl Gates {
     }
 
     /// The session of the connection goes on over another one.
-    pub(crate) fn close_forever(&mut self, conn: ConnId) {
-        self.gates.insert(conn, Gate::Forever);
+    pub(crate) fn close_forever(&mut self, conn: ConnId, successor: ConnId) {
+        self.gates.insert(conn, Gate::Forever(successor));
+    }
+
+    /// The connection whose session was to go on over `successor`.
+    pub(crate) fn predecessor(&self, successor: ConnId) -> Option<ConnId> {
+        let is_it = |gate: &Gate| matches!(gate, Gate::Forever(by) if *by == successor);
+        self.gates.iter().find(|(_, gate)| is_it(gate)).map(|(conn, _)| *conn)
     }
 
     /// Connections whose sessions go on, or were to go on, over others. The member closes each when its session has moved;
     /// if that is abandoned, they have to be closed all the same, because nothing that they send is taken any more.
     pub(crate) fn closed_forever(&self) -> impl Iterator<Item = ConnId> {
-        self.gates.iter().filter(|(_, gate)| matches!(gate, Gate::Forever)).map(|(conn, _)| *conn)
+        self.gates.iter().filter(|(_, gate)| matches!(gate, Gate::Forever(_))).map(|(conn, _)| *conn)
     }
 
     pub(crate) fn forget(&mut self, conn: ConnId) {
@@ -120,11 +126,12 @@ mod tests {
     #[test]
     fn a_connection_that_its_session_has_left_is_behind_a_gate_that_never_opens() {
         let mut gates = Gates::default();
-        gates.close_forever(conn(1));
+        gates.close_forever(conn(1), conn(2));
         assert!(gates.pass(write(1, OpCode::Create)).is_none());
         gates.open(conn(1));
         assert_eq!(gates.take_free().len(), 0);
         assert_eq!(gates.closed_forever().collect::<Vec<_>>(), [conn(1)]);
+        assert_eq!((gates.predecessor(conn(2)), gates.predecessor(conn(1))), (Some(conn(1)), None));
         assert!(gates.pass(Input::Client(ClientInput::Disconnect { conn: conn(1) })).is_some());
         assert_eq!(gates.closed_forever().count(), 0);
     }

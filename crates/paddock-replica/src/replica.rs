@@ -314,7 +314,7 @@ impl Replica {
         if !resumption.is_asking {
             self.hear(now, session);
             if let Some(former) = self.sessions.conn(session) {
-                self.gates.close_forever(former);
+                self.gates.close_forever(former, conn);
             }
         }
         self.resume(conn, resumption);

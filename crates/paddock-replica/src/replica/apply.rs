@@ -269,8 +269,16 @@ impl Replica {
                 self.serve(conn, command.session, state, out);
                 self.connect(conn, command.session, *timeout_ms, false, state, out);
             }
-            // It was withdrawn when its connection was gone.
-            _ if command.session == SessionId::NONE => out.close(conn),
+            // It was withdrawn when its connection was gone. Nothing is taken any more of the one that serves the session here, whose
+            // client comes back.
+            _ if command.session == SessionId::NONE => {
+                if let Some(former) = self.gates.predecessor(conn) {
+                    state.drop_watches(former);
+                    self.sessions.end_conn(former);
+                    out.close(former);
+                }
+                out.close(conn);
+            }
             (Ok(Write::ResumeSession { timeout_ms, is_asking: true, .. }), Ok(WriteReply::Done)) => {
                 self.connect(conn, command.session, *timeout_ms, false, state, out);
             }
