@@ -1,7 +1,7 @@
 //! The connections of a member: the server's own front, and sockets that give and take bytes in pieces of any size.
 
 use std::cell::{Cell, Ref, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -77,6 +77,33 @@ struct Socket {
     is_greeted: bool,
     /// Agreed with the client by its greeting.
     extensions: Extensions,
+    turns: Turns,
+}
+
+/// The turns in which the front took requests of a connection, and what was sent of their replies.
+#[derive(Debug, Default)]
+struct Turns {
+    /// For each, the bytes that the front had for the client up to its end, and the zxid of the state.
+    ends: VecDeque<(usize, Zxid)>,
+    /// Bytes that the front has sent.
+    sent: usize,
+    /// Bytes that packets were made of.
+    taken: usize,
+}
+
+impl Turns {
+    fn end(&mut self, unsent: usize, zxid: Zxid) {
+        self.ends.push_back((self.sent + unsent, zxid));
+    }
+
+    /// The next packet ends behind so many bytes more. Returns the zxid of the turn that it is of.
+    fn take(&mut self, bytes: usize) -> Zxid {
+        self.taken += bytes;
+        while self.ends.len() > 1 && self.ends.front().is_some_and(|(end, _)| *end < self.taken) {
+            self.ends.pop_front();
+        }
+        self.ends.front().map_or(Zxid(0), |(_, zxid)| *zxid)
+    }
 }
 
 /// Worker threads with their connections.
@@ -261,7 +288,8 @@ impl Workers {
             let (front, host) = &mut self.workers[conn.worker()];
             let Some(condition) = front.condition(conn, host) else { return };
             let before = front.inputs().len();
-            if condition.takes_input && condition.has_input {
+            let resumes = condition.takes_input && condition.has_input;
+            if resumes {
                 front.resume(conn, host.now().monotonic_ms, host);
             }
             let Some(socket) = self.sockets.get_mut(&conn) else { return };
@@ -273,6 +301,11 @@ impl Workers {
                 read = read.min(socket.incoming.len());
                 let piece: Vec<u8> = socket.incoming.drain(..read).collect();
                 front.receive(conn, &piece, host.now().monotonic_ms, host);
+            }
+            if (read > 0 || resumes)
+                && let Some(condition) = front.condition(conn, host)
+            {
+                socket.turns.end(condition.unsent_bytes, host.lock_state().tree().zxid());
             }
             let has_submitted = front.inputs().len() > before;
             let sent = self.flush(conn, may_take_less, packets);
@@ -304,8 +337,8 @@ impl Workers {
             (room, sent) = (room - taken, sent + taken);
             Ok(taken)
         });
-        let zxid = host.lock_state().tree().zxid();
-        packets.extend(socket.take_packets(zxid).into_iter().map(|packet| (conn, packet)));
+        socket.turns.sent += sent;
+        packets.extend(socket.take_packets().into_iter().map(|packet| (conn, packet)));
         let condition = front.condition(conn, host);
         if sending.is_ok() && condition.is_some_and(|condition| condition.is_closing) {
             packets.push((conn, Packet::Closed));
@@ -324,7 +357,7 @@ impl Workers {
 
 impl Socket {
     /// The packets that have come whole, as a client library reads them.
-    fn take_packets(&mut self, zxid: Zxid) -> Vec<Packet> {
+    fn take_packets(&mut self) -> Vec<Packet> {
         let mut packets = Vec::new();
         if !self.is_greeted {
             let Ok(Some((body, len))) = frame::split(&self.outgoing, i32::MAX) else { return packets };
@@ -333,6 +366,7 @@ impl Socket {
                 Err(_) => packets.push(Packet::Unreadable),
             }
             self.outgoing.drain(..len);
+            self.turns.take(len);
             self.is_greeted = true;
         }
         if self.extensions.compression {
@@ -344,7 +378,10 @@ impl Socket {
         }
         let mut taken = 0;
         while let Ok(Some((body, len))) = frame::split(&self.unpacked[taken..], i32::MAX) {
-            packets.push(self.packet(body, zxid));
+            // Compressed bytes are not those that the front counts.
+            let counted = if self.extensions.compression { self.turns.sent - self.turns.taken } else { len };
+            let zxid = self.turns.take(counted);
+            packets.push(Socket::packet(body, self.extensions, zxid));
             taken += len;
         }
         self.unpacked.drain(..taken);
@@ -352,8 +389,8 @@ impl Socket {
     }
 
     /// A frame with an xid as members know it.
-    fn packet(&self, body: &[u8], zxid: Zxid) -> Packet {
-        let narrow = if self.extensions.wide_xids { body.get(4..) } else { Some(body) };
+    fn packet(body: &[u8], extensions: Extensions, zxid: Zxid) -> Packet {
+        let narrow = if extensions.wide_xids { body.get(4..) } else { Some(body) };
         let Some(body) = narrow else { return Packet::Unreadable };
         let mut bytes = Vec::new();
         frame::write(&mut bytes, |out| out.extend_from_slice(body));
