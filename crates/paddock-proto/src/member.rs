@@ -4,7 +4,7 @@
 //! Reading is lenient where ZooKeeper is: nothing may stand behind a last colon or semicolon.
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 const FORM: &str = "HOST:PORT:PORT[:participant|observer][;[ADDRESS:]PORT]";
 const A_PORT: &str = "a port from 1 to 65535";
@@ -39,6 +39,27 @@ pub struct ClientAddress {
     /// A name or an address, one of IPv6 without brackets. `None` is all addresses.
     pub address: Option<String>,
     pub port: u16,
+}
+
+/// Machines from which a host can be reached, by rising number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// An address to listen at, which is nobody's.
+    Nobody,
+    ItsOwn,
+    Others,
+}
+
+impl Reach {
+    /// That of a name or an address, one of IPv6 without brackets.
+    pub fn of(host: &str) -> Reach {
+        match host.parse::<IpAddr>() {
+            Ok(ip) if ip.is_unspecified() => Reach::Nobody,
+            Ok(ip) if ip.is_loopback() => Reach::ItsOwn,
+            Err(_) if host.eq_ignore_ascii_case("localhost") => Reach::ItsOwn,
+            _ => Reach::Others,
+        }
+    }
 }
 
 /// Errors of a text that names no member.

@@ -12,9 +12,8 @@
 //! for clients are left as they are for members that are there already.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
-use paddock_proto::{EnsembleMember, MemberRole};
+use paddock_proto::{EnsembleMember, MemberRole, Reach};
 use paddock_tree::{member_lines, parse_members};
 
 /// Ticks between two of the times at which a member tells its list.
@@ -148,11 +147,9 @@ fn common_place<'a>(lists: &[List<'a>], id: u8, of: usize) -> Option<&'a Ensembl
     places.iter().find(|one| 2 * votes(one) > of).copied()
 }
 
-/// True for an address that means something else on each machine.
+/// True for a host that means something else on each machine.
 fn leads_nowhere(member: &EnsembleMember) -> bool {
-    let address: Option<IpAddr> = member.host.parse().ok();
-    address.is_some_and(|address| address.is_unspecified() || address.is_loopback())
-        || member.host == "localhost"
+    Reach::of(&member.host) < Reach::Others
 }
 
 /// The list in the file of a voter.
@@ -166,10 +163,8 @@ impl<'a> List<'a> {
     /// listens on its own machine.
     fn place_of(&self, id: u8) -> Option<&'a EnsembleMember> {
         let member = self.members.iter().find(|member| member.id == id)?;
-        let is_own = self.owner == u64::from(id);
-        let is_unspecified = member.host.parse().is_ok_and(|address: IpAddr| address.is_unspecified());
-        let is_nowhere = is_unspecified || is_own && leads_nowhere(member);
-        (!is_nowhere).then_some(member)
+        let least = if self.owner == u64::from(id) { Reach::Others } else { Reach::ItsOwn };
+        (Reach::of(&member.host) >= least).then_some(member)
     }
 }
 

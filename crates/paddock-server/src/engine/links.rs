@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use paddock_proto::Reach;
 use paddock_replica::{Cluster, Input, LogEntry, is_of_log};
 
 use crate::Config;
@@ -117,7 +118,7 @@ impl Addresses {
     /// what the ensemble begins with: there another member's file knows better.
     fn of(&self, member: &EnsembleMember) -> String {
         match self.configured.get(&member.id) {
-            Some((host, address)) if !self.may_reconfig || reach(host) > reach(&member.host) => {
+            Some((host, address)) if !self.may_reconfig || Reach::of(host) > Reach::of(&member.host) => {
                 address.clone()
             }
             _ => host_and_port(member),
@@ -138,24 +139,6 @@ impl Addresses {
         let peer = |id: u8| Some(PeerAddress { id, address: self.known.get(&id)?.clone() });
         links.set_cluster(ensemble.cluster);
         links.set_peers(members.into_iter().filter_map(peer).collect());
-    }
-}
-
-/// Machines from which a host can be reached, by rising number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
-    /// An address to listen at, which is nobody's.
-    Nobody,
-    ItsOwn,
-    Others,
-}
-
-fn reach(host: &str) -> Reach {
-    match host.parse::<IpAddr>() {
-        Ok(ip) if ip.is_unspecified() => Reach::Nobody,
-        Ok(ip) if ip.is_loopback() => Reach::ItsOwn,
-        Err(_) if host.eq_ignore_ascii_case("localhost") => Reach::ItsOwn,
-        _ => Reach::Others,
     }
 }
 
