@@ -116,9 +116,9 @@ impl MembershipChange {
         self.addresses
     }
 
-    /// The members in the state, if they are those that the leader has brought about and no change is under way.
-    pub(crate) fn settled_members(&self) -> Option<&[EnsembleMember]> {
-        (!self.settled.is_empty()).then_some(self.settled.as_slice())
+    /// The members in the state; none while a change is under way.
+    pub(crate) fn settled_members(&self) -> &[EnsembleMember] {
+        &self.settled
     }
 
     pub(crate) fn is_removed(&self) -> bool {

@@ -322,7 +322,13 @@ impl Replica {
 
     fn resume(&mut self, conn: ConnId, resumption: &Resumption) {
         let Resumption { session, ids, .. } = resumption;
-        self.submit_session(*session, OpCode::ResumeSession, ids, &resumption.body(), conn);
+        self.submit_session(
+            *session,
+            OpCode::ResumeSession,
+            ids,
+            &resumption.body(Some(resumption.moves)),
+            conn,
+        );
     }
 
     fn hear(&mut self, now: Now, session: SessionId) {
@@ -453,16 +459,13 @@ impl Replica {
 
     /// Tells the leader which members this one's file has; a leader asks for the change that most files want.
     fn follow_files(&mut self) {
-        let told = self.file_lists.tick(self.membership.settled_members().unwrap_or_default());
-        if let (Some(lines), Some(leader)) =
-            (told, self.leadership.leader.filter(|leader| *leader != self.options.member))
-        {
+        let present = self.membership.settled_members();
+        if let (Some(lines), Some(leader)) = (self.file_lists.tick(present), self.other_leader()) {
             self.outgoing.messages.push((leader, PeerMessage::FileList { lines }.encode()));
         }
         if !self.consensus.takes_proposals() || self.consensus.is_changing() {
             return;
         }
-        let Some(present) = self.membership.settled_members() else { return };
         let voters = &self.consensus.membership().voters;
         if let Some(lines) = self.file_lists.next_members(self.options.member, voters, present) {
             tracing::info!(

@@ -52,17 +52,10 @@ impl Resumption {
         Resumption { session, timeout_ms, is_keyed, is_asking, moves, ids }
     }
 
-    /// Body of the command.
-    pub fn body(&self) -> Vec<u8> {
+    /// Body of the command, with the moves that count; without any for an engine that has other means to know where the session is.
+    pub fn body(&self, moves: Option<u32>) -> Vec<u8> {
         let mut body = Vec::new();
-        encode::resume_session(&mut body, self.timeout_ms, self.is_keyed, self.is_asking, Some(self.moves));
-        body
-    }
-
-    /// The same for an engine that has other means to know where the session is.
-    pub fn body_without_moves(&self) -> Vec<u8> {
-        let mut body = Vec::new();
-        encode::resume_session(&mut body, self.timeout_ms, self.is_keyed, self.is_asking, None);
+        encode::resume_session(&mut body, self.timeout_ms, self.is_keyed, self.is_asking, moves);
         body
     }
 }

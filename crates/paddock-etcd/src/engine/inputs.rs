@@ -66,7 +66,7 @@ impl Engine {
 
     fn push_resumption(&mut self, conn: ConnId, resumption: &Resumption, since_ms: u64) {
         let &Resumption { session, timeout_ms, is_asking, ref ids, .. } = resumption;
-        let command = session_command(session, OpCode::ResumeSession, ids, &resumption.body_without_moves());
+        let command = session_command(session, OpCode::ResumeSession, ids, &resumption.body(None));
         let (is_new, has_lease, next_lease) = (false, true, None);
         let item = SessionItem { session, timeout_ms, command, is_new, is_asking, has_lease, next_lease };
         self.lanes.push(conn, Item::Session(item), since_ms);

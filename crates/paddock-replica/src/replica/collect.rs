@@ -134,7 +134,7 @@ impl Replica {
     }
 
     /// The leader, if it is another member.
-    fn other_leader(&self) -> Option<u64> {
+    pub(super) fn other_leader(&self) -> Option<u64> {
         self.leadership.leader.filter(|leader| *leader != self.options.member)
     }
 

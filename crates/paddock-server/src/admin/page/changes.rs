@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper::StatusCode;
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{Acl, Id, OpCode, Perms};
+use paddock_proto::{Acl, Id, OpCode, Perms, encode};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -154,8 +154,7 @@ pub(crate) fn set_acl(admin: &Admin, request: Request) -> Response {
         let entries = entries?;
         ask(admin, &request, OpCode::SetAcl, |out| {
             out.put_string(&asked.path);
-            out.put_count(entries.len());
-            entries.iter().for_each(|entry| entry.encode(out));
+            encode::put_acl(out, &entries);
             out.put_i32(asked.version);
         })?;
         Ok(Response::json(&json!({ "path": asked.path })))

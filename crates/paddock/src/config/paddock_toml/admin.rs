@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
 use super::super::zoo_admin::url;
-use super::file::{File, Item, boolean, each_key, texts};
+use super::file::{File, Item, boolean, each_key, table, texts};
 
 const ADMIN: &str = "admin";
 const KEYS: &[&str] = &[
@@ -29,8 +29,7 @@ pub(super) fn read(
     value: &Spanned<DeValue<'_>>,
     remarks: &mut Remarks,
 ) -> Result<AdminSettings, ConfigError> {
-    let fault = |what: &str| place.clone().fault(format!("{ADMIN}: {what}"));
-    let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [admin]"))?;
+    let table = table(value, place, ADMIN)?;
     let mut settings = AdminSettings::default();
     each_key(file, table, (ADMIN, KEYS), remarks, |setting, _| {
         set(&mut settings, setting.key, &setting.item).map_err(|what| setting.fault(what))

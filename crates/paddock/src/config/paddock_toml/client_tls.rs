@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
-use super::file::{File, Item, boolean, each_key};
+use super::file::{File, Item, boolean, each_key, table};
 use super::tls::{StoreDraft, cipher_suites, secret, versions};
 
 const TLS: &str = "tls";
@@ -40,7 +40,7 @@ pub(super) fn read(
     remarks: &mut Remarks,
 ) -> Result<ClientTls, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TLS}: {what}"));
-    let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [tls]"))?;
+    let table = table(value, place, TLS)?;
     let mut draft = Draft::default();
     each_key(file, table, (TLS, KEYS), remarks, |setting, _| {
         draft.set(setting.key, &setting.item, late).map_err(|what| setting.fault(what))

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::super::etcd::EtcdDraft;
 use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
-use super::file::{File, Item, boolean, each_key};
+use super::file::{File, Item, boolean, each_key, table};
 use super::texts;
 
 const ETCD: &str = "etcd";
@@ -31,12 +31,11 @@ const KEYS: &[&str] = &[
 pub(super) fn read(
     file: &File<'_>,
     place: &Location,
-    table: &Spanned<DeValue<'_>>,
+    value: &Spanned<DeValue<'_>>,
     draft: &mut EtcdDraft,
     remarks: &mut Remarks,
 ) -> Result<(), ConfigError> {
-    let no_table = || place.clone().fault(format!("{ETCD}: expected a table [etcd]"));
-    let table = table.get_ref().as_table().ok_or_else(no_table)?;
+    let table = table(value, place, ETCD)?;
     each_key(file, table, (ETCD, KEYS), remarks, |setting, _| {
         set(draft, setting.key, &setting.item).map_err(|what| setting.fault(what))
     })

@@ -62,6 +62,16 @@ impl Setting<'_> {
     }
 }
 
+/// A value that has to be the table of this name.
+pub(super) fn table<'a>(
+    value: &'a Spanned<DeValue<'a>>,
+    place: &Location,
+    name: &str,
+) -> Result<&'a DeTable<'a>, ConfigError> {
+    let expected = || place.clone().fault(format!("{name}: expected a table [{name}]"));
+    value.get_ref().as_table().ok_or_else(expected)
+}
+
 /// Reads the keys of a table, all of them: an error in one does not hide those in others. `set` says whether the key is one of `known`;
 /// one that nobody knows is an error, since its operator believes that it counts.
 pub(super) fn each_key<'a>(

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::sasl::SaslDraft;
 use super::super::value;
-use super::file::{File, Item, boolean, each_key, in_order};
+use super::file::{File, Item, boolean, each_key, in_order, table};
 use super::texts;
 
 const SASL: &str = "sasl";
@@ -22,8 +22,7 @@ pub(super) fn read(
     draft: &mut SaslDraft,
     remarks: &mut Remarks,
 ) -> Result<(), ConfigError> {
-    let expected = || place.clone().fault(format!("{SASL}: expected a table [{SASL}]"));
-    let table = value.get_ref().as_table().ok_or_else(expected)?;
+    let table = table(value, place, SASL)?;
     each_key(file, table, (SASL, KEYS), remarks, |setting, remarks| {
         let (item, value) = (&setting.item, setting.value);
         let named = |what: String| setting.fault(what);
@@ -57,8 +56,7 @@ fn read_kerberos(
     remarks: &mut Remarks,
 ) -> Result<(), ConfigError> {
     let place = file.place(value.span().start);
-    let expected = || place.clone().fault("sasl.kerberos: expected a table [sasl.kerberos]");
-    let table = value.get_ref().as_table().ok_or_else(expected)?;
+    let table = table(value, &place, KERBEROS)?;
     let draft = &mut draft.kerberos;
     each_key(file, table, (KERBEROS, KERBEROS_KEYS), remarks, |setting, _| {
         let item = &setting.item;

@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::super::opentelemetry::{TracingDraft, endpoint, service_name};
 use super::super::remark::{ConfigError, Location, Remarks};
-use super::file::{File, each_key};
+use super::file::{File, each_key, table};
 
 const TRACING: &str = "tracing";
 const KEYS: &[&str] = &["endpoint", "service_name"];
@@ -17,7 +17,7 @@ pub(super) fn read(
     remarks: &mut Remarks,
 ) -> Result<TracingDraft, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TRACING}: {what}"));
-    let table = value.get_ref().as_table().ok_or_else(|| fault("expected a table [tracing]"))?;
+    let table = table(value, place, TRACING)?;
     let (mut found, mut name) = (None, None);
     each_key(file, table, (TRACING, KEYS), remarks, |setting, _| {
         let named = |what: String| setting.fault(what);
