@@ -30,6 +30,7 @@ pub mod damage;
 pub mod deaf;
 pub mod ensemble;
 pub mod etcd;
+pub mod filesystem;
 pub mod following;
 pub mod history;
 pub mod judge;

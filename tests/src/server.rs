@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
-use crate::damage::filesystem::Filesystem;
+use crate::filesystem::Filesystem;
 
 /// A JVM beside other load takes more than a minute.
 const READY_WITHIN: Duration = Duration::from_secs(180);

@@ -4,9 +4,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Pending};
-use paddock_tests::damage::filesystem::Filesystem;
 use paddock_tests::damage::member::{self, Member};
 use paddock_tests::damage::tree::{check_same, read_tree};
+use paddock_tests::filesystem::Filesystem;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 

@@ -8,6 +8,7 @@ use paddock_proto::Extensions;
 
 use crate::Access;
 use crate::report::Pace;
+use crate::until::Until;
 use crate::workload::Workload;
 
 #[derive(Debug)]
@@ -36,13 +37,6 @@ pub struct RunPlan {
     pub sources: Vec<SampleSource>,
     /// Set it to end the run early, with a report of what there is.
     pub interrupted: Arc<AtomicBool>,
-}
-
-/// The end of the run; whichever comes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Until {
-    pub time: Option<Duration>,
-    pub requests: Option<u64>,
 }
 
 /// Place where a server process tells what it uses.

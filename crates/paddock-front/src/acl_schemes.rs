@@ -11,7 +11,8 @@ use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, AclList, OpCode, Write};
 
 use crate::Settings;
-use crate::auth::{SASL, X509};
+use crate::auth::X509;
+use crate::sasl::SASL;
 
 /// As long as those in whose place it is written.
 const NOWHERE: &[u8; 4] = b"none";

@@ -2,48 +2,18 @@
 
 use std::net::IpAddr;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use paddock_proto::{Auth, Id, IdList};
-use sha1::{Digest, Sha1};
-use sha2::{Sha256, Sha512};
 use subtle::ConstantTimeEq;
 
-use crate::Settings;
+use crate::{DigestAlgorithm, Settings};
 
 /// The identity of every connection: the address it comes from.
 pub(crate) fn address_id(address: IpAddr) -> Id {
     Id::new("ip", address.to_canonical().to_string())
 }
 
-/// Hash of passwords in the ids of the scheme `digest`. All members of an ensemble need the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DigestAlgorithm {
-    #[default]
-    Sha1,
-    Sha256,
-    Sha512,
-}
-
-impl DigestAlgorithm {
-    /// Length in characters of a hash as Base64.
-    pub fn encoded_len(self) -> usize {
-        self.encode(b"").len()
-    }
-
-    fn encode(self, text: &[u8]) -> String {
-        match self {
-            DigestAlgorithm::Sha1 => STANDARD.encode(Sha1::digest(text)),
-            DigestAlgorithm::Sha256 => STANDARD.encode(Sha256::digest(text)),
-            DigestAlgorithm::Sha512 => STANDARD.encode(Sha512::digest(text)),
-        }
-    }
-}
-
 /// The scheme of clients that have shown a certificate.
 pub(crate) const X509: &str = "x509";
-/// Scheme of users that have proved themselves by SASL.
-pub(crate) const SASL: &str = "sasl";
 
 /// The identities that a client's certificate has proved, of all that it has; `None` if it has shown none.
 pub(crate) fn certificate_ids(ids: IdList<'_>) -> Option<Vec<Id>> {

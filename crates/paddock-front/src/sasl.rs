@@ -16,8 +16,10 @@ pub use gssapi::{Kerberos, KerberosAcceptor, KerberosContext, KerberosStep};
 use paddock_proto::Id;
 use paddock_sasl::{AnswerError, Challenge};
 
-use crate::auth::SASL;
 pub use principals::PrincipalNames;
+
+/// Scheme of users that have proved themselves by SASL.
+pub(crate) const SASL: &str = "sasl";
 
 /// Users that are known by name and password, and what holds for all that come by SASL.
 #[derive(Clone, Default, PartialEq, Eq)]

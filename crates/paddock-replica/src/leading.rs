@@ -12,7 +12,7 @@ use crate::digests::DigestReports;
 use crate::disk_age::Acknowledged;
 use crate::lease::Lease;
 use crate::log_ends::LogEnds;
-use crate::replica::ProposalSizes;
+use crate::proposal_sizes::ProposalSizes;
 use crate::snapshot_transfer::SnapshotOffers;
 
 /// Bytes of batches that make an entry full.

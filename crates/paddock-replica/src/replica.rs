@@ -43,7 +43,7 @@ use crate::requests::Requests;
 use crate::sessions::Sessions;
 use crate::snapshot_transfer::{SnapshotComplaints, SnapshotReceiver};
 use crate::{Cluster, HardState, Input, Recovered, ReplicaOptions, Replicated};
-pub use standing::{FollowerStanding, ProposalSizes, Standing};
+pub use standing::{FollowerStanding, Standing};
 
 /// Part of a member in its ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

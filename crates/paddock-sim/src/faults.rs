@@ -4,9 +4,15 @@ use std::fmt;
 
 use paddock_storage::disk::DiskFault;
 
-use crate::machine::disk::Moment;
 use crate::time::{SimDuration, Time};
 use paddock_chance::Chance;
+
+/// Moment of an operation at which a process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Before,
+    After,
+}
 
 /// Whom a fault strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

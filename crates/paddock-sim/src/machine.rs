@@ -18,10 +18,10 @@ use paddock_model::dump;
 use paddock_state::Now;
 use paddock_storage::disk::Disk;
 
-use crate::faults::{End, FileKind};
+use crate::faults::{End, FileKind, Moment};
 use crate::time::{SimDuration, Time};
 use clock::MachineClock;
-use disk::{Moment, SimDisk};
+use disk::SimDisk;
 use paddock_chance::Chance;
 use process::Process;
 use setup::Settings;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use paddock_proto::{Acl, SessionId, Stat, Zxid, parent_and_name, validate_path};
 
 use crate::origins::Origins;
-use crate::quota::QuotaOverruns;
+use crate::quota_overruns::QuotaOverruns;
 use crate::session::Session;
 use crate::store::{AclId, NodeId, Record, Store, Znode, ZnodeKind};
 use crate::tree::{CONFIG, QUOTA, SYSTEM_PATHS, system_node};

@@ -11,7 +11,7 @@ use paddock_proto::{Acl, DecodeError, Id, SessionId, SessionSecret, Zxid, valida
 use crate::Tree;
 use crate::ensemble::{Ensemble, parse_members};
 use crate::origins::Origins;
-use crate::quota::QuotaOverruns;
+use crate::quota_overruns::QuotaOverruns;
 use crate::session::Session;
 use crate::snapshot::{FORMAT, FORMAT_WITHOUT_MOVES, FORMAT_WITHOUT_SECRET, HEADER_BLOCK, ZNODE_BLOCK};
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};

@@ -4,13 +4,11 @@
 //! from ZooKeeper, or from a state without a secret, keep the password that ZooKeeper has given them, which anybody can tell
 //! who knows their ids.
 
-use hmac::{Hmac, KeyInit, Mac};
-use paddock_proto::{ErrorCode, PASSWORD_BYTES, Password, SessionId, SessionSecret, WriteReply};
-use sha2::Sha256;
+use paddock_proto::{ErrorCode, Password, SessionId, SessionSecret, WriteReply};
 use subtle::ConstantTimeEq;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Tree;
+use crate::keyed_passwords::keyed_password;
 
 /// The outcome of comparing a password that a client has shown for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +20,6 @@ pub enum ShownPassword {
     Wrong,
     /// This state is too old to know the session or the secret.
     Unknown,
-}
-
-/// The password that is made of a session's id and the secret.
-pub fn keyed_password(secret: &SessionSecret, session: SessionId) -> Password {
-    let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0).expect("a key may have any length");
-    mac.update(&session.0.to_be_bytes());
-    let hash = mac.finalize().into_bytes();
-    let mut password = Password::ZERO;
-    password.0.copy_from_slice(&hash[..PASSWORD_BYTES]);
-    password
 }
 
 impl Tree {
@@ -87,12 +75,6 @@ impl Tree {
     pub fn install_secret(&mut self, secret: SessionSecret) {
         self.secret = Some(secret);
     }
-}
-
-/// Part of the state's digest.
-pub(crate) fn secret_digest(secret: Option<&SessionSecret>) -> u64 {
-    // The digest is shown to operators: a hash that cannot be turned round goes into it.
-    secret.map_or(0, |secret| xxh3_64(&keyed_password(secret, SessionId::NONE).0))
 }
 
 #[cfg(test)]

@@ -6,16 +6,15 @@
 //! them, which says so in the command: a hard one refuses the write, a soft one is told of.
 
 mod numbers;
-mod overruns;
 
 use std::collections::BTreeMap;
 
 use paddock_proto::ErrorCode;
 
+use crate::quota_overruns::{QuotaLimit, QuotaOverrun, QuotaOverruns};
 use crate::store::NodeId;
 use crate::tree::{Circumstances, QUOTA, Tree};
 use numbers::Numbers;
-pub use overruns::{QuotaLimit, QuotaOverrun, QuotaOverruns};
 
 const LIMITS: &str = "zookeeper_limits";
 const STATS: &str = "zookeeper_stats";

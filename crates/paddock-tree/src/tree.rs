@@ -9,9 +9,9 @@ use paddock_proto::{Acl, ErrorCode, IdList, Perms, SessionId, SessionSecret, Sta
 
 use crate::access::{allows, world_readable};
 use crate::ensemble::Ensemble;
+use crate::keyed_passwords::secret_digest;
 use crate::origins::{Origin, Origins};
-use crate::passwords::secret_digest;
-use crate::quota::QuotaOverruns;
+use crate::quota_overruns::QuotaOverruns;
 use crate::session::Session;
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::{Changes, Command, Outcome};

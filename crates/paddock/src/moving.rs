@@ -13,9 +13,6 @@ use paddock_server::TlsError;
 use paddock_tree::Tree;
 
 use crate::access::AccessError;
-use crate::export::download::DownloadError;
-use crate::import::live::failure::LiveFailure;
-use crate::import::zetcd::failure::ZetcdFailure;
 use crate::logs;
 use crate::server;
 
@@ -56,12 +53,9 @@ pub(crate) enum Failure {
     Access(#[from] AccessError),
     #[error(transparent)]
     Server(#[from] server::Failure),
+    /// A failure that only one of the commands has.
     #[error(transparent)]
-    Live(#[from] LiveFailure),
-    #[error(transparent)]
-    Zetcd(#[from] ZetcdFailure),
-    #[error(transparent)]
-    Download(#[from] DownloadError),
+    OfCommand(Box<dyn Error>),
 }
 
 /// Ends the command: a failure is one line.

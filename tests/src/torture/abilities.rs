@@ -1,7 +1,7 @@
 //! Abilities of this machine: not everybody may make network namespaces and mount disks.
 
 use super::plan::Fault;
-use crate::damage::filesystem::Filesystem;
+use crate::filesystem::Filesystem;
 use crate::network::Network;
 
 /// Enough for a round, little enough to be filled at once.

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs};
 
-use paddock_tests::damage::filesystem::Filesystem;
+use paddock_tests::filesystem::Filesystem;
 use paddock_tests::server::{MemberSettings, Server, ServerKind, free_port};
 use tempfile::TempDir;
 

@@ -11,7 +11,7 @@ use paddock_tree::{ShownPassword, Tree};
 use super::action::silently;
 use super::{Action, Phase, Protocol, Refusal};
 use crate::Settings;
-use crate::auth::SASL;
+use crate::sasl::SASL;
 
 /// A client that is to show who it is before it gets its session back.
 #[derive(Debug)]

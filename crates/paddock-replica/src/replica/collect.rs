@@ -3,13 +3,14 @@
 use paddock_proto::{OpCode, encode};
 use paddock_state::Now;
 
-use super::{ProposalSizes, Replica};
+use super::Replica;
 use crate::durability::DiskRound;
 use crate::effects::Effects;
 use crate::founding::{FOUNDING_ROUND, first_entry, naming_commands};
 use crate::leading::Leading;
 use crate::message::{ConfirmationLimits, Envelope, PeerMessage};
 use crate::own_cluster::new_cluster_id;
+use crate::proposal_sizes::ProposalSizes;
 use crate::question::Question;
 use crate::queued_item::QueuedItem;
 use crate::requests::Placed;

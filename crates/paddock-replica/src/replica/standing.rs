@@ -1,6 +1,7 @@
 //! Standing of a member in its ensemble, for those who operate it.
 
 use super::Replica;
+use crate::proposal_sizes::ProposalSizes;
 use crate::read_only::ReadOnlyReason;
 
 /// Facts about a member and, if it leads, about those who follow it.
@@ -30,22 +31,6 @@ pub struct Standing {
     pub proposals: Option<ProposalSizes>,
     /// Sessions that this member, as leader, has found expired since it was started.
     pub sessions_expired: u64,
-}
-
-/// Sizes of entries in bytes: the last one, the smallest, the largest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProposalSizes {
-    pub last: usize,
-    pub min: usize,
-    pub max: usize,
-}
-
-impl ProposalSizes {
-    /// Sizes with that of another entry.
-    pub(crate) fn with(sizes: Option<ProposalSizes>, bytes: usize) -> ProposalSizes {
-        let before = sizes.unwrap_or(ProposalSizes { last: bytes, min: bytes, max: bytes });
-        ProposalSizes { last: bytes, min: before.min.min(bytes), max: before.max.max(bytes) }
-    }
 }
 
 /// A member as its leader sees it.

@@ -11,9 +11,8 @@ use paddock_proto::{Password, SessionId, parent_and_name};
 use paddock_state::{ConnId, State};
 use paddock_tree::Znode;
 
-use super::client::{Ask, Reply, Waiting};
+use super::client::{Ask, QUOTA_EXCEEDED, Reply, Waiting};
 use super::history::{Changes, Step};
-use super::scarcity::QUOTA_EXCEEDED;
 use super::store::Store;
 use crate::checks::{Checked, Violation, ensure};
 

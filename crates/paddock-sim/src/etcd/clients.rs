@@ -5,8 +5,9 @@ use paddock_proto::{Password, SessionId, Xid};
 use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead};
 use paddock_tree::Guess;
 
+use super::client::QUOTA_EXCEEDED;
 use super::client::{Ask, Owned, Waiting};
-use super::scarcity::{QUOTA_EXCEEDED, check_refusal};
+use super::scarcity::check_refusal;
 use super::world::{CLIENTS, SHARED, World, own_directory};
 use crate::checks::{Checked, Violation, ensure};
 

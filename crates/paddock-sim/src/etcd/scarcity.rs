@@ -1,13 +1,11 @@
 //! etcd without space: its alarm NOSPACE refuses whatever puts a key, and grants no leases, until somebody disarms it.
 
-use super::client::{Ask, Owned, Reply, Waiting};
+use super::client::{Ask, Owned, QUOTA_EXCEEDED, Reply, Waiting};
 use super::store::Store;
 use super::world::{CLIENTS, SHARED, World};
 use crate::checks::{Checked, ensure};
 
 const CHECKER: &str = "space";
-/// The error code of a write that etcd has no space for.
-pub(super) const QUOTA_EXCEEDED: i32 = -125;
 /// Time for which there is no space in the end, in milliseconds: longer than sessions live, and than requests wait for etcd.
 const SCARCE_MS: u64 = 20_000;
 /// Writes of each client that have to be refused in that time.

@@ -12,12 +12,7 @@ use paddock_replica::HardState;
 use paddock_storage::disk::{Access, Disk, DiskFault, DiskFile};
 use paddock_storage::{Log, MemDisk, Record};
 
-/// Moment of an operation at which a process dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
-    Before,
-    After,
-}
+use crate::faults::Moment;
 
 const ONE_THREAD: &str = "one thread runs the world";
 

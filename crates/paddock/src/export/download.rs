@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use paddock_bench::Identity;
 use paddock_client::{Stream, Tls};
 
-use crate::moving::ProgressLine;
+use crate::moving::{Failure, ProgressLine};
 
 /// Path of ZooKeeper's command, with the parameter that sends the snapshot along.
 const COMMAND: &str = "/commands/snapshot?streaming=true";
@@ -62,6 +62,12 @@ pub(crate) enum DownloadError {
         #[source]
         source: io::Error,
     },
+}
+
+impl From<DownloadError> for Failure {
+    fn from(failure: DownloadError) -> Failure {
+        Failure::OfCommand(Box::new(failure))
+    }
 }
 
 /// Writes the snapshot of the member at `url` into a new file.

@@ -4,6 +4,7 @@ use paddock_client::Error;
 
 use crate::access::AccessError;
 use crate::diff::failure::Failure as WalkFailure;
+use crate::moving::Failure;
 
 /// Reason for which a live copy ended without two equal trees.
 #[derive(Debug, thiserror::Error)]
@@ -77,5 +78,11 @@ impl From<WalkFailure> for LiveFailure {
             WalkFailure::Client { server, source } => LiveFailure::Client { server, source },
             other => LiveFailure::Walk(other),
         }
+    }
+}
+
+impl From<LiveFailure> for Failure {
+    fn from(failure: LiveFailure) -> Failure {
+        Failure::OfCommand(Box::new(failure))
     }
 }

@@ -2,6 +2,8 @@
 
 use paddock_etcd::{CallError, ZetcdError};
 
+use crate::moving::Failure;
+
 /// Reason for which nothing was imported from a zetcd, or not all of it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ZetcdFailure {
@@ -20,4 +22,10 @@ pub(crate) enum ZetcdFailure {
          remove them: etcdctl del --prefix {0}/"
     )]
     NotEmpty(String),
+}
+
+impl From<ZetcdFailure> for Failure {
+    fn from(failure: ZetcdFailure) -> Failure {
+        Failure::OfCommand(Box::new(failure))
+    }
 }

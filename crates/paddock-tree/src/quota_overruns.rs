@@ -45,7 +45,7 @@ pub struct QuotaOverruns {
 }
 
 impl QuotaOverruns {
-    pub(super) fn note(&mut self, overrun: QuotaOverrun) {
+    pub(crate) fn note(&mut self, overrun: QuotaOverrun) {
         let namespace = overrun.namespace();
         let is_named = self.counts.len() < NAMESPACES_MAX || self.counts.contains_key(namespace);
         let namespace = if is_named { namespace } else { "" };
@@ -77,7 +77,7 @@ impl QuotaOverruns {
         !self.recent.is_empty()
     }
 
-    pub(super) fn take_recent(&mut self) -> Vec<QuotaOverrun> {
+    pub(crate) fn take_recent(&mut self) -> Vec<QuotaOverrun> {
         std::mem::take(&mut self.recent).into_values().collect()
     }
 }
