@@ -1,6 +1,6 @@
 //! The HTTP interface of a member for those who operate it: all its routes, and who may ask for what.
 //!
-//! Renderers print the facts of [`Status`](crate::observability::status::Status) and of the same functions as the four-letter words;
+//! Renderers print the facts of [`Status`](crate::reports::status::Status) and of the same functions as the four-letter words;
 //! nothing is counted here.
 
 mod authorization;
@@ -16,6 +16,7 @@ mod orders;
 mod page;
 mod parts;
 mod rate_limit;
+mod requester;
 mod settings;
 mod shed;
 mod snapshot;
@@ -35,7 +36,7 @@ use hyper::header::{ACCEPT, HeaderMap};
 use serde_json::json;
 
 use crate::http::{Context, Request, RequiredProof, Response, Route};
-use crate::observability::metrics::{self, MetricsFormat};
+use crate::reports::metrics::{self, MetricsFormat};
 
 /// All routes. The order counts: the first one that fits answers. A `GET` changes nothing; what every other method asks for is an order.
 pub(crate) const ROUTES: &[Route<Admin>] = &[

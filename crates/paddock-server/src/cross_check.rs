@@ -21,7 +21,7 @@ use paddock_state::ConnId;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
 
-use crate::observability::cross_check_metrics::CrossCheckStats;
+use crate::statistics::cross_check_metrics::CrossCheckStats;
 use crate::threads::spawn;
 
 /// Pieces and bytes that may wait for the thread.

@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn memory_that_is_free_behind_what_is_not_goes_back() {
         const PIECES: usize = 64 << 10;
-        let resident_bytes = crate::observability::status::resident_bytes;
+        let resident_bytes = crate::statistics::process::resident_bytes;
         let mut pieces: Vec<_> = (0..PIECES).map(|_| vec![1u8; 1000].into_boxed_slice()).collect();
         let last = pieces.pop();
         drop(pieces);

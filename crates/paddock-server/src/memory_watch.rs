@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use crate::memory;
-use crate::observability::status;
 use crate::shared::Shared;
+use crate::statistics::process;
 use crate::threads::spawn;
 
 /// Interval at which memory is compared with its limit.
@@ -48,7 +48,7 @@ impl MemoryWatch {
                 compare(&shared);
                 giving.look(Instant::now(), held_by_clients(&shared), memory::give_back);
                 if has_page {
-                    shared.history.look(&shared);
+                    keep_history(&shared);
                 }
             }
         });
@@ -71,6 +71,19 @@ fn held_by_clients(shared: &Shared) -> u64 {
     };
     let connections = shared.stats.conn_count() as u64;
     watches * WATCH_BYTES + connections * CONNECTION_BYTES + shared.client_buffers.held() as u64
+}
+
+/// Keeps a moment for the charts of the page, if it is time.
+fn keep_history(shared: &Shared) {
+    let now_ms = shared.clock.monotonic_ms();
+    if !shared.history.is_due(now_ms) {
+        return;
+    }
+    let (watches, sessions) = {
+        let state = shared.state.read();
+        (state.state().watch_count(), state.tree().session_count())
+    };
+    shared.history.note(now_ms, shared.times.totals(), [watches, sessions, shared.stats.conn_count()]);
 }
 
 /// Times at which free memory is given back: when clients have left much behind.
@@ -104,7 +117,7 @@ fn compare(shared: &Shared) {
     if shared.memory.max() == u64::MAX && !shared.memory.is_exceeded() {
         return;
     }
-    let resident_bytes = status::resident_bytes();
+    let resident_bytes = process::resident_bytes();
     let state = shared.state.read();
     let (znodes, data_bytes) = (state.tree().node_count() as u64, state.tree().data_bytes());
     let Some(is_exceeded) = shared.memory.note(resident_bytes, data_bytes + znodes * ZNODE_BYTES) else {

@@ -20,8 +20,9 @@ use paddock_state::{ClientInput, ConnId, Connected, Outboxes, QueuedRead, Resump
 use paddock_tree::{AppliedTransaction, Guess, InstallError, Tree, Znode};
 use parking_lot::RwLock;
 
-use crate::engine::{MemberHandle, post};
+use crate::engine::MemberHandle;
 use crate::error::ServerError;
+use crate::host::post;
 use crate::shared::Shared;
 use crate::threads::spawn;
 use forwarding::Forwarding;

@@ -15,16 +15,16 @@ use crate::clock::Clock;
 use crate::cross_check::CrossCheck;
 use crate::error::ServerError;
 use crate::live::LiveConfig;
-use crate::observability::audit::Audit;
-use crate::observability::contacts::Contacts;
-use crate::observability::etcd_metrics::EtcdStats;
-use crate::observability::history::History;
-use crate::observability::hot::Hot;
-use crate::observability::request_times::RequestTimes;
-use crate::observability::server_metrics::ServerMetrics;
-use crate::observability::snapshot_board::SnapshotBoard;
-use crate::observability::spans::Spans;
-use crate::observability::stats::Stats;
+use crate::statistics::audit::Audit;
+use crate::statistics::contacts::Contacts;
+use crate::statistics::etcd_metrics::EtcdStats;
+use crate::statistics::history::History;
+use crate::statistics::hot::Hot;
+use crate::statistics::request_times::RequestTimes;
+use crate::statistics::server_metrics::ServerMetrics;
+use crate::statistics::snapshot_board::SnapshotBoard;
+use crate::statistics::spans::Spans;
+use crate::statistics::stats::Stats;
 use crate::tls::ClientPort;
 
 /// Parts of a member that are made before it recovers: files without which it must not start, and counters of its start.

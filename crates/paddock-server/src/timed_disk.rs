@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use paddock_storage::{Access, Disk, DiskFile, OsDisk};
 
-use crate::observability::summary::SummaryCounter;
+use crate::statistics::summary::SummaryCounter;
 
 #[derive(Debug)]
 pub(crate) struct TimedDisk {

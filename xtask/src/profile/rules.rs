@@ -110,7 +110,8 @@ const RULES: &[(Pattern, Stage)] = &[
     (Source("paddock-member/src/"), Stage::Ordering),
     (Source("paddock-storage/src/log/record.rs"), Stage::Encoding),
     (Source("paddock-storage/src/"), Stage::Syncing),
-    (Source("paddock-server/src/observability/"), Stage::Counting),
+    (Source("paddock-server/src/statistics/"), Stage::Counting),
+    (Source("paddock-server/src/reports/"), Stage::Counting),
     (Source("paddock-server/src/clients/"), Stage::Sockets),
     (Source("paddock-server/src/"), Stage::HandingOver),
 ];

@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn files_of_one_crate_can_differ() {
         let server = |place: &str| format!("f /build/crates/paddock-server/src/{place}");
-        check("worker-0", &[&server("observability/stats.rs"), &server("clients/host.rs")], Stage::Counting);
+        check("worker-0", &[&server("statistics/stats.rs"), &server("clients/host.rs")], Stage::Counting);
         check("worker-0", &[&server("clients/serve.rs")], Stage::Sockets);
         check("engine", &[&server("engine/owner.rs")], Stage::HandingOver);
     }

@@ -21,7 +21,7 @@ pub(super) fn circles(files: &Graph) -> Vec<Vec<String>> {
     found
 }
 
-/// Folders of a crate, as paths: `engine`, `observability/spans`.
+/// Folders of a crate, as paths: `engine`, `reports/spans`.
 fn folders(files: &Graph) -> BTreeSet<String> {
     let mut folders = BTreeSet::new();
     for file in files.keys() {

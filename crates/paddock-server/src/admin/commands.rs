@@ -16,11 +16,12 @@ use super::parts::Admin;
 use super::snapshot;
 use super::visibility::Viewer;
 use crate::http::{Request, Response};
-use crate::observability::four_letter_words::last_operation;
-use crate::observability::stats::ConnStats;
-use crate::observability::status::{self, SettingValue, Status};
-use crate::observability::version::version_and_date;
-use crate::observability::{metric, metrics};
+use crate::reports::four_letter_words::last_operation;
+use crate::reports::metrics;
+use crate::reports::status::{self, SettingValue, Status};
+use crate::statistics::metric;
+use crate::statistics::stats::ConnStats;
+use crate::statistics::version::version_and_date;
 
 /// Fields of an answer by their names.
 pub(super) type Fields = Map<String, Value>;

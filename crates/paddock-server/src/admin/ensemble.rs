@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::commands::{Failure, Fields, fields};
 use super::parts::Admin;
 use crate::http::Request;
-use crate::observability::status;
+use crate::reports::status;
 use crate::shared::Shared;
 
 pub(super) fn leader(admin: &Admin, _: &Request) -> Result<Fields, Failure> {

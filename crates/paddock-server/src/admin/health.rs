@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::parts::Admin;
 use crate::http::{Request, Response};
-use crate::observability::status::role_name;
+use crate::reports::status::role_name;
 use crate::shared::Shared;
 
 /// ClickHouse Keeper's path of readiness, unless a setting moves it.

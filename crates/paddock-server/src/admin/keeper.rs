@@ -12,9 +12,9 @@ use super::parts::Admin;
 use super::visibility::Viewer;
 use super::{authorization, browsers};
 use crate::http::{Request, Response};
-use crate::observability::four_letter_words;
-use crate::observability::status::Status;
-use crate::observability::version::VERSION;
+use crate::reports::four_letter_words;
+use crate::reports::status::Status;
+use crate::statistics::version::VERSION;
 
 /// Bytes of a command that comes as a body.
 pub(super) const COMMAND_BYTES_MAX: usize = 4096;

@@ -6,8 +6,9 @@ use hyper::StatusCode;
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, OpCode, Read, Stat};
 
-use super::page::{Identities, ask, create_request, permission_names, read, refused, written_request};
+use super::page::{ask, create_request, permission_names, read, written_request};
 use super::parts::Admin;
+use super::requester::{Identities, refused};
 use crate::http::{Request, Response};
 
 /// A command with its arguments, in ClickHouse's words.

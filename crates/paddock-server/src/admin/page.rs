@@ -14,13 +14,12 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderName};
-use paddock_proto::jute::Reader;
-use paddock_proto::{Dialect, ErrorCode, Id, IdList, SessionId};
-use paddock_tree::{Asker, Guess};
+use paddock_proto::ErrorCode;
 use serde_json::json;
 
 use super::authorization;
 use super::parts::Admin;
+use super::requester::{Identities, refused, refused_by};
 use crate::http::{Request, Response};
 
 pub(super) use activity::activity;
@@ -66,7 +65,7 @@ pub(super) fn login(admin: &Admin, request: Request) -> Response {
     let shared = &admin.shared;
     let ids = match authorization::identities(shared, &request) {
         Ok(ids) => ids,
-        Err(refusal) => return refused(refusal.status(), refusal.text()),
+        Err(refusal) => return refused_by(refusal),
     };
     let is_administrator = authorization::is_administrator(shared, &ids);
     if is_administrator || authorization::is_named(shared, &ids) {
@@ -74,10 +73,6 @@ pub(super) fn login(admin: &Admin, request: Request) -> Response {
     }
     authorization::note_stranger(shared, &request);
     refused(StatusCode::FORBIDDEN, "No ACL of this ensemble names this user with this password.")
-}
-
-pub(super) fn refused(status: StatusCode, why: impl Into<String>) -> Response {
-    Response::json(&json!({ "error": why.into() })).with_status(status)
 }
 
 /// The refusal that the state has for a request, as HTTP has it.
@@ -98,26 +93,6 @@ fn refused_by_state(error: ErrorCode) -> Response {
         other => return refused(StatusCode::CONFLICT, format!("It was refused: {other:?}.")),
     };
     refused(status, why)
-}
-
-/// Identities of a requester, encoded as the state takes them. Nobody in particular has none.
-pub(super) struct Identities(Vec<u8>);
-
-impl Identities {
-    pub(super) fn of(admin: &Admin, request: &Request) -> Result<Identities, Response> {
-        let proven = authorization::identities(&admin.shared, request);
-        let proven = proven.map_err(|refusal| refused(refusal.status(), refusal.text()))?;
-        Ok(Identities::new(&proven))
-    }
-
-    pub(super) fn new(ids: &[Id]) -> Identities {
-        Identities(IdList::encode(ids))
-    }
-
-    pub(super) fn asker(&self) -> Asker<'_> {
-        let ids = IdList::decode(&mut Reader::new(&self.0)).expect("the list was encoded by IdList::encode");
-        Asker { session: SessionId::NONE, ids, dialect: Dialect::ZooKeeper, guess: Guess::NONE }
-    }
 }
 
 /// A path that the request names.

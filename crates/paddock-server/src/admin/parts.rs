@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use super::logins::Logins;
 use super::rate_limit::RateLimit;
 use crate::clients::InnerClient;
-use crate::engine::EngineHandle;
-use crate::observability::operator::Operator;
+use crate::engines::EngineHandle;
+use crate::operator::Operator;
 use crate::shared::Shared;
 
 /// The HTTP interface of a member.

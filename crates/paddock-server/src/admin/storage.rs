@@ -10,8 +10,9 @@ use paddock_proto::jute::Reader;
 use paddock_proto::{OpCode, Read, Stat};
 use serde_json::{Value, json};
 
-use super::page::{Identities, ask, create_request, either, read, refused, written_request};
+use super::page::{ask, create_request, either, read, written_request};
 use super::parts::Admin;
+use super::requester::{Identities, refused};
 use crate::http::{Request, Response};
 
 const TEXT: &str = "text/plain; charset=utf-8";

@@ -9,8 +9,8 @@ use paddock_proto::Id;
 
 use super::*;
 use crate::http::testing::TestSite;
-use crate::observability::four_letter_words;
-use crate::observability::status;
+use crate::reports::four_letter_words;
+use crate::reports::status;
 use crate::{Config, Server};
 
 const HOST: &str = "Host: 127.0.0.1:8080\r\n";

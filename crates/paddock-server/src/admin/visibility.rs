@@ -3,9 +3,9 @@
 use paddock_proto::{ErrorCode, Id};
 
 use super::authorization::{self, Refusal};
-use super::page::Identities;
 use super::parts::Admin;
-use crate::http::{Request, Response};
+use super::requester::Identities;
+use crate::http::Request;
 use crate::shared::Shared;
 
 /// Somebody who asks for a list with paths.
@@ -49,9 +49,4 @@ impl<'a> Viewer<'a> {
     pub(super) fn shown(&self, path: &str) -> Option<String> {
         self.sees(path).then(|| path.to_owned())
     }
-}
-
-/// The refusal in the form of the page's JSON.
-pub(super) fn as_json(refusal: Refusal) -> Response {
-    super::page::refused(refusal.status(), refusal.text())
 }

@@ -17,9 +17,9 @@ use paddock_state::ConnId;
 
 use super::host::WorkerHost;
 use crate::clock;
-use crate::engine::EngineHandle;
-use crate::observability::stats::ConnStats;
+use crate::engines::EngineHandle;
 use crate::shared::Shared;
+use crate::statistics::stats::ConnStats;
 
 /// Time that a change may take before the administrator is told that it is not known what came of it.
 const PATIENCE: Duration = Duration::from_secs(10);

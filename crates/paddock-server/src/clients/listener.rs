@@ -13,10 +13,10 @@ use super::tasks;
 use crate::binding::LatePort;
 use crate::config::PortProtocol;
 use crate::descriptors::{Caller, is_in_reserve};
-use crate::engine::EngineHandle;
+use crate::engines::EngineHandle;
 use crate::limiter::Limiter;
-use crate::observability::operator::Operator;
-use crate::observability::word_thread::WordThread;
+use crate::operator::Operator;
+use crate::reports::word_thread::WordThread;
 use crate::shared::Shared;
 use crate::threads::{runtime_with_helpers, spawn};
 

@@ -165,7 +165,7 @@ async fn say_farewell(socket: &TcpStream) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observability::stats::ConnStats;
+    use crate::statistics::stats::ConnStats;
 
     fn size_of_task<F>(_: fn(Rc<Wire>, Rc<Worker>) -> F) -> usize {
         size_of::<F>()

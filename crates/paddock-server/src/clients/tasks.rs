@@ -19,8 +19,8 @@ use super::welcome::{Welcome, welcome};
 use super::wire::Wire;
 use super::worker::{Admitted, Worker};
 use crate::config::PortProtocol;
-use crate::engine::EngineHandle;
-use crate::observability::word_thread::WordThread;
+use crate::engines::EngineHandle;
+use crate::reports::word_thread::WordThread;
 use crate::shared::Shared;
 use crate::tls::ClientFailure;
 

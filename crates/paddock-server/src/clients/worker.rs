@@ -21,10 +21,11 @@ use super::tls_session::{SCRATCH_BYTES, TlsSession};
 use super::wire::Wire;
 use crate::clock;
 use crate::cross_check::CrossCheck;
-use crate::engine::{BORROWED_TURNS_MAX, EngineHandle};
-use crate::observability::stats::{ConnStats, TooMany};
-use crate::observability::word_thread::WordThread;
+use crate::engine::BORROWED_TURNS_MAX;
+use crate::engines::EngineHandle;
+use crate::reports::word_thread::WordThread;
 use crate::shared::Shared;
+use crate::statistics::stats::{ConnStats, TooMany};
 
 /// After this time in milliseconds without another one, a connection is taken to be the only one that wants something.
 const ALONE_MS: u64 = 20;

@@ -15,8 +15,8 @@ use super::pair::{Event, Pair, Request};
 use super::returns::Returns;
 use super::sequencer::{Answered, Place, Sequencer, writes};
 use super::sessions::Sessions;
-use crate::observability::cross_check_metrics::CrossCheckStats;
-use crate::observability::request_times::operation_name;
+use crate::statistics::cross_check_metrics::CrossCheckStats;
+use crate::statistics::request_times::operation_name;
 
 /// Time after which the reference has no answer any more, and an event of one side no match, in milliseconds.
 const PATIENCE_MS: u64 = 10_000;

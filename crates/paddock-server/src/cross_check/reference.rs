@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, timeout};
 use super::checker::{Checker, Effect};
 use super::pair::FRAME_BYTES_MAX;
 use super::{Piece, Queue};
-use crate::observability::cross_check_metrics::CrossCheckStats;
+use crate::statistics::cross_check_metrics::CrossCheckStats;
 use crate::threads::runtime_with_helpers;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -16,8 +16,8 @@ use super::links;
 use super::owner::{Engine, Message, TurnEnd};
 use super::shell::MemberShell;
 use crate::error::ServerError;
-use crate::observability::request_times;
 use crate::shared::Shared;
+use crate::statistics::request_times;
 
 /// An engine that works on another thread gets it for so many turns at most: what members say to what was written in the
 /// first comes soon.

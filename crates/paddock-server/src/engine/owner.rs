@@ -14,12 +14,12 @@ use paddock_replica::{Cluster, Input};
 use paddock_state::{ClientInput, RefusedWatches, Serving};
 
 use super::combining::Rest;
-use super::quota_report::QuotaReport;
 use super::shell::MemberShell;
-use crate::observability::member_profile::MemberProfile;
-use crate::observability::request_times::Stage;
+use crate::engine::member_profile::MemberProfile;
+use crate::host::QuotaReport;
 use crate::peers::Links;
 use crate::shared::Shared;
+use crate::statistics::request_times::Stage;
 
 const TICK: Duration = Duration::from_millis(Member::TICK_MS);
 /// The time between two slices of the watches that connections leave behind, in which everybody else finds the state free.

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use paddock_member::{Clock, Shell, SnapshotOrder, StateLock, Taken};
-use paddock_proto::SessionId;
 use paddock_replica::{HeldState, Replicated};
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
@@ -13,9 +12,10 @@ use parking_lot::RwLockWriteGuard;
 
 use super::links::Addresses;
 use super::snapshot_thread::SnapshotThread;
-use crate::observability::request_times::{self, Stage};
+use crate::host::{audit_deaths, post};
 use crate::peers::Links;
 use crate::shared::Shared;
+use crate::statistics::request_times::{self, Stage};
 
 #[derive(Debug)]
 pub(crate) struct MemberShell {
@@ -162,26 +162,6 @@ fn note_applied(shared: &Shared, started: Instant) -> Instant {
     let now = Instant::now();
     shared.times.engine.spent(Stage::Apply, (now - started).as_micros() as u64);
     now
-}
-
-/// Writes ephemerals that went with their sessions to the audit log.
-pub(crate) fn audit_deaths(shared: &Shared, deaths: &[(SessionId, String)]) {
-    if let Some(audit) = &shared.audit {
-        deaths.iter().for_each(|(session, path)| audit.ephemeral_deleted(session.0, path));
-    }
-}
-
-/// Puts what has to leave into the workers' mailboxes. To be called while the state is held, so that whoever reads it
-/// afterwards finds in its box all events that came before. Returns the workers to wake when it is not.
-pub(crate) fn post(shared: &Shared, outboxes: &mut Outboxes, now: Option<Instant>) -> Vec<usize> {
-    let mut woken = Vec::new();
-    for (worker, outbox) in outboxes.iter_mut() {
-        if !outbox.is_empty() {
-            shared.mailbox(worker).post(outbox, now);
-            woken.push(worker);
-        }
-    }
-    woken
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use paddock_member::{SnapshotOrder, Taken};
 use paddock_storage::SnapshotError;
 
-use crate::observability::snapshot_board::SnapshotTaken;
 use crate::shared::Shared;
+use crate::statistics::snapshot_board::SnapshotTaken;
 use crate::threads::try_spawn;
 
 /// Priority of the thread, as `nice` counts it.

@@ -18,10 +18,10 @@ use tokio::time::MissedTickBehavior;
 use super::calls;
 use super::connection::Connection;
 use crate::config::EtcdSettings;
-use crate::engine::{QuotaReport, audit_deaths, post};
-use crate::observability::etcd_metrics::{EtcdReport, EtcdStats};
+use crate::host::{QuotaReport, audit_deaths, post};
 use crate::random::random_bytes;
 use crate::shared::Shared;
+use crate::statistics::etcd_metrics::{EtcdReport, EtcdStats};
 use crate::threads::runtime_with_helpers;
 
 /// Inputs that are stepped under one lock, at most.

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 use super::{either, hexadecimal};
 use crate::admin::parts::Admin;
-use crate::admin::visibility::{self, Viewer};
+use crate::admin::requester::refused_by;
+use crate::admin::visibility::Viewer;
 use crate::http::{Request, Response};
-use crate::observability::hot::SlowRequest;
-use crate::observability::request_times::operation_name;
+use crate::statistics::hot::SlowRequest;
+use crate::statistics::request_times::operation_name;
 
 /// Busiest paths and sessions that are told.
 const TOP: usize = 20;
@@ -20,7 +21,7 @@ pub(crate) fn activity(admin: &Admin, request: Request) -> Response {
 
 fn answer(admin: &Admin, request: &Request) -> Result<Response, Response> {
     let shared = &*admin.shared;
-    let viewer = Viewer::of(admin, request).map_err(visibility::as_json)?;
+    let viewer = Viewer::of(admin, request).map_err(refused_by)?;
     let now = shared.clock.now();
     let (paths, sessions) = shared.hot.top(now.monotonic_ms, TOP);
     let paths = paths.iter().map(|(path, weight)| {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::admin::parts::Admin;
 use crate::http::{Request, Response};
-use crate::observability::history::Moment;
+use crate::statistics::history::Moment;
 
 pub(crate) fn history(admin: &Admin, _: Request) -> Response {
     let moments: Vec<Value> = admin.shared.history.moments().iter().map(shown).collect();

@@ -6,12 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::hexadecimal;
 use crate::admin::parts::Admin;
+use crate::engine::member_profile::MemberProfile;
 use crate::http::{Request, Response};
-use crate::observability::member_profile::MemberProfile;
-use crate::observability::request_times::{BUCKETS, RequestTimes};
-use crate::observability::status::{self, Status, role_name};
-use crate::observability::version::version_and_date;
+use crate::reports::status::{self, Status, role_name};
 use crate::shared::Shared;
+use crate::statistics::process;
+use crate::statistics::request_times::{BUCKETS, RequestTimes};
+use crate::statistics::version::version_and_date;
 
 pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
     let shared = &*admin.shared;
@@ -64,10 +65,10 @@ pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
 
 /// Memory and disk. Sizes of directories are asked of the file system.
 fn bytes(shared: &Shared, status: &Status) -> Value {
-    let (disk_free, disk_size) = status::disk_bytes(&shared.config.data_dir);
+    let (disk_free, disk_size) = process::disk_bytes(&shared.config.data_dir);
     json!({
         "tree": status.data_bytes,
-        "memory": status::resident_bytes(),
+        "memory": process::resident_bytes(),
         "log": status::log_bytes(shared),
         "data": status::data_bytes(shared),
         "disk_free": disk_free,

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 
 use super::{either, hexadecimal, limit_of, refused};
 use crate::admin::parts::Admin;
-use crate::admin::visibility::{self, Viewer};
+use crate::admin::requester::refused_by;
+use crate::admin::visibility::Viewer;
 use crate::http::{Request, Response};
-use crate::observability::request_times::operation_name;
-use crate::observability::stats::ConnStats;
 use crate::shared::Shared;
+use crate::statistics::request_times::operation_name;
+use crate::statistics::stats::ConnStats;
 
 /// Ephemeral znodes that are counted while the state is locked once.
 const PER_SLICE: usize = 512;
@@ -94,7 +95,7 @@ fn held_by(admin: &Admin, request: &Request) -> Result<Response, Response> {
     let shared = &*admin.shared;
     let id = request.parameter("id").and_then(session_id);
     let id = id.ok_or_else(|| refused(StatusCode::BAD_REQUEST, "A session is named by its id."))?;
-    let viewer = Viewer::of(admin, request).map_err(visibility::as_json)?;
+    let viewer = Viewer::of(admin, request).map_err(refused_by)?;
     let shown = |paths: Vec<String>| -> Vec<Option<String>> {
         paths.iter().take(PATHS_MAX).map(|path| viewer.shown(path)).collect()
     };

@@ -14,8 +14,8 @@ use paddock_tree::{Command, Tree};
 
 use super::*;
 use crate::config::AuditTarget;
-use crate::observability::audit::Audit;
 use crate::shared::Opened;
+use crate::statistics::audit::Audit;
 use crate::{Config, clock};
 
 /// Time for which somebody who must not get the state waits for it.

@@ -2,8 +2,8 @@
 
 use paddock_tree::QuotaUse;
 
-use crate::observability::metric::{Metric, MetricKind, MetricValue};
 use crate::shared::Shared;
+use crate::statistics::metric::{Metric, MetricKind, MetricValue};
 
 /// Limits and use of quotas by the child of the root that they are below, as far as there are any.
 pub(super) fn of_quotas(shared: &Shared) -> Vec<Metric> {

@@ -7,9 +7,10 @@ use std::time::Duration;
 use paddock_replica::Role;
 use paddock_state::{ConnId, Outboxes};
 
-use super::snapshot_board::SnapshotTaken;
-use crate::engine::{EngineHandle, post};
+use crate::engines::EngineHandle;
+use crate::host::post;
 use crate::shared::Shared;
+use crate::statistics::snapshot_board::SnapshotTaken;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {

@@ -8,11 +8,11 @@ use paddock_member::Clock as _;
 use paddock_proto::SessionId;
 
 use super::NOT_SERVING;
-use crate::observability::operator::Operator;
-use crate::observability::stats::ConnStats;
-use crate::observability::status::{self, Sees};
-use crate::observability::version::java_date;
+use crate::operator::Operator;
+use crate::reports::status::{self, Sees};
 use crate::shared::Shared;
+use crate::statistics::stats::ConnStats;
+use crate::statistics::version::java_date;
 
 /// Time in milliseconds for which ZooKeeper keeps a connection that has no session.
 const SESSIONLESS_MS: i64 = 10_000;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use paddock_state::{API_VERSION, feature_flags as flags};
 
-use crate::observability::clickhouse_metrics;
-use crate::observability::operator::Operator;
+use crate::operator::Operator;
+use crate::reports::clickhouse_metrics;
 
 /// Answer to an order that there is nothing to do for: memory that nothing needs is given back when it falls free, and what is counted is
 /// always right.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 /// Shares of the values that are not above each of a summary's quantiles.
-pub(super) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
 /// Values of one kind since the member was started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Summary {
 
     /// Summary of values that were counted by buckets: each bucket with its least value and its number of values, in order. A
     /// quantile is the middle of its bucket.
-    pub(super) fn of_buckets(buckets: &[(u64, u64)], sum: u64, (min, max): (u64, u64)) -> Summary {
+    pub(crate) fn of_buckets(buckets: &[(u64, u64)], sum: u64, (min, max): (u64, u64)) -> Summary {
         let count: u64 = buckets.iter().map(|(_, count)| count).sum();
         if count == 0 {
             return Summary::default();

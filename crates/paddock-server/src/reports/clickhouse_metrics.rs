@@ -2,9 +2,10 @@
 
 use paddock_replica::{FollowerStanding, Role};
 
-use super::metric::{Metric, counter, gauge, rounded};
 use super::status::{self, Status};
 use crate::shared::Shared;
+use crate::statistics::metric::{Metric, counter, gauge, rounded};
+use crate::statistics::process;
 
 /// A counter as `pfev` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub(crate) fn of_clickhouse(shared: &Shared) -> Vec<Metric> {
 fn asynchronous(shared: &Shared, s: &Status) -> Vec<Metric> {
     let role = shared.role();
     let watches = status::watches(shared);
-    let (open_files, max_files) = status::file_descriptors();
+    let (open_files, max_files) = process::file_descriptors();
     let followers =
         |wanted: fn(&FollowerStanding) -> bool| s.standing.followers.iter().filter(|f| wanted(f)).count();
     let is = |wanted: Role| u8::from(role == wanted);

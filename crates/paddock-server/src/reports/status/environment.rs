@@ -3,9 +3,9 @@
 use paddock_proto::MemberRole;
 
 use super::disk::{data_bytes, log_bytes};
-use crate::observability::user::user_name;
-use crate::observability::version::version_and_date;
 use crate::shared::Shared;
+use crate::statistics::user::user_name;
+use crate::statistics::version::version_and_date;
 
 /// Value of a property that Java has and this process does not, as ZooKeeper writes it.
 const NONE: &str = "<NA>";

@@ -1,8 +1,6 @@
-//! Files of a member and of its process, as the system tells of them.
+//! Files, memory and time of this process, as the system tells of them.
 
 use std::path::Path;
-
-use crate::shared::Shared;
 
 /// The bytes in the files of a directory, those of `except` left out.
 pub(crate) fn directory_bytes(dir: &Path, except: Option<&Path>) -> u64 {
@@ -19,6 +17,12 @@ pub(crate) fn directory_bytes(dir: &Path, except: Option<&Path>) -> u64 {
         .sum()
 }
 
+/// Bytes that are free on the disk of a directory, and its size; 0 where the system does not tell.
+pub(crate) fn disk_bytes(dir: &Path) -> (u64, u64) {
+    let bytes = |disk: rustix::fs::StatVfs| (disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize);
+    rustix::fs::statvfs(dir).map_or((0, 0), bytes)
+}
+
 /// Open files of this process, and how many it may open.
 pub(crate) fn file_descriptors() -> (u64, u64) {
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |fds| fds.count() as u64);
@@ -28,22 +32,6 @@ pub(crate) fn file_descriptors() -> (u64, u64) {
         .find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok())
         .unwrap_or(0);
     (open, max)
-}
-
-/// Bytes of the data directory, without the log.
-pub(crate) fn data_bytes(shared: &Shared) -> u64 {
-    directory_bytes(&shared.config.data_dir, Some(&shared.config.log_dir()))
-}
-
-/// Bytes that are free on the disk of a directory, and its size; 0 where the system does not tell.
-pub(crate) fn disk_bytes(dir: &Path) -> (u64, u64) {
-    let bytes = |disk: rustix::fs::StatVfs| (disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize);
-    rustix::fs::statvfs(dir).map_or((0, 0), bytes)
-}
-
-/// Bytes of the transaction log.
-pub(crate) fn log_bytes(shared: &Shared) -> u64 {
-    directory_bytes(&shared.config.log_dir(), None)
 }
 
 /// Time that the processors have spent on this process, in seconds.

@@ -7,11 +7,12 @@ use paddock_replica::FollowerStanding;
 use paddock_state::{FiredWatches, WatchStatistics};
 
 use super::quotas::of_quotas;
-use crate::observability::metric::{Metric, advanced_summary, basic_summary, counter, gauge, rounded};
-use crate::observability::server_metrics::{ServerMetrics, StartTimes};
-use crate::observability::status::{self, Status};
-use crate::observability::summary::{Summary, SummaryCounter};
+use crate::reports::status::Status;
 use crate::shared::Shared;
+use crate::statistics::metric::{Metric, advanced_summary, basic_summary, counter, gauge, rounded};
+use crate::statistics::process;
+use crate::statistics::server_metrics::{ServerMetrics, StartTimes};
+use crate::statistics::summary::{Summary, SummaryCounter};
 
 /// Metrics that ZooKeeper has, and those for what a member was asked for beyond that.
 pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
@@ -192,7 +193,7 @@ fn of_limits(s: &Status) -> Vec<Metric> {
 /// Files, syncs and snapshots, and the member's start, which reads them.
 fn of_disk(shared: &Shared, s: &Status) -> Vec<Metric> {
     let events = &shared.server_metrics;
-    let (open_files, max_files) = status::file_descriptors();
+    let (open_files, max_files) = process::file_descriptors();
     let StartTimes { recovery_ms, replay_ms, replayed } = *events.start.lock();
     vec![
         gauge("open_file_descriptor_count", "Open files and sockets", open_files),

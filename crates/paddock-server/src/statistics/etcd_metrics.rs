@@ -74,7 +74,7 @@ impl EtcdStats {
     }
 
     /// Metrics for `mntr` and for Prometheus.
-    pub(super) fn metrics(&self) -> Vec<Metric> {
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
         let EtcdReport { counts, under_way, state_age_ms } = *self.report.lock();
         let times: Times = self.calls[TRANSACTION].times();
         let longest_ms = self.longest_us.load(Relaxed) as f64 / 1e3;

@@ -4,7 +4,7 @@ use super::summary::Summary;
 
 /// Kinds of metrics, as Prometheus and ZooKeeper tell them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MetricKind {
+pub(crate) enum MetricKind {
     /// It only grows, until the member is started again.
     Counter,
     Gauge,
@@ -19,23 +19,23 @@ pub(super) enum MetricKind {
 pub(crate) struct Metric {
     /// ZooKeeper's name, which `mntr` has with `zk_` in front; or one of Paddock's own, with `paddock_`.
     pub(crate) name: &'static str,
-    pub(super) kind: MetricKind,
-    pub(super) help: &'static str,
+    pub(crate) kind: MetricKind,
+    pub(crate) help: &'static str,
     /// Values by their label; one without a label in most cases.
-    pub(super) values: Vec<(Option<Label>, MetricValue)>,
+    pub(crate) values: Vec<(Option<Label>, MetricValue)>,
 }
 
 /// A label's name and value.
-pub(super) type Label = (&'static str, String);
+pub(crate) type Label = (&'static str, String);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum MetricValue {
+pub(crate) enum MetricValue {
     Number(String),
     Summary(Box<Summary>),
 }
 
 impl MetricValue {
-    pub(super) fn of(number: impl ToString) -> MetricValue {
+    pub(crate) fn of(number: impl ToString) -> MetricValue {
         MetricValue::Number(number.to_string())
     }
 }
@@ -79,19 +79,19 @@ fn single(name: &'static str, kind: MetricKind, help: &'static str, value: Metri
     Metric { name, kind, help, values: vec![(None, value)] }
 }
 
-pub(super) fn gauge(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
+pub(crate) fn gauge(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
     single(name, MetricKind::Gauge, help, MetricValue::of(value))
 }
 
-pub(super) fn counter(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
+pub(crate) fn counter(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
     single(name, MetricKind::Counter, help, MetricValue::of(value))
 }
 
-pub(super) fn basic_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
+pub(crate) fn basic_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
     single(name, MetricKind::BasicSummary, help, MetricValue::Summary(summary.into()))
 }
 
-pub(super) fn advanced_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
+pub(crate) fn advanced_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
     single(name, MetricKind::AdvancedSummary, help, MetricValue::Summary(summary.into()))
 }
 

@@ -35,7 +35,7 @@ impl CrossCheckStats {
         (self.compared.load(Relaxed), self.differences.load(Relaxed), self.given_up.load(Relaxed))
     }
 
-    pub(super) fn metrics(&self) -> [Metric; 4] {
+    pub(crate) fn metrics(&self) -> [Metric; 4] {
         [
             gauge("cross_check_connections", "Connections that are checked", self.pairs.load(Relaxed)),
             counter(

@@ -7,9 +7,9 @@ mod zookeeper;
 use std::fmt::Write;
 
 use super::clickhouse_metrics;
-use super::metric::{Metric, MetricKind, MetricValue};
-use super::summary::QUANTILES;
 use crate::shared::Shared;
+use crate::statistics::metric::{Metric, MetricKind, MetricValue};
+use crate::statistics::summary::QUANTILES;
 use paddock::of_paddock;
 pub(crate) use zookeeper::of_zookeeper;
 
@@ -100,9 +100,9 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metric::{advanced_summary, basic_summary, counter};
-    use super::super::summary::Summary;
     use super::*;
+    use crate::statistics::metric::{advanced_summary, basic_summary, counter};
+    use crate::statistics::summary::Summary;
 
     #[test]
     fn a_counter_has_the_same_name_in_both_formats() {

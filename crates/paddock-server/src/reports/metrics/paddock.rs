@@ -3,20 +3,21 @@
 use paddock_member::Clock as _;
 use paddock_replica::FollowerStanding;
 
-use crate::observability::log_lines;
-use crate::observability::metric::{Label, Metric, MetricKind, MetricValue, counter, gauge};
-use crate::observability::status::{self, Status, role_name};
-use crate::observability::version::version_and_date;
+use crate::reports::status::{self, Status, role_name};
 use crate::shared::Shared;
+use crate::statistics::log_lines;
+use crate::statistics::metric::{Label, Metric, MetricKind, MetricValue, counter, gauge};
+use crate::statistics::process;
+use crate::statistics::version::version_and_date;
 
 /// Metrics of Paddock's own, and of its process under the names that are common with Prometheus.
 pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
     let s = Status::of(shared);
     let role = role_name(shared.role());
-    let disk = status::disk_bytes(&shared.config.data_dir);
+    let disk = process::disk_bytes(&shared.config.data_dir);
     let clock_s = shared.clock.now().wall_ms as f64 / 1e3;
     let start_s = shared.clock.now().wall_ms / 1000 - (s.uptime_ms / 1000) as i64;
-    let (open_files, max_files) = status::file_descriptors();
+    let (open_files, max_files) = process::file_descriptors();
     let of_followers = |value: &dyn Fn(&FollowerStanding) -> u64| {
         let labelled =
             |f: &FollowerStanding| (Some(("member", f.member.to_string())), MetricValue::of(value(f)));
@@ -65,7 +66,7 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
             shared.settings().client_limits.watches_max,
         ),
         gauge("paddock_clock_seconds", "Time by this member's clock, in seconds since 1970", clock_s),
-        gauge("process_resident_memory_bytes", "Resident memory in bytes", status::resident_bytes()),
+        gauge("process_resident_memory_bytes", "Resident memory in bytes", process::resident_bytes()),
         counter(
             "paddock_log_lines_lost",
             "Lines of the log that were dropped, since nobody read standard error, or could not be written",
@@ -74,7 +75,7 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
         counter(
             "process_cpu_seconds_total",
             "Time that processors have spent on the process, in seconds",
-            status::cpu_seconds(),
+            process::cpu_seconds(),
         ),
         gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", start_s),
         gauge("process_open_fds", "Open files and sockets", open_files),

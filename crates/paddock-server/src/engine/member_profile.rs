@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use paddock_proto::DecodeError;
 use paddock_proto::jute::{Reader, Writer};
 
-use super::status;
-use super::version::VERSION;
 use crate::config::PortProtocol;
 use crate::shared::Shared;
+use crate::statistics::process;
+use crate::statistics::version::VERSION;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberProfile {
@@ -23,7 +23,7 @@ pub(crate) struct MemberProfile {
 impl MemberProfile {
     /// The profile of this member, as it is now.
     pub(crate) fn of(shared: &Shared) -> MemberProfile {
-        let (disk_free, disk_size) = status::disk_bytes(&shared.config.data_dir);
+        let (disk_free, disk_size) = process::disk_bytes(&shared.config.data_dir);
         MemberProfile { version: VERSION.to_owned(), disk_free, disk_size, page: own_page(shared) }
     }
 

@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use paddock_proto::{OpCode, SessionId, Zxid};
 
 use super::NOT_SERVING;
-use crate::observability::operator::Operator;
-use crate::observability::stats::ConnStats;
-use crate::observability::status::{self, Status};
-use crate::observability::version::version_and_date;
-use crate::observability::{metric, metrics};
+use crate::operator::Operator;
+use crate::reports::metrics;
+use crate::reports::status::{self, Status};
 use crate::shared::Shared;
+use crate::statistics::metric;
+use crate::statistics::stats::ConnStats;
+use crate::statistics::version::version_and_date;
 
 /// Line that ZooKeeper adds where nothing can be written.
 const READ_ONLY: &str = "READ-ONLY mode; serving only read-only clients\n";

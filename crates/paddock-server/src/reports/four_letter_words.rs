@@ -10,8 +10,8 @@ pub(crate) use server::last_operation;
 use paddock_front::WordAnswer;
 use paddock_replica::Role;
 
-use super::operator::Operator;
 use super::status::{self, Sees, SettingValue};
+use crate::operator::Operator;
 use crate::shared::Shared;
 
 /// Place where a word is answered, and its function.

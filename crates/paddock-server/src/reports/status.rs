@@ -12,7 +12,7 @@ use paddock_replica::{Role, Standing};
 use paddock_state::WatchSummary;
 
 use crate::shared::Shared;
-pub(crate) use disk::{cpu_seconds, data_bytes, disk_bytes, file_descriptors, log_bytes, resident_bytes};
+pub(crate) use disk::{data_bytes, log_bytes};
 pub(crate) use environment::{Setting, SettingValue, configuration, environment, membership};
 pub(crate) use lists::{Sees, ephemerals, sessions, watches_by_path, watches_by_session};
 

@@ -6,9 +6,8 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-use super::request_times::{BUCKETS, RequestTimes};
+use super::request_times::{BUCKETS, RequestTimes, Totals};
 use crate::clock::wall_ms;
-use crate::shared::Shared;
 
 /// Milliseconds between two moments.
 const INTERVAL_MS: u64 = 5000;
@@ -32,16 +31,6 @@ pub(crate) struct Moment {
     pub(crate) connections: usize,
 }
 
-/// Counters that grow, at some time.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
-    /// Times of these requests, and of syncs, by bucket.
-    pub(crate) requests: [u64; BUCKETS],
-    pub(crate) syncs: [u64; BUCKETS],
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Kept>);
 
@@ -54,19 +43,14 @@ struct Kept {
 }
 
 impl History {
-    /// To be called more often than moments are kept.
-    pub(crate) fn look(&self, shared: &Shared) {
-        let now_ms = shared.clock.monotonic_ms();
-        let mut kept = self.0.lock();
-        if now_ms < kept.last_ms + INTERVAL_MS {
-            return;
-        }
-        let (watches, sessions) = {
-            let state = shared.state.read();
-            (state.state().watch_count(), state.tree().session_count())
-        };
-        let counts = [watches, sessions, shared.stats.conn_count()];
-        kept.note(now_ms, wall_ms(), shared.times.totals(), counts);
+    /// True if another moment is over. To be asked more often than that.
+    pub(crate) fn is_due(&self, now_ms: u64) -> bool {
+        now_ms >= self.0.lock().last_ms + INTERVAL_MS
+    }
+
+    /// Keeps the moment that ends now, by the counters so far and by what there is now: watches, sessions, connections.
+    pub(crate) fn note(&self, now_ms: u64, totals: Totals, counts: [usize; 3]) {
+        self.0.lock().note(now_ms, wall_ms(), totals, counts);
     }
 
     /// The oldest first.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::four_letter_words;
-use super::operator::Operator;
+use crate::operator::Operator;
 use crate::threads::spawn;
 
 /// Words that may wait to be answered.

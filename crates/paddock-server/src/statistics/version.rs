@@ -32,7 +32,7 @@ pub(crate) fn java_date(seconds: u64) -> String {
 }
 
 /// Year, month and day of a day since 1970-01-01. The year is counted from March, so that a leap day is its last.
-pub(super) fn civil(days: u64) -> (u64, u64, u64) {
+pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_IN_400_YEARS: u64 = 146_097;
     let days = days + 719_468;
     let (era, day) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);

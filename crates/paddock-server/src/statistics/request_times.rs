@@ -11,7 +11,6 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use super::history::Totals;
 use super::summary::Summary;
 pub(crate) use histogram::{BUCKETS, Histogram, Times, add, print_us};
 use histogram::{REQUEST_US, STAGE_US, print};
@@ -125,6 +124,16 @@ impl TurnOperations {
 pub(crate) struct RequestTimes {
     workers: Vec<Recorder>,
     pub(crate) engine: Recorder,
+}
+
+/// Counters that grow, at some time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    /// Times of these requests, and of syncs, by bucket.
+    pub(crate) requests: [u64; BUCKETS],
+    pub(crate) syncs: [u64; BUCKETS],
 }
 
 impl RequestTimes {
