@@ -36,7 +36,6 @@ mod results;
 mod sasl;
 mod stream;
 mod tls;
-mod unverified;
 mod watches;
 
 pub use client::Client;

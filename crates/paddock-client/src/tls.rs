@@ -1,21 +1,16 @@
 //! TLS of a client: the servers that it believes, and the certificate that it shows them.
 //!
-//! Files are PEM. A server is believed if its certificate is in the file of authorities, or signed by one that is there, and is for the
+//! Files may be of any kind that a member reads. A server is believed if its certificate is in the file of authorities, or signed by one that is there, and is for the
 //! host that was connected to.
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::ServerCertVerifier;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
-
-use crate::unverified::Unverified;
+use paddock_tls::{CallerIdentity, Store, Trust, calling_config};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
 
 /// Files of TLS. Without any of them no server can be believed, unless `skip_verification` says that all are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,47 +34,33 @@ pub struct Tls {
 /// Files with which no server can be called.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("read {path}", path = path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("{path} has no {what} in PEM; convert it with openssl", path = path.display())]
-    Missing { path: PathBuf, what: &'static str },
-    #[error("{path} is damaged: {reason}", path = path.display())]
-    Damaged { path: PathBuf, reason: String },
-    #[error("the certificate in {path} cannot be used with its key: {reason}", path = path.display())]
-    Unsuitable { path: PathBuf, reason: String },
     #[error("a private key is named, and no certificate: name both")]
     KeyAlone,
     #[error("TLS needs to know whom to believe: name the file of the authorities' certificates")]
     NoAuthorities,
+    #[error(transparent)]
+    Files(#[from] paddock_tls::TlsError),
 }
 
 impl Tls {
     /// Reads the files.
     pub fn load(files: &TlsFiles) -> Result<Tls, TlsError> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let verifier = verifier(files, &provider)?;
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the library's own cipher suites are of these versions")
-            .dangerous()
-            .with_custom_certificate_verifier(verifier);
-        let config = match (&files.certificate, &files.key) {
-            (None, None) => builder.with_no_client_auth(),
-            (None, Some(_)) => return Err(TlsError::KeyAlone),
-            (Some(certificate), key) => {
-                let key = private_key(key.as_ref().unwrap_or(certificate))?;
-                let unsuitable = |error: rustls::Error| TlsError::Unsuitable {
-                    path: certificate.clone(),
-                    reason: error.to_string(),
-                };
-                builder.with_client_auth_cert(certificates(certificate)?, key).map_err(unsuitable)?
-            }
+        let store = |path: &PathBuf| Store { path: path.clone(), password: None };
+        let authorities = files.authorities.as_ref().map(store);
+        let trust = match &authorities {
+            _ if files.skip_verification => Trust::Anybody,
+            Some(authorities) => Trust::Authorities(authorities),
+            None => return Err(TlsError::NoAuthorities),
         };
-        Ok(Tls { config: Arc::new(config) })
+        let identity = match (&files.certificate, &files.key) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(TlsError::KeyAlone),
+            (Some(certificate), key) => Some(CallerIdentity {
+                key: store(key.as_ref().unwrap_or(certificate)),
+                certificates: Some(certificate.clone()),
+            }),
+        };
+        Ok(Tls { config: calling_config(trust, identity.as_ref(), &[])? })
     }
 
     /// The beginning of a connection to `server`, which is `host:port`.
@@ -100,46 +81,7 @@ impl fmt::Debug for Tls {
 pub(crate) fn server_name(server: &str) -> io::Result<ServerName<'static>> {
     let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    ServerName::try_from(host.to_owned())
-        .map_err(|_| io::Error::other(format!("{host:?} is not a host that a certificate can be for")))
-}
-
-fn verifier(
-    files: &TlsFiles,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-    if files.skip_verification {
-        return Ok(Arc::new(Unverified(provider.signature_verification_algorithms)));
-    }
-    let path = files.authorities.as_ref().ok_or(TlsError::NoAuthorities)?;
-    let mut roots = RootCertStore::empty();
-    // Files of many authorities have some that are too old to be read. Those sign nobody.
-    roots.add_parsable_certificates(certificates(path)?);
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
-    Ok(verifier.map_err(|error| TlsError::Damaged { path: path.clone(), reason: error.to_string() })?)
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let list = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match list {
-        Ok(list) if list.is_empty() => Err(TlsError::Missing { path: path.to_owned(), what: "certificate" }),
-        Ok(list) => Ok(list),
-        Err(error) => Err(unreadable(path, "certificate", error)),
-    }
-}
-
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_file(path)
-        .map_err(|error| unreadable(path, "private key without a password", error))
-}
-
-fn unreadable(path: &Path, what: &'static str, error: PemError) -> TlsError {
-    let path = path.to_owned();
-    match error {
-        PemError::NoItemsFound => TlsError::Missing { path, what },
-        PemError::Io(source) => TlsError::Read { path, source },
-        error => TlsError::Damaged { path, reason: error.to_string() },
-    }
+    paddock_tls::server_name(host).map_err(io::Error::other)
 }
 
 #[cfg(test)]

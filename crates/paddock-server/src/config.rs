@@ -4,11 +4,9 @@ mod admin;
 mod audit;
 mod changes;
 mod client_limits;
-mod client_tls;
 mod etcd;
 mod kerberos;
 mod late_names;
-mod tls;
 mod tracing;
 
 use std::hash::{BuildHasher, RandomState};
@@ -20,8 +18,7 @@ pub use admin::{AdminSettings, AdminTls};
 pub use audit::AuditTarget;
 pub use changes::ConfigChanges;
 pub use client_limits::{ClientLimits, MemoryMax};
-pub use client_tls::{ClientAuth, ClientTls, PortProtocol};
-pub use etcd::{EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser};
+pub use etcd::{EtcdEndpoint, EtcdSettings, EtcdTls, EtcdUser};
 pub use kerberos::KerberosSettings;
 pub use late_names::LateNames;
 use paddock_front::{
@@ -32,12 +29,14 @@ use paddock_proto::SessionSecret;
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE};
 use paddock_state::{MemberFacts, WatchLimits};
+pub use paddock_tls::{
+    CallerIdentity, CipherSuite, ClientAuth, ClientTls, OneSidedStores, Password, PeerTls, PortProtocol,
+    Secret, Store, TlsMode, TlsVersions,
+};
 use paddock_tree::{REMOVED_AT_ONCE, Tree, member_lines};
-pub use tls::{CipherSuite, OneSidedStores, Password, PeerTls, Secret, Store, TlsMode, TlsVersions};
 pub use tracing::{EndpointError, TracesEndpoint, Tracing};
 
-use crate::memory;
-use crate::random::random_bytes;
+use paddock_tls::random_bytes;
 
 /// Bytes of applied entries that are kept in memory.
 const ENTRY_BYTES_KEPT: usize = 8 << 20;
@@ -239,7 +238,7 @@ impl Config {
         limits.buffers.set_max(usize::try_from(self.client_buffers_max).unwrap_or(usize::MAX));
         limits.outstanding.set_max(or_none(self.client_limits.outstanding_max));
         limits.connects.set_rate(self.client_limits.connect_rate);
-        limits.memory.set_max(memory::limit_bytes(self.memory_max));
+        limits.memory.set_max(self.memory_max.bytes());
     }
 
     /// The limits of all clients of this member.
@@ -250,7 +249,7 @@ impl Config {
             buffers: Arc::new(ClientBuffers::new(client_buffers_max)),
             outstanding: Arc::new(OutstandingLimit::new(or_none(limits.outstanding_max))),
             connects: Arc::new(ConnectThrottle::new(limits.connect_rate)),
-            memory: Arc::new(MemoryLimit::new(memory::limit_bytes(self.memory_max))),
+            memory: Arc::new(MemoryLimit::new(self.memory_max.bytes())),
             ..Limits::default()
         }
     }

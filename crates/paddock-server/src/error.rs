@@ -7,7 +7,7 @@ use paddock_member::{MemberError, RecoveryError};
 use paddock_storage::LogError;
 
 use crate::binding::BindError;
-use crate::tls::TlsError;
+use paddock_tls::TlsError;
 
 /// The reason for which a member did not start, or stopped.
 #[derive(Debug, thiserror::Error)]

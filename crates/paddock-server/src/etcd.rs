@@ -8,6 +8,7 @@ mod client;
 mod connection;
 mod login;
 mod runner;
+mod tls;
 mod transport;
 
 use std::sync::Arc;
@@ -21,8 +22,8 @@ use crate::config::EtcdSettings;
 use crate::error::ServerError;
 use crate::shared::Shared;
 use crate::threads::spawn;
-use crate::tls::etcd_client;
 use runner::Message;
+use tls::etcd_client;
 
 pub use client::EtcdClient;
 

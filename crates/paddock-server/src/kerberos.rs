@@ -10,7 +10,7 @@ use crate::error::ServerError;
 pub(crate) fn open(settings: Option<&KerberosSettings>) -> Result<Option<Kerberos>, ServerError> {
     let Some(KerberosSettings { principal, keytab, names }) = settings else { return Ok(None) };
     if let Some(keytab) = keytab {
-        crate::permissions::warn_of_readable_file(keytab, "the keys of Kerberos");
+        paddock_tls::warn_of_readable_file(keytab, "the keys of Kerberos");
     }
     let acceptor = library::open(principal, keytab.as_deref())
         .map_err(|source| ServerError::Kerberos { principal: principal.clone(), source })?;

@@ -34,7 +34,6 @@ mod mirror;
 mod operator;
 mod peers;
 mod permissions;
-mod random;
 mod reports;
 mod server;
 mod shared;
@@ -42,22 +41,20 @@ mod socket;
 mod statistics;
 mod threads;
 mod timed_disk;
-mod tls;
 
 pub use binding::BindError;
 pub use config::{
-    AdminSettings, AdminTls, AuditTarget, CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls,
-    Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError, Ensemble, EnsembleMember,
-    EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, KerberosSettings, LateNames, MemoryMax,
-    OneSidedStores, Password, PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret, Store, TlsMode,
-    TlsVersions, TracesEndpoint, Tracing, WordList,
+    AdminSettings, AdminTls, AuditTarget, CallerIdentity, CipherSuite, ClientAddress, ClientAuth,
+    ClientLimits, ClientTls, Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError,
+    Ensemble, EnsembleMember, EtcdEndpoint, EtcdSettings, EtcdTls, EtcdUser, KerberosSettings, LateNames,
+    MemoryMax, OneSidedStores, Password, PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret,
+    Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use descriptors::raise_descriptor_limit;
 pub use error::ServerError;
 pub use etcd::EtcdClient;
 pub use mirror::{Held, Mirror, MirrorMode, SourceLink, SourceRequest};
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
-pub use permissions::warn_of_readable_file;
+pub use paddock_tls::{QuorumTls, StoreError, TlsError, TlsSocket, TlsWriter, warn_of_readable_file};
 pub use server::Server;
 pub use statistics::log_lines::count_lost_log_lines;
-pub use tls::{QuorumTls, StoreError, TlsError, TlsSocket, TlsWriter};

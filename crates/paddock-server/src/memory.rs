@@ -3,22 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::config::MemoryMax;
-
-/// The limit in bytes; `u64::MAX` for none.
-pub(crate) fn limit_bytes(max: MemoryMax) -> u64 {
-    match max {
-        MemoryMax::None => u64::MAX,
-        MemoryMax::Bytes(bytes) => bytes,
-        MemoryMax::Percent(percent) => {
-            available_bytes(Path::new("/")).map_or(u64::MAX, |bytes| bytes / 100 * u64::from(percent))
-        }
-    }
-}
-
 /// Memory that this process may use: that of its control group, of a group around it, or of the machine, whichever is the least. `root` is
 /// where the system's directories are.
-fn available_bytes(root: &Path) -> Option<u64> {
+pub(crate) fn available_bytes(root: &Path) -> Option<u64> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let machine = read("proc/meminfo")
         .lines()
@@ -120,13 +107,5 @@ mod tests {
         let after = resident_bytes();
         assert!(after + 32 * (1 << 20) < before, "{before} bytes before, {after} after");
         drop(last);
-    }
-
-    #[test]
-    fn a_limit_is_a_share_or_a_number() {
-        assert_eq!(limit_bytes(MemoryMax::Bytes(5)), 5);
-        assert_eq!(limit_bytes(MemoryMax::None), u64::MAX);
-        let machine = available_bytes(Path::new("/")).expect("this machine tells");
-        assert_eq!(limit_bytes(MemoryMax::Percent(50)), machine / 100 * 50);
     }
 }

@@ -31,10 +31,10 @@ use crate::statistics::audit::Audit;
 use crate::statistics::server_metrics::ServerMetrics;
 use crate::threads::spawn;
 use crate::timed_disk::TimedDisk;
-use crate::tls::ClientPort;
 use crate::{
     Config, ConfigChanges, Mirror, MirrorMode, clients, engine, etcd, kerberos, mirror, permissions,
 };
+use paddock_tls::ClientPort;
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
 const HAND_OVER: Duration = Duration::from_secs(1);

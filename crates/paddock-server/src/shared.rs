@@ -25,7 +25,7 @@ use crate::statistics::server_metrics::ServerMetrics;
 use crate::statistics::snapshot_board::SnapshotBoard;
 use crate::statistics::spans::Spans;
 use crate::statistics::stats::Stats;
-use crate::tls::ClientPort;
+use paddock_tls::ClientPort;
 
 /// Parts of a member that are made before it recovers: files without which it must not start, and counters of its start.
 #[derive(Debug, Default)]

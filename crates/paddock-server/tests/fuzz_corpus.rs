@@ -32,7 +32,7 @@ fn sasl_tokens() {
 
 #[test]
 fn tls_entry() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/store/fixtures");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../paddock-tls/src/store/fixtures");
     let entry = fuzzing::TlsEntry::new(&fixtures);
     replay("tls_entry", |data| entry.take(data));
 }

@@ -4,7 +4,7 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
-const FLOORS: [(&str, u32); 17] = [
+const FLOORS: [(&str, u32); 18] = [
     ("paddock-chance", 0),
     ("paddock-gssapi", 0),
     ("paddock-proto", 0),
@@ -12,6 +12,7 @@ const FLOORS: [(&str, u32); 17] = [
     ("paddock-yaml", 0),
     ("paddock-tree", 1),
     ("paddock-storage", 1),
+    ("paddock-tls", 1),
     ("paddock-files", 2),
     ("paddock-state", 2),
     ("paddock-front", 3),

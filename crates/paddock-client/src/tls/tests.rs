@@ -5,8 +5,9 @@ use std::fs;
 use super::*;
 
 fn check(files: &TlsFiles, expected: &str) {
-    let error = Tls::load(files).expect_err("these files are no good").to_string();
-    assert!(error.contains(expected), "{error}");
+    let error = Tls::load(files).expect_err("these files are no good");
+    let line = paddock_tls::with_causes(&error);
+    assert!(line.contains(expected), "{line}");
 }
 
 #[test]
@@ -28,9 +29,12 @@ fn files_that_are_no_good_are_named() {
     check(&TlsFiles::default(), "name the file of the authorities");
     check(&TlsFiles { certificate: None, ..good.clone() }, "name both");
     check(&TlsFiles { authorities: path("absent"), ..good.clone() }, "read ");
-    check(&TlsFiles { authorities: path("own.key"), ..good.clone() }, "own.key has no certificate in PEM");
-    check(&TlsFiles { key: None, ..good.clone() }, "own.pem has no private key without a password");
-    check(&TlsFiles { key: path("other.key"), ..good }, "own.pem cannot be used with its key");
+    check(
+        &TlsFiles { authorities: path("own.key"), ..good.clone() },
+        "own.key cannot be used: it has no certificate to trust",
+    );
+    check(&TlsFiles { key: None, ..good.clone() }, "own.pem cannot be used: it has no private key");
+    check(&TlsFiles { key: path("other.key"), ..good }, "the key and the certificate in");
 }
 
 #[test]

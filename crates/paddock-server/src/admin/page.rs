@@ -54,10 +54,7 @@ pub(super) fn page(_: &Admin, _: Request) -> Response {
 }
 
 fn nonce() -> String {
-    let mut bytes = [0; 16];
-    let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
-    random.fill(&mut bytes).expect("the system has random numbers");
-    BASE64_STANDARD.encode(bytes)
+    BASE64_STANDARD.encode(paddock_tls::random_bytes::<16>())
 }
 
 /// Tells whose a login is: an administrator's, or that of somebody whom an ACL names.

@@ -10,7 +10,7 @@ use crate::binding::LatePort;
 use crate::config::{AdminSettings, PortProtocol};
 use crate::error::ServerError;
 use crate::http::{HttpPort, HttpTls, Surface};
-use crate::tls::{ClientPort, TlsError};
+use paddock_tls::{ClientPort, TlsError};
 
 /// Addresses of the ports, with their real numbers.
 #[derive(Clone, Copy, Debug, Default)]

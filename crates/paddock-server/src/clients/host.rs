@@ -12,13 +12,13 @@ use paddock_state::{Now, Outbox, State};
 use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
 
 use crate::clock::wall_ms;
-use crate::random::random_bytes;
 use crate::reports::four_letter_words;
 use crate::shared::Shared;
 use crate::statistics::hot::{self, SlowRequest};
 use crate::statistics::request_times::{Recorder, Stage, TurnOperations};
 use crate::statistics::spans::{Ending, Span, TraceContext};
 use crate::statistics::stats::{ConnStats, Traffic};
+use paddock_tls::random_bytes;
 
 /// Bytes of a frame that say how long it is. They are no part of a reply's size, as in ZooKeeper.
 const FRAME_LENGTH_BYTES: usize = 4;

@@ -22,7 +22,7 @@ use crate::config::PortProtocol;
 use crate::engines::EngineHandle;
 use crate::reports::word_thread::WordThread;
 use crate::shared::Shared;
-use crate::tls::ClientFailure;
+use paddock_tls::ClientFailure;
 
 /// Time between two reports of sessions that were heard; well within what expiry allows for.
 const REPORT_INTERVAL: Duration = Duration::from_millis(TOUCH_DELAY_MS / 2);

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::tls_session::TlsSession;
 use crate::config::PortProtocol;
-use crate::tls::{ClientFailure, ClientPort, HANDSHAKE, TlsFailure};
+use paddock_tls::{ClientFailure, ClientPort, HANDSHAKE, TlsFailure};
 
 /// Time in milliseconds for the handshake, from its first byte on.
 const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;

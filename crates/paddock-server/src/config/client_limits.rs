@@ -1,6 +1,10 @@
 //! Limits of what clients may take of a member, beside those of single connections.
 
+use std::path::Path;
+
 use paddock_front::ConnectRate;
+
+use crate::memory::available_bytes;
 
 /// Limits of all clients together, and of sessions. 0 is no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,4 +36,28 @@ pub enum MemoryMax {
 
 impl MemoryMax {
     pub const BY_DEFAULT: MemoryMax = MemoryMax::Percent(90);
+
+    /// The limit in bytes; `u64::MAX` for none.
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            MemoryMax::None => u64::MAX,
+            MemoryMax::Bytes(bytes) => bytes,
+            MemoryMax::Percent(percent) => {
+                available_bytes(Path::new("/")).map_or(u64::MAX, |bytes| bytes / 100 * u64::from(percent))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_share_or_a_number() {
+        assert_eq!(MemoryMax::Bytes(5).bytes(), 5);
+        assert_eq!(MemoryMax::None.bytes(), u64::MAX);
+        let machine = available_bytes(Path::new("/")).expect("this machine tells");
+        assert_eq!(MemoryMax::Percent(50).bytes(), machine / 100 * 50);
+    }
 }

@@ -1,8 +1,6 @@
 //! Settings of a front end on an etcd cluster.
 
-use std::path::PathBuf;
-
-use super::{Secret, Store};
+use paddock_tls::{CallerIdentity, Secret, Store};
 
 /// An etcd cluster that orders writes and holds all data, in the place of a log of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,14 +48,7 @@ pub struct EtcdTls {
     /// Certificates whose signature makes etcd's certificate trusted.
     pub authorities: Store,
     /// Key and certificate of this front end, for an etcd with `--client-cert-auth`.
-    pub identity: Option<EtcdIdentity>,
-}
-
-/// A private key, and the file of its certificates if they are not beside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EtcdIdentity {
-    pub key: Store,
-    pub certificates: Option<PathBuf>,
+    pub identity: Option<CallerIdentity>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use crate::error::ServerError;
 use crate::look_up::LookUp;
 use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::shared::Shared;
-use crate::tls::Tls;
+use paddock_tls::Tls;
 
 /// The work for a larger message, in bytes, takes so long that the links' thread is needed for others meanwhile.
 const QUICK_BYTES_MAX: usize = 4 << 10;

@@ -19,10 +19,10 @@ use super::calls;
 use super::connection::Connection;
 use crate::config::EtcdSettings;
 use crate::host::{QuotaReport, audit_deaths, post};
-use crate::random::random_bytes;
 use crate::shared::Shared;
 use crate::statistics::etcd_metrics::{EtcdReport, EtcdStats};
 use crate::threads::runtime_with_helpers;
+use paddock_tls::random_bytes;
 
 /// Inputs that are stepped under one lock, at most.
 const INPUTS_PER_ROUND: usize = 1024;

@@ -12,8 +12,9 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio_rustls::TlsConnector;
 
 use super::channel::lost;
+use super::tls::{EtcdTlsFailure, etcd_client};
 use crate::config::{EtcdEndpoint, EtcdTls};
-use crate::tls::{EtcdTlsFailure, etcd_client, etcd_host, with_causes};
+use paddock_tls::{server_name, with_causes};
 
 /// Bytes that etcd may send ahead of what is read.
 const WINDOW_BYTES: u32 = 8 << 20;
@@ -57,7 +58,7 @@ pub(super) async fn connect(
     }
     let tls = tls.expect("the settings have TLS if an endpoint has");
     let config = etcd_client(tls).map_err(|error| lost(with_causes(&error)))?;
-    let host = etcd_host(endpoint.host()).map_err(lost)?;
+    let host = server_name(endpoint.host()).map_err(lost)?;
     let secured = TlsConnector::from(config).connect(host, socket).await;
     let secured = secured.map_err(|error: io::Error| lost(EtcdTlsFailure(&error)))?;
     let conversation = converse(secured).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustls::pki_types::CertificateDer;
 
 use crate::config::{ClientAuth, ClientTls, PortProtocol, Store, TlsVersions};
-use crate::tls::{ClientFailure, ClientPort};
+use paddock_tls::{ClientFailure, ClientPort};
 
 #[derive(Debug)]
 pub struct TlsEntry {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::tls::{ClientPort, HANDSHAKE};
+use paddock_tls::{ClientPort, HANDSHAKE};
 
 /// Time from the begin of a connection to the end of its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);

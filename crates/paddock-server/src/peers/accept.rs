@@ -25,7 +25,7 @@ use super::peer::host;
 use super::stream::Stream;
 use crate::config::TlsMode;
 use crate::limiter::Limiter;
-use crate::tls::{Tls, TlsFailure};
+use paddock_tls::{Tls, TlsFailure};
 
 /// Number of connections that may be without a greeting.
 pub(super) const STRANGERS_MAX: usize = 64;

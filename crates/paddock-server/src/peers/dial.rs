@@ -16,7 +16,7 @@ use super::link::Greeted;
 use super::peer::{Peer, host};
 use super::stream::Stream;
 use crate::config::TlsMode;
-use crate::tls::{Tls, TlsFailure};
+use paddock_tls::{Tls, TlsFailure};
 
 /// Reasons for which an attempt did not make a link.
 #[derive(Debug, thiserror::Error)]

@@ -21,7 +21,7 @@ use super::settings::{PeerAddress, Timing};
 use super::shared::{LinkEvent, Order, PeersShared};
 use crate::binding;
 use crate::threads::runtime_with_helpers;
-use crate::tls::Tls;
+use paddock_tls::Tls;
 
 const SCRATCH_BYTES: usize = 256 << 10;
 

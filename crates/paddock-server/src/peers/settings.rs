@@ -6,7 +6,7 @@ use paddock_replica::LogEntry;
 
 use crate::binding::ListenAt;
 use crate::look_up::LookUp;
-use crate::tls::Tls;
+use paddock_tls::Tls;
 
 /// The largest message between members, in bytes: an entry as large as a record of the log may be, and what Raft says with it. What
 /// stands in a log, whoever wrote it, can be sent. Members make no entry nearly as large (`config.rs`).

@@ -12,7 +12,7 @@ use super::inflow::Received;
 use super::peer::Peer;
 use super::settings::{PeerAddress, Timing};
 use crate::binding::BindError;
-use crate::tls::Tls;
+use paddock_tls::Tls;
 
 /// Events of the links. For one peer `Up` and `Down` alternate, and its messages come between them.
 #[derive(Debug)]

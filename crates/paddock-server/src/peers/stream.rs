@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use super::tls_stream::TlsSession;
 use crate::socket;
-use crate::tls::HANDSHAKE;
+use paddock_tls::HANDSHAKE;
 
 #[derive(Debug)]
 pub(super) struct Stream {

@@ -7,7 +7,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::{Connection, ProtocolVersion};
 use tokio::net::TcpStream;
 
-use crate::tls::{RawSocket, TlsFailure, shake_hands};
+use paddock_tls::{RawSocket, TlsFailure, shake_hands};
 
 /// Bytes that are sealed at once, and wait until the socket has taken all of them.
 const SEALED_BYTES: usize = 256 << 10;

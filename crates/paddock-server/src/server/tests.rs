@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{AdminSettings, AdminTls, ClientAuth, ClientTls};
-use crate::tls::testing::{Authority, client_port_settings, for_loopback};
+use paddock_tls::testing::{Authority, client_port_settings, for_loopback};
 
 /// Settings that clients' ports can use and the one for administrators cannot.
 #[test]

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use paddock_server::{EtcdEndpoint, EtcdIdentity, EtcdSettings, EtcdTls, EtcdUser, Password, Secret, Store};
+use paddock_server::{
+    CallerIdentity, EtcdEndpoint, EtcdSettings, EtcdTls, EtcdUser, Password, Secret, Store,
+};
 
 /// Engines that order writes and keep the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -118,7 +120,7 @@ impl EtcdDraft {
             (None, None) => None,
             (Some(key), certificates) => {
                 let key = store(key, self.key_password_file.clone().map(Password::File));
-                Some(EtcdIdentity { key, certificates: certificates.clone() })
+                Some(CallerIdentity { key, certificates: certificates.clone() })
             }
         };
         Ok(Some(EtcdTls { authorities: store(ca, None), identity }))

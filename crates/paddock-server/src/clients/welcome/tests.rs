@@ -12,10 +12,10 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::config::{ClientAuth, ClientTls};
-use crate::tls::testing::{
+use paddock_tls::testing::{
     Authority, client_port_settings, expired, for_loopback, named, revocation_list, self_signed, with,
 };
-use crate::tls::{RawSocket, shake_hands};
+use paddock_tls::{RawSocket, shake_hands};
 
 /// A member's port and the authority that its clients know.
 struct Stage {

@@ -8,8 +8,8 @@ use rcgen::CertificateParams;
 use super::node::{Node, PATIENCE, TIMING, any_port};
 use crate::config::PeerTls;
 use crate::peers::Timing;
-use crate::tls::Tls;
-use crate::tls::testing::{Authority, for_loopback, settings};
+use paddock_tls::Tls;
+use paddock_tls::testing::{Authority, for_loopback, settings};
 
 /// An authority and a place for the stores of members.
 pub(super) struct Certificates {

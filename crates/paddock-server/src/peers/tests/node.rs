@@ -12,7 +12,7 @@ use crate::binding::ListenAt;
 use crate::look_up::LookUp;
 use crate::peers::inflow::Received;
 use crate::peers::{LinkEvent, LinkOptions, Links, PeerAddress, Timing};
-use crate::tls::Tls;
+use paddock_tls::Tls;
 
 /// Time that anything may take before a test fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);

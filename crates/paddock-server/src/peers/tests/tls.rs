@@ -5,7 +5,7 @@ use super::delivery::{self, MIB, message};
 use super::node::{Node, link};
 use super::proxy::{Fault, Proxy};
 use crate::config::{PeerTls, TlsMode, TlsVersions};
-use crate::tls::testing::{expired, for_loopback, named};
+use paddock_tls::testing::{expired, for_loopback, named};
 
 fn pair() -> (Node, Node) {
     pair_of(|_| {})

@@ -16,8 +16,8 @@ use super::speaker::{HELLO, connect, read_answer, read_to_end};
 use crate::peers::Timing;
 use crate::peers::accept::STRANGERS_MAX;
 use crate::peers::greeting::{Answer, GREETING_BYTES, Hello, VERSION, Verdict, first_places};
-use crate::tls::Tls;
-use crate::tls::testing::for_loopback;
+use paddock_tls::Tls;
+use paddock_tls::testing::for_loopback;
 
 /// A member that expects member 2.
 fn expecting(certificates: &Certificates) -> Node {

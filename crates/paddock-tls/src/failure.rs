@@ -6,7 +6,7 @@ use std::io;
 use rustls::{AlertDescription, CertificateError, Error};
 
 #[derive(Debug)]
-pub(crate) enum TlsFailure {
+pub enum TlsFailure {
     Protocol(Error),
     /// The connection ended in the handshake, without a word.
     Cut(io::Error),
@@ -16,7 +16,7 @@ pub(crate) enum TlsFailure {
 
 impl TlsFailure {
     /// True if an error of a connection is one of TLS.
-    pub(crate) fn is_in(error: &io::Error) -> bool {
+    pub fn is_in(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<TlsFailure>())
     }
 }

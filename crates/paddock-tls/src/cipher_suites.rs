@@ -28,7 +28,7 @@ pub(crate) fn cipher_suite_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The library's cryptography with these cipher suites, or with all of them.
-pub(super) fn provider(chosen: Option<&[&str]>) -> CryptoProvider {
+pub(crate) fn provider(chosen: Option<&[&str]>) -> CryptoProvider {
     let named = |suite: &&str| SUITES.iter().find(|(name, _)| name == suite);
     let cipher_suites = match chosen {
         Some(chosen) => chosen.iter().filter_map(named).map(|(_, suite)| *suite).collect(),

@@ -1,5 +1,4 @@
-//! TLS of the links between members: from files of keys and certificates to what a connection is made with. `client_port` has
-//! the same for clients.
+//! TLS of the links between members: from files of keys and certificates to what a connection is made with.
 //!
 //! The files are read when the member starts, and again when a connection is made and one of them has changed since.
 //! Files that cannot be used then are named, and those read before stay in use: a file may be half written.
@@ -7,56 +6,31 @@
 //! Always true: each side of a connection has shown a certificate, and has it verified by the other in this very
 //! handshake. Sessions are not resumed: a certificate that is no longer good is not taken by way of an earlier one.
 
-mod caller;
-mod certificate;
-mod cipher_suites;
-mod client_failure;
-mod client_port;
-mod distinguished_name;
-mod error;
-mod etcd_client;
-mod failure;
-mod handshake;
-mod jks;
-mod key_entry;
-mod pem;
-mod pkcs12;
-mod stamps;
-mod store;
-#[cfg(test)]
-pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-mod verifier;
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustls::client::Resumption;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::NoServerSessionStorage;
-use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, Connection, ServerConfig, SupportedProtocolVersion};
+use rustls::{ClientConfig, Connection, ServerConfig};
 
-pub use caller::{QuorumTls, TlsSocket, TlsWriter};
-pub(crate) use cipher_suites::cipher_suite_names;
-pub(crate) use client_failure::ClientFailure;
-pub(crate) use client_port::ClientPort;
-pub use error::{StoreError, TlsError};
-pub(crate) use etcd_client::{EtcdTlsFailure, etcd_client, etcd_host};
-pub(crate) use failure::TlsFailure;
-pub(crate) use handshake::{HANDSHAKE, RawSocket, shake_hands};
-pub(crate) use stamps::with_causes;
-
-use crate::config::{OneSidedStores, PeerTls, Store, TlsMode, TlsVersions};
-use certificate::Facts;
-use key_entry::KeyEntry;
-use stamps::Stamps;
-use verifier::{Verifier, check_host};
+use crate::certificate::Facts;
+use crate::error::TlsError;
+use crate::failure::TlsFailure;
+use crate::key_entry::KeyEntry;
+use crate::server_name::server_name;
+use crate::settings::{OneSidedStores, PeerTls, Store, TlsMode};
+use crate::stamps::{Stamps, with_causes};
+use crate::verifier::{Verifier, check_host};
+use crate::versions::protocol_versions;
+use crate::{cipher_suites, store};
 
 /// Keys, certificates and rules for TLS on a member's links.
 #[derive(Debug)]
-pub(crate) struct Tls {
+pub struct Tls {
     settings: PeerTls,
     /// Address where the other members find this one.
     own_host: String,
@@ -71,8 +45,8 @@ struct Current {
 
 /// Content of the files.
 #[derive(Debug)]
-struct Credentials {
-    calling: Arc<ClientConfig>,
+pub(crate) struct Credentials {
+    pub(crate) calling: Arc<ClientConfig>,
     called: Arc<ServerConfig>,
     /// Verifies those that are called.
     verifier: Arc<Verifier>,
@@ -84,36 +58,32 @@ struct Credentials {
 }
 
 impl Tls {
-    pub(crate) fn load(settings: PeerTls, own_host: String) -> Result<Tls, TlsError> {
+    pub fn load(settings: PeerTls, own_host: String) -> Result<Tls, TlsError> {
         let stamps = stamps(&settings);
         let credentials = Arc::new(Credentials::read(&settings)?);
         credentials.tell(&own_host);
         Ok(Tls { settings, own_host, current: Mutex::new(Current { credentials, stamps }) })
     }
 
-    pub(crate) fn mode(&self) -> TlsMode {
+    pub fn mode(&self) -> TlsMode {
         self.settings.mode
     }
 
     /// The beginning of a connection to a member.
-    pub(crate) fn call(&self, host: &str) -> Result<Connection, TlsFailure> {
+    pub fn call(&self, host: &str) -> Result<Connection, TlsFailure> {
         let name = server_name(host)?;
         let connection = rustls::ClientConnection::new(self.credentials().calling.clone(), name);
         Ok(connection.map_err(TlsFailure::Protocol)?.into())
     }
 
     /// The beginning of a connection from whoever calls.
-    pub(crate) fn answer(&self) -> Result<Connection, TlsFailure> {
+    pub fn answer(&self) -> Result<Connection, TlsFailure> {
         let connection = rustls::ServerConnection::new(self.credentials().called.clone());
         Ok(connection.map_err(TlsFailure::Protocol)?.into())
     }
 
     /// True if a caller that says to be the member at `host` has a certificate for it, as far as that is asked for.
-    pub(crate) fn check_caller(
-        &self,
-        certificate: &CertificateDer<'_>,
-        host: &str,
-    ) -> Result<(), TlsFailure> {
+    pub fn check_caller(&self, certificate: &CertificateDer<'_>, host: &str) -> Result<(), TlsFailure> {
         if !self.settings.verify_callers {
             return Ok(());
         }
@@ -145,7 +115,7 @@ impl Tls {
 }
 
 impl Credentials {
-    fn read(settings: &PeerTls) -> Result<Credentials, TlsError> {
+    pub(crate) fn read(settings: &PeerTls) -> Result<Credentials, TlsError> {
         let chosen = settings.cipher_suites.as_ref();
         let chosen = chosen.map(|suites| suites.iter().map(|suite| suite.name()).collect::<Vec<_>>());
         let provider = Arc::new(cipher_suites::provider(chosen.as_deref()));
@@ -225,17 +195,4 @@ fn stamps(settings: &PeerTls) -> Stamps {
     let stores = stores.into_iter().chain([calling_key_store.as_ref(), callers_trust_store.as_ref()]);
     let certificates = [settings.certificates.as_deref(), calling_certificates.as_deref()];
     Stamps::of(stores.flatten(), certificates.into_iter().flatten())
-}
-
-fn server_name(host: &str) -> Result<ServerName<'static>, TlsFailure> {
-    ServerName::try_from(host.to_owned()).map_err(|_| TlsFailure::Host(host.to_owned()))
-}
-
-fn protocol_versions(versions: TlsVersions) -> &'static [&'static SupportedProtocolVersion] {
-    static BOTH: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
-    match versions {
-        TlsVersions::Both => &BOTH,
-        TlsVersions::Only12 => &BOTH[..1],
-        TlsVersions::Only13 => &BOTH[1..],
-    }
 }

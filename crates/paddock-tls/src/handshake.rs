@@ -6,13 +6,13 @@ use rustls::Connection;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::failure::TlsFailure;
+use crate::failure::TlsFailure;
 
 /// The first byte of a connection with TLS: a record of the handshake.
-pub(crate) const HANDSHAKE: u8 = 22;
+pub const HANDSHAKE: u8 = 22;
 
 /// Shakes hands, until both sides may send. The other side may have sent more by then, which the connection holds.
-pub(crate) async fn shake_hands(connection: &mut Connection, socket: &TcpStream) -> Result<(), TlsFailure> {
+pub async fn shake_hands(connection: &mut Connection, socket: &TcpStream) -> Result<(), TlsFailure> {
     let mut raw = RawSocket(socket);
     loop {
         let progress = if connection.wants_write() {
@@ -37,7 +37,8 @@ pub(crate) async fn shake_hands(connection: &mut Connection, socket: &TcpStream)
 }
 
 /// A socket as the library of TLS wants it.
-pub(crate) struct RawSocket<'a>(pub(crate) &'a TcpStream);
+#[derive(Debug)]
+pub struct RawSocket<'a>(pub &'a TcpStream);
 
 impl Read for RawSocket<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

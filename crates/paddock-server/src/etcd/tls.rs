@@ -6,53 +6,22 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use rustls::client::Resumption;
-use rustls::pki_types::ServerName;
+use paddock_tls::{TlsError, Trust, calling_config};
 use rustls::{AlertDescription, CertificateError, ClientConfig, Error};
 
-use super::error::TlsError;
-use super::key_entry::KeyEntry;
-use super::verifier::Verifier;
-use super::{cipher_suites, protocol_versions, store};
-use crate::config::{EtcdTls, TlsVersions};
+use crate::config::EtcdTls;
 
 /// The protocol behind TLS, by the name that both sides agree on.
 const HTTP2: &[u8] = b"h2";
 
 /// Keys, certificates and rules with which members of an etcd cluster are called.
-pub(crate) fn etcd_client(settings: &EtcdTls) -> Result<Arc<ClientConfig>, TlsError> {
-    let provider = Arc::new(cipher_suites::provider(None));
-    let authorities = store::read_trusted(&settings.authorities)?;
-    let verifier = Arc::new(Verifier::new(authorities, Vec::new(), &provider)?);
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(protocol_versions(TlsVersions::Both))
-        .map_err(|error| TlsError::Versions(error.to_string()))?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier);
-    let mut config = match &settings.identity {
-        None => builder.with_no_client_auth(),
-        Some(identity) => {
-            let KeyEntry { key, chain } =
-                store::read_key_entry(&identity.key, identity.certificates.as_deref())?;
-            let path = identity.key.path.clone();
-            let unsuitable = |error: Error| TlsError::Key { path, reason: error.to_string() };
-            builder.with_client_auth_cert(chain, key).map_err(unsuitable)?
-        }
-    };
-    config.resumption = Resumption::disabled();
-    config.alpn_protocols = vec![HTTP2.to_vec()];
-    Ok(Arc::new(config))
-}
-
-/// The host of an endpoint, as certificates name it.
-pub(crate) fn etcd_host(host: &str) -> Result<ServerName<'static>, String> {
-    ServerName::try_from(host.to_owned())
-        .map_err(|_| format!("{host:?} is not a host that a certificate can be for"))
+pub(super) fn etcd_client(settings: &EtcdTls) -> Result<Arc<ClientConfig>, TlsError> {
+    calling_config(Trust::Authorities(&settings.authorities), settings.identity.as_ref(), &[HTTP2])
 }
 
 /// An error of a connection to etcd. One of TLS says what to do.
 #[derive(Debug)]
-pub(crate) struct EtcdTlsFailure<'a>(pub(crate) &'a io::Error);
+pub(super) struct EtcdTlsFailure<'a>(pub(super) &'a io::Error);
 
 impl fmt::Display for EtcdTlsFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

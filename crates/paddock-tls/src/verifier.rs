@@ -6,24 +6,21 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, DistinguishedName, Error, RootCertStore};
 
-use super::certificate::Facts;
-use super::error::TlsError;
+use crate::certificate::Facts;
+use crate::error::TlsError;
+use crate::signatures::verify_signatures;
 
 /// Verifier for both directions: a member that is called, and a member or a client that calls.
 #[derive(Debug)]
-pub(super) struct Verifier {
+pub(crate) struct Verifier {
     /// The certificates of the trust store.
     trusted: Vec<CertificateDer<'static>>,
     /// The same as those that sign others.
@@ -36,7 +33,7 @@ pub(super) struct Verifier {
 }
 
 impl Verifier {
-    pub(super) fn new(
+    pub(crate) fn new(
         trusted: Vec<CertificateDer<'static>>,
         revoked: Vec<CertificateRevocationListDer<'static>>,
         provider: &Arc<CryptoProvider>,
@@ -56,17 +53,17 @@ impl Verifier {
     }
 
     /// Leaves out the host of a member that is called, if it is not to be verified.
-    pub(super) fn with_verified_hosts(self, verify_called: bool) -> Verifier {
+    pub(crate) fn with_verified_hosts(self, verify_called: bool) -> Verifier {
         Verifier { verify_called, ..self }
     }
 
     /// Takes those that call without a certificate, too.
-    pub(super) fn optional(self) -> Verifier {
+    pub(crate) fn optional(self) -> Verifier {
         Verifier { is_mandatory: false, ..self }
     }
 
     /// True if a member that calls would be believed, but for its name.
-    pub(super) fn check_caller(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
+    pub(crate) fn check_caller(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
         let (own, others) = chain.split_first().ok_or(Error::NoCertificatesPresented)?;
         if self.is_trusted_itself(own) {
             return check_times(own, now);
@@ -75,7 +72,7 @@ impl Verifier {
     }
 
     /// True if a member that is called would be believed, but for its name.
-    pub(super) fn check_called(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
+    pub(crate) fn check_called(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Error> {
         let (own, others) = chain.split_first().ok_or(Error::NoCertificatesPresented)?;
         if self.is_trusted_itself(own) {
             return check_times(own, now);
@@ -90,7 +87,7 @@ impl Verifier {
 }
 
 /// True if a certificate is one for `host`.
-pub(super) fn check_host(certificate: &CertificateDer<'_>, host: &ServerName<'_>) -> Result<(), Error> {
+pub(crate) fn check_host(certificate: &CertificateDer<'_>, host: &ServerName<'_>) -> Result<(), Error> {
     let parsed = ParsedCertificate::try_from(certificate)?;
     let refused = match verify_server_name(&parsed, host) {
         Ok(()) => return Ok(()),
@@ -143,27 +140,7 @@ impl ServerCertVerifier for Verifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
+    verify_signatures!(algorithms);
 }
 
 impl ClientCertVerifier for Verifier {
@@ -188,25 +165,5 @@ impl ClientCertVerifier for Verifier {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
+    verify_signatures!(algorithms);
 }

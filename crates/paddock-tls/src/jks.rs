@@ -17,10 +17,10 @@ use pkcs8::spki::AlgorithmIdentifierRef;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha1::{Digest, Sha1};
 
-use super::error::StoreError;
-use super::key_entry::KeyEntry;
+use crate::error::StoreError;
+use crate::key_entry::KeyEntry;
 
-pub(super) const MAGIC: [u8; 4] = 0xFEED_FEED_u32.to_be_bytes();
+pub(crate) const MAGIC: [u8; 4] = 0xFEED_FEED_u32.to_be_bytes();
 const PRIVATE_KEY: u32 = 1;
 const TRUSTED: u32 = 2;
 const SHA1_BYTES: usize = 20;
@@ -33,7 +33,7 @@ enum Entry<'a> {
 }
 
 /// The first private key, and its certificates.
-pub(super) fn key_entry(bytes: &[u8], password: &str) -> Result<KeyEntry, StoreError> {
+pub(crate) fn key_entry(bytes: &[u8], password: &str) -> Result<KeyEntry, StoreError> {
     let keys = entries(bytes, password)?.into_iter().find_map(|entry| match entry {
         Entry::Private { key, chain } => Some((key, chain)),
         Entry::Trusted(_) => None,
@@ -45,7 +45,7 @@ pub(super) fn key_entry(bytes: &[u8], password: &str) -> Result<KeyEntry, StoreE
     Ok(KeyEntry { key: decrypt(key, &utf16(password))?, chain })
 }
 
-pub(super) fn trusted(bytes: &[u8], password: &str) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+pub(crate) fn trusted(bytes: &[u8], password: &str) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     let trusted = entries(bytes, password)?.into_iter().filter_map(|entry| match entry {
         Entry::Private { .. } => None,
         Entry::Trusted(certificate) => Some(certificate),

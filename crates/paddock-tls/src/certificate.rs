@@ -10,27 +10,27 @@ use x509_parser::extensions::{GeneralName, SubjectAlternativeName};
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-use super::distinguished_name;
+use crate::distinguished_name;
 
-pub(super) struct Facts<'a>(X509Certificate<'a>);
+pub(crate) struct Facts<'a>(X509Certificate<'a>);
 
 impl<'a> Facts<'a> {
     /// `None` if it cannot be read.
-    pub(super) fn of(certificate: &'a CertificateDer<'_>) -> Option<Facts<'a>> {
+    pub(crate) fn of(certificate: &'a CertificateDer<'_>) -> Option<Facts<'a>> {
         X509Certificate::from_der(certificate).ok().map(|(_, parsed)| Facts(parsed))
     }
 
-    pub(super) fn not_before(&self) -> UnixTime {
+    pub(crate) fn not_before(&self) -> UnixTime {
         unix_time(self.0.validity().not_before)
     }
 
-    pub(super) fn not_after(&self) -> UnixTime {
+    pub(crate) fn not_after(&self) -> UnixTime {
         unix_time(self.0.validity().not_after)
     }
 
     /// The common name of a certificate whose list of alternative names has no host and no address: one with only a URI, as SPIFFE's, or
     /// none at all. As ZooKeeper's `ZKHostnameVerifier`.
-    pub(super) fn common_name_in_place_of_hosts(&self) -> Option<String> {
+    pub(crate) fn common_name_in_place_of_hosts(&self) -> Option<String> {
         let names_hosts = |names: &SubjectAlternativeName<'_>| {
             names
                 .general_names
@@ -47,7 +47,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The subject in the form in which ZooKeeper's `x509` scheme has it.
-    pub(super) fn subject(&self) -> String {
+    pub(crate) fn subject(&self) -> String {
         distinguished_name::java_form(self.0.subject())
     }
 }

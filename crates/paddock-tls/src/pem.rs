@@ -6,8 +6,8 @@ use pkcs8::EncryptedPrivateKeyInfoRef;
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use super::error::StoreError;
-use super::key_entry::KeyEntry;
+use crate::error::StoreError;
+use crate::key_entry::KeyEntry;
 
 const BEGIN: &[u8] = b"-----BEGIN ";
 const ENCRYPTED: (&str, &str) =
@@ -15,17 +15,17 @@ const ENCRYPTED: (&str, &str) =
 /// Header of keys that OpenSSL encrypted before there was PKCS8.
 const TRADITIONAL_ENCRYPTION: &str = "Proc-Type: 4,ENCRYPTED";
 
-pub(super) fn is_pem(bytes: &[u8]) -> bool {
+pub(crate) fn is_pem(bytes: &[u8]) -> bool {
     bytes.windows(BEGIN.len()).any(|window| window == BEGIN)
 }
 
-pub(super) fn key_entry(bytes: &[u8], password: Option<&str>) -> Result<KeyEntry, StoreError> {
+pub(crate) fn key_entry(bytes: &[u8], password: Option<&str>) -> Result<KeyEntry, StoreError> {
     let key = key(bytes, password)?;
     let chain = certificates(bytes)?;
     if chain.is_empty() { Err(StoreError::NoChain) } else { Ok(KeyEntry { key, chain }) }
 }
 
-pub(super) fn certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+pub(crate) fn certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     CertificateDer::pem_slice_iter(bytes).collect::<Result<_, _>>().map_err(damaged)
 }
 

@@ -8,15 +8,15 @@ use std::path::Path;
 
 use rustls::pki_types::CertificateDer;
 
-use super::error::{StoreError, TlsError};
-use super::key_entry::KeyEntry;
-use super::{jks, pem, pkcs12};
-use crate::config::{Password, Store};
-use crate::permissions::warn_of_readable_file;
+use crate::error::{StoreError, TlsError};
+use crate::key_entry::KeyEntry;
+use crate::secret_files::warn_of_readable_file;
+use crate::settings::{Password, Store};
+use crate::{jks, pem, pkcs12};
 
 /// The private key of a store. If there are more, the first one counts. Its certificates may be in a file of their own,
 /// if both are PEM.
-pub(super) fn read_key_entry(store: &Store, certificates: Option<&Path>) -> Result<KeyEntry, TlsError> {
+pub(crate) fn read_key_entry(store: &Store, certificates: Option<&Path>) -> Result<KeyEntry, TlsError> {
     let (mut bytes, password) = open(store)?;
     warn_of_readable_file(&store.path, "a private key");
     if let Some(path) = certificates.filter(|path| *path != store.path) {
@@ -33,7 +33,7 @@ pub(super) fn read_key_entry(store: &Store, certificates: Option<&Path>) -> Resu
 }
 
 /// The certificates that a store says to trust, at least one.
-pub(super) fn read_trusted(store: &Store) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(crate) fn read_trusted(store: &Store) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let (bytes, password) = open(store)?;
     let trusted = match format(&bytes) {
         Some(Format::Pem) => pem::certificates(&bytes),

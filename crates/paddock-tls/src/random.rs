@@ -1,7 +1,7 @@
 //! Chance that nobody can foresee.
 
 /// Random bytes of the system.
-pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
+pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     rustls::crypto::aws_lc_rs::default_provider()
         .secure_random

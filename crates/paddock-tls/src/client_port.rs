@@ -18,18 +18,19 @@ use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{Connection, ServerConfig, ServerConnection};
 
-use super::certificate::Facts;
-use super::client_failure::ClientFailure;
-use super::error::TlsError;
-use super::key_entry::KeyEntry;
-use super::stamps::{Stamps, with_causes};
-use super::verifier::{Verifier, check_host};
-use super::{cipher_suites, pem, protocol_versions, store};
-use crate::config::{ClientAuth, ClientTls};
+use crate::certificate::Facts;
+use crate::client_failure::ClientFailure;
+use crate::error::TlsError;
+use crate::key_entry::KeyEntry;
+use crate::settings::{ClientAuth, ClientTls};
+use crate::stamps::{Stamps, with_causes};
+use crate::verifier::{Verifier, check_host};
+use crate::versions::protocol_versions;
+use crate::{cipher_suites, pem, store};
 
 /// Keys, certificates and rules for TLS with clients.
 #[derive(Debug)]
-pub(crate) struct ClientPort {
+pub struct ClientPort {
     current: Mutex<Current>,
 }
 
@@ -41,26 +42,26 @@ struct Current {
 }
 
 impl ClientPort {
-    pub(crate) fn load(settings: ClientTls) -> Result<ClientPort, TlsError> {
+    pub fn load(settings: ClientTls) -> Result<ClientPort, TlsError> {
         Ok(ClientPort { current: Mutex::new(Current::read(settings)?) })
     }
 
     /// Takes over what was loaded by other settings, or by the same ones again, for the connections that come from now on.
-    pub(crate) fn take_over(&self, loaded: ClientPort) {
+    pub fn take_over(&self, loaded: ClientPort) {
         *self.current.lock() = loaded.current.into_inner();
     }
 
-    pub(crate) fn settings(&self) -> Arc<ClientTls> {
+    pub fn settings(&self) -> Arc<ClientTls> {
         self.current.lock().settings.clone()
     }
 
     /// The beginning of a connection from a client.
-    pub(crate) fn answer(&self) -> Result<Connection, ClientFailure> {
+    pub fn answer(&self) -> Result<Connection, ClientFailure> {
         Ok(ServerConnection::new(self.accepting())?.into())
     }
 
     /// Checks the certificate of a client against its address, as far as that is asked for.
-    pub(crate) fn check_address(
+    pub fn check_address(
         &self,
         certificate: &CertificateDer<'_>,
         address: IpAddr,
@@ -73,7 +74,7 @@ impl ClientPort {
     }
 
     /// The identities that a client's certificate proves.
-    pub(crate) fn identities(&self, certificate: &CertificateDer<'_>) -> Vec<Id> {
+    pub fn identities(&self, certificate: &CertificateDer<'_>) -> Vec<Id> {
         let Some(subject) = Facts::of(certificate).map(|facts| facts.subject()) else { return Vec::new() };
         let is_superuser = self.settings().superuser.as_ref() == Some(&subject);
         let superuser = is_superuser.then(|| Id::new("super", subject.clone()));
@@ -81,7 +82,7 @@ impl ClientPort {
     }
 
     /// Reads the files again if they have changed.
-    pub(crate) fn accepting(&self) -> Arc<ServerConfig> {
+    pub fn accepting(&self) -> Arc<ServerConfig> {
         let mut current = self.current.lock();
         let stamps = stamps(&current.settings);
         if stamps != current.stamps {

@@ -24,7 +24,7 @@ const KEYWORDS: [(&str, &str); 9] = [
 ];
 
 /// The last part of a name comes first.
-pub(super) fn java_form(name: &X509Name<'_>) -> String {
+pub(crate) fn java_form(name: &X509Name<'_>) -> String {
     let mut parts: Vec<String> =
         name.iter_rdn().map(|part| part.iter().map(attribute).collect::<Vec<_>>().join("+")).collect();
     parts.reverse();
@@ -54,7 +54,7 @@ fn hexadecimal(value: &Any<'_>) -> String {
 
 /// The text of a value, read by its type; `None` for one that is no text, and for bytes that its type does not have. Java does not read
 /// `UniversalString` either.
-pub(super) fn text_of<'a>(value: &Any<'a>) -> Option<Cow<'a, str>> {
+pub(crate) fn text_of<'a>(value: &Any<'a>) -> Option<Cow<'a, str>> {
     if value.header.class() != Class::Universal || value.header.is_constructed() {
         return None;
     }
@@ -105,7 +105,7 @@ mod tests {
     use x509_parser::prelude::FromDer;
     use x509_parser::x509::X509Name;
 
-    use super::super::certificate::Facts;
+    use crate::certificate::Facts;
 
     #[track_caller]
     fn check(parts: Vec<(DnType, DnValue)>, expected: &str) {

@@ -1,7 +1,8 @@
 //! TLS settings of the links between members.
 
-use std::fmt;
 use std::path::PathBuf;
+
+use super::{CipherSuite, Store, TlsVersions};
 
 /// TLS on the links between members: both sides of a link show a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,66 +45,4 @@ pub enum TlsMode {
     Preferred,
     /// Calls with TLS and takes no other calls.
     Required,
-}
-
-/// A file of keys or certificates. What format it has, its content says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
-    pub path: PathBuf,
-    pub password: Option<Password>,
-}
-
-/// Password of a store, or the file that holds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Password {
-    Text(Secret),
-    /// Its text, but for a line's end.
-    File(PathBuf),
-}
-
-/// A text that is not shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(text: impl Into<String>) -> Secret {
-        Secret(text.into())
-    }
-
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsVersions {
-    Both,
-    Only12,
-    Only13,
-}
-
-/// Encryption of a TLS connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CipherSuite(&'static str);
-
-impl CipherSuite {
-    /// The suite that Java and the registry of TLS know by this name, if it is offered.
-    pub fn named(name: &str) -> Option<CipherSuite> {
-        crate::tls::cipher_suite_names().find(|known| *known == name).map(CipherSuite)
-    }
-
-    /// All that are offered.
-    pub fn all() -> impl Iterator<Item = CipherSuite> {
-        crate::tls::cipher_suite_names().map(CipherSuite)
-    }
-
-    pub fn name(self) -> &'static str {
-        self.0
-    }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::tls::{CipherSuite, PeerTls, Store, TlsVersions};
+use super::{CipherSuite, PeerTls, Store, TlsVersions};
 
 /// TLS for clients: where it is spoken, this member's certificate, and the clients' certificates that are taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl ClientTls {
     pub const DETECTION_TIMEOUT_MS: u64 = 5000;
 
     /// The keys and certificates of the links between members, for a port that asks nobody for a certificate.
-    pub(crate) fn of_peers(peers: &PeerTls) -> ClientTls {
+    pub fn of_peers(peers: &PeerTls) -> ClientTls {
         ClientTls {
             listen: None,
             at_listen: PortProtocol::Tls,

@@ -4,10 +4,10 @@ use p12_keystore::error::Error;
 use p12_keystore::{CertificateBag, KeyStore, Pkcs12Archive, Pkcs12ImportPolicy};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
-use super::error::StoreError;
-use super::key_entry::KeyEntry;
+use crate::error::StoreError;
+use crate::key_entry::KeyEntry;
 
-pub(super) fn key_entry(bytes: &[u8], password: &str) -> Result<KeyEntry, StoreError> {
+pub(crate) fn key_entry(bytes: &[u8], password: &str) -> Result<KeyEntry, StoreError> {
     let store = KeyStore::from_pkcs12(bytes, password, Pkcs12ImportPolicy::Strict).map_err(problem)?;
     let (_, entry) = store.private_key_chain().ok_or(StoreError::NoKey)?;
     let chain = entry.certs().iter().map(|certificate| certificate.as_der().to_vec().into()).collect();
@@ -17,7 +17,7 @@ pub(super) fn key_entry(bytes: &[u8], password: &str) -> Result<KeyEntry, StoreE
 
 /// Java marks the certificates that are to be trusted. Where there is neither a mark nor a key, as in what OpenSSL
 /// makes of certificates alone, all of them are meant.
-pub(super) fn trusted(bytes: &[u8], password: &str) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+pub(crate) fn trusted(bytes: &[u8], password: &str) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     let archive = Pkcs12Archive::from_pkcs12(bytes, password).map_err(problem)?;
     let is_unmarked = archive.keys.is_empty() && !archive.certs.iter().any(|bag| bag.trusted);
     let is_meant = |bag: &&CertificateBag| bag.trusted || is_unmarked;

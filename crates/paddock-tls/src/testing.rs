@@ -8,16 +8,16 @@ use rcgen::{
     KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, date_time_ymd,
 };
 
-use crate::config::{
+use crate::settings::{
     ClientAuth, ClientTls, OneSidedStores, PeerTls, PortProtocol, Store, TlsMode, TlsVersions,
 };
 
 /// Signs certificates.
 #[derive(Debug)]
-pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    pub(crate) fn new(name: &str) -> Authority {
+    pub fn new(name: &str) -> Authority {
         let mut params = named(name, &[]);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -25,17 +25,17 @@ impl Authority {
     }
 
     /// Its own certificate.
-    pub(crate) fn pem(&self) -> String {
+    pub fn pem(&self) -> String {
         self.0.pem()
     }
 
     /// A new certificate with its key.
-    pub(crate) fn issue(&self, params: &CertificateParams) -> String {
+    pub fn issue(&self, params: &CertificateParams) -> String {
         self.sign(params, &KeyPair::generate().unwrap())
     }
 
     /// The same with a key of the other kind.
-    pub(crate) fn issue_rsa(&self, params: &CertificateParams) -> String {
+    pub fn issue_rsa(&self, params: &CertificateParams) -> String {
         self.sign(params, &KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap())
     }
 
@@ -45,12 +45,12 @@ impl Authority {
 }
 
 /// A certificate that nobody else has signed, with its key.
-pub(crate) fn self_signed(params: &CertificateParams) -> String {
+pub fn self_signed(params: &CertificateParams) -> String {
     let key = KeyPair::generate().unwrap();
     params.self_signed(&key).unwrap().pem() + &key.serialize_pem()
 }
 
-pub(crate) fn named(common_name: &str, hosts: &[&str]) -> CertificateParams {
+pub fn named(common_name: &str, hosts: &[&str]) -> CertificateParams {
     let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
     let mut params = CertificateParams::new(hosts).unwrap();
     params.distinguished_name.push(DnType::CommonName, common_name);
@@ -58,21 +58,18 @@ pub(crate) fn named(common_name: &str, hosts: &[&str]) -> CertificateParams {
 }
 
 /// A certificate for where tests run.
-pub(crate) fn for_loopback() -> CertificateParams {
+pub fn for_loopback() -> CertificateParams {
     named("a member", &["127.0.0.1"])
 }
 
 /// The same, but for a change.
-pub(crate) fn with(
-    mut params: CertificateParams,
-    change: impl FnOnce(&mut CertificateParams),
-) -> CertificateParams {
+pub fn with(mut params: CertificateParams, change: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
     change(&mut params);
     params
 }
 
 /// The list of the certificates with these serial numbers, which an authority has revoked.
-pub(crate) fn revocation_list(authority: &Authority, serials: &[u64]) -> String {
+pub fn revocation_list(authority: &Authority, serials: &[u64]) -> String {
     let revoked = serials.iter().map(|serial| RevokedCertParams {
         serial_number: (*serial).into(),
         revocation_time: date_time_ymd(2024, 1, 1),
@@ -91,7 +88,7 @@ pub(crate) fn revocation_list(authority: &Authority, serials: &[u64]) -> String 
 }
 
 /// The settings of ports on which clients must show a certificate that one of `trusted` has signed.
-pub(crate) fn client_port_settings(dir: &Path, key: &str, trusted: &str) -> ClientTls {
+pub fn client_port_settings(dir: &Path, key: &str, trusted: &str) -> ClientTls {
     let PeerTls { key_store, trust_store, .. } = settings(dir, key, trusted);
     ClientTls {
         listen: None,
@@ -109,12 +106,12 @@ pub(crate) fn client_port_settings(dir: &Path, key: &str, trusted: &str) -> Clie
     }
 }
 
-pub(crate) fn expired(params: CertificateParams) -> CertificateParams {
+pub fn expired(params: CertificateParams) -> CertificateParams {
     with(params, |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1))
 }
 
 /// Stores in a directory, and the settings of a member that uses them.
-pub(crate) fn settings(dir: &Path, key: &str, trusted: &str) -> PeerTls {
+pub fn settings(dir: &Path, key: &str, trusted: &str) -> PeerTls {
     let store = |name: &str, text: &str| {
         let path = dir.join(name);
         fs::write(&path, text).unwrap();

@@ -10,9 +10,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustls::{ClientConfig, ClientConnection};
 
-use super::{Credentials, server_name};
-use super::{TlsError, TlsFailure};
-use crate::config::PeerTls;
+use crate::error::TlsError;
+use crate::failure::TlsFailure;
+use crate::link_port::Credentials;
+use crate::server_name::server_name;
+use crate::settings::PeerTls;
 
 /// Bytes that are read from a socket at once.
 const CIPHERTEXT_BYTES: usize = 64 << 10;

@@ -7,12 +7,12 @@ use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
 use super::*;
-use crate::config::Secret;
+use crate::settings::Secret;
 
 const PASSWORD: Option<&str> = Some("changeit");
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/store/fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/fixtures").join(name)
 }
 
 fn store(name: &str, password: Option<&str>) -> Store {

@@ -5,9 +5,9 @@ use std::fs;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, SanType};
 use rustls::pki_types::pem::PemObject;
 
-use super::testing::{Authority, expired, for_loopback, named, self_signed, settings, with};
 use super::*;
-use crate::config::{CipherSuite, Password};
+use crate::settings::{CipherSuite, Password, TlsVersions};
+use crate::testing::{Authority, expired, for_loopback, named, self_signed, settings, with};
 
 const HOST: &str = "zoo1.example.org";
 
@@ -94,7 +94,7 @@ fn both_versions_and_every_suite_work() {
                 check_taken(&one, &one, HOST);
             } else {
                 let dir = tempfile::tempdir().unwrap();
-                let mut impossible = testing::settings(dir.path(), key, &authority.pem());
+                let mut impossible = crate::testing::settings(dir.path(), key, &authority.pem());
                 settings(&mut impossible);
                 assert!(matches!(Tls::load(impossible, HOST.to_owned()), Err(TlsError::Versions(_))));
             }
@@ -295,7 +295,7 @@ fn certificates_with_one_purpose_each_are_taken() {
     let store = |name: &str, text: &str| {
         let path = stores.path().join(name);
         fs::write(&path, text).unwrap();
-        Some(crate::config::Store { path, password: None })
+        Some(crate::settings::Store { path, password: None })
     };
     let one_sided = OneSidedStores {
         calling_key_store: store("calling.pem", &client),
@@ -361,7 +361,7 @@ fn a_key_that_is_not_the_certificates_is_refused() {
 fn passwords_are_not_shown() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = settings(dir.path(), "", "");
-    settings.key_store.password = Some(Password::Text(crate::config::Secret::new("sesame")));
+    settings.key_store.password = Some(Password::Text(crate::settings::Secret::new("sesame")));
     let shown = format!("{settings:?}");
     assert!(shown.contains("***") && !shown.contains("sesame"), "{shown}");
 }

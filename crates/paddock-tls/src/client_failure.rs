@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-use super::failure::TlsFailure;
+use crate::failure::TlsFailure;
 
 #[derive(Debug)]
-pub(crate) enum ClientFailure {
+pub enum ClientFailure {
     Tls(TlsFailure),
     /// The first byte is none of TLS.
     Plaintext,

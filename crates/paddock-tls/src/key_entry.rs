@@ -4,7 +4,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// A private key, and the certificates that vouch for it: first its own, then that of who signed it, and so on.
 #[derive(Debug)]
-pub(super) struct KeyEntry {
-    pub(super) key: PrivateKeyDer<'static>,
-    pub(super) chain: Vec<CertificateDer<'static>>,
+pub(crate) struct KeyEntry {
+    pub(crate) key: PrivateKeyDer<'static>,
+    pub(crate) chain: Vec<CertificateDer<'static>>,
 }

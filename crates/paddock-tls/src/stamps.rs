@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::config::{Password, Store};
+use crate::settings::{Password, Store};
 
 /// Times and sizes of the files when they were read. Others tell that a file has changed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stamps(Vec<Option<(Option<SystemTime>, u64)>>);
+pub(crate) struct Stamps(Vec<Option<(Option<SystemTime>, u64)>>);
 
 impl Stamps {
-    pub(super) fn of<'a>(
+    pub(crate) fn of<'a>(
         stores: impl IntoIterator<Item = &'a Store>,
         others: impl IntoIterator<Item = &'a Path>,
     ) -> Stamps {
@@ -32,7 +32,7 @@ fn stamp(path: &Path) -> Option<(Option<SystemTime>, u64)> {
 }
 
 /// An error and its causes on one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
