@@ -12,7 +12,7 @@ use crate::process::{Error, Program};
 
 pub(crate) const HELP: &str = "\
 Examples:
-  cargo xtask breaks                                 every mistake; prints the table of docs/testing.md
+  cargo xtask breaks                                 every mistake; prints the table of crates/paddock-sim/README.md
   cargo xtask breaks --only vote-forgotten           one of them
   cargo xtask breaks --check                         only whether the patches still fit
 

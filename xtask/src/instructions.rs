@@ -22,7 +22,7 @@ Examples:
   cargo xtask instructions              count, and compare with tests/instructions.txt
   cargo xtask instructions --update     count, and store what is counted there
 
-docs/testing.md says what the figures depend on, and how to see where instructions go.";
+tests/README.md says what the figures depend on, and how to see where instructions go.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -136,7 +136,7 @@ impl fmt::Display for Report {
         }
         writeln!(formatter)?;
         complaints.iter().try_for_each(|complaint| writeln!(formatter, "{complaint}"))?;
-        writeln!(formatter, "if this is meant: cargo xtask instructions --update; else see docs/testing.md")
+        writeln!(formatter, "if this is meant: cargo xtask instructions --update; else see tests/README.md")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Instructions that the wire takes: a hundred requests out of their frames, a hundred replies into theirs.
 //!
-//! `cargo xtask instructions` counts them; docs/testing.md says what the figures depend on.
+//! `cargo xtask instructions` counts them; tests/README.md says what the figures depend on.
 
 use std::hint::black_box;
 

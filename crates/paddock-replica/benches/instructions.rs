@@ -1,7 +1,7 @@
 //! Instructions that a member alone takes for a hundred writes, from the request to the reply: one after the other, and
 //! all in one batch. Nothing is written to a disk.
 //!
-//! `cargo xtask instructions` counts them; docs/testing.md says what the figures depend on.
+//! `cargo xtask instructions` counts them; tests/README.md says what the figures depend on.
 
 use gungraun::prelude::*;
 use paddock_proto::{CreateMode, IdList, OpCode, SessionId, SessionSecret, Xid, encode};

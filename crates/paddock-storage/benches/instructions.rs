@@ -1,7 +1,7 @@
 //! Instructions that the log takes for 64 records: each in a batch of its own, and all in one.
 //!
 //! On a real disk, because what the system does for a write or a sync is not counted, while a disk in memory would be.
-//! `cargo xtask instructions` counts; docs/testing.md says what the figures depend on.
+//! `cargo xtask instructions` counts; tests/README.md says what the figures depend on.
 
 use std::sync::Arc;
 

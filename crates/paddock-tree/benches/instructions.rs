@@ -1,6 +1,6 @@
 //! Instructions that the tree takes: for a hundred writes, a hundred reads, a list of a thousand children.
 //!
-//! `cargo xtask instructions` counts them; docs/testing.md says what the figures depend on.
+//! `cargo xtask instructions` counts them; tests/README.md says what the figures depend on.
 
 use std::hint::black_box;
 

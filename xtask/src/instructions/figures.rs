@@ -11,7 +11,7 @@ const MARGIN_PERCENT: u64 = 10;
 const NOISE_PERCENT: u64 = 1;
 
 const HEAD: &str = "\
-# Instructions of each benchmark, and what compiled it. Written by `cargo xtask instructions --update`; docs/testing.md says more.";
+# Instructions of each benchmark, and what compiled it. Written by `cargo xtask instructions --update`; tests/README.md says more.";
 
 /// Instructions by benchmark.
 #[derive(Clone, Debug, PartialEq)]
