@@ -93,7 +93,8 @@ Needed beforehand: a JDK with Maven, and Python 3. The tests with partitions wan
 
 const CHECK_HELP: &str = "\
 The structure: crates depend only on floors below theirs, no more than three files of a crate import each other in a circle, and
-doc comments begin with the name of their subject. Exceptions of today are lines of xtask/structure-known.txt; the list only shrinks.";
+doc comments begin with the name of their subject. Words that leave a reader guessing, and names of several types, become no more than
+they are. Exceptions of today are lines of xtask/structure-known.txt; the list only shrinks.";
 
 fn main() -> ExitCode {
     match run(Arguments::parse().task) {
