@@ -1,6 +1,6 @@
 //! A headless Chromium that opens pages and tells what they did: messages, requests, what was drawn.
 //!
-//! It is driven over two pipes by the DevTools protocol: messages of JSON, each followed by a zero byte. It resolves no
+//! The browser is driven over two pipes by the DevTools protocol: messages of JSON, each followed by a zero byte. It resolves no
 //! names but this machine's address, so that a page which asks for something elsewhere is found out and gets nothing.
 
 mod tab;

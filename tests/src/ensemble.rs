@@ -49,12 +49,12 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    /// Starts so many members and waits until one leads.
+    /// Starts `members` members and waits until one leads.
     pub fn start(members: usize) -> Ensemble {
         Ensemble::start_with(members, &[])
     }
 
-    /// The same with more lines in every `zoo.cfg`.
+    /// An ensemble with more lines in every `zoo.cfg`.
     pub fn start_with(members: usize, settings: &[(&str, &str)]) -> Ensemble {
         Ensemble::start_kind(ServerKind::Paddock, members, settings)
     }
@@ -91,7 +91,7 @@ impl Ensemble {
         Ensemble { members: (1..).zip(places).map(member).collect() }
     }
 
-    /// The same with lines that differ from member to member, which are numbered from 1.
+    /// An ensemble with lines that differ from member to member, which are numbered from 1.
     pub fn start_each(
         members: usize,
         servers: &[(String, String)],
@@ -100,7 +100,7 @@ impl Ensemble {
         Ensemble::start_each_of(ServerKind::Paddock, members, servers, settings)
     }
 
-    /// The same with members of either kind.
+    /// An ensemble with members of either kind.
     pub fn start_each_of(
         kind: ServerKind,
         members: usize,
@@ -207,7 +207,7 @@ impl Ensemble {
     }
 }
 
-/// The lines that name so many members, each on ports of its own.
+/// The lines that name `members` members, each on ports of its own.
 pub fn server_lines(members: usize) -> Vec<(String, String)> {
     let line = |id| (format!("server.{id}"), format!("127.0.0.1:{}:{}", free_port(), free_port()));
     (1..=members).map(line).collect()

@@ -39,7 +39,7 @@ struct Member {
 }
 
 impl EtcdCluster {
-    /// Starts so many members, and returns when one leads.
+    /// Starts `members` members, and returns when one leads.
     pub fn start(members: usize) -> EtcdCluster {
         let address = || SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let member = |number| {
@@ -150,7 +150,7 @@ impl EtcdCluster {
         self.front_end_with(first, &[], &[])
     }
 
-    /// The same with more lines in its `zoo.cfg`, and more arguments.
+    /// A front end with more lines in its `zoo.cfg`, and more arguments.
     pub fn front_end_with(&self, first: usize, settings: &[(&str, &str)], arguments: &[&str]) -> Server {
         let server = Server::prepare(ServerKind::Paddock, settings);
         self.put_on_etcd(server, first, arguments)
@@ -183,7 +183,7 @@ impl EtcdCluster {
         let deadline = Instant::now() + AGREED_WITHIN;
         while self.leader() == leader {
             assert!(Instant::now() < deadline, "the lead was not handed over");
-            // It refuses as long as the next leader has not caught up, after a partition for example.
+            // etcd refuses as long as the next leader has not caught up, after a partition for example.
             self.members[leader].post("maintenance/transfer-leadership", &request);
             thread::sleep(POLL);
         }

@@ -45,7 +45,7 @@ impl Filesystem {
         }
     }
 
-    /// Takes what is left but for so many bytes, until `free` gives it back.
+    /// Takes what is left but for `bytes`, until `free` gives it back.
     pub fn fill_but(&self, bytes: usize) {
         let all = rustix::fs::statvfs(self.path()).expect("look at a disk");
         let ballast = (all.f_bfree * all.f_frsize) as usize - bytes;

@@ -49,7 +49,7 @@ impl Follower {
         std::fs::read_to_string(&self.log).expect("read the follower's log")
     }
 
-    /// Waits until it has said these words so many times.
+    /// Waits until it has said these words `times` times.
     pub async fn says(&mut self, times: usize, words: &str) {
         let deadline = Instant::now() + PATIENCE;
         while self.log().matches(words).count() < times {
@@ -90,7 +90,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        // One that has ended by itself is no longer there.
+        // A process that has ended by itself is no longer there.
         let _ = self.process.kill();
         let _ = self.process.wait();
         if thread::panicking() {
@@ -260,14 +260,14 @@ impl Story {
         Story::begin_with(kind, &[])
     }
 
-    /// The same with more lines in every `zoo.cfg`.
+    /// A story with more lines in every `zoo.cfg`.
     pub fn begin_with(kind: ServerKind, lines: &[(&str, &str)]) -> Story {
         Story::begin_for(kind, lines, |zookeeper, paddock| {
             format!("{},{}", zookeeper.hosts(), paddock.address())
         })
     }
 
-    /// The same with clients that know a relay in front of each member, and nothing else.
+    /// A story with clients that know a relay in front of each member, and nothing else.
     pub fn begin_behind_relays(kind: ServerKind) -> (Story, Vec<Relay>) {
         let mut relays = Vec::new();
         let story = Story::begin_for(kind, &[], |zookeeper, _| {
@@ -299,7 +299,7 @@ impl Story {
         self.paddock.data_directory()
     }
 
-    /// Nobody writes until the copy is seen to equal what the leader serves.
+    /// Writers pause until the copy is seen to equal what the leader serves.
     pub async fn compare(&mut self) {
         let _closed = self.gate.write().await;
         let leader = self.zookeeper.leader();

@@ -70,7 +70,7 @@ impl Recorder {
         Recorder { shared, clients }
     }
 
-    /// Waits until each of these clients has got so many more answers.
+    /// Waits until each of these clients has got `more` answers.
     pub async fn wait_for_answers(&self, clients: &[usize], more: usize) {
         let counts = || clients.iter().map(|client| self.answers(*client)).collect::<Vec<_>>();
         let (before, deadline) = (counts(), Instant::now() + PATIENCE);

@@ -12,7 +12,7 @@
 //! - `PORCUPINE_BIN`: the program of tests/porcupine.
 //! - `HISTORIES`: a directory for what clients saw.
 //!
-//! Those of front ends on etcd, behind the feature `etcd`, want `PORCUPINE_BIN`, `HISTORIES` and:
+//! Tests of front ends on etcd, behind the feature `etcd`, want `PORCUPINE_BIN`, `HISTORIES` and:
 //!
 //! - `ETCD_BIN`: an etcd.
 //!

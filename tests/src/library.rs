@@ -19,7 +19,7 @@ pub enum Program {
 }
 
 impl Library {
-    /// Those that have a load.
+    /// Libraries that have a load.
     pub const WITH_LOAD: [Library; 2] = [Library::Kazoo, Library::Java];
     pub const ALL: [Library; 3] = [Library::Kazoo, Library::Java, Library::Go];
 

@@ -1,7 +1,7 @@
 //! Load from real clients, each in a process of its own: kazoo (tests/support/load.py) and ZooKeeper's Java client
 //! (tests/java/src/paddock/Load.java). Both take the same arguments and tell of each write in the same lines.
 //!
-//! A session counts in a znode of its own, which nobody else writes. So the znode's version says how often its writes were
+//! A session counts in a znode of its own, which no other session writes. So the znode's version says how often its writes were
 //! carried out, and its data which of them was the last. An ephemeral znode below it says whether the session lives.
 
 use std::net::SocketAddr;
@@ -63,7 +63,7 @@ impl SessionAccount {
                     *version..=*version
                 }
                 Ok(version) => *version..=*version,
-                // It may have been carried out.
+                // The write may have been carried out.
                 Err(_) => *versions.start()..=versions.end() + 1,
             };
         }
@@ -103,7 +103,7 @@ impl Load {
         Load { teller: Teller::start(name, command.arg(root).args(hosts), seen) }
     }
 
-    /// Waits until every session has got so many more writes acknowledged.
+    /// Waits until every session has got `more` writes acknowledged.
     pub fn wait_for_writes(&self, more: usize) {
         self.teller.wait("is not ready", |seen| seen.is_ready);
         let before: Vec<usize> =

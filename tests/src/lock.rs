@@ -1,4 +1,4 @@
-//! Clients that take turns at a lock, as recipes do: an ephemeral znode that whoever creates it holds. A client believes that it
+//! Clients that take turns at a lock, as recipes do: an ephemeral znode, held by the client that creates it. A client believes that it
 //! holds the lock from the answer to its create on, until it gives it back or is told that its connection is gone: it cannot
 //! know more, and needs not to.
 //!
@@ -27,7 +27,7 @@ pub struct Held {
 /// Pause between two looks of a client that waits for a lock, should it have missed that it is free.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A request waits no longer than this for its answer, or for the end of its connection: no fault of the torture lasts so long.
+/// A request waits no longer than this for its answer, or for the end of its connection: no fault of the torture lasts as long as that.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A client in a thread of its own, until it is told to end.
@@ -70,7 +70,7 @@ impl Contender {
 
     /// Ends it, and returns when it believed that it held the lock.
     pub fn end(self) -> Vec<Held> {
-        // It has ended already if that fails, and says why.
+        // The task has ended already if that fails, and says why.
         let _ = self.end.send(());
         self.thread.join().expect("a contender is answered, or told that its connection is gone")
     }

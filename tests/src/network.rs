@@ -5,7 +5,7 @@
 //! namespaces is touched, and all of it is gone with them.
 //!
 //! Hardware addresses are not asked for but written down. A direction is cut by a wrong address: frames leave
-//! and nobody takes them, the sender is told nothing, and the other direction goes on.
+//! that no interface takes, the sender is told nothing, and the other direction goes on.
 
 use std::fs::{self, File};
 use std::io;
@@ -35,7 +35,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network for so many members; none, and why, where namespaces are not allowed.
+    /// A network of `members` members; none, and why, where namespaces are not allowed.
     pub fn new(members: usize) -> Result<Network, String> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         remove_what_others_left();

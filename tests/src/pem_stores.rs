@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-/// Stores of PEM for so many members, from one authority.
+/// Stores of PEM for `members` members, from one authority.
 pub fn pem_stores(dir: &Path, authority: &str, members: usize) {
     fs::create_dir_all(dir).expect("make a directory for stores");
     let mut params = CertificateParams::default();

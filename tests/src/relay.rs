@@ -42,7 +42,7 @@ impl Relay {
         let mut state = self.state.lock().expect("nobody panics with it");
         state.target = target;
         for socket in state.sockets.drain(..) {
-            // One that has ended needs no end.
+            // A socket that has ended needs no end.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }

@@ -112,7 +112,7 @@ impl Server {
         Server::start_with(kind, &[])
     }
 
-    /// The same with more lines in `zoo.cfg`.
+    /// A server with more lines in `zoo.cfg`.
     pub fn start_with(kind: ServerKind, settings: &[(&str, &str)]) -> Server {
         // What is compared with a single server's are answers: no need to wait for the disk.
         let mut server = Server::prepare(kind, settings);
@@ -126,7 +126,7 @@ impl Server {
         Server::prepare_at(kind, address, None, settings)
     }
 
-    /// The same at an address, in a network namespace or in that of the test.
+    /// A server at an address, in a network namespace or in that of the test.
     pub fn prepare_at(
         kind: ServerKind,
         address: SocketAddr,
@@ -152,7 +152,7 @@ impl Server {
         })
     }
 
-    /// The same for any member.
+    /// A server for any member.
     pub fn start_as(member: &MemberSettings<'_>) -> Server {
         let mut server = Server::new(member.kind, member.address, member.namespace.clone(), true);
         server.disk = member.disk_bytes.map(|bytes| Filesystem::try_mount(bytes).expect("mount a disk"));
@@ -238,7 +238,7 @@ impl Server {
 
     /// From now on `log` has only what comes.
     pub fn forget_log(&self) {
-        // Whoever writes appends, so there is no hole.
+        // Writers append, so there is no hole.
         File::options()
             .write(true)
             .open(self.log_path())
@@ -267,7 +267,7 @@ impl Server {
         self.spawn_with(&[]);
     }
 
-    /// The same with more arguments on its command line.
+    /// Spawns the process with more arguments on its command line.
     pub fn spawn_with(&mut self, arguments: &[&str]) {
         assert!(self.process.is_none(), "{:?} runs already", self.kind);
         let log = OpenOptions::new().create(true).append(true).open(self.log_path()).expect("open the log");

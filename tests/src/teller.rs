@@ -88,7 +88,7 @@ fn lock<L>(heard: &Mutex<Heard<L>>) -> MutexGuard<'_, Heard<L>> {
 
 impl<L> Drop for Teller<L> {
     fn drop(&mut self) {
-        // It has ended by itself, unless a test failed.
+        // The process has ended by itself, unless a test failed.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As `TORTURE_ROUNDS`, `TORTURE_SEED` and `TORTURE_SUMMARY` say, or so many rounds, any seed and no file.
+    /// As `TORTURE_ROUNDS`, `TORTURE_SEED` and `TORTURE_SUMMARY` say, or `rounds` rounds, any seed and no file.
     pub fn from_environment(rounds: usize) -> Options {
         let seed = env::var("TORTURE_SEED").map(|seed| seed.parse().expect("TORTURE_SEED is a number"));
         Options {

@@ -67,7 +67,7 @@ fn comparable(pair: &str) -> String {
             "session".to_owned()
         }
         ("user", users) => {
-            // ZooKeeper does not say that nobody has checked the user of a digest.
+            // ZooKeeper does not say that the server has not checked the user of a digest.
             let mut users: Vec<&str> =
                 users.split(',').map(|user| user.trim_end_matches("(unproven)")).collect();
             users.sort_unstable();

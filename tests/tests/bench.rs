@@ -34,7 +34,7 @@ fn report(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("--json prints JSON")
 }
 
-/// Starts a run against `server` and returns when the server has taken so many packets of it.
+/// Starts a run against `server` and returns when the server has taken `packets` packets of it.
 fn start(server: &Server, arguments: &[&str], packets: u64) -> Child {
     let hosts = server.address().to_string();
     let run = bench(&[arguments, &["--hosts", &hosts, "--json", "--quiet"]].concat())

@@ -12,7 +12,7 @@ use paddock_tests::server::{Server, ServerKind};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// Nothing here takes so long unless it is broken.
+/// Nothing here takes longer unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn kind() -> ServerKind {

@@ -70,7 +70,7 @@ impl Writer {
             match answer.await {
                 Ok(_) => acknowledged = number + 1,
                 Err(Error::ConnectionLost) => lost = true,
-                // It waited for the next connection, and the write before it was lost with the old one.
+                // The multi waited for the next connection, and the write before it was lost with the old one.
                 Err(Error::MultiFailed { code: ErrorCode::BadVersion, .. }) if lost => {}
                 Err(error) => panic!("{} writes {number} in cycle {cycle}: {error:?}", self.name),
             }

@@ -18,7 +18,7 @@ use paddock_tests::damage::tree::{Tree, check_same, read_tree};
 /// As the members that wrote the histories.
 const SETTINGS: [(&str, &str); 2] = [("preAllocSize", "64"), ("snapCount", "1000")];
 
-/// It starts with this tree, takes a write, and has both after a crash. Returns the first log.
+/// The member starts with this tree, takes a write, and has both after a crash. Returns the first log.
 async fn check_starts(dir: &DataDir, expected: &Tree, what: &str) -> String {
     let member = member::start(&dir.path(), &SETTINGS).serves(what);
     let client = member.connect().await;
@@ -33,7 +33,7 @@ async fn check_starts(dir: &DataDir, expected: &Tree, what: &str) -> String {
     log
 }
 
-/// It refuses with a last line that has all these parts, and leaves the directory as it was.
+/// The member refuses with a last line that has all these parts, and leaves the directory as it was.
 #[track_caller]
 fn check_refuses(dir: &DataDir, parts: &[&str], what: &str) {
     let before = dir.contents();

@@ -11,7 +11,7 @@ use paddock_tests::server::{Server, ServerKind};
 const LIMIT: &str = "ulimit -n 300; exec \"$0\" \"$@\"";
 const SOFT_LIMIT: &str = "ulimit -S -n 300; exec \"$0\" \"$@\"";
 const CONNECTIONS: usize = 400;
-/// The log rolls, and snapshots are taken, many times within so many writes.
+/// The log rolls, and snapshots are taken, many times within the writes of a test.
 const SETTINGS: [(&str, &str); 3] = [("preAllocSize", "64"), ("snapCount", "100"), ("maxClientCnxns", "0")];
 const WRITES: usize = 400;
 const VALUE: [u8; 4000] = [b'v'; 4000];

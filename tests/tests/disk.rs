@@ -110,7 +110,7 @@ fn write(client: &Client, number: usize) -> Pending<String> {
     client.create(&path(number), &VALUE, CreateMode::Persistent)
 }
 
-/// Writes one after the other until the disk is full, when nobody can tell what becomes of the last one. Returns how many
+/// Writes one after the other until the disk is full, when it cannot be told what becomes of the last one. Returns how many
 /// were acknowledged.
 async fn write_until_full(client: &Client, member: &Member) -> usize {
     for number in 0.. {

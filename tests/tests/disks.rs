@@ -1,4 +1,4 @@
-//! Processes whose directory is not theirs, not as new as it should be, or somebody else's, too.
+//! Processes whose directory is not theirs, not as new as it should be, or another process's, too.
 
 use std::fs;
 use std::path::Path;
@@ -72,7 +72,7 @@ async fn a_directory_of_another_ensemble_is_refused_with_a_line_that_names_both(
         || other.member(2).log().lines().any(|line| ids.iter().all(|id| line.contains(id.as_str()))),
         || "no line names both ensembles".to_owned(),
     );
-    // It counts for nobody: without another member nothing is written.
+    // The stranger counts in no quorum: without another member nothing is written.
     assert!(!["leader", "follower"].contains(&&*mode(other.member(2))), "it takes part");
     wait(|| other.self_declared_leader().is_some(), || "two of three do not go on".to_owned());
     let leader = other.self_declared_leader().expect("it was just there");

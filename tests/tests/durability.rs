@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A snapshot must not keep anyone waiting for so long.
+/// A snapshot must not keep a client waiting for longer.
 const LATENCY_MAX: Duration = Duration::from_secs(2);
 
 async fn connect(server: &Server) -> Client {

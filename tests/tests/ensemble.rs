@@ -78,7 +78,7 @@ async fn acknowledged_writes_survive_the_crash_of_any_member() {
         for (path, created) in pending {
             match created.await {
                 Ok(_) => acknowledged.push(path),
-                // Its own member died: nobody knows.
+                // Its own member died: the outcome is unknown.
                 Err(Error::ConnectionLost) => {}
                 Err(error) => panic!("{path}: {error}"),
             }
@@ -152,7 +152,7 @@ async fn a_member_that_lags_too_far_gets_a_snapshot() {
     assert_eq!(reader.get_children("/w").await.expect("list what is there").len(), 8000);
     reader.close().await.expect("close");
 
-    // It has what it got for good.
+    // The member has what it got for good.
     ensemble.member(away).kill();
     ensemble.member(away).spawn();
     ensemble.leader();

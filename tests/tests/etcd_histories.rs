@@ -124,7 +124,7 @@ async fn play_partitions(network: &Network) -> History {
     for _ in 0..rounds("HISTORY_FAULTS", 4) {
         let leader = etcd.leader();
         let (member, front) = (chance.index(MEMBERS), chance.index(FRONTS));
-        // Those at a front end that reaches no member wait until it is over.
+        // Clients at a front end that reaches no member wait until it is over.
         let mut going_on = all.clone();
         match chance.index(6) {
             0 => {

@@ -139,7 +139,7 @@ fn a_killed_leader_comes_back_by_its_log_or_by_a_snapshot_while_clients_write() 
     }
 }
 
-/// Writes for so long, and then so much, that a member which is away cannot come back by its log.
+/// Writes for a time, and then enough that a member which is away cannot come back by its log.
 #[tokio::main(flavor = "current_thread")]
 async fn fill(member: SocketAddr, parent: &str) {
     let client = Client::connect(&member.to_string(), ClientOptions::default())

@@ -1,5 +1,5 @@
 //! A running ensemble of Apache ZooKeeper is followed under load, and taken over from: the copy equals what ZooKeeper serves at every
-//! pause, whoever was killed before, and clients go on with their sessions when Paddock stands in for all three.
+//! pause, whichever server was killed before, and clients go on with their sessions when Paddock stands in for all three.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -71,7 +71,7 @@ async fn an_ensemble_of_3_5_is_followed() {
     an_ensemble_is_followed_and_taken_over_from(ServerKind::OldZooKeeper(Release::V3_5)).await;
 }
 
-/// The releases between, when somebody asks: `PADDOCK_ALL_RELEASES=1`.
+/// The releases between, when the environment asks: `PADDOCK_ALL_RELEASES=1`.
 #[tokio::test]
 async fn ensembles_of_the_releases_between_are_followed() {
     if std::env::var_os("PADDOCK_ALL_RELEASES").is_none() {

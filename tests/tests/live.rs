@@ -88,7 +88,7 @@ impl Copier {
 
 impl Drop for Copier {
     fn drop(&mut self) {
-        // One that has ended by itself is no longer there.
+        // A process that has ended by itself is no longer there.
         let _ = self.process.kill();
         let _ = self.process.wait();
         if thread::panicking() {
@@ -368,7 +368,7 @@ async fn an_interrupt_ends_it_with_a_comparison() {
     assert!(log.contains("equal     8 znodes"), "{log}");
     check_equal(&source, &target).await;
 
-    // Somebody else writes to the copy, and somebody wants it anew.
+    // Another client writes to the copy, and the operator wants it anew.
     let stranger = connect(target.address()).await;
     stranger.create("/stranger", b"", CreateMode::Persistent).await.unwrap();
     stranger.create("/stranger/below", b"", CreateMode::Persistent).await.unwrap();

@@ -43,7 +43,7 @@ impl Files {
         format!("{USER}:{}", self.path(password).display())
     }
 
-    /// A server that lets nobody do anything who has not logged in.
+    /// A server that refuses everything to a client that has not logged in.
     fn server(&self, kind: ServerKind) -> Server {
         let settings = [
             ("java.security.auth.login.config", &self.jaas[..]),

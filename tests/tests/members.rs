@@ -226,7 +226,7 @@ async fn a_survivor_recovers_alone_and_the_others_join_again() {
     assert!(client.exists("/a").await.is_ok());
     client.create("/b", b"x", CreateMode::Persistent).await.expect("it needs nobody");
 
-    // It remembers.
+    // The member remembers that it has left.
     members[0].server.kill();
     members[0].server.spawn();
     members[0].wait_for_mode(&["leader"]);
@@ -236,7 +236,7 @@ async fn a_survivor_recovers_alone_and_the_others_join_again() {
     client.reconfig(&second.line, "", None).await.expect("a new second member joins");
     second.wait_for_mode(&["leader", "follower"]);
     assert!(second.connect().await.exists("/b").await.is_ok());
-    // One that comes back from before belongs to an ensemble that is not there any more.
+    // A member that comes back from before belongs to an ensemble that is not there any more.
     members[2].server.spawn();
     wait(
         || members[2].server.log().contains("different ensembles"),

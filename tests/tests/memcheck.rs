@@ -100,7 +100,7 @@ async fn wait_for_snapshot(directory: &Path) {
     }
 }
 
-/// It ended in good order, and memcheck has seen nothing.
+/// The member ended in good order, and memcheck has seen nothing.
 fn check_end(status: ExitStatus, reports: &Path) {
     let texts = fs::read_dir(reports).expect("list reports").map(|file| {
         let text = fs::read(file.expect("list reports").path()).expect("read a report");

@@ -166,7 +166,7 @@ struct Moved {
 async fn move_in(kind: ServerKind, compression: &str) -> Moved {
     let mut zookeeper = Server::start_with(kind, &settings(compression));
     let mut paddock = Server::prepare(ServerKind::Paddock, &[("maxSessionTimeout", "120000")]);
-    // It goes to Paddock when ZooKeeper is gone.
+    // The client goes to Paddock when ZooKeeper is gone.
     let client = connect(&format!("{},{}", zookeeper.address(), paddock.address())).await;
     write_every_kind(&client).await;
     let session = client.session();
@@ -378,7 +378,7 @@ async fn an_ensemble_grows_from_what_was_imported() {
     members[0].restart();
     // Both at once: two members without data may each have begun a log before they hear of the first one.
     members[1..].iter_mut().for_each(Server::spawn);
-    // Whoever joins begins with nothing, and must be given all that was imported before it counts.
+    // A member that joins begins with nothing, and must be given all that was imported before it counts.
     let leader = dump(members[0].address()).await;
     assert!(leader.contains_key("/ephemeral"), "the session goes on");
     for member in &members[1..] {

@@ -1,4 +1,4 @@
-//! Those who operate a server are told the same by Apache ZooKeeper and by Paddock: every four-letter word and every command of the
+//! Operators are told the same by Apache ZooKeeper and by Paddock: every four-letter word and every command of the
 //! AdminServer, asked of both in the same state, field by field.
 //!
 //! A field is a name with the names of what it stands in; `#` stands for a number in a name or the place in a list, `SESSION` for

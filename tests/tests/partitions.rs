@@ -19,7 +19,7 @@ use tokio::task::LocalSet;
 const CLIENTS: usize = 2;
 /// Answers of every client that is not cut off.
 const ANSWERS: usize = 50;
-/// A cut lasts for so long at least: an election, and the time in which a leader finds out that nobody follows.
+/// A cut lasts for this time at least: an election, and the time in which a leader finds out that it has no followers.
 const CUT_MIN: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

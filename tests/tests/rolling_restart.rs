@@ -1,7 +1,7 @@
 //! All members are restarted in good order, one after the other, while kazoo and ZooKeeper's Java client write: clients of
 //! the other members notice nothing, those of the restarted one go on elsewhere with their sessions.
 //!
-//! `ROLLING_ROUNDS` makes it longer: so many times all members are restarted.
+//! `ROLLING_ROUNDS` makes it longer: the number of times that all members are restarted.
 
 use paddock_tests::ensemble::Ensemble;
 use paddock_tests::load::{Load, SessionAccount, check_data, check_ephemerals, longest_gap, now_ns, spread};

@@ -1,4 +1,4 @@
-//! A client knows before anybody else can take what its session held: a member that loses contact to a quorum closes its
+//! A client knows before another client can take what its session held: a member that loses contact to a quorum closes its
 //! clients' connections while their sessions still live.
 
 use std::panic::resume_unwind;
@@ -68,7 +68,7 @@ async fn idle_clients_are_disconnected_when_two_of_three_members_are_killed() {
     assert_eq!(next(&mut patient_events).await, Event::Disconnected);
     assert!(since.elapsed() < LONG / 3, "told after {:?}", since.elapsed());
 
-    // Nobody could end their sessions meanwhile.
+    // No leader could end their sessions meanwhile.
     [1, 2].iter().for_each(|step| ensemble.member((survivor + step) % 3).spawn());
     assert_eq!(next(&mut events).await, Event::Reconnected);
     assert_eq!(next(&mut patient_events).await, Event::Reconnected);

@@ -1,4 +1,4 @@
-//! A member whose standard error nobody reads, as with a collector of logs that is stuck: it serves its clients, and ends when it is told to.
+//! A member whose standard error is not read, as with a collector of logs that is stuck: it serves its clients, and ends when it is told to.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write as _};
@@ -15,7 +15,7 @@ const WRITES: usize = 30_000;
 const UNDER_WAY: usize = 500;
 const TOLD: &str = "lines of the log were dropped: nobody read standard error lines=";
 
-/// A pipe with a name, which stays open here, and is read when somebody does.
+/// A pipe with a name, which stays open here, and is read when the test asks.
 struct Pipe {
     directory: TempDir,
     end: File,
@@ -27,7 +27,7 @@ impl Pipe {
         let path = directory.path().join("stderr");
         let made = Command::new("mkfifo").arg(&path).status().expect("run mkfifo");
         assert!(made.success(), "make a pipe");
-        // Opened both ways, nobody waits for the other side.
+        // Opened both ways, so that opening does not wait for the other side.
         let end = OpenOptions::new().read(true).write(true).open(&path).expect("open the pipe");
         Pipe { directory, end }
     }

@@ -42,12 +42,12 @@ pub(crate) fn unpack(packages: &[&str], directory: &Path, log: &Path) -> Result<
     unpack_archives(&archives, directory, log)
 }
 
-/// The same without the packages that these depend on.
+/// Unpacks packages without the packages that these depend on.
 pub(crate) fn unpack_alone(packages: &[&str], directory: &Path, log: &Path) -> Result<(), Error> {
     let archives = directory.join("archives");
     fs::create_dir_all(&archives).map_err(Error::io("create", &archives))?;
     let apt = own_apt(directory, log)?;
-    // It downloads to where it is started.
+    // apt downloads to the directory where it is started.
     apt().arg("download").args(packages).current_dir(&archives).run()?;
     unpack_archives(&archives, directory, log)
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask breaks`: proof that the simulator would notice.
 //!
-//! Each file in `crates/paddock-sim/breaks` is a mistake that somebody could make, as a patch. It is put into a copy of the
+//! Each file in `crates/paddock-sim/breaks` is a mistake that a developer could make, as a patch. It is put into a copy of the
 //! sources, and the simulator is built from that and runs seeds until a checker notices. The product's own sources know
-//! nothing of it. A mistake that nobody notices fails the task, and so does one that another checker notices than it says.
+//! nothing of it. A mistake that no checker notices fails the task, and so does one that another checker notices than it says.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ struct Break {
     within: u64,
     /// The theme of the runs that notice it (`--about`), if it takes such runs.
     about: Option<String>,
-    /// It is one of front ends on etcd.
+    /// The mistake is one of front ends on etcd.
     is_of_etcd: bool,
 }
 
@@ -131,7 +131,7 @@ fn all(layout: &Layout, only: Option<&str>) -> Result<Vec<Break>, Error> {
 /// The simulator's account of a mistake.
 #[derive(Debug)]
 struct Found {
-    /// Or that it was nobody.
+    /// Or that no checker did.
     checker: String,
     seeds: u64,
 }

@@ -278,7 +278,7 @@ pub(crate) fn chromium(layout: &Layout) -> Result<Vec<(&'static str, OsString)>,
 /// Installs the runner of benchmarks that count instructions; returns the variables by which Cargo finds it, and it finds Valgrind.
 pub(crate) fn gungraun(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
     let directory = layout.environment("gungraun");
-    // It serves no other version of its library.
+    // The runner serves no other version of its library.
     let version = locked_version("gungraun-runner", &read(&layout.source("Cargo.lock"))?)?;
     once(&directory, &version, || {
         // Built as it is built fastest: it only starts Valgrind and reads what that writes.

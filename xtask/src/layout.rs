@@ -55,7 +55,7 @@ impl Layout {
         self.target.join("profile").join(name)
     }
 
-    /// Directory of an ensemble of so many members, unless another place is named.
+    /// Directory of an ensemble of `members` members, unless another place is named.
     pub(crate) fn cluster(&self, members: &str) -> PathBuf {
         self.target.join("cluster").join(members)
     }

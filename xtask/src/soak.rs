@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the simulator for hours, over seeds that nobody has tried yet.
+//! `cargo xtask soak`: the simulator for hours, over seeds that no run has tried yet.
 //!
 //! The simulator takes a range of seeds; here it gets one small range after the other until the time is over.
 
@@ -26,12 +26,12 @@ Examples:
 Violations are printed with the command that repeats them, and the exit code is 1. The summary is written to soak/ in the target
 directory. Ctrl-C ends it early, with a summary of what was done.";
 
-/// One range of seeds takes about so long.
+/// One range of seeds takes about this time.
 const CHUNK: Duration = Duration::from_secs(10);
 const FIRST_CHUNK: u64 = 10;
 /// A range that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(20 * 60);
-/// Interval of the lines where nobody watches.
+/// Interval of the lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, clap::Args)]
@@ -95,7 +95,7 @@ async fn soak(
             chunk.violations.iter().for_each(|violation| println!("{violation}"));
         }
         account.add(chunk, begun.elapsed());
-        // For whoever looks in between, and for a run that does not live to its end.
+        // For those who look in between, and for a run that does not live to its end.
         account.write(summary)?;
         let left = options.hours.saturating_sub(begun.elapsed());
         progress.tell(&account.progress(left));
@@ -111,7 +111,7 @@ struct Output {
     is_good: bool,
 }
 
-/// Runs the simulator on so many seeds.
+/// Runs the simulator on `seeds` seeds.
 async fn simulator(layout: &Layout, options: &Options, first: u64, seeds: u64) -> Result<Output, Error> {
     let program = layout.simulator();
     let mut command = Command::new(&program);
@@ -148,7 +148,7 @@ fn seed_of_now() -> Result<u64, Error> {
     Ok(u64::try_from(now.as_millis()).expect("that many milliseconds are 500 million years"))
 }
 
-/// One line that is written anew where somebody watches; otherwise a line a minute.
+/// One line that is written anew on a terminal; otherwise a line a minute.
 struct Progress {
     is_watched: bool,
     told: Option<Instant>,
@@ -163,7 +163,7 @@ impl Progress {
         if self.is_watched {
             // To the line's begin, and what was there goes.
             print!("\r\x1b[K{line}");
-            // Whoever watches sees it later then.
+            // The reader sees it later then.
             let _ = io::stdout().flush();
         } else if self.told.is_none_or(|told| told.elapsed() >= LINE_EVERY) {
             println!("{line}");

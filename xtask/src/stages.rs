@@ -1,6 +1,6 @@
 //! The stages of `cargo xtask test`: what they are, running them, and the account at the end.
 //!
-//! Those that measure time run one after another; those that mostly wait run side by side, and what keeps the processors busy takes the
+//! Stages that measure time run one after another; those that mostly wait run side by side, and what keeps the processors busy takes the
 //! time that they leave. What stages need is installed in the background meanwhile.
 //!
 //! A stage that could not run, or ended badly without naming a failed test, counts as one failed test; so does a
@@ -52,7 +52,7 @@ enum Company {
     Alone,
     /// Its neighbours in the list that are not alone. Mostly it waits: for sessions, restarts and programs of others.
     Neighbours,
-    /// The same, but it computes: it takes the time that the others leave, and no lane of theirs.
+    /// A stage that computes: it takes the time that the others leave, and no lane of theirs.
     Spare,
 }
 
@@ -387,7 +387,7 @@ fn report(
     let seconds = start.elapsed().as_secs_f64();
     let (mut counts, trouble) = match outcome {
         Ok(Outcome { counts, success }) => (counts, judge(stage, counts, success)),
-        // It says itself what there was to see.
+        // The stage says itself what there was to see.
         Err(error) => {
             let counts = Counts { failed: 1, ..Counts::default() };
             return (counts, format!("FAILED in {seconds:.1} s: {error}"));

@@ -46,7 +46,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     if let Some(seed) = options.seed {
         torture = torture.env("TORTURE_SEED", seed.to_string());
     }
-    // It is there for Ctrl-C alone then, and for whoever waits for its exit code.
+    // The summary is there for Ctrl-C alone then, and for those who wait for its exit code.
     Err(torture
         .env("TORTURE_ROUNDS", options.rounds.to_string())
         .env("TORTURE_SUMMARY", layout.environment("logs").join("torture.txt"))

@@ -42,7 +42,7 @@ pub struct Chart {
     pub shapes: u64,
     /// Shapes with a value to read when the pointer is on them.
     pub values: u64,
-    /// It is wider than the room that it has on the page.
+    /// The element is wider than the room that it has on the page.
     pub scrolls: bool,
     /// Says that there is nothing to draw.
     pub bare: bool,
@@ -93,7 +93,7 @@ fn screenshot(browser: &mut Browser, tab: &str) -> Vec<u8> {
     BASE64_STANDARD.decode(text(&picture["data"])).expect("Chromium encodes pictures")
 }
 
-/// The message that an event puts into the console, if any; debug output and plain information are nobody's fault.
+/// The message that an event puts into the console, if any; debug output and plain information tell of no fault.
 pub(super) fn message(event: &Value) -> Option<String> {
     let parameters = &event["params"];
     match event["method"].as_str()? {

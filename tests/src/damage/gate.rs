@@ -20,7 +20,7 @@ impl Gate {
         let (open, is_open) = watch::channel(true);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                // One that comes while the gate is shut is sent away.
+                // A connection that comes while the gate is shut is sent away.
                 if *is_open.borrow() {
                     tokio::spawn(pass(client, server, is_open.clone()));
                 }

@@ -11,7 +11,7 @@ use crate::server::{Server, ServerKind};
 
 /// Size of log segments: 64 KiB.
 const PRE_ALLOC: (&str, &str) = ("preAllocSize", "64");
-/// A snapshot is taken after so many writes, if at all.
+/// A snapshot is taken after this many writes, if at all.
 const SNAPSHOT_WRITES: usize = 100;
 /// More than `write_one_of_each` and the rest around the counted writes make.
 const OTHER_WRITES: usize = 20;
@@ -25,7 +25,7 @@ pub struct History {
     data_dir: DataDir,
     /// Everything that was acknowledged.
     pub tree: Tree,
-    /// The same before the last write, which is the last record of the log.
+    /// The tree before the last write, which is the last record of the log.
     pub tree_before_last: Tree,
 }
 
@@ -35,7 +35,7 @@ impl History {
         History::write(&[PRE_ALLOC], 0, writes).await
     }
 
-    /// Writes until there were so many snapshots, and on for `more` writes.
+    /// Writes until `snapshots` of them were taken, and on for `more` writes.
     pub async fn with_snapshots(snapshots: usize, more: usize) -> History {
         assert!(more + OTHER_WRITES < SNAPSHOT_WRITES, "that many writes are a snapshot more");
         let snapshot_writes = SNAPSHOT_WRITES.to_string();

@@ -11,7 +11,7 @@ use paddock_client::{Client, ClientOptions};
 
 /// Directories of tests are small: whatever it does, it does it soon.
 const DECIDED_WITHIN: Duration = Duration::from_secs(10);
-/// It lets its clients read their answers before it ends.
+/// A member lets its clients read their answers before it ends.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(2);
 
@@ -131,7 +131,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
         if thread::panicking() {

@@ -30,7 +30,7 @@ pub(super) struct Operation {
     pub(super) key: usize,
     pub(super) request: Request,
     pub(super) start_ns: i64,
-    /// None: nobody knows whether it was carried out, or when it will be.
+    /// None: it is not known whether it was carried out, or when it will be.
     pub(super) end: Option<(i64, Answer)>,
 }
 

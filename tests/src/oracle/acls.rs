@@ -63,7 +63,7 @@ const ACLS_OF_IDENTITIES: &[&[Entry]] = &[
     &[(31, Some("sasl"), Some("nobody"))],
 ];
 
-/// ACLs that look wrong and are taken: nobody has such an identity.
+/// ACLs that look wrong and are taken: no client has such an identity.
 const NOBODYS_ACLS: &[&[Entry]] =
     &[&[(31, Some("digest"), Some(":b"))], &[(31, Some("digest"), Some("a:b:"))]];
 

@@ -23,7 +23,7 @@ pub struct Names {
     pub sessions: Vec<i64>,
     /// The passwords that their clients were given.
     pub passwords: BTreeMap<i64, Password>,
-    /// The identities of their clients: Paddock gives a session to nobody else.
+    /// The identities of their clients: Paddock gives a session to no other client.
     pub identities: BTreeMap<i64, Identity>,
     /// The zxid after each step so far, if zxids that clients tell the server go by steps; otherwise they are distances.
     pub steps: Option<Vec<i64>>,

@@ -13,7 +13,7 @@ pub(super) struct Paths {
     pub(super) quotas: Vec<String>,
     /// ACLs name identities that connections prove by TLS and SASL.
     pub(super) names_identities: bool,
-    /// No ACL keeps anybody from reading. Only then may a client bring watches on znodes along: of those that it may not read ZooKeeper
+    /// No ACL keeps a client from reading. Only then may a client bring watches on znodes along: of those that it may not read ZooKeeper
     /// tells it all the same, which is one of the wanted differences.
     pub(super) all_may_read: bool,
     pub(super) multis: Multis,

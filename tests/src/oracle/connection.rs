@@ -9,7 +9,7 @@ use paddock_proto::{ConnectRequest, Extensions, Password, SessionId, Zxid, frame
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-/// A server that says nothing for so long will not say anything any more.
+/// A server that says nothing for this time will not say anything any more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A socket, with TLS or without.

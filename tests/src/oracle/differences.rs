@@ -106,7 +106,7 @@ pub const DIFFERENCES: &[Difference] = &[
     },
 ];
 
-/// Those of servers whose clients prove who they are.
+/// Differences of servers whose clients prove who they are.
 pub const DIFFERENCES_WITH_IDENTITIES: &[Difference] = &[
     Difference {
         what: "a session whose client has proved who it is by a certificate is not resumed with another one",
@@ -148,7 +148,7 @@ fn calls_in_steps(steps: Vec<Vec<Call>>) -> Sequence {
     Sequence { whole_tree: false, steps: [connect].into_iter().chain(calls).collect() }
 }
 
-/// Somebody opens a session, and somebody else wants it back with the right password, and reads.
+/// One client opens a session, and another one wants it back with the right password, and reads.
 fn resumed_by(owner: Identity, stranger: Identity) -> Sequence {
     let opened = Connect { identity: owner, ..Connect::new_session() };
     let resumed = Connect { session: WantedSession::Opened(0), identity: stranger, ..Connect::new_session() };

@@ -20,7 +20,7 @@ pub fn below_a_root(seed: u64, multis: Multis) -> Sequence {
     Sequence { whole_tree: false, steps }
 }
 
-/// A longer one for servers that nobody else has touched, with `/` and `/zookeeper` among its paths.
+/// A longer one for servers that no other sequence has touched, with `/` and `/zookeeper` among its paths.
 pub fn on_the_whole_tree(seed: u64, multis: Multis) -> Sequence {
     let steps = Generator::new(seed, Paths::everywhere(multis)).steps(250);
     Sequence { whole_tree: true, steps }

@@ -33,7 +33,7 @@ pub fn compare(sequence: &Sequence, (left, right): (Transcript, Transcript)) -> 
     (left != right).then(|| Mismatch { sequence: sequence.clone(), left, right })
 }
 
-/// Leaves out steps, and requests of batches, for as long as `perform` still finds a mismatch, in at most so many
+/// Leaves out steps, and requests of batches, for as long as `perform` still finds a mismatch, in at most as many
 /// attempts.
 pub fn shrink(
     mismatch: Mismatch,

@@ -89,7 +89,7 @@ impl Line {
         }
         let password = match response.password {
             Password::ZERO => "zero",
-            // It is the same as long as the session lives.
+            // A password is the same as long as the session lives.
             password if *names.passwords.entry(id).or_insert(password) == password => "right",
             _ => "wrong",
         };

@@ -13,7 +13,7 @@ use super::play::Transcript;
 const IN_STATS: [&str; 3] = [" czxid=", " mzxid=", " pzxid="];
 const ELSEWHERE: [&str; 2] = [" zxid=", "now at "];
 
-/// The same answers, with places instead of zxids, and with the events of one zxid sorted, each once.
+/// Answers, with places instead of zxids, and with the events of one zxid sorted, each once.
 pub(super) fn by_order(transcript: Transcript) -> Transcript {
     let lines = || transcript.iter().flatten();
     let in_stats: BTreeSet<i64> = lines().flat_map(|line| zxids(line)).collect();

@@ -4,7 +4,7 @@
 //!
 //! - `ORACLE_SEQUENCES`: how many sequences, instead of what each test wants.
 //! - `ORACLE_FRESH_SERVERS`: how many longer ones on the whole tree of servers of their own.
-//! - `ORACLE_FINDINGS`: goes on until it has found so many differences, 1 unless told.
+//! - `ORACLE_FINDINGS`: goes on until it has found this number of differences (1 unless told).
 //! - `ORACLE_SEED`: performs the one sequence of this seed.
 
 use std::env;
@@ -139,7 +139,7 @@ impl Pair {
         perform(sequence, &root, &mut self.left, &mut self.right)
     }
 
-    /// Performs so many sequences below roots of their own, unless the environment asks for others. Panics if answers differ.
+    /// Performs `count` sequences below roots of their own, unless the environment asks for others. Panics if answers differ.
     pub fn agree_below_roots(&mut self, count: u64, generate: fn(u64, Multis) -> Sequence) {
         let mut findings = Findings::new(self.other);
         let (first, count) = match number("ORACLE_SEED") {
@@ -158,7 +158,7 @@ impl Pair {
     }
 }
 
-/// Performs so many longer sequences, each on servers of its own, unless the environment asks for others. Panics if answers differ.
+/// Performs `count` longer sequences, each on servers of its own, unless the environment asks for others. Panics if answers differ.
 pub fn agree_on_fresh_servers(other: Other, count: u64, generate: fn(u64, Multis) -> Sequence) {
     let mut findings = Findings::new(other);
     let first = number("ORACLE_SEED").unwrap_or_else(seed_of_this_run);

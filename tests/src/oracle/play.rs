@@ -26,7 +26,7 @@ pub struct Stage {
 /// The part of zxids that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zxids {
-    /// Their distance from where the sequence began, or themselves on servers that nobody else has used.
+    /// Their distance from where the sequence began, or themselves on servers that no other sequence has used.
     Exactly,
     /// Their order.
     ByOrder,

@@ -32,7 +32,7 @@ impl Call {
         Call::new(name, op.code(), body)
     }
 
-    /// The same call, known to end the connection.
+    /// This call, known to end the connection.
     pub fn ending(self) -> Call {
         Call { ends_connection: true, ..self }
     }
@@ -92,9 +92,9 @@ impl Connect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedSession {
     New,
-    /// The session that was opened as number so many.
+    /// The session that was opened as the one of this number.
     Opened(usize),
-    /// One that nobody ever had.
+    /// An id that no session ever had.
     Unknown,
 }
 

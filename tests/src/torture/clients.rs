@@ -56,7 +56,7 @@ impl Clients {
         self.teller.look(|told| told.answers.clone())
     }
 
-    /// Waits until each of them has got more answers than it had `before`, by so many.
+    /// Waits until each of them has got more answers than it had `before`, by `more`.
     pub(super) fn wait_for_answers(&self, before: &[usize], more: usize) {
         self.teller.wait(&format!("have not got {more} answers more than {before:?}"), |told| {
             told.answers.iter().zip(before).all(|(now, before)| *now >= before + more)

@@ -55,7 +55,7 @@ impl Evidence {
 
     /// For a round that was good.
     pub(super) fn remove(self) {
-        // What stays is in nobody's way.
+        // What stays disturbs no later run.
         let _ = fs::remove_dir_all(self.directory);
     }
 

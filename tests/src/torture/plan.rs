@@ -6,7 +6,7 @@ use std::time::Duration;
 use paddock_chance::Chance;
 
 pub(super) const MEMBERS: usize = 3;
-/// Spells and the calm before each take so long together, or a little longer.
+/// Spells and the calm before each take this time together, or a little longer.
 const FAULTS_LAST: Duration = Duration::from_secs(5);
 /// Length of a long isolation at least.
 const LONG: Duration = Duration::from_secs(4);
@@ -22,7 +22,7 @@ pub(super) enum Fault {
     Deafen,
     /// Nothing of what it sends reaches the others.
     Mute,
-    /// It and the next member do not reach each other; the third reaches both.
+    /// The member and the next one do not reach each other; the third reaches both.
     Separate,
     FillDisk,
 }
@@ -115,7 +115,7 @@ impl Spell {
             behind_leader: (first + number) % MEMBERS,
         });
         let strikes = strikes.collect();
-        // Some are over before anybody knows, some outlast an election.
+        // Some are over before a member notices, some outlast an election.
         let length = if chance.percent(30) { 20 + chance.index(400) } else { 600 + chance.index(2000) };
         Spell {
             calm: Duration::from_millis(100 + chance.index(900) as u64),
@@ -126,7 +126,7 @@ impl Spell {
 }
 
 impl Spell {
-    /// A member is away for longer than the sessions last of those who take turns at the lock. Others get it, and whoever held it has to
+    /// A member is away for longer than the sessions last of those who take turns at the lock. Others get it, and its former holder has to
     /// be told before.
     fn long_isolation(chance: &mut Chance) -> Spell {
         Spell {

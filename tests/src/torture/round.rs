@@ -59,7 +59,7 @@ pub(super) enum Ended {
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) seed: u64,
-    /// Those of a spell together.
+    /// Faults of a spell together.
     pub(super) spells: Vec<Vec<Struck>>,
     pub(super) requests: usize,
     pub(super) unknown: usize,
@@ -197,7 +197,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// A time that the plan says, unless somebody does not want to wait for its end.
+    /// A time that the plan says, unless a caller does not want to wait for its end.
     fn wait(&self, time: Duration) -> Result<(), Stop> {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -229,7 +229,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Every member holds the same, to whoever reads the tree and by the digests that members compare.
+    /// Every member holds the same, to a client that reads the tree and by the digests that members compare.
     fn check_agreement(&mut self) -> Result<(), Stop> {
         self.ensemble.leader();
         self.ensemble.settle();

@@ -1,4 +1,4 @@
-//! Attacks with identities, which anybody may show: a user and a password that nobody checks.
+//! Attacks with identities, which any client may show: a user and a password that no server checks.
 
 use std::io::Read;
 use std::time::Instant;

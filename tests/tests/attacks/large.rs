@@ -12,7 +12,7 @@ use crate::rude::{Rude, request};
 use crate::scene::{Goal, MIB, Scene, scaled};
 use crate::{PIPELINE, on_threads};
 
-/// Creates so many znodes below another one.
+/// Creates `count` znodes below another one.
 fn make_children(client: &mut Rude, parent: &str, mode: CreateMode, count: usize) {
     for first in (0..count).step_by(PIPELINE) {
         let batch: Vec<u8> = (first..first + PIPELINE)

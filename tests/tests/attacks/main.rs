@@ -204,7 +204,7 @@ fn connections_that_close_without_a_greeting() {
     });
 }
 
-/// A multi that creates so many znodes and deletes them.
+/// A multi that creates `operations` znodes and deletes them.
 fn multi(operations: usize, thread: usize) -> Vec<u8> {
     request(1, OpCode::Multi, |out| {
         for number in 0..operations / 2 {

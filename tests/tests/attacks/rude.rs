@@ -44,7 +44,7 @@ impl Rude {
         client
     }
 
-    /// The same for a client that will read nothing but the answer to its greeting.
+    /// Connects a client that will read nothing but the answer to its greeting.
     pub(crate) fn connect_deaf(server: &Server) -> Rude {
         let stream = deaf::connect(server.address()).expect("connect");
         stream.set_nodelay(true).expect("it is connected");

@@ -17,7 +17,7 @@ use crate::witness::{Waits, Witness, longest, p99};
 pub(crate) const MIB: u64 = 1 << 20;
 /// The default of `client_buffers_max`.
 const CLIENT_BUFFERS_MAX: u64 = 256 * MIB;
-/// With so much held by clients, the server closes those that do not read.
+/// With this much held by clients, the server closes those that do not read.
 const SHORT: u64 = CLIENT_BUFFERS_MAX / 4 * 3;
 /// Memory that the allocator and connections need beside that.
 const SLACK: u64 = 128 * MIB;
@@ -166,7 +166,7 @@ impl Scene {
         resident_bytes(self.server.pid())
     }
 
-    /// Waits until the server has given memory back but for so many bytes.
+    /// Waits until the server has given memory back but for `kept` bytes.
     fn wait_for_memory(&self, before: u64, kept: u64) -> u64 {
         let deadline = Instant::now() + PATIENCE;
         let most = before + before / 5 + kept;

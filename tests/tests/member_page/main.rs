@@ -1,4 +1,4 @@
-//! The page of a member in a real browser: every view, hostile names and data, logins, a member that dies while somebody looks.
+//! The page of a member in a real browser: every view, hostile names and data, logins, a member that dies while it is looked at.
 
 mod large;
 

@@ -29,7 +29,7 @@ const ROUNDS: usize = 100;
 const WRITES: usize = 20;
 /// Room that is left on a nearly full disk, for some files of the log.
 const LEFT_BYTES: usize = DISK_BYTES / 16;
-/// Each sync takes so much longer.
+/// Each sync takes this much longer.
 const SYNC_DELAY: Duration = Duration::from_millis(300);
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn slow_syncs_and_a_wrong_clock_are_told_of() {
     load.abort();
 }
 
-/// Creates so many znodes one after another: what is written at once may be one entry of the log.
+/// Creates `count` znodes one after another: what is written at once may be one entry of the log.
 async fn write(client: &Client, name: &str, count: usize) {
     for number in 0..count {
         client.create(&format!("/{name}-{number}"), b"x", CreateMode::Persistent).await.expect("create");
@@ -171,7 +171,7 @@ impl SlowSyncs {
 
 impl Drop for SlowSyncs {
     fn drop(&mut self) {
-        // It lets go of the process, which goes on.
+        // The tracer lets go of the process, which goes on.
         let asked = Command::new("kill").arg(self.tracer.id().to_string()).status();
         assert!(asked.is_ok_and(|status| status.success()), "end strace");
         let _ = self.tracer.wait();

@@ -154,7 +154,7 @@ impl Member {
     pub(super) fn ask_to_end(&self) {
         // Once the process was waited for, its number may be another's.
         if let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
-            // It may have ended meanwhile.
+            // The member may have ended meanwhile.
             let _ = kill_process(pid, Signal::TERM);
         }
     }

@@ -107,7 +107,7 @@ impl News {
     fn tell(&mut self, modes: &[(u16, Option<String>)]) {
         let (state, running) = (state(modes), modes.iter().filter(|(_, mode)| mode.is_some()).count());
         let is_first = self.told.is_none();
-        // At the beginning nobody leads yet.
+        // At the beginning no member leads yet.
         if self.told == Some(state) || (is_first && state == WatchedState::Nobody) {
             return;
         }

@@ -107,7 +107,7 @@ fn perf_record(server: &Server, times: &Times, out: &Path, log: &Path) -> Result
     let record = Program::new("perf").args(["record", "--quiet", "--event", "cpu-clock"]);
     let record = record.args(["--freq", SAMPLES_PER_SECOND, "--call-graph", CALL_GRAPH]);
     let record = record.arg("--pid").arg(server.process.id()).arg("--output").arg(out);
-    // It looks from the delay on until this command ends.
+    // `perf` samples from the delay on until this command ends.
     let record = record.arg("--delay").arg(times.from.as_millis().to_string());
     record.args(["--", "sleep"]).arg(times.to.as_secs_f64().to_string()).log_to(log).run()
 }
@@ -127,7 +127,7 @@ impl Server {
         let errors = File::create(log).map_err(Error::io("create", log))?;
         let mut process = Process::start(command.stdout(Stdio::piped()).stderr(errors))?;
         let output = process.0.stdout.take().expect("it is piped");
-        // The first line is meant for whoever starts a server: `paddock VERSION listens on ADDRESS`.
+        // The first line is meant for the one who starts a server: `paddock VERSION listens on ADDRESS`.
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).map_err(Error::io("read from", &layout.paddock()))?;
         match line.trim().rsplit_once("listens on ") {
@@ -205,7 +205,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already; then there is nothing to do.
+        // The process may have ended already; then there is nothing to do.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,7 +1,7 @@
 //! By what a frame is recognised.
 //!
 //! Rules are for frames that say what is being done (a system call, a file of ours), and leave out those that everyone uses:
-//! copying, hashing, the znodes' store, the bytes of the protocol. Those belong to whoever called them. Our own code is known
+//! copying, hashing, the znodes' store, the bytes of the protocol. Those belong to their callers. Our own code is known
 //! by its files: the name of an inlined function comes without its module, and that of a generic one is full of others.
 
 use super::samples::Frame;

@@ -98,7 +98,7 @@ pub(super) fn run(
     Ok(success)
 }
 
-/// Runs so many programs at a time, and begins them in their order; true if all of them succeed. The log of the stage gets the output of
+/// Runs as many programs at a time as there are `lanes`, and begins them in their order; true if all of them succeed. The log of the stage gets the output of
 /// each when it has ended.
 pub(super) fn run_side_by_side(
     layout: &Layout,

@@ -169,7 +169,7 @@ fn pytest_in(
     pytest_of(layout, (stage, name, &[directory]), options, variables)
 }
 
-/// The same for some directories or files.
+/// Runs pytest on some directories or files.
 fn pytest_of(
     layout: &Layout,
     (stage, name, places): (&str, &str, &[&str]),
