@@ -8,7 +8,7 @@ pub enum BenchError {
     /// A request of the user that cannot be done; a sentence that tells what to do instead.
     #[error("{0}")]
     Usage(String),
-    /// The same, with the place in a file.
+    /// An error with its place in a file.
     #[error("{file}:{line}: {message}", file = file.display())]
     InFile { file: PathBuf, line: usize, message: String },
     #[error("{action} {path}", path = path.display())]

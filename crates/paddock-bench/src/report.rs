@@ -54,9 +54,9 @@ pub struct RunReport {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// Each session keeps so many requests in flight.
+    /// Each session keeps this number of requests in flight.
     Closed { window: usize },
-    /// All sessions together send so many requests each second, whether or not answers come.
+    /// All sessions together send this number of requests each second, whether or not answers come.
     Open { requests_per_second: f64 },
 }
 
@@ -148,7 +148,7 @@ pub struct ServerUse {
     pub cpu_us_per_request: Option<f64>,
     /// The largest sum over the processes.
     pub resident_bytes_peak: Option<u64>,
-    /// The same just after the last request.
+    /// Counters just after the last request.
     #[serde(default)]
     pub resident_bytes_after: Option<u64>,
     pub fsyncs: Option<u64>,

@@ -1,6 +1,6 @@
 //! Starts servers, measures each in turn, and compares them.
 //!
-//! A suite is a matrix: servers × workloads × sessions × window or rate × requests, and so many repetitions of it
+//! A suite is a matrix: servers × workloads × sessions × window or rate × requests, and a number of repetitions of it
 //! (`file.rs` reads it from TOML). Beside workloads stands what it costs to hold much: `memory.rs`, `idle.rs`,
 //! `snapshot.rs`, `growth.rs`. The servers take turns on every cell, A B A B, so that a machine's noise harms all
 //! alike; each starts on an empty directory and free ports (`server.rs`, `process.rs`). What a step gave is appended

@@ -72,7 +72,7 @@ impl Tally {
         });
     }
 
-    /// The phase is over, so long after its start.
+    /// The phase is over, `elapsed` after its start.
     pub(crate) fn end_phase(&mut self, name: String, elapsed: Duration) {
         for (second, (_, slice)) in std::mem::take(&mut self.open) {
             self.push_second(self.phase_start + Duration::from_secs(second + 1), &slice);

@@ -58,7 +58,7 @@ pub trait Workload: Debug + Send + Sync {
         false
     }
 
-    /// The lanes of so many sessions, in their order.
+    /// The lanes of `sessions` sessions, in their order.
     fn lanes(&self, sessions: usize) -> Vec<Box<dyn Lane>>;
 }
 
@@ -89,7 +89,7 @@ pub enum Next {
     Wait,
     /// Nothing until one has come for any session of this thread.
     WaitForOthers,
-    /// Nothing before so much of the run has passed; the latency of the request that then follows counts from there.
+    /// Nothing before this time of the run has passed; the latency of the request that then follows counts from there.
     At(Duration),
     /// End the session and open a new one; reported as the operations `close` and `connect`.
     Renew { close: Operation, connect: Operation },

@@ -34,7 +34,7 @@ impl Calls {
         effects.calls.push((id, call));
     }
 
-    /// The subject of a call that has been answered; `None` if nobody waits for it any more.
+    /// The subject of a call that has been answered; `None` if its answer is not needed any more.
     pub(crate) fn answered(&mut self, id: CallId) -> Option<Purpose> {
         self.under_way.remove(&id)
     }
@@ -43,7 +43,7 @@ impl Calls {
         self.under_way.values().any(|other| *other == purpose)
     }
 
-    /// Nobody waits for any answer from now on.
+    /// Answers to earlier calls are passed over from now on.
     pub(crate) fn forget_all(&mut self) {
         self.under_way.clear();
     }

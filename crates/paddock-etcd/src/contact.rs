@@ -75,7 +75,7 @@ impl Contact {
         self.behind.front().is_some_and(|probed| probed.since_ms <= before_ms)
     }
 
-    /// Nobody waits for the state any more, which is to be read anew.
+    /// No answer waits for the state any more, which is to be read anew.
     pub(crate) fn forget(&mut self) {
         self.behind.clear();
     }

@@ -21,7 +21,7 @@ pub enum Call {
         revision: i64,
         limit: i64,
     },
-    /// Shared with whoever may have to send it again.
+    /// Shared with the engine, which may have to send it again.
     Transact(Arc<Transaction>),
     /// Makes a lease with this id.
     Grant {

@@ -44,7 +44,7 @@ pub struct EngineOptions {
     pub secret: SessionSecret,
     /// The unit of session expiry, in milliseconds.
     pub tick_ms: u64,
-    /// A request that has waited for etcd for so long ends its connection, in milliseconds.
+    /// A request that has waited for etcd for this time ends its connection, in milliseconds.
     pub write_timeout_ms: u64,
     /// True if reads are answered however long etcd has not been heard of.
     pub stale_reads: bool,
@@ -124,9 +124,9 @@ impl Engine {
     pub const TICK_MS: u64 = 50;
     /// Time between two questions to etcd whether the state is that of now, in milliseconds.
     const PROBE_MS: u64 = 200;
-    /// A sync that has waited so long for the watch stream has it write a key of its own, in milliseconds.
+    /// A sync that has waited this long for the watch stream has it write a key of its own, in milliseconds.
     const MARK_MS: u64 = 10;
-    /// An answer of etcd that has waited so long for the watch stream has it write a key of its own, too, in milliseconds.
+    /// An answer of etcd that has waited this long for the watch stream has it write a key of its own, too, in milliseconds.
     const CONTACT_MARK_MS: u64 = 200;
     /// A watch stream that has said nothing for so long, though there is something to say, is opened anew, in milliseconds.
     const STALL_MS: u64 = 5000;
@@ -187,7 +187,7 @@ impl Engine {
         EngineCounts { watch_lag_ms: unseen_ms.unwrap_or(self.counts.watch_lag_ms), ..self.counts }
     }
 
-    /// Time in milliseconds for which nobody has confirmed that the state is that of etcd.
+    /// Time in milliseconds since it was last confirmed that the state is that of etcd.
     pub fn state_age_ms(&self, now: Now) -> u64 {
         now.monotonic_ms.saturating_sub(self.contact.confirmed_ms())
     }
@@ -298,7 +298,7 @@ impl Engine {
     }
 
     /// Writes a key to see how far the watch stream is, for syncs that wait for it, and for contact: etcd's revision may be that of
-    /// somebody else's key.
+    /// a key outside of the prefix.
     fn mark_if_due(&mut self, now: Now, effects: &mut Effects) {
         let before = |ms| now.monotonic_ms.saturating_sub(ms);
         let is_due = self.syncs.are_behind(before(Engine::MARK_MS))
@@ -314,7 +314,7 @@ impl Engine {
         self.launch(number, transaction, vec![Part::Mark], effects);
     }
 
-    /// Writes the secret for passwords of sessions, if nobody has. The watch stream tells which one it became.
+    /// Writes the secret for passwords of sessions, if no front end has. The watch stream tells which one it became.
     fn make_secret(&mut self, now: Now, effects: &mut Effects) {
         let is_due = self.secret_ms.is_none_or(|asked_ms| now.monotonic_ms >= asked_ms + Engine::SECRET_MS);
         let key = self.options.keys.secret();

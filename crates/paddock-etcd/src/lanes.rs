@@ -17,7 +17,7 @@ pub(crate) enum Item {
         command: Vec<u8>,
     },
     Session(SessionItem),
-    /// The client of a session has proved who it is. Nobody waits for an answer.
+    /// The client of a session has proved who it is. No connection waits for an answer.
     Bind {
         command: Vec<u8>,
     },
@@ -45,7 +45,7 @@ pub(crate) struct SessionItem {
 pub(crate) struct Waiting {
     pub(crate) item: Item,
     pub(crate) since_ms: u64,
-    /// It has failed together with others, and is to be tried alone.
+    /// The request has failed together with others, and is to be tried alone.
     pub(crate) is_alone: bool,
 }
 

@@ -1,6 +1,6 @@
 //! State of a front end as a mirror of etcd's keys: revisions are installed in their order, and writes planned on it.
 //!
-//! Invariant: the state is that of one revision. A session whose key has gone with its lease keeps its znodes until somebody
+//! Invariant: the state is that of one revision. A session whose key has gone with its lease keeps its znodes until a front end
 //! closes it: their parents have to be told, which etcd cannot do.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -61,7 +61,7 @@ impl Mirror {
         Mirror { keys, front, limits, revisions, ended, leases }
     }
 
-    /// Sessions that have ended and still have znodes, by id: somebody has to close each by `Write::ExpireSession`.
+    /// Sessions that have ended and still have znodes, by id: a front end has to close each by `Write::ExpireSession`.
     pub fn ended(&self) -> impl Iterator<Item = SessionId> {
         self.ended.iter().copied()
     }
@@ -71,7 +71,7 @@ impl Mirror {
         self.plan_on_leases(tree, commands, number, &BTreeMap::new())
     }
 
-    /// The same. Keys of sessions that are written are held by these leases from then on.
+    /// A plan for a write. Keys of sessions that are written are held by these leases from then on.
     pub fn plan_on_leases(
         &self,
         tree: &mut Tree,
@@ -110,13 +110,13 @@ impl Mirror {
         compares.iter().all(|compare| match self.keys.parse(&compare.key) {
             Some(Key::Znode(path)) => self.revisions.of_znode(tree, path) == compare.mod_revision,
             Some(Key::Session(id)) => self.revisions.of_session(id) == compare.mod_revision,
-            // It is made once, if there is none.
+            // The secret is made once, if there is none.
             Some(Key::Secret) => !tree.has_secret(),
             Some(Key::Front(_)) | None => true,
         })
     }
 
-    /// Installs all changes of one revision, and tells whoever watches.
+    /// Installs all changes of one revision, and tells their watchers.
     ///
     /// At first the keys may be read in any number of calls with the revision of the read, in the order of
     /// the keys.

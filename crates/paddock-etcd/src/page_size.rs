@@ -25,7 +25,7 @@ impl PageSize {
         self.keys
     }
 
-    /// Notes that a page of so many keys has come, with so many bytes.
+    /// Notes that a page of `keys` keys and `bytes` bytes has come.
     pub fn came(&mut self, keys: usize, bytes: usize) {
         let bytes_of_one = (bytes / keys.max(1)).max(1);
         let fitting = (PageSize::BYTES / bytes_of_one).try_into().unwrap_or(PageSize::KEYS_MAX);

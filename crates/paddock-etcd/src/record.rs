@@ -1,6 +1,6 @@
 //! Values of keys, as docs/formats.md says.
 //!
-//! A value is written before anybody knows the revision that it gets, so a field that holds this revision holds a mark.
+//! A value is written before the revision is known that it gets, so a field that holds this revision holds a mark.
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{Acl, DecodeError, Id, SessionId, SessionSecret};
@@ -178,7 +178,7 @@ pub struct SessionRecord {
 }
 
 impl SessionRecord {
-    /// A session with ZooKeeper's password, which nobody serves.
+    /// A session with ZooKeeper's password, which no front end serves.
     pub fn of_zookeeper(timeout_ms: i32) -> SessionRecord {
         SessionRecord { timeout_ms, is_keyed: false, proven: None, tag: Tag::default(), lease: None }
     }

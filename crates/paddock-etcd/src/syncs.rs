@@ -63,12 +63,12 @@ impl Syncs {
         }
     }
 
-    /// Those who see a state of this revision, and wait for none that is newer.
+    /// Takes the connections that see a state of this revision, and wait for none that is newer.
     pub(crate) fn reached(&mut self, revision: i64) -> Vec<ConnId> {
         self.take(|behind| behind.revision <= revision)
     }
 
-    /// Those who have waited for the watch stream since before that time, and do not wait any more.
+    /// Takes the connections that have waited for the watch stream since before that time, and do not wait any more.
     pub(crate) fn behind_since(&mut self, before_ms: u64) -> Vec<ConnId> {
         self.take(|behind| behind.since_ms <= before_ms)
     }

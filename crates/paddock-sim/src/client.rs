@@ -28,10 +28,10 @@ const READ_ONLY: SimDuration = SimDuration::seconds(5);
 /// One of so many times a client that has not said who it is does so, instead of asking for something.
 const LATE_IDENTITIES: u64 = 8;
 
-/// One of so many times a client tries to take over a session instead of going on with its own.
+/// One time of this many a client tries to take over a session instead of going on with its own.
 const CLAIMS: u64 = 12;
 
-/// One of so many times a client that shows users whom nobody knows does so.
+/// One time of this many a client that shows unknown users does so.
 const STRANGERS: u64 = 16;
 
 /// Deed that a client wants done.
@@ -42,7 +42,7 @@ pub(crate) enum Deed {
         greeting: Frame,
     },
     Send(Frame),
-    /// It will hear nothing more of this connection. The member may not learn of it.
+    /// The client will hear nothing more of this connection. The member may not learn of it.
     Leave {
         conn: ConnId,
         says_so: bool,
@@ -54,7 +54,7 @@ enum Phase {
     /// Without a connection.
     Away,
     Greeting,
-    /// It has told who it is, and waits until that was taken.
+    /// The client has told who it is, and waits until that was taken.
     Identifying,
     Serving,
 }
@@ -170,7 +170,7 @@ impl Client {
         self.watching.held_at(truth, truth.last_zxid(), &self.ids)
     }
 
-    /// False if its member may hold more of them: nobody can tell.
+    /// False if its member may hold more of them: it cannot be told.
     pub(crate) fn is_certain_of_watches(&self) -> bool {
         self.watching.is_certain()
     }
@@ -184,7 +184,7 @@ impl Client {
         let pause = self.habits.pause.0;
         let wait = self.chance.between(pause / 4, pause * 7 / 4).min(self.timeout.0 / 8);
         let next = now + SimDuration(wait);
-        // It keeps the protocol's times, whatever it has to do.
+        // A client keeps the protocol's times, whatever it has to do.
         let due = match self.phase {
             Phase::Away => next,
             Phase::Serving => (self.sent + self.ping_after()).min(self.heard + self.patience()),
@@ -197,7 +197,7 @@ impl Client {
         self.timeout
     }
 
-    /// It asks for a sign of life if it has sent nothing for so long,
+    /// A client asks for a sign of life if it has sent nothing for this time,
     fn ping_after(&self) -> SimDuration {
         SimDuration(self.timeout.0 / 3)
     }
@@ -218,7 +218,7 @@ impl Client {
         self.conn.filter(|_| relies).map(|conn| (self.session, conn, self.timeout))
     }
 
-    /// Acts. There are so many machines.
+    /// Acts. There are `machines` machines.
     pub(crate) fn act(&mut self, now: Time, machines: u8, mood: Mood, checks: &mut Checks) -> Vec<Deed> {
         if self.is_gone {
             return Vec::new();
@@ -254,7 +254,7 @@ impl Client {
         vec![Deed::Connect { member: self.member, greeting }]
     }
 
-    /// Now and then a session that it sees, to be taken over with the password that anybody can tell from its id.
+    /// Now and then a session that it sees, to be taken over with the password that its id gives away.
     fn session_to_claim(&mut self, checks: &Checks) -> Option<SessionId> {
         if !self.claims.one_in(CLAIMS) {
             return None;
@@ -275,7 +275,7 @@ impl Client {
         conn.map(|conn| Deed::Leave { conn, says_so }).into_iter().collect()
     }
 
-    /// Nobody knows what became of what was asked.
+    /// It is not known what became of what was asked.
     fn lose_connection(&mut self) -> Option<ConnId> {
         self.phase = Phase::Away;
         self.asked.clear();

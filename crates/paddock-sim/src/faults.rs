@@ -18,7 +18,7 @@ pub(crate) enum Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whom {
     Member(u8),
-    /// The member that leads then; or this one, if nobody does.
+    /// The member that leads then; or this one, if none does.
     Leader(u8),
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum Fault {
         moments: u64,
         end: End,
     },
-    /// It is killed between two operations on its disk, and while it recovers from that the power is cut.
+    /// The member is killed between two operations on its disk, and while it recovers from that the power is cut.
     EndTwice {
         whom: Whom,
         operations: u64,
@@ -76,7 +76,7 @@ pub(crate) enum Fault {
     PowerCutOfAll {
         down: SimDuration,
     },
-    /// The machine stands still. Messages of members are taken so much later than those of clients, when it goes on.
+    /// The machine stands still. Messages of members are taken later than those of clients by a time, when it goes on.
     Pause {
         whom: Whom,
         span: SimDuration,
@@ -106,7 +106,7 @@ pub(crate) enum Fault {
         by: SimDuration,
         span: SimDuration,
     },
-    /// Messages of others reach the member so much later, and after half of that its own reach nobody.
+    /// Messages of others reach the member later by a time, and after half of that its own are lost.
     HearsLate {
         whom: Whom,
         by: SimDuration,
@@ -163,7 +163,7 @@ pub(crate) enum Fault {
         span: SimDuration,
     },
     /// A machine gets a new disk, and is cut off together with one that sleeps: that one will find it when it wakes, as
-    /// the leader that it was, or as somebody who has heard of none.
+    /// the leader that it was, or as a member that has heard of none.
     NewDiskBesideSleeper {
         leads: bool,
         down: SimDuration,
@@ -175,12 +175,12 @@ pub(crate) enum Fault {
         down: SimDuration,
         dice: u64,
     },
-    /// Somebody copies the disk of a member that follows, or puts such a copy back.
+    /// The disk is copied of a member that follows, or puts such a copy back.
     OldDisk {
         member: u8,
         down: SimDuration,
     },
-    /// The same, and the clock goes back: between the two the member was started again with a clock that was so much ahead.
+    /// An old disk, and the clock goes back: between the two the member was started again with a clock that was so much ahead.
     OldDiskAndClock {
         member: u8,
         down: SimDuration,
@@ -304,7 +304,7 @@ impl FaultKind {
         FaultKind::NeighboursDisk,
     ];
 
-    /// True if a machine may forget by it, or hold what nobody has written.
+    /// True if a machine may forget by it, or hold what was never written.
     pub(crate) fn loses_data(self) -> bool {
         use FaultKind::{Flip, ForeignDisk, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart};
         use FaultKind::{OldDisk, OldDiskAndClock, WrongState};
@@ -313,7 +313,7 @@ impl FaultKind {
     }
 }
 
-/// Plans faults on so many machines from a time on, in so long a run.
+/// Plans faults on `machines` machines from a time on, until the end of a run.
 pub(crate) fn plan(
     kinds: &[FaultKind],
     from: Time,

@@ -51,7 +51,7 @@ pub(crate) struct Machine {
     pub(crate) paused_until: Time,
     /// Until then nothing of other members is taken, though it arrives.
     pub(crate) deaf_until: Time,
-    /// Syncs take longer by so much, until then.
+    /// Syncs take longer by a time, until a moment.
     pub(crate) slow_disk: (SimDuration, Time),
     /// End of the process when it dies at an operation of its disk.
     pub(crate) death: End,
@@ -93,7 +93,7 @@ pub(crate) struct Machine {
     pub(crate) told_digests: BTreeMap<u64, u64>,
     /// This process has been told that most members have another state, and has to stop.
     pub(crate) is_told_to_stop: bool,
-    /// Up to here entries were applied by anybody when it lost its data.
+    /// Up to here entries were applied by any member when it lost its data.
     pub(crate) forgot: u64,
     /// Number of operations of its disk after which the power is cut, once it is started next.
     pub(crate) power_cut_in_recovery: Option<u64>,
@@ -170,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// It says that it has all entries up to this one.
+    /// The member says that it has all entries up to this one.
     pub(crate) fn acknowledges(&mut self, (index, term): (u64, u64)) {
         let (before, former) = self.acknowledged;
         self.acknowledged = (if term == former { index.max(before) } else { index }, term);
@@ -190,7 +190,7 @@ impl Machine {
         self.flipped.clone().filter(|_| self.was_wrong)
     }
 
-    /// It is told the digest that most voters had after an entry.
+    /// The member is told the digest that most voters had after an entry.
     pub(crate) fn is_told(&mut self, (index, right): (u64, u64)) {
         self.is_told_to_stop |= self.told_digests.get(&index).is_some_and(|own| *own != right);
     }
@@ -232,7 +232,7 @@ impl Machine {
         }
     }
 
-    /// It has a disk on which nothing is. No process runs. By now somebody has applied entries up to `forgets`.
+    /// The machine has an empty disk, and no process runs. By now some member has applied entries up to `forgets`.
     pub(crate) fn replace_disk(&mut self, forgets: u64) {
         (self.forgot, self.voted, self.power_cut_in_recovery) = (forgets, (0, 0), None);
         self.disk = SimDisk::new(self.chance.word());
@@ -279,14 +279,14 @@ impl Machine {
         self.flipped.clone()
     }
 
-    /// The process has ended because its state is wrong, and the next one begins with none. By now somebody has applied
+    /// The process has ended because its state is wrong, and the next one begins with none. By now some member has applied
     /// entries up to `forgets`.
     pub(crate) fn puts_state_aside(&mut self, forgets: u64) {
         (self.wrong, self.flipped, self.forgot, self.voted) = (None, None, forgets, (0, 0));
         (self.applied, self.acknowledged) = (0, (0, 0));
     }
 
-    /// Somebody keeps a copy of its disk.
+    /// A copy of the disk is kept.
     pub(crate) fn copy_disk(&mut self) {
         self.copy = Some(self.disk.copy(self.chance.word()));
     }
@@ -298,7 +298,7 @@ impl Machine {
         self.full_until = self.full_until.max(until);
     }
 
-    /// Somebody makes room, unless the disk is to be full for longer.
+    /// There is room again, unless the disk is to be full for longer.
     pub(crate) fn make_room(&mut self, now: Time) {
         if self.full_until <= now {
             self.disk.memory().set_capacity(None);

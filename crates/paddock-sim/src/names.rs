@@ -8,7 +8,7 @@ pub(crate) const ANN: &str = "ann:apples";
 /// The user who may do everything.
 pub(crate) const SUPER: &str = "super:oranges";
 
-/// Users whom nobody knows: more than a connection may show.
+/// Unknown users: more than a connection may show.
 pub(crate) const STRANGERS: [&str; 6] = ["a:1", "b:2", "c:3", "d:4", "e:5", "f:6"];
 /// Identities that a connection may show, that of its address included.
 pub(crate) const IDENTITIES_MAX: usize = 5;
@@ -30,7 +30,7 @@ pub(crate) fn member(id: u8, role: MemberRole) -> String {
     member_at(OWN_HOSTS, id, role)
 }
 
-/// The same for an ensemble whose machines are called like this.
+/// A member of an ensemble whose machines are called like this.
 pub(crate) fn member_at(hosts: &str, id: u8, role: MemberRole) -> String {
     let role = match role {
         MemberRole::Participant => "participant",

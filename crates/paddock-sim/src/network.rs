@@ -73,7 +73,7 @@ impl Disturbance {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trouble {
-    /// Nothing arrives; what is held comes afterwards, if the connection lives so long.
+    /// Nothing arrives; what is held comes afterwards, if the connection still lives then.
     Cut {
         holds: bool,
     },

@@ -135,7 +135,7 @@ impl Theme {
         SimDuration::millis(if self == Theme::Portions { 30 } else { 2 })
     }
 
-    /// True if there is somebody who changes members.
+    /// True if there is a client that changes members.
     pub(crate) fn changes_members(self, chance: &mut Chance) -> bool {
         match self {
             Theme::Everything => chance.one_in(3),
@@ -172,7 +172,7 @@ impl Theme {
                 *weather = Weather::CALM;
                 clients.iter_mut().for_each(|client| client.pause = SimDuration::seconds(4));
             }
-            // Nobody learns from a snapshot before digests are compared: a majority with the same wrong state would be right.
+            // No member learns from a snapshot before digests are compared: a majority with the same wrong state would be right.
             Theme::WrongStates => {
                 (settings.snapshot_writes, settings.snapshot_log_bytes) = (1000, 1 << 20);
                 (settings.segment_bytes, settings.entry_bytes_kept) = (64 << 10, 1 << 20);

@@ -32,7 +32,7 @@ impl Trace {
     pub(crate) fn note(&mut self, now: Time, what: Arguments<'_>) {
         self.line.clear();
         writeln!(self.line, "{now} {what}").expect("a string takes every text");
-        // FNV-1a, over words where there are whole ones: nobody tries to deceive it.
+        // FNV-1a, over words where there are whole ones: it need not withstand an attacker.
         for word in self.line.as_bytes().chunks(8) {
             let mut bytes = [0; 8];
             bytes[..word.len()].copy_from_slice(word);

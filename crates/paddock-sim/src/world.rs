@@ -25,7 +25,7 @@ use clients::Wire;
 use healing::Stage;
 use paddock_chance::Chance;
 
-/// A run has no end if it has so many steps.
+/// A run has no end if it has this many steps.
 const STEPS_MAX: u64 = 5_000_000;
 
 #[derive(Debug)]
@@ -67,11 +67,11 @@ pub(crate) enum Event {
     },
     /// A tick of the twin, if there is one.
     TwinTicks,
-    /// Somebody makes room on a full disk.
+    /// There is room again on a full disk.
     Room {
         member: u8,
     },
-    /// Whoever leads ends.
+    /// The leader ends.
     EndLeader,
     /// Faults end, and then one thing after the other must become right.
     Stage,

@@ -28,10 +28,10 @@ use crate::workload::Lane;
 const WAKER: Token = Token(usize::MAX);
 const TIMER: Token = Token(usize::MAX - 1);
 const BUFFER_BYTES: usize = 256 << 10;
-/// A thread opens so many sessions at once: more would overflow a listener's queue.
+/// A thread opens this many sessions at once: more would overflow a listener's queue.
 const CONNECTING_MAX: usize = 64;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
-/// Answers that have not come so long after the last request are lost.
+/// Answers that have not come this long after the last request are lost.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 const SLICE: Duration = Duration::from_secs(1);
 
@@ -247,7 +247,7 @@ impl Reactor {
     }
 
     fn tell(&self, news: News) {
-        // Nobody listens any more when the run was given up.
+        // The receiver is gone when the run was given up.
         let _ = self.news.send((self.share.number, news));
     }
 

@@ -82,7 +82,7 @@ pub(crate) enum Mood {
     Ready,
     /// Ask again when something has come for it.
     Waiting,
-    /// Ask again when something has come for anybody.
+    /// Ask again when something has come for any session.
     Watching,
     /// Ask again then; the next request counts from there.
     Until(Instant),

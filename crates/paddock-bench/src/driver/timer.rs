@@ -43,7 +43,7 @@ impl Timer {
         Ok(())
     }
 
-    /// It has rung.
+    /// The timer has rung.
     pub(crate) fn rang(&mut self) {
         self.armed_for = None;
     }

@@ -1,7 +1,7 @@
 //! One self-contained HTML page: text, tables, charts, and the figures as JSON.
 //!
 //! The page asks for nothing beyond itself; its own policy forbids it, so that even a mistake here could not make a
-//! reader's browser call anyone. A `Page` is plain data: a run fills one (`run.rs`, `tables.rs`), and so can whoever compares runs.
+//! reader's browser call anyone. A `Page` is plain data: a run fills one (`run.rs`, `tables.rs`), and so can a comparison of runs.
 
 mod run;
 mod tables;

@@ -53,7 +53,7 @@ pub(super) fn phased() -> RunReport {
     RunReport { workload: "smoketest".to_owned(), phases, ..mixed() }
 }
 
-/// A run whose names come from somebody who means harm.
+/// A run whose names come from a hostile server.
 pub(super) fn hostile() -> RunReport {
     let mut report = mixed();
     report.workload = "</title><script>alert(1)</script>\u{1b}[2J".to_owned();

@@ -63,7 +63,7 @@ const SIZES: [UnitStep; 5] = [
 ];
 const THOUSANDS: [UnitStep; 4] = [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
 
-/// Sign for a figure that nobody measured.
+/// Sign for a figure that was not measured.
 pub const NOTHING: &str = "–";
 
 /// A time that is given in microseconds: `12.3 us`, `1.23 ms`, `60.0 s`.

@@ -46,7 +46,7 @@ pub enum End {
 
 /// Requests per second of a machine of our day with many in flight; only the estimate depends on it.
 const REQUESTS_PER_SECOND: f64 = 40_000.0;
-/// The same for one request after the other.
+/// Turns a second with one request after the other.
 const TURNS_PER_SECOND: f64 = 2_000.0;
 /// A server's start and end.
 const START_AND_STOP: Duration = Duration::from_secs(3);

@@ -18,7 +18,7 @@ use crate::{BenchError, causes};
 
 /// Receiver of a suite's progress.
 pub trait Watcher {
-    /// A suite begins, of so many steps, of which some are there from an earlier run.
+    /// A suite begins, of `steps` steps, of which some are there from an earlier run.
     fn plan(&mut self, suite: &Suite, steps: usize, done: usize, left: Duration);
     fn begin(&mut self, step: &SuiteStep<'_>);
     /// Reports the number of znodes that exist so far, of those whose memory is measured.
@@ -168,7 +168,7 @@ impl Conductor<'_> {
         };
         let outcome = match measured {
             Ok(outcome) => outcome,
-            // It would be the same for every server.
+            // The mistake would be the same for every server.
             Err(error @ (BenchError::Usage(_) | BenchError::InFile { .. })) => return Err(error),
             Err(error) => Some(StepOutcome::Failed(causes(&error))),
         };

@@ -40,7 +40,7 @@ impl Crowd {
         let runtime = runtime.map_err(system("start the clients of idle sessions"))?;
         let (handle, (stop, stopped)) = (runtime.handle().clone(), oneshot::channel());
         let thread = thread::Builder::new().name("bench-idle".to_owned());
-        // It ends with an error when the sender is dropped, and all connections end with the runtime.
+        // The channel ends with an error when the sender is dropped, and all connections end with the runtime.
         let thread = thread.spawn(move || {
             let _ = runtime.block_on(stopped);
         });
@@ -77,7 +77,7 @@ impl Crowd {
         self.runtime.spawn(async move { Client::connect(&host, options).await })
     }
 
-    /// Lets each of the sessions from `first` on watch so many znodes: `path` names them by session and number. False if the
+    /// Lets each of the sessions from `first` on watch `count` znodes: `path` names them by session and number. False if the
     /// user stopped it.
     pub(super) fn watch(
         &self,

@@ -20,7 +20,7 @@ pub struct Idle {
 pub struct SnapshotPlan {
     pub tree: Znodes,
     pub values: Values,
-    /// A snapshot is taken after so many writes.
+    /// A snapshot is taken after this many writes.
     pub writes: u64,
     /// Seconds of writing, without snapshots and with them.
     pub time_s: f64,
@@ -47,11 +47,11 @@ pub enum Grown {
     Znodes,
     /// Sessions that idle.
     Sessions,
-    /// Watches of ten sessions together, on znodes that nobody writes to.
+    /// Watches of ten sessions together, on znodes that are not written to.
     Watches,
 }
 
-/// Each is played so many times on both servers in turns, and the medians count.
+/// Each is played this number of times on both servers in turns, and the medians count.
 pub(super) const ROUNDS: usize = 3;
 /// Workloads in the order of their runs; znodes that a create has made are removed before the next one.
 pub(super) const WORKLOADS: [&str; 3] = ["get", "set", "create"];

@@ -15,7 +15,7 @@ use crate::workload::tree::{Values, Znodes};
 /// After how many znodes progress is told.
 const STRIDE: usize = 10_000;
 
-/// Figures of so many znodes by the resident memory of all members together, in bytes, when only their parents were there and
+/// Figures of `znodes` znodes by the resident memory of all members together, in bytes, when only their parents were there and
 /// when they were.
 fn figures(znodes: usize, before: u64, after: u64, elapsed_s: f64) -> Vec<FigureValue> {
     let (before, after) = (before as f64, after as f64);

@@ -101,7 +101,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         if self.status.is_none() {
-            // A killed process ends; there is nobody to tell if it could not be waited for.
+            // A killed process ends; no caller can be told if it could not be waited for.
             let _ = self.child.wait();
         }
         running().remove(&self.child.id());
@@ -126,7 +126,7 @@ fn kill_group(pid: u32, signal: Signal) {
     let _ = kill_process_group(pid.expect("process numbers are positive"), signal);
 }
 
-/// The process group; none if the process has ended, even if nobody has waited for it yet.
+/// The process group; none if the process has ended, even if it was not waited for it yet.
 fn group_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything, spaces too.

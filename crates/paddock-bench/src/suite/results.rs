@@ -43,7 +43,7 @@ impl StepOutcome {
 pub(super) struct Record {
     #[serde(flatten)]
     pub(super) place: StepPlace,
-    /// The same for people.
+    /// The key as people read it.
     pub(super) what: String,
     pub(super) outcome: StepOutcome,
 }

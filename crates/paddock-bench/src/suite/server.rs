@@ -17,10 +17,10 @@ const ATTEMPT: Duration = Duration::from_secs(1);
 
 /// Pause before a server that does not serve yet is asked again, at least. More questions would be a load of their own.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Pauses that fit into the time which the start has taken so far: the time of a start is exact to one part of so many.
+/// Pauses that fit into the time which the start has taken so far: the time of a start is exact to one part of this number.
 const QUESTIONS: u32 = 100;
 
-/// A number of writes after which nobody comes: snapshots are not taken where they are not measured.
+/// A number of writes that no run reaches: snapshots are not taken where they are not measured.
 pub(super) const NEVER: u64 = 1_000_000_000;
 
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl<'a> Server<'a> {
         Ok(server)
     }
 
-    /// Ends all members in good order and starts them again on what they wrote, to take snapshots after so many writes.
+    /// Ends all members in good order and starts them again on what they wrote, to take snapshots after `snapshot_writes` writes.
     pub(super) fn restart(&mut self, snapshot_writes: u64, stop: &AtomicBool) -> Result<(), NotServing> {
         let mut all = self.stop_members()?;
         all.iter_mut().for_each(|values| values.snapshot_writes = snapshot_writes.to_string());

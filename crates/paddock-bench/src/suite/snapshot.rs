@@ -26,7 +26,7 @@ struct SnapshotReport {
     znodes: usize,
     /// The start on an empty directory.
     empty: Start,
-    /// The same with the snapshot, and few writes behind it.
+    /// A start with the snapshot, and few writes behind it.
     loaded: Start,
     /// Bytes of the log for one create of many that came at once.
     log_bytes_per_create: f64,
@@ -46,7 +46,7 @@ struct Start {
 
 /// A server that has not taken its snapshots by then will not.
 const SNAPSHOTS_WITHIN: Duration = Duration::from_secs(120);
-/// Files that do not change for so long are finished.
+/// Files that do not change for this time are finished.
 const UNCHANGED: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
 

@@ -53,7 +53,7 @@ impl Writer {
         Ok(Writer { host: host.to_owned(), runtime, client, tree: tree.clone(), values, chance })
     }
 
-    /// Writes for so long and tells every latency; false if the user stopped it.
+    /// Writes for a time and tells every latency; false if the user stopped it.
     pub(super) fn write(
         &mut self,
         time: Duration,
@@ -76,7 +76,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Writes for so long and watches the server meanwhile; none if the user stopped it.
+    /// Writes for a time and watches the server meanwhile; none if the user stopped it.
     pub(super) fn measure(
         &mut self,
         time: Duration,

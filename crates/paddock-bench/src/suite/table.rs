@@ -14,7 +14,7 @@ use crate::report::units::{NOTHING, number};
 #[derive(Clone, Copy)]
 enum Shown {
     Always,
-    /// Only where servers had the same to do: what a server has stored after so many seconds depends on how quick it is,
+    /// Only where servers had the same to do: what a server has stored after the same time depends on how quick it is,
     /// and so does its memory.
     ForTheSameWork,
     /// Only where servers differ by more than what their answers happen to hold: otherwise they are spoken to alike.

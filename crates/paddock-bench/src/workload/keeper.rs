@@ -135,7 +135,7 @@ impl KeeperFile {
         self.connections.iter().filter_map(|connection| connection.connection_timeout).max()
     }
 
-    /// The same seed gives the same znodes and, to each session, the same requests.
+    /// An equal seed gives the same znodes and, to each session, the same requests.
     pub fn workload(self, seed: u64) -> KeeperWorkload {
         KeeperWorkload {
             name: file_name(&self.path),

@@ -4,7 +4,7 @@ use super::shape::{Setup, Shape};
 use super::tree::Znodes;
 use super::{Lane, Next, Operation, Request, Znode};
 
-/// Number of znodes unless there is a tree already or somebody wants more, and of the parents over which they are spread.
+/// Number of znodes unless there is a tree already or the options want more, and of the parents over which they are spread.
 const ZNODES: usize = 10_000;
 const PARENTS: usize = 100;
 /// With more znodes there are more parents.

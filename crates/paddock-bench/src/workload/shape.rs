@@ -17,7 +17,7 @@ pub struct Shape {
     pub among: Option<usize>,
     /// Znodes that `get` and `set` act on, if they are there already and stay.
     pub tree: Option<Znodes>,
-    /// The same seed makes the same requests.
+    /// An equal seed makes the same requests.
     pub seed: u64,
 }
 

@@ -20,7 +20,7 @@ pub enum Values {
     Same,
     /// Data as services keep it: a few fields with hosts and numbers, different in each znode.
     Text,
-    /// Data that nobody can compress.
+    /// Data that cannot be compressed.
     Random,
 }
 

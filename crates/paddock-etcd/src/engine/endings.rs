@@ -129,7 +129,7 @@ impl Engine {
         for part in flight.parts {
             if let Part::Client { conn, waiting, .. } = part {
                 match (waiting.item, code) {
-                    // It ends when there is space again: its client waits for that, or for nothing.
+                    // A close ends when there is space again: its client waits for that, or for nothing.
                     (Item::Write { xid, op: OpCode::CloseSession, command }, _) if is_for_space => {
                         self.close_session_later(conn, xid, &command);
                         continue;
@@ -153,7 +153,7 @@ impl Engine {
     }
 
     pub(super) fn note_refusal(&mut self, now: Now, error: &CallError) {
-        // Each write is refused for want of space until somebody has made room.
+        // Each write is refused for want of space until there is room.
         if *error != CallError::NoSpace || self.note_refusal_of_space(now) {
             tracing::warn!(%error, "etcd did not carry out a transaction");
         }
@@ -185,7 +185,7 @@ impl Engine {
         for number in self.flights.overdue(before_ms) {
             let Some(flight) = self.flights.get_mut(number) else { continue };
             conns.extend(flight.conns());
-            // One that is carried out ends when the watch stream brings it.
+            // A transaction that is carried out ends when the watch stream brings it.
             if !matches!(flight.fate, Fate::Done(_)) {
                 left.extend(flight.conns());
                 self.flights.remove(number);
@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// Asserts what is true between two inputs: a transaction that is under way will be heard of, keys count as written and compared
-    /// by these alone, and whoever waits does so for something that comes.
+    /// by these alone, and connections that wait do so for something that comes.
     pub fn assert_sound(&self) {
         self.flights.assert_counted();
         for (number, flight) in self.flights.iter() {

@@ -1,4 +1,4 @@
-//! Following the watch stream: revisions are installed, and whoever waits for one is answered.
+//! Following the watch stream: revisions are installed, and requests that wait for one are answered.
 
 use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid};
 use paddock_state::{ConnId, Connected, Now, Outboxes, State};
@@ -50,7 +50,7 @@ impl Engine {
         let lost_ms = self.watch.lost_ms.take();
         if lost_ms.is_some_and(|lost_ms| now.monotonic_ms >= lost_ms + ABSENCE_MS) {
             tracing::info!("following etcd again");
-            // Nobody could come back to a session meanwhile.
+            // No client could come back to a session meanwhile.
             let renewed = self.leases.renew_all(now.monotonic_ms);
             effects.keep_alive.extend(renewed.into_iter().map(|session| self.mirror.lease_of(session)));
         }
@@ -158,7 +158,7 @@ impl Engine {
         }
     }
 
-    /// The session goes on at another connection: it does not end, and whoever waits for that is not answered.
+    /// The session goes on at another connection: it does not end, and the close that waits for that is not answered.
     fn end_closing(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
         self.expiring.remove(&session);
         if let Some((conn, _)) = self.closing.remove(&session) {
@@ -262,7 +262,7 @@ impl Engine {
         let connected = Connected { session, timeout_ms, read_only: false };
         let password = state.tree().password(session);
         match reply {
-            // It is bound to an identity that was not known where the client was let in.
+            // The session is bound to an identity that was not known where the client was let in.
             Err(ErrorCode::NoAuth) => return self.close(conn, state, out),
             Err(_) => {
                 self.lanes.release(conn);

@@ -99,7 +99,7 @@ impl Engine {
         out: &mut Outboxes,
     ) {
         let is_lost = matches!(result, Err(CallError::Lost(_)));
-        // Somebody else has the id, or it is ours and the answer was lost: another one is as good. An id is asked for once, so
+        // Another lease has the id, or it is ours and the answer was lost: another one is as good. An id is asked for once, so
         // that a lease which is gone never comes back by a call that arrives late.
         let is_in_doubt = is_lost || matches!(result, Err(CallError::LeaseExists));
         let next = is_in_doubt.then(|| self.leases.take_id());

@@ -27,11 +27,11 @@ const EPHEMERALS_PER_TRANSACTION: usize = 3;
 enum Drained {
     /// Some of it is in the batch.
     Taken,
-    /// It waits for etcd otherwise.
+    /// The request waits for etcd otherwise.
     Waits,
-    /// It meets the batch.
+    /// The request meets the batch.
     Later,
-    /// It meets a transaction that is under way.
+    /// The request meets a transaction that is under way.
     Blocked,
     /// Another connection resumes its session.
     Held,

@@ -42,7 +42,7 @@ fn contact_counts_when_the_state_has_come_as_far_as_the_answer() {
     let mut front = Front::new();
     front.create("/a");
     let (_, transaction) = front.sent().expect("the create is sent");
-    // It is carried out, and its answer is on its way.
+    // The transaction is carried out, and its answer is on its way.
     front.revision += 1;
     let revision = front.revision;
     let before_ms = front.engine.confirmed_ms();
@@ -94,7 +94,7 @@ fn a_watch_stream_that_says_nothing_is_opened_anew() {
     assert_eq!(front.generation, first);
     front.pass(2000);
     assert_eq!(front.generation, first + 1);
-    // One that has nothing to say is left alone.
+    // A front end that has nothing to say is left alone.
     let mut idle = Front::new();
     idle.pass(20_000);
     assert_eq!(idle.generation, first);

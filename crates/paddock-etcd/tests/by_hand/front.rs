@@ -48,12 +48,12 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// One that has not read etcd's keys yet.
+    /// A front end that has not read etcd's keys yet.
     pub(crate) fn start() -> Front {
         Front::start_as(1)
     }
 
-    /// The same, with a number and a secret of its own.
+    /// A front end with a number and a secret of its own.
     pub(crate) fn start_as(number: u8) -> Front {
         let options = EngineOptions {
             keys: Keys::new("/p"),
@@ -87,7 +87,7 @@ impl Front {
         }
     }
 
-    /// One that follows an empty etcd, with a client.
+    /// A front end that follows an empty etcd, with a client.
     pub(crate) fn new() -> Front {
         let mut front = Front::start();
         front.follow();

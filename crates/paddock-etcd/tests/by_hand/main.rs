@@ -33,7 +33,7 @@ fn a_page_that_does_not_come_is_asked_for_with_fewer_keys() {
     front.input(Input::Answer(id, Err(CallError::Lost("too late".to_owned()))));
     let (id, again, fewer) = asked_page(&mut front);
     assert_eq!((again, fewer), (first.clone(), limit / 2));
-    // It comes, and is large: the next one has as many bytes as a page should have.
+    // The page comes, and is large: the next one has as many bytes as a page should have.
     let key = Keys::new("/p").znode("/a");
     let znode = Znode {
         data: Some(vec![0; 1 << 20]),

@@ -53,7 +53,7 @@ fn a_close_in_portions_ends_the_session_first_and_is_answered_last() {
         front.pass(50);
         let before = left(&front);
         let portion = front.sent().expect("a portion is sent");
-        // One that gets no answer is sent again.
+        // A portion that gets no answer is sent again.
         front.fail(portion.0, CallError::Lost("by the test".to_owned()));
         front.pass(50);
         let again = front.sent().expect("it is sent again");

@@ -15,7 +15,7 @@ fn keyed(front: &Front) -> Resumption {
     Resumption::keyed(front.session, SESSION_TIMEOUT_MS)
 }
 
-/// A create of the session's owner has waited since somebody wanted to resume the session, and is carried out now.
+/// A create of the session's owner has waited since another connection wanted to resume the session, and is carried out now.
 fn assert_owner_goes_on(front: &mut Front) {
     let (conn, session) = (front.conn, front.session);
     let create = front.sent().expect("the owner's request is carried out");
@@ -154,7 +154,7 @@ fn a_resume_that_is_gone_before_it_has_its_lease_leaves_the_owner_as_it_was() {
     assert_owner_goes_on(&mut front);
 }
 
-/// A client that has yet to prove who it is is told that its session lives, and whoever is served on it goes on.
+/// A client that has yet to prove who it is is told that its session lives, and the connection that is served on it goes on.
 #[test]
 fn a_provisional_resume_changes_nothing_for_the_owner() {
     let mut front = Front::new();

@@ -250,7 +250,7 @@ fn races(stage: &mut Stage<'_>) {
     second.follow(keys, *store, revision);
     assert_eq!(second.try_write(keys, *store, BOB, &wish()), Some(vec![Err(ErrorCode::NodeExists)]));
 
-    // An ACL leaves no zxid behind, and still nobody may write on a state of before.
+    // An ACL leaves no zxid behind, and still no client may write on a state of before.
     let revision = store.revision();
     first.follow(keys, *store, revision);
     first.try_write(keys, *store, ANN, &[Wish::SetAcl("/a/r")]).expect("nobody was faster");

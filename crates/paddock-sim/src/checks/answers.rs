@@ -88,7 +88,7 @@ fn check_change_of_members(
         header.error
     );
     let question = Question::GetData { path: "/zookeeper/config".to_owned() };
-    // Whoever may change the members is shown what they are.
+    // A client that may change the members is shown what they are.
     let asker = Asker { session: asked.0, ids: vec![Id::new("super", "")] };
     match error {
         Some(_) => Ok(()),

@@ -1,7 +1,7 @@
 //! A member is in contact up to a time if it has applied every end of a session that a leader had proposed by then: who looks after its own
 //! connections since cannot serve one whose session has ended.
 //!
-//! Ends that nobody has applied are not judged: they may never be committed.
+//! Ends that no member has applied are not judged: they may never be committed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ const TICKS_MAX: usize = 1000;
 pub(crate) struct Contact {
     /// Time at which a leader sent an entry first that ends a session, by its index and term.
     proposed: BTreeMap<(u64, u64), Time>,
-    /// Those of them that somebody has applied.
+    /// Ends among them that a member has applied.
     ends: BTreeMap<u64, Time>,
     clocks: BTreeMap<u8, Clock>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Contact {
 /// The monotonic clock of a process at its ticks, in milliseconds, and the time of the world.
 #[derive(Debug, Default)]
 struct Clock {
-    /// The contact with which the process began, which nobody has confirmed.
+    /// The contact with which the process began, which no leader has confirmed.
     first_ms: Option<u64>,
     ticks: VecDeque<(u64, Time)>,
 }

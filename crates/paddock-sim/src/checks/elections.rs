@@ -1,4 +1,4 @@
-//! Nobody votes twice in a term. And nobody disturbs an ensemble that is well: a member asks for votes, and raises the term with
+//! No member votes twice in a term, or disturbs an ensemble that is well: a member asks for votes, and raises the term with
 //! that, only when another one has said that it would vote.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ impl Elections {
         Ok(())
     }
 
-    /// A member that has lost its data has no say before it has all that anybody had applied by then: it may have promised to
+    /// A member that has lost its data has no say before it has all that any member had applied by then: it may have promised to
     /// keep that. Its log ends with `last`.
     pub(crate) fn check_has_learned(member: u8, last: Option<u64>, forgot: u64) -> Checked {
         ensure!(
@@ -49,12 +49,12 @@ impl Elections {
         Ok(())
     }
 
-    /// A member has a new disk, or a damaged one: nobody knows for whom it has voted.
+    /// A member has a new disk, or a damaged one: it is not known for whom it has voted.
     pub(crate) fn forgets(&mut self, member: u8) {
         self.votes.retain(|(voter, _), _| *voter != member);
     }
 
-    /// Each of its requests for a vote in `term` is looked at. Whoever was told to by a leader needs nobody's word.
+    /// Each of its requests for a vote in `term` is looked at. A member that was told to by a leader needs no other word.
     pub(crate) fn check_campaign(&mut self, member: u8, term: u64, is_told: bool) -> Checked {
         self.check_vote(member, term, member)?;
         if is_told {

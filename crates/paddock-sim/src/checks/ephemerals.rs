@@ -7,7 +7,7 @@ use super::{Checked, ensure};
 
 const CHECKER: &str = "ephemerals";
 
-/// Whoever owns an ephemeral has a session.
+/// The owner of an ephemeral is a session.
 pub(crate) fn check_owners(member: u8, tree: &Tree) -> Checked {
     for (session, paths) in tree.ephemerals() {
         let lives = tree.session_timeout_ms(session).is_some();

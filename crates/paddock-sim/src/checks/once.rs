@@ -81,12 +81,12 @@ impl Once {
             Wish::ExpireSession { session } => Some(*session),
             _ => None,
         };
-        // One that has ended may be closed again, which does nothing.
+        // A session that has ended may be closed again, which does nothing.
         let is_late_end =
             ends.is_some_and(|session| happened.outcome.result.is_ok() && !self.ended.insert(session));
         let is_clients =
             !matches!(wish, Wish::CreateSession { .. } | Wish::ResumeSession { .. } | Wish::BindSession);
-        // What a session has left on the way is refused without effect, and answered to nobody.
+        // What a session has left on the way is refused without effect, and not answered.
         let is_late =
             matches!(happened.outcome.result, Err(ErrorCode::SessionMoved | ErrorCode::SessionExpired));
         if session == SessionId::NONE || !is_clients || is_late || is_late_end {

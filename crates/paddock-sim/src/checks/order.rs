@@ -2,7 +2,7 @@
 //! the order of the questions, and no answer is older than the one before, wherever the client went.
 //!
 //! All writes have their place in one order, their zxid. So linearizability of writes, and of reads behind a sync, is this:
-//! whoever asks after anybody was shown a zxid gets a later one, or the same for a sync.
+//! a client that asks after any client was shown a zxid gets a later one, or the same for a sync.
 
 use paddock_proto::Zxid;
 
@@ -43,7 +43,7 @@ impl RealTime {
         Ok(())
     }
 
-    /// The same for a read, if that is to be expected.
+    /// Checks a read, if that is to be expected.
     pub(crate) fn check_read(&self, shown: Zxid, zxid: Zxid) -> Checked {
         ensure!(
             zxid >= shown || !self.of_every_read,
@@ -53,7 +53,7 @@ impl RealTime {
         Ok(())
     }
 
-    /// The same for a sync.
+    /// Checks a sync.
     pub(crate) fn check_sync(shown: Zxid, zxid: Zxid) -> Checked {
         ensure!(
             zxid >= shown,

@@ -1,4 +1,4 @@
-//! A disk can be read again after every crash, and holds what its member has applied and acknowledged. A disk that somebody has damaged is
+//! A disk can be read again after every crash, and holds what its member has applied and acknowledged. A disk that was damaged is
 //! recognised as such, or does no harm.
 
 use paddock_replica::Replicated;
@@ -33,7 +33,7 @@ pub(crate) fn check_acknowledged(
     Ok(())
 }
 
-/// It knows for whom it has voted.
+/// A member knows for whom it has voted.
 pub(crate) fn check_vote(member: u8, written: Option<(u64, u64)>, (term, candidate): (u64, u64)) -> Checked {
     let is_there = written.is_some_and(|(last, vote)| last > term || (last, vote) == (term, candidate));
     ensure!(

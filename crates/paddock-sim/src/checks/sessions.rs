@@ -63,7 +63,7 @@ pub(crate) struct Believer {
 }
 
 impl Believer {
-    /// Nobody could have told the client in time:
+    /// No member could have told the client in time:
     /// - not a machine that cannot do or say anything. Its client will find out by itself;
     /// - not a member that was in contact with the leader all the while, but not with its client: what the leader knows of
     ///   the session is older than what the member's last contact says. Two things have to go wrong for that;
@@ -80,7 +80,7 @@ pub(crate) struct Sessions {
     ended: BTreeSet<SessionId>,
     /// Reigns of the members that lead, as far as they know.
     reigns: BTreeMap<u8, Reign>,
-    /// Those before them, of members that led and could not write for a while, and when that began. What they proposed may
+    /// Reigns before them, of members that led and could not write for a while, and when that began. What they proposed may
     /// be sent much later.
     former: BTreeMap<u8, (Reign, u64)>,
     /// The ends that were judged when they were proposed: index and term of their entry.
@@ -91,7 +91,7 @@ pub(crate) struct Sessions {
     clocks_ms: BTreeMap<u8, u64>,
     /// Time at which the monotonic clock of a member jumped last.
     jumps: BTreeMap<u8, Time>,
-    /// Those that have just been ended because they were silent, and who found that.
+    /// Sessions that have just been ended because they were silent, and who found that.
     expired: Vec<(SessionId, u8)>,
 }
 
@@ -189,7 +189,7 @@ impl Sessions {
             let of_session = believers.iter().filter(|believer| believer.session == session);
             for believer in of_session.filter(|believer| !believer.is_excused()) {
                 let Believer { client, timeout, member, .. } = believer;
-                // A leader whose clock jumps finds every session silent, and nobody else knows of the jump.
+                // A leader whose clock jumps finds every session silent, and no other member knows of the jump.
                 let jump =
                     self.jumps.get(&judge).filter(|jump| now - **jump <= *timeout + SimDuration::seconds(1));
                 ensure!(

@@ -1,6 +1,6 @@
-//! The log as it was first applied by anybody, played to the model: what every later answer and state is compared with.
+//! The log as it was first applied by any member, played to the model: what every later answer and state is compared with.
 //!
-//! Committed entries never change: whoever applies one later must have the same. A batch counts once, and only when it is
+//! Committed entries never change: a member that applies one later must have the same. A batch counts once, and only when it is
 //! the next one of its member; whether that loses or repeats what a client asked for is for others to judge.
 
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl Truth {
         Truth { removed_at_once, ..Truth::default() }
     }
 
-    /// A member applies an entry. Answers with what happened, if nobody has applied it before.
+    /// A member applies an entry. Answers with what happened, if no member has applied it before.
     pub(crate) fn observe(&mut self, member: u8, entry: &LogEntry) -> Checked<Vec<Rc<Happened>>> {
         let LogEntry { index, term, payload, .. } = entry;
         ensure!(

@@ -24,7 +24,7 @@ pub(crate) trait History {
     /// Zxids of a znode as they were at this zxid, or `None` if it was not there.
     fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps>;
 
-    /// True if somebody with these identities may read a znode as it was at this zxid. Without ACLs everybody may.
+    /// True if a client with these identities may read a znode as it was at this zxid. Without ACLs everybody may.
     fn may_read_at(&self, _zxid: Zxid, _path: &str, _ids: &[Id]) -> bool {
         true
     }
@@ -37,7 +37,7 @@ pub(crate) struct Stamps {
     pub(crate) pzxid: Zxid,
 }
 
-/// A member holds the watches of its clients and no others. Of connections that it does not know to be over nobody can tell.
+/// A member holds the watches of its clients and no others. Of connections that it does not know to be over it cannot be told.
 pub(crate) fn check_held(member: u8, found: usize, expected: usize, knows_all: bool) -> Checked {
     ensure!(
         found == expected || (found > expected && !knows_all),
@@ -175,7 +175,7 @@ impl Watching {
     /// Number of watches after the changes up to `zxid`, as a server counts them: by znode, those on it and those on
     /// its children.
     ///
-    /// It may hold those that are uncertain as well.
+    /// A member may hold those that are uncertain as well.
     pub(crate) fn held_at(&self, history: &impl History, zxid: Zxid, ids: &[Id]) -> usize {
         let mut later = self.clone();
         later.play(history, zxid, ids);
@@ -279,7 +279,7 @@ impl Watching {
         for path in &self.known.exist {
             match history.stamps_at(now, path) {
                 Some(_) if may_read(path) => tell(EventKind::NodeCreated, path),
-                // It watches the data of a znode that is there.
+                // The client watches the data of a znode that is there.
                 Some(_) => drop(hidden.data.insert(path.clone())),
                 None => drop(left.exist.insert(path.clone())),
             }

@@ -92,7 +92,7 @@ impl Ask {
 pub(crate) struct Request {
     pub(crate) xid: Xid,
     pub(crate) ask: Ask,
-    /// The newest zxid that anybody had seen when it was asked.
+    /// The newest zxid that any client had seen when it was asked.
     pub(crate) shown: Zxid,
     /// The identities that the connection had shown before.
     pub(crate) ids: Vec<Id>,

@@ -12,7 +12,7 @@ use paddock_chance::Chance;
 const TOPS: [&str; 4] = ["/a", "/b", "/c", "/d"];
 const NAMES: [&str; 3] = ["x", "y", "z"];
 const BOXES: [&str; 2] = ["/box-1", "/box-2"];
-/// With so many znodes there is more deleted than created.
+/// With this many znodes there is more deleted than created.
 const ZNODES_MAX: usize = 80;
 
 #[derive(Clone, Debug)]
@@ -25,11 +25,11 @@ pub(crate) struct Habits {
     watches: u64,
     /// Requests that are under way, at most.
     pub(crate) depth: u64,
-    /// Between bursts of requests it thinks about so long.
+    /// Between bursts of requests it thinks about this long.
     pub(crate) pause: SimDuration,
-    /// One of so many times it moves to another member, without need.
+    /// One time of this many it moves to another member, without need.
     pub(crate) moves: u64,
-    /// The same for closing its session, and for vanishing.
+    /// Likewise, for closing its session, and for vanishing.
     pub(crate) closes: u64,
     pub(crate) vanishes: u64,
     /// The session timeout it asks for.
@@ -42,11 +42,11 @@ pub(crate) struct Habits {
     pub(crate) extensions: Extensions,
     /// Some time after it has connected, and not before anything else.
     pub(crate) identifies_late: bool,
-    /// It asks for lists more than for anything else, and changes what they say and who may read them.
+    /// The client asks for lists more than for anything else, and changes what they say and who may read them.
     lists: bool,
-    /// Now and then it shows another user that nobody knows, until it may not.
+    /// Now and then it shows another unknown user, until it may not.
     pub(crate) shows_strangers: bool,
-    /// It changes who takes part, and knows of so many machines.
+    /// The client changes members, and knows of this many machines.
     changes_members_of: Option<u8>,
 }
 
@@ -72,14 +72,14 @@ impl Habits {
         }
     }
 
-    /// It waits for each answer, and has the patience to wait for a member that sleeps.
+    /// A client that waits for each answer, and has the patience to wait for a member that sleeps.
     pub(crate) fn asks_what_is_newest(&mut self, tick_ms: u64) {
         (self.depth, self.syncs, self.pause) = (self.depth.min(4), 600, SimDuration::millis(50));
         self.timeout_ms = (20 * tick_ms) as i32;
         (self.moves, self.closes) = (1000, 1000);
     }
 
-    /// Its session ends soon after nobody has heard of it, and it holds something meanwhile.
+    /// Its session ends soon after it was heard last, and it holds something meanwhile.
     pub(crate) fn stay_with_short_timeout(&mut self, tick_ms: u64) {
         self.timeout_ms = (2 * tick_ms) as i32;
         (self.moves, self.closes, self.vanishes) = (1000, 1000, 10_000);
@@ -103,7 +103,7 @@ impl Habits {
         (self.closes, self.timeout_ms) = (30, (10 * tick_ms) as i32);
     }
 
-    /// It speaks ClickHouse's dialect, in which events have no zxid: it sets no watches.
+    /// A client that speaks ClickHouse's dialect, in which events have no zxid: it sets no watches.
     pub(crate) fn speak_clickhouse(&mut self, chance: &mut Chance) {
         let mut asks = || chance.one_in(2);
         self.extensions = Extensions { wide_xids: asks(), compression: asks(), tracing: asks() };
@@ -111,7 +111,7 @@ impl Habits {
         self.watches = 0;
     }
 
-    /// The same for somebody who may do everything, and changes members now and then.
+    /// Habits of an operator, who may do everything, and changes members now and then.
     pub(crate) fn of_operator(self, machines: u8, chance: &mut Chance) -> Habits {
         Habits {
             depth: *chance.pick(&[1, 1, 4]),
@@ -123,7 +123,7 @@ impl Habits {
         }
     }
 
-    /// The same for somebody who leaves the members as they are.
+    /// Habits of a user, who leaves the members as they are.
     pub(crate) fn of_user(self) -> Habits {
         Habits { changes_members_of: None, ..self }
     }
@@ -279,7 +279,7 @@ impl Mind<'_> {
         Ask::Read { question, watch: self.chance.permille(watches) }
     }
 
-    /// A path that somebody may have used, or that is there.
+    /// A path that a client may have used, or that is there.
     fn path(&mut self) -> String {
         match self.chance.below(20) {
             0..10 => {

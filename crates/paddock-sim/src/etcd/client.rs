@@ -24,7 +24,7 @@ pub(crate) enum Ask {
     Set {
         path: String,
     },
-    /// Deletes what this client has created, and nobody else deletes.
+    /// Deletes what this client has created, and no other client deletes.
     Delete {
         path: String,
     },

@@ -121,7 +121,7 @@ impl World {
         self.input(front, Input::Answer(id, answer))
     }
 
-    /// An answer that took its time arrives, unless nobody waits for it any more.
+    /// An answer that took its time arrives, unless its call was given up.
     fn deliver_slow_answer(&mut self, front: usize) -> Checked {
         let now_ms = self.now_ms();
         let at = &mut self.fronts[front];

@@ -1,4 +1,4 @@
-//! etcd without space: its alarm NOSPACE refuses whatever puts a key, and grants no leases, until somebody disarms it.
+//! etcd without space: its alarm NOSPACE refuses all that puts a key, and grants no leases, until it is disarmed.
 
 use super::client::{Ask, Owned, QUOTA_EXCEEDED, Reply, Waiting};
 use super::store::Store;

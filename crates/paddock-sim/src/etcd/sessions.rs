@@ -72,7 +72,7 @@ impl World {
         }
         let at = self.chance.index(CLIENTS);
         let Some(session) = self.clients[at].session else { return Ok(()) };
-        // It shows the password that ZooKeeper would have made, or has yet to prove who it is.
+        // The client shows the password that ZooKeeper would have made, or has yet to prove who it is.
         let is_asking = self.chance.one_in(3);
         let timeout_ms = TIMEOUT_MS << self.chance.below(2);
         let keyed = Resumption::keyed(session, timeout_ms);

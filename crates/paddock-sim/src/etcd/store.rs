@@ -36,7 +36,7 @@ pub(crate) struct Store {
     /// Time of the last refusal for want of space, in milliseconds.
     pub(crate) refused_ms: Option<u64>,
     keys: Keys,
-    /// Newest revision, which may be that of a key that nobody here asks for.
+    /// Newest revision, which may be that of a key that no front end asks for.
     revision: i64,
     /// Newest value of each key, and its lease.
     pairs: BTreeMap<Vec<u8>, (KeyEvent, Option<i64>)>,
@@ -191,7 +191,7 @@ impl Store {
         }
     }
 
-    /// Somebody else writes a key of its own.
+    /// Another program writes a key of its own.
     pub(crate) fn write_elsewhere(&mut self) {
         self.revision += 1;
     }
@@ -232,7 +232,7 @@ impl Store {
         Ok(self.revision_from(first))
     }
 
-    /// The same, compacted or not.
+    /// Events of revisions from `first` on, compacted or not.
     pub(crate) fn revision_from(&self, first: i64) -> Option<&[KeyEvent]> {
         let behind = &self.history[self.events_before(first)..];
         let of = behind.first()?.mod_revision;

@@ -5,7 +5,7 @@ use paddock_chance::Chance;
 /// Odds of what does not happen in a run.
 const NEVER: u64 = u64::MAX;
 
-/// Each of these happens in one of so many cases, but for the last.
+/// Each of these happens in one case of the number given, but for the last.
 #[derive(Clone, Debug)]
 pub(crate) struct Weather {
     /// A call is lost on its way to etcd, or its answer on the way back.
@@ -30,7 +30,7 @@ pub(crate) struct Weather {
     pub(crate) disconnect: u64,
     /// A client without a connection connects.
     pub(crate) connect: u64,
-    /// In a step, somebody writes another key of etcd.
+    /// In a step, another program writes another key of etcd.
     pub(crate) foreign: u64,
     /// Time that passes from tick to tick, in milliseconds.
     pub(crate) tick_ms: u64,

@@ -11,12 +11,12 @@ use super::front::{Workers, Yield};
 use super::shell::{Locked, SnapshotDesk};
 use crate::wire::{Frame, Packet};
 
-/// Whoever decides which threads have the state when the engine lets it go within an entry.
+/// The world, which decides which threads have the state when the engine lets it go within an entry.
 pub(crate) trait Others {
     fn have_state(&mut self, beside: &mut Beside<'_>);
 }
 
-/// Nobody wants it.
+/// No thread wants it.
 impl Others for () {
     fn have_state(&mut self, _: &mut Beside<'_>) {}
 }

@@ -47,7 +47,7 @@ impl MachineClock {
         self.monotonic_us += by.0;
     }
 
-    /// The machine was switched on: the clock that nobody sets begins anew, and the other one if no battery kept it.
+    /// The machine was switched on: the clock that cannot be set begins anew, and the other one if no battery kept it.
     pub(crate) fn boot(&mut self, now: Time, wall_ms: Option<i64>) {
         self.settle(now);
         self.monotonic_us = 1_000_000;

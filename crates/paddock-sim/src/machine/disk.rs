@@ -45,12 +45,12 @@ impl SimDisk {
         SimDisk { memory: self.memory.copy(seed), process: Arc::default() }
     }
 
-    /// The disk itself, for whoever does things to it that no process does.
+    /// The disk itself, for faults, which do things to it that no process does.
     pub(crate) fn memory(&self) -> &MemDisk {
         &self.memory
     }
 
-    /// Lets the process die at an operation that changes the disk, after so many others.
+    /// Lets the process die at an operation that changes the disk, after `operations` others.
     pub(crate) fn die_after(&self, operations: u64, moment: Moment) {
         let mut process = self.process();
         process.dies_at = Some((process.operations + operations, moment));
@@ -61,7 +61,7 @@ impl SimDisk {
         self.process().is_dead = true;
     }
 
-    /// Lets an operation of this kind fail, after so many others.
+    /// Lets an operation of this kind fail, after `others` others.
     pub(crate) fn fail_after(&self, fault: DiskFault, others: u64) {
         let mut process = self.process();
         process.complete_sync();
@@ -85,7 +85,7 @@ impl SimDisk {
         self.process().complete_sync();
     }
 
-    /// True if the process died at an operation: nothing it does since then reaches anybody.
+    /// True if the process died at an operation: nothing it does since then reaches another machine.
     pub(crate) fn is_dead(&self) -> bool {
         self.process().is_dead
     }
@@ -152,7 +152,7 @@ impl SimDisk {
             Some((_, moment)) => {
                 process.is_dead = true;
                 if moment == Moment::After {
-                    // Nobody is left who could hear of an error.
+                    // No process is left that could hear of an error.
                     let _ = change();
                 }
                 Err(gone())

@@ -71,7 +71,7 @@ struct Socket {
     incoming: Vec<u8>,
     /// Bytes from the front that are not a whole packet yet.
     outgoing: Vec<u8>,
-    /// The same out of compressed blocks.
+    /// Bytes out of compressed blocks.
     unpacked: Vec<u8>,
     /// The answer to the greeting has come.
     is_greeted: bool,
@@ -96,7 +96,7 @@ impl Turns {
         self.ends.push_back((self.sent + unsent, zxid));
     }
 
-    /// The next packet ends behind so many bytes more. Returns the zxid of the turn that it is of.
+    /// The next packet ends behind `bytes` bytes more. Returns the zxid of the turn that it is of.
     fn take(&mut self, bytes: usize) -> Zxid {
         self.taken += bytes;
         while self.ends.len() > 1 && self.ends.front().is_some_and(|(end, _)| *end < self.taken) {

@@ -16,15 +16,15 @@ use super::front::Workers;
 use super::shell::{Harvest, Locked, SimShell, SnapshotDesk};
 use paddock_chance::Chance;
 
-/// A member that does so much in one go does it for ever.
+/// A member that works through this many rounds in one go does it for ever.
 const ROUNDS_MAX: usize = 100_000;
 
 /// Next thing that the engine does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// It waits for something to happen.
+    /// The process waits for something to happen.
     Rest,
-    /// It has synced, which takes its time.
+    /// The process has synced, which takes its time.
     Synced,
 }
 

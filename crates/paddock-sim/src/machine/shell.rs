@@ -153,7 +153,7 @@ impl Shell for SimShell<'_> {
         self.harvest.committed.extend_from_slice(entries);
     }
 
-    /// Letters go to whoever is there.
+    /// Letters go to the members that are there.
     fn members_changed(&mut self) {}
 
     fn raise_alarm(&mut self, member: u64) {

@@ -72,7 +72,7 @@ impl Arrival {
     }
 }
 
-/// A machine that wakes needs so long to look at its connections.
+/// A machine that wakes needs this time to look at its connections.
 const REACTION: SimDuration = SimDuration::millis(200);
 
 impl Wire {

@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// Those that belong to the ensemble, and do not wait for an operator.
+    /// Machines that belong to the ensemble, and do not wait for an operator.
     fn members(&self) -> impl Iterator<Item = &Machine> {
         let members = self.checks.truth.model().members();
         self.machines.iter().filter(move |machine| {

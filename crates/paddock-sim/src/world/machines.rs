@@ -42,7 +42,7 @@ impl World {
             self.checks.elections.forgets(member);
         }
         if settings.is_spare(member) && self.checks.truth.model().members().is_none() {
-            // Nobody adds a member to an ensemble that is not there yet.
+            // No client adds a member to an ensemble that is not there yet.
             self.plan_in(RESTART, Event::Start { member });
             return Ok(());
         }
@@ -243,7 +243,7 @@ impl World {
         self.look_after(member, next.map(drop))
     }
 
-    /// A member that was removed, and knows, serves nobody.
+    /// A member that was removed, and knows, serves no client.
     fn look_if_removed(&mut self, member: u8) -> Checked {
         let machine = &self.machines[usize::from(member) - 1];
         let Some(process) = machine.process.as_ref().filter(|_| !machine.is_foreign) else { return Ok(()) };
@@ -427,7 +427,7 @@ impl World {
         }
     }
 
-    /// The process is gone. Its connections break; nobody learns that at once from a machine without power.
+    /// The process is gone. Its connections break; no other machine learns that at once from a machine without power.
     pub(super) fn end(&mut self, member: u8, end: End) {
         let now = self.now;
         if self.twin.as_ref().is_some_and(|twin| twin.member == member) {

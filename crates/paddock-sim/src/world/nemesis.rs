@@ -18,9 +18,9 @@ use paddock_chance::Chance;
 
 /// Time that another ensemble has lived whose disks come here.
 const FOREIGN_LIFE: SimDuration = SimDuration::seconds(5);
-/// After so long a leader has heard of a member that was started, and judged its disk.
+/// After this time a leader has heard of a member that was started, and judged its disk.
 const LEADER_KNOWS: SimDuration = SimDuration::millis(2500);
-/// After so long another leader follows one that has ended.
+/// After this time another leader follows one that has ended.
 const NEXT_LEADER: SimDuration = SimDuration::seconds(4);
 
 impl World {
@@ -218,7 +218,7 @@ impl World {
         machine.disk.copy(dice)
     }
 
-    /// Somebody copies a disk, or puts such a copy back: while somebody else leads who has heard what was acknowledged since. If the clock is
+    /// A disk is copied, or such a copy put back: while another member leads that has heard what was acknowledged since. If the clock is
     /// put ahead for a while, the member is started again meanwhile, and another leader follows before the copy is put back, who knows of
     /// that start by its number and by nothing else.
     fn copy_or_put_back(&mut self, member: u8, down: SimDuration, ahead_ms: i64) -> Checked {
@@ -258,7 +258,7 @@ impl World {
         Ok(())
     }
 
-    /// Somebody starts a machine with a copy of the disk of the next member that has been started once.
+    /// A machine is started with a copy of the disk of the next member that has been started once.
     fn mix_up_disks(&mut self, member: u8, down: SimDuration) -> Checked {
         let (before, after) = self.machines.split_at(usize::from(member));
         let has_identity =
@@ -271,8 +271,8 @@ impl World {
         Ok(())
     }
 
-    /// Memory of a member is damaged while all run, somebody else leads, and no other member's was: with two wrong ones of
-    /// three nobody could say who is right.
+    /// Memory of a member is damaged while all run, another member leads, and no other member's was: with two wrong ones of
+    /// three it could not be said who is right.
     fn corrupt_state(&mut self, member: u8, dice: u64) {
         let leaders: Vec<u8> = self.leaders().collect();
         let do_all_run = self.machines.iter().all(|machine| machine.process.is_some());
@@ -285,7 +285,7 @@ impl World {
         }
     }
 
-    /// Whoever leads ends, when it has told all members with older disks what they have forgotten.
+    /// The leader ends, when it has told all members with older disks what they have forgotten.
     pub(super) fn end_leader(&mut self) -> Checked {
         let is_time = self.stage == super::Stage::Faults && self.now >= self.old_disks_judged_at;
         let leader = self.leaders().next().filter(|_| is_time);
@@ -300,8 +300,8 @@ impl World {
         voters.find(|member| self.may_lose_data(*member)).map(|voter| (voter, observer))
     }
 
-    /// Somebody who may lose its data and does not lead, while somebody sleeps who does, as far as it knows, or does not.
-    /// Somebody else leads.
+    /// A member that may lose its data and does not lead, while one sleeps that does, as far as it knows, or does not.
+    /// Another member leads.
     fn loser_and_sleeper(&self, leads: bool) -> Option<(u8, u8)> {
         let leaders: Vec<u8> = self.leaders().collect();
         let sleeps = |member: &u8| self.machines[usize::from(*member) - 1].is_paused(self.now);
@@ -384,7 +384,7 @@ impl World {
         self.machines.iter().filter(leads).map(|machine| machine.number)
     }
 
-    /// Nothing is wrong any more, and whoever found its disk damaged has a new one.
+    /// Nothing is wrong any more, and a member that found its disk damaged has a new one.
     pub(super) fn mend_everything(&mut self) {
         self.end_twin();
         self.network.heal();

@@ -2,7 +2,7 @@
 //!
 //! Whatever is said to the member reaches the twin, too, and what the twin says comes in the member's name. The others have heard
 //! the member first, so they hear nothing of the twin: it never has a say. It is gone before that would change, which is when a process
-//! ends that they have heard, or when one begins that has heard nobody yet.
+//! ends that they have heard, or when one begins that has heard no member yet.
 
 use paddock_replica::{Input, Role};
 
@@ -18,7 +18,7 @@ const TICK: SimDuration = SimDuration::millis(paddock_member::Member::TICK_MS);
 const CHECKER: &str = "isolation";
 
 impl World {
-    /// Starts a twin of a member, unless there is one, or somebody has not been heard by all others yet.
+    /// Starts a twin of a member, unless there is one, or a member has not been heard by all others yet.
     pub(super) fn start_twin(&mut self, member: u8, span: SimDuration, dice: u64) -> Checked {
         let (now, settings) = (self.now, self.plan.settings.clone());
         let mut machines = self.machines.iter();

@@ -9,7 +9,7 @@ use super::frame::{self, px};
 use super::scale::Scale;
 use super::{Line, LineChart, XAxis};
 
-/// Up to so many points on the longest line each point is marked by a dot.
+/// Up to this many points on the longest line each point is marked by a dot.
 const DOTS_MAX: usize = 30;
 
 pub(super) fn draw(chart: &LineChart) -> Markup {

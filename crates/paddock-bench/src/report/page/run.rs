@@ -179,7 +179,7 @@ fn server_charts(processes: &[ProcessUse], time: XAxis) -> Vec<LineChart> {
         server_chart(memory, time, processes, |samples| thin::peaks(samples, resident)),
         server_chart(syncs, time, processes, |samples| thin::growth(samples, fsyncs)),
     ];
-    // What nobody sampled gets no chart.
+    // What was not sampled gets no chart.
     charts.into_iter().filter(|chart| chart.lines.iter().any(|line| !line.points.is_empty())).collect()
 }
 

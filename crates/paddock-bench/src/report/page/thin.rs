@@ -88,7 +88,7 @@ pub(super) fn growth(samples: &[Sample], amount: impl Fn(&Sample) -> Option<f64>
         if at_s - since_s < INTERVAL_MIN_S {
             continue;
         }
-        // It shrinks when another process has taken its place.
+        // The counter shrinks when another process has taken its place.
         if now >= then {
             points.push((f64::midpoint(since_s, at_s), (now - then) / (at_s - since_s)));
         }

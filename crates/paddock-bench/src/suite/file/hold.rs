@@ -104,7 +104,7 @@ impl GrowthEntry {
     }
 }
 
-/// The same, if znodes can be named so.
+/// The tree, if znodes can be named so.
 fn checked(tree: Znodes) -> Result<Znodes, String> {
     if tree.znodes == 0 || tree.parents == 0 {
         return Err("znodes and parents must be at least 1".to_owned());

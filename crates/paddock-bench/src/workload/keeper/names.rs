@@ -1,7 +1,7 @@
 //! Random names that never come twice, in any lane.
 //!
 //! The numbers from 0 to 62^length - 1, each as a name of that length, are shuffled by multiplying and adding modulo
-//! their count. Lanes take every so many-th of them, so they need not know of each other. When a lane has used up its
+//! their count. Lanes take every n-th of them, of n lanes, so they need not know of each other. When a lane has used up its
 //! share of a length, its names get one letter longer.
 
 use fastrand::Rng;

@@ -67,7 +67,7 @@ impl OperationKind {
     }
 }
 
-/// Those that may occur, and their numbers.
+/// Operations that may occur, and their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operations {
     occurs: [bool; OperationKind::ALL.len()],

@@ -122,7 +122,7 @@ impl PoolPart {
 /// Turns what the file says into what lanes need.
 struct Maker {
     fixed: FixedPaths,
-    /// The sets that somebody reads, by what they are called in the file.
+    /// The sets that are read, by what they are called in the file.
     shared: HashMap<Paths, usize>,
     sets: usize,
     roots: Vec<String>,

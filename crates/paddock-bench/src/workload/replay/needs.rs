@@ -50,7 +50,7 @@ impl Needs {
             let error = match row.error {
                 Some(error) => error,
                 None if single || applied => call.error.unwrap_or(OK),
-                // Nobody says which operation failed, or what the others would have come to.
+                // ClickHouse's log does not say which operation failed, or what the others would have come to.
                 None => return,
             };
             self.learn_row(row, error, applied);

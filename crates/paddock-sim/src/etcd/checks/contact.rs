@@ -3,7 +3,7 @@
 use crate::checks::{Checked, ensure};
 
 const CHECKER: &str = "contact";
-/// A front end that etcd has refused something for want of space goes by its open stream for so long, in milliseconds: a call's time and
+/// A front end that etcd has refused something for want of space goes by its open stream for this time, in milliseconds: a call's time and
 /// the pause before the next try.
 const WITHOUT_SPACE_MS: u64 = 6000;
 
@@ -39,7 +39,7 @@ impl Contact {
         let is_without_space =
             refused_ms.is_some_and(|refused_ms| confirmed_ms < refused_ms + WITHOUT_SPACE_MS);
         if shown == 0 {
-            // It has not read anything yet, and serves nobody.
+            // A front end that has not read anything yet serves no client.
             return Ok(());
         }
         let newest = self.newest_before(confirmed_ms);
