@@ -37,7 +37,7 @@ impl AuditedWrite {
         is_audited.then(|| Box::new(AuditedWrite { command: command.to_vec(), address }))
     }
 
-    /// Writes down what became of it, by the last frame of its reply; without one nobody knows.
+    /// Writes down a request's result, by the last frame of its reply; without one it is unknown.
     pub(crate) fn finish(&self, reply: Option<&[u8]>, log: &dyn AuditLog) {
         let Ok(command) = Command::decode(&self.command) else { return };
         let Ok(write) = &command.write else { return };

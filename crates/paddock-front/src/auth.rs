@@ -31,7 +31,7 @@ pub(crate) fn authenticate(auth: &Auth<'_>, address: IpAddr, settings: &Settings
     }
 }
 
-/// The identities that data of a scheme proves for somebody who comes from this address; `None` if it proves nothing.
+/// The identities that data of a scheme proves for a client that comes from this address; `None` if it proves nothing.
 pub fn proven_ids(scheme: &str, auth: &[u8], address: IpAddr, settings: &Settings) -> Option<Vec<Id>> {
     authenticate(&Auth { scheme, auth: Some(auth) }, address, settings)
 }
@@ -53,7 +53,7 @@ pub fn digest_id(auth: &[u8]) -> Id {
     digest_id_by(DigestAlgorithm::Sha1, auth)
 }
 
-/// The same with the Base64 of another hash.
+/// A digest identity with the Base64 of another hash.
 fn digest_id_by(algorithm: DigestAlgorithm, auth: &[u8]) -> Id {
     let user = String::from_utf8_lossy(auth).split(':').next().unwrap_or_default().to_owned();
     Id::new("digest", format!("{user}:{}", algorithm.encode(auth)))

@@ -1,7 +1,7 @@
 //! Memory that the clients of a member share: what they have sent and was not answered, and what they were answered and have not read.
 //!
 //! A connection may hold an eighth of what is left: one that reads nothing stops asking early, and many that read nothing leave something
-//! for the others. Whoever holds little is never kept from asking for little, so such clients do not notice.
+//! for the others. A connection that holds little is never kept from asking for little, so such clients do not notice.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,7 +24,7 @@ impl ClientBuffers {
     /// Share of one connection in what is left.
     const SHARE: usize = 8;
 
-    /// Buffers that may have so many bytes together.
+    /// Buffers that may have `max` bytes together.
     pub fn new(max: usize) -> ClientBuffers {
         ClientBuffers { max: AtomicUsize::new(max), held: AtomicUsize::new(0) }
     }

@@ -11,7 +11,7 @@ use paddock_proto::{DecodeError, Dialect, ErrorCode, Extensions, OpCode, Request
 /// Beginning of the paths that ClickHouse reads before anything else, so that it is known by them.
 const COMPUTED: &[u8] = b"/keeper/";
 const FIRST_QUESTIONS: [&[u8]; 2] = [b"/keeper/feature_flags", b"/keeper/api_version"];
-/// Nobody writes so much about a trace.
+/// A trace is never as long as this.
 const TRACE_BYTES_MAX: usize = 4096;
 /// An identifier, a span, a state, flags.
 const TRACE_LINES: usize = 4;
@@ -37,7 +37,7 @@ pub(crate) struct ClickHouse {
     pub(crate) version: i32,
     /// Wide xids of the requests that wait for their replies: a member knows 32 bits of them only.
     wide_xids: VecDeque<i64>,
-    /// It has closed its session, and takes an answer to that for an error.
+    /// The client has closed its session, and takes an answer to that for an error.
     pub(crate) wants_no_farewell: bool,
 }
 
@@ -110,7 +110,7 @@ pub fn is_read_by_clickhouse(body: &[u8]) -> bool {
     path.starts_with(COMPUTED) && FIRST_QUESTIONS.iter().any(|question| path.starts_with(question))
 }
 
-/// The size of the trace at the front of `bytes`; `None` while it is incomplete. What it says is nobody's business here.
+/// The size of the trace at the front of `bytes`; `None` while it is incomplete. Its content is not looked at.
 pub(crate) fn trace_bytes(bytes: &[u8]) -> Result<Option<usize>, BadTrace> {
     match bytes.split_first() {
         None => Ok(None),

@@ -1,6 +1,6 @@
 //! One client connection: bytes that have come, requests that wait, bytes to send.
 //!
-//! Replies stand in `output` in the order in which the client must see them, whoever makes them. A read is answered from the
+//! Replies stand in `output` in the order in which the client must see them, whether the front or the engine makes them. A read is answered from the
 //! state at once if nothing of its connection waits in the engine; else it goes to the engine too, behind what waits.
 
 mod ending;
@@ -31,7 +31,7 @@ pub(crate) struct Connection<H: Host> {
     pub(crate) stats: H::Stats,
     /// Bytes that have come and are not taken yet, as the client sent them.
     pub(crate) input: Vec<u8>,
-    /// The same out of compressed blocks.
+    /// Bytes out of compressed blocks.
     pub(crate) unpacked: Vec<u8>,
     output: Output,
     queue: Queue<H::Span>,
@@ -52,7 +52,7 @@ pub(crate) struct Connection<H: Host> {
     has_done_portion: bool,
     /// Present if the connection holds more than little.
     holding: Option<Box<Holding>>,
-    /// Somebody was told that no input is taken.
+    /// The caller was told that no input is taken.
     is_held_back: Cell<bool>,
     /// The next request is a long multi that has to wait for those of other connections.
     pub(crate) waits_for_long_multis: bool,
@@ -207,7 +207,7 @@ impl<H: Host> Connection<H> {
         })
     }
 
-    /// A request of an operation and so many bytes, about a path, is handed to the engine, which will answer it.
+    /// A request of an operation and its bytes, about a path, is handed to the engine, which will answer it.
     pub(crate) fn wait(
         &mut self,
         since_us: u64,
@@ -368,7 +368,7 @@ impl<H: Host> Connection<H> {
         self.output.unsent(self.protocol.is_compressed())
     }
 
-    /// The client was sent so many of them.
+    /// The client was sent `bytes` of them.
     pub(crate) fn advance(&mut self, bytes: usize, limits: &Limits) {
         self.output.advance(bytes);
         self.count_memory(bytes, limits);

@@ -32,7 +32,7 @@ pub struct Reached {
     pub has_changed: bool,
 }
 
-/// Above so many parcels, those for one connection count as one.
+/// Above this many parcels, all that are for one connection count as one.
 const REACHED_TURNS_MAX: usize = 256;
 /// Bytes of a request in front of its body.
 const HEADER_BYTES: usize = 8;
@@ -238,7 +238,7 @@ impl<H: Host> Front<H> {
     /// Lets connections go on that wait for the long multis of others, in the order in which they came.
     fn admit_long_multis(&mut self) {
         while let Some(conn) = self.long_multis.next_waiting(&self.settings.limits) {
-            // One that is gone waits for nothing.
+            // A connection that is gone waits for nothing.
             let Some(connection) = self.conns.get_mut(&conn) else { continue };
             connection.end_wait_for_long_multis();
             self.reached.push(Reached { conn, has_changed: connection.take_change() });
@@ -272,7 +272,7 @@ impl<H: Host> Front<H> {
         }
     }
 
-    /// Nobody is there to read what is unsent: the connection is to be closed.
+    /// The client cannot read what is unsent any more: the connection is to be closed.
     pub fn abandon(&mut self, conn: ConnId) {
         if let Some(connection) = self.conns.get_mut(&conn) {
             connection.abandon();
@@ -326,7 +326,7 @@ impl<H: Host> Front<H> {
     /// Closes connections that hold memory and do not move, while clients hold much together, and lets those look again that had to wait for
     /// that. To be called several times a second.
     pub fn look_after_memory(&mut self, host: &H) {
-        // Whoever was let go on may not be able to: then the next one may.
+        // A connection that was let go on may not be able to: then the next one may.
         self.admit_long_multis();
         let limits = &self.settings.limits;
         let was_short = std::mem::replace(&mut self.is_memory_short, limits.buffers.is_short());
@@ -644,7 +644,7 @@ impl<'a, H: Host> Turn<'a, H> {
         }
     }
 
-    /// Hands a request of an operation and so many bytes, about a path, to the engine, which will answer.
+    /// Hands a request of an operation and its bytes, about a path, to the engine, which will answer.
     fn submit(
         &mut self,
         connection: &mut Connection<H>,

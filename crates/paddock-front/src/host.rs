@@ -43,7 +43,7 @@ pub trait Host {
     /// True once the member stops: requests are not taken any more.
     fn is_stopping(&self) -> bool;
 
-    /// A number that has never been used before, and that nobody can foresee.
+    /// A number that has never been used before, and that cannot be foreseen.
     fn nonce(&self) -> u128;
 
     /// The answer to a four-letter word, which stands in the place of a greeting with what came behind it; `None` if these bytes are
@@ -76,7 +76,7 @@ pub trait Host {
     /// The engine has answered a request about a path, if there is one, that was handed to it at `since_us` of the monotonic clock.
     fn on_answered(&self, _conn: &Self::Stats, _reply: Answered, _path: &[u8], _since_us: u64, _now: Now) {}
 
-    /// A request was answered from the state by so many bytes.
+    /// A request was answered from the state by `reply_bytes` bytes.
     fn on_read(&self, _op: OpCode, _reply_bytes: usize) {}
 
     /// The turn of a connection, which began at `since_ms` of the monotonic clock, has answered requests.
@@ -85,7 +85,7 @@ pub trait Host {
     /// A client greets to go on with its session.
     fn on_resumption(&self) {}
 
-    /// A watch event of so many bytes was sent.
+    /// A watch event of `bytes` bytes was sent.
     fn on_event(&self, _conn: &Self::Stats, _bytes: usize) {}
 
     /// A client could not prove the identity that it showed.
@@ -99,7 +99,7 @@ pub trait Host {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WordAnswer {
     Text(String),
-    /// It takes long: the process asks [`Condition::word`](crate::Condition) for it, and answers by
+    /// The word takes long: the process asks [`Condition::word`](crate::Condition) for it, and answers by
     /// [`Front::answer_word`](crate::Front::answer_word).
     Later,
 }

@@ -178,7 +178,7 @@ impl LimitHits {
         self.hit_often(limit, 1, client, session, now_ms, detail);
     }
 
-    /// The same for several hits of which the last was by this client.
+    /// Counts several hits of which the last was by this client.
     pub fn hit_often(
         &self,
         limit: LimitHit,

@@ -1,6 +1,6 @@
 //! Long multis of one front's connections.
 //!
-//! A multi is one step of the state, and one with thousands of operations takes milliseconds. So few are under way at a time: what another
+//! A multi is one step of the state, and one with thousands of operations takes milliseconds. Few are under way at a time: what another
 //! client writes waits behind those, and not behind all that are asked for.
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ pub(crate) struct LongMultis {
 }
 
 impl LongMultis {
-    /// True if one of so many bytes may be handed to the engine. One alone always may, however long.
+    /// True if one of `bytes` bytes may be handed to the engine. One alone always may, however long.
     pub(crate) fn may_add(&self, bytes: usize, limits: &Limits) -> bool {
         self.bytes == 0 || self.bytes + bytes <= limits.long_multis_max
     }
@@ -27,7 +27,7 @@ impl LongMultis {
         self.bytes += bytes;
     }
 
-    /// Multis of so many bytes have been answered, or their connection is gone.
+    /// Multis of `bytes` bytes have been answered, or their connection is gone.
     pub(crate) fn end(&mut self, bytes: usize) {
         self.bytes -= bytes;
     }

@@ -37,7 +37,7 @@ impl<Span> LongRequest<Span> {
         }
     }
 
-    /// It will not be answered.
+    /// A request that will not be answered.
     pub(crate) fn into_span(self) -> Option<Span> {
         match self {
             LongRequest::Watches(watches) => watches.span,

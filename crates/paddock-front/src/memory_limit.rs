@@ -34,7 +34,7 @@ impl Default for MemoryLimit {
 impl MemoryLimit {
     const NEVER: u64 = u64::MAX;
 
-    /// A limit of so many bytes; `u64::MAX` is none.
+    /// A limit of `max` bytes; `u64::MAX` is none.
     pub fn new(max: u64) -> MemoryLimit {
         MemoryLimit {
             max: AtomicU64::new(max),

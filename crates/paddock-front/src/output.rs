@@ -109,7 +109,7 @@ impl Output {
         &sending[self.sent..]
     }
 
-    /// The client was sent so many of these.
+    /// The client was sent `bytes` of these.
     #[inline]
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
@@ -183,7 +183,7 @@ pub(crate) fn clear(buffer: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Sends all in steps of so many bytes at most.
+    /// Sends all in steps of `step` bytes at most.
     fn sent(output: &mut Output, step: usize) -> Vec<u8> {
         let mut all = Vec::new();
         loop {

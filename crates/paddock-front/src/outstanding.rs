@@ -18,7 +18,7 @@ impl Default for OutstandingLimit {
 impl OutstandingLimit {
     const NONE: usize = usize::MAX;
 
-    /// A limit of so many requests; `usize::MAX` is none.
+    /// A limit of `max` requests; `usize::MAX` is none.
     pub fn new(max: usize) -> OutstandingLimit {
         OutstandingLimit { max: AtomicUsize::new(max), now: AtomicUsize::new(0) }
     }

@@ -14,7 +14,7 @@ pub(crate) struct Waiting<Span> {
     bytes: u32,
     /// Code of its operation.
     pub(crate) op: i32,
-    /// It is a long multi.
+    /// The request is a long multi.
     is_long: bool,
     /// Path that it is about, which may be cut off; empty if there is none.
     pub(crate) path: Box<[u8]>,
@@ -46,7 +46,7 @@ impl<Span> Queue<Span> {
         }
     }
 
-    /// Adds a request of an operation and so many bytes, about a path, which may be a long multi.
+    /// Adds a request of an operation and its bytes, about a path, which may be a long multi.
     pub(crate) fn push(
         &mut self,
         since_us: u64,
@@ -63,7 +63,7 @@ impl<Span> Queue<Span> {
         self.waiting.push_back(Waiting { since_us, bytes, op, is_long, path, span, audited });
     }
 
-    /// Takes the oldest request, which was answered by so many bytes.
+    /// Takes the oldest request, which was answered by `reply_bytes` bytes.
     pub(crate) fn pop(&mut self, reply_bytes: usize) -> Waiting<Span> {
         self.note_reply(reply_bytes);
         let waiting = self.waiting.pop_front().expect("the engine answers each request once");
@@ -74,7 +74,7 @@ impl<Span> Queue<Span> {
         waiting
     }
 
-    /// Goes by a reply of so many bytes, whoever has made it, for what to expect of the next one.
+    /// Goes by a reply of its bytes, by the front or the engine, for what to expect of the next one.
     #[inline]
     pub(crate) fn note_reply(&mut self, bytes: usize) {
         // A large reply counts at once, small ones little by little.
@@ -108,7 +108,7 @@ impl<Span> Queue<Span> {
         self.reply_bytes_expected
     }
 
-    /// Requests that may wait at once, so that their replies have room in so many bytes.
+    /// Requests that may wait at once, so that their replies have room in `room` bytes.
     pub(crate) fn capacity(&self, room: usize, limits: &Limits) -> usize {
         (room / self.reply_bytes_expected).clamp(1, limits.waiting_max)
     }

@@ -90,7 +90,7 @@ pub(crate) enum SaslAnswer {
 }
 
 impl SaslExchange {
-    /// Takes the next token of the client. `nonce` has never been used before, and nobody can foresee it.
+    /// Takes the next token of the client. `nonce` has never been used before, and cannot be foreseen.
     pub(crate) fn take(
         &mut self,
         token: &[u8],

@@ -48,9 +48,9 @@ pub struct Settings {
 /// Limits of one connection. Beyond them it is not read from, or closed.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// A connection with so many unanswered requests is not read from until there are fewer.
+    /// A connection with this many unanswered requests is not read from until there are fewer.
     pub waiting_max: usize,
-    /// A connection with so many bytes of replies unsent, and of requests unanswered, is not read from until there are fewer.
+    /// A connection with this many bytes of replies unsent, and of requests unanswered, is not read from until there are fewer.
     pub unsent_bytes_max: usize,
     /// A connection that holds no more bytes than this holds little: it is not counted among what clients hold together, and not
     /// kept from asking for as little.
@@ -61,7 +61,7 @@ pub struct Limits {
     pub outstanding: Arc<OutstandingLimit>,
     /// The rate at which clients may connect.
     pub connects: Arc<ConnectThrottle>,
-    /// With so many sessions in the ensemble, no client gets a new one.
+    /// With this many sessions in the ensemble, no client gets a new one.
     pub sessions_max: usize,
     /// Identities that a connection may show, those of its address and its certificate included.
     pub identities_max: usize,
@@ -74,9 +74,9 @@ pub struct Limits {
     /// Estimated size of a reply, in bytes, before a connection has been sent one: so a connection begins with few requests
     /// under way, and an unknown client cannot make the member hold gigabytes for it.
     pub first_reply_bytes: usize,
-    /// A connection with so many bytes unsent is closed at the next watch event: events come whether it reads or not.
+    /// A connection with this many bytes unsent is closed at the next watch event: events come whether it reads or not.
     pub event_bytes_max: usize,
-    /// Bytes of replies in one turn of a connection: behind so many, others get their turn.
+    /// Bytes of replies in one turn of a connection: behind them, others get their turn.
     pub turn_bytes_max: usize,
     /// Watches of a setWatches that are set in one turn of a connection, and under one lock of the state, at most.
     pub watches_per_turn: usize,

@@ -43,7 +43,7 @@ impl<Span> WatchesToSet<Span> {
     }
 }
 
-/// The portions of a setWatches, each of at most so many watches. `None` for another request, for one that is short, and for one
+/// The portions of a setWatches, each of at most `watches_max` watches. `None` for another request, for one that is short, and for one
 /// that cannot be read.
 pub(crate) fn portions(
     op: OpCode,

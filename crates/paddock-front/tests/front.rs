@@ -574,7 +574,7 @@ fn a_long_list_asks_the_quorum_where_every_read_does() {
     assert!(stage.replies(conn).is_empty());
 }
 
-/// Limits of a front whose connections share so many bytes, and hold little below 100.
+/// Limits of a front whose connections share `bytes` bytes, and hold little below 100.
 fn limits_of(bytes: usize) -> Limits {
     let buffers = Arc::new(ClientBuffers::new(bytes));
     Limits { little_bytes: 100, first_reply_bytes: 1, buffers, ..Limits::default() }
@@ -803,7 +803,7 @@ fn who_has_to_show_who_it_is_may_ask_for_nothing_before() {
     assert_eq!(stage.front.session(conn), FIRST);
 }
 
-/// A create of a znode with so many bytes.
+/// A create of a znode with `bytes` bytes.
 fn create(xid: i32, bytes: usize) -> Vec<u8> {
     request(xid, OpCode::Create, |out| {
         encode::create_open(out, "/new", Some(&vec![7; bytes]), CreateMode::Persistent);
@@ -1098,14 +1098,14 @@ fn a_write_that_is_too_large_with_its_identities_is_refused_in_its_turn_and_its_
     });
     stage.front.deliver(&stage.around);
     assert_eq!(stage.replies(conn), [(1, None), (2, Some(ErrorCode::MarshallingError))]);
-    // The same write of a client that has shown another identity.
+    // This write of a client that has shown another identity.
     stage.receive(conn, &[auth(b"a:pw"), create(3, 100)].concat());
     assert_eq!(stage.replies(conn), [(Xid::AUTH.0, None), (3, Some(ErrorCode::MarshallingError))]);
     assert!(!stage.is_closing(conn) && stage.inputs().is_empty());
     assert_eq!(hits.count(LimitHit::CommandBytes), 2);
 }
 
-/// A member without SASL and without certificates takes no ACL that nobody could meet, alone or in a multi.
+/// A member without SASL and without certificates takes no ACL that no client could meet, alone or in a multi.
 #[test]
 fn an_acl_of_a_scheme_that_nothing_provides_is_refused_by_the_state() {
     let mut stage = Stage::new(Limits::default());
@@ -1137,7 +1137,7 @@ fn an_acl_of_a_scheme_that_nothing_provides_is_refused_by_the_state() {
     for (path, expected) in [
         ("/s", Some(ErrorCode::NoNode)),
         ("/x", Some(ErrorCode::NoNode)),
-        // It is there, and its ACL names another.
+        // The znode is there, and its ACL names another.
         ("/d", Some(ErrorCode::NoAuth)),
         ("/m1", Some(ErrorCode::NoNode)),
     ] {

@@ -1,9 +1,9 @@
 //! Admission of a member that was started, to an ensemble that may be there.
 //!
-//! A disk says nothing of how old it is: somebody may have put back a copy of it, from before what the member has acknowledged
+//! A disk says nothing of how old it is: an operator may have put back a copy of it, from before what the member has acknowledged
 //! since. So a member that was started asks the others. A leader knows how far the member had acknowledged, and the state knows
 //! the number of its last start; by both it judges the disk (`disk_age.rs`). If the disk is older, it is as if it was lost: the
-//! member learns before it votes or serves. If nobody leads, as most of the voters say, there is nobody to ask, and the member
+//! member learns before it votes or serves. If there is no leader, as most of the voters say, there is no member to ask, and the member
 //! takes part in the election.
 
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //!
 //! The founders of an ensemble propose numbers, and take the smallest that they hear of before their log begins. The first leader writes its own into
 //! the log, and once that entry is committed it is the ensemble's for good. Nothing stands in the log behind that entry before
-//! it is committed, so a member that only knows a proposal holds nothing that anybody could miss.
+//! it is committed, so a member that only knows a proposal holds nothing that could be missed.
 
 /// The ensemble's id, as far as a member knows it. It is on the member's disk before anything that the member promises in
 /// that ensemble.
@@ -11,7 +11,7 @@ pub enum Cluster {
     /// The member is alone, or its data is from before ids were kept.
     #[default]
     None,
-    /// Nobody knows yet whether this becomes the ensemble's id.
+    /// It is not known yet whether this becomes the ensemble's id.
     Proposed(u64),
     /// The id of the ensemble whose history the member has, or is being told.
     Known(u64),

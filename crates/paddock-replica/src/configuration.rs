@@ -101,7 +101,7 @@ pub(crate) fn is_readable(entry: &Entry) -> bool {
     }
     let is_known = match entry.data.split_first() {
         None | Some((&COMMANDS, _)) => true,
-        // It would be one of another kind when it is read again.
+        // The entry would be one of another kind when it is read again.
         Some((&CHANGE, _)) => false,
         Some((kind, body)) => ConfigurationEntry::read(*kind, body).is_some(),
     };

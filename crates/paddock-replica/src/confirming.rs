@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// After so many ticks without an answer the leader asks again: it may have asked before it had an entry of its term.
+/// After this many ticks without an answer the leader asks again: it may have asked before it had an entry of its term.
 const AGAIN_TICKS: u32 = 2;
 /// Questions without an answer that are remembered. An older one is answered with a newer one.
 const QUESTIONS_MAX: usize = 32;

@@ -78,7 +78,7 @@ impl Consensus {
     /// Bytes of entries that are handed over to be applied at a time.
     const COMMITTED_BYTES_PER_ROUND: u64 = 4 << 20;
 
-    /// The same `seed` makes the same election timeouts.
+    /// An equal `seed` makes equal election timeouts.
     pub(crate) fn new(member: u64, seed: u64, bytes_kept: usize, recovered: Recovered) -> Consensus {
         let (membership, refounded) = membership_at_start(&recovered);
         let HardState { term, vote, commit, .. } = recovered.hard_state;
@@ -106,7 +106,7 @@ impl Consensus {
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let mut node = RawNode::new(&config, log, &logger).expect("the configuration above is valid");
         if is_alone {
-            // Nobody else can lead: there is no reason to wait for a timeout.
+            // No other member can lead: there is no reason to wait for a timeout.
             node.campaign().expect("a follower may always campaign");
         }
         let mut consensus = Consensus {
@@ -165,7 +165,7 @@ impl Consensus {
         self.is_silent = is_silent;
     }
 
-    /// From now on nobody leads this member in an earlier term.
+    /// From now on no leader is heard in an earlier term.
     pub(crate) fn adopt_term(&mut self, term: u64) {
         let raft = &mut self.node.raft;
         if term > raft.term {
@@ -200,7 +200,7 @@ impl Consensus {
             tracing::debug!(%error, "message of another member dropped");
         }
         if is_without_entries && self.committed() > committed_before {
-            // It told that what is here is committed, and the answer would be that it is here. A leader that has missed
+            // The message told that what is here is committed, and the answer would be that it is here. A leader that has missed
             // the first such answer asks again with a heartbeat.
             let answer = self.node.raft.msgs.pop();
             assert!(answer.is_some_and(|answer| answer.msg_type == MessageType::MsgAppendResponse));
@@ -208,7 +208,7 @@ impl Consensus {
         self.set_election_timeout();
     }
 
-    /// For a whole election timeout this member votes for nobody: before it was restarted it may have heard a leader whose
+    /// For a whole election timeout this member casts no vote: before it was restarted it may have heard a leader whose
     /// lease still runs.
     pub(crate) fn withhold_votes(&mut self) {
         self.withheld = Consensus::ELECTION_TICKS;
@@ -241,7 +241,7 @@ impl Consensus {
 
     /// The link to another member has ended. If that one leads, this member need not wait for a whole election timeout: it
     /// forgets the leader, so that it may vote for another, and stands for election itself soon. Those who still hear the
-    /// leader ignore that, so a broken link between two members deposes nobody.
+    /// leader ignore that, so a broken link between two members deposes no leader.
     pub(crate) fn lost_link(&mut self, peer: u64) {
         let raft = &mut self.node.raft;
         if raft.leader_id != peer || raft.state != StateRole::Follower {

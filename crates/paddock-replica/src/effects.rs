@@ -58,7 +58,7 @@ impl Effects {
             && self.diverged_at.is_none()
     }
 
-    /// True if clients can be answered before `messages` are sent: nobody waits for this member's disk, and what the other
+    /// True if clients can be answered before `messages` are sent: no member waits for this one's disk, and what the other
     /// members are to be told is less urgent.
     pub fn can_answer_first(&self) -> bool {
         !self.committed.is_empty() && self.round.is_none() && self.install.is_none()

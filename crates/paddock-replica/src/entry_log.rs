@@ -27,7 +27,7 @@ pub(crate) struct EntryLog {
     snapshot: (u64, u64),
     /// Membership as of that entry.
     snapshot_membership: Membership,
-    /// Somebody lags behind `before`, and the newest snapshot is older than that, or doubted.
+    /// A follower lags behind `before`, and the newest snapshot is older than that, or doubted.
     wants_snapshot: Cell<bool>,
     /// The next snapshot will have all entries up to here, if one is wanted.
     next_snapshot: Cell<Option<u64>>,
@@ -203,7 +203,7 @@ impl Storage for EntryLog {
     }
 
     fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
-        // One that ends before the entries that are kept would leave a gap, and one in which the receiver had no part yet
+        // A snapshot that ends before the entries that are kept would leave a gap, and one in which the receiver had no part yet
         // would tell it that it does not belong here.
         let is_too_old = self.snapshot.0 < self.before.0.max(request_index).max(1);
         if is_too_old || !self.snapshot_membership.contains(to) {
@@ -250,7 +250,7 @@ mod tests {
         (8..=20).for_each(|index| log.append(entry(index, 3, 100)));
         log.trim(10);
         assert_eq!((log.goes_on_behind(10), log.goes_on_behind(9)), (Some(10), None));
-        // One that lags more goes on behind the snapshot that is taken now, however long that takes.
+        // A follower that lags more is sent the snapshot that is taken now, and the entries behind it.
         log.want_snapshot();
         log.trim(12);
         log.want_snapshot();

@@ -1,7 +1,7 @@
 //! Lists of members in configuration files, and the changes of members that they ask for.
 //!
-//! Files say who the members are where clients may not change them (`reconfigEnabled=false`): whoever adds a server to an ensemble of
-//! ZooKeeper's, or a chart that does it, changes the files and restarts one member after the other. Every member tells the leader of the
+//! Files say who the members are where clients may not change them (`reconfigEnabled=false`): an operator who adds a server to an
+//! ensemble of ZooKeeper's, or a chart that does it, changes the files and restarts one member after the other. Every member tells the leader of the
 //! list in its own file. The leader follows a list on which most of the voters agree, all of them running: it changes one member at a
 //! time, so that two majorities always share a voter, and asks for a change that failed again after a while.
 //!
@@ -108,7 +108,7 @@ impl FileLists {
     }
 }
 
-/// The members on which the lists of most of so many voters agree.
+/// The members on which the lists of most of `voters` voters agree.
 fn agreed(lists: &[List<'_>], voters: usize, present: &[EnsembleMember]) -> Option<Vec<EnsembleMember>> {
     let alike = |one: &List<'_>| lists.iter().filter(|other| have_same_members(one, other)).count();
     let agreed = lists.iter().find(|list| !list.members.is_empty() && 2 * alike(list) > voters)?;
@@ -140,7 +140,7 @@ fn mended(lists: &[List<'_>], present: &[EnsembleMember]) -> Option<Vec<Ensemble
     Some(next)
 }
 
-/// The line of a member that stands in more than half of so many lists.
+/// The line of a member that stands in more than half of `of` lists.
 fn common_place<'a>(lists: &[List<'a>], id: u8, of: usize) -> Option<&'a EnsembleMember> {
     let places: Vec<&EnsembleMember> = lists.iter().filter_map(|list| list.place_of(id)).collect();
     let votes = |one: &EnsembleMember| places.iter().filter(|other| has_same_place(one, other)).count();

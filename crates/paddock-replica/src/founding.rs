@@ -2,8 +2,8 @@
 //!
 //! A member that has nothing, no entry and no snapshot, asks the members that its configuration names. If none of the
 //! voters has more, this is a new ensemble: each of them writes the same first entry, which says who votes. A voter that was never heard
-//! may have data, be it that of a member alone that is growing or all that two lost disks have left: it is waited for, unless whoever runs
-//! the ensemble knows better (`Founding::by_majority`).
+//! may have data, be it that of a member alone that is growing or all that two lost disks have left: it is waited for, unless the
+//! operator knows better (`Founding::by_majority`).
 //! If one of them belongs to an ensemble already, this member is new to it, or has lost its data. Then it waits to be
 //! told everything, and has no say before: it might have promised something once that it does not know any more.
 //!
@@ -25,7 +25,7 @@ use crate::{HardState, LogEntry, Membership};
 
 /// Number of the round that the founding is. No round of the Raft library has it.
 pub(crate) const FOUNDING_ROUND: u64 = 0;
-/// Term of the first entry. Nobody leads in it.
+/// Term of the first entry. No member leads in it.
 pub(crate) const FIRST_TERM: u64 = 1;
 
 /// Ticks for which a founder waits for others before it says so, and after which it says so again.
@@ -36,7 +36,7 @@ const TELL_TICKS: (u32, u32) = (50, 600);
 pub(crate) struct Founders {
     /// Others besides this one.
     others: BTreeSet<u64>,
-    /// Those that have written the first entry, and know no leader yet.
+    /// Voters that have written the first entry, and know no leader yet.
     begun: BTreeSet<u64>,
     /// True while the first entry is on its way to the disk.
     is_writing: bool,

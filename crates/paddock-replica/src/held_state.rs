@@ -1,7 +1,7 @@
 //! The state, held for writing while committed entries are applied, and let go for a moment when that takes long.
 //!
-//! A command is one step of the state, but an entry may have thousands of them: between two of them everybody else may have the state. Whoever
-//! has it then finds some commands of an entry applied and others not. Readers do not mind; a snapshot would, and has to wait
+//! A command is one step of the state, but an entry may have thousands of them: between two of them other threads may have the state. A thread
+//! that has it then finds some commands of an entry applied and others not. Readers do not mind; a snapshot would, and has to wait
 //! ([`Replicated::is_within_entry`]).
 
 use paddock_state::Outboxes;
@@ -26,7 +26,7 @@ impl<H: HeldState + ?Sized> HeldState for &mut H {
     }
 }
 
-/// The state where nobody else waits for it.
+/// The state where no other thread waits for it.
 #[derive(Debug)]
 pub struct OwnState<'a>(pub &'a mut Replicated, pub &'a mut Outboxes);
 
@@ -57,7 +57,7 @@ impl Stretch {
         Stretch { work: 0, max }
     }
 
-    /// Counts a command that changed so many znodes and made so many events. True if others are to have the state now.
+    /// Counts a command that changed `znodes` znodes and made `events` events. True if others are to have the state now.
     #[inline]
     pub(crate) fn is_over(&mut self, changes: usize, events: usize) -> bool {
         self.work += 1 + changes + events / Stretch::EVENTS_OF_A_CHANGE;

@@ -31,7 +31,7 @@ pub enum Input {
     /// Wish of this member's operator that it leads: it asks the leader to hand the lead over.
     RequestLead,
     /// Facts of this member that the other members are told now and then, for those who operate the ensemble. More than
-    /// 1,024 bytes are told to nobody.
+    /// 1,024 bytes are not told.
     Profile(Vec<u8>),
     /// Passing of [`crate::Replica::TICK_MS`].
     Tick,

@@ -1,12 +1,12 @@
 //! Inquiry of a member without data for the current term, before it listens to any leader.
 //!
-//! It may have promised others not to listen to an old leader any more, and has forgotten it. An old leader that has slept
+//! The member may have promised others not to listen to an old leader any more, and has forgotten it. An old leader that has slept
 //! would find it, take it for half of its quorum, and commit other entries than the new one. So a member without data first
 //! hears from so many of the voters that every quorum which may have heard its promise has one among them: a majority,
 //! without itself. The newest of their terms is its own from then on. It follows that a member of three whose disk was
 //! replaced comes back when both others are there.
 //!
-//! The same voters say to which ensemble they belong. What a single member of another one says, because an address is
+//! These voters say to which ensemble they belong. What a single member of another one says, because an address is
 //! wrong, is not enough.
 
 use std::collections::{BTreeMap, BTreeSet};

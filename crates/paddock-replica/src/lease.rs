@@ -1,4 +1,4 @@
-//! Lease of a leader: the time until which nobody else can have become leader, so that it answers without asking its quorum.
+//! Lease of a leader: the time until which no other member can have become leader, so that it answers without asking its quorum.
 
 use crate::options::TICK_MS;
 

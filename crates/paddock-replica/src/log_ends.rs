@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
-/// Ends of the log at the ticks at which it had grown, the oldest first. What every follower has is forgotten; of more than so many every
-/// second one of the older half is.
+/// Ends of the log at the ticks at which it had grown, the oldest first. An end that every follower has is forgotten; when there are more
+/// than `LogEnds::MAX`, every second one of the older half is, too.
 #[derive(Debug, Default)]
 pub(crate) struct LogEnds {
     ends: VecDeque<LogEnd>,

@@ -199,7 +199,7 @@ impl Target {
             return actions.push(MembershipAction::Propose(MembershipStep::new()));
         }
         if !now.voters.contains(&view.own) {
-            // It was elected before it knew that it has no vote any more.
+            // The member was elected before it knew that it has no vote any more.
             return actions.push(MembershipAction::StepDown);
         }
         let all = self.voters.iter().chain(&self.learners);
@@ -244,7 +244,7 @@ impl Target {
                 tracing::info!(to = heir, "this leader is to leave: handing the lead over");
                 return actions.push(MembershipAction::HandOver { heir });
             }
-            // Nobody who stays can lead yet.
+            // No member that stays can lead yet.
             goal.push(view.own);
         }
         let joining = goal.iter().filter(|id| !voters.contains(id)).map(|id| (*id, StepTo::Voter));

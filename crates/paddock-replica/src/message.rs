@@ -80,7 +80,7 @@ pub(crate) enum PeerMessage {
     Digest {
         index: u64,
         digest: u64,
-        /// It is not known whether the sender's state is right.
+        /// True while it is not known whether the sender's state is right.
         is_in_doubt: bool,
     },
     /// The digest that most members have of an entry: the receiver has another one.
@@ -144,9 +144,9 @@ pub(crate) struct Greeting {
 /// Purpose of a greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It asks for the receiver's greeting.
+    /// The sender asks for the receiver's greeting.
     Question,
-    /// It answers the question of a process. No other one with the same member number may take it for its own.
+    /// The sender answers the question of a process. No other one with the same member number may take it for its own.
     Answer { asker: u64 },
 }
 
@@ -173,13 +173,13 @@ pub(crate) enum Ruling {
 /// Condition of a member: how much of an ensemble's state it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// It has nothing, and asks who has.
+    /// The sender has nothing, and asks who has.
     Empty,
-    /// It has founded an ensemble with others, and knows of no leader yet.
+    /// The sender has founded an ensemble with others, and knows of no leader yet.
     Founding,
-    /// It knows of an ensemble and is being told its state: it does not vote.
+    /// The sender knows of an ensemble and is being told its state: it does not vote.
     Learning,
-    /// It belongs to an ensemble.
+    /// The sender belongs to an ensemble.
     Established,
 }
 

@@ -1,4 +1,4 @@
-//! Applying entries to a tree without a member: for whoever reads the directory of one that is stopped.
+//! Applying entries to a tree without a member: for a program that reads the directory of one that is stopped.
 
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
@@ -6,7 +6,7 @@ use crate::LogEntry;
 use crate::batch::{Batch, batches};
 use crate::configuration::ConfigurationEntry;
 
-/// Applies what an entry says of znodes, sessions and the ensemble, exactly as a member does, and answers nobody.
+/// Applies what an entry says of znodes, sessions and the ensemble, exactly as a member does, and answers no client.
 pub fn apply_offline(tree: &mut Tree, entry: &LogEntry) {
     match ConfigurationEntry::decode(&entry.payload) {
         Some(ConfigurationEntry::Refounding { cluster, members, .. }) => {

@@ -30,7 +30,7 @@ enum Waiting {
         bytes: Bytes,
         items: VecDeque<QueuedItem>,
     },
-    /// The leader was asked how far the log has come; when this member has applied so much, the items may see its state.
+    /// The leader was asked how far the log has come; when this member has applied that far, the items may see its state.
     Sync {
         question: u64,
         asked_ms: u64,
@@ -52,7 +52,7 @@ impl Outstanding {
         Outstanding { origin, queue: VecDeque::new(), next_number: 1, next_question: 1, askings: 0, sent: 0 }
     }
 
-    /// The same of another start, with nothing outstanding. What was asked may still be answered, so questions are
+    /// Requests of another start, with nothing outstanding. What was asked may still be answered, so questions are
     /// not numbered anew.
     pub(crate) fn begin_anew(&self, origin: Origin) -> Outstanding {
         let Outstanding { next_question, askings, .. } = *self;
@@ -191,7 +191,7 @@ impl Outstanding {
         }
     }
 
-    /// Takes all items. The batches stay, and will be applied for nobody; sessions that were to begin or to come back are withdrawn.
+    /// Takes all items. The batches stay, and will be applied without an answer; sessions that were to begin or to come back are withdrawn.
     pub(crate) fn abandon(&mut self) -> Vec<QueuedItem> {
         let mut abandoned = Vec::new();
         self.queue.retain_mut(|waiting| match waiting {
@@ -210,7 +210,7 @@ impl Outstanding {
         abandoned
     }
 
-    /// Drops batches up to this number, which were applied where nobody here saw it. Returns the items that waited for them, or
+    /// Drops batches up to this number, which were applied where this member did not see it. Returns the items that waited for them, or
     /// before them.
     pub(crate) fn forget_through(&mut self, last: u64) -> Vec<QueuedItem> {
         let is_forgotten =

@@ -80,7 +80,7 @@ impl OwnCluster {
         }
     }
 
-    /// True if this member founds, and its log has named no ensemble yet: it holds nothing that anybody could miss.
+    /// True if this member founds, and its log has named no ensemble yet: it holds nothing that could be missed.
     pub(crate) fn is_unnamed(&self) -> bool {
         matches!(self.cluster, Cluster::Proposed(_)) && !self.is_named
     }
@@ -100,8 +100,8 @@ impl OwnCluster {
     }
 
     /// True if a voter that the configuration names leads another ensemble, and the voters of this one are no majority of those named. One that
-    /// has no quorum disturbs nobody: it may be left of an ensemble that a survivor has gone on from.
-    /// With such a majority a stranger is somebody who stands at the wrong address, and disturbs nobody.
+    /// has no quorum disturbs no client: it may be left of an ensemble that a survivor has gone on from.
+    /// With such a majority a stranger stands at the wrong address, and disturbs no client.
     pub(crate) fn is_disputed(&self, voters: &[u64], named: &[u64]) -> bool {
         let is_outsider = |id: &&u64| named.contains(id) && !voters.contains(id);
         let own = named.iter().filter(|id| voters.contains(id) && !self.strangers.contains(id)).count();

@@ -2,7 +2,7 @@
 //! until its link has ended or it has been silent for a while. What another process says in that member's name is dropped.
 //!
 //! A member that was restarted is another process, and so is one whose directory was copied and started elsewhere. The
-//! first has nobody beside it; the second is told from it by the other one, which can still be heard. To be heard, members say now
+//! first has no other beside it; the second is told from it by the other one, which can still be heard. To be heard, members say now
 //! and then that they are there, also those that have nothing to say to each other.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ struct Heard {
 pub(crate) enum Speaker {
     /// The process that has the member's number.
     Known,
-    /// It has the number from now on. Another one had it before.
+    /// The process has the number from now on. Another one had it before.
     Successor,
     /// Another process has the number. This is the first message of this one.
     NewRival,

@@ -15,7 +15,7 @@ pub(crate) enum QueuedItem {
     Session {
         conn: ConnId,
     },
-    /// A command whose answer nobody waits for any more.
+    /// A command whose answer is not waited for any more.
     Abandoned,
     Read(QueuedRead),
     Disconnect {

@@ -2,7 +2,7 @@
 //! without data, its state may be wrong, or it was removed from the ensemble.
 //!
 //! For a while writes wait, because most losses of a leader are short. Then the connections that wait are closed, for
-//! nobody knows what becomes of their writes, and new writes are refused. Reads go on, and clients that accept it get read-only
+//! it is not known what becomes of their writes, and new writes are refused. Reads go on, and clients that accept it get read-only
 //! sessions; they are closed when there is a quorum again, so that their clients come back for real ones.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -66,7 +66,7 @@ pub(crate) enum ReadOnlyRequest {
 /// Turn of the mode, of which the connections are to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadOnlyTurn {
-    /// It began, or it went on and began to refuse reads.
+    /// Read-only mode began, or it went on and began to refuse reads.
     Began,
     Ended,
 }

@@ -52,7 +52,7 @@ pub enum Role {
     Alone,
     Leader,
     Follower,
-    /// It follows and has no vote.
+    /// The member follows and has no vote.
     Observer,
     /// No leader is known: writes wait. Or the member was removed.
     Looking,
@@ -193,7 +193,7 @@ impl Replica {
     }
 
     /// Time of this member's last contact with a quorum, in milliseconds of its monotonic clock: every session that was heard
-    /// here before was known then to a leader that a quorum followed. A member alone has nobody who could know more: the end
+    /// here before was known then to a leader that a quorum followed. A member alone has no other that could know more: the end
     /// of time.
     pub fn confirmed_ms(&self) -> u64 {
         if self.consensus.is_alone() { u64::MAX } else { self.contact.confirmed_ms() }
@@ -255,7 +255,7 @@ impl Replica {
             ClientInput::Resume { conn, resumption, .. } => self.on_resume(now, conn, &resumption),
             ClientInput::Bind { session, ids, .. } => {
                 let command = session_command(session, OpCode::BindSession, &ids, &[]);
-                // Nobody waits for it.
+                // No connection waits for it.
                 self.requests.submit(&command, QueuedItem::Abandoned);
             }
             ClientInput::Disconnect { conn } => self.requests.disconnect(conn),
@@ -359,7 +359,7 @@ impl Replica {
         }
     }
 
-    /// Hands the lead over, if this member has it and there is somebody to take it.
+    /// Hands the lead over, if this member has it and there is a member to take it.
     fn step_down(&mut self) {
         if let Some(heir) = self.consensus.heir().filter(|_| self.consensus.is_leader()) {
             tracing::info!(to = heir, "handing the lead over");
@@ -386,7 +386,7 @@ impl Replica {
         }
     }
 
-    /// Asks another voter to lead. It may do so any time later, and nobody waits for a lease to be over then.
+    /// Asks another voter to lead. It may do so any time later, and no member waits for a lease to be over then.
     fn hand_over(&mut self, heir: u64) {
         if let Some(leading) = &mut self.leading {
             leading.lease.hand_over();

@@ -55,7 +55,7 @@ impl Requests {
         }
     }
 
-    /// Drops everything, and goes on as another start of this member. The caller knows that nobody waits for it.
+    /// Drops everything, and goes on as another start of this member. The caller knows that no connection waits for it.
     pub(crate) fn begin_anew(&mut self, origin: Origin) {
         self.outstanding = self.outstanding.begin_anew(origin);
         (self.batch, self.items) = (BatchBuilder::new(), VecDeque::new());
@@ -99,7 +99,7 @@ impl Requests {
         self.items.push_back(QueuedItem::Disconnect { conn });
     }
 
-    /// The same for a connection that has left nothing else behind.
+    /// Forgets a connection that has left nothing else behind.
     pub(crate) fn forget_conn(&mut self, conn: ConnId) {
         match self.asked_for_sessions.remove(&conn) {
             Some(number) if number == self.outstanding.next_number() => {
@@ -214,7 +214,7 @@ impl Requests {
         self.outstanding.take_ready(applied)
     }
 
-    /// Takes everything that connections wait for. Its commands stay, and will be applied for nobody; sessions that were to begin or to come
+    /// Takes everything that connections wait for. Its commands stay, and will be applied without an answer; sessions that were to begin or to come
     /// back are withdrawn, since their clients look elsewhere.
     pub(crate) fn abandon(&mut self) -> Vec<QueuedItem> {
         self.withdraw(QueuedItem::is_session);
@@ -227,7 +227,7 @@ impl Requests {
         abandoned
     }
 
-    /// Drops batches up to this number, which were applied where nobody here saw it. Returns the items that waited for them, or
+    /// Drops batches up to this number, which were applied where this member did not see it. Returns the items that waited for them, or
     /// before them.
     pub(crate) fn forget_through(&mut self, last: u64) -> Vec<QueuedItem> {
         self.outstanding.forget_through(last)

@@ -90,7 +90,7 @@ impl SnapshotReceiver {
             // Again from the start, but not at once: whatever is wrong may last.
             transfer.offset = 0;
             if is_last {
-                // It was whole, and would be no better. The leader will offer another one.
+                // The snapshot was whole, and would be no better. The leader will offer another one.
                 out.push((transfer.offer.from, PeerMessage::Damaged { index }.encode()));
                 self.transfer = None;
             }

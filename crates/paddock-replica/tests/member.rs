@@ -234,7 +234,7 @@ fn create_and_delete_secretly(member: &mut Member, writer: &Client, path: &str, 
 #[test]
 fn events_go_by_the_identities_that_a_connection_has_shown_by_now() {
     let ann = || Id::new("digest", "ann:1");
-    // It shows its identity after its watch is set, or before that is carried out, as that waits behind a write.
+    // The client shows its identity after its watch is set, or before that is carried out, as that waits behind a write.
     for (is_early, shown) in [(false, ann()), (true, ann()), (false, Id::new("digest", "bob:1"))] {
         let mut member = Member::start(vec![], HardState::default());
         let (watcher, writer) = (member.connect(1, 1000), member.connect(2, 1000));

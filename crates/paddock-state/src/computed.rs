@@ -1,7 +1,7 @@
 //! `/keeper`: what ClickHouse asks its keeper about itself, computed when it is read.
 //!
 //! Nothing of it is in the tree, so no list of the root shows it. What has no answer here is asked of the tree, where
-//! nobody can create it.
+//! no client can create it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -142,7 +142,7 @@ fn config(tree: &Tree) -> String {
     text
 }
 
-/// Nobody has made it, at no time.
+/// No client has made it, at no time.
 fn stat(data: &[u8], children: usize) -> Stat {
     Stat { data_length: data.len() as i32, num_children: children as i32, ..Stat::default() }
 }

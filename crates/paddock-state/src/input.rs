@@ -22,7 +22,7 @@ pub enum ClientInput {
     Connect { conn: ConnId, timeout_ms: i32, may_only_read: bool, ids: ProvenIds },
     /// A client with the right password wants its session back.
     Resume { conn: ConnId, resumption: Resumption, may_only_read: bool },
-    /// The client of a session has proved these identities. Nobody waits for an answer.
+    /// The client of a session has proved these identities. No connection waits for an answer.
     Bind { conn: ConnId, session: SessionId, ids: ProvenIds },
     /// The connection is gone. Nothing follows on it.
     Disconnect { conn: ConnId },
@@ -37,8 +37,8 @@ pub struct Resumption {
     pub timeout_ms: i32,
     /// The password was made from the ensemble's secret; else it is ZooKeeper's.
     pub is_keyed: bool,
-    /// The client has yet to show an identity. It is told by `Connected` that the session lives, and nothing changes for whoever is
-    /// served on it; with the identity it is resumed by another input.
+    /// The client has yet to show an identity. It is told by `Connected` that the session lives, and nothing changes for the
+    /// connection that is served on it; with the identity it is resumed by another input.
     pub is_asking: bool,
     /// Moves of the session that its member knew of.
     pub moves: u32,
@@ -65,7 +65,7 @@ impl Resumption {
 pub struct ProvenIds(Vec<u8>);
 
 impl ProvenIds {
-    /// Those of a client's identities that are proofs.
+    /// A client's identities that are proofs.
     pub fn of(ids: IdList<'_>) -> ProvenIds {
         let is_proven = |&(scheme, _): &(&str, &str)| is_proof(scheme);
         let ids: Vec<Id> = ids.iter().filter(is_proven).map(|(scheme, id)| Id::new(scheme, id)).collect();

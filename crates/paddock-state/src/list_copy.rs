@@ -42,7 +42,7 @@ pub enum LongListStep {
     Portion,
     /// The reply, a whole frame.
     Reply(Vec<u8>),
-    /// It is to be answered as other requests are, in one step: it is not long any more, or it changes too often.
+    /// The list is to be answered as other requests are, in one step: it is not long any more, or it changes too often.
     AtOnce,
 }
 
@@ -68,7 +68,7 @@ impl LongList {
         self.body.capacity() + self.copy.as_ref().map_or(0, |list| list.copy.held_bytes())
     }
 
-    /// Children that a portion has, of those that the first try has so many of.
+    /// Children that a portion has, if one of the first try has `children`.
     fn portion(&self, children: usize) -> usize {
         children.saturating_mul(4_usize.pow(self.begun.saturating_sub(1)))
     }
@@ -96,13 +96,13 @@ impl State {
         list_of(client, op, body).is_some_and(|(path, _)| self.tree().has_long_list(path))
     }
 
-    /// Begins to copy the list of children at a path, with so many bytes of room in front. `None` if there is none, or none that is long.
+    /// Begins to copy the list of children at a path, with `room` bytes of room in front. `None` if there is none, or none that is long.
     pub fn begin_children_copy(&self, path: &str, room: usize) -> Option<ChildrenCopy> {
         let copy = self.tree().begin_list_copy(path, room)?;
         Some(ChildrenCopy { replaced: self.replaced(), copy })
     }
 
-    /// Copies so many children at most.
+    /// Copies at most `max` children.
     pub fn copy_children(&self, path: &str, children: &mut ChildrenCopy, max: usize) -> Copied {
         if children.replaced != self.replaced() {
             return Copied::Outdated;
@@ -110,14 +110,14 @@ impl State {
         self.tree().copy_list(path, &mut children.copy, max)
     }
 
-    /// Copies the next children of a list, so many in the portions of a first try. Once it has all, they are what the state shows in this very
+    /// Copies the next children of a list, `children` of them in a portion of a first try. Once it has all, they are what the state shows in this
     /// moment, and a watch that was asked for is set in it.
     pub fn copy_long_list(&self, client: &Client, list: &mut LongList, children: usize) -> LongListStep {
         let Some((path, read)) = list_of(client, list.op, &list.body) else { return LongListStep::AtOnce };
         let asker =
             Asker { session: client.session, ids: client.ids(), dialect: client.dialect, guess: Guess::NONE };
         if list.copy.is_none() {
-            // Whoever may not read it causes no work.
+            // A client that may not read it causes no work.
             let may_read = self.tree().check_list(path, &asker).is_ok();
             let begun = self.begin_children_copy(path, ROOM);
             let Some(begun) = begun.filter(|_| may_read && list.begun < LongList::BEGUN_MAX) else {
@@ -130,7 +130,7 @@ impl State {
         let copy = list.copy.as_mut().expect("it was begun");
         let copied = self.copy_children(path, copy, max);
         if check_reply_bytes(copy.copy.held_bytes()).is_err() {
-            // It is refused, as every reply that is longer than a frame.
+            // The list is refused, as every reply that is longer than a frame.
             (list.copy, list.begun) = (None, LongList::BEGUN_MAX);
             return LongListStep::AtOnce;
         }

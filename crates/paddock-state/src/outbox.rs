@@ -73,7 +73,7 @@ impl Outbox {
         self.parcels.is_empty()
     }
 
-    /// Empties the box. It keeps the memory that rounds of late have needed, so that nobody asks for it in each round anew, and
+    /// Empties the box. It keeps the memory that rounds of late have needed, so that it is not asked for in each round anew, and
     /// lets go what one huge reply took.
     pub fn clear(&mut self) {
         let faded = self.recent_bytes - self.recent_bytes / 64;
@@ -144,9 +144,9 @@ pub struct Outboxes {
 }
 
 impl Outboxes {
-    /// Replies of this size are counted: nobody gets enough smaller ones in a round to hurt.
+    /// Replies of this size are counted: a connection does not get enough smaller ones in a round to hurt.
     const LARGE_BYTES: usize = 64 << 10;
-    /// A connection that got so much in a round gets no more.
+    /// A connection that got this many bytes in a round gets no more.
     const ROUND_BYTES_MAX: usize = 64 << 20;
 
     pub fn new(workers: usize) -> Outboxes {
@@ -206,7 +206,7 @@ impl Outboxes {
         std::mem::take(&mut self.events)
     }
 
-    /// An event, for whoever is to be told of it.
+    /// An event, for a connection that is to be told of it.
     #[inline]
     pub fn event<'a>(&'a mut self, event: WatchEvent<'a>) -> EventMail<'a> {
         EventMail { outboxes: self, event, encoded: None }

@@ -27,7 +27,7 @@ pub struct State {
     watches: Mutex<Watches>,
     /// Answers for znodes below `/keeper`, which are computed when they are read.
     facts: MemberFacts,
-    /// Ephemerals that went with their sessions, if somebody wants to know.
+    /// Ephemerals that went with their sessions, if the owner of the state wants to know.
     deaths: Option<Vec<(SessionId, String)>>,
     /// Number of trees that were replaced by others.
     replaced: u64,
@@ -100,7 +100,7 @@ impl State {
         &mut self.tree
     }
 
-    /// Applies a write and tells whoever watches what it changed.
+    /// Applies a write and tells watchers what it changed.
     #[inline]
     pub fn apply<'a>(&mut self, command: &Command<'a>, out: &mut Outboxes) -> Outcome<'a> {
         let outcome = self.tree.apply(command);
@@ -120,7 +120,7 @@ impl State {
         Some(outcome)
     }
 
-    /// Tells whoever watches what a transaction of a command has changed.
+    /// Tells watchers what a transaction of a command has changed.
     #[inline]
     fn tell(&mut self, command: &Command<'_>, outcome: &Outcome<'_>, out: &mut Outboxes) {
         let watches = self.watches.get_mut();
@@ -149,7 +149,7 @@ impl State {
         self.deaths.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Installs znodes as one revision of a store outside made them, and tells whoever watches.
+    /// Installs znodes as one revision of a store outside made them, and tells their watchers.
     pub fn install(
         &mut self,
         revision: Zxid,
@@ -356,7 +356,7 @@ impl State {
         self.watches.lock().sweep()
     }
 
-    /// Connections that watch, with their sessions, in slices that take some microseconds: 0, 1 and so on until `None`. Whoever comes
+    /// Connections that watch, with their sessions, in slices that take some microseconds: 0, 1 and so on until `None`. A connection that comes
     /// meanwhile may be missing, and some may be listed twice.
     pub fn watchers(&self, slice: usize) -> Option<Vec<(ConnId, SessionId)>> {
         self.watches.lock().watchers(slice)

@@ -135,7 +135,7 @@ struct Watcher {
     client: Client,
     paths: GradualTable<Watched>,
     counts: Counts,
-    /// Number of znodes that nobody else watches.
+    /// Number of znodes that no other connection watches.
     alone_at: usize,
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct Watches {
     /// Paths that were watched since some of those were removed.
     came_since_sweep: usize,
     limited: Limited,
-    /// While none is recursive, nobody looks at a change's ancestors.
+    /// While none is recursive, there is no look at a change's ancestors.
     counts: Counts,
     /// Connections that watch znodes.
     data_conns: usize,
@@ -456,7 +456,7 @@ impl Watches {
         }
     }
 
-    /// Tells whoever watches what `change` touched.
+    /// Tells watchers what `change` touched.
     pub(crate) fn fire(&mut self, change: &Change<'_>, zxid: Zxid, out: &mut Outboxes) {
         if self.by_path.is_empty() {
             return;

@@ -98,7 +98,7 @@ pub fn is_full(error: &io::Error) -> bool {
 }
 
 /// True if a call of [`Disk`] has done nothing because the system had no descriptor or no memory for it, which passes when
-/// somebody gives some back. A failed sync never says so, whatever its reason: it must not be tried again.
+/// a thread gives some back. A failed sync never says so, whatever its reason: it must not be tried again.
 pub fn is_exhausted(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Exhausted>())
 }

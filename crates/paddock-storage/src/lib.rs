@@ -1,7 +1,7 @@
 //! Storage of a member: the transaction log and the snapshot files, over a [`Disk`].
 //!
 //! This crate owns file formats, durability, recovery and retention. It does not know what a request is: payloads
-//! are bytes. It has no threads, no clock and no async: whoever owns a [`Log`] decides when to sync, and calls a
+//! are bytes. It has no threads, no clock and no async: the owner of a [`Log`] decides when to sync, and calls a
 //! [`Housekeeper`] from wherever slow work may happen.
 //!
 //! Always true:

@@ -21,7 +21,7 @@
 //!
 //! # Failure
 //!
-//! After a failed write or sync the log is poisoned: nobody knows what the disk has, and asking it again may give a
+//! After a failed write or sync the log is poisoned: it is not known what the disk has, and asking it again may give a
 //! wrong answer, so the process has to end. The next `open` writes the last batch again before it trusts it. A full disk is
 //! different: room is taken before anything is written, so [`LogError::DiskFull`] leaves the log as it was. It is the same with
 //! [`LogError::Exhausted`], for want of a descriptor: it comes before a segment is written, and never from a sync.
@@ -208,7 +208,7 @@ impl Log {
     ///
     /// # Panics
     /// If an entry leaves a gap in its group, or replaces a released one: the log would be wrong. If its payload is larger than
-    /// [`PAYLOAD_BYTES_MAX`]: whoever makes entries, or takes those of others, refuses such.
+    /// [`PAYLOAD_BYTES_MAX`]: the makers of entries, and those that take them from others, refuse such.
     pub fn append(&mut self, record: Record<'_>) {
         if let Record::Entry { group, index, payload, .. } = record {
             assert!(

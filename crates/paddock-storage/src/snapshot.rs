@@ -7,7 +7,7 @@
 //! # Falling back
 //!
 //! [`newest_valid`] passes over damaged files and says so. The log may have released the entries between an older
-//! snapshot and its own beginning by then. So whoever starts from a snapshot has to ask
+//! snapshot and its own beginning by then. So a member that starts from a snapshot has to ask
 //! [`Log::check_follows`](crate::Log::check_follows) with its index first, and refuse to start if there is a gap. To make
 //! falling back possible at all, release the log only up to the oldest snapshot that [`retain`] keeps.
 //!

@@ -192,7 +192,7 @@ impl World {
             match common::open_to_pack(&self.disk, self.segment_bytes, compresses) {
                 Ok(opened) => break opened,
                 Err(LogError::DiskFull { .. }) => self.disk.set_capacity(None),
-                // A fault was waiting. There are only so many of them.
+                // A fault was waiting. There are few of them.
                 Err(LogError::Io { .. }) => end(&self.disk),
                 Err(error) => panic!("a crash must leave a log that opens: {error}"),
             }

@@ -77,7 +77,7 @@ impl Crowd {
         self.runtime.spawn(async move { Client::connect(&host, options).await })
     }
 
-    /// Lets each of the sessions from `first` on watch `count` znodes: `path` names them by session and number. False if the
+    /// Lets each of the sessions from `first` on watch znodes of these `numbers`: `path` names them by session and number. False if the
     /// user stopped it.
     pub(super) fn watch(
         &self,

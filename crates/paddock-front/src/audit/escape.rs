@@ -5,7 +5,7 @@ pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c == '\\' || is_obeyed(c) {
-            // Those for which the library has no letter it writes by their numbers.
+            // Errors for which the library has no letter are written by their numbers.
             match c {
                 '\\' | '\t' | '\n' | '\r' => out.extend(c.escape_default()),
                 c => out.extend(c.escape_unicode()),

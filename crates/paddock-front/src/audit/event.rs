@@ -7,7 +7,7 @@ use paddock_proto::{IdList, SessionId};
 
 use super::escape::escaped;
 
-/// Mark behind a user that nobody has checked.
+/// Mark behind a user that was not checked.
 const UNPROVEN: &str = "(unproven)";
 
 /// The result that a line names.
@@ -15,7 +15,7 @@ const UNPROVEN: &str = "(unproven)";
 pub enum AuditResult {
     Success,
     Failure,
-    /// It was asked for, and the result is not known.
+    /// The operation was asked for, and the result is not known.
     Invoked,
 }
 
@@ -70,8 +70,8 @@ impl fmt::Display for AuditEvent {
     }
 }
 
-/// The names in these identities, with commas between them. One with a comma or a quotation mark of its own is quoted. One that nobody
-/// has checked is followed by a mark: any user name may be said under `digest`, whose password is compared with nothing but the super
+/// The names in these identities, with commas between them. One with a comma or a quotation mark of its own is quoted. One that was
+/// not checked is followed by a mark: any user name may be said under `digest`, whose password is compared with nothing but the super
 /// user's and with hashes in ACLs.
 fn users(ids: IdList<'_>) -> String {
     let mut users = String::new();

@@ -6,7 +6,7 @@ use paddock_proto::{DecodeError, OpCode, ReplyHeader, Stat, Write, frame};
 /// The outcome of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was carried out; the path of the znode that it has made, if it has.
+    /// The operation was carried out; the path of the znode that it has made, if it has.
     Done(Option<String>),
     /// All operations were carried out; what each has made.
     Multi(Vec<Option<String>>),

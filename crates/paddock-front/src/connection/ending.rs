@@ -1,4 +1,4 @@
-//! The end of a connection: the last packet it is sent, and the requests that nobody will answer.
+//! The end of a connection: the last packet it is sent, and the requests that will not be answered.
 
 use paddock_proto::{ConnectResponse, ErrorCode};
 use paddock_state::contact_max_ms;
@@ -12,9 +12,9 @@ use crate::{AuditLog, LimitHit, Limits};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ending {
     Open,
-    /// It is closed when everything was sent. What the engine still has for it is sent too.
+    /// The connection is closed when everything was sent. What the engine still has for it is sent too.
     Closing,
-    /// It is closed when everything was sent. Nothing is added to that.
+    /// The connection is closed when everything was sent. Nothing is added to that.
     Silenced,
 }
 
@@ -91,7 +91,7 @@ impl<H: Host> Connection<H> {
         for request in self.queue.drain() {
             spans.extend(request.span);
             if let (Some(audited), Some(log)) = (request.audited, audit) {
-                // It may be carried out yet.
+                // The write may be carried out yet.
                 audited.finish(None, log);
             }
         }

@@ -67,7 +67,7 @@ impl<H: Host> Connection<H> {
         has_room_for_reply && (own == 0 || buffers.held().saturating_sub(own) < buffers.max())
     }
 
-    /// Counts the memory that the connection holds, of whose bytes so many have moved.
+    /// Counts the memory that the connection holds, of whose bytes this number have moved.
     #[inline]
     pub(crate) fn count_memory(&mut self, moved_bytes: usize, limits: &Limits) {
         let buffers = held_bytes(&self.input) + held_bytes(&self.unpacked) + self.output.held_bytes();

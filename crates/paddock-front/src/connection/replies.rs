@@ -53,7 +53,7 @@ impl<H: Host> Connection<H> {
         let out = &mut self.output.bytes;
         let before = out.len();
         if out.is_empty() {
-            // It has megabytes: they are not copied once more.
+            // The reply has megabytes: they are not copied once more.
             *out = reply;
         } else {
             out.extend_from_slice(&reply);

@@ -39,7 +39,7 @@ pub(crate) enum Refusal {
     AuthFailed {
         xid: Xid,
     },
-    /// The same for an auth that proved more identities than a connection may show.
+    /// Answer to an auth that proved more identities than a connection may show.
     TooManyIdentities {
         xid: Xid,
         found: TooManyIdentities,

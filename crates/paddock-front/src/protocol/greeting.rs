@@ -26,7 +26,7 @@ impl Protocol {
             return silently("client has seen a newer zxid than this member");
         }
         if identities::check(self.client.ids(), &settings.limits).is_err() {
-            // Those of its certificate: it has shown no others yet.
+            // These identities are of its certificate: it has shown no others yet.
             return Action::Refuse(Refusal::Limited(LimitHit::Identities));
         }
         self.read_only = request.read_only;

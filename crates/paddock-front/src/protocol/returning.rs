@@ -1,8 +1,8 @@
 //! Clients that come back to their sessions, and the answers of the engine to them.
 //!
-//! Whoever shows the right password has to be the one that the session is bound to. A client proves that by SASL only once it
+//! A client that shows the right password has to be the one that the session is bound to. A client proves that by SASL only once it
 //! has been greeted, so it is told that its session lives, and until it has shown who it is the connection serves nothing: its
-//! session stays with whoever is served on it.
+//! session stays with the connection that is served on it.
 
 use paddock_proto::{ConnectResponse, Password, SessionId};
 use paddock_state::{ClientInput, Connected, ProvenIds, Resumption};
@@ -18,18 +18,18 @@ use crate::sasl::SASL;
 pub(super) struct Returning {
     resumption: Resumption,
     may_only_read: bool,
-    /// It was told that it can only read.
+    /// The client was told that it can only read.
     read_only: bool,
 }
 
 /// Something to be done because a client has shown another identity.
 #[derive(Debug)]
 pub(crate) enum Identified {
-    /// It has shown all that its session asks for: to be handed to the engine, whose parcel will answer.
+    /// The client has shown all that its session asks for: to be handed to the engine, whose parcel will answer.
     Resume(ClientInput),
     /// Its session is bound to it from now on: to be handed to the engine, which gives no answer.
     Bind(ClientInput),
-    /// It is not the one that the session belongs to.
+    /// The client is not the one that the session belongs to.
     Stranger,
 }
 

@@ -157,7 +157,7 @@ fn a_request_before_the_identity_ends_the_connection_and_a_stranger_gets_nothing
     let mut protocol = proving();
     protocol.identify(&[Id::new("sasl", "eve")], &settings).unwrap();
     assert!(matches!(protocol.on_identified(&bound, &settings), Some(Identified::Stranger)));
-    // Where nobody can prove anything by SASL its client is told at once.
+    // Where no client can prove anything by SASL its client is told at once.
     assert!(come_back(&mut self::protocol(), &bound, &Settings::for_tests()).contains("Expired"));
 }
 
@@ -170,7 +170,7 @@ fn required_schemes_hold_before_a_session_is_resumed() {
     assert!(protocol.on_identified(&tree(), &settings).is_none());
     protocol.identify(&[Id::new("sasl", "ann")], &settings).unwrap();
     assert!(matches!(protocol.on_identified(&tree(), &settings), Some(Identified::Resume(_))));
-    // It ended meanwhile: the client has been greeted, and asks again.
+    // The session ended meanwhile: the client has been greeted, and asks again.
     assert!(protocol.on_expired().is_none());
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A principal is `user@REALM` or `service/host@REALM`. The first rule that is about it gives its short name; then its host and its realm
 //! are put behind that again, unless they are to be removed. A rule is `DEFAULT`, which takes the first part of principals of the default
-//! realm, or `RULE:[PARTS:FORMAT](MATCH)s/FROM/TO/g`: for principals of so many parts in front of the realm, the format is filled in
+//! realm, or `RULE:[PARTS:FORMAT](MATCH)s/FROM/TO/g`: for principals of PARTS parts in front of the realm, the format is filled in
 //! (`$0` is the realm, `$1` and `$2` are the parts), has to match as a whole, and what matches `FROM` in it becomes `TO`.
 
 use regex::Regex;
@@ -246,7 +246,7 @@ mod tests {
         check(true, true, ["alice", "app"]);
     }
 
-    /// Those of Hadoop's documentation, from which ZooKeeper has them.
+    /// Rules of Hadoop's documentation, from which ZooKeeper has them.
     #[test]
     fn rules_give_short_names() {
         let rules = "RULE:[1:$1@$0](.*@OTHER\\.COM)s/@.*//\nRULE:[2:$1;$2](^.*;admin$)s/;admin$//\nRULE:[2:root]\nDEFAULT";

@@ -16,7 +16,7 @@ use crate::read_only::{ReadOnlyRequest, ReadOnlyTurn};
 use crate::{Applied, Effects, Membership, Replicated};
 
 impl Replica {
-    /// Applies what was committed, answers whoever waits for it, and answers the requests that need no entry.
+    /// Applies what was committed, answers those that wait for it, and answers the requests that need no entry.
     pub fn apply(&mut self, now: Now, effects: &mut Effects, held: &mut impl HeldState) -> Applied {
         held.parts().1.begin_round();
         let (mut applied, mut stretch) = (Applied::default(), Stretch::new(self.options.work_at_once));
@@ -269,7 +269,7 @@ impl Replica {
                 self.serve(conn, command.session, state, out);
                 self.connect(conn, command.session, *timeout_ms, false, state, out);
             }
-            // It was withdrawn when its connection was gone. Nothing is taken any more of the one that serves the session here, whose
+            // The command was withdrawn when its connection was gone. Nothing is taken any more of the one that serves the session here, whose
             // client comes back.
             _ if command.session == SessionId::NONE => {
                 if let Some(former) = self.gates.predecessor(conn) {

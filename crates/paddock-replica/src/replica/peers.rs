@@ -17,7 +17,7 @@ use crate::{Cluster, Founding, Membership, Recovered, ReplicaOptions};
 impl Replica {
     pub(super) fn on_lost_link(&mut self, peer: u64) {
         self.processes.lose(peer);
-        // A lease is the promise that nobody else leads before an election timeout is over, whatever becomes of links.
+        // A lease is the promise that no other member leads before an election timeout is over, whatever becomes of links.
         if self.options.lease_clock_bound_ms.is_none() {
             self.consensus.lost_link(peer);
         }
@@ -38,8 +38,8 @@ impl Replica {
         if self.joining.is_writing_first_entry() || !self.hears(from, envelope.process, now.monotonic_ms) {
             return;
         }
-        // Once the founding stands in the log, the others who founded have the same proposal, or have it from the log soon. Whoever
-        // comes with another one later was not among them, or has forgotten.
+        // Once the founding stands in the log, the others who founded have the same proposal, or have it from the log soon. A
+        // member that comes with another one later was not among them, or has forgotten.
         if let PeerMessage::Greeting(greeting) = &message
             && self.consensus.is_empty()
         {
@@ -195,7 +195,7 @@ impl Replica {
 
     fn on_offer(&mut self, offer: Message) {
         if offer.get_snapshot().get_metadata().index <= self.consensus.committed() {
-            // It was here before, and the answer was lost: the library says what this member has.
+            // The snapshot was here before, and the answer was lost: the library says what this member has.
             self.consensus.step(offer);
         } else {
             self.receiver.on_offer(offer);
@@ -407,9 +407,9 @@ impl Replica {
         }
     }
 
-    /// Without all of its data a member does not know which numbers its starts had before, and the clock may have gone back. Nobody waits
-    /// for what came from clients under the number that it had. What of that has been sent may still come into the log, where its batches
-    /// have numbers that must not be given again: then this start gets another number, too.
+    /// Without all of its data a member does not know which numbers its starts had before, and the clock may have gone back. No
+    /// connection waits for requests that came under the number that it had. Those that
+    /// have been sent may still come into the log, in batches whose numbers must not be given again: then this start gets another number, too.
     pub(super) fn number_this_start_anew(&mut self) {
         let Origin { member, incarnation } = self.requests.origin();
         let last_start = self.disk_age.last_start(self.options.member);
@@ -422,7 +422,7 @@ impl Replica {
         self.requests.begin_anew(Origin { member, incarnation });
     }
 
-    /// The state knows a start of this member that its disk has forgotten, and that nobody who admitted the member knew of then. What it
+    /// The state knows a start of this member that its disk has forgotten, and that the members which admitted it did not know of then. What it
     /// sends under its number may be refused for ever: it takes another one, once its clients have been sent away.
     pub(super) fn note_number_used_up(&mut self) {
         if self.is_number_used_up || self.read_only.is_learning() || !self.disk_age.has_forgotten_start() {

@@ -38,7 +38,7 @@ pub(crate) struct Stage {
     messages: VecDeque<(u64, u64, Vec<u8>)>,
     pub(crate) messages_carried: usize,
     cut: BTreeSet<u64>,
-    /// These reach each other, and nobody else.
+    /// These reach each other, and no others.
     apart: BTreeSet<u64>,
     /// Messages to these are kept, in the order in which they were sent.
     deaf: BTreeMap<u64, Vec<(u64, Vec<u8>)>>,

@@ -64,7 +64,7 @@ fn a_member_that_is_started_anew_while_it_learns_has_no_say() {
             stage.create(&client, xid, &format!("/n-{xid}"), "x");
         }
         assert_eq!(stage.story(&client).len(), 30, "two of three are enough");
-        // It hears from both which term it is, and what was written from the leader only.
+        // The member hears from both which term it is, and what was written from the leader only.
         stage.stop(wiped);
         [leader, lagging].iter().for_each(|member| stage.lose_link(*member, wiped));
         stage.start_empty(wiped);

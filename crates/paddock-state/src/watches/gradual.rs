@@ -1,6 +1,6 @@
 //! A hash table that never stops to grow: it is made of small ones, of which one is split in two at a time (linear hashing).
 //!
-//! An ordinary table moves all that it holds when it is full, which takes tenths of a second with a million paths, and whoever
+//! An ordinary table moves all that it holds when it is full, which takes tenths of a second with a million paths, and a thread that
 //! waits for the lock around it waits as long. Entries know their hashes, so that no path is looked at when they move. For the
 //! same reason a table can be taken apart in pieces.
 

@@ -39,7 +39,7 @@ impl Limited {
         self.is_refusing_all
     }
 
-    /// True if there may be one more beside `all`, of which so many are of the connection that asks.
+    /// True if there may be one more beside `all`, of which `own` are of the connection that asks.
     pub(super) fn may_add(&self, all: usize, own: impl FnOnce() -> usize) -> bool {
         let WatchLimits { per_connection_max, max } = self.limits;
         (max == 0 || all < max) && (per_connection_max == 0 || own() < per_connection_max)

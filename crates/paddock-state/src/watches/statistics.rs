@@ -31,12 +31,12 @@ pub struct WatchStatistics {
     pub children_changed: FiredWatches,
     /// Connections with watches that have ended.
     pub gone_watchers: u64,
-    /// Those of them whose watches are all removed from the table.
+    /// Watchers whose watches are all removed from the table.
     pub forgotten_watchers: u64,
 }
 
 impl WatchStatistics {
-    /// A change of a kind has fired watches of so many connections.
+    /// A change of a kind has fired watches of `told` connections.
     pub(super) fn fired(&mut self, kind: EventKind, told: usize) {
         let fired = match kind {
             EventKind::NodeCreated => &mut self.created,

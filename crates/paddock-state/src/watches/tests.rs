@@ -131,7 +131,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// The same as simply as it can be said. A connection that ends is followed by another one.
+/// The table of watches as simply as it can be said. A connection that ends is followed by another one.
 #[derive(Default)]
 struct Model {
     interests: BTreeMap<(ConnId, String), Interest>,
@@ -176,7 +176,7 @@ impl Model {
         };
         let (there, gone) = (data(&self.interests), data(&self.gone));
         let mut paths: BTreeSet<&String> = there.iter().map(|(_, path)| path).collect();
-        // That nobody is there any more is seen when all but one are removed.
+        // An empty table is seen when all but one are removed.
         paths.extend(
             gone.iter()
                 .map(|(_, path)| path)

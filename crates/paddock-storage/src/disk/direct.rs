@@ -26,7 +26,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Way in which the batches of one file are written.
 #[derive(Debug)]
 pub(super) enum Direct {
-    /// Nothing has been written yet, so nobody has asked the file system.
+    /// Nothing has been written yet, so the file system was not asked.
     Untried,
     Ready(Writer),
     /// Everything goes through the page cache.
@@ -139,7 +139,7 @@ mod system {
     use rustix::fs::OFlags;
     use rustix::io::{ReadWriteFlags, pwritev2};
 
-    /// The same file once more, for direct writes. Not by its path: it may have got another name.
+    /// Opens a file once more, for direct writes. Not by its path: it may have got another name.
     pub(super) fn open(file: &File) -> io::Result<File> {
         let same = format!("/proc/self/fd/{}", file.as_raw_fd());
         File::options().write(true).custom_flags(OFlags::DIRECT.bits().cast_signed()).open(same)

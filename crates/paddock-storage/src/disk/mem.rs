@@ -1,6 +1,6 @@
 //! A disk in memory that forgets and fails on request, for tests and for simulation.
 //!
-//! It keeps apart what a process sees and what would survive a power cut. [`MemDisk::crash`] decides the fate of
+//! The disk keeps apart what a process sees and what would survive a power cut. [`MemDisk::crash`] decides the fate of
 //! everything unsynced, within the limits the parent module states. All chance comes from the seed: the same calls give
 //! the same disk.
 
@@ -129,7 +129,7 @@ impl MemDisk {
         state.dirs.insert(dir);
     }
 
-    /// A copy of the disk as its files are read now, all of it durable: what somebody gets who copies a directory.
+    /// A copy of the disk as its files are read now, all of it durable: what a copy of a directory has.
     pub fn copy(&self, seed: u64) -> MemDisk {
         let state = self.lock_state();
         let copy = MemDisk::new(seed);

@@ -26,7 +26,7 @@ impl Disk for OsDisk {
         let file = OpenOptions::new().read(true).write(access == Access::ReadWrite).open(path);
         let file = file.map_err(unless_exhausted)?;
         let direct = match access {
-            // It would be opened once more, and for writing.
+            // The file would be opened once more, and for writing.
             Access::Read => Direct::Never,
             Access::ReadWrite => Direct::Untried,
         };
@@ -52,7 +52,7 @@ impl Disk for OsDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(path);
         fs::remove_file(path).map_err(unless_exhausted)?;
-        // Nobody needs what was in it, so nobody needs to know if it does not go piece by piece.
+        // Its content is not needed, so an error on the way is none.
         let _ = file.and_then(|file| give_back(&file));
         Ok(())
     }
@@ -148,7 +148,7 @@ impl DiskFile for OsFile {
 /// for some hundred mebibytes, where free blocks are told to the device.
 fn give_back(file: &File) -> io::Result<()> {
     let metadata = file.metadata()?;
-    // A file that somebody has linked elsewhere is not ours alone.
+    // A file that is linked elsewhere is not ours alone.
     if metadata.nlink() > 0 {
         return Ok(());
     }

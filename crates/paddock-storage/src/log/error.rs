@@ -44,7 +44,7 @@ pub enum LogError {
     )]
     SnapshotGap { group: Group, snapshot: Index, first: Index },
 
-    /// An earlier write or sync failed, so nobody knows what is on disk.
+    /// An earlier write or sync failed, so it is not known what is on disk.
     #[error("the log failed before and writes nothing more")]
     Poisoned,
 
@@ -93,7 +93,7 @@ impl LogError {
         }
     }
 
-    /// The same for a call after whose failure nothing is as it was.
+    /// An error of a call after whose failure nothing is as it was.
     pub(super) fn for_good(self) -> Self {
         match self {
             Self::Exhausted { action, path, source } => Self::Io { action, path, source },

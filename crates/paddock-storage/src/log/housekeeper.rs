@@ -1,12 +1,12 @@
 //! The slow work around segments: zeroing the next ones ahead of time and giving released ones another life.
 //!
 //! A segment is used only when it is allocated, zero, and synced, so that appending to it changes no metadata and a
-//! torn write shows (see `tail.rs`). Zeroing 64 MiB takes a while, so whoever owns the log calls [`Housekeeper::run`]
+//! torn write shows (see `tail.rs`). Zeroing 64 MiB takes a while, so the owner of the log calls [`Housekeeper::run`]
 //! from another thread. If it has not run in time the log does the same work itself, inside one sync.
 //!
 //! A released segment keeps its name until its turn comes; after a restart it is replayed again, which is harmless.
 //! The oldest goes first and each step is made durable before the next, so no gap can appear.
-//! A spare found at the start is zeroed again: nobody knows how far the last process came.
+//! A spare found at the start is zeroed again: it is not known how far the last process came.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -37,7 +37,7 @@ pub(super) const ALIGNMENT: usize = 8;
 
 /// The largest payload of one record: 1 GiB.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
-/// The same packed: what cannot be compressed takes a little more.
+/// A packed payload: what cannot be compressed takes a little more.
 const PACKED_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + PAYLOAD_BYTES_MAX / 128;
 
 /// Record of the log. Payloads are opaque bytes.
@@ -124,13 +124,13 @@ impl<'a> Stored<'a> {
     pub(super) const MARK: Stored<'static> =
         Stored { kind: RecordKind::Mark, place: Some(EntryPosition::NOWHERE), payload: &[] };
 
-    /// The same entry, packed.
+    /// This entry, packed.
     pub(super) fn packed(self, packed: Packed<'a>) -> Stored<'a> {
         let kind = if packed.is_first { RecordKind::PackedFirst } else { RecordKind::Packed };
         Stored { kind, payload: packed.bytes, ..self }
     }
 
-    /// The same entry, which stands behind the last one of its segment. The first of a stream says all the same where that is.
+    /// This entry, which stands behind the last one of its segment. The first of a stream says all the same where that is.
     pub(super) fn following(self) -> Stored<'a> {
         Stored { place: self.place.filter(|_| self.kind == RecordKind::PackedFirst), ..self }
     }

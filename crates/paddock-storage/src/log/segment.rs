@@ -32,7 +32,7 @@ pub(super) const SEGMENT_BYTES_MAX: u64 = u32::MAX as u64 / 4096 * 4096;
 /// that has hardly written anything takes little room on the disk, and one that writes much soon has large segments.
 const FIRST_SEGMENT_BYTES: u64 = 4 << 20;
 
-/// The size of the segment behind one of so many bytes, or of the first one, if segments may have `segment_bytes`.
+/// The size of the segment behind one of `last` bytes, or of the first one, if segments may have `segment_bytes`.
 pub(super) fn next_capacity(last: Option<u64>, segment_bytes: u64) -> u64 {
     let mut capacity = FIRST_SEGMENT_BYTES;
     while last.is_some_and(|last| capacity <= last) && capacity < segment_bytes {
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(grown(mib(64)), [4, 8, 16, 32, 64, 64, 64].map(|mib| mib << 10));
         assert_eq!(grown(mib(10)), [4, 8, 10, 10, 10, 10, 10].map(|mib| mib << 10));
         assert_eq!(grown(mib(1)), [1 << 10; 7]);
-        // One that was made for a large record, or by other settings.
+        // A segment that was made for a large record, or by other settings.
         assert_eq!(next_capacity(Some(mib(5) + 8), mib(64)), mib(8));
         assert_eq!(next_capacity(Some(mib(200)), mib(64)), mib(64));
     }

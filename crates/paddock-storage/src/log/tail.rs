@@ -8,7 +8,7 @@
 //!   new, or old, or new in front and old behind. So in a torn record some sector ends in zeros. A record in which
 //!   no sector does was written completely and changed afterwards: damage. If its header is not valid, only the header
 //!   is looked at; if that may be a short one or a whole one, as either.
-//! - What is left can be cut. Nobody was promised the last batch, unless a disk has later lost a part of it that is zero
+//! - What is left can be cut. The last batch was promised to no client, unless a disk has later lost a part of it that is zero
 //!   now; nothing can tell that from a crash. A mark or any other batch behind it makes it tell.
 
 use super::record::{HEADER_BYTES, RecordHeader, SegmentKey};

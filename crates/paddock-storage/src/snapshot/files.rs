@@ -51,7 +51,7 @@ pub fn verify(disk: &dyn Disk, path: &Path) -> Result<SnapshotMeta, SnapshotErro
     verify_all(SnapshotReader::open(disk, path)?)
 }
 
-/// The same for a file that does not have its name yet.
+/// Verifies a file that does not have its name yet.
 pub fn verify_unfinished(disk: &dyn Disk, path: &Path) -> Result<SnapshotMeta, SnapshotError> {
     verify_all(SnapshotReader::open_any_name(disk, path)?)
 }

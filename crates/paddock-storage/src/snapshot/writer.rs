@@ -88,7 +88,7 @@ impl SnapshotWriter {
     }
 
     /// Ends the file, makes it durable, reads it back and gives it its name. `items` is what the blocks hold, in the
-    /// owner's units; whoever loads them can compare.
+    /// owner's units; a reader can compare.
     pub fn finish(mut self, items: u64) -> Result<SnapshotFile, SnapshotError> {
         self.totals.items = items;
         let footer = Footer { totals: self.totals, file_crc: self.file_crc };

@@ -88,7 +88,7 @@ pub fn segment(number: u64) -> PathBuf {
     Path::new(DIR).join(format!("log-{number:016x}"))
 }
 
-/// The same files on a disk of its own.
+/// These files on a disk of its own.
 pub fn copy(disk: &MemDisk) -> MemDisk {
     let copy = MemDisk::new(1);
     for name in disk.list(Path::new(DIR)).expect("list") {

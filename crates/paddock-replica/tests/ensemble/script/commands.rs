@@ -202,8 +202,8 @@ impl Script {
         panic!("nobody looks for a leader after 500 steps");
     }
 
-    /// `silence-within TICKS MS`: says whether every running member has heard of a leader within so many milliseconds, in each
-    /// of so many ticks.
+    /// `silence-within TICKS MS`: says whether every running member has heard of a leader within MS milliseconds, in each
+    /// of TICKS ticks.
     fn silence_within(&mut self, ticks: u64, most_ms: u64) -> String {
         for tick in 1..=ticks {
             self.stage.run_ticks(1);

@@ -8,7 +8,7 @@ use super::{number, option};
 /// Stage of a line such as `members 3 seed=5`, with
 /// - `reads=linearizable`, if every read asks a quorum,
 /// - `lease=MS`, if leaders have leases, with this bound on the clocks in ms,
-/// - `entries=N`, if a member takes a snapshot when it has more than so many entries,
+/// - `entries=N`, if a member takes a snapshot when it has more than N entries,
 /// - `hosts=NAME`, if the members have other addresses than those of other stories,
 /// - `founders=all`, if a voter that was never heard is waited for,
 /// - `reconfig=off`, if files change the members and clients do not.

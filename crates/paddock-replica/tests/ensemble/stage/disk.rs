@@ -8,7 +8,7 @@ use paddock_tree::{Tree, TreeLoader};
 pub(crate) struct Disk {
     /// Index and term, who took part, and the blocks one behind the other, each behind its length.
     pub(super) snapshot: Option<((u64, u64), Membership, Vec<u8>)>,
-    /// One that is on its way here.
+    /// A snapshot that is on its way here.
     pub(super) partial: Vec<u8>,
     /// Behind the snapshot.
     pub(super) entries: Vec<LogEntry>,

@@ -49,7 +49,7 @@ impl Stage {
         self.cut.remove(&member);
     }
 
-    /// From now on these members reach each other, and nobody else.
+    /// From now on these members reach each other, and no others.
     pub(crate) fn set_apart(&mut self, members: &[u64]) {
         self.apart = members.iter().copied().collect();
     }
@@ -73,7 +73,7 @@ impl Stage {
         self.tell_last(member, member);
     }
 
-    /// The same, with the messages of one member behind those of all others.
+    /// Delivers messages, with the messages of one member behind those of all others.
     pub(crate) fn tell_last(&mut self, member: u64, last: u64) {
         let mut kept = self.deaf.remove(&member).expect("it was deaf");
         kept.sort_by_key(|(from, _)| *from == last);
@@ -108,7 +108,7 @@ impl Stage {
         assert!(member.state.tree_mut().apply(&command).result.is_ok());
     }
 
-    /// Somebody sets everybody's clock.
+    /// The clocks of all members are set.
     pub(crate) fn set_wall_clock(&mut self, wall_ms: i64) {
         self.now.wall_ms = wall_ms;
     }

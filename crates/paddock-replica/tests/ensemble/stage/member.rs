@@ -5,7 +5,7 @@ use paddock_state::{Now, Outboxes};
 
 use super::disk::{Disk, is_whole, load, save};
 
-/// Snapshots travel in pieces of so many bytes.
+/// Snapshots travel in pieces of this many bytes.
 const PIECE_BYTES: usize = 1000;
 
 pub(super) struct Member {

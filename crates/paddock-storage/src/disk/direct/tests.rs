@@ -105,7 +105,7 @@ fn what_is_open_for_reading_is_not_written() {
 enum Step {
     /// The next batch.
     Batch(usize),
-    /// Up to so many of the last bytes are written again, otherwise, as repair does.
+    /// Up to this many of the last bytes are written again, otherwise, as repair does.
     Rewrite(usize),
     /// Another process goes on.
     Reopen,

@@ -13,7 +13,7 @@ pub(super) struct Contents {
     durable_len: u64,
     /// Sectors written since the last sync, as they are on the disk.
     unsynced: BTreeMap<u64, Sector>,
-    /// The same for sectors whose sync failed: the system believes that they are clean, and no later sync writes them.
+    /// Sectors whose sync failed: the system believes that they are clean, and no later sync writes them.
     lost: BTreeMap<u64, Sector>,
 }
 
