@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use paddock_state::Now;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Never goes back, is set by nobody, and goes on while the machine sleeps.
+/// Never goes back, cannot be set, and goes on while the machine sleeps.
 #[cfg(target_os = "linux")]
 const CLOCK: ClockId = ClockId::Boottime;
 /// On macOS this one goes on, too.

@@ -124,9 +124,9 @@ pub struct Config {
     pub garbage_interval_ms: u64,
     /// Number of them that are removed each time, at most.
     pub garbage_max: usize,
-    /// A snapshot is taken after so many writes,
+    /// A snapshot is taken after this many writes,
     pub snapshot_writes: u64,
-    /// or after so many bytes of log, whichever comes first.
+    /// or after this many bytes of log, whichever comes first.
     pub snapshot_log_bytes: u64,
     /// Number of snapshots that are kept, at least 1.
     pub snapshots_kept: usize,
@@ -193,7 +193,7 @@ impl Config {
     /// room in a record of the log, and the reply to a multi of that size, whose results are up to three and a half times as large,
     /// in a frame of the client protocol.
     pub(crate) const COMMAND_BYTES_MAX: usize = 512 << 20;
-    /// The same where it travels between members. Heartbeats wait while it is on its way.
+    /// A command where it travels between members. Heartbeats wait while it is on its way.
     const TRAVELLING_BYTES_MAX: usize = 48 << 20;
 
     /// The largest command that can be written, and sent to the other members.
@@ -291,7 +291,7 @@ impl Config {
             piece_bytes: PIECE_BYTES,
             segment_bytes: self.segment_bytes,
             log_compression: self.log_compression,
-            // Nobody lags behind a member alone.
+            // No follower lags behind a member alone.
             entry_bytes_kept: if self.ensemble.is_some() { ENTRY_BYTES_KEPT } else { 0 },
             linearizable_reads: self.has_linearizable_reads(),
             lease_clock_bound_ms: self.ensemble.as_ref().and_then(|ensemble| ensemble.lease_clock_bound_ms),

@@ -9,11 +9,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors that are not given to clients, at most. Where the process may have few, it is a quarter of them.
 const RESERVE_MAX: u64 = 128;
 
-/// Whoever a connection is from.
+/// Origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     Client,
-    /// Whoever asks by HTTP how the member is: half of the reserve is there for it.
+    /// Requests over HTTP for the member's health: half of the reserve is there for it.
     Http,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn is_in_reserve(socket: &impl AsRawFd, caller: Caller) -> bool {
     is_reserved(number, getrlimit(Resource::Nofile).current, caller)
 }
 
-/// The system gives the lowest number that is free: whoever gets a high one has taken one of the last.
+/// The system gives the lowest number that is free: a caller that gets a high one has taken one of the last.
 fn is_reserved(number: u64, limit: Option<u64>, caller: Caller) -> bool {
     let Some(limit) = limit else { return false };
     let reserve = RESERVE_MAX.min(limit / 4);

@@ -25,7 +25,7 @@ impl EngineHandle {
         }
     }
 
-    /// Hands inputs over, and lets an engine that can work at once on this thread, so many turns at most. `meanwhile` is called
+    /// Hands inputs over, and lets an engine that can work at once on this thread, `turns_max` turns at most. `meanwhile` is called
     /// then as often as there may be answers.
     pub(crate) fn work_off(&self, inputs: &mut Vec<ClientInput>, turns_max: usize, meanwhile: impl FnMut()) {
         match self {

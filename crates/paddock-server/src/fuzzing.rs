@@ -1,4 +1,4 @@
-//! A member that is talked to by whoever sends any bytes, without sockets and disk. For the fuzzer, and for replaying
+//! A member that is sent any bytes, without sockets and disk. For the fuzzer, and for replaying
 //! what it found.
 
 mod clear_tickets;

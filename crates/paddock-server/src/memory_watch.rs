@@ -21,11 +21,11 @@ const ZNODE_BYTES: u64 = 100;
 const WATCH_BYTES: u64 = 150;
 const CONNECTION_BYTES: u64 = 4096;
 
-/// Memory is given back once clients hold so many bytes less than they did.
+/// Memory is given back once clients hold this many bytes less than they did.
 const LEFT_BYTES_MIN: u64 = 8 << 20;
 /// Time between two times at least,
 const GIVING_PAUSE_MIN: Duration = Duration::from_millis(500);
-/// and as many times as long as it took, since whoever allocates memory meanwhile may have waited: a heap of ten million freed pieces takes
+/// and as many times as long as it took, since threads that allocate memory meanwhile may have waited: a heap of ten million freed pieces takes
 /// a third of a second.
 const GIVING_PAUSES: u32 = 200;
 
@@ -66,7 +66,7 @@ impl MemoryWatch {
 fn held_by_clients(shared: &Shared) -> u64 {
     let watches = {
         let state = shared.state.read();
-        // Those of a client that has gone count no more, but their memory is not free before they are removed.
+        // Watches of a client that has gone count no more, but their memory is not free before they are removed.
         (state.state().watch_count() + state.state().unswept_watches()) as u64
     };
     let connections = shared.stats.conn_count() as u64;

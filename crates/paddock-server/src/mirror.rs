@@ -1,4 +1,4 @@
-//! A server of a state that lives elsewhere: whoever holds its `Mirror` tells it what has changed there.
+//! A server of a state that lives elsewhere: the owner of its `Mirror` tells it of changes there.
 //!
 //! Either it serves reads alone, as a ZooKeeper in read-only mode does: clients that may only read get sessions that live as long as their
 //! connections, all others are closed, and writes are refused. Or it serves everybody, as an observer of ZooKeeper does, and what it cannot do
@@ -40,13 +40,13 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Shows a change, and tells whoever watches.
+    /// Shows a change, and tells its watchers.
     pub fn show(&self, change: AppliedTransaction) {
-        // After the server's end nobody looks.
+        // After the server's end no reader is left.
         let _ = self.messages.send(Message::Change(Box::new(change)));
     }
 
-    /// Shows another state. All connections are closed: nobody knows which watches would have fired.
+    /// Shows another state. All connections are closed: it is not known which watches would have fired.
     pub fn replace(&self, tree: Tree) {
         let _ = self.messages.send(Message::Replace(Box::new(tree)));
     }
@@ -76,8 +76,8 @@ impl Mirror {
         let _ = self.messages.send(Message::Source(SourceEvent::Revalidated(session, lives)));
     }
 
-    /// Holds back what clients ask from now on. Somebody is told once the source has answered all that it was sent, and has nothing that is
-    /// not shown; nobody is if it is lost meanwhile, and then nothing is held back.
+    /// Holds back what clients ask from now on. The receiver is told once the source has answered all that it was sent, and has nothing that is
+    /// not shown; it is not if that is lost meanwhile, and then nothing is held back.
     pub fn hold(&self) -> mpsc::Receiver<Held> {
         let (done, held) = mpsc::channel();
         let _ = self.messages.send(Message::Source(SourceEvent::Hold(done)));
@@ -101,7 +101,7 @@ pub(crate) struct MirrorHandle {
 /// Parts of a mirror that has ended, for the member in its place.
 #[derive(Debug)]
 pub(crate) struct Retired {
-    /// Inputs that nobody has answered, in their order.
+    /// Inputs that were not answered, in their order.
     pub(crate) held: Vec<ClientInput>,
     /// Connections that stay, with their sessions.
     pub(crate) serving: Serving,
@@ -113,7 +113,7 @@ impl MirrorHandle {
         self.work_off(inputs, 0, || {});
     }
 
-    /// The same; a member that has taken over may work at once on this thread.
+    /// Hands inputs over, as every engine does; a member that has taken over may work at once on this thread.
     pub(crate) fn work_off(&self, inputs: &mut Vec<ClientInput>, turns_max: usize, meanwhile: impl FnMut()) {
         if inputs.is_empty() {
             return;
@@ -130,7 +130,7 @@ impl MirrorHandle {
         self.successor.read().clone()
     }
 
-    /// Ends the mirror; `begin` makes the member that goes on in its place. Nobody is served until it returns.
+    /// Ends the mirror; `begin` makes the member that goes on in its place. No client is served until it returns.
     pub(crate) fn succeed<T>(
         &self,
         begin: impl FnOnce(Retired) -> Result<(MemberHandle, T), ServerError>,
@@ -190,7 +190,7 @@ impl fmt::Debug for SourceEvent {
 /// Clients that a mirror serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MirrorMode {
-    /// Those that may only read.
+    /// Clients that may only read.
     ReadOnly,
     /// All: what it cannot do itself goes to the source.
     Forwarding,
@@ -321,7 +321,7 @@ impl MirrorEngine {
             change.znodes.iter().map(|(path, znode)| (path.as_str(), znode.clone())).collect();
         state.install(change.zxid, &znodes, &mut self.outboxes)?;
         for &session in &change.ended {
-            // One that still owns znodes is of a source that keeps them: it is shown as it is.
+            // A session that still owns znodes is of a source that keeps them: it is shown as it is.
             let _ = state.tree_mut().uninstall_session(session);
         }
         Ok(())

@@ -39,7 +39,7 @@ impl Operator {
         self.shared.snapshots.wait_for(wanted, patience)
     }
 
-    /// Closes so many percent of this member's connections, drawn by chance; their clients go on with their sessions at any member.
+    /// Closes `percentage` percent of this member's connections, drawn by chance; their clients go on with their sessions at any member.
     /// Returns the number of connections.
     pub(crate) fn shed_connections(&self, percentage: usize) -> usize {
         let order = RandomState::new();
@@ -55,7 +55,7 @@ impl Operator {
         conns.len()
     }
 
-    /// Hands the lead over to another member. False if this member does not lead, or nobody is there to take it.
+    /// Hands the lead over to another member. False if this member does not lead, or no other one is there to take it.
     pub(crate) fn yield_lead(&self) -> bool {
         let is_leading = self.shared.role() == Role::Leader;
         if is_leading {

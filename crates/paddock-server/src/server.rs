@@ -129,7 +129,7 @@ impl Server {
         let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let shared = Arc::new(Shared::new(config, opened, clock, state));
         let EtcdEngine { handle, thread, loaded } = etcd::start(&shared, settings);
-        // It ends with an error when the other end is dropped.
+        // The receiver ends with an error when the other end is dropped.
         let _ = loaded.recv();
         let engine = EngineHandle::Etcd(handle);
         let engine_thread = spawn("etcd-end", move || thread.join().map_err(|_| ServerError::Panicked));
@@ -355,7 +355,7 @@ impl Server {
         Admin::new(&self.shared, &self.engine)
     }
 
-    /// A leader that is about to stop makes room for another one, so that nobody has to notice that it is gone.
+    /// A leader that is about to stop makes room for another one, so that no client has to notice that it is gone.
     fn hand_over_lead(&self) {
         if !self.engine.is_member() {
             return;

@@ -305,7 +305,7 @@ async fn a_snapshot_is_for_administrators() {
         (refused.status, refused.json()["error"].as_str()),
         (401, Some("Auth info is missing for the command"))
     );
-    // The root is open to the world, which names nobody.
+    // The root is open to the world, which names no identity.
     assert_eq!(request(address, "GET", "/commands/snapshot", ROOT).await.status, 403);
     client.add_auth("digest", b"root:root_passwd").await.unwrap();
     let only_root = [Acl { perms: Perms::ALL, id: Id::new("auth", "") }];
@@ -624,7 +624,7 @@ async fn who_guesses_passwords_has_to_wait_and_nobody_else() {
     shutdown(server).await;
 }
 
-/// Nobody is told of what is below a znode that it may not read, by whatever list.
+/// No client is told of what is below a znode that it may not read, by whatever list.
 #[tokio::test]
 async fn lists_tell_nobody_of_what_it_may_not_read() {
     let (server, address, _directory) = start();
@@ -638,7 +638,7 @@ async fn lists_tell_nobody_of_what_it_may_not_read() {
     for path in ["/hidden", "/hidden/lock-of-bob", "/open"] {
         let _watch = client.watch_data(path).await.unwrap();
     }
-    // One that is not there.
+    // A znode that is not there.
     assert!(client.watch_exists("/hidden/next-of-bob").await.is_err());
     let session = format!("{:#x}", client.session().0);
 

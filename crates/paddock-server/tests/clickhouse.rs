@@ -1,4 +1,4 @@
-//! ClickHouse Keeper's dialect, packet by packet, and packets that nobody should send.
+//! ClickHouse Keeper's dialect, packet by packet, and packets that a client should not send.
 
 #[path = "shared/common.rs"]
 mod common;

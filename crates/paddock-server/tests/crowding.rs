@@ -65,7 +65,7 @@ impl Caller {
         }
     }
 
-    /// Sets so many watches again, in requests of a megabyte at most, as clients do that come back.
+    /// Sets `count` watches again, in requests of a megabyte at most, as clients do that come back.
     fn watch_again(&mut self, count: u64) {
         let paths: Vec<String> = (0..count).map(|number| format!("/service/instance-{number:09}")).collect();
         for paths in paths.chunks(WATCHES_IN_A_MEGABYTE) {

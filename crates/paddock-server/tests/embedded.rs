@@ -154,7 +154,7 @@ async fn a_member_whose_directory_is_gone_says_so() {
     assert!(cause.contains(&data_dir.display().to_string()), "{error}: {cause}");
 }
 
-/// Whoever is alone has its writes carried out on its worker's thread, and on the engine's as soon as there are others.
+/// A client alone has its writes carried out on its worker's thread, and on the engine's as soon as there are others.
 #[tokio::test]
 async fn order_holds_when_a_client_that_was_alone_gets_company() {
     let directory = tempfile::tempdir().unwrap();

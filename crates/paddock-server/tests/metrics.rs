@@ -125,7 +125,7 @@ async fn connections_that_say_nothing_disturb_nobody_for_long() {
         silent.push(TcpStream::connect(address).await.unwrap());
     }
     client.create("/a", b"", CreateMode::Persistent).await.unwrap();
-    // The first ones have to make room before anybody else is served.
+    // The first ones have to make room before another client is served.
     let mut first = silent.remove(0);
     let mut rest = Vec::new();
     let ended = timeout(PATIENCE, first.read_to_end(&mut rest)).await;

@@ -54,7 +54,7 @@ async fn begin(server: &Server) -> (Client, UnboundedReceiver<Event>) {
     (client, events)
 }
 
-/// Nobody knows which watches would have fired between the two states: clients come back, with their sessions, and set them again.
+/// It is not known which watches would have fired between the two states: clients come back, with their sessions, and set them again.
 #[tokio::test]
 async fn a_snapshot_of_the_source_arrives_while_clients_are_served() {
     let directory = tempfile::tempdir().unwrap();

@@ -251,7 +251,7 @@ async fn what_an_endpoint_does_not_take_now_it_is_given_again() {
 
 #[tokio::test]
 async fn what_finds_the_queue_full_is_dropped_and_counted() {
-    // It takes connections, and never answers.
+    // The collector takes connections, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let (server, _directory) = start(tracing_to(silent.local_addr().unwrap()));
     let mut clickhouse = traced(&server).await;

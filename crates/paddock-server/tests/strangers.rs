@@ -131,7 +131,7 @@ async fn half_a_frame_holds_up_nobody() {
     shutdown(server).await;
 }
 
-/// One that asks for megabytes again and again, and reads nothing.
+/// A stranger that asks for megabytes again and again, and reads nothing.
 async fn never_reading(server: &Server, client: &Client, requests: &[Vec<u8>]) -> Stranger {
     client.set_data("/a", &[1; 1 << 20], None).await.unwrap();
     let mut greedy = Stranger::deaf(server).await;

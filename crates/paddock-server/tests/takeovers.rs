@@ -1,4 +1,4 @@
-//! Sessions that somebody else wants: who may read their ids, who has heard their passwords, and their own clients.
+//! Sessions that another client wants: one that may read their ids, who has heard their passwords, and their own clients.
 
 #[path = "shared/common.rs"]
 mod common;
@@ -46,7 +46,7 @@ fn users() -> SaslUsers {
     SaslUsers { passwords: BTreeMap::from(passwords), ..SaslUsers::default() }
 }
 
-/// A client with a lock, as a user of SASL or as nobody.
+/// A client with a lock, as a user of SASL or without a login.
 async fn owner(server: &Server, user: Option<&str>) -> (Client, UnboundedReceiver<Event>) {
     let (events, heard) = unbounded_channel();
     let sasl = user.map(|user| Login { user: user.to_owned(), password: format!("{user}'s") });
@@ -78,7 +78,7 @@ async fn a_session_is_not_resumed_by_who_may_only_read_its_id() {
     shutdown(server).await;
 }
 
-/// Somebody has heard the password, and sends a close of the session right behind the greeting.
+/// A thief has heard the password, and sends a close of the session right behind the greeting.
 async fn check_thief(server: &Server, owner: &Client, heard: &mut UnboundedReceiver<Event>) {
     let (mut thief, given) = claim(server, owner.session(), owner.session_password()).await;
     assert_eq!(given, owner.session(), "it may show who it is");

@@ -1,6 +1,6 @@
 //! TLS of a process that calls the members of an ensemble and is none of them: an observer of a ZooKeeper ensemble.
 //!
-//! The socket blocks, and whoever calls has a thread for it. Every failure of TLS is an error of another kind than a connection that
+//! The socket blocks, and the caller has a thread for it. Every failure of TLS is an error of another kind than a connection that
 //! ends, so that the two can be told apart.
 
 use std::io::{self, Read, Write};

@@ -1,7 +1,7 @@
 //! Distinguished names in the form that Java gives them: `X500Principal.getName()`, which follows RFC 2253.
 //!
 //! ZooKeeper's ACLs of the scheme `x509` hold names in this form, so it has to be the same to the byte. A value is text only if its bytes
-//! are text of its own ASN.1 type: bytes of another one would spell a name that nobody has certified. All others are written as `#` and
+//! are text of its own ASN.1 type: bytes of another one would spell a name that was never certified. All others are written as `#` and
 //! their DER in hexadecimal digits, which no text can look like, where Java writes U+FFFD in place of what it cannot read.
 
 use std::borrow::Cow;

@@ -10,7 +10,7 @@ pub enum TlsFailure {
     Protocol(Error),
     /// The connection ended in the handshake, without a word.
     Cut(io::Error),
-    /// It is not a name that a certificate could have.
+    /// The host is not a name that a certificate could have.
     Host(String),
 }
 

@@ -9,7 +9,7 @@
 //! SHA-1 of the password, a fixed text and all bytes above
 //! ```
 //! A private key is encrypted by the exclusive or with SHA-1s that begin with password and salt. That is weak: it keeps
-//! the key from whoever does not guess the password.
+//! the key from a reader who does not guess the password.
 
 use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::der::{Decode, Reader, SliceReader};

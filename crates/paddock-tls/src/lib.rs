@@ -2,7 +2,7 @@
 //! with.
 //!
 //! A member's links (`link_port.rs`), its ports for clients and for HTTP (`client_port.rs`), a process that follows a ZooKeeper
-//! ensemble (`caller.rs`), and whoever else calls a server (`calling.rs`) read the same kinds of files (`store.rs`) and believe the same
+//! ensemble (`caller.rs`), and every other caller of a server (`calling.rs`) read the same kinds of files (`store.rs`) and believe the same
 //! certificates (`verifier.rs`). Settings stand in `settings.rs`.
 
 mod caller;

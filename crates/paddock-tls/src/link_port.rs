@@ -53,7 +53,7 @@ pub(crate) struct Credentials {
     callers_verifier: Arc<Verifier>,
     /// This member's certificates when it is called.
     chain: Vec<CertificateDer<'static>>,
-    /// Those with which it calls.
+    /// Certificates with which it calls.
     calling_chain: Vec<CertificateDer<'static>>,
 }
 
@@ -76,7 +76,7 @@ impl Tls {
         Ok(connection.map_err(TlsFailure::Protocol)?.into())
     }
 
-    /// The beginning of a connection from whoever calls.
+    /// The beginning of a connection from a caller.
     pub fn answer(&self) -> Result<Connection, TlsFailure> {
         let connection = rustls::ServerConnection::new(self.credentials().called.clone());
         Ok(connection.map_err(TlsFailure::Protocol)?.into())

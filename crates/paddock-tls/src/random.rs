@@ -1,4 +1,4 @@
-//! Chance that nobody can foresee.
+//! Chance that cannot be foreseen.
 
 /// Random bytes of the system.
 pub fn random_bytes<const N: usize>() -> [u8; N] {

@@ -34,7 +34,7 @@ impl Authority {
         self.sign(params, &KeyPair::generate().unwrap())
     }
 
-    /// The same with a key of the other kind.
+    /// A certificate with a key of the other kind.
     pub fn issue_rsa(&self, params: &CertificateParams) -> String {
         self.sign(params, &KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap())
     }
@@ -44,7 +44,7 @@ impl Authority {
     }
 }
 
-/// A certificate that nobody else has signed, with its key.
+/// A certificate that signs itself, with its key.
 pub fn self_signed(params: &CertificateParams) -> String {
     let key = KeyPair::generate().unwrap();
     params.self_signed(&key).unwrap().pem() + &key.serialize_pem()
@@ -62,7 +62,7 @@ pub fn for_loopback() -> CertificateParams {
     named("a member", &["127.0.0.1"])
 }
 
-/// The same, but for a change.
+/// Parameters with a change.
 pub fn with(mut params: CertificateParams, change: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
     change(&mut params);
     params

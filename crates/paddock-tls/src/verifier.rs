@@ -1,4 +1,4 @@
-//! Whose certificate is taken: one that the trust store holds, or that somebody in it has signed.
+//! Whose certificate is taken: one that the trust store holds, or that one of its authorities has signed.
 //!
 //! Two habits of operators of ZooKeeper are honoured as Java honours them. A trust store may hold the members' own
 //! certificates, signed by themselves. And a certificate that names no hosts may have one as its common name, which is
@@ -23,7 +23,7 @@ use crate::signatures::verify_signatures;
 pub(crate) struct Verifier {
     /// The certificates of the trust store.
     trusted: Vec<CertificateDer<'static>>,
-    /// The same as those that sign others.
+    /// The certificates of the trust store, as those that sign others.
     roots: Arc<RootCertStore>,
     callers: Arc<dyn ClientCertVerifier>,
     algorithms: WebPkiSupportedAlgorithms,
@@ -39,11 +39,11 @@ impl Verifier {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Verifier, TlsError> {
         let mut roots = RootCertStore::empty();
-        // Stores of Java hold many authorities, some of them too old to be read. Those sign nobody.
+        // Stores of Java hold many authorities, some of them too old to be read. Such sign no certificate.
         roots.add_parsable_certificates(trusted.iter().cloned());
         let roots = Arc::new(roots);
         let callers = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
-            // As Java does, if it looks at lists at all: one that is missing or outdated vouches for nobody.
+            // As Java does, if it looks at lists at all: one that is missing or outdated vouches for no certificate.
             .with_crls(revoked)
             .enforce_revocation_expiration()
             .build()
@@ -111,7 +111,7 @@ fn is_name_of(common_name: &str, host: &ServerName<'_>) -> bool {
     domain.contains('.') && text.split_once('.').is_some_and(is_in_domain)
 }
 
-/// Checks the times of a certificate that nobody has to vouch for.
+/// Checks the times of a certificate that no authority has to vouch for.
 fn check_times(certificate: &CertificateDer<'_>, time: UnixTime) -> Result<(), Error> {
     let facts = Facts::of(certificate).ok_or(CertificateError::BadEncoding)?;
     if time > facts.not_after() {

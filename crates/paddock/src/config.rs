@@ -177,7 +177,7 @@ fn data_of_clickhouse_keeper(config: &Config) -> Option<PathBuf> {
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let mut late = LateNames::default();
     let address = value::address(&value::Text(text), &mut late)?;
-    // Whoever types a name is told at once.
+    // An operator who types a name is told at once.
     late.names().try_for_each(|name| value::known_address(name).map(drop))?;
     Ok(address)
 }

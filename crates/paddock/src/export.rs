@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tree = read(args)?;
     let exported = paddock_files::export(&tree, &args.to)?;
     let mut out = io::stdout().lock();
-    // The work is done, whether or not anybody reads about it.
+    // The work is done, whether or not its report is read.
     let _ = moving::print_state(&tree, &mut out)
         .and_then(|()| writeln!(out, "written   {}", exported.snapshot.display()))
         .and_then(|()| tell_of_sessions(&tree, &mut out));
@@ -124,7 +124,7 @@ fn read_running(url: &str, args: &ZooKeeper) -> Result<Tree, Failure> {
     let tree =
         downloaded.map_err(Failure::from).and_then(|()| Ok(paddock_member::read_snapshot(&OsDisk, &path)?));
     if is_ours {
-        // One that cannot be removed is in nobody's way but the next attempt's, which names it.
+        // A file that cannot be removed is only in the way of the next attempt, which names it.
         let _ = fs::remove_file(&path);
     }
     tree

@@ -102,7 +102,7 @@ impl Target {
         if let Some(to) = to {
             paddock_member::make_directory(&disk, to, member, tree(&mut loaded))?;
         }
-        // The work is done, whether or not anybody reads about it.
+        // The work is done, whether or not its report is read.
         let _ = report(&loaded, to);
         Ok(())
     }

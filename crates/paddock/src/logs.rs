@@ -1,4 +1,4 @@
-//! Logs go to standard error: readable lines, or JSON for a collector. Nobody who logs waits for its reader.
+//! Logs go to standard error: readable lines, or JSON for a collector. A thread that logs does not wait for its reader.
 
 mod json_lists;
 mod one_line;
@@ -104,7 +104,7 @@ pub(crate) fn write(text: &str) {
     match QUEUE.get() {
         Some(queue) => queue.put(text.as_bytes()),
         None => {
-            // Nobody can be told that standard error is closed.
+            // There is no way to tell that standard error is closed.
             let _ = io::stderr().write_all(text.as_bytes());
         }
     }

@@ -227,7 +227,7 @@ impl Prepared {
         self.run(None)
     }
 
-    /// The settings, for somebody who starts the server and then lets it go on by `serve_on`.
+    /// The settings, for a caller that starts the server and then lets it go on by `serve_on`.
     pub(crate) fn begin(&self) -> Config {
         self.logs.follow(self.loaded.log.as_deref());
         let Config { member, ensemble, .. } = &self.loaded.config;

@@ -407,7 +407,7 @@ fn help_and_version_are_on_standard_output() {
     }
 }
 
-/// Below the range from which Linux gives ports to clients, so that nobody takes it in between.
+/// Below the range from which Linux gives ports to clients, so that it is not taken in between.
 fn free_port() -> u16 {
     let first = 12_000 + (std::process::id() % 8000) as u16;
     (first..).find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).expect("a free port")

@@ -262,7 +262,7 @@ async fn a_survivor_is_joined_again_by_the_others() {
     servers.into_iter().for_each(|server| drop(server.wait()));
     let survivor = start(1, &["--recover", "--yes"]);
     check_mode(&survivor, "Mode: leader");
-    // One comes back with what it had: it has no quorum, and disturbs nobody.
+    // A member comes back with its data: it has no quorum, and disturbs no client.
     let late = start(2, &[]);
     late.logged("different ensembles");
     check_mode(&survivor, "Mode: leader");

@@ -92,7 +92,7 @@ fn a_file_that_changes_is_read_again() {
 /// Makes sure that one connection may be open, and no second one.
 fn check_one_connection(server: &Server) {
     let deadline = Instant::now() + WITHIN;
-    // Those of before may not have been counted off yet.
+    // Connections of before may not have been counted off yet.
     while server.ask("ruok") != "imok" {
         assert!(Instant::now() < deadline, "nobody is served");
     }

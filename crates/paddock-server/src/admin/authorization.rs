@@ -23,7 +23,7 @@ pub(super) fn admit(shared: &Shared, access: Access, request: &Request) -> Resul
     }
 }
 
-/// The reason for which somebody may not ask.
+/// The reason for which a requester is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Missing,
@@ -72,7 +72,7 @@ fn note_failed_login(shared: &Shared, request: &Request, detail: &str) {
     shared.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
 }
 
-/// Counts a login that is nobody's.
+/// Counts a login that no ACL names.
 pub(super) fn note_stranger(shared: &Shared, request: &Request) {
     if request.headers.contains_key(AUTHORIZATION) {
         note_failed_login(shared, request, "a login over HTTP that no ACL names");
@@ -100,7 +100,7 @@ fn ids_of_login(shared: &Shared, header: &HeaderValue, address: IpAddr) -> Optio
     proven_ids(&scheme.to_ascii_lowercase(), data.as_bytes(), address, &settings)
 }
 
-/// True if the header of a request is that of an administrator, or of somebody whom an ACL names.
+/// True if the header of a request is that of an administrator, or one that an ACL names.
 pub(super) fn is_login_of_somebody(shared: &Shared, request: &Request) -> bool {
     let header = request.headers.get(AUTHORIZATION);
     let ids = header.and_then(|header| ids_of_login(shared, header, request.peer.ip()));

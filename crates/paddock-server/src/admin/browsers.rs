@@ -1,8 +1,8 @@
-//! Requests that a page of somebody else has a browser send, in the name of whoever looks at it.
+//! Requests that a page elsewhere has a browser send, in the name of the user who looks at it.
 //!
 //! A browser shows its owner's certificate by itself, and reaches what its owner reaches. It also says where a request comes from, in
 //! `Origin` and `Sec-Fetch-Site`, and sends no header but a few plain ones to a server elsewhere that has not agreed to it, which
-//! this one never does. So nobody is answered whose request comes from elsewhere, and an order has to bring something that is not plain.
+//! this one never does. So a request that comes from elsewhere is refused, and an order has to bring something that is not plain.
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
@@ -17,7 +17,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Lets a request pass unless it comes from a page of somebody else, or could.
+/// Lets a request pass unless it comes from a page elsewhere, or could.
 pub(super) fn admit(shared: &Shared, proof: RequiredProof, request: &Request) -> Result<(), Response> {
     if let Some(source) = foreign_source(request, &shared.settings().admin.hosts)
         && !(proof.is_page && is_navigation(request))
@@ -71,7 +71,7 @@ fn is_own_origin(origin: &str, own: &str, hosts: &[String]) -> bool {
         && (authority.eq_ignore_ascii_case(own) || hosts.iter().any(|host| host.eq_ignore_ascii_case(name)))
 }
 
-/// True if somebody follows a link: the answer is shown, and the page that the link was on sees nothing of it.
+/// True if a user follows a link: the answer is shown, and the page that the link was on sees nothing of it.
 fn is_navigation(request: &Request) -> bool {
     let is = |name, expected| request.header(name).is_some_and(|value: &str| value == expected);
     is(FETCH_MODE, "navigate") && is(FETCH_DEST, "document") && !request.headers.contains_key(ORIGIN)

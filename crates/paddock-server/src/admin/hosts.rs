@@ -1,6 +1,6 @@
 //! Names by which a member may be asked for.
 //!
-//! A page of a stranger can have its own name lead to the member's address, and then ask in the browser of somebody who reaches the member.
+//! A page of a stranger can have its own name lead to the member's address, and then ask in the browser of a user who reaches the member.
 //! The browser says the stranger's name in `Host`. An address as `Host` cannot lead elsewhere, so every address passes.
 
 use std::fs;

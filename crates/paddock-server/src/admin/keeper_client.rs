@@ -1,6 +1,6 @@
 //! Commands of ClickHouse's keeper-client, as its Keeper takes them over HTTP: what they print of znodes, and changes of one.
 //!
-//! Those that walk or move whole trees are not here: they are for a client.
+//! Commands that walk or move whole trees are not here: they are for a client.
 
 use hyper::StatusCode;
 use paddock_proto::jute::Reader;

@@ -1,8 +1,8 @@
 //! Logins with passwords, and a growing delay for an address that shows one wrong password after another.
 //!
 //! A login is tried when it is shown for the first time from an address. Nothing can be learned by showing one again, so that costs
-//! nothing; and a login that was right once, an administrator's or that of somebody whom an ACL names, is never kept waiting, wherever it
-//! comes from. So somebody who guesses holds up nobody else, but for those at the same address who have not logged in yet.
+//! nothing; and a login that was right once, an administrator's or one that an ACL names, is never kept waiting, wherever it
+//! comes from. So a guesser holds up only itself, and those at the same address who have not logged in yet.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -139,7 +139,7 @@ impl Tries {
     }
 }
 
-/// The address, or the network of an address of IPv6: whoever has one of those has 2^64.
+/// The address, or the network of an address of IPv6: the owner of one has 2^64.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),

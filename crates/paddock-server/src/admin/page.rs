@@ -1,7 +1,7 @@
 //! The page for those who operate a member, at `/` of its HTTP interface, and the JSON under `/api/` that it reads.
 //!
 //! The page is one file without requests to elsewhere. Anyone may see how the ensemble does; what a znode holds is shown to whom its ACL
-//! gives READ, and to nobody else; changes are for administrators. Answers say no more than four-letter words and clients are told.
+//! gives READ, and to no others; changes are for administrators. Answers say no more than four-letter words and clients are told.
 
 mod activity;
 mod changes;
@@ -57,7 +57,7 @@ fn nonce() -> String {
     BASE64_STANDARD.encode(paddock_tls::random_bytes::<16>())
 }
 
-/// Tells whose a login is: an administrator's, or that of somebody whom an ACL names.
+/// Tells whose a login is: an administrator's, or one that an ACL names.
 pub(super) fn login(admin: &Admin, request: Request) -> Response {
     let shared = &admin.shared;
     let ids = match authorization::identities(shared, &request) {

@@ -10,7 +10,7 @@ use super::authorization::{self, Refusal};
 use super::parts::Admin;
 use crate::http::{Request, Response};
 
-/// Identities of a requester, encoded as the state takes them. Nobody in particular has none.
+/// Identities of a requester, encoded as the state takes them. An unknown requester has none.
 pub(super) struct Identities(Vec<u8>);
 
 impl Identities {
@@ -35,7 +35,7 @@ pub(super) fn refused(status: StatusCode, why: impl Into<String>) -> Response {
     Response::json(&json!({ "error": why.into() })).with_status(status)
 }
 
-/// The same for a requester who has not proved enough.
+/// The refusal of a requester who has not proved enough.
 pub(super) fn refused_by(refusal: Refusal) -> Response {
     refused(refusal.status(), refusal.text())
 }

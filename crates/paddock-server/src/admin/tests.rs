@@ -1,4 +1,4 @@
-//! All routes of the table, asked as a page of somebody else would have a browser ask, and with a superuser's certificate, which a browser
+//! All routes of the table, asked as a page elsewhere would have a browser ask, and with a superuser's certificate, which a browser
 //! shows by itself.
 
 use std::net::{SocketAddr, TcpStream};
@@ -56,7 +56,7 @@ impl Stage {
         Stage { server, site, _directory: directory, _client: client }
     }
 
-    /// Status of the answer to a superuser's certificate, or to nobody's.
+    /// Status of the answer to a superuser's certificate, or to none.
     async fn ask(&self, is_superuser: bool, method: &str, path: &str, headers: &str) -> u16 {
         let certified = if is_superuser { vec![Id::new("super", "")] } else { Vec::new() };
         let request =
@@ -120,7 +120,7 @@ fn paths(route: &Route<Admin>) -> Vec<(String, bool)> {
     }
 }
 
-/// Headers of requests that a page of somebody else has a browser send.
+/// Headers of requests that a page elsewhere has a browser send.
 const FOREIGN: [&str; 6] = [
     "Origin: https://evil.example\r\n",
     "Origin: null\r\n",
@@ -206,7 +206,7 @@ async fn an_order_brings_what_no_page_can_have_a_browser_send() {
                 };
                 assert!(is_expected, "{route:?} {path} {plain}: {answered}");
             }
-            // Nobody in particular gives no orders.
+            // An unknown requester gives no orders.
             let answered = stage.ask(false, route.method, &path, &format!("{HOST}{JSON}")).await;
             let tells = path.starts_with("/api/v1/commands") && !is_order;
             assert!(tells || [401, 501].contains(&answered), "{route:?} {path}: {answered}");

@@ -8,7 +8,7 @@ use super::requester::Identities;
 use crate::http::Request;
 use crate::shared::Shared;
 
-/// Somebody who asks for a list with paths.
+/// A requester who asks for a list with paths.
 pub(super) struct Viewer<'a> {
     shared: &'a Shared,
     ids: Identities,
@@ -21,7 +21,7 @@ impl<'a> Viewer<'a> {
         Ok(Viewer::with(admin, &proven))
     }
 
-    /// The same where a login that proves nothing counts for nothing, as with ZooKeeper's commands.
+    /// The viewer where a login that proves nothing counts for nothing, as with ZooKeeper's commands.
     pub(super) fn or_nobody(admin: &'a Admin, request: &Request) -> Viewer<'a> {
         Viewer::of(admin, request).unwrap_or_else(|_| Viewer::with(admin, &[]))
     }
@@ -31,7 +31,7 @@ impl<'a> Viewer<'a> {
         Viewer { shared: &admin.shared, ids: Identities::new(proven), is_administrator }
     }
 
-    /// True if this path is told. A list of children tells a name to whom the parent's ACL gives READ; so whoever is told a path has to have
+    /// True if this path is told. A list of children tells a name to whom the parent's ACL gives READ; so a viewer that is told a path has to have
     /// that on everything above the znode, and on the znode itself. An administrator may take a snapshot, and is told all.
     pub(super) fn sees(&self, path: &str) -> bool {
         if self.is_administrator {

@@ -13,7 +13,7 @@ use super::wire::Wire;
 
 /// Replies are flushed after at most this many connections have been served.
 const CONNECTIONS_MAX: usize = 16;
-/// A connection with so many bytes of replies is flushed at once.
+/// A connection with this many bytes of replies is flushed at once.
 pub(super) const BYTES_MAX: usize = 64 << 10;
 
 /// Connections that wait to be flushed.

@@ -1,6 +1,6 @@
 //! A client inside the member: it asks what an administrator wants changed, by a session of its own for each request.
 //!
-//! It goes the way of every client, so that quotas, ACLs and versions count and nothing is applied here that was not replicated. It
+//! The client goes the way of every client, so that quotas, ACLs and versions count and nothing is applied here that was not replicated. It
 //! has a mailbox of its own, behind those of the workers, and no socket.
 
 use std::net::SocketAddr;
@@ -53,7 +53,7 @@ impl InnerClient {
         }
     }
 
-    /// Asks one thing, for somebody with these identities, and returns the body of the reply. To be called by threads on which the
+    /// Asks one thing, for a requester with these identities, and returns the body of the reply. To be called by threads on which the
     /// runtime lets functions block.
     pub(crate) fn ask(
         &mut self,
@@ -63,7 +63,7 @@ impl InnerClient {
         body: &[u8],
     ) -> Result<Vec<u8>, InnerError> {
         let mut settings = self.host.shared.of_front();
-        // It asks for what only one dialect has, whatever others may speak.
+        // The client asks for what only one dialect has, whatever others may speak.
         settings.dialect = None;
         self.front.set_settings(settings);
         let conn = ConnId::new(self.host.worker, self.next_conn);

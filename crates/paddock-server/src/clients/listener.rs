@@ -30,7 +30,7 @@ pub(crate) struct Port {
     pub(crate) protocol: PortProtocol,
 }
 
-/// A connection that nobody has looked at yet.
+/// A connection that was not looked at yet.
 #[derive(Debug)]
 pub(super) struct Accepted {
     pub(super) socket: TcpStream,
@@ -43,7 +43,7 @@ pub(super) struct Accepted {
 pub(crate) struct ClientThreads {
     /// The workers, and the thread of four-letter words.
     serving: Vec<JoinHandle<()>>,
-    /// It has the ports.
+    /// The task has the ports.
     listener: JoinHandle<()>,
 }
 

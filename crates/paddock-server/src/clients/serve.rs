@@ -22,7 +22,7 @@ const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that a client may take to close its side when it was sent everything.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Behind so many bytes of one connection, others have their turn.
+/// Behind this many bytes of one connection, others have their turn.
 const MUCH_BYTES: usize = 4 << 10;
 
 /// Serves a connection until it ends.
@@ -92,7 +92,7 @@ fn count(counter: &AtomicU64) {
 fn heavy_turn(worker: &Worker) -> Pin<Box<dyn Future<Output = MutexGuard<'_, ()>> + '_>> {
     Box::pin(async {
         let turn = worker.heavy_turn.lock().await;
-        // Whoever else is ready goes first.
+        // Other connections that are ready go first.
         tokio::task::yield_now().await;
         turn
     })
@@ -148,7 +148,7 @@ async fn say_farewell(socket: &TcpStream) {
         loop {
             match socket.try_read(&mut rest) {
                 Ok(0) => return,
-                // Who goes on sending keeps the worker from nobody, and from looking at the time.
+                // A client that goes on sending keeps the worker from no other, and not from looking at the time.
                 Ok(_) => tokio::task::yield_now().await,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if socket.readable().await.is_err() {

@@ -131,7 +131,7 @@ fn log_failure(failure: &ClientFailure, client: SocketAddr, worker: &Worker) {
     }
 }
 
-/// Delivers what the engine sends. When the member stops, goes on until nobody is left who waits for an answer.
+/// Delivers what the engine sends. When the member stops, goes on until no connection is left that waits for an answer.
 async fn deliver_mail(worker: &Rc<Worker>) {
     let mailbox = || worker.shared().mailbox(worker.number);
     while !worker.shared().is_stopping() {

@@ -51,7 +51,7 @@ pub(super) struct Worker {
     is_one_alone: Cell<bool>,
     pub(super) group_commit: GroupCommit,
     pub(super) flush_queue: FlushQueue,
-    /// Held by the connection that has a turn which may take long. The others of that kind queue, so that whoever else is ready waits for one
+    /// Held by the connection that has a turn which may take long. The others of that kind queue, so that other ready connections wait for one
     /// of them, and not for all.
     pub(super) heavy_turn: tokio::sync::Mutex<()>,
 }
@@ -195,7 +195,7 @@ impl Worker {
         self.front.borrow_mut().answer_word(wire.conn, &text);
     }
 
-    /// The engine gets what is for it, now or together with what others are about to ask. If nobody else is there, this thread
+    /// The engine gets what is for it, now or together with what others are about to ask. If no other connection is there, this thread
     /// need not be kept free for them while the engine works. The turn began at `now_ms`.
     fn end_turn(&self, conn: ConnId, now_ms: u64, has_read: bool) {
         let since_ms = match self.talker.get() {
@@ -272,7 +272,7 @@ impl Worker {
         *self.reached.borrow_mut() = reached;
     }
 
-    /// Sends the replies that a connection's turn has made: together with others, or at once if nobody else is there.
+    /// Sends the replies that a connection's turn has made: together with others, or at once if no other connection is there.
     pub(super) fn send_soon(&self, wire: &Rc<Wire>) {
         let Some(condition) = self.condition(wire) else { return };
         let at_once = self.is_one_alone.get()

@@ -50,7 +50,7 @@ impl Config {
         changes
     }
 
-    /// The same settings, with the addresses of now for ports at a name that could be looked up at one of the two times only.
+    /// These settings, with the addresses of now for ports at a name that could be looked up at one of the two times only.
     fn with_ports_of_names(&self, wanted: &Config) -> Config {
         let is_late = |names: &LateNames, address: SocketAddr| names.name_of(address.ip()).is_some();
         let same = |now: SocketAddr, wanted_address: SocketAddr| {

@@ -16,7 +16,7 @@ pub struct EtcdSettings {
     pub txn_operations_max: usize,
     /// etcd's `--max-request-bytes`.
     pub request_bytes_max: usize,
-    /// A request that has waited for etcd for so long ends its connection, in milliseconds.
+    /// A request that has waited for etcd for this time ends its connection, in milliseconds.
     pub write_timeout_ms: u64,
     /// True if reads are answered however long etcd has not been heard of.
     pub stale_reads: bool,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Names of this machine's own addresses that nobody knew yet. In the settings an address that no machine has (of 100::/64, RFC 6666) stands
+/// Names of this machine's own addresses that were not known yet. In the settings an address that no machine has (of 100::/64, RFC 6666) stands
 /// in for each. A port at such an address looks the name up as often as it tries to listen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LateNames(Vec<String>);

@@ -319,7 +319,7 @@ impl Checker {
         let Some(pair) = self.pairs.get_mut(&conn) else { return };
         pair.is_closing = true;
         for request in pair.requests.iter_mut().filter(|request| request.own.is_none()) {
-            // Nobody knows when it is carried out.
+            // It is not known when the request is carried out.
             request.own = Some(Vec::new());
             let frame = std::mem::take(&mut request.frame);
             self.sequencer.push(Place::LAST, (conn, frame, writes(request.op)), self.now_ms);
@@ -334,7 +334,7 @@ impl Checker {
         let is_expired =
             |pair: &Pair| pair.reference_greeting.is_some_and(|greeting| greeting.timeout_ms <= 0);
         if self.pairs.get(&conn).is_some_and(|pair| pair.has_ended || is_expired(pair)) {
-            // It ends a connection behind the last answer, as this member does.
+            // The reference ends a connection behind the last answer, as this member does.
             return self.settle(conn);
         }
         if self.pairs.get(&conn).is_some_and(|pair| pair.has_moved) {

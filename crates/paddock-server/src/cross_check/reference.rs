@@ -122,7 +122,7 @@ impl Shell {
                 }
                 Effect::Send(conn, bytes) => {
                     if let Some(twin) = self.twins.get(&conn) {
-                        // One that has ended tells so itself.
+                        // A twin that has ended tells so itself.
                         let _ = twin.requests.send(bytes);
                     }
                 }

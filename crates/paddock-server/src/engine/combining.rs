@@ -1,7 +1,7 @@
 //! A combining lock: a value that one thread at a time works with, and a queue of what waits for it.
 //!
-//! One thread owns the value and sleeps when nothing waits. Whoever queues something may also work with the value on its own
-//! thread, if nobody else does just then. To wake the owner costs more than most of that work: so it is left to sleep while
+//! One thread owns the value and sleeps when nothing waits. A thread that queues something may also work with the value on its own
+//! thread, if no other thread does just then. To wake the owner costs more than most of that work: so it is left to sleep while
 //! another thread works, which looks at the queue once more when it is done.
 
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use std::time::Instant;
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
 
-/// An owner that expects more looks so many times before it sleeps, and lets other threads go first each time.
+/// An owner that expects more looks this many times before it sleeps, and lets other threads go first each time.
 const LOOKS: usize = 10;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct CombiningLock<T, I> {
 /// The owner's pause when nothing waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest {
-    /// It sleeps until then at most.
+    /// The owner sleeps until then at most.
     pub(crate) until: Instant,
     /// There was so much to do that more is likely to come before the owner has fallen asleep.
     pub(crate) expects_more: bool,
@@ -71,7 +71,7 @@ impl<T, I> CombiningLock<T, I> {
         }
     }
 
-    /// Queues an item. `try_run` or `wake` has to follow, so that somebody takes it. Returns true if nothing else waits. When
+    /// Queues an item. `try_run` or `wake` has to follow, so that a thread takes it. Returns true if nothing else waits. When
     /// the lock is closed the item is dropped.
     pub(crate) fn queue(&self, item: I) -> bool {
         let queue = self.queue.read();
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Owns a counter, and sleeps for an hour if nobody wakes it.
+    /// Owns a counter, and sleeps for an hour if it is not woken.
     fn own(lock: Arc<CombiningLock<Counter, u64>>, waiting: Receiver<u64>) -> std::thread::JoinHandle<u64> {
         std::thread::spawn(move || {
             let hour = Duration::from_secs(3600);

@@ -1,7 +1,7 @@
 //! The way to the engine, for workers and links.
 //!
 //! The engine has a thread of its own, which sleeps when nothing waits. To wake it takes longer than to do a small thing: so a
-//! thread that finds the engine idle may let it work right there, if nobody else is kept waiting by that. A request that is
+//! thread that finds the engine idle may let it work right there, if no other connection is kept waiting by that. A request that is
 //! alone costs its sync and no hop between threads.
 
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use crate::error::ServerError;
 use crate::shared::Shared;
 use crate::statistics::request_times;
 
-/// An engine that works on another thread gets it for so many turns at most: what members say to what was written in the
+/// An engine that works on another thread gets it for this many turns at most: what members say to what was written in the
 /// first comes soon.
 pub(crate) const BORROWED_TURNS_MAX: usize = 4;
 
@@ -71,7 +71,7 @@ impl MemberHandle {
         self.work_off(inputs, 0, || {});
     }
 
-    /// Hands inputs over, and lets the engine work at once on this thread, so many turns at most, if nothing else waits for it
+    /// Hands inputs over, and lets the engine work at once on this thread, `turns_max` turns at most, if nothing else waits for it
     /// and it was not slow lately. `meanwhile` is called then as often as there may be answers.
     pub(crate) fn work_off(&self, inputs: &mut Vec<ClientInput>, turns_max: usize, meanwhile: impl FnMut()) {
         if !inputs.is_empty() {

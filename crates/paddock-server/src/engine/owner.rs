@@ -28,7 +28,7 @@ const SWEEP_PAUSE: Duration = Duration::from_millis(1);
 const PROFILE_INTERVAL: Duration = Duration::from_secs(5);
 /// Messages that are taken, at most, before the writes in them are synced.
 const MESSAGES_PER_ROUND: usize = 1024;
-/// After so many inputs in one turn, more is likely to come at once.
+/// After this many inputs in one turn, more is likely to come at once.
 const INPUTS_OF_CROWD: usize = 64;
 /// If the last sync took longer than this, the engine works on its own thread.
 const BORROWED_MAX: Duration = Duration::from_millis(2);
@@ -173,7 +173,7 @@ impl Engine {
         Ok(turn)
     }
 
-    /// Takes what waits, and then what has come while it did, in so many turns at most.
+    /// Takes what waits, and then what has come while it did, in `turns_max` turns at most.
     pub(super) fn turns(&mut self, turns_max: usize, meanwhile: &mut dyn FnMut()) -> Result<(), MemberError> {
         for _ in 0..turns_max {
             self.turn(meanwhile)?;

@@ -20,7 +20,7 @@ use crate::statistics::request_times::{self, Stage};
 #[derive(Debug)]
 pub(crate) struct MemberShell {
     shared: Arc<Shared>,
-    /// `None` for a member alone, and while the log is replayed: nobody is greeted before the member knows what it has.
+    /// `None` for a member alone, and while the log is replayed: no member is greeted before the member knows what it has.
     links: Option<Links>,
     addresses: Addresses,
     outboxes: Outboxes,
@@ -143,7 +143,7 @@ impl HeldState for LockedState<'_> {
     }
 }
 
-/// Delivers what is in the outboxes, and lets the state go: in this order, so that whoever gets the state finds its mail.
+/// Delivers what is in the outboxes, and lets the state go: in this order, so that a thread that gets the state finds its mail.
 fn let_go(
     shared: &Shared,
     mut state: RwLockWriteGuard<'_, Replicated>,

@@ -1,4 +1,4 @@
-//! A connection to an etcd cluster for a command: one call after the other, on the thread of whoever calls.
+//! A connection to an etcd cluster for a command: one call after the other, on the thread of the caller.
 
 use std::fmt;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::statistics::etcd_metrics::EtcdStats;
 
 /// Time between two tries to connect.
 const PAUSE: Duration = Duration::from_millis(200);
-/// A connection that has lasted for so long was of use: the next one is made at once when it ends.
+/// A connection that has lasted for this time was of use: the next one is made at once when it ends.
 const STEADY: Duration = Duration::from_secs(1);
 
 /// The channel of now.

@@ -1,4 +1,4 @@
-//! A port for TLS that is talked to by whoever sends any bytes.
+//! A port for TLS that is sent any bytes.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -35,7 +35,7 @@ impl TlsEntry {
     }
 
     /// Takes `data` behind an even first byte as what a client sends, and behind an odd one as the certificate that a client has shown.
-    /// Nobody gets in, and why is said on one line.
+    /// No client gets in, and the reason is said on one line.
     pub fn take(&self, data: &[u8]) {
         let Some((&choice, bytes)) = data.split_first() else { return };
         if choice.is_multiple_of(2) { self.shake_hands(bytes) } else { self.identify(bytes) }

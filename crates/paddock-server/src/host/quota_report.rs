@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::shared::Shared;
 
-/// Time between two reports: whoever writes above a limit does it many times.
+/// Time between two reports: a client that writes above a limit does it many times.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -101,7 +101,7 @@ impl BodyWriter {
         self.flush()
     }
 
-    /// Cuts the body off, so that nobody takes what came for the whole.
+    /// Cuts the body off, so that what came is not taken for the whole.
     pub(crate) fn abort(self, error: io::Error) {
         let _ = self.pieces.blocking_send(Err(error));
     }

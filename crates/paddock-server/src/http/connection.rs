@@ -47,7 +47,7 @@ pub(super) struct Site<C: 'static> {
 pub(super) struct Caller {
     pub(super) peer: SocketAddr,
     pub(super) surface: Surface,
-    /// It speaks plaintext where TLS is required.
+    /// The client speaks plaintext where TLS is required.
     pub(super) is_refused: bool,
     pub(super) certified: Vec<Id>,
 }

@@ -1,7 +1,7 @@
 //! Places of a port: how many connections are served at a time, and which of them gives way to a newcomer.
 //!
 //! A connection that says nothing costs its peer nothing. So when all places are taken, one that has no request under way is closed: the
-//! oldest one of the address that has most connections, so that somebody elsewhere still gets in. If each has a request under way, one
+//! oldest one of the address that has most connections, so that a client elsewhere still gets in. If each has a request under way, one
 //! whose peer has not read for a while gives way; if there is none, the newcomer waits.
 
 use std::collections::HashMap;
@@ -108,7 +108,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // It is not among them any more if it had to give way.
+        // The connection is not among them any more if it had to give way.
         self.places.taken.lock().retain(|one| !Arc::ptr_eq(&one.activity, &self.activity));
         self.places.changed.notify_one();
     }

@@ -38,7 +38,7 @@ impl Response {
         Response::of("application/json", text)
     }
 
-    /// The same with each field on a line of its own, for people who read it.
+    /// JSON with each field on a line of its own, for people who read it.
     pub(crate) fn pretty_json(value: &impl Serialize) -> Response {
         let mut text =
             serde_json::to_vec_pretty(value).expect("a value of the member can be written as JSON");
@@ -46,7 +46,7 @@ impl Response {
         Response::of("application/json", text)
     }
 
-    /// A response whose body is written while it leaves, by whoever has the writer.
+    /// A response whose body is written while it leaves, by the owner of the writer.
     pub(crate) fn stream(content_type: &'static str) -> (BodyWriter, Response) {
         let (writer, body) = BodyWriter::new();
         (writer, Response::new(StatusCode::OK, content_type, body))

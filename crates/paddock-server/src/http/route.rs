@@ -29,7 +29,7 @@ pub(crate) enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequiredProof {
     pub(crate) access: Access,
-    /// The request is an order: it has to show that no page of somebody else has a browser send it.
+    /// The request is an order: it has to show that no page elsewhere has a browser send it.
     pub(crate) is_order: bool,
     /// The answer is a page, which a link may lead to from anywhere.
     pub(crate) is_page: bool,
@@ -127,12 +127,12 @@ impl<C> Route<C> {
         Route { access: Access::Administrator, ..self }
     }
 
-    /// Its requests may have a body of so many bytes.
+    /// Its requests may have a body of `bytes_max` bytes.
     pub(crate) const fn takes(self, bytes_max: usize) -> Route<C> {
         Route { body_bytes_max: bytes_max, ..self }
     }
 
-    /// It answers without a look at the body, however large that would be.
+    /// The route answers without a look at the body, however large that would be.
     pub(crate) const fn leaves_body(self) -> Route<C> {
         Route { reads_body: false, ..self }
     }

@@ -22,7 +22,7 @@ impl<C: Context> TestSite<C> {
         &self.0.context
     }
 
-    /// Status and text of the whole answer to a request that ends its connection, by somebody whose certificate proves these identities.
+    /// Status and text of the whole answer to a request that ends its connection, by a client whose certificate proves these identities.
     pub(crate) async fn ask(&self, peer: SocketAddr, certified: &[Id], request: &str) -> (u16, String) {
         let (mut near, far) = tokio::io::duplex(1 << 20);
         let certified = certified.to_vec();

@@ -66,7 +66,7 @@ enum Waiting {
     Unknown(Xid),
 }
 
-/// Somebody who waits for the moment at which nothing is under way.
+/// A caller that waits for the moment at which nothing is under way.
 #[derive(Debug)]
 struct Hold {
     done: Sender<Held>,
@@ -139,7 +139,7 @@ impl Forwarding {
         (self.link, self.heard_ms) = (Some(link), now_ms);
     }
 
-    /// The source is gone: nobody knows what became of what is under way, and sessions may be ended. Clients ask again.
+    /// The source is gone: it is not known what became of what is under way, and sessions may be ended. Clients ask again.
     pub(super) fn end_link(&mut self, state: &State, out: &mut Outboxes) {
         if !self.is_fenced {
             self.close_all(state, out);
@@ -429,7 +429,7 @@ impl Forwarding {
         self.hold = Some(Hold { done, has_asked: false, is_caught_up: false });
     }
 
-    /// Tells whoever waits for it that nothing is under way. To be called after everything that may have been the last of it.
+    /// Tells the caller that waits for it that nothing is under way. To be called after everything that may have been the last of it.
     pub(super) fn look_at_hold(&mut self, state: &State) {
         let is_quiet = self.pending.is_empty() && self.revalidations.is_empty() && self.syncs.is_empty();
         let Some(hold) = self.hold.as_mut().filter(|_| is_quiet) else { return };
@@ -442,12 +442,12 @@ impl Forwarding {
             let elsewhere = sessions.filter(|session| self.serving.conn(*session).is_none()).collect();
             self.is_fenced = true;
             let hold = self.hold.take().expect("it was there");
-            // Whoever does not wait for it any more lets it go.
+            // A caller that does not wait for it any more lets it go.
             let _ = hold.done.send(Held { elsewhere });
         }
     }
 
-    /// Nobody takes over: what was held back goes to the source.
+    /// No member takes over: what was held back goes to the source.
     pub(super) fn release(&mut self, state: &State, out: &mut Outboxes) {
         (self.hold, self.is_fenced) = (None, false);
         for input in self.held.take().unwrap_or_default() {

@@ -1,7 +1,7 @@
 //! Accepting connections on the quorum port.
 //!
 //! Until a hello is complete and right, a connection is a stranger's: it costs a task and 58 bytes, has a few seconds,
-//! is told nothing, and only so many exist at a time. When there are more, the oldest has to go: a member greets at
+//! is told nothing, and only a limited number exist at a time. When there are more, the oldest has to go: a member greets at
 //! once, so it is never the one that waits. With TLS a stranger costs a handshake more, within the same few seconds,
 //! and is told what this member's certificate says.
 
@@ -202,7 +202,7 @@ fn judge_caller(hub: &Hub, stream: &Stream, address: SocketAddr, hello: &Hello) 
 }
 
 async fn say_farewell(stream: &Stream) {
-    // It ends with the other side's end, which is an error of reading, or with the time.
+    // The farewell ends with the other side's end, which is an error of reading, or with the time.
     let _ = timeout(FAREWELL_TIMEOUT, stream.say_farewell()).await;
 }
 

@@ -9,7 +9,7 @@ use super::stream::Stream;
 
 /// A larger payload gets a chunk of its own.
 const COPIED_BYTES_MAX: usize = 16 << 10;
-/// A chunk of small frames takes no more when it has so many bytes.
+/// A chunk of small frames takes no more when it has this many bytes.
 const SHARED_BYTES: usize = 64 << 10;
 /// Number of chunks that go into one write.
 const PIECES: usize = 64;

@@ -228,7 +228,7 @@ impl Hub {
         (self.shared.events)(LinkEvent::Down { peer: peer.id });
     }
 
-    /// The links' end: nobody is told any more.
+    /// The links' end: no member is told any more.
     fn end(&self) {
         for peer in self.shared.peers.read().values() {
             if let Some(link) = peer.set_down("this member stops") {

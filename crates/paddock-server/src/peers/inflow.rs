@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// A link whose messages of so many bytes are still held is not read,
+/// A link whose messages of this many bytes are still held is not read,
 const HELD_BYTES_MAX: usize = 64 << 20;
-/// until there are so many.
+/// until this many are left.
 const HELD_BYTES_AGAIN: usize = HELD_BYTES_MAX / 2;
 /// Bytes that a message costs beside its own.
 const MESSAGE_OVERHEAD: usize = 64;

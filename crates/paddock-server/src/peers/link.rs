@@ -160,7 +160,7 @@ impl LinkThread {
     }
 
     /// Serves the link until it ends. All links read into `scratch`. Messages are delivered with whether they are the last
-    /// of those that came together. `None` if somebody closed the link, who then knows
+    /// of those that came together. `None` if the link was closed from here, which knows
     /// why.
     pub(super) async fn run(
         mut self,

@@ -78,7 +78,7 @@ impl Outbox {
         self.with_thread
     }
 
-    /// Adds a heartbeat if nothing was sent for so long.
+    /// Adds a heartbeat if nothing was sent for `quiet`.
     pub(super) fn keep_alive(&mut self, quiet: Duration) {
         if self.bytes == 0 && self.pushed_at.elapsed() >= quiet {
             self.pushed_at = Instant::now();
@@ -110,7 +110,7 @@ impl Outbox {
         self.with_thread
     }
 
-    /// The thread has written so much.
+    /// The thread has written `bytes` of it.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.bytes -= bytes;
     }

@@ -9,7 +9,7 @@ use crate::look_up::LookUp;
 use paddock_tls::Tls;
 
 /// The largest message between members, in bytes: an entry as large as a record of the log may be, and what Raft says with it. What
-/// stands in a log, whoever wrote it, can be sent. Members make no entry nearly as large (`config.rs`).
+/// stands in a log, of whatever origin, can be sent. Members make no entry nearly as large (`config.rs`).
 pub(crate) const MESSAGE_BYTES_MAX: usize = LogEntry::PAYLOAD_BYTES_MAX + (1 << 20);
 
 /// Address at which another member listens.
@@ -45,11 +45,11 @@ pub(crate) struct LinkOptions {
 /// Times of the links.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
-    /// A link that has sent nothing for so long sends a heartbeat.
+    /// A link that has sent nothing for this time sends a heartbeat.
     pub(crate) heartbeat: Duration,
-    /// A link that has heard nothing for so long is cut.
+    /// A link that has heard nothing for this time is cut.
     pub(crate) silence: Duration,
-    /// A link that is not heard for so long gives way to another process of its member, which may be the same member started again.
+    /// A link that is not heard for this time gives way to another process of its member, which may be the same member started again.
     pub(crate) gives_way: Duration,
     /// Time that finding an address, and connecting to one, may each take.
     pub(crate) connect: Duration,

@@ -28,7 +28,7 @@ impl TlsSession {
     /// Shakes hands. If that fails, the other side has been told why, as far as the socket took it.
     pub(super) async fn establish(mut connection: Connection, socket: &TcpStream) -> io::Result<TlsSession> {
         if let Err(failure) = shake_hands(&mut connection, socket).await {
-            // Whoever does not read it knows no less than before.
+            // A peer that does not read it knows no less than before.
             let _ = connection.write_tls(&mut RawSocket(socket));
             return Err(failure.into());
         }

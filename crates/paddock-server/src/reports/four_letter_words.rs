@@ -94,7 +94,7 @@ pub(crate) fn answer(word: [u8; 4], behind: &[u8], shared: &Shared) -> Option<Wo
     })
 }
 
-/// The answer to a word that takes long. A word proves nobody's identity, so whom the list of words lets ask is told all paths.
+/// The answer to a word that takes long. A word proves no identity, so whom the list of words lets ask is told all paths.
 pub(crate) fn answer_slowly(word: [u8; 4], operator: &Operator) -> String {
     find(word).map_or_else(String::new, |(_, speed)| tell(speed, operator, &|_| true))
 }

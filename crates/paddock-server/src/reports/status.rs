@@ -27,7 +27,7 @@ pub(crate) struct Status {
     pub(crate) connections_rejected: u64,
     pub(crate) outstanding: u64,
     pub(crate) uptime_ms: u64,
-    /// In ZooKeeper's words; `None` while nobody leads.
+    /// In ZooKeeper's words; `None` while no member leads.
     pub(crate) mode: Option<&'static str>,
     /// Part of a member of an ensemble that serves, in ZooKeeper's words.
     pub(crate) peer_state: Option<&'static str>,
@@ -144,7 +144,7 @@ pub(crate) fn members(shared: &Shared) -> Vec<EnsembleMember> {
     state.tree().ensemble().map_or_else(Vec::new, |ensemble| ensemble.members.clone())
 }
 
-/// The mode of a member in ZooKeeper's words; `None` while nobody leads.
+/// The mode of a member in ZooKeeper's words; `None` while no member leads.
 pub(crate) fn mode(role: Role) -> Option<&'static str> {
     (role != Role::Looking).then(|| role_name(role))
 }

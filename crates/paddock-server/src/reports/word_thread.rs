@@ -33,7 +33,7 @@ impl WordThread {
         let thread = spawn("words", move || {
             while let Some(Question { word, answer }) = waiting.blocking_recv() {
                 if !answer.is_closed() {
-                    // Whoever asked may be gone by then.
+                    // The client may be gone by then.
                     let _ = answer.send(four_letter_words::answer_slowly(word, &operator));
                 }
             }

@@ -1,6 +1,6 @@
 //! The audit log of a member: lines to a file with a thread of its own, or to the log.
 //!
-//! A line is never dropped for want of time: whoever has one waits while too many are under way. The file may be renamed at any
+//! A line is never dropped for want of time: a thread that has one waits while too many are under way. The file may be renamed at any
 //! time; the next lines go to a new one of its name.
 
 use std::fs::{File, OpenOptions};

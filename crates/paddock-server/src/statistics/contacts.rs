@@ -22,7 +22,7 @@ impl Contacts {
     /// The link to a member is up, or down, from now on.
     pub(crate) fn note(&self, member: u8, answers: bool, now_ms: i64) {
         let mut contacts = self.0.lock();
-        // Whoever connects again has not been away in between.
+        // A member that connects again has not been away in between.
         if contacts.get(&member).is_none_or(|contact| contact.answers != answers) {
             contacts.insert(member, Contact { answers, since_ms: now_ms });
         }

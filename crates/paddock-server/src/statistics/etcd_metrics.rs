@@ -18,7 +18,7 @@ const TRANSACTION: usize = 0;
 pub(crate) struct EtcdReport {
     pub(crate) counts: EngineCounts,
     pub(crate) under_way: usize,
-    /// Time in milliseconds for which nobody has confirmed that the state is that of etcd.
+    /// Time in milliseconds since it was last confirmed that the state is that of etcd.
     pub(crate) state_age_ms: u64,
 }
 

@@ -1,6 +1,6 @@
-//! The last quarter of an hour of a member with a page: what its charts show, from before somebody opened it.
+//! The last quarter of an hour of a member with a page: what its charts show, from before it was opened.
 //!
-//! Memory is bounded: a moment is some numbers, and there are so many of them.
+//! Memory is bounded: a moment is some numbers, and their number is fixed.
 
 use std::collections::VecDeque;
 

@@ -2,7 +2,7 @@
 //!
 //! Memory is bounded: a table that is full gives the place of its smallest entry to a newcomer, which takes over its weight, so that what is
 //! asked for often is never missing (the sketch is known as *space saving*). Not every request is looked at: of a busy worker's, one in
-//! [`SAMPLED`], which then counts as so many.
+//! [`SAMPLED`], which then counts as that number.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -28,12 +28,12 @@ const SLOW_MAX: usize = 64;
 const SLOW_MS_MIN: u64 = 20;
 /// Slow requests are forgotten after this time, in milliseconds.
 const SLOW_KEPT_MS: i64 = 600_000;
-/// A request that took so long, in milliseconds, is named in the log.
+/// A request that took this long, in milliseconds, is named in the log.
 const LOGGED_MS: u64 = 1000;
 /// Pause between two such lines, in milliseconds.
 const LOG_PAUSE_MS: u64 = 1000;
 
-/// Requests and bytes of something that is asked for, or of somebody who asks.
+/// Requests and bytes of something that is asked for, or of a client that asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weight {
     pub(crate) requests: u64,
@@ -187,7 +187,7 @@ impl Hot {
         (busy.paths.top(max), busy.sessions.top(max))
     }
 
-    /// True if a request that took so long is worth being kept.
+    /// True if a request that took this long is worth being kept.
     #[inline]
     pub(crate) fn is_slow(&self, took_ms: u64) -> bool {
         took_ms >= self.slow_ms.load(Relaxed)
@@ -209,7 +209,7 @@ impl Hot {
         self.slow_ms.store(bar.unwrap_or(0).max(SLOW_MS_MIN), Relaxed);
     }
 
-    /// True if a request that took so long is to be logged now.
+    /// True if a request of this duration is to be logged now.
     fn is_logged(&self, took_ms: u64, now_ms: u64) -> bool {
         let is_due = now_ms.saturating_sub(self.logged_ms.load(Relaxed)) >= LOG_PAUSE_MS;
         let is_logged = took_ms >= LOGGED_MS && is_due;

@@ -5,7 +5,7 @@ use super::summary::Summary;
 /// Kinds of metrics, as Prometheus and ZooKeeper tell them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetricKind {
-    /// It only grows, until the member is started again.
+    /// A counter only grows, until the member is started again.
     Counter,
     Gauge,
     /// A summary with its median, which `mntr` leaves out.

@@ -2,7 +2,7 @@
 //!
 //! Each worker has histograms of its own, and so has the engine: a counter has one writer at a time, which needs no locked
 //! instruction. Readers add them up. A request's time begins with the turn in which it is taken and ends with the one in which it is
-//! answered: nobody asks the time only for one request.
+//! answered: the clock is never read for one request only.
 
 mod histogram;
 mod operation;
@@ -17,7 +17,7 @@ use histogram::{REQUEST_US, STAGE_US, print};
 pub(crate) use operation::operation_name;
 use operation::{OPERATIONS, PING, is_update, operation};
 
-/// One of so many passages of a stage is timed, but for syncs, of which each is.
+/// One of this many passages of a stage is timed, but for syncs, of which each is.
 const TIMED: u32 = 8;
 
 /// Stages of a request's way through the engine.
@@ -56,7 +56,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A request of an operation was answered after so many microseconds.
+    /// A request of an operation was answered after `us` microseconds.
     pub(crate) fn answered(&self, code: i32, us: u64) {
         self.record(operation(code), us, 1);
     }
@@ -68,22 +68,22 @@ impl Recorder {
         }
     }
 
-    /// Clients have sent so many bytes.
+    /// Clients have sent `bytes` bytes.
     pub(crate) fn received(&self, bytes: usize) {
         add(&self.received_bytes, bytes as u64);
     }
 
-    /// A client was given a reply of so many bytes.
+    /// A client was given a reply of `bytes` bytes.
     pub(crate) fn replied(&self, bytes: usize) {
         add(&self.reply_bytes, bytes as u64);
     }
 
-    /// A client was given a watch event of so many bytes.
+    /// A client was given a watch event of `bytes` bytes.
     pub(crate) fn told_event(&self, bytes: usize) {
         add(&self.event_bytes, bytes as u64);
     }
 
-    /// Counts the requests of a turn, which were answered after so many microseconds, and forgets them.
+    /// Counts the requests of a turn, which were answered after `us` microseconds, and forgets them.
     pub(crate) fn turned(&self, turn: &TurnOperations, us: u64) {
         let mut seen = turn.seen.take();
         while seen != 0 {

@@ -55,7 +55,7 @@ pub(crate) struct Elections {
     pub(crate) looking: AtomicU64,
     /// Times in milliseconds until there was a leader.
     pub(crate) times: SummaryCounter,
-    /// Those of them that ended with this member as the leader.
+    /// Elections that ended with this member as the leader.
     pub(crate) times_won: SummaryCounter,
 }
 

@@ -1,7 +1,7 @@
 //! Spans: what this member did for requests that carry a tracing context, as OpenTelemetry collects it.
 //!
 //! A worker begins a span when it takes such a request and ends it with the reply. Ended spans go into a bounded queue;
-//! a thread of their own posts them (`exporter.rs`). Nobody who serves clients ever waits for it: a span that finds the
+//! a thread of their own posts them (`exporter.rs`). A thread that serves clients never waits for it: a span that finds the
 //! queue full is dropped and counted.
 
 mod context;

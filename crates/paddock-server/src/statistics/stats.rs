@@ -44,7 +44,7 @@ impl Latency {
         add(&self.count, requests);
     }
 
-    /// Adds what another one has recorded. Nobody else may see this one.
+    /// Adds what another one has recorded. No other thread may see this one.
     fn take_in(&self, other: &Latency) {
         self.min.fetch_min(other.min.load(Relaxed), Relaxed);
         self.max.fetch_max(other.max.load(Relaxed), Relaxed);
@@ -79,7 +79,7 @@ impl Latency {
     }
 }
 
-/// One that is longer than seven weeks counts as no longer.
+/// A time that is longer than seven weeks counts as no longer.
 fn short(ms: u64) -> u32 {
     u32::try_from(ms).unwrap_or(u32::MAX)
 }

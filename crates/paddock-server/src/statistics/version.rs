@@ -4,7 +4,7 @@
 pub(crate) const VERSION: &str = concat!("3.9.5-paddock-", env!("CARGO_PKG_VERSION"));
 
 /// The date of this version, in seconds since 1970: 2026-11-22. It is no clock's reading, so that the same sources give the same
-/// program; whoever packages it may name another date in `SOURCE_DATE_EPOCH`.
+/// program; its packagers may name another date in `SOURCE_DATE_EPOCH`.
 const DATE: u64 = 1_795_305_600;
 
 /// `VERSION, built on 01/02/2006 15:04 UTC`: go-zookeeper reads this form of a date in all its versions.

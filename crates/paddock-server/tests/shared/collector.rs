@@ -20,7 +20,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// One that answers with this status.
+    /// A collector that answers with this status.
     pub(crate) fn start(status: u16) -> Collector {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -53,7 +53,7 @@ impl Collector {
         self.answered().await.1
     }
 
-    /// The next so many spans, whatever batches they come in.
+    /// The next `count` spans, whatever batches they come in.
     pub(crate) async fn spans(&mut self, count: usize) -> Vec<Value> {
         let mut spans = Vec::new();
         while spans.len() < count {

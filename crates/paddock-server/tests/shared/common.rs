@@ -19,7 +19,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Nothing here takes so long unless it is broken.
+/// Nothing here takes longer unless it is broken.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Any free port, and files of the log that are quickly made.

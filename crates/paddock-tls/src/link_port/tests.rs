@@ -131,7 +131,7 @@ fn check_other_authority(name: &str) {
     let signed = "who signed this member's certificate is not in its trust store";
     check_refused(&one, &stranger, HOST, (put, signed));
     check_refused(&stranger, &one, HOST, (put, signed));
-    // One that trusts us, but is not trusted.
+    // A member that trusts us, but is not trusted.
     let trusting = member_of(&theirs, &ours);
     check_refused(&trusting, &one, HOST, (signed, put));
     check_refused(&one, &trusting, HOST, (put, signed));

@@ -7,7 +7,7 @@ use super::Store;
 /// Servers that a caller believes.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// Those whose certificate is in the store, or signed by one that is, and is for the host that was called.
+    /// Servers whose certificate is in the store, or signed by one that is, and is for the host that was called.
     Authorities(&'a Store),
     /// All. Who is on the way can read and change everything.
     Anybody,

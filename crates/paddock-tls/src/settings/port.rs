@@ -58,7 +58,7 @@ impl ClientTls {
     /// Time in milliseconds in which a connection has to send its first byte, as in ZooKeeper.
     pub const DETECTION_TIMEOUT_MS: u64 = 5000;
 
-    /// The keys and certificates of the links between members, for a port that asks nobody for a certificate.
+    /// The keys and certificates of the links between members, for a port that asks for no certificate.
     pub fn of_peers(peers: &PeerTls) -> ClientTls {
         ClientTls {
             listen: None,

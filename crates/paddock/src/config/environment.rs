@@ -116,7 +116,7 @@ impl Environment {
     }
 }
 
-/// Another image's entries, `zoo1:2888:3888::1,zoo2:2888:3888::2`, would be taken for keys that nobody knows.
+/// Another image's entries, `zoo1:2888:3888::1,zoo2:2888:3888::2`, would be taken for keys that are not known.
 fn refuse_other_form(entry: &str) -> Result<(), ConfigError> {
     if entry.contains('=') {
         return Ok(());

@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
 
     fn expected(&self, expected: &str) -> ConfigError {
         let found = match self.tokens.get(self.next) {
-            // It may be a password.
+            // The word may be a password.
             Some((_, Token::Word(_))) => "a word".to_owned(),
             Some((_, Token::Sign(sign))) => format!("{sign:?}"),
             None => "the end of the file".to_owned(),

@@ -200,7 +200,7 @@ impl Keeper {
     fn set(&mut self, line: &Line, value: &Text<'_>) -> Result<bool, String> {
         let config = &mut self.draft.config;
         match line.key.strip_prefix("keeper_server.").unwrap_or(&line.key) {
-            // It was followed when the file was read.
+            // The key was followed when the file was read.
             "include_from" => {}
             LISTEN_HOST => {
                 self.listen_hosts.push((line.clone(), value::host_address(value.0, &mut config.late_names)?))

@@ -30,7 +30,7 @@ const ZOO_CFG: &[(&str, &str)] = &[
     ("ssl.quorum.trustStore.location", "/tls/ca.pem"),
 ];
 
-/// The same of ClickHouse Keeper. Elements with the same name are told apart by what follows `#`.
+/// The keys of ClickHouse Keeper. Elements with the same name are told apart by what follows `#`.
 const KEEPER_CONFIG: &[(&str, &str)] = &[
     ("keeper_server.server_id", "1"),
     ("keeper_server.tcp_port", "9181"),

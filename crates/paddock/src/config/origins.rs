@@ -107,7 +107,7 @@ pub(super) const OF_ZOO_CFG: &[(&str, &str)] = &[
     ("log.level", "log"),
 ];
 
-/// The same of a `keeper_config.xml`.
+/// Settings by the keys of a `keeper_config.xml`.
 pub(super) const OF_KEEPER: &[(&str, &str)] = &[
     ("keeper_server.server_id", "member"),
     ("keeper_server.tcp_port", "listen"),
@@ -155,7 +155,7 @@ impl Origins {
         self.0.insert(setting.to_owned(), place.to_string());
     }
 
-    /// The same of a key of another server's file, if its key sets something.
+    /// Notes a key of another server's file, if its key sets something.
     pub(super) fn note_key(&mut self, keys: &[(&str, &str)], key: &str, place: impl std::fmt::Display) {
         if let Some((_, setting)) = keys.iter().find(|(known, _)| *known == key) {
             self.note(setting, format_args!("{place}: {key}"));

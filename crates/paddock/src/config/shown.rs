@@ -108,7 +108,7 @@ fn shown(config: &Config) -> String {
     page.0
 }
 
-/// The same, with the place behind each value that does not have its default.
+/// The settings, with the place behind each value that does not have its default.
 pub(crate) fn shown_with_origins(config: &Config, origins: &Origins) -> String {
     origins.annotate(&shown(config))
 }

@@ -136,7 +136,7 @@ pub(super) fn host_and_port(value: &impl Value) -> Result<String, String> {
 }
 
 /// `ADDR:PORT`, where `ADDR` may be a name. Without it, or as `*`, it stands for all addresses.
-/// A name that nobody knows yet is a late one.
+/// A name that is not known yet is a late one.
 pub(super) fn address(value: &impl Value, late: &mut LateNames) -> Result<SocketAddr, String> {
     let wrong = || wrong("ADDRESS:PORT, such as 127.0.0.1:2181", value);
     let (host, port) = value.text().and_then(|text| text.rsplit_once(':')).ok_or_else(wrong)?;
@@ -164,7 +164,7 @@ pub(super) fn host(value: &impl Value) -> Result<String, String> {
     host.map(str::to_owned).ok_or_else(|| wrong("a name or an address without a port", value))
 }
 
-/// The address of a host: of a name the IPv4 address, if it has one, as in Java. A name that nobody knows is a late one: under Kubernetes
+/// The address of a host: of a name the IPv4 address, if it has one, as in Java. A name that is not known is a late one: under Kubernetes
 /// that passes.
 pub(super) fn host_address(host: &str, late: &mut LateNames) -> Result<IpAddr, String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -174,7 +174,7 @@ pub(super) fn host_address(host: &str, late: &mut LateNames) -> Result<IpAddr, S
     }
 }
 
-/// The same of a host that has to be known now.
+/// The address of a host that has to be known now.
 pub(super) fn known_address(host: &str) -> Result<IpAddr, String> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let unresolved =

@@ -333,7 +333,7 @@ fn is_super_user(key: &str) -> bool {
 enum Known {
     Yes,
     No,
-    /// It is known, but this value is not taken as it is.
+    /// The key is known, but this value is not taken as it is.
     Adjusted(String),
 }
 

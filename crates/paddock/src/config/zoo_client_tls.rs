@@ -107,7 +107,7 @@ impl Draft {
             "trustStore.location" => self.trust_store.location = Some(value::path(value)?),
             "trustStore.password" => self.trust_store.password = Some(value.0.to_owned()),
             "trustStore.passwordPath" => self.trust_store.password_path = Some(value::path(value)?),
-            // Those of ZooKeeper after 3.9. A server calls no client.
+            // Keys of ZooKeeper after 3.9. A server calls no client.
             "server.trustStore.location" => self.clients_trust_store.location = Some(value::path(value)?),
             "server.trustStore.password" => self.clients_trust_store.password = Some(value.0.to_owned()),
             "server.trustStore.passwordPath" => {

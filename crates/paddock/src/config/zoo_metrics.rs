@@ -9,7 +9,7 @@ use super::zoo_values;
 
 /// ZooKeeper's class that serves Prometheus.
 const PROMETHEUS: &str = "PrometheusMetricsProvider";
-/// ZooKeeper's classes that serve nobody.
+/// ZooKeeper's classes that serve no metrics.
 const SILENT: [&str; 2] = ["NullMetricsProvider", "DefaultMetricsProvider"];
 /// The port of a `zoo.cfg` that does not say.
 const PORT: u16 = 7000;

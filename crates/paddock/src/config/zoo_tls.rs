@@ -58,7 +58,7 @@ impl ZooTls {
         }
         match draft.finish(mode) {
             Ok(tls) => Ok(Some(tls)),
-            // ZooKeeper has such members too, and they are well as long as nobody calls them with TLS.
+            // ZooKeeper has such members too, and they are well as long as no client calls them with TLS.
             Err(what) if mode == TlsMode::Accepted => {
                 remarks.push(line.warning(format!("no calls with TLS are taken: {what}")));
                 Ok(None)
@@ -148,7 +148,7 @@ impl Draft {
             "trustStore.location" => self.trust_store.location = Some(value::path(value)?),
             "trustStore.password" => self.trust_store.password = Some(value.0.to_owned()),
             "trustStore.passwordPath" => self.trust_store.password_path = Some(value::path(value)?),
-            // Those of ZooKeeper after 3.9.
+            // Keys of ZooKeeper after 3.9.
             "client.keyStore.location" => self.calling_key_store.location = Some(value::path(value)?),
             "client.keyStore.password" => self.calling_key_store.password = Some(value.0.to_owned()),
             "client.keyStore.passwordPath" => {
@@ -206,7 +206,7 @@ impl Draft {
 /// The outcome of a key.
 pub(super) enum Said {
     Setting,
-    /// It sets something, but not all that was asked for.
+    /// The key sets something, but not all that was asked for.
     Less(String),
     /// For this reason.
     Nothing(&'static str),

@@ -1,7 +1,7 @@
 //! `paddock import follow`: a running ZooKeeper ensemble, followed as one of its observers, and taken over from.
 //!
 //! The working copy beside the new directory is as current as what was received, and survives the process. Only at the cut-over is a
-//! data directory of Paddock made of it: when every member of the source has stopped, or nobody has written for a while.
+//! data directory of Paddock made of it: when every member of the source has stopped, or nothing was written for a while.
 
 mod copy_server;
 mod cutover;
@@ -57,7 +57,7 @@ For the cut-over stop the followers first and the leader last: without them it a
 
 /// Time after which a silent source is looked for again, and a status is due.
 const TICK: Duration = Duration::from_millis(100);
-/// The same while clients wait for a cut-over.
+/// A tick while clients wait for a cut-over.
 const HOLD_TICK: Duration = Duration::from_millis(1);
 /// Time between two attempts to find the leader.
 const RETRY: Duration = Duration::from_millis(200);
@@ -65,7 +65,7 @@ const RETRY: Duration = Duration::from_millis(200);
 const FIND_WITHIN: Duration = Duration::from_secs(60);
 /// Attempts in a row that may fail before the first one has succeeded.
 const ATTEMPTS_MAX: u32 = 10;
-/// The same for a leader that does not answer to SASL, which takes as long as it waits for the rest of something else.
+/// Attempts with a leader that does not answer to SASL, which takes as long as it waits for the rest of something else.
 const UNANSWERED_MAX: u32 = 2;
 /// Snapshots in a row that may break off.
 const SNAPSHOTS_MAX: u32 = 3;
@@ -215,7 +215,7 @@ struct Follower {
 enum Ending {
     /// It, or the connection to it, is gone.
     Lost(LearnerError),
-    /// It was rolled back: everything has to be read again.
+    /// The source was rolled back: everything has to be read again.
     RolledBack,
     /// The source is quiet, as was waited for.
     Quiet,

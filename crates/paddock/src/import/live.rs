@@ -295,7 +295,7 @@ impl<'a> Copy<'a> {
     }
 
     async fn try_again_at_last(&mut self, failure: LiveFailure) -> Result<(), LiveFailure> {
-        // Nobody waits for ever at the end: a source that is gone cannot be compared.
+        // The command does not wait for ever at the end: a source that is gone cannot be compared.
         if self.attempts + 1 >= ATTEMPTS_MAX {
             return Err(failure);
         }
@@ -308,7 +308,7 @@ impl<'a> Copy<'a> {
             if self.walk(&pair).await?.is_none() {
                 pair.close().await;
                 self.line.clear();
-                // The work is done, whether or not anybody reads about it.
+                // The work is done, whether or not its report is read.
                 let _ = self.print_account();
                 return Ok(());
             }

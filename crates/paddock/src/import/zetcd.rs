@@ -99,7 +99,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         (None, Some(_)) => fill(&source, &settings, &tree)?,
         (None, None) => unreachable!("clap asks for one of them"),
     }
-    // The work is done, whether or not anybody reads about it.
+    // The work is done, whether or not its report is read.
     let _ = print(args, &tree, &report);
     Ok(())
 }

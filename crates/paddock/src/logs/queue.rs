@@ -1,6 +1,6 @@
 //! Lines on their way to standard error, which a thread of its own writes.
 //!
-//! Nobody who logs waits for the reader of standard error: a collector that is stuck would stop the member with it. The queue is bounded;
+//! A thread that logs does not wait for the reader of standard error: a collector that is stuck would stop the member with it. The queue is bounded;
 //! while it is full, lines are dropped and counted, and once there is room one line says how many.
 //!
 //! A line that finds the queue empty is waited for, a moment at most: as long as the reader keeps up, what happened is in the log before anybody
@@ -16,7 +16,7 @@ use std::{io, mem};
 const BYTES_MAX: usize = 2 << 20;
 /// A buffer that has become larger than this, in bytes, is given back once it is written.
 const BUFFER_KEPT: usize = 64 << 10;
-/// Time that whoever logs gives the thread to write a line that nothing stands in front of.
+/// Time that a thread that logs gives the thread to write a line that nothing stands in front of.
 const MOMENT: Duration = Duration::from_millis(10);
 /// Name of the thread that writes.
 const THREAD: &str = "log";
@@ -46,7 +46,7 @@ struct Lines {
     /// Lines that have come so far, and those that have left.
     come: u64,
     left: u64,
-    /// The thread did not write a line in a moment. Until it has, nobody waits.
+    /// The thread did not write a line in a moment. Until it has, no line is waited for.
     is_slow: bool,
     /// Lines dropped since there was room last. Until there is again, all others are dropped, too: so the line that tells of them stands
     /// in their place.

@@ -61,7 +61,7 @@ pub(super) struct Watch {
     file: Option<PathBuf>,
     /// The file, and those that are merged into it, as they were read last.
     known: Stamps,
-    /// The same as they were looked at last.
+    /// Files as they were looked at last.
     seen: Stamps,
 }
 

@@ -1,7 +1,7 @@
 //! `paddock server --recover`: one survivor goes on alone after a quorum was lost for good.
 //!
-//! That is the one way to lose what was acknowledged, so it is not done by accident: nobody else of the ensemble may
-//! answer, and whoever asks for it says so twice.
+//! That is the one way to lose what was acknowledged, so it is not done by accident: no other member may
+//! answer, and the operator says so twice.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;

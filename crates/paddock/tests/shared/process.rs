@@ -130,7 +130,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended already, unless the test failed.
+        // The process has ended already, unless the test failed.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

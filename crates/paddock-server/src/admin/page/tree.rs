@@ -86,7 +86,7 @@ fn page_of<'n, 'a>(names: &'n mut [&'a str], first: usize, limit: usize) -> &'n 
     &page[..shown]
 }
 
-/// The list of children as it goes over the wire. A long one is copied in portions, so that nobody waits for the state.
+/// The list of children as it goes over the wire. A long one is copied in portions, so that no other request waits for the state.
 fn encoded_names(shared: &Shared, ids: &Identities, path: &str) -> Result<Vec<u8>, Response> {
     for _ in 0..BEGUN_MAX {
         let mut copy = {

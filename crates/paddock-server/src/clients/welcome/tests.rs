@@ -151,7 +151,7 @@ async fn a_revoked_certificate_is_refused() {
     // A list that has changed is read again,
     fs::write(&list, revocation_list(&stage.clients, &[7, 8])).unwrap();
     stage.check_refused(Some(&good), "it was revoked").await;
-    // and one of another authority vouches for nobody.
+    // and one of another authority vouches for no client.
     fs::write(&list, revocation_list(&Authority::new("other"), &[])).unwrap();
     stage.check_refused(Some(&good), "add the list of revoked certificates").await;
 }

@@ -71,7 +71,7 @@ impl Story {
             out.put_i32(op);
             out.put_string(path);
         });
-        // It comes in two pieces.
+        // The request comes in two pieces.
         let (front, back) = bytes.split_at(6);
         self.checker.client(conn, front);
         self.checker.client(conn, back);

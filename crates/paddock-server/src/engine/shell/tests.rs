@@ -18,7 +18,7 @@ use crate::shared::Opened;
 use crate::statistics::audit::Audit;
 use crate::{Config, clock};
 
-/// Time for which somebody who must not get the state waits for it.
+/// Time for which a thread that must not get the state waits for it.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 fn shared(opened: Opened, state: Replicated) -> Arc<Shared> {
@@ -68,7 +68,7 @@ fn whoever_has_the_state_within_an_entry_finds_the_mail_of_all_that_it_shows() {
     });
 }
 
-/// Somebody looks into the mailbox, so that nothing can be put into it, until nobody could get the state meanwhile.
+/// A thread looks into the mailbox, so that nothing can be put into it, until no other could have got the state.
 fn check_that_mail_comes_first(
     act: impl FnOnce(&mut MemberShell, &mut dyn FnMut(&mut Replicated, &mut Outboxes)) + Send,
 ) {

@@ -52,8 +52,8 @@ fn settle(runner: &mut Runner, mut effects: Effects) -> bool {
     is_written
 }
 
-/// Whoever reads a state finds in its mailbox all that came before it. The test holds the mailbox: as long as the mail cannot be left there,
-/// nobody may see the state that it belongs to.
+/// A reader of a state finds in its mailbox all that came before it. The test holds the mailbox: as long as the mail cannot be left there,
+/// no reader may see the state that it belongs to.
 #[test]
 fn mail_is_left_before_the_state_is_let_go() {
     let shared = shared();

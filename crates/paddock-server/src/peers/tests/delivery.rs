@@ -157,7 +157,7 @@ pub(super) fn check_back_pressure(one: &Node, two: &Node) {
     send_all();
     let more = two.events.recv_timeout(Duration::from_millis(300));
     assert!(more.is_err(), "{more:?}");
-    // Those that are held, a full queue, and what the two sockets take by the kernel's settings.
+    // Messages that are held, a full queue, and what the two sockets take by the kernel's settings.
     assert!(sent < 140 + socket_buffers_max() / MIB, "{sent} MiB sent");
     for (n, bytes) in held.into_iter().enumerate() {
         assert!(*bytes == *message(n, MIB));

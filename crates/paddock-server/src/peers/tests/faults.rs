@@ -68,7 +68,7 @@ fn a_silent_link_is_cut_by_both_sides() {
     let (one, two) = (Node::start_with(1, timing), Node::start_with(2, timing));
     let proxy = Proxy::start(one.address());
     link(&one, &two, proxy.address);
-    // As with a cable that was pulled: nobody is told that nothing arrives.
+    // As with a cable that was pulled: neither side is told that nothing arrives.
     let (_release, released) = crossbeam_channel::bounded(0);
     for faults in &proxy.faults {
         faults.send(Fault::Hold(released.clone())).unwrap();

@@ -46,7 +46,7 @@ impl Proxy {
         Proxy { address, faults: [to_target, to_dialler], connections }
     }
 
-    /// Returns when somebody has connected once more.
+    /// Returns when a member has connected once more.
     pub(super) fn expect_connection(&self) {
         self.connections.recv_timeout(PATIENCE).unwrap();
     }

@@ -61,7 +61,7 @@ impl Speaker {
         Speaker::begin(connect(address))
     }
 
-    /// One that is to read nothing for a while.
+    /// A speaker that is to read nothing for a while.
     pub(super) fn welcome_deaf(address: SocketAddr) -> Speaker {
         Speaker::begin(connect_deaf(address))
     }
@@ -80,7 +80,7 @@ impl Speaker {
         self.socket.write_all(&[&header, message].concat()).unwrap();
     }
 
-    /// The next so many messages, their lengths.
+    /// Lengths of the next `count` messages.
     pub(super) fn receive(&mut self, count: usize) -> Vec<usize> {
         let mut buffer = vec![0; 1 << 20];
         let mut lengths = Vec::new();

@@ -24,7 +24,7 @@ fn expecting_with(timing: Timing) -> Node {
 
 #[test]
 fn strangers_are_told_nothing() {
-    // Short only here, where nobody is let in: on a busy machine a member takes its time to say who it is.
+    // Short only here, where no stranger is let in: on a busy machine a member takes its time to say who it is.
     let one = expecting_with(Timing { greeting: Duration::from_millis(300), ..TIMING });
     let check = |bytes: &[u8]| {
         let mut socket = connect(one.address());
@@ -116,7 +116,7 @@ fn check_reason(answer: &[u8], expected: &str) {
     assert_eq!((hello.from, hello.to, hello.cluster), (2, 1, CLUSTER));
     socket.write_all(answer).unwrap();
     drop(socket);
-    // It tries again, after it has noted why the first attempt failed, and waits for an answer.
+    // The member tries again, after it has noted why the first attempt failed, and waits for an answer.
     let _second = fake.accept().unwrap();
     assert!(two.reason(1).contains(expected), "{}", two.reason(1));
     assert!(two.events.is_empty());

@@ -32,7 +32,7 @@ fn expecting_with(certificates: &Certificates, timing: Timing) -> Node {
 
 #[test]
 fn strangers_without_tls_are_told_nothing() {
-    // Short only here, where nobody is let in: a handshake takes its time on a busy machine.
+    // Short only here, where no stranger is let in: a handshake takes its time on a busy machine.
     let timing = Timing { greeting: Duration::from_millis(500), ..TIMING };
     let one = expecting_with(&Certificates::new(), timing);
     for bytes in
@@ -64,7 +64,7 @@ fn a_member_without_tls_is_told_why_and_no_more() {
     assert!(one.events.is_empty());
 }
 
-/// A handshake as it is begun by somebody who trusts the authority, and perhaps has a certificate.
+/// A handshake as it is begun by a stranger that trusts the authority, and perhaps has a certificate.
 fn stranger(
     certificates: &Certificates,
     address: SocketAddr,
@@ -101,7 +101,7 @@ fn a_stranger_without_a_certificate_gets_nothing() {
     assert!(one.events.is_empty());
 }
 
-/// A certificate makes no member of somebody who does not speak like one.
+/// A certificate makes no member of a stranger that does not speak like one.
 #[test]
 fn what_is_not_a_frame_ends_the_link() {
     let certificates = Certificates::new();

@@ -16,7 +16,7 @@ pub(super) const NO_REQUEST_LOG: &str = "disabled";
 pub(super) const NO_RECOVERY: &str =
     "A running member is not recovered: stop it, and start it once with --recover\n";
 
-/// Answer to a list of changes of the members, in its owner's form. Those ask nobody who they are; a client's request does.
+/// Answer to a list of changes of the members, in its owner's form. Such changes prove no identity; a client's request does.
 pub(super) const NO_RECONFIGURATION: &str =
     r#"{"message":"members are changed by a client: reconfig","status":"error"}"#;
 

@@ -1,4 +1,4 @@
-//! Lists of sessions, ephemeral znodes and watches, which may be long: they are read in slices, and nobody else waits for more than one.
+//! Lists of sessions, ephemeral znodes and watches, which may be long: they are read in slices, and no request waits for more than one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use paddock_tree::EphemeralCursor;
 
 use crate::shared::Shared;
 
-/// Says of a path whether whoever asks is told it.
+/// True for a path that the requester is told.
 pub(crate) type Sees<'a> = &'a dyn Fn(&str) -> bool;
 
 /// Sessions or ephemeral znodes that are read while the state is locked once.

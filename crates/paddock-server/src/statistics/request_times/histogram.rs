@@ -10,12 +10,12 @@ pub(crate) const BUCKETS: usize = BOUNDS + 1;
 /// Upper bounds of buckets, in microseconds.
 pub(super) type Bounds = [u64; BOUNDS];
 
-/// Those of requests.
+/// Bounds for requests.
 pub(super) const REQUEST_US: Bounds = [
     50, 100, 250, 500, 1000, 2000, 3000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000,
     2_000_000, 5_000_000, 10_000_000,
 ];
-/// Those of stages.
+/// Bounds for stages.
 pub(super) const STAGE_US: Bounds = [
     10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000, 2_000_000, 5_000_000,
@@ -29,7 +29,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// Counts `times` that took so many microseconds. Only one thread may do so at a time.
+    /// Counts `times` that took `us` microseconds. Only one thread may do so at a time.
     pub(super) fn record(&self, bounds: &Bounds, us: u64, times: u64) {
         let bucket = bounds.iter().position(|bound| us < *bound).unwrap_or(bounds.len());
         add(&self.counts[bucket], times);

@@ -47,7 +47,7 @@ pub(super) struct Exporter {
 /// Reasons for which a batch was not taken.
 #[derive(Debug, PartialEq, Eq)]
 enum Failure {
-    /// It may be taken later.
+    /// The spans may be taken later.
     ForNow(String),
     ForGood(String),
 }
@@ -109,7 +109,7 @@ impl Exporter {
         true
     }
 
-    /// The last spans: nobody waits for them for long.
+    /// The last spans: they are not waited for long.
     fn flush(&mut self, mut batch: Vec<Span>) {
         let deadline = Instant::now() + FLUSH_TIMEOUT;
         loop {

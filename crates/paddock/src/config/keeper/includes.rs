@@ -77,7 +77,7 @@ impl Path {
         Path { keys, depth: self.depth + 1 }
     }
 
-    /// The same place, for what was included there.
+    /// This place, for what was included there.
     fn included(&self) -> Path {
         Path { depth: self.depth + 1, ..self.clone() }
     }
@@ -129,7 +129,7 @@ impl Includes<'_, '_> {
             }
         };
         let Some(content) = self.content(&entry, &name_of, name)? else {
-            // It was optional.
+            // The file was optional.
             return Ok(Vec::new());
         };
         if is_include {

@@ -38,7 +38,7 @@ fn is_merged(file: &Path) -> bool {
     FORMATS.contains(&extension.as_str()) && !is_hidden && file.is_file()
 }
 
-/// The same tree without sequences: each item is an element of its own, as in XML.
+/// The tree without sequences: each item is an element of its own, as in XML.
 pub(super) fn without_sequences(node: Node) -> Node {
     let Value::Mapping(entries) = node.value else { return node };
     let mut elements = Vec::new();

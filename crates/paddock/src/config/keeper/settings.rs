@@ -12,7 +12,7 @@ use super::super::text_file;
 use super::merge;
 use super::xml::{self, TEXT};
 
-/// It hides a value in a file that is not written here.
+/// The attribute hides a value in a file that is not written here.
 const HIDE: &str = "@hide_in_preprocessed";
 /// Lines of one file at most. A line number says of which file it is, too: lines of the second file begin here.
 const LINES_MAX: usize = 1 << 32;

@@ -27,7 +27,7 @@ const MEMBER_KEYS: &[&str] =
     &["id", "host", "quorum_port", "election_port", "role", "client_address", "client_port"];
 const QUORUM_PORT: u16 = 2888;
 const ELECTION_PORT: u16 = 3888;
-/// A lease is shorter by so much, and lasts less than a second.
+/// A lease is shorter by this time, and lasts less than a second.
 const CLOCK_BOUND_MS: RangeInclusive<i64> = 0..=500;
 const A_CLOCK_BOUND: &str = "a number of milliseconds from 0 to 500";
 
@@ -124,7 +124,7 @@ fn member(
     each_key(file, table, (MEMBER, MEMBER_KEYS), remarks, |setting, _| {
         draft.set(setting.key, &setting.item).map_err(|what| setting.fault(what))
     })?;
-    // Members listen at one port, and clients are told of the other: one that nobody has named cannot be taken.
+    // Members listen at one port, and clients are told of the other: one that was not named cannot be taken.
     let has_one_port = draft.election_port.is_none();
     let member = draft.finish().map_err(|what| place.clone().fault(format!("{MEMBER}: {what}")))?;
     Ok(Named { place, name: MEMBER.to_owned(), member, has_one_port })

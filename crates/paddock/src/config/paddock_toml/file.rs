@@ -73,7 +73,7 @@ pub(super) fn table<'a>(
 }
 
 /// Reads the keys of a table, all of them: an error in one does not hide those in others. `set` says whether the key is one of `known`;
-/// one that nobody knows is an error, since its operator believes that it counts.
+/// an unknown one is an error, since its operator believes that it counts.
 pub(super) fn each_key<'a>(
     file: &File<'a>,
     table: &'a DeTable<'a>,
@@ -101,7 +101,7 @@ pub(super) fn each_key<'a>(
     outcome
 }
 
-/// An error about a key that nobody knows, with the one that may have been meant.
+/// An error about an unknown key, with the one that may have been meant.
 fn unknown(setting: &Setting<'_>, known: &[&str]) -> ConfigError {
     let distance = |name: &str| strsim::damerau_levenshtein(setting.key, name);
     let nearest = known.iter().min_by_key(|name| distance(name));

@@ -111,7 +111,7 @@ impl CopyServer {
         self.mirror().into_iter().for_each(|mirror| mirror.revalidated(session, lives));
     }
 
-    /// Holds back what clients ask; nobody does if nothing is served.
+    /// Holds back what clients ask; there is no receiver if nothing is served.
     pub(super) fn hold(&self) -> Option<Receiver<Held>> {
         self.mirror().map(Mirror::hold)
     }

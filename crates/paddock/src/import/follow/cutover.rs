@@ -85,7 +85,7 @@ impl Cutover {
     }
 }
 
-/// Prepares the data directory within the working copy, while nobody waits for it. What an earlier process has left there goes.
+/// Prepares the data directory within the working copy, while no client waits for it. What an earlier process has left there goes.
 pub(super) fn prepare(working_copy: &Path, disk: &Arc<dyn Disk>) -> Result<DirectoryInMaking, Failure> {
     let unfinished = working_copy.join(PREPARED);
     if unfinished.exists() {
@@ -111,7 +111,7 @@ pub(super) fn take_over(
         Some(directory) => directory.finish(to, member, &mut loaded.tree)?,
         None => paddock_member::make_directory(disk, to, member, &mut loaded.tree)?,
     }
-    // The work is done, whether or not anybody reads about it.
+    // The work is done, whether or not its report is read.
     let _ = report(&loaded, last, to);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The cut-over without a refused request: clients that are served here stay connected, and wait for a moment.
 //!
-//! It comes when the operator says so and no client is left at the source's own servers, which shows in the sessions: the ensemble knows each
-//! of them, and the server here the connections of its own. A client of the source that is neither seen nor expired holds it up.
+//! The cut-over comes when the operator says so and no client is left at the source's own servers. That shows in the sessions: the ensemble knows
+//! each of them, and the server here the connections of its own. A client of the source that is neither seen nor expired holds it up.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};

@@ -89,7 +89,7 @@ impl Link {
         let conversation = Conversation { epoch, last, touched: touched.clone(), sender: sender.clone() };
         thread::spawn(move || {
             let Err(error) = conversation.hold(dialed);
-            // Nobody may wait for it any more.
+            // The receiver may be gone by then.
             let _ = sender.send(Notice::Ended(error));
         });
         Link { notices, touched, socket: kept }

@@ -103,7 +103,7 @@ mod tests {
         // Five made, one deleted.
         assert_eq!(creates(&stat(6, 4)), 5);
         assert_eq!(creates(&stat(0, 0)), 0);
-        // The root of a new server, whose children nobody made.
+        // The root of a new server, whose children no client made.
         assert_eq!(creates(&stat(-1, 1)), 0);
         // ClickHouse Keeper also counts writes to children.
         assert_eq!(creates(&stat(7, 4)), 6);
