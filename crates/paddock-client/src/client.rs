@@ -57,7 +57,7 @@ impl Client {
         SessionId(self.shared().session.load(Ordering::Acquire))
     }
 
-    /// The password with which the session can be resumed: whoever has it can take the session over.
+    /// The password with which the session can be resumed: a client that has it can take the session over.
     pub fn session_password(&self) -> Password {
         *self.shared().password.get().expect("it came with the session")
     }

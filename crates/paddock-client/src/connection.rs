@@ -42,7 +42,7 @@ pub(crate) struct Connection {
     watches: WatchTable,
     /// Written, not answered.
     in_flight: VecDeque<Waiting>,
-    /// The same for auth, whose answers may overtake others. `None`: ours, after a reconnect.
+    /// Requests of auth, whose answers may overtake others. `None`: ours, after a reconnect.
     auth_in_flight: VecDeque<Option<Waiting>>,
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
@@ -54,7 +54,7 @@ enum Over {
     Lost,
     /// The client is over too.
     For(Error),
-    /// Nobody holds the client any more.
+    /// No caller holds the client any more.
     Abandoned,
 }
 
@@ -349,7 +349,7 @@ impl Connection {
 
     fn tell(&self, event: Event) {
         if let Some(events) = &self.options.events {
-            // Nobody listens any more: that is the caller's choice.
+            // The receiver is gone: that is the caller's choice.
             let _ = events.send(event);
         }
     }

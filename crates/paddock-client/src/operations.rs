@@ -75,7 +75,7 @@ impl Client {
 impl Client {
     /// Changes who belongs to it: `joining` are `server.ID=…` lines with commas between them, `leaving` are ids. `version`
     /// is the one that `/zookeeper/config` must have. Answered with what it holds when the change is in force. Who asks
-    /// has to be `super`, unless somebody changed that znode's ACL.
+    /// has to be `super`, unless that znode's ACL was changed.
     pub fn reconfig(&self, joining: &str, leaving: &str, version: Option<i64>) -> Pending<Data> {
         let body = |out: &mut Vec<u8>| {
             out.put_string(joining);

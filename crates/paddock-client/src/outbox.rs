@@ -47,7 +47,7 @@ pub(crate) struct OutboxState {
     last_xid: i32,
     /// Set once: no request is taken any more.
     pub end: Option<Error>,
-    /// Nobody can make a request any more.
+    /// No request can be made any more.
     pub abandoned: bool,
 }
 

@@ -103,7 +103,7 @@ fn put_request(out: &mut Vec<u8>, token: &[u8]) {
     });
 }
 
-/// Random bits that nobody can foresee, for a login.
+/// Random bits that cannot be foreseen, for a login.
 pub fn fresh_nonce() -> u128 {
     u128::from_be_bytes(paddock_tls::random_bytes())
 }

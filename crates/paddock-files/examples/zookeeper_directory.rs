@@ -1,4 +1,4 @@
-//! Writes a data directory of ZooKeeper with so many znodes, to measure how long an import takes:
+//! Writes a data directory of ZooKeeper with a number of znodes, to measure how long an import takes:
 //!
 //! ```sh
 //! cargo run --release -p paddock-files --example zookeeper_directory -- 10000000 /tmp/zookeeper

@@ -1,4 +1,4 @@
-//! Account of what a transaction came to, for whoever shows the copy of an ensemble to clients.
+//! Account of what a transaction came to, for a program that shows the copy of an ensemble to clients.
 
 use std::collections::BTreeSet;
 

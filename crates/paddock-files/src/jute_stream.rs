@@ -138,7 +138,7 @@ impl<R: Read> JuteStream<R> {
         Ok(())
     }
 
-    /// The same for one that may not be longer than this.
+    /// Reads a buffer that may not be longer than this.
     pub(crate) fn short_buffer(&mut self, bytes: &mut Vec<u8>, bytes_max: i32) -> Result<bool, Problem> {
         bytes.clear();
         match self.i32()? {

@@ -1,6 +1,6 @@
 //! ZooKeeper's learner protocol as an observer speaks it: what a leader says in, answers and transactions out.
 //!
-//! An observer does not vote and is on nobody's list. It is told every transaction once a quorum has it, first those that it missed
+//! An observer does not vote and is on no list of members. It is told every transaction once a quorum has it, first those that it missed
 //! (or the whole tree), then each one as it is committed. [`Learner`] decides and touches nothing; [`LearnerStream`] carries its answers
 //! over any stream of bytes. Every transaction that comes out follows the one before: what a leader leaves out or says twice is an
 //! error, and so is an epoch that has passed.
@@ -53,7 +53,7 @@ pub enum LearnerError {
     /// The connection ended before anything was said: this is no leader any more, or it wants to be spoken to otherwise.
     #[error("the leader hangs up at once; TLS (sslQuorum) needs --tls, SASL (quorum.auth) needs --sasl")]
     HungUp,
-    /// The same, at the first word of SASL.
+    /// The leader hangs up at the first word of SASL.
     #[error("the leader hangs up at SASL: without quorum.auth.enableSasl=true leave --sasl out")]
     NoSasl,
     #[error("the leader does not let {user} in by SASL: the password is wrong, or it has no such user")]
@@ -143,7 +143,7 @@ struct Learner {
     epoch: i64,
     /// Last transaction that came out, or that the snapshot has for certain.
     last: Zxid,
-    /// The same for the snapshot alone: the leader may send earlier transactions once more.
+    /// Zxid of the snapshot alone: the leader may send earlier transactions once more.
     snapshot: Zxid,
     proposals: VecDeque<(Zxid, Vec<u8>)>,
     proposed_bytes: usize,

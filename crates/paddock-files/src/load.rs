@@ -27,7 +27,7 @@ pub struct ZooKeeperDirs {
     pub log_dir: Option<PathBuf>,
 }
 
-/// Wishes of whoever loads.
+/// Wishes of the caller.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions {
     /// True if sessions and their ephemerals are left out.
@@ -38,7 +38,7 @@ pub struct LoadOptions {
     pub member: u8,
 }
 
-/// Stage of a load, for whoever watches it.
+/// Stage of a load, for its caller.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     Snapshot { path: &'a Path, znodes: u64 },
@@ -87,7 +87,7 @@ pub enum DigestCheck {
     #[default]
     Absent,
     Right,
-    /// It was wrong, and that was to be ignored.
+    /// The digest was wrong, and that was to be ignored.
     Ignored,
 }
 
@@ -101,7 +101,7 @@ pub fn load(
     state.finish(options, report)
 }
 
-/// The same, to go on with.
+/// Loads a state to go on with.
 pub(crate) fn load_state(
     source: &ZooKeeperDirs,
     progress: &mut dyn FnMut(Progress<'_>),
@@ -243,7 +243,7 @@ impl LoadedState {
         self.apply_and_show(transaction, &mut |_, _| {})
     }
 
-    /// The same; `after` is shown the draft behind each operation.
+    /// Applies operations; `after` is shown the draft behind each operation.
     pub(crate) fn apply_and_show(
         &mut self,
         transaction: &Transaction<'_>,

@@ -2,13 +2,13 @@
 //!
 //! A few bytes of gzip stand for a thousand each, and those of Zstandard for any number. What a server has written is far from that:
 //! its znodes differ at least in their names and times. The two ends of a decompressor are counted, and one that makes too much of what it
-//! was given is stopped. Whoever does have such data decompresses them first: a plain file is as large as it is.
+//! was given is stopped. An operator who has such data decompresses them first: a plain file is as large as it is.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
 
-/// A compressed byte may stand for so many.
+/// A compressed byte may stand for this many.
 const EXPANSION_MAX: u64 = 200;
 /// Bytes that may come of any input, however small it is.
 const ALWAYS_BYTES: u64 = 16 << 20;
@@ -33,7 +33,7 @@ impl<D> Proportionate<D> {
         Proportionate { decompressor: make(input), made: 0, taken }
     }
 
-    /// The same for one that may not be made.
+    /// A decompressor that may not be made.
     pub(crate) fn try_new<R: Read>(
         input: R,
         make: impl FnOnce(Counted<R>) -> io::Result<D>,

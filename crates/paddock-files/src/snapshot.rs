@@ -61,7 +61,7 @@ pub(crate) fn gzip(input: impl Read) -> impl Read {
     Proportionate::new(input, MultiGzDecoder::new)
 }
 
-/// The same from a stream; an error comes with its offset.
+/// Reads a snapshot from a stream; an error comes with its offset.
 pub(crate) fn read_from(input: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Snapshot, (u64, Problem)> {
     let mut stream = JuteStream::new(input);
     let mut parser = Parser::new(&mut stream);

@@ -116,7 +116,7 @@ impl WorkingCopy {
         self.apply_decoded(&transaction, entry, &mut |_, _| {})
     }
 
-    /// The same, with an account of what has changed.
+    /// Applies an entry, with an account of what has changed.
     pub fn apply_and_tell(&mut self, entry: &[u8]) -> Result<AppliedTransaction, FileError> {
         let transaction = self.decode(entry)?;
         let touched = Touched::by(&transaction, &self.state.draft);

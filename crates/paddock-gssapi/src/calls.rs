@@ -2,7 +2,7 @@
 //!
 //! Two rules of RFC 2744 make them safe: a buffer that is handed in is only read, during the call; and what a call hands out belongs
 //! to the caller, who gives it back by the release call of its kind, once. The library may be called by any number of threads, as
-//! long as no two use one context at a time: `Context` is therefore changed by whoever calls it, and credentials and names are not.
+//! long as no two use one context at a time: `Context` is therefore changed by its caller, and credentials and names are not.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
@@ -143,7 +143,7 @@ impl Calls {
     /// Copies what a call has handed out, and gives it back.
     fn take(&self, mut buffer: Buffer) -> Vec<u8> {
         let bytes = match NonNull::new(buffer.bytes.cast::<u8>()) {
-            // SAFETY: the library has filled so many bytes of its own.
+            // SAFETY: the library has filled `len` bytes of its own.
             Some(bytes) => unsafe { std::slice::from_raw_parts(bytes.as_ptr(), buffer.len) }.to_vec(),
             None => Vec::new(),
         };
@@ -161,7 +161,7 @@ impl Calls {
         let mut texts: Vec<String> = Vec::new();
         for (code, kind) in [major, minor].into_iter().zip(CODE_TYPES) {
             let text = self.describe(code, kind);
-            // It says nothing but that the next text says more.
+            // The text says nothing but that the next text says more.
             let is_empty = text.is_empty() || text.starts_with("Unspecified GSS failure");
             if !is_empty && !texts.contains(&text) && code != 0 {
                 texts.push(text);
@@ -293,7 +293,7 @@ pub(crate) struct Context {
     context: ContextPtr,
 }
 
-// SAFETY: a context is not bound to the thread that made it, and no two threads use it at a time: whoever calls changes it.
+// SAFETY: a context is not bound to the thread that made it, and no two threads use it at a time: its caller changes it.
 unsafe impl Send for Context {}
 
 impl Context {

@@ -10,7 +10,7 @@ pub trait Clock {
 
 /// The state of a member, which others than the member itself may read.
 pub trait StateLock {
-    /// Calls `change` with the state, which nobody else sees meanwhile.
+    /// Calls `change` with the state, which no other thread sees meanwhile.
     fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T;
 }
 

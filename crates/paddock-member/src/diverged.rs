@@ -1,4 +1,4 @@
-//! A member whose state is not what most others have: its files are put aside, for somebody to look into, and it begins anew.
+//! A member whose state is not what most others have: its files are put aside, for an operator to look into, and it begins anew.
 //!
 //! The mark comes first, durably, and the member stops. At the next start the log and the snapshots get other names, the member
 //! writes down that it has to learn before it votes, and then the mark goes.

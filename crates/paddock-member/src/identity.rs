@@ -135,7 +135,7 @@ pub(crate) fn write(disk: &dyn Disk, config: &Config, cluster: Cluster) -> Resul
     write_to(disk, &config.data_dir, config.member, cluster)
 }
 
-/// The same for a member without settings.
+/// Writes the identity of a member without settings.
 pub(crate) fn write_to(
     disk: &dyn Disk,
     data_dir: &Path,

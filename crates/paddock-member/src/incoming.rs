@@ -54,7 +54,7 @@ fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Incoming
     move |source| IncomingError::File { action, path: path.to_owned(), source }
 }
 
-/// A piece of this member's snapshot, of so many bytes, and whether it ends with it. `None` if it is not there any more.
+/// A piece of this member's snapshot, of this many bytes, and whether it ends with it. `None` if it is not there any more.
 pub(crate) fn read_piece(
     disk: &dyn Disk,
     dir: &Path,

@@ -23,7 +23,7 @@ use crate::{diverged, identity};
 // Every entry that the replica gives can be written.
 const _: () = assert!(LogEntry::PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 
-/// After so long without a write, what is on disk is marked as whole.
+/// After this time without a write, what is on disk is marked as whole.
 const QUIET_MS: u64 = 500;
 
 /// Time in milliseconds before a full disk is tried again, or a file for which there was no descriptor.
@@ -85,7 +85,7 @@ pub enum Work {
     /// There was nothing to do.
     Nothing,
     /// There was nothing to do but to wait for room on the disk, or for a descriptor, which is tried again later. What waits for
-    /// it was promised to nobody.
+    /// it was not promised to a client.
     Shortage,
 }
 
@@ -232,7 +232,7 @@ impl Member {
         Ok(())
     }
 
-    /// Leaves a mark behind all that is synced. On a full disk that has to wait, which costs nobody anything.
+    /// Leaves a mark behind all that is synced. On a full disk that has to wait, which does no harm.
     fn mark(&mut self) -> Result<(), MemberError> {
         self.unmarked_since_ms = None;
         match self.log.mark() {
@@ -446,7 +446,7 @@ impl Member {
     pub fn end(mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
         self.snapshots.finish(shell);
         if self.unsynced.is_some() {
-            // What waited for room was promised to nobody, and the end does not wait for an operator.
+            // What waited for room was not promised to a client, and the end does not wait for an operator.
             self.log.sync()?;
         }
         self.mark()

@@ -88,7 +88,7 @@ impl DirectoryInMaking {
         Ok(DirectoryInMaking { disk: disk.clone(), unfinished: unfinished.to_owned() })
     }
 
-    /// The same with the log's next file, too: the member that starts there has no need to make it while clients wait.
+    /// Begins a directory with the log's next file, too: the member that starts there has no need to make it while clients wait.
     pub fn begin_with_spare(
         disk: &Arc<dyn Disk>,
         unfinished: &Path,

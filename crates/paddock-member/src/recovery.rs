@@ -290,7 +290,7 @@ fn read_log(
 }
 
 /// Log and snapshot have to meet. What is in a snapshot was in the log first, so a log that ends before it has lost
-/// something, and nobody knows how much.
+/// something, and it is not known how much.
 fn check_log(log: &Log, config: &Config, meta: &SnapshotMeta) -> Result<(), RecoveryError> {
     let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir());
     log.check_follows(GROUP, (meta.index != Index(0)).then_some(meta.index)).map_err(|source| {

@@ -17,11 +17,11 @@ pub trait Shell: Clock {
     /// Cuts the link to a peer that belongs to another ensemble, whose id this is.
     fn refuse(&mut self, peer: u8, cluster: u64);
 
-    /// Calls `change` with the state, which nobody else sees meanwhile, and then delivers what is in the outboxes. A reader of the
+    /// Calls `change` with the state, which no other thread sees meanwhile, and then delivers what is in the outboxes. A reader of the
     /// state must find that all events that came before are on their way.
     fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T;
 
-    /// The same while entries are applied: now and then others may have the state.
+    /// Changes the state while entries are applied: now and then others may have the state.
     fn apply(&mut self, apply: &mut dyn FnMut(&mut dyn HeldState)) {
         self.change(|state, outboxes| apply(&mut OwnState(state, outboxes)));
     }

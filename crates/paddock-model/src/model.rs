@@ -1,6 +1,6 @@
 //! The model itself: a map from paths to znodes, copied whole where something may fail half-way.
 //!
-//! A copy costs little, because znodes are shared until they change: whoever wants to know what was true at an earlier
+//! A copy costs little, because znodes are shared until they change: a checker that wants to know what was true at an earlier
 //! zxid keeps the model of that zxid.
 
 mod extended;
@@ -40,7 +40,7 @@ struct Session {
     timeout_ms: i32,
     /// The member that serves it.
     owner: u8,
-    /// It began when there was a secret.
+    /// The session began when there was a secret.
     is_keyed: bool,
     proven: Option<Id>,
     moves: u32,
@@ -282,7 +282,7 @@ impl Model {
         Stat { cversion, num_children, data_length: len(&node.data) as i32, ..node.stat }
     }
 
-    /// True if a znode is there and somebody with these identities may read it.
+    /// True if a znode is there and a client with these identities may read it.
     pub fn may_read(&self, path: &str, ids: &[Id]) -> bool {
         self.get(path).is_ok_and(|node| self.may(node, Perms::READ.0, ids).is_ok())
     }

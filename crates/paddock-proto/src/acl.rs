@@ -134,7 +134,7 @@ pub struct IdList<'a> {
 }
 
 impl<'a> IdList<'a> {
-    /// Nobody in particular.
+    /// No identities.
     pub const NONE: IdList<'static> = IdList { wire: &[0, 0, 0, 0] };
 
     pub fn decode(reader: &mut Reader<'a>) -> Result<IdList<'a>, DecodeError> {

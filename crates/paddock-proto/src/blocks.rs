@@ -13,7 +13,7 @@ const CONTENT_BYTES_MAX: usize = 16 << 20;
 const BLOCK_BYTES_MAX: usize = CONTENT_BYTES_MAX + CONTENT_BYTES_MAX / 128;
 /// Bytes of content in a block of ours.
 const CONTENT_BYTES: usize = 1 << 20;
-/// A byte of LZ4 stands for so many at most.
+/// A byte of LZ4 stands for this many at most.
 const EXPANSION_MAX: usize = 255;
 
 /// Errors of bytes that are no block. Their connection is closed.
@@ -85,7 +85,7 @@ impl<'a> Block<'a> {
 /// Appends what the first block of `bytes` holds to `content` and returns the size of the block; `None` while it is
 /// incomplete.
 pub fn unpack(bytes: &[u8], content: &mut Vec<u8>) -> Result<Option<usize>, BadBlock> {
-    // Whoever compresses in another way is not waited for.
+    // A client that compresses in another way is not waited for.
     if let Some(&method) = bytes.get(CHECKSUM_BYTES).filter(|method| **method != LZ4) {
         return Err(BadBlock::Method(method));
     }

@@ -37,7 +37,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Key of an ensemble from which the passwords of its sessions are made. Nobody but its members may see it.
+/// Key of an ensemble from which the passwords of its sessions are made. None but its members may see it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SessionSecret(pub [u8; SessionSecret::BYTES]);
 
@@ -196,7 +196,7 @@ impl ConnectResponse {
         ConnectResponse { protocol_version: 0, timeout_ms: 0, session, password, read_only }
     }
 
-    /// "Nobody leads: try another server", in a form that only ClickHouse understands.
+    /// "No leader: try another server", in a form that only ClickHouse understands.
     pub fn no_leader() -> ConnectResponse {
         ConnectResponse { protocol_version: ConnectResponse::NO_LEADER, ..ConnectResponse::expired(None) }
     }

@@ -69,7 +69,7 @@ pub fn set_data(out: &mut Vec<u8>, path: &str, data: Option<&[u8]>, version: i32
 }
 
 pub fn auth(out: &mut Vec<u8>, scheme: &str, auth: &[u8]) {
-    // The type of an authentication packet, which nobody has ever used.
+    // The type of an authentication packet, which was never used.
     out.put_i32(0);
     out.put_string(scheme);
     out.put_buffer(Some(auth));

@@ -28,9 +28,9 @@ pub struct EnsembleMember {
 /// Role of a member in the ensemble's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberRole {
-    /// It has a vote, and can lead.
+    /// The member has a vote, and can lead.
     Participant,
-    /// It only listens.
+    /// The member only listens.
     Observer,
 }
 
@@ -44,7 +44,7 @@ pub struct ClientAddress {
 /// Machines from which a host can be reached, by rising number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// An address to listen at, which is nobody's.
+    /// An address to listen at, which is no member's.
     Nobody,
     ItsOwn,
     Others,

@@ -60,7 +60,7 @@ pub enum Write<'a> {
         /// `None` from builds that did not count, whose requests count as no move.
         moves: Option<u32>,
     },
-    /// The client of a session has proved who it is: from now on nobody else resumes it. Refused from clients, and no
+    /// The client of a session has proved who it is: from now on no other client resumes it. Refused from clients, and no
     /// transaction: it takes no zxid.
     BindSession,
     /// The service's own secret for passwords of sessions, which counts if there is none yet; refused from clients, and no
@@ -578,7 +578,7 @@ impl<'a> SetWatches<'a> {
         Ok(watches)
     }
 
-    /// The same watches in portions of at most so many.
+    /// These watches in portions of at most `watches_max`.
     pub fn portions(&self, watches_max: usize) -> Vec<SetWatches<'a>> {
         type List<'a> = for<'b> fn(&'b mut SetWatches<'a>) -> &'b mut Vec<&'a str>;
         let lists: [(&[&'a str], List<'a>); 5] = [

@@ -66,7 +66,7 @@ pub struct LoginExchange {
 }
 
 impl LoginExchange {
-    /// `nonce` has never been used before, and nobody can foresee it.
+    /// `nonce` has never been used before, and cannot be foreseen.
     pub fn new(login: Login, service: Service, nonce: u128) -> LoginExchange {
         LoginExchange { login, service, nonce: format!("{nonce:032x}") }
     }

@@ -40,7 +40,7 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// `nonce` has never been used before, and nobody can foresee it.
+    /// `nonce` has never been used before, and cannot be foreseen.
     pub fn new(nonce: u128) -> Challenge {
         Challenge { nonce: format!("{nonce:032x}") }
     }

@@ -67,7 +67,7 @@ fn put_body(out: &mut Vec<u8>, op: OpCode, path: &str) {
     }
 }
 
-/// The same to each of some znodes, or to others beside them.
+/// Commands to each of some znodes, or to others beside them.
 fn commands(op: OpCode, suffix: &str) -> Vec<Vec<u8>> {
     paths().map(|path| command(op, &(path + suffix))).collect()
 }

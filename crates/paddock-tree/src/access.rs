@@ -10,7 +10,7 @@ use crate::distinguished_name::is_distinguished_name;
 use crate::ip::IpExpression;
 use crate::store::is_world;
 
-/// True if somebody with these identities has one of the wanted permissions.
+/// True if a client with these identities has one of the wanted permissions.
 pub fn allows(acl: &[Acl], wanted: Perms, ids: IdList<'_>) -> bool {
     if acl.is_empty() || ids.iter().any(|(scheme, _)| scheme == "super") {
         return true;
@@ -25,7 +25,7 @@ pub fn allows(acl: &[Acl], wanted: Perms, ids: IdList<'_>) -> bool {
 fn matches(scheme: &str, id: &str, expression: &str) -> bool {
     match scheme {
         "ip" => IpExpression::parse(expression).is_some_and(|expression| expression.matches(id)),
-        // The time that it takes tells nothing of somebody else's password.
+        // The time that it takes tells nothing of another user's password.
         "digest" => id.as_bytes().ct_eq(expression.as_bytes()).into(),
         _ => id == expression,
     }

@@ -105,7 +105,7 @@ impl<'a> Command<'a> {
         if matches!(op, SetData | Delete | SetAcl) { reader.string().ok() } else { None }
     }
 
-    /// The same, taken from its client by `member`.
+    /// This command, taken from its client by `member`.
     pub fn taken_by(self, member: u8) -> Command<'a> {
         Command { member, ..self }
     }

@@ -1,4 +1,4 @@
-//! `/keeper`: what ClickHouse asks its keeper about itself. A member computes it when it is read, so nobody can write it.
+//! `/keeper`: what ClickHouse asks its keeper about itself. A member computes it when it is read, so it cannot be written.
 
 use paddock_proto::ErrorCode;
 

@@ -25,7 +25,7 @@ const KEYWORDS: [&str; 21] = [
     "SERIALNUMBER",
 ];
 
-/// True if a text is the name of somebody who can have a certificate. The empty name is one, too.
+/// True if a text is the name that a certificate can have. The empty name is one, too.
 pub(crate) fn is_distinguished_name(text: &str) -> bool {
     text.is_empty() || attributes(text).is_some_and(|attributes| attributes.into_iter().all(is_attribute))
 }

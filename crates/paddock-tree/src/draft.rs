@@ -161,7 +161,7 @@ impl Draft {
         Ok(DraftNode(self.store.graft(parent, &record(name, facts), acl.0)))
     }
 
-    /// The same with an ACL of its own.
+    /// Places a znode with an ACL of its own.
     pub fn place_with(
         &mut self,
         path: &str,

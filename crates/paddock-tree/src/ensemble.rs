@@ -46,7 +46,7 @@ impl Ensemble {
     }
 }
 
-/// Digest of the members in these lines, and of their addresses; `None` if the lines name nobody, or cannot be read.
+/// Digest of the members in these lines, and of their addresses; `None` if the lines name no member, or cannot be read.
 pub fn digest_of_members(lines: &str) -> Option<u64> {
     let members = parse_members(lines).filter(|members| !members.is_empty())?;
     Some(members_digest(&members))
@@ -188,7 +188,7 @@ mod tests {
         Reconfig { joining, leaving, new_members: all, version: -1 }
     }
 
-    /// `expected` is where a request leads to: nowhere if it makes no sense, or nobody can have one of the ids.
+    /// `expected` is where a request leads to: nowhere if it makes no sense, or no member can have one of the ids.
     #[track_caller]
     fn check(asked: Reconfig<'_>, expected: Option<&str>) {
         check_from("server.1=a:1:2;9\nserver.2=b:1:2;9", asked, expected);

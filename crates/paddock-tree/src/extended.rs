@@ -15,7 +15,7 @@ use crate::tree::{Circumstances, Tree};
 const ANYTHING: i64 = -1;
 
 impl Tree {
-    /// Whoever may list the parent may ask.
+    /// A client that may list the parent may ask.
     pub(crate) fn check_not_exists<'a>(
         &self,
         at: &Circumstances<'a>,

@@ -2,7 +2,7 @@
 
 use crate::{LoadError, Tree, TreeLoader};
 
-/// The tree of blocks that were made up, whose digest nobody knew.
+/// The tree of blocks that were made up, whose digest was not known.
 pub fn assemble(loader: TreeLoader) -> Result<Tree, LoadError> {
     loader.assemble()
 }

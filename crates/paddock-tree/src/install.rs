@@ -36,7 +36,7 @@ pub type Installed<'a> = [(&'a str, Option<Znode>)];
 #[derive(Clone, Debug, PartialEq)]
 pub struct AppliedTransaction {
     pub zxid: Zxid,
-    /// Session whose request it was, and the number that whoever sent the request gave it.
+    /// Session whose request it was, and the number that its sender gave it.
     pub asked: (SessionId, i32),
     /// Body of the reply to that request, or the error with which it was refused.
     pub answer: Result<Vec<u8>, ErrorCode>,
@@ -96,7 +96,7 @@ impl Tree {
         self.install_own_session(session, timeout_ms, member, false, None);
     }
 
-    /// The same for a session that may have a keyed password, and be bound to an identity.
+    /// Installs a session that may have a keyed password, and be bound to an identity.
     pub fn install_own_session(
         &mut self,
         session: SessionId,

@@ -16,7 +16,7 @@ pub(crate) struct ListContents {
 }
 
 impl Tree {
-    /// A filter tells something of the children themselves, so whoever filters must be allowed to read them.
+    /// A filter tells something of the children themselves, so a client that filters must be allowed to read them.
     pub(crate) fn filtered_list(
         &self,
         path: &str,

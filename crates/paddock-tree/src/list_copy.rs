@@ -41,7 +41,7 @@ impl ListCopy {
 }
 
 impl Tree {
-    /// Number of children of a znode above which its list can be copied in portions, if nobody has set another one.
+    /// Number of children of a znode above which its list can be copied in portions, if no other one was set.
     pub const LONG_LIST: u32 = LONG_LIST;
 
     /// Lets lists of more children than this be copied in portions. It is no part of the state: to be set before anything is read.
@@ -59,7 +59,7 @@ impl Tree {
         self.find_readable(path, asker).map(drop)
     }
 
-    /// Begins to copy a long list, with so many bytes of room in front. `None` if there is none, or none that is long.
+    /// Begins to copy a long list, with `room` bytes of room in front. `None` if there is none, or none that is long.
     pub fn begin_list_copy(&self, path: &str, room: usize) -> Option<ListCopy> {
         let parent = self.long_list_at(path)?;
         let mut bytes = vec![0; room];
@@ -68,7 +68,7 @@ impl Tree {
         Some(ListCopy { parent, changes, next, bytes })
     }
 
-    /// Copies so many children at most.
+    /// Copies at most `max` children.
     pub fn copy_list(&self, path: &str, copy: &mut ListCopy, max: usize) -> Copied {
         let is_it = self.long_list_at(path) == Some(copy.parent);
         if !is_it || self.store.list_changes(copy.parent) != copy.changes {
@@ -109,7 +109,7 @@ mod tests {
         apply(tree, OpCode::Delete, |out| encode::path_and_version(out, path, -1));
     }
 
-    /// Two znodes with so many children each.
+    /// Two znodes with `children` children each.
     fn tree(children: u32) -> Tree {
         let mut tree = Tree::new();
         for parent in ["/a", "/b"] {
@@ -142,7 +142,7 @@ mod tests {
         let change: [fn(&mut Tree); 5] = [
             |tree| create(tree, "/a/another"),
             |tree| delete(tree, "/a/child-7"),
-            // It creates one, deletes one, and is taken back.
+            // A multi creates one, deletes one, and is taken back.
             |tree| {
                 apply(tree, OpCode::Multi, |out| {
                     encode::multi_operation(out, OpCode::Delete);

@@ -1,7 +1,7 @@
 //! Building a tree from the blocks of a snapshot.
 //!
 //! The bytes may be anything: nothing is believed that has not been checked, and no memory is reserved for a number that
-//! only somebody claims. The tree comes out only if it is one.
+//! is only claimed. The tree comes out only if it is one.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Commands that remove many znodes, carried out as several transactions: whoever wants to read has the tree between two of them.
+//! Commands that remove many znodes, carried out as several transactions: readers have the tree between two of them.
 //!
 //! The end of a session takes all of its ephemerals along, and `RemoveRecursive` a whole subtree. Where that is more than a
 //! portion, what is to go is looked up first, a little at a time, which changes nothing. Then whole portions go, each in a
@@ -16,7 +16,7 @@ use crate::outcome::{Changes, Outcome};
 use crate::store::NodeId;
 use crate::{Command, Tree};
 
-/// Znodes that a transaction removes at most where a command removes more: so many take less than a millisecond. It is part of what
+/// Znodes that a transaction removes at most where a command removes more: that number takes less than a millisecond. It is part of what
 /// an entry of the log means, since it decides how many zxids a command takes.
 pub const REMOVED_AT_ONCE: usize = 500;
 
@@ -117,7 +117,7 @@ impl LongRemoval<'_> {
         Some(Outcome { zxid: tree.zxid, result: Ok(WriteReply::Done), changes })
     }
 
-    /// Looks up all and removes all portions, where nobody waits for the tree.
+    /// Looks up all and removes all portions, where no reader waits for the tree.
     pub fn run_alone(mut self, tree: &mut Tree) -> Result<(), ErrorCode> {
         while self.look_up(tree)? {}
         while self.remove_portion(tree).is_some() {}

@@ -53,7 +53,7 @@ fn step<'a>(write: &Write<'a>) -> Option<(OpCode, Write<'a>)> {
     Some((op, write.clone()))
 }
 
-/// Those before the one that failed had no fault of their own; those after it were not tried.
+/// Operations before the one that failed had no fault of their own; those after it were not tried.
 fn failure<'a>(operations: usize, failed: usize, error: ErrorCode) -> Vec<MultiResult<'a>> {
     let result = |n: usize| match n.cmp(&failed) {
         std::cmp::Ordering::Less => None,

@@ -13,7 +13,7 @@ use crate::keyed_passwords::keyed_password;
 /// The outcome of comparing a password that a client has shown for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownPassword {
-    /// It is right, made from the secret if it is keyed, else ZooKeeper's.
+    /// The password is right, made from the secret if it is keyed, else ZooKeeper's.
     Right {
         is_keyed: bool,
     },
@@ -34,7 +34,7 @@ impl Tree {
         match (known, &self.secret) {
             (Some(false), _) | (None, None) => Password::of_zookeeper(session),
             (Some(true) | None, Some(secret)) => keyed_password(secret, session),
-            // Nobody can come back with it.
+            // No client can come back with it.
             (Some(true), None) => Password::ZERO,
         }
     }
@@ -56,7 +56,7 @@ impl Tree {
 
     /// No client has a password for any session: they came from a system whose passwords are not known here.
     pub fn withdraw_passwords(&mut self) {
-        // Nobody was told a keyed one.
+        // No client was told a keyed one.
         self.sessions.values_mut().for_each(|session| session.is_keyed = true);
     }
 

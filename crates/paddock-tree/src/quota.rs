@@ -1,7 +1,7 @@
 //! Quotas: how many znodes and bytes there are below a path, and how many there may be.
 //!
 //! A quota on `/a` is the znode `/zookeeper/quota/a/zookeeper_limits`; its statistics are the data of `zookeeper_stats`
-//! beside it. They are kept up to date with every write, as if nobody had written them: no version, no zxid, no event.
+//! beside it. They are kept up to date with every write, as if no client had written them: no version, no zxid, no event.
 //! The quotas are always read from the znodes themselves. Limits count for the writes of a member that enforces
 //! them, which says so in the command: a hard one refuses the write, a soft one is told of.
 
@@ -107,7 +107,7 @@ impl Tree {
         namespaces
     }
 
-    /// The numbers in a child of a quota's znode. Text that somebody has written over them is no numbers.
+    /// The numbers in a child of a quota's znode. Text that a client has written over them is no numbers.
     fn numbers(&self, quota: NodeId, name: &str) -> Option<Numbers> {
         let node = self.store.child(quota, name)?;
         Numbers::parse(self.store.data(node).unwrap_or_default())
@@ -159,7 +159,7 @@ impl Tree {
             return;
         };
         let data = self.store.data(stats).unwrap_or_default();
-        // Statistics that somebody has written over are no numbers to add to. ZooKeeper stops at them.
+        // Statistics that a client has written over are no numbers to add to. ZooKeeper stops at them.
         let Some(mut numbers) = Numbers::parse(data) else { return };
         numbers.add("count", nodes);
         numbers.add("bytes", bytes);

@@ -1,10 +1,10 @@
-//! Writes that went above a limit of a quota, for whoever watches a member.
+//! Writes that went above a limit of a quota, for the operator of a member.
 
 use std::collections::BTreeMap;
 
 /// Namespaces that are told apart; the writes of all others are counted under no name.
 const NAMESPACES_MAX: usize = 1000;
-/// Limits whose newest overrun is kept until somebody takes it.
+/// Limits whose newest overrun is kept until it is taken.
 const RECENT_MAX: usize = 100;
 
 /// The kind of limit that a quota has.
@@ -67,12 +67,12 @@ impl QuotaOverruns {
         self.counts.iter().map(|(namespace, (_, told))| (namespace.as_str(), *told)).filter(is_some)
     }
 
-    /// The newest overrun of each limit that nobody has taken.
+    /// The newest overrun of each limit that was not taken.
     pub fn recent(&self) -> impl Iterator<Item = &QuotaOverrun> {
         self.recent.values()
     }
 
-    /// True if somebody should be told.
+    /// True if the operator should be told.
     pub fn is_news(&self) -> bool {
         !self.recent.is_empty()
     }

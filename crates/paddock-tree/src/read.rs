@@ -22,12 +22,12 @@ pub struct Asker<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Guess(NodeId);
 
-/// Those about some paths, in their order. The default is none.
+/// Guesses about some paths, in their order. The default is none.
 #[derive(Debug)]
 pub struct Guesses(<Ahead<NodeId> as IntoIterator>::IntoIter);
 
 impl Asker<'_> {
-    /// Nobody in particular, without a guess.
+    /// No identities, without a guess.
     pub const NOBODY: Asker<'static> = Asker {
         session: SessionId::NONE,
         ids: IdList::NONE,

@@ -56,7 +56,7 @@ pub(crate) struct Store {
     index: Index,
     acls: Acls,
     ephemerals: BTreeMap<SessionId, BTreeSet<NodeId>>,
-    /// Containers and TTL znodes: what may go without anybody deleting it.
+    /// Containers and TTL znodes: what may go without a client's deleting it.
     perishable: BTreeSet<NodeId>,
     long_lists: LongLists,
     node_count: usize,

@@ -19,7 +19,7 @@ use crate::{Changes, Command, Outcome};
 pub(crate) const QUOTA: &str = "/zookeeper/quota";
 pub(crate) const CONFIG: &str = "/zookeeper/config";
 
-/// Always there: nobody can delete them.
+/// Always there: no client can delete them.
 pub(crate) const SYSTEM_PATHS: [&str; 4] = ["/", "/zookeeper", QUOTA, CONFIG];
 
 /// The replicated state. Invariants: the system znodes exist; the owner of every ephemeral has a session.
@@ -196,12 +196,12 @@ impl Tree {
         self.zxid
     }
 
-    /// The `Stat` of a znode, whoever asks: for watches that are set again.
+    /// The `Stat` of a znode, for any client: for watches that are set again.
     pub fn stat(&self, path: &str) -> Option<Stat> {
         self.store.find(path).map(|node| self.store.stat(node))
     }
 
-    /// The ACL of a znode, whoever asks.
+    /// The ACL of a znode, for any client.
     pub fn acl(&self, path: &str) -> Option<&[Acl]> {
         self.store.find(path).map(|node| &**self.store.acl_list(node))
     }
@@ -249,7 +249,7 @@ impl Tree {
         expired.take(max).map(|node| self.store.path(node)).collect()
     }
 
-    /// Those of the next `looks` znodes behind the cursor that have had their time. So all are looked at without holding the tree for
+    /// Expired znodes among the next `looks` znodes behind the cursor that have had their time. So all are looked at without holding the tree for
     /// long; what comes meanwhile may be missing.
     pub fn expired_behind(&self, cursor: &mut ExpiryCursor, now_ms: i64, looks: usize) -> Vec<String> {
         let mut last = None;
@@ -303,7 +303,7 @@ impl ExpiryCursor {
     }
 }
 
-/// One of the znodes a tree begins with: made by nobody, at no time.
+/// One of the znodes a tree begins with: made by no client, at no time.
 pub(crate) fn system_node(name: &str) -> Record<'_> {
     Record {
         id: 0,

@@ -57,7 +57,7 @@ pub(super) fn read(
     })
 }
 
-/// The same from a stream; an error comes with its offset in what was decompressed.
+/// Reads a snapshot from a stream; an error comes with its offset in what was decompressed.
 pub(super) fn read_from<'i>(
     mut input: impl Read + 'i,
     index: Option<u64>,

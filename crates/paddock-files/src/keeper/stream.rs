@@ -66,7 +66,7 @@ impl<R: Read> ByteStream<R> {
         Err(Problem::Length(-1))
     }
 
-    /// Reads so many bytes. Memory grows only with what is really there.
+    /// Reads `len` bytes. Memory grows only with what is really there.
     pub(super) fn fill(&mut self, bytes: &mut Vec<u8>, len: u64) -> Result<(), Problem> {
         bytes.clear();
         (&mut self.input).take(len).read_to_end(bytes)?;

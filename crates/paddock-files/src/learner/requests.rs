@@ -9,7 +9,7 @@ use paddock_proto::{OpCode, SessionId, Zxid};
 use super::LearnerError;
 use super::packet::{Packet, PacketKind};
 
-/// Something that only the leader can do. It may be asked from [`super::Event::Synced`] on, by whoever shares the connection.
+/// Something that only the leader can do. It may be asked from [`super::Event::Synced`] on, by a task that shares the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LearnerRequest<'a> {
     /// Comes back as a transaction with this session and xid. `ids` are the client's identities as a jute vector.
@@ -63,7 +63,7 @@ pub(super) fn revalidated(data: Option<Vec<u8>>) -> Result<(SessionId, bool), Le
     answer.map_err(|_| LearnerError::Malformed { what: "answer about a session" })
 }
 
-/// Sessions heard since the leader's last ping, whose answer names them: the leader ends those that nobody names.
+/// Sessions heard since the leader's last ping, whose answer names them: the leader ends those that no server names.
 #[derive(Clone, Debug, Default)]
 pub struct TouchedSessions(Arc<Mutex<HashMap<SessionId, i32>>>);
 

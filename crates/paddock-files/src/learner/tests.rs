@@ -226,7 +226,7 @@ fn answers_to_requests_come_among_the_transactions() {
         "the leader's answer about a session cannot be read",
     ];
     assert_eq!(heard[4..], expected);
-    // Before everything is there nobody can have asked.
+    // Before everything is there no client can have asked.
     let early = hear(zxid(1, 5), &said(&[say(PacketKind::Sync, Zxid(0), None)]));
     assert!(early.last().unwrap().contains("does not belong here"));
 }

@@ -37,7 +37,7 @@ struct TestShell {
     state: Locked,
     outboxes: Outboxes,
     walk: Option<SnapshotWalk>,
-    /// Orders of snapshots are kept here until somebody else than the engine has the state.
+    /// Orders of snapshots are kept here until another thread than the engine's has the state.
     keeps_orders: bool,
     order: Option<SnapshotOrder>,
     /// Times that an order was refused, as it was not the time.
@@ -228,7 +228,7 @@ impl Stage {
         self.create_for(IdList::NONE);
     }
 
-    /// The same for a client with these identities.
+    /// Creates for a client with these identities.
     fn create_for(&mut self, ids: IdList<'_>) {
         let (mut body, mut command) = (Vec::new(), Vec::new());
         body.put_string(&path(self.created));

@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-/// An entry as somebody sees it who may not administer.
+/// An entry as a client sees it that may not administer.
 fn masked(entry: &Acl) -> Acl {
     let hidden = match entry.id.id.split_once(':') {
         Some((name, _)) if entry.id.scheme == "digest" => format!("{name}:x"),

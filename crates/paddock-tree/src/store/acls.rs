@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::quality::RandomState;
 use paddock_proto::{Acl, Perms};
 
-/// The number of an ACL within this member's memory; used again when nobody has the ACL any more.
+/// The number of an ACL within this member's memory; used again when no znode has the ACL any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AclId(pub(super) u32);
 

@@ -3,7 +3,7 @@
 //! A large tree lies in memory that no cache holds. To answer about one znode after the other is to wait for that memory
 //! several times for each: its index entry says where its row is, and its row where its name and data are. Those of
 //! different znodes do not depend on each other, and a processor that is asked for many at a time waits for all together.
-//! Nothing is compared on the way, so what is found is a guess, and whoever asks next compares.
+//! Nothing is compared on the way, so what is found is a guess, and the next request compares.
 
 use std::hint::black_box;
 
@@ -27,7 +27,7 @@ impl Store {
         self.node_count >= NODES_MIN
     }
 
-    /// Changes nothing: whoever asks about these paths next gets the answer sooner. Says of each where its node probably is,
+    /// Changes nothing: the next request about these paths gets the answer sooner. Says of each where its node probably is,
     /// `NONE` if nowhere; nothing of one alone, for whom there is nothing to gain.
     pub(crate) fn look_ahead(&self, paths: &[&str]) -> Ahead<NodeId> {
         if paths.len() < 2 {
@@ -50,7 +50,7 @@ impl Store {
         guesses
     }
 
-    /// The same for the index alone.
+    /// Looks ahead in the index alone.
     pub(super) fn look_at_index<'a>(&self, hashes: impl Iterator<Item = &'a NameHash>) {
         let bytes: usize = hashes.map(|hash| self.index.look_at(*hash)).sum();
         black_box(bytes);

@@ -107,7 +107,7 @@ impl Arena {
         self.slabs.iter().map(|slab| usize::from(slab.in_use)).sum()
     }
 
-    /// A slot for so many bytes, whatever they were before; `None` when all numbers for slabs are in use.
+    /// A slot for `bytes` bytes, whatever they were before; `None` when all numbers for slabs are in use.
     pub(super) fn take(&mut self, bytes: usize) -> Option<SlotId> {
         let size = size_of_slot(bytes);
         let number = match self.roomy[usize::from(size)].first() {
@@ -167,7 +167,7 @@ impl Arena {
         &mut self.chunks[(slot.0 >> CHUNK_BITS) as usize].bytes[at..at + size]
     }
 
-    /// True if so many bytes take a slot of the same size as this one.
+    /// True if `bytes` bytes take a slot of the same size as this one.
     pub(super) fn fits(&self, slot: SlotId, bytes: usize) -> bool {
         bytes <= SLOT_BYTES_MAX && self.slabs[slot.slab() as usize].size == size_of_slot(bytes)
     }

@@ -15,7 +15,7 @@ pub(super) struct Blobs {
     large: Slab<Box<[u8]>>,
 }
 
-/// The number of a name and data within this member's memory. The default is a vacant slot's, and nobody's.
+/// The number of a name and data within this member's memory. The default is a vacant slot's, and no znode's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BlobId(u32);
 
@@ -72,13 +72,13 @@ impl Blobs {
         }
     }
 
-    /// The same name with other data, beside the one there is.
+    /// This name with other data, beside the one there is.
     pub(super) fn insert_with_name_of(&mut self, id: BlobId, data: Option<&[u8]>) -> BlobId {
         let name = SmallVec::<[u8; 128]>::from_slice(self.name(id));
         self.insert(&name, data)
     }
 
-    /// The same name with other data, in place of the one there is.
+    /// This name with other data, in place of the one there is.
     pub(super) fn replace_data(&mut self, id: BlobId, data: Option<&[u8]>) -> BlobId {
         let name = SmallVec::<[u8; 128]>::from_slice(self.name(id));
         if let Home::Slot(slot) = id.home()

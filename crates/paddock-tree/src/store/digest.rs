@@ -1,6 +1,6 @@
 //! A number that says what the znodes are: members with the same znodes have the same one, however these lie in memory.
 //!
-//! It is the sum of a hash of every znode, so a change costs the hashes of the znodes it changes, twice. A znode counts in
+//! The digest is the sum of a hash of every znode, so a change costs the hashes of the znodes it changes, twice. A znode counts in
 //! two parts, because a parent changes with every child and its data does not.
 
 use paddock_proto::Acl;

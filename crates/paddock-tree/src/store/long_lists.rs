@@ -1,4 +1,4 @@
-//! Long lists of children, which are copied in portions: whoever copies one has to notice that it has changed meanwhile.
+//! Long lists of children, which are copied in portions: a copy has to notice that it has changed meanwhile.
 
 use std::collections::BTreeMap;
 

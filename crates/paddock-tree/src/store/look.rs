@@ -33,7 +33,7 @@ impl Store {
         names_of(path)?.try_fold(NodeId::ROOT, child)
     }
 
-    /// The same for whoever has a guess, which may be any number.
+    /// Finds a znode by a guess, which may be any number.
     pub(crate) fn find_guessed(&self, path: &str, guess: NodeId) -> Option<NodeId> {
         if self.is_at(guess, path) { Some(guess) } else { self.find(path) }
     }
@@ -59,7 +59,7 @@ impl Store {
         self.child_of_hash(parent, name, self.index.hash(parent, name))
     }
 
-    /// The same for whoever has the hash of parent and name.
+    /// Finds a child by the hash of parent and name.
     pub(super) fn child_of_hash(&self, parent: NodeId, name: &[u8], hash: NameHash) -> Option<NodeId> {
         self.index.find(hash, |id| self.parent(id) == parent && self.name(id) == name)
     }

@@ -1,6 +1,6 @@
 //! One znode as it lies in memory.
 //!
-//! Most znodes are leaves that nobody ever touches again, so a node holds only what every znode needs; what few of them
+//! Most znodes are leaves that are never touched again, so a node holds only what every znode needs; what few of them
 //! have is in rows of other tables, a `Modified` or an `Extra`.
 
 use paddock_proto::SessionId;
@@ -46,7 +46,7 @@ pub enum ZnodeKind {
     Ephemeral(SessionId),
     /// Goes some time after its last child.
     Container,
-    /// Goes when it has not been written for so long and has no children.
+    /// Goes when it has not been written for this time and has no children.
     Ttl { ms: i64 },
 }
 

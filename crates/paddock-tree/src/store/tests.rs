@@ -1,4 +1,4 @@
-//! Rows and slots that are taken are let go of: nothing outside can see one that nobody uses.
+//! Rows and slots that are taken are let go of: nothing outside can see one that is not used.
 
 use proptest::prelude::*;
 use proptest::sample::Index;

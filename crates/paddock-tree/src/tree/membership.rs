@@ -78,7 +78,7 @@ impl Tree {
         if !at.is_service() {
             self.check_access(self.config_node(), Perms::WRITE, at.ids)?;
         }
-        // ZooKeeper takes an id that no member can have here: whoever may not ask for it is told that first.
+        // ZooKeeper takes an id that no member can have here: a client that may not ask for it is told that first.
         let target = real_members(target).ok_or(ErrorCode::BadArguments)?;
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.target = Some(target);

@@ -151,7 +151,7 @@ fn chain(depth: usize) -> Vec<Vec<u8>> {
     blocks
 }
 
-/// Adds a znode `x` that has been written and has had children so many times.
+/// Adds a znode `x` that has been written and has had children `count` times.
 fn put_record(blocks: &mut [Vec<u8>], id: i32, parent: i32, count: i32) {
     blocks[0][13..21].copy_from_slice(&(i64::from(id) + 1).to_be_bytes());
     let block = &mut blocks[1];

@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// The same cases in every run, so that a failure is the fault of the change that shows it; `PROPTEST_CASES` asks for
+/// Equal cases in every run, so that a failure is the fault of the change that shows it; `PROPTEST_CASES` asks for
 /// more of them.
 pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
@@ -101,7 +101,7 @@ fn both(tree: &mut Tree, model: &mut Model, call: &Call) -> Result<(), TestCaseE
     same(&tree.apply(&command), &model.apply(call), call)
 }
 
-/// The same where a transaction removes `at_once` znodes at most.
+/// Both trees, where a transaction removes `at_once` znodes at most.
 fn both_in_portions(
     tree: &mut Tree,
     model: &mut Model,

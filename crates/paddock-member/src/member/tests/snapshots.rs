@@ -77,7 +77,7 @@ fn behind_a_damaged_snapshot_there_is_another_one_and_the_log() {
 
 #[test]
 fn the_very_first_snapshot_lets_nothing_go() {
-    // It comes when there are several files of the log.
+    // The snapshot comes when there are several files of the log.
     let (disk, config) = (MemDisk::new(1), Config { snapshot_writes: 150, ..Config::small() });
     let mut stage = Stage::start_as(&disk, config.clone()).unwrap();
     let files = || snapshot::list(&disk, &config.snapshot_dir()).unwrap();

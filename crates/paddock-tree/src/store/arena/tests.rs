@@ -64,7 +64,7 @@ impl Arena {
 enum Step {
     /// Takes slots: their number, and the bytes of each.
     Take(usize, usize),
-    /// Those at so many places among all that are in use.
+    /// Slots at these places among all that are in use.
     Free(Vec<prop::sample::Index>),
     FreeAllOfSize(usize),
 }

@@ -128,7 +128,7 @@ fn put(slots: &mut [Entry], entry: Entry) -> bool {
     true
 }
 
-/// The same entries in so many slots, if there is room behind each one's home.
+/// These entries in `capacity` slots, if there is room behind each one's home.
 fn spread(entries: &[Entry], capacity: usize) -> Option<Box<[Entry]>> {
     let mut slots = vec![Entry::VACANT; capacity].into_boxed_slice();
     let mut next = 0;
