@@ -84,7 +84,8 @@ pub struct Engine {
     space: Space,
     /// Sessions that were silent for too long.
     expiring: BTreeSet<SessionId>,
-    /// Sessions that their clients close, with more ephemerals than one transaction removes: who waits for the last one.
+    /// Connections whose close is answered when the last ephemeral of their session is gone, by session: it has more of them than one
+    /// transaction removes.
     closing: BTreeMap<SessionId, (ConnId, Xid)>,
     garbage: Garbage,
     /// Time at which a secret was written last, in milliseconds of the monotonic clock.

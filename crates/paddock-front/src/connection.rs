@@ -52,7 +52,7 @@ pub(crate) struct Connection<H: Host> {
     has_done_portion: bool,
     /// Present if the connection holds more than little.
     holding: Option<Box<Holding>>,
-    /// The caller was told that no input is taken.
+    /// True while the caller does not read from the socket, since it was told that no input is taken.
     is_held_back: Cell<bool>,
     /// The next request is a long multi that has to wait for those of other connections.
     pub(crate) waits_for_long_multis: bool,

@@ -32,7 +32,7 @@ pub struct Reached {
     pub has_changed: bool,
 }
 
-/// Above this many parcels, all that are for one connection count as one.
+/// Parcels of one delivery above which a connection is flushed once for all that it got, and not once for each.
 const REACHED_TURNS_MAX: usize = 256;
 /// Bytes of a request in front of its body.
 const HEADER_BYTES: usize = 8;

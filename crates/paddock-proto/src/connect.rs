@@ -16,8 +16,8 @@ impl Password {
     /// Password in the answer to a refused client.
     pub const ZERO: Password = Password([0; PASSWORD_BYTES]);
 
-    /// The password that ZooKeeper gives session `id`: `new Random(id ^ 0xB3415C00L).nextBytes(passwd)`. Whoever knows the id can
-    /// tell it.
+    /// The password that ZooKeeper gives session `id`: `new Random(id ^ 0xB3415C00L).nextBytes(passwd)`. It follows
+    /// from the id.
     pub fn of_zookeeper(id: SessionId) -> Password {
         const MASK: u64 = (1 << 48) - 1;
         const MULTIPLIER: u64 = 0x5DEE_CE66D;

@@ -11,7 +11,7 @@ pub enum Cluster {
     /// The member is alone, or its data is from before ids were kept.
     #[default]
     None,
-    /// It is not known yet whether this becomes the ensemble's id.
+    /// A proposal, which may not become the ensemble's id.
     Proposed(u64),
     /// The id of the ensemble whose history the member has, or is being told.
     Known(u64),

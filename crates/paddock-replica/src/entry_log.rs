@@ -203,8 +203,8 @@ impl Storage for EntryLog {
     }
 
     fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
-        // A snapshot that ends before the entries that are kept would leave a gap, and one in which the receiver had no part yet
-        // would tell it that it does not belong here.
+        // A snapshot is of no use to a receiver if the log does not go on right behind it, or if it was taken before the receiver joined:
+        // by such a snapshot the receiver would find that it is no member.
         let is_too_old = self.snapshot.0 < self.before.0.max(request_index).max(1);
         if is_too_old || !self.snapshot_membership.contains(to) {
             self.want_snapshot();

@@ -159,7 +159,7 @@ impl Leading {
         self.has_named_ensemble = true;
     }
 
-    /// Remembers what the process of a member had acknowledged that another process has followed.
+    /// Remembers which entries the former process of a member had acknowledged, when another process has taken its place.
     pub(crate) fn note_restart(&mut self, member: u64, acknowledged: Acknowledged) {
         self.acknowledged_before.insert(member, acknowledged);
     }

@@ -1,8 +1,8 @@
 //! Cross-check: the requests of clients also go to a reference server, and its answers and events are compared with this member's own.
 //!
 //! Workers hand over copies of what their sockets take and give, and never wait: the queue has a bound, and a connection whose copy
-//! found no room is not checked any more. Everything else is on a thread of its own, so the trouble of the reference is nobody
-//! else's.
+//! found no room is not checked any more. Everything else is on a thread of its own, so trouble of the reference does not reach
+//! clients.
 
 mod answer;
 mod checker;

@@ -18,7 +18,7 @@ pub(crate) fn audit_deaths(shared: &Shared, deaths: &[(SessionId, String)]) {
     }
 }
 
-/// Puts what has to leave into the workers' mailboxes. To be called while the state is held, so that whoever reads it
+/// Puts what has to leave into the workers' mailboxes. To be called while the state is held, so that a thread which reads it
 /// afterwards finds in its box all events that came before. Returns the workers to wake when it is not.
 pub(crate) fn post(shared: &Shared, outboxes: &mut Outboxes, now: Option<Instant>) -> Vec<usize> {
     let mut woken = Vec::new();

@@ -165,8 +165,8 @@ impl Server {
         Ok((server, mirror))
     }
 
-    /// The member in the data directory, which has the state that is shown, takes the place of a mirror that holds everything back and
-    /// whose source has nothing more ([`Mirror::hold`]). Connections and watches stay, and what was held back is answered by the member.
+    /// Replaces the mirror by the member in the data directory, whose state is the one that the mirror shows. To be called when the mirror holds
+    /// all requests back, and its source has nothing more ([`Mirror::hold`]). Connections and watches stay; the member answers the requests.
     pub fn take_over(self) -> Result<Server, ServerError> {
         let EngineHandle::Mirror(mirror) = &self.engine else { panic!("a mirror is taken over from") };
         let shared = &self.shared;

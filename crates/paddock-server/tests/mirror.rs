@@ -54,7 +54,7 @@ async fn begin(server: &Server) -> (Client, UnboundedReceiver<Event>) {
     (client, events)
 }
 
-/// It is not known which watches would have fired between the two states: clients come back, with their sessions, and set them again.
+/// The watches that would have fired between the two states are unknown: clients come back, with their sessions, and set them again.
 #[tokio::test]
 async fn a_snapshot_of_the_source_arrives_while_clients_are_served() {
     let directory = tempfile::tempdir().unwrap();

@@ -275,7 +275,7 @@ impl Client {
         conn.map(|conn| Deed::Leave { conn, says_so }).into_iter().collect()
     }
 
-    /// It is not known what became of what was asked.
+    /// The outcome of unanswered requests is unknown.
     fn lose_connection(&mut self) -> Option<ConnId> {
         self.phase = Phase::Away;
         self.asked.clear();

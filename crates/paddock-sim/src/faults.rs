@@ -180,7 +180,7 @@ pub(crate) enum Fault {
         member: u8,
         down: SimDuration,
     },
-    /// An old disk, and the clock goes back: between the two the member was started again with a clock that was so much ahead.
+    /// An old disk, and the clock goes back: between the two the member was started again with a clock that was ahead.
     OldDiskAndClock {
         member: u8,
         down: SimDuration,

@@ -258,7 +258,7 @@ impl Machine {
         Process::start(disk, config, (settings.workers, &settings.front()), self.now(now)).map(drop)
     }
 
-    /// Flips a bit of the data of a znode in memory, where it stays until the state is learned again or somebody writes that
+    /// Flips a bit of the data of a znode in memory, where it stays until the state is learned again or a client writes that
     /// znode. Returns its path, if there is one with data.
     pub(crate) fn flip_in_memory(&mut self, mut dice: Chance) -> Option<Rc<str>> {
         let process = self.process.as_ref()?;

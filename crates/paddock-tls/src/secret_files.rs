@@ -21,7 +21,7 @@ pub fn warn_of_readable_file(file: &Path, what: &str) {
     }
 }
 
-/// The permissions of a file that its group or everybody can read, as far as permissions tell: a directory on the way that lets nobody
+/// The permissions of a file that its group or everybody can read, as far as permissions tell: a directory on the way that lets no others
 /// pass protects it, and who belongs to a group is not looked up.
 fn mode_for_others(file: &Path) -> Option<u32> {
     // A name may lead to a file elsewhere, through directories of its own.

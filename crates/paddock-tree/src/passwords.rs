@@ -1,8 +1,8 @@
 //! Passwords of sessions: who shows the right one may go on with the session.
 //!
 //! A password is a keyed hash of the session's id, with a secret that only the members of the ensemble know. Sessions that came
-//! from ZooKeeper, or from a state without a secret, keep the password that ZooKeeper has given them, which anybody can tell
-//! who knows their ids.
+//! from ZooKeeper, or from a state without a secret, keep the password that ZooKeeper has given them, which follows from their
+//! ids.
 
 use paddock_proto::{ErrorCode, Password, SessionId, SessionSecret, WriteReply};
 use subtle::ConstantTimeEq;

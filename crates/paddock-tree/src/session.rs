@@ -52,8 +52,8 @@ impl Session {
     }
 }
 
-/// The identity that a session is bound to, of all that its client has shown: the first one that cannot be claimed by
-/// anybody.
+/// The identity that a session is bound to, of all that its client has shown: the first one that cannot be claimed
+/// without a proof.
 pub(crate) fn first_proven(ids: IdList<'_>) -> Option<Id> {
     ids.iter().find(|&(scheme, _)| is_proof(scheme)).map(|(scheme, id)| Id::new(scheme, id))
 }

@@ -243,7 +243,7 @@ impl Tree {
     }
 
     /// At most `max` znodes that have had their time at `now_ms`: containers whose children are gone, TTL znodes that
-    /// nobody has written for too long. `Write::DeleteContainer` checks again.
+    /// were not written for too long. `Write::DeleteContainer` checks again.
     pub fn expired_nodes(&self, now_ms: i64, max: usize) -> Vec<String> {
         let expired = self.store.perishable().filter(|&node| self.has_had_its_time(node, now_ms));
         expired.take(max).map(|node| self.store.path(node)).collect()

@@ -1,9 +1,9 @@
 //! Group commit: what the clients of one worker write together becomes one batch, on the worker's own thread.
 //!
 //! Clients that were answered together ask again together, one after the other within some microseconds. If the engine syncs
-//! for the first of them alone, all others wait for that sync and for theirs. So the worker of a member that is alone keeps what
-//! few clients ask, of which none reads, until all have asked whom it has just answered, and lets the engine do all of it at
-//! once on this thread. It does not sleep meanwhile: to be woken takes as long as all of them take to ask.
+//! for the first of them alone, all others wait for that sync and for theirs. So the worker of a member that is alone collects the
+//! writes of these clients, if they are few and none of them reads: once all have asked that it has just answered, the engine
+//! carries out the batch on this thread. The worker does not sleep meanwhile: to be woken takes as long as all of them take to ask.
 //!
 //! In an ensemble a write waits for other members, and not for a core of this one.
 

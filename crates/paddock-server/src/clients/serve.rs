@@ -148,7 +148,7 @@ async fn say_farewell(socket: &TcpStream) {
         loop {
             match socket.try_read(&mut rest) {
                 Ok(0) => return,
-                // A client that goes on sending keeps the worker from no other, and not from looking at the time.
+                // A client that goes on sending must not hold up the worker's other connections, nor its timers.
                 Ok(_) => tokio::task::yield_now().await,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if socket.readable().await.is_err() {

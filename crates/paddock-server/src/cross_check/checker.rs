@@ -319,7 +319,7 @@ impl Checker {
         let Some(pair) = self.pairs.get_mut(&conn) else { return };
         pair.is_closing = true;
         for request in pair.requests.iter_mut().filter(|request| request.own.is_none()) {
-            // It is not known when the request is carried out.
+            // The time at which the request is carried out is unknown.
             request.own = Some(Vec::new());
             let frame = std::mem::take(&mut request.frame);
             self.sequencer.push(Place::LAST, (conn, frame, writes(request.op)), self.now_ms);

@@ -1,5 +1,5 @@
 //! Every write of a session counts at most once, and those that count do so in the order in which they were asked for,
-//! whoever leads and wherever the client goes.
+//! whichever member leads and wherever the client goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +93,7 @@ impl Once {
             return Ok(());
         }
         let asked = self.sessions.entry(session).or_default();
-        // What cannot be read is refused before it is asked whose it is: one that a session has left on the way, too.
+        // A request that cannot be decoded is refused before its session is looked at, so also if the session has moved on since.
         let is_right = asked.count(wish) || matches!(wish, Wish::Broken);
         ensure!(
             is_right,

@@ -3,8 +3,8 @@
 //! A thread that logs does not wait for the reader of standard error: a collector that is stuck would stop the member with it. The queue is bounded;
 //! while it is full, lines are dropped and counted, and once there is room one line says how many.
 //!
-//! A line that finds the queue empty is waited for, a moment at most: as long as the reader keeps up, what happened is in the log before anybody
-//! notices it elsewhere.
+//! A line that finds the queue empty is waited for, a moment at most: as long as the reader keeps up, what happened is in the log before it
+//! is noticed elsewhere.
 
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! A part of the index: the numbers of znodes in the order of their hashes, with gaps between them.
 //!
-//! An entry stands at the place that its hash points to, or behind it, and there is no gap between the two. So whoever looks
-//! for one begins there and is done at the first gap or higher hash, mostly in one line of the cache. An entry that comes
+//! An entry stands at the place that its hash points to, or behind it, and there is no gap between the two. So a lookup
+//! begins there and is done at the first gap or higher hash, mostly in one line of the cache. An entry that comes
 //! pushes those behind it towards the next gap; one that goes lets them move up.
 //!
 //! All entries are in one piece of memory, which grows by a fifth or so, in the sizes that allocators have: that wastes
