@@ -115,6 +115,12 @@ pub enum Input {
     Tick,
 }
 
+impl From<ClientInput> for Input {
+    fn from(input: ClientInput) -> Input {
+        Input::Client(input)
+    }
+}
+
 /// Orders for the shell, to be carried out in any order.
 #[derive(Debug, Default)]
 pub struct Effects {

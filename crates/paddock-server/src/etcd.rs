@@ -6,8 +6,8 @@ mod calls;
 mod channel;
 mod client;
 mod connection;
+mod hosted;
 mod login;
-mod runner;
 mod tls;
 mod transport;
 
@@ -15,38 +15,21 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::Receiver;
-use paddock_state::ClientInput;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use paddock_etcd::Input;
+use tokio::task::{LocalSet, spawn_local};
 
 use crate::config::EtcdSettings;
 use crate::error::ServerError;
+use crate::host::{EngineHost, Inbox, run};
 use crate::shared::Shared;
-use crate::threads::spawn;
-use runner::Message;
+use crate::threads::{runtime_with_helpers, spawn};
+use hosted::HostedEtcd;
 use tls::etcd_client;
 
 pub use client::EtcdClient;
 
-/// The way to the engine, for workers.
-#[derive(Clone, Debug)]
-pub(crate) struct EtcdHandle {
-    messages: UnboundedSender<Message>,
-}
-
-impl EtcdHandle {
-    /// Hands inputs of clients to the engine and leaves the vector empty.
-    pub(crate) fn hand_over(&self, inputs: &mut Vec<ClientInput>) {
-        if !inputs.is_empty() {
-            // After the engine's end connections are about to end too.
-            let _ = self.messages.send(Message::Clients(std::mem::take(inputs)));
-        }
-    }
-
-    /// Ends the engine, which needs nothing any more once the workers have ended.
-    pub(crate) fn close(&self) {
-        let _ = self.messages.send(Message::Close);
-    }
-}
+/// The way to the engine.
+pub(crate) type EtcdHandle = Inbox<Input>;
 
 /// A running engine.
 #[derive(Debug)]
@@ -63,9 +46,17 @@ pub(crate) fn check(settings: &EtcdSettings) -> Result<(), ServerError> {
 }
 
 pub(crate) fn start(shared: &Arc<Shared>, settings: EtcdSettings) -> EtcdEngine {
-    let (messages, received) = unbounded_channel();
+    let (handle, messages) = Inbox::new();
     let (is_loading, loaded) = crossbeam_channel::bounded(0);
-    let shared = shared.clone();
-    let thread = spawn("etcd", move || runner::run(shared, settings, received, is_loading));
-    EtcdEngine { handle: EtcdHandle { messages }, thread, loaded }
+    let (host, inbox) = (EngineHost::new(shared.clone()), handle.clone());
+    let thread = spawn("etcd", move || {
+        let runtime = runtime_with_helpers(&mut tokio::runtime::Builder::new_current_thread());
+        LocalSet::new().block_on(&runtime, async {
+            let engine = HostedEtcd::new(&host, &settings, inbox, is_loading);
+            let keeping = spawn_local(engine.connection().keep(settings));
+            run(host, engine, messages).await;
+            keeping.abort();
+        });
+    });
+    EtcdEngine { handle, thread, loaded }
 }

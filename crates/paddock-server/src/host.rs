@@ -1,32 +1,189 @@
-//! Work that every engine needs of its process: what it has for connections goes into the workers' mailboxes, and ends of sessions and
-//! of quotas are told.
+//! The host of an engine: what every engine needs of its process, whichever it is.
+//!
+//! It lends the engine the state, delivers what the engine leaves for connections before it lets the state go, tells of sessions that ended
+//! and of quotas that were exceeded, removes the watches of connections that are gone, and publishes the engine's report.
 
 mod quota_report;
+mod run;
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use paddock_proto::SessionId;
-use paddock_state::Outboxes;
+use paddock_front::LimitHit;
+use paddock_member::Clock as _;
+use paddock_replica::{HeldState, Replicated};
+use paddock_state::{ConnId, Now, Outboxes, RefusedWatches};
+use parking_lot::RwLockWriteGuard;
 
+use crate::engine_report::EngineReport;
 use crate::shared::Shared;
-pub(crate) use quota_report::QuotaReport;
+use crate::statistics::request_times::{self, Stage};
+use quota_report::QuotaReport;
+#[cfg(test)]
+pub(crate) use run::round;
+pub(crate) use run::{Engine, Inbox, run};
 
-/// Writes ephemerals that went with their sessions to the audit log.
-pub(crate) fn audit_deaths(shared: &Shared, deaths: &[(SessionId, String)]) {
-    if let Some(audit) = &shared.audit {
+/// Pause between two looks at the watches that connections leave behind.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+/// The time between two slices of them, in which everybody else finds the state free.
+const SWEEP_PAUSE: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+pub(crate) struct EngineHost {
+    shared: Arc<Shared>,
+    outboxes: Outboxes,
+    quota_report: QuotaReport,
+    /// Time at which watches of connections that are gone are removed next.
+    next_sweep: Instant,
+}
+
+impl EngineHost {
+    pub(crate) fn new(shared: Arc<Shared>) -> EngineHost {
+        let now = Instant::now();
+        EngineHost {
+            outboxes: Outboxes::new(shared.mailboxes.count()),
+            quota_report: QuotaReport::new(now),
+            next_sweep: now,
+            shared,
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.shared.clock.now()
+    }
+
+    /// From now on ephemerals that go with their sessions are kept for the audit log, if there is one.
+    pub(crate) fn record_deaths(&self) {
+        if self.shared.opened.audit.is_some() {
+            self.shared.state.write().record_deaths();
+        }
+    }
+
+    /// Changes the state. What that leaves for connections is in their mailboxes before anybody else has the state.
+    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T {
+        let started = request_times::start_of_timed();
+        let mut state = self.shared.state.write();
+        let result = change(&mut state, &mut self.outboxes);
+        let applied = started.map(|started| note_applied(&self.shared, started));
+        let_go(&self.shared, state, &mut self.outboxes, applied);
+        result
+    }
+
+    /// The same for work that lets others have the state now and then.
+    pub(crate) fn change_in_portions(&mut self, change: &mut dyn FnMut(&mut dyn HeldState)) {
+        let started = request_times::start_of_timed();
+        let state = self.shared.state.write();
+        let mut locked = LockedState { shared: &self.shared, state, outboxes: &mut self.outboxes };
+        change(&mut locked);
+        let LockedState { shared, state, outboxes } = locked;
+        let applied = started.map(|started| note_applied(shared, started));
+        let_go(shared, state, outboxes, applied);
+    }
+
+    /// Publishes what the engine says of itself. To be called at each of its ticks.
+    pub(crate) fn publish(&mut self, report: EngineReport) {
+        self.shared.publish(report);
+        self.quota_report.tell(&self.shared);
+    }
+
+    /// Time at which `sweep_watches` has something to do.
+    pub(crate) fn next_sweep(&self) -> Instant {
+        self.next_sweep
+    }
+
+    /// Removes some of the watches that connections have left behind, if it is time. There may be millions.
+    pub(crate) fn sweep_watches(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_sweep {
+            let is_more = self.look_after_watches();
+            self.next_sweep = Instant::now() + if is_more { SWEEP_PAUSE } else { SWEEP_INTERVAL };
+        }
+    }
+
+    /// Removes some of the watches of connections that are gone, and tells of those that were refused. True if there is more to remove.
+    fn look_after_watches(&mut self) -> bool {
+        let state = self.shared.state.read();
+        let (started, forgotten) = (Instant::now(), state.state().watch_statistics().forgotten_watchers);
+        let is_more = state.state().sweep_watches();
+        if is_more || state.state().watch_statistics().forgotten_watchers > forgotten {
+            self.shared.statistics.server_metrics.watch_sweeps.record_since(started);
+        }
+        let refused = state.state().take_refused_watches();
+        drop(state);
+        if let Some(RefusedWatches { count, last, to_close }) = refused {
+            let (client, session) = self.shared.statistics.clients.client(last);
+            let now_ms = self.shared.clock.monotonic_ms();
+            self.shared.limits.hits.hit_often(LimitHit::Watches, count, client, session, now_ms, &"");
+            self.change(|_, out| to_close.into_iter().for_each(|conn| out.close(conn)));
+        }
+        is_more
+    }
+}
+
+/// Closes connections from outside of the engine.
+pub(crate) fn close_connections(shared: &Shared, conns: &[ConnId]) {
+    let mut outboxes = Outboxes::new(shared.mailboxes.count());
+    conns.iter().for_each(|conn| outboxes.close(*conn));
+    let_go(shared, shared.state.write(), &mut outboxes, None);
+}
+
+/// The state's lock in the engine's hands.
+struct LockedState<'a> {
+    shared: &'a Shared,
+    state: RwLockWriteGuard<'a, Replicated>,
+    outboxes: &'a mut Outboxes,
+}
+
+impl HeldState for LockedState<'_> {
+    fn parts(&mut self) -> (&mut Replicated, &mut Outboxes) {
+        (&mut self.state, self.outboxes)
+    }
+
+    fn yield_to_others(&mut self) {
+        let woken = post(self.shared, self.outboxes, None);
+        woken.into_iter().for_each(|worker| self.shared.mailboxes.of(worker).wake());
+        RwLockWriteGuard::bump(&mut self.state);
+    }
+}
+
+/// Delivers what is in the outboxes, and lets the state go: in this order, so that whoever gets the state finds its mail.
+fn let_go(
+    shared: &Shared,
+    mut state: RwLockWriteGuard<'_, Replicated>,
+    outboxes: &mut Outboxes,
+    applied: Option<Instant>,
+) {
+    let woken = post(shared, outboxes, applied);
+    let deaths = state.take_deaths();
+    drop(state);
+    woken.into_iter().for_each(|worker| shared.mailboxes.of(worker).wake());
+    if let Some(audit) = &shared.opened.audit {
         deaths.iter().for_each(|(session, path)| audit.ephemeral_deleted(session.0, path));
     }
 }
 
-/// Puts what has to leave into the workers' mailboxes. To be called while the state is held, so that a thread which reads it
-/// afterwards finds in its box all events that came before. Returns the workers to wake when it is not.
-pub(crate) fn post(shared: &Shared, outboxes: &mut Outboxes, now: Option<Instant>) -> Vec<usize> {
+/// Notes how long a change took that began then, and returns the time now.
+fn note_applied(shared: &Shared, started: Instant) -> Instant {
+    let now = Instant::now();
+    shared.statistics.times.engine.spent(Stage::Apply, (now - started).as_micros() as u64);
+    now
+}
+
+/// Puts what has to leave into the workers' mailboxes. To be called while the state is held. Returns the workers to wake when it is not.
+fn post(shared: &Shared, outboxes: &mut Outboxes, now: Option<Instant>) -> Vec<usize> {
     let mut woken = Vec::new();
     for (worker, outbox) in outboxes.iter_mut() {
         if !outbox.is_empty() {
-            shared.mailbox(worker).post(outbox, now);
+            shared.mailboxes.of(worker).post(outbox, now);
             woken.push(worker);
         }
     }
     woken
 }
+
+#[cfg(test)]
+mod tests;

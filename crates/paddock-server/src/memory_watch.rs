@@ -69,21 +69,25 @@ fn held_by_clients(shared: &Shared) -> u64 {
         // Watches of a client that has gone count no more, but their memory is not free before they are removed.
         (state.state().watch_count() + state.state().unswept_watches()) as u64
     };
-    let connections = shared.stats.conn_count() as u64;
-    watches * WATCH_BYTES + connections * CONNECTION_BYTES + shared.client_buffers.held() as u64
+    let connections = shared.statistics.clients.conn_count() as u64;
+    watches * WATCH_BYTES + connections * CONNECTION_BYTES + shared.limits.buffers.held() as u64
 }
 
 /// Keeps a moment for the charts of the page, if it is time.
 fn keep_history(shared: &Shared) {
     let now_ms = shared.clock.monotonic_ms();
-    if !shared.history.is_due(now_ms) {
+    if !shared.statistics.history.is_due(now_ms) {
         return;
     }
     let (watches, sessions) = {
         let state = shared.state.read();
         (state.state().watch_count(), state.tree().session_count())
     };
-    shared.history.note(now_ms, shared.times.totals(), [watches, sessions, shared.stats.conn_count()]);
+    shared.statistics.history.note(
+        now_ms,
+        shared.statistics.times.totals(),
+        [watches, sessions, shared.statistics.clients.conn_count()],
+    );
 }
 
 /// Times at which free memory is given back: when clients have left much behind.
@@ -114,18 +118,19 @@ impl Giving {
 }
 
 fn compare(shared: &Shared) {
-    if shared.memory.max() == u64::MAX && !shared.memory.is_exceeded() {
+    if shared.limits.memory.max() == u64::MAX && !shared.limits.memory.is_exceeded() {
         return;
     }
     let resident_bytes = process::resident_bytes();
     let state = shared.state.read();
     let (znodes, data_bytes) = (state.tree().node_count() as u64, state.tree().data_bytes());
-    let Some(is_exceeded) = shared.memory.note(resident_bytes, data_bytes + znodes * ZNODE_BYTES) else {
+    let Some(is_exceeded) = shared.limits.memory.note(resident_bytes, data_bytes + znodes * ZNODE_BYTES)
+    else {
         return;
     };
     state.state().refuse_watches(is_exceeded);
     drop(state);
-    let memory_max = shared.memory.max();
+    let memory_max = shared.limits.memory.max();
     if is_exceeded {
         tracing::error!(
             resident_bytes,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use paddock_replica::Role;
-use paddock_state::{ConnId, Outboxes};
+use paddock_state::ConnId;
 
 use crate::engines::EngineHandle;
-use crate::host::post;
+use crate::host::close_connections;
 use crate::shared::Shared;
 use crate::statistics::snapshot_board::SnapshotTaken;
 
@@ -27,37 +27,33 @@ impl Operator {
     /// snapshot has that, or more.
     pub(crate) fn order_snapshot(&self) -> u64 {
         self.engine.order_snapshot();
-        self.shared.standing().committed
+        self.shared.engine.standing().committed
     }
 
     /// Takes a snapshot and waits for it; `None` if it failed, or took longer than `patience`.
     pub(crate) fn take_snapshot(&self, patience: Duration) -> Option<SnapshotTaken> {
-        let wanted = self.shared.snapshots.next();
+        let wanted = self.shared.statistics.snapshots.next();
         if !self.engine.order_snapshot() {
             return None;
         }
-        self.shared.snapshots.wait_for(wanted, patience)
+        self.shared.statistics.snapshots.wait_for(wanted, patience)
     }
 
     /// Closes `percentage` percent of this member's connections, drawn by chance; their clients go on with their sessions at any member.
     /// Returns the number of connections.
     pub(crate) fn shed_connections(&self, percentage: usize) -> usize {
         let order = RandomState::new();
-        let mut conns: Vec<ConnId> = self.shared.stats.conns().into_iter().map(|(conn, _)| conn).collect();
+        let mut conns: Vec<ConnId> =
+            self.shared.statistics.clients.conns().into_iter().map(|(conn, _)| conn).collect();
         conns.sort_unstable_by_key(|conn| order.hash_one(conn));
         conns.truncate(conns.len() * percentage / 100);
-        let mut outboxes = Outboxes::new(self.shared.inner_worker() + 1);
-        conns.iter().for_each(|conn| outboxes.close(*conn));
-        let state = self.shared.state.write();
-        let woken = post(&self.shared, &mut outboxes, None);
-        drop(state);
-        woken.into_iter().for_each(|worker| self.shared.mailbox(worker).wake());
+        close_connections(&self.shared, &conns);
         conns.len()
     }
 
     /// Hands the lead over to another member. False if this member does not lead, or no other one is there to take it.
     pub(crate) fn yield_lead(&self) -> bool {
-        let is_leading = self.shared.role() == Role::Leader;
+        let is_leading = self.shared.engine.role() == Role::Leader;
         if is_leading {
             self.engine.step_down();
         }
@@ -66,7 +62,7 @@ impl Operator {
 
     /// Asks the leader for the lead. False if there is none, or this member may not lead.
     pub(crate) fn request_lead(&self) -> bool {
-        match self.shared.role() {
+        match self.shared.engine.role() {
             Role::Leader => true,
             Role::Follower => {
                 self.engine.request_lead();

@@ -1,5 +1,6 @@
 //! A running member: its threads, and its end.
 
+mod opening;
 #[cfg(test)]
 mod tests;
 
@@ -12,29 +13,24 @@ use paddock_front::AuditResult;
 use paddock_member::Member;
 use paddock_replica::{Membership, Replicated, Role};
 use paddock_storage::Disk;
+use paddock_tls::ClientPort;
 use paddock_tree::Tree;
 use parking_lot::Mutex;
 
 use crate::admin::{self, Admin, HttpAddresses};
-use crate::binding::LatePort;
-use crate::clients::{ClientThreads, Port};
-use crate::clock::Clock;
-use crate::config::{EnsembleMember, PortProtocol};
-use crate::engine::Housekeeping;
+use crate::clients::ClientThreads;
+use crate::config::{EnsembleMember, EtcdSettings, PortProtocol};
+use crate::engine::{self, Housekeeping};
 use crate::engines::EngineHandle;
 use crate::error::ServerError;
-use crate::etcd::EtcdEngine;
+use crate::etcd::{self, EtcdEngine};
 use crate::http::{HttpPort, HttpServer};
 use crate::memory_watch::MemoryWatch;
-use crate::shared::{Opened, Shared};
-use crate::statistics::audit::Audit;
-use crate::statistics::server_metrics::ServerMetrics;
+use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::timed_disk::TimedDisk;
-use crate::{
-    Config, ConfigChanges, Mirror, MirrorMode, clients, engine, etcd, kerberos, mirror, permissions,
-};
-use paddock_tls::ClientPort;
+use crate::{Config, ConfigChanges, Mirror, MirrorMode, mirror, permissions};
+use opening::{Opening, Running};
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -59,81 +55,42 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a member: when this returns, its data is loaded and clients can connect.
+    /// Starts a member, or a front end on etcd: when this returns, the state is loaded and clients can connect.
     pub fn start(config: Config) -> Result<Server, ServerError> {
-        let asked = config.clone();
-        let client_port = config.tls.clone().map(ClientPort::load).transpose();
-        let client_port = client_port.map_err(ServerError::ClientTls)?;
-        let kerberos = kerberos::open(config.kerberos.as_ref())?;
-        let (config, ports) = listen(config)?;
-        let admin_keys = admin::keys(&config)?;
-        let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref())?;
-        let metrics = ServerMetrics::default();
-        let disk: Arc<dyn Disk> = Arc::new(TimedDisk::new(config.log_dir(), metrics.syncs.clone()));
-        let clock = Clock::start();
-        let recovered = match &config.etcd {
-            Some(etcd) => {
-                etcd::check(etcd)?;
-                None
-            }
-            None => {
-                let begun = Instant::now();
-                let recovered = Member::recover(disk, config.of_member(), &clock)?;
-                metrics.start.lock().recovery_ms = begun.elapsed().as_millis() as u64;
-                permissions::warn_of_open_directories(&config);
-                Some(recovered)
-            }
-        };
-        let audit = Audit::start(config.audit_log.as_ref())?;
-        let opened = Opened { client_port, kerberos, audit: audit.clone(), server_metrics: metrics };
-        let started = match recovered {
-            Some((member, state)) => Server::run(config, opened, clock, member, state, ports),
-            None => Ok(Server::run_on_etcd(config, opened, clock, ports)),
-        };
-        if let Some(audit) = &audit {
-            let result = if started.is_ok() { AuditResult::Success } else { AuditResult::Failure };
-            audit.server("serverStart", result);
+        let opening = Opening::open(config)?;
+        match opening.config.etcd.clone() {
+            Some(etcd) => Server::start_on_etcd(opening, etcd),
+            None => Server::start_member(opening),
         }
-        let mut server = Server { asked: Mutex::new(asked), admin_keys, http_addresses, ..started? };
-        server.serve_http(http_ports);
-        Ok(server)
     }
 
-    fn run(
-        config: Config,
-        opened: Opened,
-        clock: Clock,
-        member: Member,
-        state: Replicated,
-        ports: Vec<Port>,
-    ) -> Result<Server, ServerError> {
-        let housekeeping = Housekeeping::start(member.housekeeper());
-        let frame_bytes_max = config.request_bytes_max();
-        let config = Config { frame_bytes_max, ..config };
-        let shared = Arc::new(Shared::new(config, opened, clock, state));
-        let (mut owner, engine) = engine::new(&shared, member);
-        owner.catch_up()?;
-        check_ensemble(&shared)?;
-        engine.connect(&mut owner)?;
-        let runner = engine.clone();
-        let engine_thread = spawn("engine", move || runner.run(owner).map_err(ServerError::from));
-        let engine = EngineHandle::Member(engine);
-        Ok(Server::serve(shared, ports, engine, engine_thread, Some(housekeeping)))
+    fn start_member(opening: Opening) -> Result<Server, ServerError> {
+        let Opening { config, clock, metrics, .. } = &opening;
+        let disk: Arc<dyn Disk> = Arc::new(TimedDisk::new(config.log_dir(), metrics.syncs.clone()));
+        let begun = Instant::now();
+        let (member, state) = Member::recover(disk, config.of_member(), clock)?;
+        metrics.start.lock().recovery_ms = begun.elapsed().as_millis() as u64;
+        permissions::warn_of_open_directories(config);
+        let (shared, ports) = opening.share(state)?;
+        let running = run_member(&shared, member);
+        audit_start(&shared, running.is_ok());
+        Ok(ports.serve(shared, running?))
     }
 
-    /// Starts a front end on etcd: when this returns, it has read the state and clients can connect.
-    fn run_on_etcd(config: Config, opened: Opened, clock: Clock, ports: Vec<Port>) -> Server {
-        let settings = config.etcd.clone().expect("a front end has settings for etcd");
-        let frame_bytes_max = config.request_bytes_max();
-        let config = Config { frame_bytes_max, ..config };
+    fn start_on_etcd(opening: Opening, settings: EtcdSettings) -> Result<Server, ServerError> {
+        etcd::check(&settings)?;
         let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
-        let shared = Arc::new(Shared::new(config, opened, clock, state));
+        let (shared, ports) = opening.share(state)?;
         let EtcdEngine { handle, thread, loaded } = etcd::start(&shared, settings);
         // The receiver ends with an error when the other end is dropped.
         let _ = loaded.recv();
-        let engine = EngineHandle::Etcd(handle);
-        let engine_thread = spawn("etcd-end", move || thread.join().map_err(|_| ServerError::Panicked));
-        Server::serve(shared, ports, engine, engine_thread, None)
+        let running = Running {
+            engine: EngineHandle::Etcd(handle),
+            thread: spawn("etcd-end", move || thread.join().map_err(|_| ServerError::Panicked)),
+            housekeeping: None,
+        };
+        audit_start(&shared, true);
+        Ok(ports.serve(shared, running))
     }
 
     /// Starts a server that shows this state and what the `Mirror` is told of it. As long as no member takes its place ([`Server::take_over`])
@@ -143,26 +100,15 @@ impl Server {
         tree: Tree,
         mode: MirrorMode,
     ) -> Result<(Server, Mirror), ServerError> {
-        let asked = config.clone();
-        let client_port = config.tls.clone().map(ClientPort::load).transpose();
-        let client_port = client_port.map_err(ServerError::ClientTls)?;
-        let kerberos = kerberos::open(config.kerberos.as_ref())?;
-        let (config, ports) = listen(config)?;
-        let admin_keys = admin::keys(&config)?;
-        let (http_ports, http_addresses) = admin::ports(&config, admin_keys.as_ref())?;
-        let audit = Audit::start(config.audit_log.as_ref())?;
-        let opened = Opened { client_port, kerberos, audit, ..Opened::default() };
-        let frame_bytes_max = config.request_bytes_max();
-        let config = Config { frame_bytes_max, ..config };
         let state = Replicated::new(tree, (0, 0), Membership::default());
-        let shared = Arc::new(Shared::new(config, opened, Clock::start(), state));
+        let (shared, ports) = Opening::open(config)?.share(state)?;
         let (mirror, handle, thread) = mirror::start(&shared, mode);
-        let engine = EngineHandle::Mirror(handle);
-        let engine_thread = spawn("mirror-end", move || thread.join().map_err(|_| ServerError::Panicked));
-        let server = Server::serve(shared, ports, engine, engine_thread, None);
-        let mut server = Server { asked: Mutex::new(asked), admin_keys, http_addresses, ..server };
-        server.serve_http(http_ports);
-        Ok((server, mirror))
+        let running = Running {
+            engine: EngineHandle::Mirror(handle),
+            thread: spawn("mirror-end", move || thread.join().map_err(|_| ServerError::Panicked)),
+            housekeeping: None,
+        };
+        Ok((ports.serve(shared, running), mirror))
     }
 
     /// Replaces the mirror by the member in the data directory, whose state is the one that the mirror shows. To be called when the mirror holds
@@ -170,7 +116,7 @@ impl Server {
     pub fn take_over(self) -> Result<Server, ServerError> {
         let EngineHandle::Mirror(mirror) = &self.engine else { panic!("a mirror is taken over from") };
         let shared = &self.shared;
-        let metrics = &shared.server_metrics;
+        let metrics = &shared.statistics.server_metrics;
         let disk: Arc<dyn Disk> = Arc::new(TimedDisk::new(shared.config.log_dir(), metrics.syncs.clone()));
         let (member, state) = Member::recover(disk, shared.config.of_member(), &shared.clock)?;
         permissions::warn_of_open_directories(&shared.config);
@@ -190,30 +136,6 @@ impl Server {
         let (engine_thread, former) = begun;
         drop(former);
         Ok(Server { engine_thread, housekeeping: Some(housekeeping), ..self })
-    }
-
-    /// Lets clients in, now that the state is there and its engine runs.
-    fn serve(
-        shared: Arc<Shared>,
-        ports: Vec<Port>,
-        engine: EngineHandle,
-        engine_thread: JoinHandle<Result<(), ServerError>>,
-        housekeeping: Option<Housekeeping>,
-    ) -> Server {
-        let clients = clients::start(ports, &shared, &engine);
-        let memory = MemoryWatch::start(&shared);
-        Server {
-            asked: Mutex::new(shared.config.clone()),
-            admin_keys: None,
-            shared,
-            engine,
-            engine_thread,
-            clients,
-            housekeeping,
-            http: None,
-            http_addresses: HttpAddresses::default(),
-            memory,
-        }
     }
 
     /// The address at which clients connect.
@@ -248,7 +170,7 @@ impl Server {
         let mut now = asked.clone();
         let changes = now.take_over(wanted);
         // All files are read before anything is taken.
-        let client_port = self.shared.client_port.as_ref().zip(now.tls.clone());
+        let client_port = self.shared.opened.client_port.as_ref().zip(now.tls.clone());
         let client_port = client_port.map(|(port, tls)| Ok((port, ClientPort::load(tls)?)));
         let client_port = client_port.transpose().map_err(ServerError::ClientTls)?;
         let admin_keys = self.admin_keys.as_deref().zip(now.admin_tls());
@@ -279,7 +201,7 @@ impl Server {
     /// True if the member has stopped by itself, which it does when its log fails or an invariant is broken.
     /// `shutdown` tells the reason.
     pub fn has_failed(&self) -> bool {
-        self.shared.has_failed()
+        self.shared.life.has_failed()
             || self.engine_thread.is_finished()
             || self.housekeeping.as_ref().is_some_and(Housekeeping::is_finished)
             || self.clients.is_any_finished()
@@ -290,13 +212,13 @@ impl Server {
     /// everything is on disk and every thread has ended.
     pub fn shutdown(self) -> Result<(), ServerError> {
         let failed_before = self.has_failed();
-        self.shared.begin_draining();
-        if let Some(audit) = &self.shared.audit {
+        self.shared.life.begin_draining();
+        if let Some(audit) = &self.shared.opened.audit {
             audit.server("serverStop", AuditResult::Invoked);
         }
         self.hand_over_lead();
         self.shared.stop();
-        if let Some(check) = &self.shared.cross_check {
+        if let Some(check) = &self.shared.opened.cross_check {
             check.stop();
         }
         if failed_before {
@@ -309,18 +231,18 @@ impl Server {
         if !self.memory.stop() {
             return Err(ServerError::Panicked);
         }
-        if let Some(spans) = &self.shared.spans {
+        if let Some(spans) = &self.shared.statistics.spans {
             spans.flush();
         }
         self.engine.close();
         let ended = self.engine_thread.join().map_err(|_| ServerError::Panicked)?;
-        if let Some(audit) = &self.shared.audit {
+        if let Some(audit) = &self.shared.opened.audit {
             audit.end();
         }
         let housekeeping =
             self.housekeeping.map(|house| house.stop().ok_or(ServerError::Panicked)).transpose()?;
         ended?;
-        if let Some(error) = self.shared.take_failure() {
+        if let Some(error) = self.shared.life.take_failure() {
             return Err(error);
         }
         Ok(housekeeping.transpose().map(drop)?)
@@ -328,26 +250,6 @@ impl Server {
 }
 
 impl Server {
-    fn serve_http(&mut self, ports: Vec<HttpPort>) {
-        if ports.is_empty() {
-            return;
-        }
-        let context = Admin::new(&self.shared, &self.engine);
-        self.http = Some(HttpServer::start(ports, admin::ROUTES, context));
-        let HttpAddresses { metrics, admin } = self.http_addresses;
-        if let Some(address) = metrics {
-            let address = self.shared.config.late_names.shown(address);
-            tracing::info!(address, "serving metrics at /metrics, and whether the member serves at /ready");
-        }
-        if let Some(address) = admin {
-            let settings = &self.shared.config.admin;
-            let scheme = if settings.tls.protocol == PortProtocol::Tls { "https" } else { "http" };
-            let shown = self.shared.config.late_names.shown(address);
-            let (page, commands) = (format!("{scheme}://{shown}/"), &settings.command_url);
-            tracing::info!(%page, %commands, "serving the page and the HTTP interface for administrators");
-        }
-    }
-
     /// The HTTP interface without a port.
     #[cfg(test)]
     pub(crate) fn admin(&self) -> Admin {
@@ -364,29 +266,57 @@ impl Server {
             return;
         }
         let deadline = Instant::now() + HAND_OVER;
-        if self.shared.role() == Role::Leader {
+        if self.shared.engine.role() == Role::Leader {
             self.engine.step_down();
         }
-        while self.shared.role() == Role::Leader && Instant::now() < deadline && !self.has_failed() {
+        while self.shared.engine.role() == Role::Leader && Instant::now() < deadline && !self.has_failed() {
             std::thread::sleep(HAND_OVER_POLL);
         }
     }
 }
 
-/// Listens on every port for clients. The addresses in what is returned have their real ports.
-fn listen(mut config: Config) -> Result<(Config, Vec<Port>), ServerError> {
-    let (bind_tries, names) = (config.bind_tries, config.late_names.clone());
-    let port = |address: &mut SocketAddr, protocol| {
-        let (listener, bound) = LatePort::open(*address, &names, bind_tries)?;
-        *address = bound;
-        Ok::<Port, ServerError>(Port { listener, protocol })
-    };
-    let protocol = config.protocol_at_listen();
-    let mut ports = vec![port(&mut config.listen, protocol)?];
-    if let Some(address) = config.tls.as_mut().and_then(|tls| tls.listen.as_mut()) {
-        ports.push(port(address, PortProtocol::Tls)?);
+/// Brings a recovered member to where it was, and starts its threads.
+fn run_member(shared: &Arc<Shared>, member: Member) -> Result<Running, ServerError> {
+    let housekeeping = Housekeeping::start(member.housekeeper());
+    let (mut owner, engine) = engine::new(shared, member);
+    owner.catch_up()?;
+    check_ensemble(shared)?;
+    engine.connect(&mut owner)?;
+    let runner = engine.clone();
+    let thread = spawn("engine", move || runner.run(owner).map_err(ServerError::from));
+    Ok(Running { engine: EngineHandle::Member(engine), thread, housekeeping: Some(housekeeping) })
+}
+
+fn audit_start(shared: &Shared, is_success: bool) {
+    if let Some(audit) = &shared.opened.audit {
+        audit.server("serverStart", if is_success { AuditResult::Success } else { AuditResult::Failure });
     }
-    Ok((config, ports))
+}
+
+/// Starts the HTTP server, if it has a port.
+fn http_of(
+    ports: Vec<HttpPort>,
+    addresses: HttpAddresses,
+    shared: &Arc<Shared>,
+    engine: &EngineHandle,
+) -> Option<HttpServer> {
+    if ports.is_empty() {
+        return None;
+    }
+    let server = HttpServer::start(ports, admin::ROUTES, Admin::new(shared, engine));
+    let HttpAddresses { metrics, admin } = addresses;
+    if let Some(address) = metrics {
+        let address = shared.config.late_names.shown(address);
+        tracing::info!(address, "serving metrics at /metrics, and whether the member serves at /ready");
+    }
+    if let Some(address) = admin {
+        let settings = &shared.config.admin;
+        let scheme = if settings.tls.protocol == PortProtocol::Tls { "https" } else { "http" };
+        let shown = shared.config.late_names.shown(address);
+        let (page, commands) = (format!("{scheme}://{shown}/"), &settings.command_url);
+        tracing::info!(%page, %commands, "serving the page and the HTTP interface for administrators");
+    }
+    Some(server)
 }
 
 /// Refuses to run the data of a member of an ensemble as if there were no others, and says where the configuration is not

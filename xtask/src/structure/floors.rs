@@ -4,7 +4,7 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
-const FLOORS: [(&str, u32); 18] = [
+const FLOORS: [(&str, u32); 19] = [
     ("paddock-chance", 0),
     ("paddock-gssapi", 0),
     ("paddock-proto", 0),
@@ -15,6 +15,7 @@ const FLOORS: [(&str, u32); 18] = [
     ("paddock-tls", 1),
     ("paddock-files", 2),
     ("paddock-state", 2),
+    ("paddock-forward", 3),
     ("paddock-front", 3),
     ("paddock-replica", 3),
     ("paddock-client", 3),

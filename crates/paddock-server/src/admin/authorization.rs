@@ -69,7 +69,7 @@ pub(super) fn administrator(shared: &Shared, request: &Request) -> Result<(), Re
 
 fn note_failed_login(shared: &Shared, request: &Request, detail: &str) {
     let now_ms = shared.clock.monotonic_ms();
-    shared.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
+    shared.limits.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
 }
 
 /// Counts a login that no ACL names.
@@ -84,7 +84,7 @@ pub(super) fn identities(shared: &Shared, request: &Request) -> Result<Vec<Id>, 
     let mut ids = request.certified.clone();
     if let Some(header) = request.headers.get(AUTHORIZATION) {
         let Some(proven) = ids_of_login(shared, header, request.peer.ip()) else {
-            shared.stats.auth_failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            shared.statistics.clients.auth_failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             return Err(Refusal::NotAuthenticated);
         };
         ids.extend(proven);

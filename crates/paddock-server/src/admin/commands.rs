@@ -136,7 +136,7 @@ pub(super) fn run(admin: &Admin, request: Request) -> Response {
         return snapshot::take(admin, &request).unwrap_or_else(|failure| answer(SNAPSHOT, Err(failure)));
     }
     let result = match command {
-        Command { needs_quorum: true, .. } if admin.shared.role() == Role::Looking => {
+        Command { needs_quorum: true, .. } if admin.shared.engine.role() == Role::Looking => {
             Err(Failure::new(StatusCode::OK, NOT_SERVING))
         }
         _ => (command.answer)(admin, &request),
@@ -208,8 +208,13 @@ fn connections(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
 
 /// Connections with plaintext, and those with TLS.
 fn listed_connections(admin: &Admin, fields: fn(&ConnStats) -> Fields) -> Fields {
-    let (secure, plain): (Vec<_>, Vec<_>) =
-        admin.shared.stats.conns().into_iter().partition(|(_, conn)| conn.is_secure.load(Relaxed));
+    let (secure, plain): (Vec<_>, Vec<_>) = admin
+        .shared
+        .statistics
+        .clients
+        .conns()
+        .into_iter()
+        .partition(|(_, conn)| conn.is_secure.load(Relaxed));
     let list = |conns: Vec<(_, std::sync::Arc<ConnStats>)>| -> Value {
         conns.iter().map(|(_, conn)| Value::Object(fields(conn))).collect()
     };
@@ -271,7 +276,7 @@ fn environment(_: &Admin, _: &Request) -> Result<Fields, Failure> {
 }
 
 pub(super) fn get_trace_mask(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    fields(json!({ "tracemask": admin.shared.stats.trace_mask.load(Relaxed) }))
+    fields(json!({ "tracemask": admin.shared.statistics.clients.trace_mask.load(Relaxed) }))
 }
 
 fn hash(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
@@ -298,7 +303,7 @@ fn is_read_only(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
 
 fn last_snapshot(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let (zxid, timestamp) =
-        admin.shared.snapshots.newest().map_or((-1, -1), |(zxid, at_s)| (zxid, at_s as i64));
+        admin.shared.statistics.snapshots.newest().map_or((-1, -1), |(zxid, at_s)| (zxid, at_s as i64));
     fields(json!({ "zxid": format!("{zxid:x}"), "timestamp": timestamp }))
 }
 
@@ -321,7 +326,7 @@ fn server_stats(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let (last, min, max) = s.reply_bytes;
     let replies = json!({ "last_buffer_size": last, "min_buffer_size": min, "max_buffer_size": max });
     let average: Value = serde_json::from_str(&metric::rounded(s.latency_ms_average)).expect("a number");
-    let events = &admin.shared.server_metrics;
+    let events = &admin.shared.statistics.server_metrics;
     let mut all = fields(json!({
         "version": version_and_date(),
         "read_only": s.is_read_only,

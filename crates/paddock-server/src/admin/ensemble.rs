@@ -13,7 +13,7 @@ use crate::shared::Shared;
 
 pub(super) fn leader(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let shared = &admin.shared;
-    let (role, leader) = (shared.role(), shared.standing().leader);
+    let (role, leader) = (shared.engine.role(), shared.engine.standing().leader);
     let (Some(leader), false) = (leader, role == Role::Alone) else {
         return Err(Failure::new(StatusCode::OK, "server is not initialized"));
     };
@@ -23,7 +23,7 @@ pub(super) fn leader(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
 }
 
 pub(super) fn observers(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
-    let standing = admin.shared.standing();
+    let standing = admin.shared.engine.standing();
     let observers: Vec<Value> = standing
         .followers
         .iter()
@@ -54,7 +54,7 @@ pub(super) fn voting_view(admin: &Admin, _: &Request) -> Result<Fields, Failure>
 /// Raft's term stands for nothing here: epoch and counter are the halves of the zxid, as ZooKeeper tells them.
 pub(super) fn zabstate(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let shared = &admin.shared;
-    let role = shared.role();
+    let role = shared.engine.role();
     let own = status::members(shared).into_iter().find(|member| member.id == shared.config.member);
     let Some(own) = own else {
         return fields(json!({ "voting": false, "zabstate": "" }));

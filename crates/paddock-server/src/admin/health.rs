@@ -15,7 +15,7 @@ pub(super) const READY: &str = "/ready";
 /// 200 while the member serves reads and writes, in ClickHouse Keeper's form; otherwise 503 with a reason.
 pub(super) fn ready(admin: &Admin, _: Request) -> Response {
     let shared = &admin.shared;
-    let role = shared.role();
+    let role = shared.engine.role();
     let has_leader = !matches!(role, Role::Looking | Role::ReadOnly);
     let mut details = json!({ "role": role_name(role), "hasLeader": has_leader });
     let (word, status) = match obstacle(shared, role) {
@@ -30,10 +30,10 @@ pub(super) fn ready(admin: &Admin, _: Request) -> Response {
 
 /// Reason for which the member is not ready; `None` if it is. A copy that only serves reads, which is what it was started for, is.
 fn obstacle(shared: &Shared, role: Role) -> Option<&'static str> {
-    if shared.is_draining() {
+    if shared.life.is_draining() {
         return Some("the member is about to stop");
     }
-    let standing = shared.standing();
+    let standing = shared.engine.standing();
     match standing.read_only {
         Some(ReadOnlyReason::NoQuorum) => Some("no quorum: other members do not answer"),
         Some(ReadOnlyReason::DiskFull) => Some("the disk is full: only reads are served"),

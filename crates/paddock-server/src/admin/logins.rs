@@ -46,7 +46,7 @@ pub(super) fn admit(admin: &Admin, request: &Request) -> Result<(), Response> {
     let waits = admin.logins.lock().admit(request.peer.ip(), login.as_bytes(), now_ms, is_right);
     let Err(delay_ms) = waits else { return Ok(()) };
     let detail = "an HTTP request has to wait: its address has shown too many wrong logins";
-    shared.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
+    shared.limits.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
     let seconds = delay_ms.div_ceil(1000);
     let text =
         format!("Too many wrong logins have come from this address. Try again in {seconds} seconds.\n");

@@ -14,12 +14,12 @@ use crate::http::{Request, Response};
 pub(super) fn reset_stats(admin: &Admin, request: Request) -> Response {
     answer(
         "stat_reset",
-        serving(admin, &request).map(|()| admin.shared.stats.reset()).map(|()| Fields::new()),
+        serving(admin, &request).map(|()| admin.shared.statistics.clients.reset()).map(|()| Fields::new()),
     )
 }
 
 pub(super) fn reset_connections(admin: &Admin, request: Request) -> Response {
-    let reset = serving(admin, &request).map(|()| admin.shared.stats.reset_conns());
+    let reset = serving(admin, &request).map(|()| admin.shared.statistics.clients.reset_conns());
     answer("connection_stat_reset", reset.map(|()| Fields::new()))
 }
 
@@ -39,14 +39,14 @@ fn set_mask(admin: &Admin, request: &Request) -> Result<Fields, Failure> {
     };
     let mask = request.parameter("traceMask").ok_or_else(|| wrong(""))?;
     let mask = mask.parse().map_err(|_| wrong(&format!(", got {mask}")))?;
-    admin.shared.stats.trace_mask.store(mask, Relaxed);
+    admin.shared.statistics.clients.trace_mask.store(mask, Relaxed);
     get_trace_mask(admin, request)
 }
 
 /// Lets an administrator pass while there is a leader, as ZooKeeper's commands want it.
 fn serving(admin: &Admin, request: &Request) -> Result<(), Failure> {
     authorization::administrator(&admin.shared, request)?;
-    match admin.shared.role() {
+    match admin.shared.engine.role() {
         Role::Looking => Err(Failure::new(StatusCode::OK, NOT_SERVING)),
         _ => Ok(()),
     }

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Takes a snapshot. With `streaming=true`, or without that parameter, it is the body of the answer.
 pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure> {
     let shared = &admin.shared;
-    if shared.role() == Role::Looking {
+    if shared.engine.role() == Role::Looking {
         return Err(Failure::new(StatusCode::OK, super::commands::NOT_SERVING));
     }
     authorization::administrator(shared, request)?;
@@ -32,7 +32,7 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
         return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "Snapshot command is disabled"));
     }
     if !admin.snapshot_limit.admit(Duration::from_millis(settings.admin.rate_limit_ms)) {
-        shared.server_metrics.snapshots_rate_limited.fetch_add(1, Relaxed);
+        shared.statistics.server_metrics.snapshots_rate_limited.fetch_add(1, Relaxed);
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "Rate limit exceeded"));
     }
     let failed = |what: &str| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, what);

@@ -47,7 +47,7 @@ impl Stage {
         let server = Server::start(config).unwrap();
         let client = TcpStream::connect(server.address()).unwrap();
         let site = TestSite::new(ROUTES, server.admin());
-        let stats = &site.context().shared.stats;
+        let stats = &site.context().shared.statistics.clients;
         while stats.conns().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -68,14 +68,14 @@ impl Stage {
     fn fingerprint(&self) -> Fingerprint {
         let shared = &self.site.context().shared;
         let (zxid, digest) = status::digest(shared);
-        let conns = shared.stats.conns();
+        let conns = shared.statistics.clients.conns();
         Fingerprint {
             zxid: zxid.0,
             digest,
-            trace_mask: shared.stats.trace_mask.load(Relaxed),
-            received: shared.stats.received(),
+            trace_mask: shared.statistics.clients.trace_mask.load(Relaxed),
+            received: shared.statistics.clients.received(),
             received_of_connections: conns.iter().map(|(_, conn)| conn.received.load(Relaxed)).sum(),
-            snapshots: shared.snapshots.next(),
+            snapshots: shared.statistics.snapshots.next(),
         }
     }
 }

@@ -68,7 +68,7 @@ impl WorkerHost {
         let path = (request.op > 0).then(|| Reader::new(request.body).string().ok()).flatten();
         let path = path.filter(|path| path.starts_with('/'));
         let now_ms = self.monotonic_ms();
-        self.shared.hot.count(now_ms, path, session, request.body.len(), times);
+        self.shared.statistics.hot.count(now_ms, path, session, request.body.len(), times);
     }
 
     /// Keeps a request that took long.
@@ -83,17 +83,17 @@ impl WorkerHost {
             took_ms,
             reply_bytes: reply.bytes,
             zxid: reply.zxid.0,
-            stages_us: self.shared.times.last_us(self.worker),
+            stages_us: self.shared.statistics.times.last_us(self.worker),
         };
-        self.shared.hot.keep(request, now.monotonic_ms);
+        self.shared.statistics.hot.keep(request, now.monotonic_ms);
     }
 
     fn traffic(&self) -> &Traffic {
-        self.shared.stats.traffic(self.worker)
+        self.shared.statistics.clients.traffic(self.worker)
     }
 
     pub(super) fn times(&self) -> &Recorder {
-        self.shared.times.worker(self.worker)
+        self.shared.statistics.times.worker(self.worker)
     }
 }
 
@@ -122,7 +122,7 @@ impl Host for WorkerHost {
     }
 
     fn take_mail(&self, mail: &mut Outbox) -> bool {
-        let Some(posted) = self.shared.mailbox(self.worker).take(mail) else { return false };
+        let Some(posted) = self.shared.mailboxes.of(self.worker).take(mail) else { return false };
         if let Some(posted) = posted {
             self.times().passed(Stage::Reply, posted);
         }
@@ -130,15 +130,15 @@ impl Host for WorkerHost {
     }
 
     fn confirmed_ms(&self) -> u64 {
-        self.shared.confirmed_ms()
+        self.shared.engine.confirmed_ms()
     }
 
     fn is_looking(&self) -> bool {
-        self.shared.role() == Role::Looking
+        self.shared.engine.role() == Role::Looking
     }
 
     fn is_stopping(&self) -> bool {
-        self.shared.is_stopping()
+        self.shared.life.is_stopping()
     }
 
     fn nonce(&self) -> u128 {
@@ -150,14 +150,14 @@ impl Host for WorkerHost {
     }
 
     fn begin_span(&self, request: &TracedRequest<'_>) -> Option<Box<Span>> {
-        self.shared.spans.as_ref()?;
+        self.shared.statistics.spans.as_ref()?;
         let context = TraceContext::decode(request.context)?;
         Span::begin(context, request.frame, request.has_wide_xid, request.session, request.client.ip())
     }
 
     fn end_span(&self, span: Box<Span>, reply: Option<&[u8]>) {
         let ending = reply.map_or(Ending::Unanswered, Ending::of_reply);
-        self.shared.spans.as_ref().expect("who began a span wants spans").end(span, ending);
+        self.shared.statistics.spans.as_ref().expect("who began a span wants spans").end(span, ending);
     }
 
     fn on_received(&self, conn: &Arc<ConnStats>, request: Option<Received<'_>>) {
@@ -168,12 +168,12 @@ impl Host for WorkerHost {
             conn.last_op.store(request.op, Relaxed);
             self.sample(conn, &request);
         } else {
-            self.shared.server_metrics.greetings.fetch_add(1, Relaxed);
+            self.shared.statistics.server_metrics.greetings.fetch_add(1, Relaxed);
         }
     }
 
     fn on_resumption(&self) {
-        self.shared.server_metrics.resumptions.fetch_add(1, Relaxed);
+        self.shared.statistics.server_metrics.resumptions.fetch_add(1, Relaxed);
     }
 
     fn on_session(&self, conn: &Arc<ConnStats>, session: SessionId, timeout_ms: i32) {
@@ -192,11 +192,11 @@ impl Host for WorkerHost {
         // The answer to a greeting is no reply.
         if reply.bytes > 0 {
             let bytes = reply.bytes.saturating_sub(FRAME_LENGTH_BYTES);
-            self.shared.stats.replies.record(bytes);
+            self.shared.statistics.clients.replies.record(bytes);
             self.times().replied(bytes);
         }
         self.times().answered(reply.op, latency_us);
-        if self.shared.hot.is_slow(latency_ms) {
+        if self.shared.statistics.hot.is_slow(latency_ms) {
             self.keep_slow(conn, reply, path, latency_ms, now);
         }
     }
@@ -204,7 +204,7 @@ impl Host for WorkerHost {
     fn on_read(&self, op: OpCode, reply_bytes: usize) {
         self.turn.count(op.code());
         let bytes = reply_bytes.saturating_sub(FRAME_LENGTH_BYTES);
-        self.shared.stats.replies.record(bytes);
+        self.shared.statistics.clients.replies.record(bytes);
         self.times().replied(bytes);
     }
 
@@ -224,11 +224,11 @@ impl Host for WorkerHost {
     }
 
     fn on_auth_failed(&self) {
-        self.shared.stats.auth_failed.fetch_add(1, Relaxed);
+        self.shared.statistics.clients.auth_failed.fetch_add(1, Relaxed);
     }
 
     fn on_lost_contact(&self, silence_ms: u64, session_timeout_ms: i32) {
-        self.shared.server_metrics.out_of_contact.fetch_add(1, Relaxed);
-        self.shared.note_lost_contact(silence_ms, session_timeout_ms);
+        self.shared.statistics.server_metrics.out_of_contact.fetch_add(1, Relaxed);
+        self.shared.engine.note_lost_contact(silence_ms, session_timeout_ms);
     }
 }

@@ -47,7 +47,7 @@ impl InnerClient {
     pub(crate) fn new(shared: &Arc<Shared>, engine: &EngineHandle) -> InnerClient {
         InnerClient {
             front: Front::new(shared.of_front()),
-            host: WorkerHost::new(shared.clone(), shared.inner_worker()),
+            host: WorkerHost::new(shared.clone(), shared.mailboxes.inner_worker()),
             engine: engine.clone(),
             next_conn: 1,
         }
@@ -125,11 +125,11 @@ impl InnerClient {
                 return Ok(answer.to_vec());
             }
             let is_over = self.front.condition(conn, &self.host).is_none_or(|condition| condition.is_closing);
-            if is_over || self.host.shared.is_stopping() {
+            if is_over || self.host.shared.life.is_stopping() {
                 return Err(InnerError::NotServing);
             }
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || !self.host.shared.mailbox(self.host.worker).wait(left) {
+            if left.is_zero() || !self.host.shared.mailboxes.of(self.host.worker).wait(left) {
                 return Err(InnerError::TimedOut);
             }
         }

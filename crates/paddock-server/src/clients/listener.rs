@@ -104,7 +104,7 @@ fn accept_all(ports: Vec<Port>, workers: &[UnboundedSender<Accepted>], shared: &
     runtime.block_on(async {
         tokio::select! {
             biased;
-            () = shared.stopped() => {}
+            () = shared.life.stopped() => {}
             () = accept_on_all => {}
         }
     });
@@ -115,7 +115,7 @@ fn accept_all(ports: Vec<Port>, workers: &[UnboundedSender<Accepted>], shared: &
 async fn accept(Port { listener, protocol }: Port, workers: &[UnboundedSender<Accepted>], shared: &Shared) {
     let listener = match listener.listener().await {
         Ok(listener) => listener,
-        Err(error) => return shared.fail(error.into()),
+        Err(error) => return shared.life.fail(error.into()),
     };
     let mut next = workers.iter().cycle();
     let mut pace = Pace::new(0);
@@ -124,13 +124,13 @@ async fn accept(Port { listener, protocol }: Port, workers: &[UnboundedSender<Ac
         match listener.accept().await.and_then(|(socket, client)| Ok((socket.into_std()?, client))) {
             Ok((socket, client)) if is_in_reserve(&socket, Caller::Client) => {
                 let now_ms = shared.clock.monotonic_ms();
-                shared.hits.hit(LimitHit::Descriptors, Some(client), SessionId::NONE, now_ms, &"");
+                shared.limits.hits.hit(LimitHit::Descriptors, Some(client), SessionId::NONE, now_ms, &"");
             }
             Ok((socket, client)) => {
                 pace.per_second_max = shared.settings().client_limits.accepts_per_second_max;
                 if let Some(pause) = pace.pause(Instant::now()) {
                     let now_ms = shared.clock.monotonic_ms();
-                    shared.hits.hit(LimitHit::AcceptRate, Some(client), SessionId::NONE, now_ms, &"");
+                    shared.limits.hits.hit(LimitHit::AcceptRate, Some(client), SessionId::NONE, now_ms, &"");
                     tokio::time::sleep(pause).await;
                 }
                 let accepted = Accepted { socket, protocol };

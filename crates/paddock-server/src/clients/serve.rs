@@ -65,16 +65,16 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
         let deadline = if condition.is_greeting { Some(greeted_until) } else { closed_by };
         match next_readiness(&wire, condition, deadline).await {
             None if condition.is_greeting => {
-                return count(&worker.shared().server_metrics.silent_connections);
+                return count(&worker.shared().statistics.server_metrics.silent_connections);
             }
             None => return,
-            Some(Ready::Broken) => return count(&worker.shared().server_metrics.lost_connections),
+            Some(Ready::Broken) => return count(&worker.shared().statistics.server_metrics.lost_connections),
             Some(Ready::ToRead) => {
                 if condition.is_heavy && !condition.is_greeting {
                     turn = Some(heavy_turn(&worker).await);
                 }
                 match receive(&wire, &worker) {
-                    None => return count(&worker.shared().server_metrics.lost_connections),
+                    None => return count(&worker.shared().statistics.server_metrics.lost_connections),
                     Some(bytes) => has_received_much = bytes >= MUCH_BYTES,
                 }
             }

@@ -63,7 +63,7 @@ async fn accept(worker: Rc<Worker>, mut sockets: UnboundedReceiver<Accepted>) {
                 continue;
             }
         };
-        match &worker.shared().client_port {
+        match &worker.shared().opened.client_port {
             Some(_) if protocol != PortProtocol::Plaintext => {
                 tokio::task::spawn_local(welcome_and_serve(admitted, protocol, worker.clone()));
             }
@@ -83,7 +83,8 @@ async fn serve_to_the_end(wire: Rc<Wire>, worker: Rc<Worker>) {
 
 /// Serves a connection to a port that takes TLS.
 async fn welcome_and_serve(admitted: Admitted, protocol: PortProtocol, worker: Rc<Worker>) {
-    let port = worker.shared().client_port.as_ref().expect("a port that takes TLS has keys and certificates");
+    let port =
+        worker.shared().opened.client_port.as_ref().expect("a port that takes TLS has keys and certificates");
     let Some(_handshake) = Handshake::begin(worker.shared()) else {
         worker.hit(LimitHit::Handshakes, admitted.address, &"");
         return worker.dismiss(admitted.conn);
@@ -109,9 +110,9 @@ struct Handshake<'a>(&'a AtomicU32);
 impl Handshake<'_> {
     /// `None` if there are as many as there may be.
     fn begin(shared: &Shared) -> Option<Handshake<'_>> {
-        let handshake = Handshake(&shared.handshakes);
+        let handshake = Handshake(&shared.statistics.clients.handshakes);
         let max = shared.settings().client_limits.handshakes_max;
-        let others = shared.handshakes.fetch_add(1, Relaxed);
+        let others = shared.statistics.clients.handshakes.fetch_add(1, Relaxed);
         (max == 0 || others < max).then_some(handshake)
     }
 }
@@ -133,8 +134,8 @@ fn log_failure(failure: &ClientFailure, client: SocketAddr, worker: &Worker) {
 
 /// Delivers what the engine sends. When the member stops, goes on until no connection is left that waits for an answer.
 async fn deliver_mail(worker: &Rc<Worker>) {
-    let mailbox = || worker.shared().mailbox(worker.number);
-    while !worker.shared().is_stopping() {
+    let mailbox = || worker.shared().mailboxes.of(worker.number);
+    while !worker.shared().life.is_stopping() {
         mailbox().woken().await;
         worker.renew_settings();
         worker.deliver();

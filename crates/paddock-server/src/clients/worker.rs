@@ -111,7 +111,7 @@ impl Worker {
         let shared = self.shared();
         let settings = shared.settings();
         let (of_address_max, max) = (settings.connections_per_address_max, settings.connections_max);
-        let admitted = shared.stats.admit(conn, stats.clone(), of_address_max, max);
+        let admitted = shared.statistics.clients.admit(conn, stats.clone(), of_address_max, max);
         if let Err(reason) = admitted {
             let limit = match reason {
                 TooMany::FromAddress => LimitHit::ConnectionsOfAddress,
@@ -127,13 +127,13 @@ impl Worker {
 
     /// A client that has no session yet has hit a limit.
     pub(super) fn hit(&self, limit: LimitHit, client: SocketAddr, detail: &dyn std::fmt::Display) {
-        let (hits, now_ms) = (&self.shared().hits, self.shared().clock.monotonic_ms());
+        let (hits, now_ms) = (&self.shared().limits.hits, self.shared().clock.monotonic_ms());
         hits.hit(limit, Some(client), SessionId::NONE, now_ms, detail);
     }
 
     /// Lets a connection go that was never opened.
     pub(super) fn dismiss(&self, conn: ConnId) {
-        self.shared().stats.leave(conn);
+        self.shared().statistics.clients.leave(conn);
     }
 
     /// Takes an admitted connection in. With TLS, its client has proved the identities `ids`.
@@ -141,7 +141,7 @@ impl Worker {
         let Admitted { conn, address, stats, socket } = admitted;
         stats.is_secure.store(tls.is_some(), Ordering::Relaxed);
         if tls.as_ref().is_none_or(|session| session.certificate().is_none()) {
-            let events = &self.shared().server_metrics;
+            let events = &self.shared().statistics.server_metrics;
             let is_local = address.ip().to_canonical().is_loopback();
             let unproven = if is_local { &events.unproven_local } else { &events.unproven_remote };
             unproven.fetch_add(1, Ordering::Relaxed);
@@ -156,7 +156,7 @@ impl Worker {
     }
 
     fn cross_check(&self) -> Option<&CrossCheck> {
-        self.shared().cross_check.as_ref()
+        self.shared().opened.cross_check.as_ref()
     }
 
     /// The connection has ended.
@@ -166,10 +166,10 @@ impl Worker {
             check.closed(conn);
         }
         self.front.borrow_mut().leave(conn, &self.host);
-        self.shared().stats.leave(conn);
+        self.shared().statistics.clients.leave(conn);
         self.hand_over();
-        if self.shared().is_stopping() {
-            self.shared().mailbox(self.number).wake();
+        if self.shared().life.is_stopping() {
+            self.shared().mailboxes.of(self.number).wake();
         }
     }
 
@@ -211,7 +211,7 @@ impl Worker {
             self.group_commit.has_read(now_ms);
         }
         let is_worthwhile = self.group_commit.is_worthwhile(now_ms, self.outstanding());
-        if is_worthwhile && self.shared().role() == Role::Alone {
+        if is_worthwhile && self.shared().engine.role() == Role::Alone {
             self.group_commit.begin();
         } else {
             self.hand_over();
@@ -277,7 +277,7 @@ impl Worker {
         let Some(condition) = self.condition(wire) else { return };
         let at_once = self.is_one_alone.get()
             || condition.is_closing
-            || self.shared().is_stopping()
+            || self.shared().life.is_stopping()
             || condition.unsent_bytes >= flush_queue::BYTES_MAX;
         if at_once {
             wire.flush(&mut self.front.borrow_mut(), self.cross_check());
@@ -292,7 +292,7 @@ impl Worker {
             let is_flushed = wire.flush(&mut self.front.borrow_mut(), self.cross_check());
             let is_closing = self.condition(wire).is_none_or(|condition| condition.is_closing);
             // The task has to wait for a socket that does not take all, and to end a connection that has sent all.
-            if !is_flushed || is_closing || self.shared().is_stopping() {
+            if !is_flushed || is_closing || self.shared().life.is_stopping() {
                 wire.wake();
             }
         }

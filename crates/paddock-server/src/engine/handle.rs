@@ -16,6 +16,7 @@ use super::links;
 use super::owner::{Engine, Message, TurnEnd};
 use super::shell::MemberShell;
 use crate::error::ServerError;
+use crate::host::EngineHost;
 use crate::shared::Shared;
 use crate::statistics::request_times;
 
@@ -26,7 +27,7 @@ pub(crate) const BORROWED_TURNS_MAX: usize = 4;
 /// The engine of a member, and the way to it.
 pub(crate) fn new(shared: &Arc<Shared>, member: Member) -> (Engine, MemberHandle) {
     let (sender, messages) = crossbeam_channel::unbounded();
-    let shell = MemberShell::new(shared.clone());
+    let shell = MemberShell::new(EngineHost::new(shared.clone()));
     let engine = Engine::new(shared.clone(), member, shell, messages);
     (engine, MemberHandle { shared: shared.clone(), lock: Arc::new(CombiningLock::new(sender)) })
 }

@@ -57,7 +57,7 @@ pub(super) fn start(
             deliver(Input::Peer { from: from.into(), bytes: bytes.to_vec() }, is_quick);
         }
         LinkEvent::Down { peer } => {
-            of_links.contacts.note(peer, false, wall_ms());
+            of_links.statistics.contacts.note(peer, false, wall_ms());
             deliver(Input::LinkLost { peer: peer.into() }, false);
         }
         LinkEvent::Listening(addresses) => {
@@ -65,9 +65,9 @@ pub(super) fn start(
                 warn_of_open_port(open, tls_mode);
             }
         }
-        LinkEvent::NotListening(error) => of_links.fail(ServerError::Links(error)),
+        LinkEvent::NotListening(error) => of_links.life.fail(ServerError::Links(error)),
         LinkEvent::Up { peer } => {
-            of_links.contacts.note(peer, true, wall_ms());
+            of_links.statistics.contacts.note(peer, true, wall_ms());
             tracing::debug!(peer, "link to a peer is up");
         }
     })

@@ -8,22 +8,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError};
-use paddock_front::LimitHit;
-use paddock_member::{Member, MemberError, Shell as _, Work};
+use paddock_member::{Member, MemberError, Work};
 use paddock_replica::{Cluster, Input};
-use paddock_state::{ClientInput, RefusedWatches, Serving};
+use paddock_state::{ClientInput, Serving};
 
 use super::combining::Rest;
 use super::shell::MemberShell;
 use crate::engine::member_profile::MemberProfile;
-use crate::host::QuotaReport;
+use crate::engine_report::EngineReport;
 use crate::peers::Links;
 use crate::shared::Shared;
 use crate::statistics::request_times::Stage;
 
 const TICK: Duration = Duration::from_millis(Member::TICK_MS);
-/// The time between two slices of the watches that connections leave behind, in which everybody else finds the state free.
-const SWEEP_PAUSE: Duration = Duration::from_millis(1);
 /// Pause between two looks at what the other members are told of this one.
 const PROFILE_INTERVAL: Duration = Duration::from_secs(5);
 /// Messages that are taken, at most, before the writes in them are synced.
@@ -51,10 +48,7 @@ pub(crate) struct Engine {
     shell: MemberShell,
     messages: Receiver<Message>,
     next_tick: Instant,
-    /// Time at which watches of connections that are gone are removed next.
-    next_sweep: Instant,
     next_profile: Instant,
-    quota_report: QuotaReport,
     /// Number of inputs that the last turn took.
     inputs_taken: usize,
     /// An entry of the log whose way to a quorum is timed.
@@ -101,9 +95,7 @@ impl Engine {
             shell,
             messages,
             next_tick: now + TICK,
-            next_sweep: now,
             next_profile: now,
-            quota_report: QuotaReport::new(now),
             inputs_taken: 0,
             replicating: None,
             is_slow: false,
@@ -116,13 +108,11 @@ impl Engine {
         let started = Instant::now();
         self.carry_out(&mut || {})?;
         let standing = self.member.standing();
-        let mut start = self.shared.server_metrics.start.lock();
+        let mut start = self.shared.statistics.server_metrics.start.lock();
         start.replay_ms = started.elapsed().as_millis() as u64;
         start.replayed = standing.applied.saturating_sub(standing.snapshot);
         drop(start);
-        self.shared.set_confirmed(self.member.confirmed_ms());
-        self.shared.set_role(self.member.role());
-        self.shared.set_standing(standing);
+        self.shared.publish(self.report());
         Ok(())
     }
 
@@ -149,7 +139,7 @@ impl Engine {
             match self.messages.try_recv() {
                 Ok(Message::Clients(inputs, handed_over)) => {
                     if let Some(handed_over) = handed_over {
-                        self.shared.times.engine.passed(Stage::Queue, handed_over);
+                        self.shared.statistics.times.engine.passed(Stage::Queue, handed_over);
                     }
                     self.inputs_taken += inputs.len();
                     self.member.take(&self.shell, inputs.into_iter().map(Input::Client));
@@ -185,44 +175,28 @@ impl Engine {
     }
 
     pub(super) fn rest(&self) -> Rest {
-        let until = self.next_tick.min(self.next_sweep);
+        let until = self.next_tick.min(self.shell.host.next_sweep());
         Rest { until, expects_more: self.inputs_taken >= INPUTS_OF_CROWD }
     }
 
-    /// Removes some of the watches that connections have left behind, if it is time. There may be millions.
+    /// Removes some of the watches that connections have left behind, if it is time.
     pub(super) fn sweep_watches(&mut self) {
-        let now = Instant::now();
-        if now >= self.next_sweep {
-            let is_more = self.look_after_watches();
-            self.next_sweep = Instant::now() + if is_more { SWEEP_PAUSE } else { TICK };
-        }
+        self.shell.host.sweep_watches();
     }
 
-    /// Removes some of the watches of connections that are gone, and tells of those that were refused. True if there is more to remove.
-    fn look_after_watches(&mut self) -> bool {
-        let state = self.shared.state.read();
-        let (started, forgotten) = (Instant::now(), state.state().watch_statistics().forgotten_watchers);
-        let is_more = state.state().sweep_watches();
-        if is_more || state.state().watch_statistics().forgotten_watchers > forgotten {
-            self.shared.server_metrics.watch_sweeps.record_since(started);
+    fn report(&self) -> EngineReport {
+        EngineReport {
+            role: self.member.role(),
+            standing: self.member.standing(),
+            confirmed_ms: self.member.confirmed_ms(),
         }
-        let refused = state.state().take_refused_watches();
-        drop(state);
-        if let Some(RefusedWatches { count, last, to_close }) = refused {
-            let (client, session) = self.shared.stats.client(last);
-            let now_ms = self.shared.clock.monotonic_ms();
-            self.shared.hits.hit_often(LimitHit::Watches, count, client, session, now_ms, &"");
-            self.shell.change(|_, out| to_close.into_iter().for_each(|conn| out.close(conn)));
-        }
-        is_more
     }
 
     fn tick(&mut self) -> Result<(), MemberError> {
         self.next_tick = Instant::now() + TICK;
         self.member.tick(&mut self.shell)?;
-        self.shared.set_role(self.member.role());
-        self.shared.set_standing(self.member.standing());
-        self.quota_report.tell(&self.shared);
+        let report = self.report();
+        self.shell.host.publish(report);
         self.tell_profile();
         Ok(())
     }
@@ -242,9 +216,9 @@ impl Engine {
         loop {
             let (syncs, start) = (self.member.syncs(), Instant::now());
             let work = self.member.work(&mut self.shell)?;
-            self.shared.set_confirmed(self.member.confirmed_ms());
+            self.shared.note_contact(self.member.confirmed_ms());
             if self.member.syncs() != syncs {
-                self.shared.stats.fsyncs.store(self.member.syncs(), Relaxed);
+                self.shared.statistics.clients.fsyncs.store(self.member.syncs(), Relaxed);
                 self.note_sync(start);
             }
             self.note_replicated();
@@ -261,9 +235,9 @@ impl Engine {
         let now = Instant::now();
         let length = now - start;
         self.is_slow = length > BORROWED_MAX;
-        self.shared.times.engine.spent(Stage::Sync, length.as_micros() as u64);
+        self.shared.statistics.times.engine.spent(Stage::Sync, length.as_micros() as u64);
         if self.replicating.is_none() {
-            self.shared.server_metrics.entries.note_own_ack(self.member.role(), start);
+            self.shared.statistics.server_metrics.entries.note_own_ack(self.member.role(), start);
             let entry = self.member.last_entry();
             self.replicating = Some(Replicating { entry, proposed: start, synced: now });
         }
@@ -275,8 +249,8 @@ impl Engine {
             && self.member.committed_entry() >= entry
         {
             self.replicating = None;
-            self.shared.times.engine.passed(Stage::Replicate, synced);
-            self.shared.server_metrics.entries.note_quorum_ack(self.member.role(), proposed);
+            self.shared.statistics.times.engine.passed(Stage::Replicate, synced);
+            self.shared.statistics.server_metrics.entries.note_quorum_ack(self.member.role(), proposed);
         }
     }
 
@@ -286,7 +260,7 @@ impl Engine {
         let (last, committed) = std::mem::replace(&mut self.seen, now);
         if now != (last, committed) {
             let (added, committed) = (now.0.saturating_sub(last), now.1.saturating_sub(committed));
-            self.shared.server_metrics.entries.note_progress(self.member.role(), added, committed);
+            self.shared.statistics.server_metrics.entries.note_progress(self.member.role(), added, committed);
         }
     }
 

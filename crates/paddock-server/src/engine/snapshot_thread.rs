@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use paddock_member::{SnapshotOrder, Taken};
+use paddock_member::{SnapshotOrder, StateLock, Taken};
+use paddock_replica::Replicated;
 use paddock_storage::SnapshotError;
 
 use crate::shared::Shared;
@@ -28,7 +29,7 @@ pub(crate) struct SnapshotThread {
 impl SnapshotThread {
     pub(crate) fn begin(&mut self, shared: &Arc<Shared>, order: SnapshotOrder) {
         assert!(self.under_way.is_none(), "two snapshots at the same time");
-        shared.snapshots.begin();
+        shared.statistics.snapshots.begin();
         let of_thread = shared.clone();
         let thread = try_spawn("snapshot", move || {
             let shared = of_thread;
@@ -41,15 +42,15 @@ impl SnapshotThread {
                 .ok()
                 .map(|taken| SnapshotTaken { path: taken.path.clone(), zxid: taken.zxid });
             if taken.is_some() {
-                shared.server_metrics.snapshots.record_since(started);
+                shared.statistics.server_metrics.snapshots.record_since(started);
             }
-            shared.snapshots.end(taken);
+            shared.statistics.snapshots.end(taken);
             result
         });
         match thread {
             Ok(thread) => self.under_way = Some(thread),
             Err(source) => {
-                shared.snapshots.end(None);
+                shared.statistics.snapshots.end(None);
                 let path = shared.config.data_dir.clone();
                 self.failed =
                     Some(SnapshotError::Io { action: "start a thread for a snapshot of", path, source });
@@ -80,4 +81,10 @@ fn step_back() {
 
 fn join(thread: JoinHandle<Result<Taken, SnapshotError>>) -> Result<Taken, SnapshotError> {
     thread.join().expect("the snapshot's thread does not panic")
+}
+
+impl StateLock for Shared {
+    fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
+        change(&mut self.state.write())
+    }
 }

@@ -4,18 +4,17 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use paddock_etcd::{Answer, Call, CallError, CallId, Input, WatchMessage, WatchOrder, rpc};
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::channel::lost;
 use super::connection::Connection;
+use crate::host::Inbox;
 
 /// Makes a call and tells the engine what came of it.
-pub(super) async fn call(connection: Rc<Connection>, id: CallId, call: Call, inbox: UnboundedSender<Input>) {
+pub(super) async fn call(connection: Rc<Connection>, id: CallId, call: Call, inbox: Inbox<Input>) {
     let since = Instant::now();
     let result = answer(&connection, &call).await;
     connection.stats.called(&call, since.elapsed(), result.is_err());
-    // The engine may have ended.
-    let _ = inbox.send(Input::Answer(id, result));
+    inbox.tell(Input::Answer(id, result));
 }
 
 async fn answer(connection: &Connection, call: &Call) -> Result<Answer, CallError> {
@@ -25,9 +24,9 @@ async fn answer(connection: &Connection, call: &Call) -> Result<Answer, CallErro
 }
 
 /// Tells the engine what a watch stream says, until it ends.
-pub(super) async fn watch(connection: Rc<Connection>, order: WatchOrder, inbox: UnboundedSender<Input>) {
+pub(super) async fn watch(connection: Rc<Connection>, order: WatchOrder, inbox: Inbox<Input>) {
     let generation = order.generation;
-    let tell = |message| drop(inbox.send(Input::Watch { generation, message }));
+    let tell = |message| inbox.tell(Input::Watch { generation, message });
     let ended = match follow(&connection, &order, &tell).await {
         Ok(()) => "etcd ended it".to_owned(),
         Err(error) => error.to_string(),

@@ -61,7 +61,7 @@ pub(crate) fn of_clickhouse(shared: &Shared) -> Vec<Metric> {
 
 /// Facts that ClickHouse looks at now and then.
 fn asynchronous(shared: &Shared, s: &Status) -> Vec<Metric> {
-    let role = shared.role();
+    let role = shared.engine.role();
     let watches = status::watches(shared);
     let (open_files, max_files) = process::file_descriptors();
     let followers =

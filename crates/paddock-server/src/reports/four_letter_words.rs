@@ -120,7 +120,7 @@ fn find(word: [u8; 4]) -> Option<(&'static str, &'static Speed)> {
 
 /// As ZooKeeper's `IsroCommand`: a client takes `rw` for a quorum.
 fn is_read_only(shared: &Shared) -> String {
-    match shared.role() {
+    match shared.engine.role() {
         Role::ReadOnly => "ro",
         Role::Looking => "null",
         Role::Alone | Role::Leader | Role::Follower | Role::Observer => "rw",

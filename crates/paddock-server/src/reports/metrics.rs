@@ -40,8 +40,8 @@ impl MetricsFormat {
 /// Metrics under ZooKeeper's names and Paddock's own.
 pub(crate) fn page(shared: &Shared, format: MetricsFormat) -> String {
     let mut page = String::new();
-    shared.times.print(&mut page);
-    if let Some(etcd) = &shared.etcd {
+    shared.statistics.times.print(&mut page);
+    if let Some(etcd) = &shared.statistics.etcd {
         etcd.print(&mut page);
     }
     page + &print(of_zookeeper(shared).into_iter().chain(of_paddock(shared)), format)

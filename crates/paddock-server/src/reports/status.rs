@@ -75,7 +75,7 @@ impl Status {
     }
 
     pub(crate) fn of(shared: &Shared) -> Status {
-        let (stats, role) = (&shared.stats, shared.role());
+        let (stats, role) = (&shared.statistics.clients, shared.engine.role());
         let (outstanding, latency) = (stats.waiting(), stats.latency());
         let state = shared.state.read();
         let tree = state.tree();
@@ -100,17 +100,21 @@ impl Status {
             watches: state.state().watch_count(),
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
-            client_buffer_bytes: shared.client_buffers.held(),
-            snapshots_failed: shared.snapshots.failures(),
-            limit_hits: LimitHit::ALL.map(|limit| (limit, shared.hits.count(limit))),
-            handshakes: shared.handshakes.load(Relaxed),
-            memory: (Some(shared.memory.max()).filter(|max| *max != u64::MAX), shared.memory.is_exceeded()),
+            client_buffer_bytes: shared.limits.buffers.held(),
+            snapshots_failed: shared.statistics.snapshots.failures(),
+            limit_hits: LimitHit::ALL.map(|limit| (limit, shared.limits.hits.count(limit))),
+            handshakes: shared.statistics.clients.handshakes.load(Relaxed),
+            memory: (
+                Some(shared.limits.memory.max()).filter(|max| *max != u64::MAX),
+                shared.limits.memory.is_exceeded(),
+            ),
             fsyncs: stats.fsyncs.load(Relaxed),
             differing: stats.differing.load(Relaxed),
             voters: state.membership().voters.len(),
             leads_for_ms: shared.leads_for_ms(),
-            standing: shared.standing(),
+            standing: shared.engine.standing(),
             spans: shared
+                .statistics
                 .spans
                 .as_ref()
                 .map(|spans| (spans.counts.exported.load(Relaxed), spans.counts.dropped.load(Relaxed))),

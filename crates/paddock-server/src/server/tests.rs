@@ -23,7 +23,7 @@ fn keys_that_only_one_port_can_use_are_taken_by_neither() {
     .unwrap();
 
     let before = server.settings();
-    let of_clients = || server.shared.client_port.as_ref().unwrap().settings();
+    let of_clients = || server.shared.opened.client_port.as_ref().unwrap().settings();
     let mut wanted = before.clone();
     let tls = wanted.tls.as_mut().unwrap();
     (tls.client_auth, tls.trust_store) = (ClientAuth::None, None);

@@ -268,6 +268,8 @@ pub(crate) struct Stats {
     /// Syncs of the transaction log.
     pub(crate) fsyncs: AtomicU64,
     pub(crate) differing: AtomicU64,
+    /// TLS handshakes of clients under way.
+    pub(crate) handshakes: AtomicU32,
     /// ZooKeeper's trace mask, which changes nothing but itself here.
     pub(crate) trace_mask: AtomicI64,
     conns: Mutex<Conns>,
@@ -289,6 +291,7 @@ impl Stats {
             auth_failed: 0.into(),
             fsyncs: 0.into(),
             differing: 0.into(),
+            handshakes: 0.into(),
             trace_mask: TRACE_MASK.into(),
             conns: Mutex::default(),
         }

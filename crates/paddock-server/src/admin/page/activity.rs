@@ -23,7 +23,7 @@ fn answer(admin: &Admin, request: &Request) -> Result<Response, Response> {
     let shared = &*admin.shared;
     let viewer = Viewer::of(admin, request).map_err(refused_by)?;
     let now = shared.clock.now();
-    let (paths, sessions) = shared.hot.top(now.monotonic_ms, TOP);
+    let (paths, sessions) = shared.statistics.hot.top(now.monotonic_ms, TOP);
     let paths = paths.iter().map(|(path, weight)| {
         json!({ "path": viewer.shown(path), "requests": weight.requests, "bytes": weight.bytes })
     });
@@ -33,7 +33,7 @@ fn answer(admin: &Admin, request: &Request) -> Result<Response, Response> {
     Ok(Response::json(&json!({
         "paths": paths.collect::<Vec<_>>(),
         "sessions": sessions.collect::<Vec<_>>(),
-        "slow": shared.hot.slowest(now.wall_ms).iter().map(|request| slow(request, &viewer)).collect::<Vec<_>>(),
+        "slow": shared.statistics.hot.slowest(now.wall_ms).iter().map(|request| slow(request, &viewer)).collect::<Vec<_>>(),
     })))
 }
 

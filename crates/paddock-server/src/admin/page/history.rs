@@ -7,7 +7,7 @@ use crate::http::{Request, Response};
 use crate::statistics::history::Moment;
 
 pub(crate) fn history(admin: &Admin, _: Request) -> Response {
-    let moments: Vec<Value> = admin.shared.history.moments().iter().map(shown).collect();
+    let moments: Vec<Value> = admin.shared.statistics.history.moments().iter().map(shown).collect();
     Response::json(&json!({ "moments": moments }))
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
     };
     Response::json(&json!({
         "member": shared.config.member,
-        "role": role_name(shared.role()),
+        "role": role_name(shared.engine.role()),
         "version": version_and_date(),
         "uptime_ms": status.uptime_ms,
         "time_ms": now.wall_ms,
@@ -58,8 +58,8 @@ pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
             "differing": status.differing,
         },
         "bounds": { "request_us": request_us, "stage_us": stage_us },
-        "operations": all(shared.times.operations().map(|(name, times)| (name, times.counts)).collect()),
-        "stages": all(shared.times.stages().map(|(name, times)| (name, times.counts)).collect()),
+        "operations": all(shared.statistics.times.operations().map(|(name, times)| (name, times.counts)).collect()),
+        "stages": all(shared.statistics.times.stages().map(|(name, times)| (name, times.counts)).collect()),
     }))
 }
 
@@ -99,7 +99,7 @@ fn one(member: &EnsembleMember, shared: &Shared, status: &Status) -> Value {
     } else {
         told.and_then(|(_, profile)| MemberProfile::decode(profile).ok())
     };
-    let contact = shared.contacts.of(member.id);
+    let contact = shared.statistics.contacts.of(member.id);
     // A leader hears more than that the link is up.
     let is_lost = standing.is_some_and(|follower| !follower.is_heard);
     let answers = contact.is_some_and(|contact| contact.answers) && !is_lost;

@@ -55,7 +55,7 @@ fn session_id(text: &str) -> Option<SessionId> {
 
 /// Connections of this member, by the session that each serves.
 fn connections(shared: &Shared) -> HashMap<SessionId, Arc<ConnStats>> {
-    let conns = shared.stats.conns().into_iter();
+    let conns = shared.statistics.clients.conns().into_iter();
     conns.map(|(_, conn)| (SessionId(conn.session.load(Relaxed)), conn)).collect()
 }
 

@@ -19,7 +19,7 @@ const SESSIONLESS_MS: i64 = 10_000;
 
 pub(super) fn dump(operator: &Operator, sees: Sees<'_>) -> String {
     let shared = &operator.shared;
-    if status::mode(shared.role()).is_none() {
+    if status::mode(shared.engine.role()).is_none() {
         return NOT_SERVING.into();
     }
     let mut out = String::from("SessionTracker dump:\n");
@@ -55,7 +55,7 @@ impl Display for Named {
 fn connections(shared: &Shared) -> String {
     let tick_ms = i64::from(shared.config.tick_ms).max(1);
     let mut by_expiry = std::collections::BTreeMap::<i64, Vec<Named>>::new();
-    for (_, conn) in shared.stats.conns() {
+    for (_, conn) in shared.statistics.clients.conns() {
         let has_session = conn.session.load(Relaxed) != 0;
         let timeout_ms = if has_session { conn.timeout_ms.load(Relaxed).into() } else { SESSIONLESS_MS };
         let expiry_ms = conn.last_response_ms.load(Relaxed).max(conn.established_ms) + timeout_ms;

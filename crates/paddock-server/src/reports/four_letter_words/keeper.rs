@@ -41,7 +41,7 @@ pub(super) fn yield_lead(operator: &Operator) -> String {
 
 /// Places in the log. Entries that are applied are not cached as ClickHouse Keeper caches them.
 pub(super) fn log_info(operator: &Operator) -> String {
-    let standing = operator.shared.standing();
+    let standing = operator.shared.engine.standing();
     let (snapshot, first) = (standing.snapshot, standing.snapshot + 1);
     let facts = [
         ("first_log_idx", first.min(standing.last_entry)),

@@ -23,7 +23,7 @@ pub(super) fn server(operator: &Operator) -> String {
 
 pub(super) fn server_and_clients(operator: &Operator) -> String {
     let mut clients = String::from("Clients:\n");
-    for (_, conn) in operator.shared.stats.conns() {
+    for (_, conn) in operator.shared.statistics.clients.conns() {
         clients += &brief(&conn);
         clients += ")\n";
     }
@@ -59,7 +59,7 @@ fn facts(shared: &Shared) -> String {
 
 pub(super) fn connections(operator: &Operator) -> String {
     let mut out = String::new();
-    for (_, conn) in operator.shared.stats.conns() {
+    for (_, conn) in operator.shared.statistics.clients.conns() {
         out += &brief(&conn);
         if conn.session.load(Relaxed) != 0 {
             out += &details(&conn);
@@ -126,25 +126,25 @@ pub(super) fn monitor(operator: &Operator) -> String {
 }
 
 pub(super) fn reset(operator: &Operator) -> String {
-    if status::mode(operator.shared.role()).is_none() {
+    if status::mode(operator.shared.engine.role()).is_none() {
         return NOT_SERVING.into();
     }
-    operator.shared.stats.reset();
+    operator.shared.statistics.clients.reset();
     "Server stats reset.\n".into()
 }
 
 pub(super) fn reset_connections(operator: &Operator) -> String {
-    if status::mode(operator.shared.role()).is_none() {
+    if status::mode(operator.shared.engine.role()).is_none() {
         return NOT_SERVING.into();
     }
-    operator.shared.stats.reset_conns();
+    operator.shared.statistics.clients.reset_conns();
     "Connection stats reset.\n".into()
 }
 
 pub(super) fn trace_mask(shared: &Shared) -> String {
-    shared.stats.trace_mask.load(Relaxed).to_string()
+    shared.statistics.clients.trace_mask.load(Relaxed).to_string()
 }
 
 pub(super) fn set_trace_mask(shared: &Shared, mask: i64) {
-    shared.stats.trace_mask.store(mask, Relaxed);
+    shared.statistics.clients.trace_mask.store(mask, Relaxed);
 }

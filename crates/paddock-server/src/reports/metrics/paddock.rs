@@ -13,7 +13,7 @@ use crate::statistics::version::version_and_date;
 /// Metrics of Paddock's own, and of its process under the names that are common with Prometheus.
 pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
     let s = Status::of(shared);
-    let role = role_name(shared.role());
+    let role = role_name(shared.engine.role());
     let disk = process::disk_bytes(&shared.config.data_dir);
     let clock_s = shared.clock.now().wall_ms as f64 / 1e3;
     let start_s = shared.clock.now().wall_ms / 1000 - (s.uptime_ms / 1000) as i64;

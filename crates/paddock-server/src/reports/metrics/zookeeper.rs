@@ -24,19 +24,19 @@ pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {
     }
     metrics.extend(of_bytes(shared, &status));
     metrics.extend(of_state(&status));
-    metrics.extend(of_connections(&shared.server_metrics, &status));
+    metrics.extend(of_connections(&shared.statistics.server_metrics, &status));
     metrics.extend(of_limits(&status));
     metrics.extend(of_disk(shared, &status));
     metrics.extend(of_watches(shared));
-    metrics.extend(of_ensemble(&shared.server_metrics, &status));
+    metrics.extend(of_ensemble(&shared.statistics.server_metrics, &status));
     metrics.extend(of_quotas(shared));
-    if let Some(etcd) = &shared.etcd {
+    if let Some(etcd) = &shared.statistics.etcd {
         metrics.extend(etcd.metrics());
     }
-    if let Some(cross_check) = &shared.cross_check {
+    if let Some(cross_check) = &shared.opened.cross_check {
         metrics.extend(cross_check.stats.metrics());
     }
-    if let Some(audit) = &shared.audit {
+    if let Some(audit) = &shared.opened.audit {
         let help = "Lines of the audit log that could not be written";
         metrics.push(counter("audit_lines_lost", help, audit.lost()));
     }
@@ -65,7 +65,7 @@ fn of_traffic(s: &Status) -> Vec<Metric> {
 }
 
 fn of_bytes(shared: &Shared, s: &Status) -> Vec<Metric> {
-    let [received, replies, events] = shared.times.client_bytes();
+    let [received, replies, events] = shared.statistics.times.client_bytes();
     let (last, min, max) = s.reply_bytes;
     vec![
         counter("bytes_received_count", "Bytes that clients have sent", received),
@@ -77,12 +77,12 @@ fn of_bytes(shared: &Shared, s: &Status) -> Vec<Metric> {
         advanced_summary(
             "readlatency",
             "Times from requests that change nothing to their answers, in milliseconds",
-            shared.times.summary(false),
+            shared.statistics.times.summary(false),
         ),
         advanced_summary(
             "updatelatency",
             "Times from requests that go through the log to their answers, in milliseconds",
-            shared.times.summary(true),
+            shared.statistics.times.summary(true),
         ),
     ]
 }
@@ -192,7 +192,7 @@ fn of_limits(s: &Status) -> Vec<Metric> {
 
 /// Files, syncs and snapshots, and the member's start, which reads them.
 fn of_disk(shared: &Shared, s: &Status) -> Vec<Metric> {
-    let events = &shared.server_metrics;
+    let events = &shared.statistics.server_metrics;
     let (open_files, max_files) = process::file_descriptors();
     let StartTimes { recovery_ms, replay_ms, replayed } = *events.start.lock();
     vec![
@@ -265,7 +265,7 @@ fn of_watches(shared: &Shared) -> Vec<Metric> {
         advanced_summary(
             "dead_watchers_cleaner_latency",
             "Times in which watches of connections that ended were removed, a few hundred at a time, in milliseconds",
-            shared.server_metrics.watch_sweeps.get(),
+            shared.statistics.server_metrics.watch_sweeps.get(),
         ),
     ]
 }

@@ -58,7 +58,7 @@ pub(crate) fn sessions(shared: &Shared) -> BTreeMap<u64, Vec<SessionId>> {
 
 /// Sessions of this member's connections, and when each was answered last, in milliseconds since 1970.
 fn heard_ms(shared: &Shared) -> HashMap<SessionId, i64> {
-    let conns = shared.stats.conns();
+    let conns = shared.statistics.clients.conns();
     let heard = conns.iter().map(|(_, conn)| {
         let heard_ms = conn.last_response_ms.load(Relaxed).max(conn.established_ms);
         (SessionId(conn.session.load(Relaxed)), heard_ms)

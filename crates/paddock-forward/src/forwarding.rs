@@ -6,34 +6,13 @@
 //! Invariant: a connection with a queue has something in it that the source has not answered.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::mpsc::Sender;
 
 use paddock_proto::{ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
 use paddock_state::{ClientInput, ConnId, Connected, Outboxes, QueuedRead, Resumption, Serving, State};
 use paddock_tree::{AppliedTransaction, Command, Guess};
 
-/// A request for the source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourceRequest {
-    /// Comes back as the transaction that names this session and number. `ids` are the client's identities as a jute vector.
-    Write { session: SessionId, xid: i32, op: OpCode, ids: Vec<u8>, body: Vec<u8> },
-    /// Comes back as [`super::Mirror::caught_up`]; several in their order.
-    Sync { session: SessionId },
-    /// The session's client is here now. Comes back as [`super::Mirror::revalidated`].
-    Revalidate { session: SessionId, timeout_ms: i32 },
-    /// The session was heard. Does not come back.
-    Touch { session: SessionId, timeout_ms: i32 },
-}
-
-/// The way to the source, as long as it is connected. A request that cannot be sent is lost with the connection.
-pub type SourceLink = Box<dyn FnMut(Vec<SourceRequest>) + Send>;
-
-/// Answer to [`super::Mirror::hold`]: all that was sent to the source has been answered, and it has nothing that is not here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// Sessions without a connection here.
-    pub elsewhere: Vec<SessionId>,
-}
+use crate::contract::{Effects, Held, SourceRequest};
+use crate::mirror::Retired;
 
 /// Numbers of requests begin here: clients number theirs upwards from 1 or from the time, and are told apart by that.
 const FIRST_XID: i32 = i32::MIN;
@@ -66,19 +45,22 @@ enum Waiting {
     Unknown(Xid),
 }
 
-/// A caller that waits for the moment at which nothing is under way.
+/// A wait for the moment at which nothing is under way.
 #[derive(Debug)]
 struct Hold {
-    done: Sender<Held>,
     /// The source was asked for the last time.
     has_asked: bool,
     is_caught_up: bool,
 }
 
-pub(super) struct Forwarding {
-    link: Option<SourceLink>,
-    /// Requests for the source that have not been handed to the link.
+#[derive(Debug)]
+pub(crate) struct Forwarding {
+    /// True while the source is connected.
+    is_linked: bool,
+    /// Requests for the source that have not been sent.
     outgoing: Vec<SourceRequest>,
+    /// Present once nothing is under way, until it is told.
+    at_rest: Option<Held>,
     next_session: i64,
     next_xid: i32,
     conns: HashSet<ConnId>,
@@ -101,10 +83,11 @@ pub(super) struct Forwarding {
 
 impl Forwarding {
     /// Sessions that begin here get ids from this one on.
-    pub(super) fn new(next_session: i64) -> Forwarding {
+    pub(crate) fn new(next_session: i64) -> Forwarding {
         Forwarding {
-            link: None,
+            is_linked: false,
             outgoing: Vec::new(),
+            at_rest: None,
             next_session,
             next_xid: FIRST_XID,
             conns: HashSet::new(),
@@ -122,34 +105,34 @@ impl Forwarding {
     }
 
     /// True if clients can be served.
-    pub(super) fn is_serving(&self) -> bool {
-        self.link.is_some() || self.is_fenced
+    pub(crate) fn is_serving(&self) -> bool {
+        self.is_linked || self.is_fenced
     }
 
     /// Monotonic time in milliseconds up to which no session can have been ended without being told here.
-    pub(super) fn confirmed_ms(&self, now_ms: u64) -> u64 {
+    pub(crate) fn confirmed_ms(&self, now_ms: u64) -> u64 {
         if self.is_fenced { now_ms } else { self.heard_ms }
     }
 
-    pub(super) fn note_heard(&mut self, now_ms: u64) {
+    pub(crate) fn note_heard(&mut self, now_ms: u64) {
         self.heard_ms = now_ms;
     }
 
-    pub(super) fn begin_link(&mut self, link: SourceLink, now_ms: u64) {
-        (self.link, self.heard_ms) = (Some(link), now_ms);
+    pub(crate) fn begin_link(&mut self, now_ms: u64) {
+        (self.is_linked, self.heard_ms) = (true, now_ms);
     }
 
     /// The source is gone: it is not known what became of what is under way, and sessions may be ended. Clients ask again.
-    pub(super) fn end_link(&mut self, state: &State, out: &mut Outboxes) {
+    pub(crate) fn end_link(&mut self, state: &State, out: &mut Outboxes) {
         if !self.is_fenced {
             self.close_all(state, out);
-            self.link = None;
+            self.is_linked = false;
             self.release(state, out);
         }
     }
 
     /// Closes all connections.
-    pub(super) fn close_all(&mut self, state: &State, out: &mut Outboxes) {
+    pub(crate) fn close_all(&mut self, state: &State, out: &mut Outboxes) {
         for conn in self.conns.drain() {
             state.drop_watches(conn);
             out.close(conn);
@@ -163,15 +146,21 @@ impl Forwarding {
         self.revalidations.clear();
     }
 
-    /// Hands requests to the source. To be called while the state is not held.
-    pub(super) fn send(&mut self) {
-        let outgoing = std::mem::take(&mut self.outgoing);
-        if let Some(link) = self.link.as_mut().filter(|_| !outgoing.is_empty()) {
-            link(outgoing);
+    /// Requests for the source, and whether nothing is under way any more. Without a connection requests are lost.
+    pub(crate) fn take_effects(&mut self) -> Effects {
+        let mut requests = std::mem::take(&mut self.outgoing);
+        if !self.is_linked {
+            requests.clear();
         }
+        Effects { requests, held: self.at_rest.take() }
     }
 
-    pub(super) fn take(&mut self, input: ClientInput, state: &State, out: &mut Outboxes) {
+    /// True from `hold` on, until it is told that nothing is under way.
+    pub(crate) fn is_coming_to_rest(&self) -> bool {
+        self.hold.is_some()
+    }
+
+    pub(crate) fn take(&mut self, input: ClientInput, state: &State, out: &mut Outboxes) {
         match &mut self.held {
             Some(held) if !matches!(input, ClientInput::Touch { .. }) => {
                 // Its connection was closed, and has not heard of it. Connections that ask for a session ask for nothing else before they get it.
@@ -190,7 +179,7 @@ impl Forwarding {
 
     fn answer(&mut self, input: ClientInput, state: &State, out: &mut Outboxes) {
         match input {
-            ClientInput::Connect { conn, .. } | ClientInput::Resume { conn, .. } if self.link.is_none() => {
+            ClientInput::Connect { conn, .. } | ClientInput::Resume { conn, .. } if !self.is_linked => {
                 self.conns.insert(conn);
                 out.close(conn);
             }
@@ -280,7 +269,7 @@ impl Forwarding {
     }
 
     /// A transaction has been shown.
-    pub(super) fn note_transaction(
+    pub(crate) fn note_transaction(
         &mut self,
         change: &AppliedTransaction,
         state: &State,
@@ -334,7 +323,7 @@ impl Forwarding {
     }
 
     /// The oldest sync is answered.
-    pub(super) fn note_caught_up(&mut self, state: &State, out: &mut Outboxes) {
+    pub(crate) fn note_caught_up(&mut self, state: &State, out: &mut Outboxes) {
         match self.syncs.pop_front() {
             Some(Some(conn)) => {
                 let Some(queue) = self.queues.get_mut(&conn) else { return };
@@ -355,7 +344,7 @@ impl Forwarding {
     }
 
     /// The source knows if a session lives whose client came here.
-    pub(super) fn note_revalidated(
+    pub(crate) fn note_revalidated(
         &mut self,
         session: SessionId,
         lives: bool,
@@ -424,13 +413,13 @@ impl Forwarding {
     }
 
     /// Holds back what clients ask from now on, and tells when nothing is under way any more.
-    pub(super) fn hold(&mut self, done: Sender<Held>) {
+    pub(crate) fn hold(&mut self) {
         self.held.get_or_insert_default();
-        self.hold = Some(Hold { done, has_asked: false, is_caught_up: false });
+        self.hold = Some(Hold { has_asked: false, is_caught_up: false });
     }
 
     /// Tells the caller that waits for it that nothing is under way. To be called after everything that may have been the last of it.
-    pub(super) fn look_at_hold(&mut self, state: &State) {
+    pub(crate) fn look_at_hold(&mut self, state: &State) {
         let is_quiet = self.pending.is_empty() && self.revalidations.is_empty() && self.syncs.is_empty();
         let Some(hold) = self.hold.as_mut().filter(|_| is_quiet) else { return };
         if !hold.has_asked {
@@ -441,28 +430,27 @@ impl Forwarding {
             let sessions = state.tree().sessions().map(|(session, _)| session);
             let elsewhere = sessions.filter(|session| self.serving.conn(*session).is_none()).collect();
             self.is_fenced = true;
-            let hold = self.hold.take().expect("it was there");
-            // A caller that does not wait for it any more lets it go.
-            let _ = hold.done.send(Held { elsewhere });
+            self.hold = None;
+            self.at_rest = Some(Held { elsewhere });
         }
     }
 
     /// No member takes over: what was held back goes to the source.
-    pub(super) fn release(&mut self, state: &State, out: &mut Outboxes) {
-        (self.hold, self.is_fenced) = (None, false);
+    pub(crate) fn release(&mut self, state: &State, out: &mut Outboxes) {
+        (self.hold, self.at_rest, self.is_fenced) = (None, None, false);
         for input in self.held.take().unwrap_or_default() {
             self.answer(input, state, out);
         }
     }
 
     /// Ends it: inputs that were held back, and the connection of each session.
-    pub(super) fn retire(&mut self) -> (Vec<ClientInput>, Serving) {
+    pub(crate) fn retire(&mut self) -> Retired {
         assert!(self.is_fenced, "nothing is under way");
-        (self.held.take().unwrap_or_default(), std::mem::take(&mut self.serving))
+        Retired { held: self.held.take().unwrap_or_default(), serving: std::mem::take(&mut self.serving) }
     }
 }
 
-fn answer_read(read: &QueuedRead, state: &State, out: &mut Outboxes) {
+pub(crate) fn answer_read(read: &QueuedRead, state: &State, out: &mut Outboxes) {
     let QueuedRead { client, xid, op, body } = read;
     if out.is_full(client.conn) {
         out.close(client.conn);

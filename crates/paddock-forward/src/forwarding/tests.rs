@@ -1,8 +1,5 @@
 //! Requests of clients and the words of their source, one by one.
 
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
-
 use paddock_proto::{Dialect, Zxid};
 use paddock_state::{Client, Parcel, ProvenIds, Resumption};
 use paddock_tree::Tree;
@@ -19,19 +16,18 @@ struct Story {
     forwarding: Forwarding,
     state: State,
     out: Outboxes,
-    sent: Arc<Mutex<Vec<SourceRequest>>>,
+    held: Option<Held>,
+    sent: Vec<SourceRequest>,
 }
 
 impl Story {
     /// A source that is connected, and a client whose session it knows.
     fn begin() -> Story {
-        let sent = Arc::new(Mutex::new(Vec::new()));
         let mut tree = Tree::new();
         tree.install_session(SESSION, 4000, 1);
         let (state, out) = (State::new(tree), Outboxes::new(1));
-        let mut story = Story { forwarding: Forwarding::new(100), state, out, sent: sent.clone() };
-        let link = Box::new(move |requests| sent.lock().unwrap().extend(requests));
-        story.forwarding.begin_link(link, 0);
+        let mut story = Story { forwarding: Forwarding::new(100), state, out, held: None, sent: Vec::new() };
+        story.forwarding.begin_link(0);
         story.resume_on(conn());
         assert_eq!(story.sent(), [SourceRequest::Revalidate { session: SESSION, timeout_ms: 4000 }]);
         story.forwarding.note_revalidated(SESSION, true, &story.state, &mut story.out);
@@ -92,9 +88,22 @@ impl Story {
         self.forwarding.note_transaction(&change, &self.state, &mut self.out);
     }
 
+    /// Takes what the engine wants done.
+    fn look(&mut self) {
+        let Effects { requests, held } = self.forwarding.take_effects();
+        self.sent.extend(requests);
+        self.held = held.or(self.held.take());
+    }
+
+    /// The answer to `hold`, if it has come.
+    fn held(&mut self) -> Option<Held> {
+        self.look();
+        self.held.take()
+    }
+
     fn sent(&mut self) -> Vec<SourceRequest> {
-        self.forwarding.send();
-        std::mem::take(&mut self.sent.lock().unwrap())
+        self.look();
+        std::mem::take(&mut self.sent)
     }
 
     /// Numbers of the writes that were sent.
@@ -202,22 +211,21 @@ fn nothing_is_held_ready_before_everything_is_answered() {
     let mut story = Story::begin();
     story.write(1);
     let numbers = story.numbers();
-    let (done, held) = mpsc::channel();
-    story.forwarding.hold(done);
+    story.forwarding.hold();
     story.forwarding.look_at_hold(&story.state);
     story.write(2);
     assert!(story.sent().is_empty(), "it is held back, and the first one is under way");
     story.commit(SESSION, numbers[0], Ok(Vec::new()));
     assert_eq!(story.sent(), [SourceRequest::Sync { session: SessionId::NONE }]);
-    assert!(held.try_recv().is_err(), "the source may have more");
+    assert_eq!(story.held(), None, "the source may have more");
     story.forwarding.note_caught_up(&story.state, &mut story.out);
     story.forwarding.look_at_hold(&story.state);
-    assert_eq!(held.try_recv(), Ok(Held { elsewhere: Vec::new() }));
+    assert_eq!(story.held(), Some(Held { elsewhere: Vec::new() }));
     assert_eq!(story.parcels(), ["reply 1 error 0"]);
     story.forwarding.end_link(&story.state, &mut story.out);
     assert!(story.parcels().is_empty(), "the source is not needed any more");
 
-    let (inputs, serving) = story.forwarding.retire();
+    let Retired { held: inputs, serving } = story.forwarding.retire();
     assert!(matches!(&inputs[..], [ClientInput::Write { xid: Xid(2), .. }]), "{inputs:?}");
     assert_eq!(serving.conn(SESSION), Some(conn()));
 }
@@ -226,13 +234,12 @@ fn nothing_is_held_ready_before_everything_is_answered() {
 fn a_session_elsewhere_is_named_and_what_was_held_goes_on() {
     let mut story = Story::begin();
     story.state.tree_mut().install_session(SessionId(8), 4000, 1);
-    let (done, held) = mpsc::channel();
-    story.forwarding.hold(done);
+    story.forwarding.hold();
     story.write(1);
     assert_eq!(story.sent(), [SourceRequest::Sync { session: SessionId::NONE }]);
     story.forwarding.note_caught_up(&story.state, &mut story.out);
     story.forwarding.look_at_hold(&story.state);
-    assert_eq!(held.try_recv(), Ok(Held { elsewhere: vec![SessionId(8)] }));
+    assert_eq!(story.held(), Some(Held { elsewhere: vec![SessionId(8)] }));
     story.forwarding.release(&story.state, &mut story.out);
     assert_eq!(story.numbers().len(), 1);
 }
@@ -324,8 +331,7 @@ fn a_source_that_says_nothing_is_no_contact() {
 #[test]
 fn a_session_is_not_asked_for_when_its_connection_went_while_all_was_held() {
     let mut story = Story::begin();
-    let (done, _held) = mpsc::channel();
-    story.forwarding.hold(done);
+    story.forwarding.hold();
     let second = ConnId::new(0, 2);
     story.resume_on(second);
     story.take(ClientInput::Disconnect { conn: second });
@@ -338,11 +344,10 @@ fn a_session_is_not_asked_for_when_its_connection_went_while_all_was_held() {
 #[test]
 fn a_cut_over_hands_on_nothing_of_a_connection_that_its_session_has_left() {
     let mut story = Story::begin();
-    let (done, held) = mpsc::channel();
     let second = ConnId::new(0, 2);
     story.resume_on(second);
     story.sent();
-    story.forwarding.hold(done);
+    story.forwarding.hold();
     story.write(1);
     story.forwarding.note_revalidated(SESSION, true, &story.state, &mut story.out);
     story.write(2);
@@ -350,8 +355,8 @@ fn a_cut_over_hands_on_nothing_of_a_connection_that_its_session_has_left() {
     story.forwarding.look_at_hold(&story.state);
     story.forwarding.note_caught_up(&story.state, &mut story.out);
     story.forwarding.look_at_hold(&story.state);
-    assert!(held.try_recv().is_ok(), "nothing is under way");
-    let (inputs, serving) = story.forwarding.retire();
+    assert!(story.held().is_some(), "nothing is under way");
+    let Retired { held: inputs, serving } = story.forwarding.retire();
     assert_eq!(serving.conn(SESSION), Some(second));
     let of: Vec<ConnId> = inputs.iter().filter_map(asking_conn).collect();
     assert_eq!(of, [second]);
